@@ -5,145 +5,107 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
 const module = "github.com/readback-go/readback"
 
-// rooms is the table of who may import whom: for each package of the module,
-// the packages of the module that its shipped code may import. A package that
-// is missing here fails the test, and so does one that is gone.
-var rooms = map[string][]string{
-	".":      {},
-	"intent": {"internal/jsonkind"},
+// floors are the packages of the module by number: shipped code imports packages of
+// the module only from floors below its own. A package that is missing here fails the
+// test, and so does one that is gone.
+var floors = [][]string{
+	{ // 0: needs nothing of the module, or has only tests
+		".", "connectors/egress", "readbacktest/fault", "signing",
+		"internal/access/accesstest", "internal/browsertest", "internal/explorer", "internal/httpapi/contracttest",
+		"internal/jsonkind", "internal/load", "internal/mailtext", "internal/matrix", "internal/mutants", "internal/need",
+		"internal/notices", "internal/otel", "internal/otel/oteltest", "internal/pause", "internal/pgserver", "internal/pgtest",
+		"internal/program", "internal/sagamatrix", "internal/simulation", "internal/snippets", "internal/soak", "internal/visible",
+		"internal/wire", "internal/yamlfile",
+	},
+	{ // 1: what a caller declares
+		"intent", "internal/jsonplace", "internal/fakes/imap", "internal/fakes/jira", "internal/fakes/mcp", "internal/fakes/rest",
+	},
+	{ // 2: what a destination is, and what is recorded
+		"connectors", "internal/fakes/mail", "ledger",
+	},
+	{ // 3: what is true
+		"verify", "audit", "redact", "connectors/connectortest", "connectors/httpsend", "connectors/sql",
+		"ledger/ledgertest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
+	},
+	{ // 4: what to do about it, the destinations and the drivers
+		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest",
+		"connectors/webhook", "readbacktest", "receipt",
+		"internal/fakes/orders", "internal/eval", "internal/mcpapi/tool", "internal/objects", "internal/probe", "internal/sealed", "internal/verifytest",
+	},
+	{ // 5: does it; and a destination that needs another
+		"engine", "connectors/mail",
+	},
+	{ // 6: what is built on the engine
+		"guards", "lag", "telemetry", "gate", "saga",
+		"internal/access", "internal/demo", "internal/storebench", "internal/webhooks",
+	},
+	{ // 7: what the interfaces share
+		"internal/config", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",
+	},
+	{ // 8: the interfaces
+		"internal/catalog", "internal/httpapi/v1", "internal/mcpapi", "internal/metrics", "internal/reviewui",
+	},
+	{ // 9: before another server's interface
+		"internal/mcpgate",
+	},
+	{ // 10: the program
+		"cmd/readback",
+	},
+}
 
-	"connectors":               {"intent"},
-	"connectors/httpsend":      {"connectors"},
-	"connectors/connectortest": {"connectors", "intent"},
-	"connectors/imap":          {"connectors", "intent", "internal/mailtext"},
-	"connectors/imap/imaptest": {},
-	"connectors/jira":          {"connectors", "connectors/httpsend", "intent"},
-	"connectors/jira/jiratest": {"intent", "internal/wire"},
-	"connectors/mail":          {"connectors", "connectors/imap", "intent", "internal/mailtext"},
-	"connectors/mail/mailtest": {"connectors/imap/imaptest", "intent"},
-	"connectors/rest":          {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
-	"connectors/rest/resttest": {"intent", "internal/wire"},
-	"connectors/simulated":     {"connectors", "connectors/httpsend", "intent", "internal/wire"},
-	"connectors/sql":           {"connectors", "intent", "internal/pgserver"},
-	"connectors/mcp":           {"connectors", "connectors/httpsend", "intent", "internal/jsonplace", "internal/yamlfile"},
-	"connectors/mcp/mcptest":   {},
-	"connectors/webhook":       {"connectors", "connectors/httpsend", "intent"},
+// testKit reports whether a package is for tests, of ours or of others. The order system
+// is also a program's.
+func testKit(dir string) bool {
+	fake := strings.HasPrefix(dir, "internal/fakes/") && dir != "internal/fakes/orders"
+	return fake || strings.HasSuffix(dir, "test") || dir == "internal/need"
+}
 
-	"signing":       {},
-	"redact":        {"connectors", "intent"},
-	"telemetry":     {"connectors", "engine", "ledger", "verify"},
-	"audit/objects": {"audit", "signing"},
-	"audit":         {"intent", "internal/pause", "ledger", "signing"},
-	"receipt":       {"connectors", "intent", "ledger", "redact", "signing"},
-	"eval":          {"connectors", "intent", "internal/yamlfile", "verify"},
-	"readbacktest":  {"connectors", "connectors/connectortest", "intent", "internal/wire"},
-
-	"ledger":            {"intent"},
-	"ledger/ledgertest": {"ledger", "intent"},
-	"ledger/postgres":   {"intent", "internal/driver", "internal/pgserver", "ledger"},
-	"ledger/sqlite":     {"intent", "internal/driver", "ledger"},
-
-	"verify":            {"connectors", "intent"},
-	"verify/verifytest": {"connectors", "connectors/connectortest", "intent", "verify"},
-	"policies":          {"connectors", "intent", "ledger", "verify"},
-	"engine":            {"connectors", "intent", "internal/elapsed", "ledger", "policies", "redact", "verify"},
-	"workflow":          {"engine", "intent", "ledger", "policies", "internal/pause"},
-	"workflow/rules":    {"internal/yamlfile", "workflow"},
-	"workflow/saga":     {"connectors", "engine", "intent", "internal/jsonkind", "ledger", "policies", "internal/pause"},
-	"guards":            {"connectors", "engine", "ledger", "internal/pause"},
-	"lag":               {"engine", "ledger"},
-
-	"internal/browsertest": {},
-	"internal/catalog":     {"connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "intent", "internal/report", "policies"},
-	"internal/config":      {"audit", "audit/objects", "connectors", "connectors/imap", "connectors/jira", "connectors/mail", "connectors/mcp", "connectors/rest", "connectors/simulated", "connectors/sql", "connectors/webhook", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/otel", "internal/pgserver", "internal/webhooks", "internal/yamlfile", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "redact", "signing"},
-	"internal/demo":        {"connectors", "connectors/imap", "connectors/imap/imaptest", "connectors/simulated", "engine", "intent", "ledger", "ledger/sqlite"},
-	"internal/document":    {},
-	"internal/elapsed":     {"ledger"},
-	"internal/explorer":    {},
-	"internal/access":      {"engine", "ledger"},
-	"internal/httpapi":     {"internal/access", "internal/jsonkind", "engine", "ledger", "workflow"},
-	"internal/httpapi/v1":  {"connectors", "engine", "guards", "intent", "internal/access", "internal/jsonkind", "internal/office", "lag", "ledger", "verify", "workflow", "workflow/saga", "receipt", "signing"},
-	"internal/mcpapi":      {"connectors", "engine", "intent", "internal/access", "internal/mcpapi/tool", "internal/office", "ledger"},
-	"internal/mcpgate":     {"connectors", "connectors/mcp", "engine", "intent", "internal/access", "internal/mcpapi", "internal/mcpapi/tool", "internal/office", "ledger"},
-	"internal/reviewui":    {"connectors", "engine", "guards", "intent", "internal/access", "internal/office", "internal/report", "lag", "ledger", "verify", "workflow", "workflow/saga", "receipt", "redact", "signing"},
-	"internal/webhooks":    {"connectors/webhook", "engine", "intent", "internal/pause", "ledger"},
-	"internal/office":      {"connectors", "engine", "guards", "intent", "internal/access", "internal/replays", "lag", "ledger", "redact", "verify", "workflow", "workflow/saga"},
-	"internal/sagamatrix":  {},
-	"internal/sealed":      {"connectors", "intent", "ledger", "redact"},
-	"internal/jsonkind":    {},
-	"internal/jsonplace":   {"internal/yamlfile"},
-	"internal/load":        {},
-	"internal/mailtext":    {},
-	"internal/matrix":      {},
-	"internal/mutants":     {},
-	"internal/metrics":     {"connectors", "engine", "internal/httpapi", "ledger", "telemetry", "verify"},
-	"internal/need":        {},
-	"internal/notices":     {},
-	"internal/otel":        {},
-	"internal/pause":       {},
-	"internal/pgserver":    {},
-	"internal/pgtest":      {},
-	"internal/program":     {},
-	"internal/probe":       {"connectors", "intent", "verify"},
-	"internal/replays":     {"ledger"},
-	"internal/report":      {"connectors", "engine", "guards", "intent", "lag", "ledger", "verify"},
-	"internal/soak":        {},
-	"internal/simulation":  {},
-	"internal/snippets":    {},
-	"internal/driver":      {"ledger"},
-	"internal/storebench":  {"connectors", "engine", "intent", "ledger"},
-	"internal/wire":        {},
-	"internal/yamlfile":    {},
-
-	"internal/access/accesstest":    {},
-	"internal/httpapi/contracttest": {},
-	"internal/otel/oteltest":        {},
-	"internal/mcpapi/tool":          {"connectors", "intent", "internal/jsonkind", "verify"},
-
-	"cmd/readback": {"audit", "eval", "internal/otel", "receipt", "redact", "signing", "telemetry", "internal/replays", "connectors/mcp", "internal/mcpgate", "internal/reviewui", "internal/access", "internal/office", "internal/httpapi/v1", "workflow", "workflow/rules", "workflow/saga", "internal/httpapi", "connectors", "connectors/rest", "connectors/simulated", "engine", "guards", "intent", "internal/catalog", "internal/config", "internal/demo", "internal/mcpapi", "internal/metrics", "internal/pgserver", "internal/probe", "internal/report", "internal/sealed", "internal/webhooks", "internal/yamlfile", "lag", "ledger", "ledger/postgres", "ledger/sqlite", "policies", "verify"},
+// floorOf is the number of a package of the module, or -1.
+func floorOf(dir string) int {
+	return slices.IndexFunc(floors, func(packages []string) bool { return slices.Contains(packages, dir) })
 }
 
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
 	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                                             // megabytes of translated C
-	"github.com/emersion/go-imap":        {"connectors/imap", "connectors/imap/imaptest"},                               // one destination's protocol
-	"github.com/emersion/go-smtp":        {"connectors/mail", "connectors/mail/mailtest"},                               // likewise
+	"github.com/emersion/go-imap":        {"connectors/imap", "internal/fakes/imap"},                                    // one destination's protocol
+	"github.com/emersion/go-smtp":        {"connectors/mail", "internal/fakes/mail"},                                    // likewise
 	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                                           // likewise
 	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgserver", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
 	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                                         // for tests of ledgers
-	"github.com/google/cel-go":           {"workflow/rules"},                                                            // for who writes rules
+	"github.com/google/cel-go":           {"internal/rules"},                                                            // for who writes rules
 	"github.com/prometheus":              {"internal/metrics"},                                                          // for who scrapes
 	"github.com/sony/gobreaker":          {"guards"},
 	"github.com/DataDog/sketches-go":     {"lag"},
-	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                              // for contracts and declarations
-	"github.com/yosida95/uritemplate":    {"connectors/rest"},                                                                 // for declarations
-	"golang.org/x/oauth2":                {"connectors/rest", "internal/access"},                                              // for declarations
-	"github.com/modelcontextprotocol":    {"connectors/mcp", "connectors/mcp/mcptest", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
-	"github.com/coreos/go-oidc":          {"internal/access"},                                                                 // for who logs people in
-	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1"},                                                             // for who reads the description of the door
-	"github.com/standard-webhooks":       {"connectors/webhook"},                                                              // one destination's signatures
-	"go.opentelemetry.io/otel/sdk":       {"internal/otel"},                                                                   // the program's, not the libraries'
-	"go.opentelemetry.io/otel/exporters": {"internal/otel"},                                                                   // likewise
-	"github.com/in-toto":                 {"receipt"},                                                                         // for who wants proof
-	"github.com/secure-systems-lab":      {"signing"},                                                                         // likewise
-	"github.com/minio":                   {"audit/objects"},                                                                   // one place for heads
-	"github.com/jstemmer":                {"eval"},                                                                            // one form of a report
-	"gonum.org":                          {"eval"},                                                                            // confidence intervals
-	"github.com/spf13/cobra":             {"cmd/readback"},                                                                    // the command line's
-	"github.com/goccy/go-yaml":           {"internal/yamlfile"},                                                               // the configuration's and the declarations'
+	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                          // for contracts and declarations
+	"github.com/yosida95/uritemplate":    {"connectors/rest"},                                                             // for declarations
+	"golang.org/x/oauth2":                {"connectors/rest", "internal/access"},                                          // for declarations
+	"github.com/modelcontextprotocol":    {"connectors/mcp", "internal/fakes/mcp", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
+	"github.com/coreos/go-oidc":          {"internal/access"},                                                             // for who logs people in
+	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1"},                                                         // for who reads the description of the door
+	"github.com/standard-webhooks":       {"connectors/webhook"},                                                          // one destination's signatures
+	"go.opentelemetry.io/otel/sdk":       {"internal/otel"},                                                               // the program's, not the libraries'
+	"go.opentelemetry.io/otel/exporters": {"internal/otel"},                                                               // likewise
+	"github.com/in-toto":                 {"receipt"},                                                                     // for who wants proof
+	"github.com/secure-systems-lab":      {"signing"},                                                                     // likewise
+	"github.com/minio":                   {"internal/objects"},                                                            // one place for heads
+	"github.com/jstemmer":                {"internal/eval"},                                                               // one form of a report
+	"gonum.org":                          {"internal/eval"},                                                               // confidence intervals
+	"github.com/spf13/cobra":             {"cmd/readback"},                                                                // the command line's
+	"github.com/goccy/go-yaml":           {"internal/yamlfile"},                                                           // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.
@@ -154,12 +116,22 @@ type goFile struct {
 	fset      *token.FileSet
 }
 
-// parseAll opens and parses every Go file itself: a test that asked the go
-// command for imports would pass from the test cache after a bad import.
-func parseAll(t *testing.T) []goFile {
+// parsed are all Go files of the module. It opens and parses each itself: a test that
+// asked the go command for imports would pass from the test cache after a bad import.
+func parsed(t *testing.T) []goFile {
 	t.Helper()
-	var all []goFile
-	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+	all, err := parseAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Fatal("no Go files found: this test must run in the module's root")
+	}
+	return all
+}
+
+var parseAll = sync.OnceValues(func() (all []goFile, err error) {
+	err = filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -182,14 +154,8 @@ func parseAll(t *testing.T) []goFile {
 		all = append(all, goFile{dir: filepath.ToSlash(filepath.Dir(p)), path: p, test: strings.HasSuffix(name, "_test.go"), file: f, fset: fset})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) == 0 {
-		t.Fatal("no Go files found: this test must run in the module's root")
-	}
-	return all
-}
+	return all, err
+})
 
 func (f goFile) imports(t *testing.T) []string {
 	t.Helper()
@@ -206,34 +172,39 @@ func (f goFile) imports(t *testing.T) []string {
 
 func TestImportsPointDown(t *testing.T) {
 	found := map[string]bool{}
-	for _, f := range parseAll(t) {
+	for _, f := range parsed(t) {
 		if strings.HasPrefix(f.dir, "examples/") {
 			continue // examples may import whatever a user may
 		}
-		allowed, known := rooms[f.dir]
-		if !known {
-			t.Errorf("%s: package %q is missing from the table of rooms", f.path, f.dir)
-			continue
+		if !found[f.dir] && floorOf(f.dir) < 0 {
+			t.Errorf("package %q is on none of the floors", f.dir)
 		}
 		found[f.dir] = true
 		if f.test {
 			continue
 		}
 		for _, p := range f.imports(t) {
-			checkImport(t, f, p, allowed)
+			checkImport(t, f, p)
 		}
 	}
-	for dir := range maps.Keys(rooms) {
-		if !found[dir] {
-			t.Errorf("the table of rooms names %q, which has no Go files", dir)
+	for n, packages := range floors {
+		for _, dir := range packages {
+			if !found[dir] {
+				t.Errorf("floor %d names %q, which has no Go files", n, dir)
+			}
 		}
 	}
 }
 
-func checkImport(t *testing.T, f goFile, imported string, allowed []string) {
+func checkImport(t *testing.T, f goFile, imported string) {
 	t.Helper()
-	if inside, ok := strings.CutPrefix(imported, module+"/"); ok && !slices.Contains(allowed, inside) {
-		t.Errorf("%s imports %q; the table of rooms allows %v", f.path, inside, allowed)
+	if inside, ok := strings.CutPrefix(imported, module+"/"); ok {
+		if at := floorOf(inside); at < 0 || at >= floorOf(f.dir) {
+			t.Errorf("%s, on floor %d, imports %q of floor %d: want one below", f.path, floorOf(f.dir), inside, at)
+		}
+		if testKit(inside) && !testKit(f.dir) && f.dir != "internal/demo" { // which shows a mailbox
+			t.Errorf("%s imports %q, which is for tests", f.path, inside)
+		}
 	}
 	for dependency, where := range heavy {
 		if (imported == dependency || strings.HasPrefix(imported, dependency+"/")) && !slices.Contains(where, f.dir) {
@@ -250,7 +221,7 @@ var forbidden = []string{"pkg", "util", "utils", "common", "types", "models", "h
 
 func TestPackagesHaveNamesAndComments(t *testing.T) {
 	comments := map[string]int{}
-	for _, f := range parseAll(t) {
+	for _, f := range parsed(t) {
 		if slices.Contains(forbidden, path.Base(f.dir)) {
 			t.Errorf("%s: a package named %q says nothing", f.path, path.Base(f.dir))
 		}
@@ -258,7 +229,7 @@ func TestPackagesHaveNamesAndComments(t *testing.T) {
 			comments[f.dir]++
 		}
 	}
-	for dir := range rooms {
+	for _, dir := range slices.Concat(floors...) {
 		if comments[dir] != 1 {
 			t.Errorf("package %q has %d package comments, want exactly one", dir, comments[dir])
 		}
@@ -266,7 +237,7 @@ func TestPackagesHaveNamesAndComments(t *testing.T) {
 }
 
 func TestExportedNamesHaveComments(t *testing.T) {
-	for _, f := range parseAll(t) {
+	for _, f := range parsed(t) {
 		if f.test || f.file.Name.Name == "main" {
 			continue
 		}

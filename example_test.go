@@ -9,35 +9,10 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
-
-// Embedding: a ledger, a destination, an engine, and an intent made from a Go
-// struct. The destination loses the answer; the outcome is verified all the
-// same.
-func Example_embedding() {
-	type Order struct {
-		ID     string `json:"order_id" readback:"key"`
-		Amount int    `json:"amount_cents"`
-	}
-	shop, _ := simulated.New(simulated.Plain.Options())
-	_ = shop.Set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
-	var reg connectors.Registry
-	_ = reg.Register("orders", shop.Destination())
-	eng := engine.New(ledger.NewMemory(), &reg, nil)
-	defer eng.Close()
-
-	w, _ := intent.From(intent.WriteIntent{
-		Tenant: "acme", Workflow: "run-42", Tool: "charge_card",
-		Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
-	}, Order{ID: "INV-7721", Amount: 1999})
-	out, err := eng.Do(context.Background(), w)
-	fmt.Println(out.Status, out.Sends, err, len(shop.Records("INV-7721")))
-	// Output: verified 1 <nil> 1
-}
 
 // notes is a destination of one's own: a list of notes with client-made ids.
 type notes struct {

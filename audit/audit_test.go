@@ -2,8 +2,8 @@ package audit_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +25,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// The events that lives are made of.
+// The events of the test lives.
 var (
 	announced = ledger.Event{Kind: ledger.EvAnnounced, By: "one", SendFor: time.Second}
 	sent      = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ref: "17"}
@@ -34,7 +34,7 @@ var (
 	done      = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
 )
 
-// reserve takes up a write of a tenant.
+// reserve reserves a write of a tenant.
 func reserve(t testing.TB, l ledger.Ledger, tenant, workflow string, events ...ledger.Event) ledger.Record {
 	t.Helper()
 	rec, err := ledger.NewRecord(intent.WriteIntent{
@@ -55,17 +55,17 @@ func grow(t testing.TB, l ledger.Ledger, r ledger.Record, events ...ledger.Event
 	return r
 }
 
-// life is a write that was sent, seen and settled.
+// life is a write that was sent, verified and settled.
 func life(t testing.TB, l ledger.Ledger, tenant, workflow string) ledger.Record {
 	t.Helper()
 	return grow(t, l, reserve(t, l, tenant, workflow, announced), sent, seen, done)
 }
 
-func put(t testing.TB, l ledger.Ledger, p ledger.Paper) ledger.Paper {
+func put(t testing.TB, l ledger.Ledger, p ledger.Document) ledger.Document {
 	t.Helper()
-	did, err := l.(ledger.Papers).File(context.Background(), ledger.Filing{Papers: []ledger.Paper{p}})
+	did, err := l.Commit(context.Background(), ledger.Batch{Documents: []ledger.Document{p}})
 	must(t, err)
-	return did.Papers[0]
+	return did.Documents[0]
 }
 
 func seal(t testing.TB, s *audit.Sealer, want int) {
@@ -91,7 +91,7 @@ func clean(t testing.TB, l ledger.Ledger, o audit.VerifyOptions) audit.Report {
 	return r
 }
 
-// signer is a new key, and what trusts it.
+// signer is a new key, and the keys that trust it.
 func signer(t testing.TB) (*signing.Signer, signing.Keys) {
 	t.Helper()
 	private, public, err := signing.Generate()
@@ -103,7 +103,7 @@ func signer(t testing.TB) (*signing.Signer, signing.Keys) {
 	return s, keys
 }
 
-// drawer keeps heads in memory.
+// drawer is a keeper in memory.
 type drawer struct {
 	mu    sync.Mutex
 	heads []signing.Envelope
@@ -144,7 +144,7 @@ func TestSealAndVerify(t *testing.T) {
 		seal(t, s, int(before.Seq))
 		life(t, l, "a", "w1")
 		rec := grow(t, l, reserve(t, l, "b", "w2", announced), sent, seen, verified)
-		p := put(t, l, ledger.Paper{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{"x":1}`)})
+		p := put(t, l, ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{"x":1}`)})
 		seal(t, s, 11)
 		seal(t, s, 0)
 		if n, err := s.SignHeads(t.Context()); n != 2 || err != nil {
@@ -166,46 +166,38 @@ func TestSealAndVerify(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 		seal(t, audit.New(l, audit.Options{}), 0)
-		if stats := s.Stats(); stats.Entries != before.Seq+13 || stats.Heads != 2 || stats.Keepers["drawer"].Kept != 2 || stats.Looked.IsZero() {
+		if stats := s.Stats(); stats.Entries != before.Seq+13 || stats.Heads != 2 || stats.Keepers["drawer"].Kept != 2 || stats.Read.IsZero() {
 			t.Errorf("stats: %+v", stats)
 		}
 	})
 }
 
-// What cannot be sealed says so, and a head that is not there as well.
-func TestCannot(t *testing.T) {
-	bare := struct{ ledger.Ledger }{ledger.NewMemory()}
-	s := audit.New(bare, audit.Options{})
-	_, err := s.Seal(t.Context())
-	_, also := audit.Verify(t.Context(), bare, audit.VerifyOptions{})
-	if err := errors.Join(err, also, s.Work(t.Context())); strings.Count(fmt.Sprint(err), audit.ErrCannot.Error()) != 3 {
-		t.Errorf("error %v", err)
-	}
+func TestNoHead(t *testing.T) {
 	if _, err := audit.NewestHead(t.Context(), ledger.NewMemory(), "a"); !errors.Is(err, audit.ErrNoHead) || !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// Pruning, and forgetting, are told from deleting; what comes after under the
-// same key is another write.
+// Pruning and compaction are distinguished from deletion. A later write under the same key is
+// another write.
 func TestPrunedIsNoAlarm(t *testing.T) {
 	l := ledger.NewMemory()
 	s := audit.New(l, audit.Options{})
 	rec := life(t, l, "a", "w1")
-	cover := put(t, l, ledger.Paper{Tenant: "a", Kind: "workflow", ID: "b", Binder: "b", Done: true, Body: []byte(`{}`)})
+	cover := put(t, l, ledger.Document{Tenant: "a", Kind: "workflow", ID: "b", Collection: "b", Done: true, Body: []byte(`{}`)})
 	seal(t, s, 6)
 	prune := func(keep, remember time.Duration) {
 		t.Helper()
 		_, err := l.Prune(t.Context(), ledger.Prune{Keep: keep, Remember: remember})
 		must(t, err)
 	}
-	for l := l; ; { // the clock of the machine must have gone on
+	for l := l; ; { // wait until the machine's clock has advanced
 		if r, err := l.Get(t.Context(), "a", rec.ID); err != nil || r.Now.After(rec.SettledAt) {
 			break
 		}
 	}
 	prune(1, time.Hour)
-	clean(t, l, audit.VerifyOptions{}) // the burial is not sealed yet
+	clean(t, l, audit.VerifyOptions{}) // the tombstone is not sealed yet
 	seal(t, s, 1)
 	if r := clean(t, l, audit.VerifyOptions{}); r.Pruned != 1 {
 		t.Errorf("report: %+v", r)
@@ -220,4 +212,52 @@ func TestPrunedIsNoAlarm(t *testing.T) {
 	clean(t, l, audit.VerifyOptions{})
 	seal(t, s, 6)
 	clean(t, l, audit.VerifyOptions{})
+}
+
+// outOfOrder is a key that is kept elsewhere and fails until it is repaired.
+type outOfOrder struct {
+	ed25519.PrivateKey
+	mended bool
+}
+
+func (k *outOfOrder) Public() ed25519.PublicKey {
+	half, _ := k.PrivateKey.Public().(ed25519.PublicKey)
+	return half
+}
+
+func (k *outOfOrder) Sign(_ context.Context, data []byte) ([]byte, error) {
+	if !k.mended {
+		return nil, errors.New("the HSM is out of order")
+	}
+	return ed25519.Sign(k.PrivateKey, data), nil
+}
+
+// TestAKeyThatFails: without its signature writes and sealing continue. The unsigned heads are
+// signed when the key works again.
+func TestAKeyThatFails(t *testing.T) {
+	ledgers(t, func(t *testing.T, l ledger.Ledger) {
+		_, private, err := ed25519.GenerateKey(nil)
+		must(t, err)
+		key := &outOfOrder{PrivateKey: private}
+		sign, err := signing.NewSigner(key)
+		must(t, err)
+		keys, err := signing.ReadKeys(sign.Public())
+		must(t, err)
+		kept := &drawer{}
+		s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+		for _, w := range []string{"w1", "w2"} {
+			seal(t, s, int(life(t, l, "a", w).Seq))
+			if n, err := s.SignHeads(t.Context()); n != 0 || !errors.Is(err, signing.ErrKey) || !strings.Contains(err.Error(), "out of order") {
+				t.Fatalf("%d heads, error %v; want none and why", n, err)
+			}
+		}
+		key.mended = true
+		if n, err := s.SignHeads(t.Context()); n != 1 || err != nil {
+			t.Fatalf("%d heads, error %v; want the one that was missing", n, err)
+		}
+		must(t, s.Flush(t.Context()))
+		if r := clean(t, l, audit.VerifyOptions{Heads: kept.heads, Keys: keys}); r.Chains[0].Proven != r.Chains[0].Entries {
+			t.Errorf("report: %+v", r)
+		}
+	})
 }

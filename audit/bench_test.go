@@ -11,9 +11,9 @@ import (
 	"github.com/readback-go/readback/audit"
 )
 
-// What sealing costs those who write: lives of two commits, by 16 callers, without
-// it, with what is not sealed remembered, and with a sealer beside them. Rates drift on shared machines; the ratio of
-// one run is what counts.
+// The cost of sealing for writers: lives of two commits, by 16 callers, without it, with the
+// record of what is not sealed, and with a sealer in parallel. Rates drift on shared machines;
+// the ratio within one run counts.
 func BenchmarkSealed(b *testing.B) {
 	for _, how := range []string{"off", "remembered", "sealed"} {
 		b.Run(how, func(b *testing.B) {

@@ -16,11 +16,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// canonical is the canonical JSON (RFC 8785) of a struct, or of what a pointer to
-// one points to: of text, bools, whole numbers, times and bytes, of lists of such
-// structs, and of such structs. It is what slowly says, made in one go: each event
-// of each write is digested. It is written into room, which is empty, if there is
-// enough.
+// maxBuffer bounds a buffer that is kept for the next digest.
+const maxBuffer = 64 << 10
+
+// canonical is the canonical JSON (RFC 8785) of a struct, or of what a pointer to one points to.
+// The struct may hold text, bools, whole numbers, times and bytes, lists of such structs, and
+// such structs. The result equals that of slowly, made in one pass, because each event of each
+// write is digested. It is written into room, which is empty, if there is enough.
 func canonical(room []byte, what any) ([]byte, error) {
 	if text, err := appendStruct(room, reflect.Indirect(reflect.ValueOf(what))); err == nil {
 		return text, nil
@@ -28,11 +30,11 @@ func canonical(room []byte, what any) ([]byte, error) {
 	return slowly(what)
 }
 
-// buffers are for what is made canonical only to be digested.
+// buffers hold canonical JSON that is only digested.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// digest is the SHA-256, in hex, over the canonical JSON of a struct, or of what a
-// pointer to one points to.
+// digest is the SHA-256, in hex, over the canonical JSON of a struct, or of what a pointer to one
+// points to.
 func digest(what any) (string, error) {
 	b := buffers.Get().(*[]byte)
 	defer buffers.Put(b)
@@ -46,7 +48,7 @@ func digest(what any) (string, error) {
 	return rawDigest(text), nil
 }
 
-// slowly makes canonical what encoding/json makes of anything.
+// slowly makes encoding/json's output of any value canonical.
 func slowly(what any) ([]byte, error) {
 	text, err := json.Marshal(what)
 	if err != nil {
@@ -59,23 +61,23 @@ func slowly(what any) ([]byte, error) {
 	return value, nil
 }
 
-// errSlowly says that something has to be made canonical slowly: text that is no
-// UTF-8, a number that a double cannot hold, a type that writes itself.
+// errSlowly reports that a value needs slowly: text that is not UTF-8, a number that a double
+// cannot hold, a type with its own encoding.
 var errSlowly = errors.New("this is made canonical slowly")
 
-// member is one of a struct, by the name that it has in JSON.
+// member is a member of a struct, by its JSON name.
 type member struct {
 	name  string
 	quote []byte // the name, quoted, and a colon
 	field int
-	omits rune // 'e' where it is empty, 'z' where it is zero, 0 never
+	omits rune // 'e': omitted if empty, 'z': omitted if zero, 0: never
 	write func(b []byte, v reflect.Value) ([]byte, error)
 }
 
 var shapes sync.Map // []member by reflect.Type
 
-// membersOf are those of a struct, in the order in which RFC 8785 wants their
-// names, all of which are ASCII.
+// membersOf returns the members of a struct, in RFC 8785's order of their names, all of which are
+// ASCII.
 func membersOf(t reflect.Type) []member {
 	if known, ok := shapes.Load(t); ok {
 		return known.([]member)
@@ -124,7 +126,7 @@ func appendStruct(b []byte, v reflect.Value) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// zero is what omitzero means by it.
+// zero is omitzero's condition.
 func zero(v reflect.Value) bool {
 	if t, ok := reflect.TypeAssert[time.Time](v); ok {
 		return t.IsZero()
@@ -132,7 +134,7 @@ func zero(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// empty is what omitempty means by it.
+// empty is omitempty's condition.
 func empty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map, reflect.Array:

@@ -12,8 +12,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Whatever is in an event, a page or a head: made canonical in one go it is to the
-// byte what the library makes of it, and nothing of it is left out.
+// For any event, page or head, the one-pass canonical form equals the library's to the byte, and
+// nothing is omitted.
 func TestCanonicalInOneGo(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	type event struct {
@@ -47,8 +47,7 @@ func TestCanonicalInOneGo(t *testing.T) {
 	}
 }
 
-// All that evidence is made of is made canonical in one go: what the library has
-// to do costs a multiple.
+// Everything in usual evidence is made canonical in one pass: the library costs a multiple.
 func TestNothingUsualIsSlow(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 123000000, time.UTC)
 	e := ledger.Event{Seq: 3, At: at, Fence: 1, Kind: ledger.EvSent, Ago: time.Second, Prepared: []byte("a body"), Reason: "ä <b> \u2028"}
@@ -64,7 +63,7 @@ func TestNothingUsualIsSlow(t *testing.T) {
 
 var texts = []string{"", "", "a", "ä", "<&>", "\u2028\u2029", "\x00\x1f\x7f", "\"\\/", "\b\f\n\r\t", "\xff", "\ufffd", "😀"}
 
-// fill puts anything into a value, or nothing.
+// fill puts a random value into a value, or nothing.
 func fill(r *rand.Rand, v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		if r.IntN(2) == 0 {

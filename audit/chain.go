@@ -11,64 +11,70 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// MarkMissing is the mark of an entry for an event that was gone before it could
-// be sealed.
+const (
+	// pageBytes and entryBytes are the usual sizes of a page and an entry of it: larger ones
+	// allocate more.
+	pageBytes  = 512
+	entryBytes = 200
+)
+
+// MarkMissing is the mark of an entry for an event that was gone before it could be sealed.
 const MarkMissing ledger.MarkKind = "missing"
 
-// Entry is one link: an event, or a mark of what is no event.
+// Entry is one link: an event, or a mark of another change.
 type Entry struct {
-	// Write and Seq name the event; of a burial, the last event that is gone.
+	// Write and Seq name the event; for a tombstone, the last event that is gone.
 	Write ledger.ID `json:"write,omitempty"`
 	Seq   int64     `json:"seq,omitempty"`
-	// Kind is that of the event, Mark that of what is no event.
+	// Kind is that of the event, Mark that of another change.
 	Kind ledger.EventKind `json:"kind,omitempty"`
 	Mark ledger.MarkKind  `json:"mark,omitempty"`
-	// PaperKind, PaperID and Version name a paper.
-	PaperKind string `json:"paper_kind,omitempty"`
-	PaperID   string `json:"paper_id,omitempty"`
-	Version   int64  `json:"version,omitempty"`
-	// Digest is that of the event ([EventDigest]), of the paper
-	// ([ledger.Paper.Digest]) or of the tombstone ([ledger.Stone]).
+	// DocumentKind, DocumentID and Version name a document.
+	DocumentKind string `json:"paper_kind,omitempty"`
+	DocumentID   string `json:"paper_id,omitempty"`
+	Version      int64  `json:"version,omitempty"`
+	// Digest is that of the event ([EventDigest]), of the document ([ledger.Document.Digest]) or
+	// of the tombstone ([ledger.Tombstone]).
 	Digest string `json:"digest,omitempty"`
-	// Names is the digest of a paper's names ([ledger.Mark]), where they were known.
+	// Names is the digest of a document's names ([ledger.Mark]), if they were known.
 	Names string `json:"names,omitempty"`
 	// Intent is the SHA-256 of the intent as it is stored, with the first event.
 	Intent string `json:"intent,omitempty"`
-	// Found says that it was there when sealing began: what happened to it before,
-	// nobody can tell.
+	// Found reports that it existed when sealing began: its earlier history is unknown.
 	Found bool `json:"found,omitempty"`
-	// Rule and At say by which rule and when something was pruned.
+	// Rule and At are the rule and the time of pruning.
 	Rule string    `json:"rule,omitempty"`
 	At   time.Time `json:"at,omitzero"`
+	// Erasure is the erasure that erased a write, or dropped a document. Default none.
+	Erasure string `json:"erasure,omitempty"`
 }
 
 // Page is a part of the chain of one tenant.
 type Page struct {
 	Format int    `json:"format"` // of the page; 1
-	Ledger string `json:"ledger"` // which ledger it is of
+	Ledger string `json:"ledger"` // the ledger's name
 	Tenant string `json:"tenant"`
 	Number int64  `json:"page"`  // from 1
 	First  int64  `json:"first"` // the number of its first entry, from 1
-	// Previous is the hash of the page before, "" for the first.
+	// Previous is the hash of the previous page, "" for the first.
 	Previous string `json:"previous"`
-	// Sealed is when it was made, on the clock of whoever made it.
+	// Sealed is when it was made, on the sealer's clock.
 	Sealed  time.Time `json:"sealed"`
 	Entries []Entry   `json:"entries"`
 	// Hash is the SHA-256 over the canonical JSON of all of the above.
 	Hash string `json:"hash,omitempty"`
 }
 
-// Head says how far the chain of one tenant had come.
+// Head is the length and the last hash of one tenant's chain at a time.
 type Head struct {
 	Format int    `json:"format"` // 1
 	Ledger string `json:"ledger"`
 	Tenant string `json:"tenant"`
-	// Entries counts those of the whole chain, Page is its last page, Hash that
-	// page's.
+	// Entries counts the entries of the whole chain, Page is its last page, Hash that page's.
 	Entries int64  `json:"entries"`
 	Page    int64  `json:"page"`
 	Hash    string `json:"hash"`
-	// At is when it was signed, on the clock of whoever did.
+	// At is when it was signed, on the signer's clock.
 	At time.Time `json:"at"`
 }
 
@@ -77,7 +83,7 @@ const HeadType = "application/vnd.readback.audit-head+json"
 
 const format = 1
 
-// The papers of a chain: its pages, its unsigned end, and its newest signed head.
+// The documents of a chain: its pages, its unsigned end, and its newest signed head.
 const (
 	tipID  = "tip"
 	headID = "head"
@@ -85,9 +91,9 @@ const (
 
 func pageID(n int64) string { return fmt.Sprintf("page-%012d", n) }
 
-// EventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a
-// tenant, a write and an event as it is stored: its members without evidence and
-// mismatches, and the SHA-256 of each of those two as they stand.
+// EventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a tenant, a write and
+// an event as it is stored: its members without evidence and mismatches, and the SHA-256 of each
+// of those two as stored.
 func EventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
 	what := struct {
 		Event      ledger.Event `json:"event"`
@@ -111,13 +117,13 @@ func rawDigest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hash is what the hash of the page should be.
+// hash is the page's expected hash.
 func (p Page) hash() (string, error) {
 	p.Hash = ""
 	return digest(&p)
 }
 
-// seal gives the page its hash, and returns it as it is filed.
+// seal gives the page its hash, and returns it as it is stored.
 func (p *Page) seal() (body []byte, err error) {
 	p.Hash = ""
 	if body, err = canonical(make([]byte, 0, pageBytes+entryBytes*len(p.Entries)), p); err != nil {
@@ -132,7 +138,7 @@ func (p Page) head() Head {
 	return Head{Format: format, Ledger: p.Ledger, Tenant: p.Tenant, Entries: p.First + int64(len(p.Entries)) - 1, Page: p.Number, Hash: p.Hash, At: p.Sealed}
 }
 
-// readPage reads a page strictly: what is not known here would not be checked.
+// readPage reads a page strictly: an unknown member would not be checked.
 func readPage(body []byte) (Page, error) {
 	var p Page
 	if err := strictly(body, &p); err != nil {
@@ -150,11 +156,11 @@ func strictly(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// entriesOf are the links that a run becomes.
+// entriesOf are the entries of a run.
 func entriesOf(r ledger.Run) ([]Entry, error) {
 	if m := r.Mark; m != nil {
-		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, PaperKind: m.PaperKind, PaperID: m.PaperID, Version: m.Version,
-			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Found: r.Found}}, nil
+		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, DocumentKind: m.DocumentKind, DocumentID: m.DocumentID, Version: m.Version,
+			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure, Found: r.Found}}, nil
 	}
 	var entries []Entry
 	next := r.First

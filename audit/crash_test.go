@@ -18,11 +18,10 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// errKilled says that the process is no more.
+// errKilled reports that the process was killed.
 var errKilled = errors.New("killed")
 
-// fragile is a ledger whose caller is killed before or after a call that changes
-// something.
+// fragile is a ledger whose caller is killed before or after a call that changes something.
 type fragile struct {
 	*ledger.Memory
 	at     int // the number of the call
@@ -48,8 +47,8 @@ func (f *fragile) call(do func() error) error {
 	return err
 }
 
-func (f *fragile) File(ctx context.Context, filing ledger.Filing) (did ledger.Filed, err error) {
-	err = f.call(func() (err error) { did, err = f.Memory.File(ctx, filing); return err })
+func (f *fragile) Commit(ctx context.Context, batch ledger.Batch) (did ledger.Committed, err error) {
+	err = f.call(func() (err error) { did, err = f.Memory.Commit(ctx, batch); return err })
 	return did, err
 }
 
@@ -67,8 +66,8 @@ func (f *fragile) Sealed(ctx context.Context, tickets []int64) error {
 	return f.call(func() error { return f.Memory.Sealed(ctx, tickets) })
 }
 
-// A sealer that is killed before or after any step loses nothing and seals nothing
-// twice: the next one goes on.
+// A sealer that is killed before or after any step loses nothing and seals nothing twice: the
+// next one continues.
 func TestKilledAtEachStep(t *testing.T) {
 	sign, keys := signer(t)
 	for at, ended := 1, 0; ended < 2; at++ {
@@ -103,7 +102,7 @@ func TestKilledAtEachStep(t *testing.T) {
 			_, err = next.SignAll(t.Context())
 			must(t, err)
 			r := clean(t, l, audit.VerifyOptions{Keys: keys})
-			lives, err := l.Lives(t.Context(), "", 1000)
+			lives, err := l.Lifetimes(t.Context(), "", 1000)
 			must(t, err)
 			entries, heads := int64(0), 0
 			for _, c := range r.Chains {
@@ -119,9 +118,8 @@ func TestKilledAtEachStep(t *testing.T) {
 	}
 }
 
-// Two sealers that are killed one after the other, each when it had filed and
-// before it could say so, leave nothing twice: what the first filed is marked before
-// the second files anything.
+// Two sealers that are killed one after the other, each between its commit and the mark, leave
+// nothing twice: the first one's entries are marked before the second commits any.
 func TestKilledTwice(t *testing.T) {
 	l := ledger.NewMemory()
 	written := 0
@@ -142,17 +140,17 @@ func TestKilledTwice(t *testing.T) {
 	}
 }
 
-// killedAtSealed is killed when it is to say that what it filed is sealed.
+// killedAtSealed is killed when it marks its entries as sealed.
 type killedAtSealed struct{ *fragile }
 
-func (f *killedAtSealed) File(ctx context.Context, filing ledger.Filing) (ledger.Filed, error) {
-	did, err := f.fragile.File(ctx, filing)
+func (f *killedAtSealed) Commit(ctx context.Context, batch ledger.Batch) (ledger.Committed, error) {
+	did, err := f.fragile.Commit(ctx, batch)
 	f.killed = true
 	return did, err
 }
 
-// Several sealers at once, while others write, and somebody checks: nothing is
-// lost, nothing comes twice, and nobody is alarmed.
+// Several sealers at once, with writers and a checker in parallel: nothing is lost, nothing is
+// repeated, and no check fails.
 func TestSealersCompete(t *testing.T) {
 	ledgers(t, func(t *testing.T, l ledger.Ledger) {
 		var writers, sealers, checkers sync.WaitGroup
@@ -213,8 +211,7 @@ func TestSealersCompete(t *testing.T) {
 
 var verifiedNow = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
 
-// sealHere makes this process, as a child of the test, seal a ledger until it is
-// killed.
+// sealHere makes this process, as a child of the test, seal a ledger until it is killed.
 const sealHere = "READBACK_TEST_SEAL"
 
 func TestMain(m *testing.M) {
@@ -233,7 +230,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Sealers that are really killed, again and again, while another process writes.
+// Sealer processes are repeatedly killed while another process writes.
 func TestSealersAreKilled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := open(t, path)
@@ -248,8 +245,8 @@ func TestSealersAreKilled(t *testing.T) {
 			life(t, l, "a", fmt.Sprint("w", written))
 			written++
 		}
-		must(t, child.Process.Kill()) // SIGKILL, wherever it is
-		_ = child.Wait()              // which says that it was killed
+		must(t, child.Process.Kill()) // SIGKILL, at any instruction
+		_ = child.Wait()              // it returns that the child was killed
 		clean(t, l, audit.VerifyOptions{})
 	}
 	_, err = audit.New(l, audit.Options{Logger: quiet}).Seal(t.Context())

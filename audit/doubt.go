@@ -6,32 +6,40 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// doubts are writes and papers that differed at a first look.
-type doubts struct {
-	x      *index
-	writes map[writeName]bool
-	fresh  map[writeName][]int64 // events that are not sealed, of writes that do not differ
-	papers map[paperName]*glance // nil: it is not there
+const (
+	// maxDoubtful is how many differing writes are read a second time at once: they are held in
+	// memory then. maxWaiting is how many writes and documents, of which little is held, are
+	// searched at once among what is not sealed.
+	maxDoubtful = 500
+	maxWaiting  = 100_000
+)
 
-	// finding says that what was there when it was switched on is still being found.
+// doubts are writes and documents that differed at the first read.
+type doubts struct {
+	x         *index
+	writes    map[writeName]bool
+	fresh     map[writeName][]int64    // events that are not sealed, of writes that do not differ
+	documents map[documentName]*glance // nil: it is missing
+
+	// finding reports that the backfill of what existed when sealing was switched on is not done.
 	finding bool
 
-	// What came since: events and marks that are not sealed, or were only lately.
-	unsealed map[writeName]map[int64]bool
-	later    *index
-	gone     map[writeName]bool  // forgotten since
-	buried   map[writeName]bool  // pruned since
-	dropped  map[paperName]bool  // forgotten since
-	filed    map[paperName]int64 // the newest version that is not sealed, or was only lately
+	// Later changes: events and marks that are not sealed, or were sealed during the check.
+	unsealed  map[writeName]map[int64]bool
+	later     *index
+	gone      map[writeName]bool     // compacted since
+	buried    map[writeName]bool     // pruned since
+	dropped   map[documentName]bool  // compacted since
+	committed map[documentName]int64 // the newest version that is not sealed, or was sealed during the check
 }
 
-// glance is what was seen of a paper.
+// glance is the part of a document that is compared.
 type glance struct {
 	version       int64
 	digest, names sum
 }
 
-func glanceOf(p ledger.Paper) (*glance, error) {
+func glanceOf(p ledger.Document) (*glance, error) {
 	m, err := p.Found()
 	if err != nil || m == nil {
 		return nil, err
@@ -40,35 +48,34 @@ func glanceOf(p ledger.Paper) (*glance, error) {
 }
 
 func newDoubts(x *index) *doubts {
-	return &doubts{x: x, writes: make(map[writeName]bool), fresh: make(map[writeName][]int64), papers: make(map[paperName]*glance)}
+	return &doubts{x: x, writes: make(map[writeName]bool), fresh: make(map[writeName][]int64), documents: make(map[documentName]*glance)}
 }
 
-// enough settles doubts where there are many: none is left out, however many there
-// are.
+// enough settles doubts once there are many: none is left out, however many there are.
 func (v *verifier) enough(ctx context.Context, d *doubts) error {
-	if len(d.writes) < maxDoubtful && len(d.fresh)+len(d.papers) < maxWaiting {
+	if len(d.writes) < maxDoubtful && len(d.fresh)+len(d.documents) < maxWaiting {
 		return nil
 	}
 	return v.settle(ctx, d)
 }
 
-// settle looks a second time at what differed: first at the writes themselves, then
-// at what is not sealed, then at pages that are new. What was committed before the
-// first is in the second or in the third, unless it was not found yet.
+// settle reads a second time what differed: first the writes themselves, then what is not sealed,
+// then new pages. What was committed before the first is in the second or in the third, unless
+// the backfill has not reached it.
 func (v *verifier) settle(ctx context.Context, d *doubts) error {
-	if len(d.writes)+len(d.fresh)+len(d.papers) == 0 {
+	if len(d.writes)+len(d.fresh)+len(d.documents) == 0 {
 		return nil
 	}
 	lives, err := v.again(ctx, d)
 	if err != nil {
 		return err
 	}
-	if d.finding, err = v.store.finding(ctx); err != nil {
+	if d.finding, err = v.ledger.Finding(ctx); err != nil {
 		return err
 	}
 	v.finding = v.finding || d.finding
 	d.unsealed, d.later = make(map[writeName]map[int64]bool), newIndex()
-	d.gone, d.buried, d.dropped, d.filed = make(map[writeName]bool), make(map[writeName]bool), make(map[paperName]bool), make(map[paperName]int64)
+	d.gone, d.buried, d.dropped, d.committed = make(map[writeName]bool), make(map[writeName]bool), make(map[documentName]bool), make(map[documentName]int64)
 	if err := v.waiting(ctx, d); err != nil {
 		return err
 	}
@@ -83,18 +90,18 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	for name, seqs := range d.fresh {
 		v.judgeFresh(d, name, seqs)
 	}
-	for name, p := range d.papers {
-		v.judgePaper(d, name, p)
+	for name, p := range d.documents {
+		v.judgeDocument(d, name, p)
 	}
 	*d = *newDoubts(d.x)
 	return nil
 }
 
-// again reads what is in doubt anew.
-func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*ledger.Life, err error) {
-	lives = make(map[writeName]*ledger.Life)
+// again reads doubtful writes and documents anew.
+func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*ledger.Lifetime, err error) {
+	lives = make(map[writeName]*ledger.Lifetime)
 	for name := range d.writes {
-		found, err := v.store.Lives(ctx, before(name.id), 1)
+		found, err := v.ledger.Lifetimes(ctx, before(name.id), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -105,8 +112,7 @@ func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*l
 	return lives, nil
 }
 
-// before is an id behind which the next one is this: ids are of one length, of
-// letters before ~.
+// before is an ID after which the next one is this: IDs are of one length, of letters before ~.
 func before(id ledger.ID) ledger.ID {
 	last := len(id) - 1
 	if last < 0 {
@@ -115,10 +121,10 @@ func before(id ledger.ID) ledger.ID {
 	return id[:last] + ledger.ID(id[last]-1) + "~"
 }
 
-// waiting takes note of what is not sealed.
+// waiting records what is not sealed.
 func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 	for after := int64(0); ; {
-		runs, err := v.store.Unsealed(ctx, after, runsAtOnce)
+		runs, err := v.ledger.Unsealed(ctx, after, runsAtOnce)
 		if err != nil || len(runs) == 0 {
 			return err
 		}
@@ -126,7 +132,7 @@ func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 			after = r.Ticket
 			if r.Mark == nil {
 				if !d.about(writeName{r.Tenant, r.ID}) {
-					continue // of the rest nothing is held
+					continue // nothing is held of the rest
 				}
 				for seq := r.First; seq <= r.Last; seq++ {
 					d.note(r.Tenant, Entry{Write: r.ID, Seq: seq})
@@ -142,7 +148,7 @@ func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 	}
 }
 
-// lately takes note of pages that were made since the chains were walked through.
+// lately records pages that were made since the chains were read.
 func (v *verifier) lately(ctx context.Context, d *doubts) error {
 	tenants := make(map[string]bool)
 	for name := range d.writes {
@@ -151,7 +157,7 @@ func (v *verifier) lately(ctx context.Context, d *doubts) error {
 	for name := range d.fresh {
 		tenants[name.tenant] = true
 	}
-	for name := range d.papers {
+	for name := range d.documents {
 		tenants[name.tenant] = true
 	}
 	for tenant := range tenants {
@@ -171,27 +177,27 @@ func (v *verifier) lately(ctx context.Context, d *doubts) error {
 // about reports whether a write is in doubt.
 func (d *doubts) about(name writeName) bool { return d.writes[name] || d.fresh[name] != nil }
 
-// take takes an entry into account, if it is about something that is in doubt.
+// take records an entry, if it is about a doubtful write or document.
 func (d *doubts) take(tenant string, e Entry, number int64) {
-	_, paper := d.papers[paperName{tenant, e.PaperKind, e.PaperID}]
-	if paper || e.PaperID == "" && d.about(writeName{tenant, e.Write}) {
+	_, document := d.documents[documentName{tenant, e.DocumentKind, e.DocumentID}]
+	if document || e.DocumentID == "" && d.about(writeName{tenant, e.Write}) {
 		d.note(tenant, e)
 		d.later.add(tenant, e, number)
 	}
 }
 
-// note takes note of one thing that was not sealed when the chain was read.
+// note records one change that was not sealed when the chain was read.
 func (d *doubts) note(tenant string, e Entry) {
-	write, paper := writeName{tenant, e.Write}, paperName{tenant, e.PaperKind, e.PaperID}
+	write, document := writeName{tenant, e.Write}, documentName{tenant, e.DocumentKind, e.DocumentID}
 	switch {
 	case e.Mark == ledger.MarkForgotten:
 		d.gone[write] = true
-	case e.Mark == ledger.MarkPruned:
+	case e.Mark == ledger.MarkPruned || e.Mark == ledger.MarkErased:
 		d.buried[write] = true
 	case e.Mark == ledger.MarkDropped:
-		d.dropped[paper] = true
+		d.dropped[document] = true
 	case e.Mark == ledger.MarkFiled:
-		d.filed[paper] = max(d.filed[paper], e.Version)
+		d.committed[document] = max(d.committed[document], e.Version)
 	case e.Mark == "":
 		if d.unsealed[write] == nil {
 			d.unsealed[write] = make(map[int64]bool)
@@ -200,13 +206,13 @@ func (d *doubts) note(tenant string, e Entry) {
 	}
 }
 
-// judge says what is wrong with a write that was in doubt.
-func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
+// judge returns the problems of a write that was in doubt.
+func (v *verifier) judge(d *doubts, name writeName, life *ledger.Lifetime) error {
 	w := d.x.writes[name]
 	if w == nil {
 		w = &sealedWrite{}
 	}
-	if d.gone[name] { // it was forgotten, and what is there now came after that
+	if d.gone[name] { // it was compacted, and the current one came after that
 		if len(w.events) > 0 && w.pruned == nil && !d.buried[name] {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Write: name.id, Entry: w.first(),
 				What: "a mark says that a rule forgot it, and no rule had pruned it before"})
@@ -220,11 +226,11 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 		}
 		return nil
 	}
-	if later := d.later.writes[name]; later != nil && later.pruned != nil && life.Record.Tombstone && w.pruned == nil {
-		w.pruned = later.pruned
+	if later := d.later.writes[name]; later != nil && later.pruned != nil && life.Record.Tombstone && (w.pruned == nil || later.erased != "") {
+		w.pruned, w.erased = later.pruned, later.erased
 	}
 	if d.finding && life.Record.Tombstone && w.pruned == nil && life.Unread == nil {
-		v.report.Unsealed++ // it is found as what it is now
+		v.report.Unsealed++ // its current state will be backfilled
 		return nil
 	}
 	wrong, unsealed, err := v.compare(w, *life)
@@ -238,15 +244,15 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Life) error {
 	return nil
 }
 
-// judgeFresh says which events of a write do not wait to be sealed, and were not
-// lately.
+// judgeFresh reports events of a write that are not waiting to be sealed, and were not during the
+// check.
 func (v *verifier) judgeFresh(d *doubts, name writeName, seqs []int64) {
 	for _, seq := range seqs {
 		if d.unsealed[name][seq] || d.finding {
 			v.report.Unsealed++
 			continue
 		}
-		if v.cannotTell(name.tenant) {
+		if v.undecided(name.tenant) {
 			continue
 		}
 		entry := int64(0)
@@ -275,19 +281,19 @@ func (w *sealedWrite) near(seq int64) (entry int64) {
 	return entry
 }
 
-// judgePaper says what is wrong with a paper that was in doubt.
-func (v *verifier) judgePaper(d *doubts, name paperName, p *glance) {
-	sealed := d.x.papers[name]
+// judgeDocument returns the problem of a document that was in doubt.
+func (v *verifier) judgeDocument(d *doubts, name documentName, p *glance) {
+	sealed := d.x.documents[name]
 	if p == nil {
 		if sealed != nil && !sealed.dropped && !d.dropped[name] {
-			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Paper: name.kind + " " + name.id, Entry: sealed.entry,
+			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Document: name.kind + " " + name.id, Entry: sealed.entry,
 				What: "it was filed, and is gone; no rule forgot it"})
 		}
 		return
 	}
-	if newest, filed := d.filed[name]; filed && newest >= p.version && !(sealed != nil && !sealed.dropped && !d.dropped[name] && sealed.version == p.version) {
+	if newest, committed := d.committed[name]; committed && newest >= p.version && !(sealed != nil && !sealed.dropped && !d.dropped[name] && sealed.version == p.version) {
 		v.report.Unsealed++
-		later := d.later.papers[name]
+		later := d.later.documents[name]
 		if later == nil || later.dropped || later.version != p.version {
 			return
 		}
@@ -301,7 +307,7 @@ func (v *verifier) judgePaper(d *doubts, name paperName, p *glance) {
 		v.report.Unsealed++
 		return
 	}
-	if wrong != nil && (wrong.Kind != Inserted || !v.cannotTell(name.tenant)) {
+	if wrong != nil && (wrong.Kind != Inserted || !v.undecided(name.tenant)) {
 		v.report.add(*wrong)
 	}
 }

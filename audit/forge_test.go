@@ -9,10 +9,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// next is a ticket that was never given, as SQL.
+// next is an unused ticket, as SQL.
 const next = `(SELECT 1000 + count(*) FROM ledger_unsealed)`
 
-// mark leaves a mark for the sealer as the ledger itself would.
+// mark leaves a mark for the sealer as the ledger would.
 func (c *crime) mark(t *testing.T, m ledger.Mark) {
 	t.Helper()
 	text, err := m.Encode()
@@ -20,8 +20,8 @@ func (c *crime) mark(t *testing.T, m ledger.Mark) {
 	c.sql(t, `INSERT INTO ledger_unsealed (ticket, first, last, mark) VALUES (%s, 0, 0, '%s')`, next, text)
 }
 
-// resealed are tamperings by somebody who knows how sealing works, and has what
-// they did sealed by whoever seals.
+// resealed are tamperings by an attacker who knows how sealing works, and has the changes sealed
+// by the regular sealer.
 var resealed = map[string]tampering{
 	"alter an event": {"a second entry of another digest is no other event", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %[1]s AND seq = 2;
@@ -57,9 +57,9 @@ var resealed = map[string]tampering{
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
 	"alter a paper": {"an approval of the same version is the same", func(t *testing.T, c *crime) {
 		c.more(t)
-		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", PaperKind: "gate", PaperID: "approval"})
-	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
 	"forget a live write": {"a rule forgets tombstones alone", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
 		c.mark(t, ledger.Mark{Kind: ledger.MarkForgotten, Tenant: "a", Write: c.recs[1].ID, Seq: 5, Rule: "retention: remember 1h"})
@@ -82,11 +82,11 @@ var resealed = map[string]tampering{
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
 	"alter a paper, and put it back": {"likewise", func(t *testing.T, c *crime) {
 		c.more(t)
-		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", PaperKind: "gate", PaperID: "approval"})
+		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
 		c.more(t)
-		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"ann"}' WHERE id = 'approval'`)
-	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"ann"}' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
 	"roll a row back": {"a state that was once true is not true any more", func(t *testing.T, c *crime) {
 		r := reserve(t, c.l, "a", "rolled", announced)
 		c.sql(t, `CREATE TABLE kept AS SELECT body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence FROM ledger_writes WHERE id = '%s'`, r.ID)
@@ -95,12 +95,12 @@ var resealed = map[string]tampering{
 		c.sql(t, `UPDATE ledger_writes SET (body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence) = (SELECT * FROM kept) WHERE id = '%s'; DROP TABLE kept`, r.ID)
 	}, audit.Problem{Kind: audit.RowDiffers, Tenant: "a"}},
 	"swap binders": {"whose step it is", func(t *testing.T, c *crime) {
-		c.sql(t, `UPDATE ledger_papers SET subject = 'another' WHERE id = 'approval'`)
-	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
+		c.sql(t, `UPDATE ledger_documents SET subject = 'another' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
 }
 
-// more lets the chain of tenant a go on: what a sealer filed last it files no second
-// time anyway.
+// more extends the chain of tenant a: a sealer does not commit its last entries a second time
+// anyway.
 func (c *crime) more(t *testing.T) {
 	t.Helper()
 	c.recs = append(c.recs, life(t, c.l, "a", fmt.Sprint("more", len(c.recs))))
@@ -114,7 +114,7 @@ func (c *crime) bury(t *testing.T, i int, ref string) {
 		DELETE FROM ledger_events WHERE write = %[1]s`, c.n(i), ref)
 	r := c.recs[i]
 	r.Ref, r.Tombstone = ref, true
-	digest, err := ledger.Stone(r)
+	digest, err := ledger.Tombstone(r)
 	must(t, err)
 	c.mark(t, ledger.Mark{Kind: ledger.MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "retention: keep 1h"})
 }
@@ -136,16 +136,16 @@ func TestForgeriesThatAreSealedAreFound(t *testing.T) {
 	}
 }
 
-// However much waits to be sealed, nothing that was altered is passed over.
+// However much waits to be sealed, every alteration is detected.
 func TestManyThatWait(t *testing.T) {
 	c := scene(t)
 	const filings, each = 105, 100
 	for i := range filings {
-		var f ledger.Filing
+		var f ledger.Batch
 		for j := range each {
-			f.Papers = append(f.Papers, ledger.Paper{Tenant: "a", Kind: "gate", ID: fmt.Sprintf("p-%d-%d", i, j), State: "asked", Body: []byte(`{}`)})
+			f.Documents = append(f.Documents, ledger.Document{Tenant: "a", Kind: "gate", ID: fmt.Sprintf("p-%d-%d", i, j), State: "asked", Body: []byte(`{}`)})
 		}
-		_, err := c.l.File(t.Context(), f)
+		_, err := c.l.Commit(t.Context(), f)
 		must(t, err)
 	}
 	c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE seq = 2`)

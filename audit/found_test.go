@@ -8,8 +8,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// interrupted is a ledger with a chain that was switched off, in which somebody then
-// worked; and whoever switched it on again was ended behind his first portion.
+// interrupted is a ledger with a chain that was switched off, and in which others then worked.
+// The backfill after switching it on again ended after its first portion.
 func interrupted(t *testing.T) *crime {
 	t.Helper()
 	c := scene(t)
@@ -17,29 +17,29 @@ func interrupted(t *testing.T) *crime {
 	must(t, err)
 	life(t, c.l, "a", "meanwhile")
 	life(t, c.l, "new tenant", "meanwhile")
-	p, err := c.l.Paper(t.Context(), "a", "gate", "approval")
+	p, err := c.l.Document(t.Context(), "a", "gate", "approval")
 	must(t, err)
 	p.State = "used"
 	put(t, c.l, p)
-	put(t, c.l, ledger.Paper{Tenant: "a", Kind: "gate", ID: "another", Body: []byte(`{}`)})
+	put(t, c.l, ledger.Document{Tenant: "a", Kind: "gate", ID: "another", Body: []byte(`{}`)})
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour})
 	if must(t, err); did.Buried < len(c.recs) {
 		t.Fatalf("%d were buried, want all of them", did.Buried)
 	}
 	life(t, c.l, "a", "later")
-	c.sql(t, "UPDATE ledger_meta SET chronicle = 1, found_writes = 0, found_papers = 0")
+	c.sql(t, "UPDATE ledger_meta SET sealing = 1, backfilled_write = 0, backfilled_document = 0")
 	return c
 }
 
-// What is not found yet is neither well nor wrong: it is not sealed, and it is said
-// why. What was altered meanwhile is wrong all the same.
+// Records that are not backfilled yet are neither correct nor wrong: they are unsealed, and the
+// report gives the reason. An alteration in the meantime is still wrong.
 func TestVerifyWhileItIsFound(t *testing.T) {
 	c := interrupted(t)
 	o := audit.VerifyOptions{Heads: c.heads.all(), Keys: c.keys}
 	if r := clean(t, c.l, o); r.Unsealed < 10 || len(r.Notes) != 1 {
 		t.Errorf("%d not sealed, notes %q; want all that came, and why", r.Unsealed, r.Notes)
 	}
-	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || !s.More {
+	if s, err := audit.StatusOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || !s.More {
 		t.Errorf("standing %+v, error %v; want that there is more", s, err)
 	}
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
@@ -51,7 +51,7 @@ func TestVerifyWhileItIsFound(t *testing.T) {
 	if r := clean(t, c.l, o); r.Unsealed != 0 || len(r.Notes) != 0 || r.Pruned < len(c.recs) {
 		t.Errorf("report: %+v", r)
 	}
-	if s, err := audit.StandingOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || s.More {
+	if s, err := audit.StatusOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || s.More {
 		t.Errorf("standing %+v, error %v; want that all is sealed", s, err)
 	}
 	did, err = c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
@@ -65,17 +65,17 @@ func TestAlteredWhileItIsFound(t *testing.T) {
 	for name, sql := range map[string]string{
 		"a tombstone":          `UPDATE ledger_writes SET body = replace(body, 'verified', 'accepted') WHERE n = 1`,
 		"a write that is gone": `DELETE FROM ledger_writes WHERE n = 1`,
-		"a paper that is gone": `DELETE FROM ledger_papers WHERE id = 'approval'`,
-		"a paper put back":     `UPDATE ledger_papers SET version = 1, body = '{"by":"eve"}' WHERE id = 'approval'`,
+		"a paper that is gone": `DELETE FROM ledger_documents WHERE id = 'approval'`,
+		"a paper put back":     `UPDATE ledger_documents SET version = 1, body = '{"by":"eve"}' WHERE id = 'approval'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := interrupted(t)
-			if name == "a tombstone" { // one that is in the chain as that
+			if name == "a tombstone" { // one that the chain has as such
 				c.head(t)
 				c.s = audit.New(c.l, audit.Options{Logger: quiet})
 				_, err := c.s.Seal(t.Context())
 				must(t, err)
-				c.sql(t, "UPDATE ledger_meta SET found_writes = 0, found_papers = 0")
+				c.sql(t, "UPDATE ledger_meta SET backfilled_write = 0, backfilled_document = 0")
 			}
 			c.sql(t, "%s", sql)
 			if r := check(t, c.l, audit.VerifyOptions{}); r.OK() {

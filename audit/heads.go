@@ -18,16 +18,15 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// ErrNoHead says that no head of this tenant was signed yet.
+// ErrNoHead reports that no head of this tenant is signed yet.
 var ErrNoHead = fmt.Errorf("%w: no head of its audit chain was signed", ledger.ErrNotFound)
 
-// SignHeads signs a head of each chain that moved since the last, keeps it in the
-// ledger, and puts it in line for the keepers, which [Sealer.Work] and
-// [Sealer.Flush] hand on. It does nothing without a signer. It says how many were
-// signed.
+// SignHeads signs a head of each chain that moved since the last, keeps it in the ledger, and
+// queues it for the keepers; [Sealer.Work] and [Sealer.Flush] deliver it. It does nothing without
+// a signer. It returns how many were signed.
 func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
-	if s.err != nil || s.o.Signer == nil {
-		return 0, s.err
+	if s.o.Signer == nil {
+		return 0, nil
 	}
 	s.mu.Lock()
 	moved := slices.Sorted(maps.Keys(s.moved))
@@ -36,7 +35,7 @@ func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 	var corrupt error
 	for i, tenant := range moved {
 		signed, err := s.signHead(ctx, tenant)
-		if errors.Is(err, ledger.ErrCorrupt) { // it stops no head of another
+		if errors.Is(err, ledger.ErrCorrupt) { // it does not stop heads of other tenants
 			corrupt = err
 			s.mu.Lock()
 			s.moved[tenant] = true
@@ -58,12 +57,9 @@ func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 	return n, corrupt
 }
 
-// SignAll is SignHeads for all chains of the ledger, also those that moved while
-// nobody signed; and the newest head of the others is handed on once more.
+// SignAll is SignHeads for all chains of the ledger, also those that moved while no signer ran.
+// It also delivers the newest head of the others again.
 func (s *Sealer) SignAll(ctx context.Context) (int, error) {
-	if s.err != nil {
-		return 0, s.err
-	}
 	caught := s.catchUp(ctx)
 	if caught != nil && !errors.Is(caught, ledger.ErrCorrupt) {
 		return 0, caught
@@ -72,13 +68,13 @@ func (s *Sealer) SignAll(ctx context.Context) (int, error) {
 	return n, cmp.Or(err, caught)
 }
 
-// catchUp finds the chains that moved while nobody signed, and hands the newest
-// head of all others on once more: whoever was to keep them may not have them.
+// catchUp finds the chains that moved while no signer ran, and queues the newest head of all
+// others again: their keepers may not have them.
 func (s *Sealer) catchUp(ctx context.Context) error {
 	if s.o.Signer == nil {
 		return nil
 	}
-	tenants, err := s.store.Tenants(ctx)
+	tenants, err := s.ledger.Tenants(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,25 +100,25 @@ func (s *Sealer) catchUp(ctx context.Context) error {
 	return corrupt
 }
 
-// newest is where the chain of a tenant ends, and what its newest signed head
-// says; nothing where this sealer did not sign it: whoever can write to the ledger
-// could else put one there that is never overtaken, and no head would be signed any
-// more. The head is read first: the chain is never behind it then.
+// newest is the end of a tenant's chain, and the content of its newest signed head; nothing if
+// this sealer did not sign that. Otherwise an actor that can write to the ledger could put a head
+// there that is never overtaken, and no head would be signed any more. The head is read first, so
+// that the chain is never behind it.
 func (s *Sealer) newest(ctx context.Context, tenant string) (tip, head Head, envelope signing.Envelope, version int64, err error) {
-	p, err := s.store.Paper(ctx, tenant, ledger.AuditKind, headID)
-	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+	p, err := s.ledger.Document(ctx, tenant, ledger.AuditKind, headID)
+	if err != nil && !errors.Is(err, ledger.ErrNoDocument) {
 		return tip, head, envelope, 0, err
 	}
 	if version = p.Version; err == nil {
-		if head, envelope, err = s.signed(tenant, p.Body); err != nil { // a check says so; the next one takes its place
+		if head, envelope, err = s.signed(tenant, p.Body); err != nil { // a check reports it; the next head replaces it
 			head, envelope = Head{}, signing.Envelope{}
 		}
 	}
-	p, err = s.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
-	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+	p, err = s.ledger.Document(ctx, tenant, ledger.AuditKind, tipID)
+	if err != nil && !errors.Is(err, ledger.ErrNoDocument) {
 		return tip, head, envelope, 0, err
 	}
-	var says filedTip
+	var says committedTip
 	if err == nil {
 		if err := strictly(p.Body, &says); err != nil {
 			return tip, head, envelope, 0, fmt.Errorf("%w: the end of the audit chain of tenant %q: %w", ledger.ErrCorrupt, tenant, err)
@@ -159,7 +155,7 @@ func (s *Sealer) signHead(ctx context.Context, tenant string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("audit: %w", err)
 	}
-	envelope, err := s.o.Signer.Sign(HeadType, payload)
+	envelope, err := s.o.Signer.Sign(ctx, HeadType, payload)
 	if err != nil {
 		return false, err
 	}
@@ -167,8 +163,8 @@ func (s *Sealer) signHead(ctx context.Context, tenant string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = s.store.File(ctx, ledger.Filing{Papers: []ledger.Paper{{Tenant: tenant, Kind: ledger.AuditKind, ID: headID, Version: version, Body: body}}})
-	if err != nil && !errors.Is(err, ledger.ErrStale) { // another one signed it as well: both are true
+	_, err = s.ledger.Commit(ctx, ledger.Batch{Documents: []ledger.Document{{Tenant: tenant, Kind: ledger.AuditKind, ID: headID, Version: version, Body: body}}})
+	if err != nil && !errors.Is(err, ledger.ErrStale) { // another sealer signed it as well: both are correct
 		return false, err
 	}
 	s.count.do(func(st *Stats) { st.Heads, st.Head = st.Heads+1, tip.At })
@@ -182,7 +178,7 @@ func (s *Sealer) give(tenant string, head signing.Envelope) {
 	}
 }
 
-// Flush hands on what waits for the keepers, and says what could not be.
+// Flush delivers queued heads to the keepers, and returns what failed.
 func (s *Sealer) Flush(ctx context.Context) error {
 	var errs []error
 	for _, k := range s.keep {
@@ -191,16 +187,11 @@ func (s *Sealer) Flush(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// NewestHead is the newest signed head of a tenant's chain as the ledger keeps
-// it. Nothing in it is to be believed before its signature was checked. It fails
-// with [ErrNoHead].
+// NewestHead is the newest signed head of a tenant's chain in the ledger. Check its signature
+// before you trust it. It fails with [ErrNoHead].
 func NewestHead(ctx context.Context, l ledger.Ledger, tenant string) (signing.Envelope, error) {
-	s, err := storeOf(l)
-	if err != nil {
-		return signing.Envelope{}, err
-	}
-	p, err := s.Paper(ctx, tenant, ledger.AuditKind, headID)
-	if errors.Is(err, ledger.ErrNoPaper) {
+	p, err := l.Document(ctx, tenant, ledger.AuditKind, headID)
+	if errors.Is(err, ledger.ErrNoDocument) {
 		return signing.Envelope{}, ErrNoHead
 	}
 	if err != nil {
@@ -209,7 +200,7 @@ func NewestHead(ctx context.Context, l ledger.Ledger, tenant string) (signing.En
 	return signing.ReadEnvelope(p.Body)
 }
 
-// OpenHead is what a signed head says, when one of these keys signed it.
+// OpenHead returns the content of a signed head, if one of these keys signed it.
 func OpenHead(e signing.Envelope, keys signing.Keys) (Head, error) {
 	payload, _, err := keys.Open(e, HeadType)
 	if err != nil {
@@ -229,8 +220,8 @@ func readHead(payload []byte) (Head, error) {
 	return h, nil
 }
 
-// ReadHead is what a head says, whoever signed it: nothing in it is to be
-// believed. [OpenHead] checks it.
+// ReadHead returns the content of a head without a check of its signature: do not trust it.
+// [OpenHead] checks it.
 func ReadHead(e signing.Envelope) (Head, error) {
 	payload, err := base64.StdEncoding.DecodeString(e.Payload)
 	if err != nil {
@@ -239,8 +230,8 @@ func ReadHead(e signing.Envelope) (Head, error) {
 	return readHead(payload)
 }
 
-// ReadHeads reads signed heads from lines of JSON, as [File] keeps them, and says
-// which lines are none. Their signatures are not checked.
+// ReadHeads reads signed heads from lines of JSON, as [Commit] keeps them, and returns an error
+// for each invalid line. Their signatures are not checked.
 func ReadHeads(r io.Reader) (heads []signing.Envelope, bad []error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxHeadLine)

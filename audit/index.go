@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -10,11 +11,20 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// index is what the chains say about some of the writes and papers.
+// index is the chains' content about some of the writes and documents.
 type index struct {
-	writes map[writeName]*sealedWrite
-	papers map[paperName]*sealedPaper
-	wrong  []Problem // entries that contradict each other
+	writes    map[writeName]*sealedWrite
+	documents map[documentName]*sealedDocument
+	wrong     []Problem // entries that contradict each other
+	erased    []erasedBy
+}
+
+// erasedBy is an entry of something that an erasure erased.
+type erasedBy struct {
+	tenant  string
+	entry   Entry
+	number  int64
+	erasure string
 }
 
 type writeName struct {
@@ -22,7 +32,7 @@ type writeName struct {
 	id     ledger.ID
 }
 
-type paperName struct{ tenant, kind, id string }
+type documentName struct{ tenant, kind, id string }
 
 // sum is a digest; the zero sum is none.
 type sum [32]byte
@@ -42,29 +52,29 @@ type sealedEvent struct {
 	missing    bool // it was gone before it could be sealed
 }
 
-// sealedWrite is what the chain says about one write since it came to be, which
-// may be for the second time.
+// sealedWrite is the chain's content about one write since it was created, possibly for the
+// second time.
 type sealedWrite struct {
 	events []sealedEvent
 	intent sum
-	pruned *sealedEvent // its burial; the digest is that of the tombstone
+	pruned *sealedEvent // its tombstone's entry, with the tombstone's digest
+	erased string       // the erasure that made the tombstone, "" for a rule
 	seen   bool
 }
 
-// sealedPaper is a paper as it was filed last; none when it was dropped since.
-// Names is the digest of its names, which never change; none where they are not
-// known.
-type sealedPaper struct {
+// sealedDocument is a document's last sealed version; none if it was dropped since. Names is the
+// digest of its names, which never change; none if they are not known.
+type sealedDocument struct {
 	version, entry int64
 	digest, names  sum
 	dropped, seen  bool
 }
 
 func newIndex() *index {
-	return &index{writes: make(map[writeName]*sealedWrite), papers: make(map[paperName]*sealedPaper)}
+	return &index{writes: make(map[writeName]*sealedWrite), documents: make(map[documentName]*sealedDocument)}
 }
 
-// partOf is which part of a check a write or a paper belongs to.
+// partOf is the part of a check that a write or a document belongs to.
 func partOf(tenant, name string, parts int) int {
 	if parts == 1 {
 		return 0
@@ -74,8 +84,7 @@ func partOf(tenant, name string, parts int) int {
 	return int(h.Sum32() % uint32(parts)) //nolint:gosec // parts is small and positive
 }
 
-// read puts the chains, as far as they were walked through, into an index, for one
-// part.
+// read indexes the chains, as far as they were read, for one part.
 func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 	x := newIndex()
 	for _, tenant := range v.tenants {
@@ -84,13 +93,16 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 		}
 		err := v.pages(ctx, tenant, 0, v.lengths[tenant].Page, func(p Page) error {
 			for i, e := range p.Entries {
+				if e.DocumentKind == ledger.ErasureKind && e.Mark == ledger.MarkFiled {
+					v.erasures[documentName{tenant, e.DocumentKind, e.DocumentID}] = true
+				}
 				if partOf(tenant, e.about(), parts) != part {
 					continue
 				}
 				if e.Found {
 					v.report.Found++
 				}
-				if e.Mark == ledger.MarkForgotten || e.Mark == ledger.MarkDropped {
+				if (e.Mark == ledger.MarkForgotten || e.Mark == ledger.MarkDropped) && e.Erasure == "" {
 					v.report.Forgotten++
 				}
 				v.report.Repeated += x.add(tenant, e, p.First+int64(i))
@@ -104,22 +116,78 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 	for _, p := range x.wrong {
 		v.report.add(p)
 	}
+	for _, e := range x.erased {
+		v.erasure(e)
+	}
 	return x, nil
 }
 
-// about is the name that an entry is filed under.
+// erasure counts an entry of an erasure, whose document (who, when and why) must be in the chain
+// itself.
+func (v *verifier) erasure(e erasedBy) {
+	if !v.erasures[documentName{e.tenant, ledger.ErasureKind, e.erasure}] {
+		if !v.undecided(e.tenant) {
+			v.report.add(Problem{Kind: Altered, Tenant: e.tenant, Write: e.entry.Write, Document: e.entry.document(), Entry: e.number,
+				What: fmt.Sprintf("erasure %q erased it, and the chain does not say who that was and why", e.erasure)})
+		}
+		return
+	}
+	if name := (erasedOne{e.tenant, e.erasure, e.entry.about()}); !v.erased[name] { // a killed sealer seals it twice
+		v.erased[name] = true
+		v.report.erased(e)
+	}
+}
+
+// erasedOne is a write or a document that an erasure erased.
+type erasedOne struct{ tenant, erasure, about string }
+
+// erasedMore compares how many writes erasures erased with their own counts: it finds an entry
+// that wrongly claims an erasure.
+func (v *verifier) erasedMore(ctx context.Context) error {
+	for _, e := range v.report.Erased {
+		p, err := v.ledger.Document(ctx, e.Tenant, ledger.ErasureKind, e.ID)
+		if errors.Is(err, ledger.ErrNoDocument) {
+			continue // reported as its own problem
+		}
+		if err != nil {
+			return err
+		}
+		record, err := ledger.ErasureOf(p)
+		if problem := (Problem{Kind: Altered, Tenant: e.Tenant, Document: p.Kind + " " + p.ID, Entry: e.Entry}); err != nil {
+			problem.What = err.Error()
+			v.report.add(problem)
+		} else if record.Writes < e.Writes {
+			problem.What = fmt.Sprintf("it says that it erased %d writes, and the chain says %d", record.Writes, e.Writes)
+			v.report.add(problem)
+		}
+	}
+	return nil
+}
+
+// document is the name of the document that an entry is about, "" for none.
+func (e Entry) document() string {
+	if e.DocumentID == "" {
+		return ""
+	}
+	return e.DocumentKind + " " + e.DocumentID
+}
+
+// about is the name that an entry is indexed under.
 func (e Entry) about() string {
-	if e.PaperID != "" {
-		return e.PaperKind + "\x00" + e.PaperID
+	if e.DocumentID != "" {
+		return e.DocumentKind + "\x00" + e.DocumentID
 	}
 	return string(e.Write)
 }
 
-// add takes an entry, and says how many were there already. What was sealed first
-// counts: whoever alters something and has it sealed again does not get away with it.
+// add indexes an entry, and returns how many were there already. The first sealed version counts:
+// altering a record and sealing it again is detected.
 func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
-	if e.PaperID != "" {
-		x.addPaper(paperName{tenant, e.PaperKind, e.PaperID}, e, number)
+	if e.Mark == ledger.MarkErased || e.Erasure != "" {
+		x.erased = append(x.erased, erasedBy{tenant, e, number, e.Erasure})
+	}
+	if e.DocumentID != "" {
+		x.addDocument(documentName{tenant, e.DocumentKind, e.DocumentID}, e, number)
 		return 0
 	}
 	name := writeName{tenant, e.Write}
@@ -135,6 +203,12 @@ func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
 			x.say(Missing, name, 0, w.first(), "entry %d says that a rule forgot it (%s), and no rule had pruned it before", number, e.Rule)
 		}
 		delete(x.writes, name)
+	case ledger.MarkErased:
+		if w.erased != "" && w.pruned.digest != sealed.digest {
+			x.say(Altered, name, 0, w.pruned.entry, "entry %d says that it was erased once more, to another tombstone", number)
+			return 0
+		}
+		w.pruned, w.erased = &sealed, e.Erasure // also for writes that retention had pruned before
 	case ledger.MarkPruned:
 		if w.pruned == nil {
 			w.pruned = &sealed
@@ -165,17 +239,17 @@ func (x *index) addEvent(name writeName, w *sealedWrite, e Entry, sealed sealedE
 	return 1
 }
 
-func (x *index) addPaper(name paperName, e Entry, number int64) {
-	have := x.papers[name]
+func (x *index) addDocument(name documentName, e Entry, number int64) {
+	have := x.documents[name]
 	switch {
 	case e.Mark == ledger.MarkDropped:
-		x.papers[name] = &sealedPaper{dropped: true, entry: number}
+		x.documents[name] = &sealedDocument{dropped: true, entry: number}
 		return
 	case have == nil || have.dropped:
-		x.papers[name] = &sealedPaper{version: e.Version, digest: sumOf(e.Digest), names: sumOf(e.Names), entry: number}
+		x.documents[name] = &sealedDocument{version: e.Version, digest: sumOf(e.Digest), names: sumOf(e.Names), entry: number}
 		return
 	case e.Version == have.version && sumOf(e.Digest) != have.digest:
-		x.wrong = append(x.wrong, Problem{Kind: Altered, Tenant: name.tenant, Paper: name.kind + " " + name.id, Entry: have.entry,
+		x.wrong = append(x.wrong, Problem{Kind: Altered, Tenant: name.tenant, Document: name.kind + " " + name.id, Entry: have.entry,
 			What: fmt.Sprintf("entry %d seals version %d of it once more, as something else", number, e.Version)})
 	case e.Version > have.version:
 		have.version, have.digest, have.entry = e.Version, sumOf(e.Digest), number
@@ -189,16 +263,15 @@ func (x *index) say(kind string, of writeName, seq, entry int64, format string, 
 	x.wrong = append(x.wrong, Problem{Kind: kind, Tenant: of.tenant, Write: of.id, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
 }
 
-// compare says what is wrong with a write, and how many of its events were never
-// sealed.
-func (w *sealedWrite) compare(life ledger.Life) (wrong []Problem, unsealed []int64, err error) {
+// compare returns the problems of a write, and which of its events were never sealed.
+func (w *sealedWrite) compare(life ledger.Lifetime) (wrong []Problem, unsealed []int64, err error) {
 	r := life.Record
 	say := func(kind string, seq, entry int64, format string, args ...any) {
 		wrong = append(wrong, Problem{Kind: kind, Tenant: r.Tenant, Write: r.ID, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
 	}
 	if life.Unread != nil {
 		say(Unreadable, 0, w.first(), "%v", life.Unread)
-		return wrong, nil, nil //nolint:nilerr // that it cannot be read is what is found
+		return wrong, nil, nil //nolint:nilerr // that it is unreadable is the finding
 	}
 	prunedTo := int64(0)
 	switch {
@@ -207,12 +280,15 @@ func (w *sealedWrite) compare(life ledger.Life) (wrong []Problem, unsealed []int
 		return wrong, nil, nil
 	case r.Tombstone:
 		prunedTo = w.pruned.seq
-		stone, err := ledger.Stone(r)
+		stone, err := ledger.Tombstone(r)
 		if err != nil {
 			return nil, nil, err
 		}
 		if sumOf(stone) != w.pruned.digest {
 			say(Altered, 0, w.pruned.entry, "the tombstone says something else than when it was made")
+		}
+		if r.Erased != w.erased {
+			say(Altered, 0, w.pruned.entry, "the tombstone says that it was erased by %q, and the chain says %q", r.Erased, w.erased)
 		}
 	case w.pruned != nil:
 		say(Altered, 0, w.pruned.entry, "it was pruned, and is no tombstone")
@@ -248,15 +324,15 @@ func (w *sealedWrite) first() int64 {
 	return w.events[0].entry
 }
 
-// compared is what the events of a write came to.
+// compared is the result of comparing a write's events.
 type compared struct {
 	wrong    []Problem
 	there    map[int64]bool
 	unsealed []int64
 }
 
-// lifeOf holds the events of a write against those that were sealed.
-func (w *sealedWrite) lifeOf(life ledger.Life) (c compared, err error) {
+// lifeOf compares the events of a write with the sealed ones.
+func (w *sealedWrite) lifeOf(life ledger.Lifetime) (c compared, err error) {
 	r := life.Record
 	sealed := make(map[int64]sealedEvent, len(w.events))
 	for _, e := range w.events {

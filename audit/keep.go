@@ -18,21 +18,34 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// Keeper is a place for signed heads that whoever operates the ledger does not
-// own, or cannot change: what makes a chain prove something.
+const (
+	// keepWithin bounds one call of a keeper. The pause after a failure grows from the first to
+	// the second.
+	keepWithin   = 30 * time.Second
+	minKeepPause = time.Second
+	maxKeepPause = 5 * time.Minute
+	// maxPending is how many tenants' heads are queued for one keeper: only the newest of each
+	// tenant is queued.
+	maxPending = 10_000
+	// maxAnswer is how much of a keeper's response is read.
+	maxAnswer = 4 << 10
+)
+
+// Keeper stores signed heads where the operator of the ledger is not the owner, or cannot change
+// them: this is what makes a chain a proof.
 type Keeper interface {
-	// Keep keeps one head, and returns when it is safe there. It may be called
-	// again with one that is kept already.
+	// Keep stores one head, and returns when it is durable. It may be called again with the same
+	// head.
 	Keep(ctx context.Context, head signing.Envelope) error
 }
 
-// File keeps heads as lines of JSON in a file that it only adds to. It proves
-// nothing where the file can be changed by whoever changes the ledger: it is for
-// a disk that is written once, or one that somebody else collects.
+// File keeps heads as lines of JSON in an append-only file. It proves nothing if an actor that
+// can change the ledger can change the file: use a write-once disk, or one that another party
+// collects.
 type File struct{ path string }
 
-// NewFile is a keeper that adds to a file, which it makes, readable by its owner
-// alone, if it is not there. It fails where the file cannot be written.
+// NewFile returns a keeper that appends to a file. It creates a missing file, readable only by
+// its owner. It fails if the file cannot be written.
 func NewFile(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -55,29 +68,30 @@ func (k *File) Keep(_ context.Context, head signing.Envelope) error {
 	last := []byte{'\n'}
 	if info, err := f.Stat(); err == nil && info.Size() > 0 {
 		if _, err := f.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
-			line = append([]byte{'\n'}, line...) // whoever was killed in the middle of a line costs that line alone
+			line = append([]byte{'\n'}, line...) // a process killed in the middle of a line spoils only that line
 		}
 	}
 	_, err = f.Write(line) // one write: lines of two processes do not mix
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// HTTP keeps heads by posting them, as JSON, to somebody who does.
+// HTTP keeps heads by posting them, as JSON, to a service.
 type HTTP struct {
 	url    string
 	client *http.Client
-	header http.Header
+	header func(context.Context) (http.Header, error)
 }
 
-// NewHTTP is a keeper that posts to a URL, with headers such as one that says who
-// asks. Redirects are not followed. Any answer from 200 to 299 is a yes.
-func NewHTTP(to string, header http.Header) (*HTTP, error) {
+// NewHTTP returns a keeper that posts to a URL, with headers, such as one for authentication,
+// fetched for each head; nil for none. Redirects are not followed. Any status from 200 to 299 is
+// success.
+func NewHTTP(to string, header func(context.Context) (http.Header, error)) (*HTTP, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("audit: the place for heads is %q; want https://host/path", to)
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &HTTP{url: to, client: client, header: header.Clone()}, nil
+	return &HTTP{url: to, client: client, header: header}, nil
 }
 
 // Keep implements [Keeper].
@@ -90,8 +104,14 @@ func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	for name, values := range k.header {
-		r.Header[name] = values
+	if k.header != nil {
+		header, err := k.header(ctx)
+		if err != nil {
+			return fmt.Errorf("audit: posting a head: %w", err)
+		}
+		for name, values := range header {
+			r.Header[name] = values
+		}
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := k.client.Do(r)
@@ -110,8 +130,7 @@ func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
 	return nil
 }
 
-// keeping hands heads to one keeper, the newest of each tenant, until it has
-// them.
+// keeping delivers heads to one keeper, the newest of each tenant, until it has stored them.
 type keeping struct {
 	name   string
 	keeper Keeper
@@ -129,7 +148,7 @@ func (k *keeping) stats() KeeperStats {
 	return k.count
 }
 
-// give puts a head in line. It never waits.
+// give queues a head. It never waits.
 func (k *keeping) give(tenant string, head signing.Envelope) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,7 +165,7 @@ func (k *keeping) give(tenant string, head signing.Envelope) {
 	}
 }
 
-// flush hands on what waits. It stops at the first failure.
+// flush delivers the queue. It stops at the first failure.
 func (k *keeping) flush(ctx context.Context) error {
 	for {
 		k.mu.Lock()
@@ -169,14 +188,14 @@ func (k *keeping) flush(ctx context.Context) error {
 			return fmt.Errorf("keeper %s: %w", k.name, err)
 		}
 		k.count.Kept, k.count.At = k.count.Kept+1, time.Now()
-		if k.pending[tenant].Payload == head.Payload { // no newer one came meanwhile
+		if k.pending[tenant].Payload == head.Payload { // no newer one was queued meanwhile
 			delete(k.pending, tenant)
 		}
 		k.mu.Unlock()
 	}
 }
 
-// work hands on whatever comes, until ctx ends.
+// work delivers queued heads, until ctx ends.
 func (k *keeping) work(ctx context.Context, log *slog.Logger) {
 	for {
 		select {

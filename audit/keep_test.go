@@ -44,7 +44,7 @@ func headsOf(t *testing.T) (signing.Envelope, signing.Keys) {
 func TestFile(t *testing.T) {
 	head, keys := headsOf(t)
 	path := filepath.Join(t.TempDir(), "heads.jsonl")
-	must(t, os.WriteFile(path, []byte(`{"payload`), 0o600)) // somebody was killed while writing
+	must(t, os.WriteFile(path, []byte(`{"payload`), 0o600)) // a process was killed while writing
 	k, err := audit.NewFile(path)
 	must(t, err)
 	must(t, errors.Join(k.Keep(t.Context(), head), k.Keep(t.Context(), head)))
@@ -73,7 +73,9 @@ func TestHTTP(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	t.Cleanup(server.Close)
-	k, err := audit.NewHTTP(server.URL+"/heads?key=hidden", http.Header{"Authorization": {"Bearer x"}})
+	k, err := audit.NewHTTP(server.URL+"/heads?key=hidden", func(context.Context) (http.Header, error) {
+		return http.Header{"Authorization": {"Bearer x"}}, nil
+	})
 	must(t, err)
 	must(t, k.Keep(t.Context(), head))
 	for _, status = range []int{301, 307, 400, 500} {
@@ -126,8 +128,8 @@ type stuck struct{}
 
 func (stuck) Keep(ctx context.Context, _ signing.Envelope) error { <-ctx.Done(); return ctx.Err() }
 
-// A keeper that fails or stands still holds up neither sealing nor other keepers,
-// and gets the newest head when it is back.
+// A keeper that fails or hangs delays neither sealing nor other keepers, and gets the newest head
+// when it recovers.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sign, keys := signer(t)
@@ -159,7 +161,7 @@ func TestWork(t *testing.T) {
 	})
 }
 
-// Another sealer takes over when the one whose turn it is says nothing any more.
+// Another sealer takes over when the active one stops reporting.
 func TestTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.NewMemory()
@@ -184,7 +186,7 @@ func TestTurn(t *testing.T) {
 	})
 }
 
-// slow has something happen while it keeps a head.
+// slow runs a function while it keeps a head.
 type slow struct {
 	drawer
 	meanwhile func()
@@ -199,7 +201,7 @@ func (k *slow) Keep(ctx context.Context, head signing.Envelope) error {
 	return k.drawer.Keep(ctx, head)
 }
 
-// A head that comes while an older one is being kept is kept as well.
+// A head that arrives while an older one is being kept is kept as well.
 func TestNewerHeadMeanwhile(t *testing.T) {
 	sign, _ := signer(t)
 	l, k := ledger.NewMemory(), &slow{}

@@ -17,10 +17,10 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// errPassing says that a call failed which will not the next time.
+// errPassing is the error of a call that succeeds the next time.
 var errPassing = fmt.Errorf("%w: a passing error", ledger.ErrUnavailable)
 
-// shaky is a ledger one of whose calls fails, before or after it was done.
+// shaky is a ledger one of whose calls fails, before or after its effect.
 type shaky struct {
 	*ledger.Memory
 	at, calls int
@@ -39,13 +39,13 @@ func (s *shaky) call(do func() error) error {
 	return err
 }
 
-func (s *shaky) File(ctx context.Context, f ledger.Filing) (did ledger.Filed, err error) {
-	err = s.call(func() (err error) { did, err = s.Memory.File(ctx, f); return err })
+func (s *shaky) Commit(ctx context.Context, f ledger.Batch) (did ledger.Committed, err error) {
+	err = s.call(func() (err error) { did, err = s.Memory.Commit(ctx, f); return err })
 	return did, err
 }
 
-func (s *shaky) Paper(ctx context.Context, tenant, kind, id string) (p ledger.Paper, err error) {
-	err = s.call(func() (err error) { p, err = s.Memory.Paper(ctx, tenant, kind, id); return err })
+func (s *shaky) Document(ctx context.Context, tenant, kind, id string) (p ledger.Document, err error) {
+	err = s.call(func() (err error) { p, err = s.Memory.Document(ctx, tenant, kind, id); return err })
 	return p, err
 }
 
@@ -73,9 +73,9 @@ func (s *shaky) SetNote(ctx context.Context, n ledger.Note) (set ledger.Note, er
 	return set, err
 }
 
-// A sealer that meets an error, in any call and before or after it was done, goes on
-// itself: what it did not get to know it looks at anew, and nothing is sealed twice.
-// The one before it was killed when it had filed and not said so.
+// A sealer that meets an error, in any call and before or after its effect, continues by itself:
+// it reads again what it missed, and seals nothing twice. Its predecessor was killed between its
+// commit and the mark.
 func TestPassingErrors(t *testing.T) {
 	for at, met := 1, true; met; at++ {
 		met = false
@@ -113,23 +113,23 @@ func TestPassingErrors(t *testing.T) {
 	}
 }
 
-// How far the chain is behind is known of a sealer that never got to seal anything.
+// A sealer that never sealed anything still reports how far the chain is behind.
 func TestTriedIsKnown(t *testing.T) {
 	s := audit.New(&shaky{Memory: ledger.NewMemory(), at: 1}, audit.Options{Logger: quiet})
 	before := time.Now()
 	if _, err := s.Seal(t.Context()); !errors.Is(err, errPassing) {
 		t.Fatalf("error %v", err)
 	}
-	if got := s.Stats(); got.Failures != 1 || !got.Looked.IsZero() || got.Tried.Before(before) {
+	if got := s.Stats(); got.Failures != 1 || !got.Read.IsZero() || got.Tried.Before(before) {
 		t.Errorf("stats %+v", got)
 	}
 }
 
-// A page whose content was altered, and its hash with it, is found without any head:
-// the next page says what it was.
+// A page whose content was altered together with its hash is detected without any head: the next
+// page holds the previous hash.
 func TestAPageIsBoundByTheNext(t *testing.T) {
 	c := scene(t)
-	p, err := c.l.Paper(t.Context(), "a", ledger.AuditKind, "page-000000000002")
+	p, err := c.l.Document(t.Context(), "a", ledger.AuditKind, "page-000000000002")
 	must(t, err)
 	var page audit.Page
 	must(t, json.Unmarshal(p.Body, &page))
@@ -137,7 +137,7 @@ func TestAPageIsBoundByTheNext(t *testing.T) {
 	page.Hash = hashed(t, page)
 	text, err := json.Marshal(page)
 	must(t, err)
-	c.sql(t, `UPDATE ledger_papers SET body = '%s' WHERE tenant = 'a' AND kind = 'audit' AND id = 'page-000000000002'`, text)
+	c.sql(t, `UPDATE ledger_documents SET body = '%s' WHERE tenant = 'a' AND kind = 'audit' AND id = 'page-000000000002'`, text)
 	if r := check(t, c.l, audit.VerifyOptions{}); len(r.Problems) != 1 || r.Problems[0].Kind != audit.ChainBroken || r.Problems[0].Page != 3 {
 		t.Errorf("found %v", r.Problems)
 	}
@@ -156,29 +156,29 @@ func hashed(t *testing.T, p audit.Page) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// disturbed has something happen once a check has read the chain, before it looks
-// at the writes, or once it has looked at them.
+// disturbed runs a function once a check has read the chain, before it reads the writes, or once
+// it has read them.
 type disturbed struct {
 	*sqlite.Ledger
 	meanwhile func()
 	late      bool
 }
 
-func (d *disturbed) Lives(ctx context.Context, after ledger.ID, limit int) ([]ledger.Life, error) {
+func (d *disturbed) Lifetimes(ctx context.Context, after ledger.ID, limit int) ([]ledger.Lifetime, error) {
 	do := d.meanwhile
 	d.meanwhile = nil
 	if do != nil && !d.late {
 		do()
 	}
-	lives, err := d.Ledger.Lives(ctx, after, limit)
+	lives, err := d.Ledger.Lifetimes(ctx, after, limit)
 	if do != nil && d.late {
 		do()
 	}
 	return lives, err
 }
 
-// What retention does while a check runs is no alarm, whether it is sealed meanwhile
-// or not; and neither is what comes after that under the same key.
+// Retention during a check causes no alarm, whether it is sealed meanwhile or not. Neither does a
+// later write under the same key.
 func TestRetentionWhileACheckRuns(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, l *sqlite.Ledger, seal func()){
 		"pruned": func(t *testing.T, l *sqlite.Ledger, seal func()) { prune(t, l, time.Hour); seal() },
@@ -193,7 +193,7 @@ func TestRetentionWhileACheckRuns(t *testing.T) {
 			prune(t, l, 1)
 			seal()
 			life(t, l, "a", "w1")
-			put(t, l, ledger.Paper{Tenant: "a", Kind: "workflow", ID: "b", Binder: "b", Done: true, Body: []byte(`{"n":2}`)})
+			put(t, l, ledger.Document{Tenant: "a", Kind: "workflow", ID: "b", Collection: "b", Done: true, Body: []byte(`{"n":2}`)})
 			seal()
 		},
 	} {
@@ -203,7 +203,7 @@ func TestRetentionWhileACheckRuns(t *testing.T) {
 					l := open(t, filepath.Join(t.TempDir(), "ledger.db"))
 					s := audit.New(l, audit.Options{Logger: quiet})
 					life(t, l, "a", "w1")
-					put(t, l, ledger.Paper{Tenant: "a", Kind: "workflow", ID: "b", Binder: "b", Done: true, Body: []byte(`{}`)})
+					put(t, l, ledger.Document{Tenant: "a", Kind: "workflow", ID: "b", Collection: "b", Done: true, Body: []byte(`{}`)})
 					_, err := s.Seal(t.Context())
 					must(t, err)
 					happened := false
@@ -229,8 +229,8 @@ func TestRetentionWhileACheckRuns(t *testing.T) {
 	}
 }
 
-// prune forgets what is settled, and its tombstones after so long: the clock of the
-// machine has gone on since.
+// prune prunes settled writes, and compacts tombstones after a time: the machine's clock has
+// advanced since.
 func prune(t *testing.T, l *sqlite.Ledger, remember time.Duration) {
 	t.Helper()
 	_, err := l.Prune(t.Context(), ledger.Prune{Keep: 1, Remember: remember})

@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// Tampering with a database, by whoever may write to it; and no alarm after many
-// wrote and sealed at once.
+// Tampering with a database, by an actor with write access; and no alarm after many wrote and
+// sealed at once.
 func TestPostgres(t *testing.T) {
 	server, err := pgtest.Open(pgtest.Options{Settings: map[string]string{"fsync": "off"}})
 	pgtest.Need(t, err)
@@ -33,11 +33,11 @@ func TestPostgres(t *testing.T) {
 		"alter the state":   {"a row that does not follow from its events", `UPDATE ledger_writes SET body = replace(body, '"ref":"17"', '"ref":"18"') WHERE n = 1`, audit.RowDiffers},
 		"forge a tombstone": {"as if retention had pruned it", `UPDATE ledger_writes SET tombstone = TRUE, intent = NULL, evidence = NULL, body = '{"tombstone":true,' || substr(body, 2) WHERE n = 1; DELETE FROM ledger_events WHERE write = 1`, audit.Altered},
 		"alter the intent":  {"what a reviewer is shown", `UPDATE ledger_writes SET intent = intent || ' '::bytea WHERE n = 1`, audit.Altered},
-		"alter a paper":     {"an approval is a paper", `UPDATE ledger_papers SET state = 'approved' WHERE kind = 'gate'`, audit.Altered},
-		"alter a page":      {"the chain itself", `UPDATE ledger_papers SET body = convert_to(replace(convert_from(body, 'UTF8'), '"kind":"sent"', '"kind":"late"'), 'UTF8') WHERE id = 'page-000000000001'`, audit.PageAltered},
+		"alter a paper":     {"an approval is a paper", `UPDATE ledger_documents SET state = 'approved' WHERE kind = 'gate'`, audit.Altered},
+		"alter a page":      {"the chain itself", `UPDATE ledger_documents SET body = convert_to(replace(convert_from(body, 'UTF8'), '"kind":"sent"', '"kind":"late"'), 'UTF8') WHERE id = 'page-000000000001'`, audit.PageAltered},
 		"make a trigger":    {"it changes what is stored behind the engine", `CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER f BEFORE UPDATE ON ledger_writes FOR EACH ROW EXECUTE FUNCTION f()`, audit.Foreign},
 		"make a rule":       {"likewise", `CREATE RULE r AS ON DELETE TO ledger_notes DO INSTEAD NOTHING`, audit.Foreign},
-		"cut off the end":   {"a chain that is only shorter agrees with itself", `DELETE FROM ledger_papers WHERE kind = 'audit' AND id IN ('tip', 'page-000000000002')`, audit.OlderCopy},
+		"cut off the end":   {"a chain that is only shorter agrees with itself", `DELETE FROM ledger_documents WHERE kind = 'audit' AND id IN ('tip', 'page-000000000002')`, audit.OlderCopy},
 	} {
 		t.Run(name, func(t *testing.T) {
 			database, err := server.CreateDatabase()
@@ -47,7 +47,7 @@ func TestPostgres(t *testing.T) {
 			kept := &drawer{}
 			s := audit.New(l, audit.Options{Signer: sign, Logger: quiet, Keepers: map[string]audit.Keeper{"drawer": kept}})
 			life(t, l, "a", "w1")
-			put(t, l, ledger.Paper{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{}`)})
+			put(t, l, ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{}`)})
 			seal(t, s, 6)
 			life(t, l, "a", "w2")
 			seal(t, s, 5)
@@ -90,7 +90,7 @@ func crowded(t *testing.T, dsn string) {
 			l := []*postgres.Ledger{one, two}[w%2]
 			for i := range each {
 				life(t, l, fmt.Sprint("t", i%2), fmt.Sprint("w", w, "-", i))
-				put(t, l, ledger.Paper{Tenant: "t0", Kind: "step", ID: fmt.Sprint(w, "-", i), Body: []byte(`{}`)})
+				put(t, l, ledger.Document{Tenant: "t0", Kind: "step", ID: fmt.Sprint(w, "-", i), Body: []byte(`{}`)})
 			}
 		})
 	}

@@ -10,73 +10,92 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Report is what a check found.
+const (
+	// maxProblems is how many problems a report names. The first one is the most important.
+	maxProblems = 100
+	// maxHeld is how many problems are held until the first of them are known.
+	maxHeld = 10_000
+)
+
+// Report is the result of a check.
 type Report struct {
-	// Ledger is the name of the ledger as its chains have it.
+	// Ledger is the ledger's name in its chains.
 	Ledger string `json:"ledger,omitempty"`
-	// Chains are those that were checked, by tenant.
+	// Chains are the checked ones, by tenant.
 	Chains []Chain `json:"chains"`
-	// Problems are what is wrong, the first in the order of the chains first, at most
-	// 100; More counts those beyond.
+	// Problems are in the order of the chains, at most 100; More counts those beyond.
 	Problems []Problem `json:"problems,omitempty"`
 	More     int       `json:"more,omitempty"`
-	// Unsealed counts events and papers that are not sealed yet, which is no error:
-	// what happens to them until they are, nobody sees.
+	// Unsealed counts events and documents that are not sealed yet. This is no error, but
+	// alterations until then are not detected.
 	Unsealed int `json:"unsealed"`
-	// Found counts entries for what was there when sealing began, Pruned writes that
-	// retention has pruned since, Forgotten entries that say that a tombstone or a
-	// paper was forgotten by rule, Repeated entries that stand twice, as a sealer
-	// leaves them that was killed.
+	// Found counts entries for what existed when sealing began, Pruned writes that retention has
+	// pruned since, Forgotten entries for tombstones or documents that a rule compacted, Repeated
+	// entries that occur twice, as a killed sealer leaves them.
 	Found     int `json:"found,omitempty"`
 	Pruned    int `json:"pruned,omitempty"`
 	Forgotten int `json:"forgotten,omitempty"`
 	Repeated  int `json:"repeated,omitempty"`
-	// Notes say what was not checked in this ledger, and why.
+	// Erased are the erasures that the chains record, in order.
+	Erased []Erasure `json:"erased,omitempty"`
+	// Notes describe what was not checked in this ledger, and why.
 	Notes []string `json:"notes,omitempty"`
-	// NotCovered lists what no chain covers, in any ledger: no check can see whether it
-	// was altered.
+	// NotCovered lists what no chain covers, in any ledger: no check can detect its alteration.
 	NotCovered []string `json:"not_covered"`
-	// Checked is when the check began, on the clock of its machine: the age of a head
-	// is the time until then.
+	// Checked is when the check began, on the clock of its machine: the age of a head is the time
+	// until then.
 	Checked time.Time `json:"checked"`
 }
 
-// Chain is one tenant's.
+// Erasure is what one erasure erased, according to the chain. Its document in the ledger records
+// who made it and why.
+type Erasure struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// At is when it was made, Entries where the chain first records that. Writes and Documents
+	// count what it erased.
+	At        time.Time `json:"at,omitzero"`
+	Entry     int64     `json:"entry"`
+	Writes    int       `json:"writes"`
+	Documents int       `json:"documents,omitempty"`
+}
+
+// Chain is the result for one tenant's chain.
 type Chain struct {
 	Tenant  string    `json:"tenant"`
 	Pages   int64     `json:"pages"`
 	Entries int64     `json:"entries"`
 	Hash    string    `json:"hash,omitempty"`
 	Sealed  time.Time `json:"sealed,omitzero"` // when its last page was made
-	// Heads counts signed heads that were held against it; Proven is how many of its
-	// entries the newest of them that came from outside covers.
+	// Heads counts signed heads that were compared with it; Proven is how many of its entries the
+	// newest outside head covers.
 	Heads  int   `json:"heads"`
 	Proven int64 `json:"proven"`
-	// HeadAt is when the newest head from outside was signed, zero without one.
+	// HeadAt is when the newest outside head was signed, zero without one.
 	HeadAt time.Time `json:"head_signed,omitzero"`
 }
 
-// The words for what is wrong.
+// The kinds of problems.
 const (
-	Altered      = "altered"       // an event, a paper, a tombstone or an intent says something else than what was sealed
+	Altered      = "altered"       // an event, a document, a tombstone or an intent differs from what was sealed
 	Missing      = "missing"       // it was sealed and is gone, and no rule pruned it
-	Inserted     = "inserted"      // it is there, is not waiting to be sealed, and never was sealed
-	Reordered    = "reordered"     // events stand in another order than they came
+	Inserted     = "inserted"      // it exists, is not waiting to be sealed, and never was sealed
+	Reordered    = "reordered"     // events are not in their original order
 	RowDiffers   = "row differs"   // the state of a write does not follow from its events
-	Unreadable   = "unreadable"    // it cannot be read, so nobody can tell
-	PageAltered  = "page altered"  // a page of the chain does not have the hash that it says
+	Unreadable   = "unreadable"    // unreadable, so it cannot be checked
+	PageAltered  = "page altered"  // the hash of a page of the chain is wrong
 	PageMissing  = "page missing"  // a page of the chain is gone
 	ChainBroken  = "chain broken"  // a page does not follow the one before
 	OlderCopy    = "older copy"    // the chain ends before a signed head
-	Forked       = "forked"        // the chain is another than the one that was signed
-	BadHead      = "bad head"      // a head is no head, or nobody trusted signed it
-	OtherLedger  = "other ledger"  // a head or a page is another ledger's
-	HeadUnplaced = "head unplaced" // a head is of a tenant that has no chain here
-	HeadsEnd     = "heads end"     // the heads from outside end before heads that were signed
-	Foreign      = "foreign"       // a trigger or a rule that the ledger did not make
+	Forked       = "forked"        // the chain is not the one that was signed
+	BadHead      = "bad head"      // a head is invalid, or no trusted key signed it
+	OtherLedger  = "other ledger"  // a head or a page belongs to another ledger
+	HeadUnplaced = "head unplaced" // a head of a tenant that has no chain here
+	HeadsEnd     = "heads end"     // the outside heads end before heads that were signed
+	Foreign      = "foreign"       // a trigger or a rule that the ledger did not create
 )
 
-// notCovered is what is in no chain and is not checked.
+// notCovered is what no chain contains and no check covers.
 var notCovered = []string{
 	"leases and fences of writes, when papers were created and last changed, marks of damaged rows",
 	"the ledger's own row (version, clock, how far events are remembered for sealing)",
@@ -90,18 +109,18 @@ var notCovered = []string{
 type Problem struct {
 	Kind   string `json:"kind"`
 	Tenant string `json:"tenant,omitempty"`
-	// Entry is where in the chain, Page on which page; 0: nowhere.
+	// Entry is its position in the chain, Page its page; 0: none.
 	Entry int64 `json:"entry,omitempty"`
 	Page  int64 `json:"page,omitempty"`
-	// Write and Seq, or Paper, name what it is about.
-	Write ledger.ID `json:"write,omitempty"`
-	Seq   int64     `json:"seq,omitempty"`
-	Paper string    `json:"paper,omitempty"`
-	// What is a sentence.
+	// Write and Seq, or Document, name its subject.
+	Write    ledger.ID `json:"write,omitempty"`
+	Seq      int64     `json:"seq,omitempty"`
+	Document string    `json:"paper,omitempty"`
+	// What describes it in a sentence.
 	What string `json:"what"`
 }
 
-// String is the problem on one line.
+// String returns the problem on one line.
 func (p Problem) String() string {
 	at := ""
 	switch {
@@ -109,8 +128,8 @@ func (p Problem) String() string {
 		at = fmt.Sprintf(", write %s, event %d", p.Write, p.Seq)
 	case p.Write != "":
 		at = fmt.Sprintf(", write %s", p.Write)
-	case p.Paper != "":
-		at = ", paper " + p.Paper
+	case p.Document != "":
+		at = ", paper " + p.Document
 	}
 	if p.Entry != 0 {
 		at += fmt.Sprintf(", entry %d", p.Entry)
@@ -124,12 +143,28 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: tenant %s%s: %s", p.Kind, p.Tenant, at, p.What)
 }
 
-// place is where the problem stands in its chain; what stands nowhere comes last.
+// place is the problem's position in its chain; problems without one come last.
 func (p Problem) place() int64 {
 	if p.Entry == 0 {
 		return math.MaxInt64
 	}
 	return p.Entry
+}
+
+// erased counts an entry of an erasure.
+func (r *Report) erased(e erasedBy) {
+	i := slices.IndexFunc(r.Erased, func(have Erasure) bool { return have.Tenant == e.tenant && have.ID == e.erasure })
+	if i < 0 {
+		i = len(r.Erased)
+		r.Erased = append(r.Erased, Erasure{Tenant: e.tenant, ID: e.erasure, At: e.entry.At, Entry: e.number})
+	}
+	of := &r.Erased[i]
+	of.Entry = min(of.Entry, e.number)
+	if e.entry.DocumentID == "" {
+		of.Writes++
+	} else {
+		of.Documents++
+	}
 }
 
 // OK reports whether nothing is wrong.
@@ -142,7 +177,7 @@ func (r *Report) add(p Problem) {
 	}
 }
 
-// finish sorts the problems and leaves out what is too much.
+// finish sorts the problems and drops those above the limit.
 func (r *Report) finish() {
 	slices.SortStableFunc(r.Problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.place(), b.place()), cmp.Compare(a.Write, b.Write), cmp.Compare(a.Seq, b.Seq))

@@ -15,116 +15,102 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// ErrCannot says that a ledger lacks what a chain needs: [ledger.Chronicler],
-// [ledger.Papers], [ledger.Notes] and [ledger.Witness].
-var ErrCannot = errors.New("this ledger cannot be sealed")
+const (
+	// maxEntries is how many entries a page has: some 150 KiB, of the 1 MiB that a document may
+	// have.
+	maxEntries = 1000
+	// maxFiled is how many pages are committed at once: a batch may hold 4 MiB and 100 documents.
+	maxFiled = 10
+	// runsAtOnce is how many runs are read at once: each may hold megabytes of evidence. After a
+	// batch with less than smallBatch bytes of it, and entries for less than one commit, it is
+	// manyRuns: fewer batches are fewer commits.
+	runsAtOnce = 200
+	manyRuns   = 1000
+	smallBatch = 4 << 20
+	// maxTries is how often a batch is begun anew because another sealer extended the chain of
+	// one tenant first; then it is left to that sealer.
+	maxTries = 8
+	// maxChains is how many ends of chains are remembered between two batches.
+	maxChains = 10_000
+	// defaultEvery is how often new events are sealed: an alteration before that is not detected.
+	defaultEvery = time.Second
+	// defaultHeads is how often a head is signed if the chain moved.
+	defaultHeads = time.Minute
+)
 
-// noteLedger is the note that says which ledger it is, noteTurn the one that says
-// who seals.
+// noteLedger is the note with the ledger's name, noteTurn the one with the active sealer.
 const (
 	noteLedger = "audit/ledger"
 	noteTurn   = "audit/turn"
 )
 
-// Options of a [Sealer]. The zero value works: it seals, and signs no heads.
+// Options configures a [Sealer]. The zero value is valid: it seals, and signs no heads.
 type Options struct {
-	// Every is how often what is new is sealed. Default 1 s.
+	// Every is how often new events are sealed. Default 1 s.
 	Every time.Duration
-	// Heads is how often a head is signed where the chain moved. Default 1 minute.
+	// Heads is how often a head is signed if the chain moved. Default 1 minute.
 	Heads time.Duration
 	// Signer signs heads. Default none: no heads.
 	Signer *signing.Signer
-	// Keepers are given each head, by a name that logs and counts use. Default none.
+	// Keepers receive each head, by a name that logs and counts use. Default none.
 	Keepers map[string]Keeper
 	// Owner names this sealer among others. Default a random name.
 	Owner string
-	// Logger hears what goes wrong. Default [slog.Default].
+	// Logger receives errors. Default [slog.Default].
 	Logger *slog.Logger
 }
 
-// store is what a chain needs of a ledger.
-type store struct {
-	ledger.Chronicler
-	ledger.Papers
-	ledger.Witness
-	notes ledger.Notes
-}
-
-// finding says that part of the ledger was not gone over since it is sealed: what is
-// there waits to be sealed, and nothing says so yet.
-func (s store) finding(ctx context.Context) (bool, error) {
-	if f, can := s.Chronicler.(ledger.PortionedChronicler); can {
-		return f.Finding(ctx)
-	}
-	return false, nil
-}
-
-func storeOf(l ledger.Ledger) (s store, err error) {
-	var ok [4]bool
-	s.Chronicler, ok[0] = l.(ledger.Chronicler)
-	s.Papers, ok[1] = l.(ledger.Papers)
-	s.Witness, ok[2] = l.(ledger.Witness)
-	s.notes, ok[3] = l.(ledger.Notes)
-	if ok != [4]bool{true, true, true, true} {
-		return s, ErrCannot
-	}
-	return s, nil
-}
-
-// Sealer makes the chains of a ledger. Make it with [New]. Several may work on
-// one ledger, in any number of processes: of two that make the same page one is
-// refused, and looks again.
+// Sealer makes the chains of a ledger. Create it with [New]. Several may work on one ledger, in
+// any number of processes: of two that make the same page one is refused, and reads again.
 type Sealer struct {
-	store store
-	o     Options
-	err   error // why it cannot work
-	keep  []*keeping
+	ledger ledger.Ledger
+	o      Options
+	keep   []*keeping
 
 	mu     sync.Mutex // of one batch at a time, and of all below
 	on     bool
-	id     string // of the ledger
+	id     string // the ledger's name
 	ends   map[string]end
 	moved  map[string]bool // tenants whose newest head is behind
-	unread map[int64]bool  // runs that could not be read, and were told of
+	unread map[int64]bool  // runs that are unreadable and were logged
 	limit  int             // how many runs are read next
-	// stuck are tenants whose chain cannot go on, and lost counts how often another
-	// sealer was quicker, both for one call of Seal: nobody else waits for them.
+	// stuck are tenants whose chain cannot be extended, and lost counts how often another sealer
+	// was faster, both for one call of Seal: other tenants do not wait for them.
 	stuck map[string]error
 	lost  map[string]int
 
 	count counts
 }
 
-// end is where the chain of a tenant stands.
+// end is the end of a tenant's chain.
 type end struct {
 	tip     Head
-	version int64 // of the paper that says so
-	// last is what the last filing sealed, so that nothing is sealed again that was
-	// not marked as sealed in time. It is known of an end that was read. After what
-	// this sealer filed nothing is sealed before that is marked, or the end is read
-	// again.
+	version int64 // of the document that holds it
+	// last is what the last commit sealed, so that what was not marked as sealed in time is not
+	// sealed again. It is set for an end that was read. After a commit of this sealer nothing is
+	// sealed before that is marked, or the end is read again.
 	last map[key]bool
 }
 
-// key is what an entry is about.
+// key names the subject of an entry.
 type key struct {
-	write            ledger.ID
-	seq              int64
-	mark             ledger.MarkKind
-	paperKind, paper string
-	version          int64
-	at               int64
+	write                  ledger.ID
+	seq                    int64
+	mark                   ledger.MarkKind
+	documentKind, document string
+	version                int64
+	at                     int64
 }
 
 func (e Entry) key() key {
-	k := key{e.Write, e.Seq, e.Mark, e.PaperKind, e.PaperID, e.Version, 0}
+	k := key{e.Write, e.Seq, e.Mark, e.DocumentKind, e.DocumentID, e.Version, 0}
 	if !e.At.IsZero() {
 		k.at = e.At.UnixNano()
 	}
 	return k
 }
 
-// New returns a sealer. What the ledger lacks is said by its first call.
+// New returns a sealer.
 func New(l ledger.Ledger, o Options) *Sealer {
 	if o.Every <= 0 {
 		o.Every = defaultEvery
@@ -138,8 +124,7 @@ func New(l ledger.Ledger, o Options) *Sealer {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Sealer{o: o, ends: make(map[string]end), moved: make(map[string]bool), unread: make(map[int64]bool), limit: runsAtOnce}
-	s.store, s.err = storeOf(l)
+	s := &Sealer{ledger: l, o: o, ends: make(map[string]end), moved: make(map[string]bool), unread: make(map[int64]bool), limit: runsAtOnce}
 	for name, k := range o.Keepers {
 		s.keep = append(s.keep, &keeping{name: name, keeper: k, pending: make(map[string]signing.Envelope), wake: make(chan struct{}, 1)})
 	}
@@ -152,18 +137,14 @@ func random() string {
 	return hex.EncodeToString(b)
 }
 
-// Seal puts everything that is not sealed into the chains, and says how many
-// entries that were. The first call on a ledger switches on that the ledger
-// remembers what is not sealed ([ledger.Chronicler]); what is there is sealed as
-// found then.
+// Seal puts everything that is not sealed into the chains, and returns how many entries that
+// were. The first call on a ledger makes the ledger record what is not sealed
+// ([ledger.Feed.Chronicle]); existing records are sealed as found then.
 func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
-	if s.err != nil {
-		return 0, s.err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count.tried()
-	defer func() { s.count.looked(err) }()
+	defer func() { s.count.read(err) }()
 	if err := s.begin(ctx); err != nil {
 		return 0, err
 	}
@@ -173,7 +154,7 @@ func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 		sealed, last, err := s.batch(ctx, after)
 		n += sealed
 		switch {
-		case errors.Is(err, ledger.ErrStale): // another one was quicker
+		case errors.Is(err, ledger.ErrStale): // another sealer was faster
 			after = 0
 		case err != nil:
 			return n, err
@@ -185,7 +166,7 @@ func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 	}
 }
 
-// whyStuck says which chains could not go on; nil for none.
+// whyStuck returns which chains could not be extended; nil for none.
 func (s *Sealer) whyStuck() error {
 	for tenant, err := range s.stuck {
 		return fmt.Errorf("%d chains cannot go on, one of them that of tenant %q: %w", len(s.stuck), tenant, err)
@@ -193,8 +174,8 @@ func (s *Sealer) whyStuck() error {
 	return nil
 }
 
-// begin sees to it, once and after each time that a turn was taken, that the ledger remembers what is to be sealed, and
-// that it has a name.
+// begin ensures, once and after each change of the active sealer, that the ledger records what is
+// to be sealed, and that it has a name.
 func (s *Sealer) begin(ctx context.Context) error {
 	if s.on {
 		return nil
@@ -203,7 +184,7 @@ func (s *Sealer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed, err := s.store.Chronicle(ctx, true)
+	changed, err := s.ledger.Chronicle(ctx, true)
 	if err != nil {
 		return fmt.Errorf("audit: switching it on: %w", err)
 	}
@@ -217,15 +198,15 @@ func (s *Sealer) begin(ctx context.Context) error {
 	return nil
 }
 
-// identity is the name of the ledger, which it is given once.
+// identity is the name of the ledger, assigned once.
 func (s *Sealer) identity(ctx context.Context) (string, error) {
 	for range maxTries {
-		have, err := s.store.note(ctx, noteLedger)
+		have, err := noteOf(ctx, s.ledger, noteLedger)
 		if err != nil || have.Version != 0 {
 			return string(have.Value), err
 		}
 		have.Value = []byte(random())
-		set, err := s.store.notes.SetNote(ctx, have)
+		set, err := s.ledger.SetNote(ctx, have)
 		if !errors.Is(err, ledger.ErrStale) {
 			return string(set.Value), err
 		}
@@ -233,8 +214,8 @@ func (s *Sealer) identity(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("audit: the name of the ledger: %w", ledger.ErrStale)
 }
 
-func (s store) note(ctx context.Context, name string) (ledger.Note, error) {
-	found, _, err := s.notes.Notes(ctx, name)
+func noteOf(ctx context.Context, l ledger.Ledger, name string) (ledger.Note, error) {
+	found, _, err := l.Notes(ctx, name)
 	for _, n := range found {
 		if n.Name == name {
 			return n, err
@@ -243,15 +224,15 @@ func (s store) note(ctx context.Context, name string) (ledger.Note, error) {
 	return ledger.Note{Name: name}, err
 }
 
-// batch seals some runs behind a ticket, and says which was the last, 0 for none.
-// The ends of the chains are known before the runs are read: whatever a quicker
-// sealer has done since then is either in neither or in both.
+// batch seals some runs after a ticket, and returns the last one's, 0 for none. The ends of the
+// chains are read before the runs: a faster sealer's changes since then are in neither or in
+// both.
 func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err error) {
 	limit := s.limit
 	s.limit = runsAtOnce
-	runs, err := s.store.Unsealed(ctx, after, limit)
+	runs, err := s.ledger.Unsealed(ctx, after, limit)
 	for err == nil {
-		strange := s.strangers(runs)
+		strange := s.foreign(runs)
 		if len(strange) == 0 {
 			break
 		}
@@ -266,7 +247,7 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 				s.ends[tenant] = at
 			}
 		}
-		runs, err = s.store.Unsealed(ctx, after, limit)
+		runs, err = s.ledger.Unsealed(ctx, after, limit)
 	}
 	if err != nil || len(runs) == 0 {
 		return 0, 0, err
@@ -281,14 +262,14 @@ func (s *Sealer) batch(ctx context.Context, after int64) (n int, last int64, err
 			if s.lost[tenant.name]++; errors.Is(err, ledger.ErrStale) && s.lost[tenant.name] > maxTries {
 				s.stuck[tenant.name] = err
 			}
-			return n, 0, errors.Join(err, s.store.Sealed(ctx, tickets))
+			return n, 0, errors.Join(err, s.ledger.Sealed(ctx, tickets))
 		}
 		for _, r := range tenant.runs {
 			tickets = append(tickets, r.Ticket)
 		}
 	}
-	if err := s.store.Sealed(ctx, tickets); err != nil {
-		clear(s.ends) // of what was filed it is not known whether it was marked
+	if err := s.ledger.Sealed(ctx, tickets); err != nil {
+		clear(s.ends) // it is not known whether the committed runs were marked
 		return n, 0, err
 	}
 	if small(runs) && n <= maxEntries*maxFiled/(manyRuns/runsAtOnce) {
@@ -309,8 +290,8 @@ func small(runs []ledger.Run) bool {
 	return bytes < smallBatch
 }
 
-// strangers are the tenants of runs of whose chain the end is not known.
-func (s *Sealer) strangers(runs []ledger.Run) (tenants []string) {
+// foreign returns the tenants of runs whose chain has no known end.
+func (s *Sealer) foreign(runs []ledger.Run) (tenants []string) {
 	if len(s.ends) > maxChains {
 		clear(s.ends)
 	}
@@ -324,25 +305,25 @@ func (s *Sealer) strangers(runs []ledger.Run) (tenants []string) {
 	return tenants
 }
 
-// load reads the end of a chain, and what its last filing sealed.
+// load reads the end of a chain, and what its last commit sealed.
 func (s *Sealer) load(ctx context.Context, tenant string) (end, error) {
 	at := end{tip: Head{Format: format, Ledger: s.id, Tenant: tenant}, last: make(map[key]bool)}
-	tip, err := s.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
+	tip, err := s.ledger.Document(ctx, tenant, ledger.AuditKind, tipID)
 	switch {
-	case errors.Is(err, ledger.ErrNoPaper):
+	case errors.Is(err, ledger.ErrNoDocument):
 		return at, nil
 	case err != nil:
 		return at, err
 	}
-	var says filedTip
+	var says committedTip
 	if err := strictly(tip.Body, &says); err != nil || says.Page < 1 || says.From < 1 || says.From > says.Page {
 		return at, fmt.Errorf("%w: the end of the audit chain of tenant %q cannot be read; `readback audit verify` says more", ledger.ErrCorrupt, tenant)
 	}
 	at.tip, at.version = says.Head, tip.Version
 	for n := says.From; n <= says.Page; n++ {
-		p, err := s.store.Paper(ctx, tenant, ledger.AuditKind, pageID(n))
-		if errors.Is(err, ledger.ErrNoPaper) {
-			continue // a check says so; what comes is chained to what the end says
+		p, err := s.ledger.Document(ctx, tenant, ledger.AuditKind, pageID(n))
+		if errors.Is(err, ledger.ErrNoDocument) {
+			continue // a check reports it; new entries are chained to the recorded end
 		}
 		if err != nil {
 			return at, err
@@ -358,9 +339,9 @@ func (s *Sealer) load(ctx context.Context, tenant string) (end, error) {
 	return at, nil
 }
 
-// filedTip is the paper that says where a chain ends; From is the first page of
-// the filing that made the last.
-type filedTip struct {
+// committedTip is the document of the end of a chain; From is the first page of the commit that
+// made the last.
+type committedTip struct {
 	Head
 	From int64 `json:"from"`
 }
@@ -371,8 +352,8 @@ type group struct {
 	runs []ledger.Run
 }
 
-// byTenant are runs by their tenants, in the order in which these came. Those
-// about nothing are sealed already.
+// byTenant groups runs by tenant, in the order of first occurrence. Empty runs are already
+// sealed.
 func (s *Sealer) byTenant(runs []ledger.Run, sealed *[]int64) (groups []group) {
 	at := make(map[string]int)
 	for _, r := range runs {
@@ -419,10 +400,10 @@ func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n
 			told = append(told, r.Ticket)
 		}
 	}
-	// What the last filing sealed is marked as sealed before there is another one:
-	// that is all that whoever comes after this sealer looks at.
+	// Mark what the last commit sealed before another commit: the next sealer reads only the last
+	// one.
 	if len(told) > 0 && len(entries) > 0 {
-		if err := s.store.Sealed(ctx, told); err != nil {
+		if err := s.ledger.Sealed(ctx, told); err != nil {
 			return 0, err
 		}
 	}
@@ -438,11 +419,11 @@ func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n
 	return n, nil
 }
 
-// file files entries as the next pages, together with where the chain ends then.
+// file commits entries as the next pages, together with the chain's new end.
 func (s *Sealer) file(ctx context.Context, tenant string, at end, entries []Entry) (end, error) {
 	next := end{version: at.version + 1, tip: at.tip}
 	now := time.Now().UTC()
-	var filing ledger.Filing
+	var batch ledger.Batch
 	for rest := entries; len(rest) > 0; {
 		part := rest[:min(len(rest), maxEntries)]
 		rest = rest[len(part):]
@@ -452,17 +433,17 @@ func (s *Sealer) file(ctx context.Context, tenant string, at end, entries []Entr
 		if err != nil {
 			return at, err
 		}
-		filing.Papers = append(filing.Papers, ledger.Paper{Tenant: tenant, Kind: ledger.AuditKind, ID: pageID(p.Number), Body: body})
+		batch.Documents = append(batch.Documents, ledger.Document{Tenant: tenant, Kind: ledger.AuditKind, ID: pageID(p.Number), Body: body})
 		next.tip = p.head()
 	}
-	body, err := json.Marshal(filedTip{next.tip, at.tip.Page + 1})
+	body, err := json.Marshal(committedTip{next.tip, at.tip.Page + 1})
 	if err != nil {
 		return at, fmt.Errorf("audit: %w", err)
 	}
-	filing.Papers = append(filing.Papers, ledger.Paper{Tenant: tenant, Kind: ledger.AuditKind, ID: tipID, Version: at.version, Body: body})
-	if _, err := s.store.File(ctx, filing); err != nil {
+	batch.Documents = append(batch.Documents, ledger.Document{Tenant: tenant, Kind: ledger.AuditKind, ID: tipID, Version: at.version, Body: body})
+	if _, err := s.ledger.Commit(ctx, batch); err != nil {
 		return at, err
 	}
-	s.count.filed(len(filing.Papers)-1, len(entries), now)
+	s.count.committed(len(batch.Documents)-1, len(entries), now)
 	return next, nil
 }

@@ -9,40 +9,33 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// Standing is how far a ledger is sealed, as the ledger itself says: nothing in it
-// is to be believed of somebody who can write to the ledger.
-type Standing struct {
-	// Unsealed counts runs of events and marks that nobody has sealed, at most as
-	// many as were asked for; More says that there are more, or that part of what was
-	// there when it was switched on is not found yet. Unread are those of them
-	// that cannot be read.
+// Status is the sealing status that the ledger itself records. An actor that can write to the
+// ledger can forge it.
+type Status struct {
+	// Unsealed counts unsealed runs of events and marks, up to the requested limit; More reports
+	// that there are more, or that the backfill is not done. Unread are those of them that are
+	// unreadable.
 	Unsealed, Unread int
 	More             bool
-	// Oldest is when the oldest of these events happened, on the ledger's clock; zero
-	// where none of them says when, as what was found when chaining was switched on.
+	// Oldest is when the oldest of these events happened, on the ledger's clock; zero if none has
+	// a time, as for what existed when chaining was switched on.
 	Oldest time.Time
-	// Chained says that the tenant has a chain.
+	// Chained reports whether the tenant has a chain.
 	Chained bool
-	// Sealer is when a sealer at work said last that it is, on the ledger's clock, to
-	// some ten seconds; zero when none ever did. Who seals once says nothing.
+	// Sealer is when a working sealer last reported, on the ledger's clock, to some ten seconds;
+	// zero if none ever did. A single call of Seal does not report.
 	Sealer time.Time
-	// Head is the tenant's newest signed head, zero where there is none or where
-	// BadHead says why it cannot be read. Key is the id of the key that it names. The
-	// signature is not checked.
+	// Head is the tenant's newest signed head, zero if there is none or if BadHead says why it is
+	// unreadable. Key is the ID of the key that it names. The signature is not checked.
 	Head    Head
 	Key     string
 	BadHead error
 }
 
-// StandingOf looks how far a ledger is sealed, with at most limit (from 1 to 999)
-// of the runs that are not, and at the chain of one tenant. It changes nothing. It
-// fails with [ErrCannot], and with what the ledger says.
-func StandingOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) (s Standing, err error) {
-	st, err := storeOf(l)
-	if err != nil {
-		return s, err
-	}
-	runs, err := st.Unsealed(ctx, 0, limit+1)
+// StatusOf reads the sealing status of a ledger, with at most limit (from 1 to 999) of the
+// unsealed runs, and of one tenant's chain. It changes nothing.
+func StatusOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) (s Status, err error) {
+	runs, err := l.Unsealed(ctx, 0, limit+1)
 	if err != nil {
 		return s, err
 	}
@@ -50,12 +43,12 @@ func StandingOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) 
 		runs = runs[:limit]
 	}
 	s.behind(runs)
-	finding, err := st.finding(ctx)
+	finding, err := l.Finding(ctx)
 	if err != nil {
 		return s, err
 	}
 	s.More = s.More || finding
-	notes, _, err := st.notes.Notes(ctx, noteTurn)
+	notes, _, err := l.Notes(ctx, noteTurn)
 	if err != nil {
 		return s, err
 	}
@@ -64,14 +57,14 @@ func StandingOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) 
 			s.Sealer = n.At
 		}
 	}
-	_, err = st.Paper(ctx, tenant, ledger.AuditKind, tipID)
-	if s.Chained = err == nil; err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+	_, err = l.Document(ctx, tenant, ledger.AuditKind, tipID)
+	if s.Chained = err == nil; err != nil && !errors.Is(err, ledger.ErrNoDocument) {
 		return s, err
 	}
 	return s, s.newest(ctx, l, tenant)
 }
 
-func (s *Standing) behind(runs []ledger.Run) {
+func (s *Status) behind(runs []ledger.Run) {
 	s.Unsealed = len(runs)
 	for _, r := range runs {
 		at := time.Time{}
@@ -89,7 +82,7 @@ func (s *Standing) behind(runs []ledger.Run) {
 	}
 }
 
-func (s *Standing) newest(ctx context.Context, l ledger.Ledger, tenant string) error {
+func (s *Status) newest(ctx context.Context, l ledger.Ledger, tenant string) error {
 	e, err := NewestHead(ctx, l, tenant)
 	switch {
 	case errors.Is(err, ErrNoHead):

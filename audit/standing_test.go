@@ -2,7 +2,6 @@ package audit_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -19,13 +18,13 @@ func TestStanding(t *testing.T) {
 	must(t, err)
 	l := ledger.NewMemory()
 	s := audit.New(l, audit.Options{Signer: signer})
-	look := func(limit int) audit.Standing {
+	look := func(limit int) audit.Status {
 		t.Helper()
-		got, err := audit.StandingOf(ctx, l, "acme", limit)
+		got, err := audit.StatusOf(ctx, l, "acme", limit)
 		must(t, err)
 		return got
 	}
-	if got := look(10); got != (audit.Standing{}) {
+	if got := look(10); got != (audit.Status{}) {
 		t.Errorf("off: %+v", got)
 	}
 	found := life(t, l, "acme", "found")
@@ -54,15 +53,12 @@ func TestStanding(t *testing.T) {
 	if got := look(2); got.Unsealed != 2 || !got.More {
 		t.Errorf("at most two: %+v", got)
 	}
-	p, err := l.Paper(ctx, "acme", ledger.AuditKind, "head")
+	p, err := l.Document(ctx, "acme", ledger.AuditKind, "head")
 	must(t, err)
 	p.Body = []byte(`{}`)
-	_, err = l.File(ctx, ledger.Filing{Papers: []ledger.Paper{p}})
+	_, err = l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{p}})
 	must(t, err)
 	if got := look(2); got.BadHead == nil || got.Key != "" || got.Unsealed != 2 {
 		t.Errorf("somebody's head: %+v", got)
-	}
-	if _, err := audit.StandingOf(ctx, struct{ ledger.Ledger }{l}, "acme", 2); !errors.Is(err, audit.ErrCannot) {
-		t.Errorf("a ledger that cannot be sealed: %v", err)
 	}
 }

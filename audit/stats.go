@@ -7,41 +7,39 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Stats counts since a sealer was made, for this process alone.
+// Stats counts since a sealer was made, for this process only.
 type Stats struct {
 	// Entries and Pages were put into chains.
 	Entries, Pages int64
-	// Looked is when everything that was there had been sealed last: how far the
-	// chain is behind is the time since then, at the most. Failures counts the times
-	// it could not be.
-	Looked   time.Time
+	// Read is when everything was last sealed: the chain is behind by at most the time since
+	// then. Failures counts failed attempts.
+	Read     time.Time
 	Failures int64
-	// Tried is when sealing was first tried: how far the chain is behind, where Looked
-	// is zero.
+	// Tried is when sealing was first tried: how far the chain is behind, if Read is zero.
 	Tried time.Time
-	// Oldest is when the oldest event happened that was seen unsealed in the last
-	// batch; zero where nothing was to be sealed.
+	// Oldest is when the oldest unsealed event of the last batch happened; zero if there was
+	// none.
 	Oldest time.Time
-	// Head is when a head was signed last, Heads counts them.
+	// Head is when a head was last signed, Heads counts them.
 	Head  time.Time
 	Heads int64
-	// Keepers says by name how handing heads on went.
+	// Keepers is the delivery of heads, by keeper name.
 	Keepers map[string]KeeperStats
 }
 
 // KeeperStats counts for one keeper.
 type KeeperStats struct {
 	Kept, Failures int64
-	// Dropped counts heads that were not handed on because a newer one of the same
-	// tenant came first, or too many tenants waited.
+	// Dropped counts heads that were not delivered because a newer one of the same tenant came
+	// first, or too many tenants waited.
 	Dropped int64
-	// Waiting is how many heads are to be handed on now.
+	// Waiting is how many heads are queued now.
 	Waiting int
-	// At is when a head was kept last.
+	// At is when a head was last stored.
 	At time.Time
 }
 
-// counts is what a sealer counts.
+// counts is a sealer's counters.
 type counts struct {
 	mu sync.Mutex
 	s  Stats
@@ -53,13 +51,13 @@ func (c *counts) do(f func(s *Stats)) {
 	f(&c.s)
 }
 
-func (c *counts) looked(err error) {
+func (c *counts) read(err error) {
 	c.do(func(s *Stats) {
 		if err != nil {
 			s.Failures++
 			return
 		}
-		s.Looked, s.Oldest = time.Now(), time.Time{}
+		s.Read, s.Oldest = time.Now(), time.Time{}
 	})
 }
 
@@ -71,7 +69,7 @@ func (c *counts) tried() {
 	})
 }
 
-func (c *counts) filed(pages, entries int, _ time.Time) {
+func (c *counts) committed(pages, entries int, _ time.Time) {
 	c.do(func(s *Stats) { s.Pages, s.Entries = s.Pages+int64(pages), s.Entries+int64(entries) })
 }
 

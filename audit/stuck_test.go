@@ -14,13 +14,13 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// A chain whose end was altered cannot go on. All others do, and it is said.
+// A chain whose end was altered cannot be extended. All others can, and the error names it.
 func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
-	const tip = `UPDATE ledger_papers SET body = %s WHERE tenant = 'a' AND kind = 'audit' AND id = 'tip'`
+	const tip = `UPDATE ledger_documents SET body = %s WHERE tenant = 'a' AND kind = 'audit' AND id = 'tip'`
 	for name, body := range map[string]string{
 		"unreadable": `'{}'`,
 		"put back": `(SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'a', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
-			FROM ledger_papers AS p WHERE p.tenant = 'a' AND p.id = 'page-000000000001')`,
+			FROM ledger_documents AS p WHERE p.tenant = 'a' AND p.id = 'page-000000000001')`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := scene(t)
@@ -43,8 +43,8 @@ func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
 	}
 }
 
-// Somebody switches it off while a worker seals: it is on again soon, and nothing
-// is left out.
+// Another actor switches sealing off while a worker seals: it is on again soon, and nothing is
+// omitted.
 func TestSwitchedOffBehindItsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.NewMemory()
@@ -68,8 +68,8 @@ func TestSwitchedOffBehindItsBack(t *testing.T) {
 	})
 }
 
-// A head in the ledger that nobody signed, and that says more than there is, keeps
-// no head from being signed.
+// An unsigned head in the ledger that claims more than there is does not stop the signing of
+// heads.
 func TestAForgedHeadStopsNone(t *testing.T) {
 	for name, key := range map[string]func(*crime) *signing.Signer{
 		"by a key of their own": func(*crime) *signing.Signer { s, _ := signer(t); return s },
@@ -77,11 +77,11 @@ func TestAForgedHeadStopsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := scene(t)
-			e, err := key(c).Sign(audit.HeadType, []byte(`{"format":1,"ledger":"l","tenant":"b","entries":9999,"page":999,"hash":"x","at":"2026-01-01T00:00:00Z"}`))
+			e, err := key(c).Sign(t.Context(), audit.HeadType, []byte(`{"format":1,"ledger":"l","tenant":"b","entries":9999,"page":999,"hash":"x","at":"2026-01-01T00:00:00Z"}`))
 			must(t, err)
 			text, err := e.Encode()
 			must(t, err)
-			c.sql(t, `UPDATE ledger_papers SET body = '%s' WHERE tenant = 'a' AND kind = 'audit' AND id = 'head'`, text)
+			c.sql(t, `UPDATE ledger_documents SET body = '%s' WHERE tenant = 'a' AND kind = 'audit' AND id = 'head'`, text)
 			before := len(c.heads.all())
 			life(t, c.l, "a", "more")
 			c.head(t)

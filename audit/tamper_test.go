@@ -20,7 +20,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// crime is a ledger that somebody with its file can get at.
+// crime is a ledger whose file an attacker can change.
 type crime struct {
 	path  string
 	l     *sqlite.Ledger
@@ -31,8 +31,7 @@ type crime struct {
 	recs  []ledger.Record
 }
 
-// scene is a ledger with some writes of two tenants, sealed in several pages,
-// with heads.
+// scene is a ledger with some writes of two tenants, sealed in several pages, with heads.
 func scene(t *testing.T) *crime {
 	t.Helper()
 	c := &crime{path: filepath.Join(t.TempDir(), "ledger.db"), heads: &drawer{}}
@@ -42,7 +41,7 @@ func scene(t *testing.T) *crime {
 	for i := range 6 {
 		c.recs = append(c.recs, life(t, c.l, []string{"a", "b"}[i/4], fmt.Sprint("w", i)))
 		if i == 3 {
-			put(t, c.l, ledger.Paper{Tenant: "a", Kind: "gate", ID: "approval", State: "approved", Body: []byte(`{"by":"ann"}`)})
+			put(t, c.l, ledger.Document{Tenant: "a", Kind: "gate", ID: "approval", State: "approved", Body: []byte(`{"by":"ann"}`)})
 		}
 		c.head(t)
 	}
@@ -50,7 +49,7 @@ func scene(t *testing.T) *crime {
 	return c
 }
 
-// head seals what there is, and signs it.
+// head seals everything, and signs it.
 func (c *crime) head(t *testing.T) {
 	t.Helper()
 	_, err := c.s.Seal(t.Context())
@@ -60,7 +59,7 @@ func (c *crime) head(t *testing.T) {
 	must(t, c.s.Flush(t.Context()))
 }
 
-// sql does what somebody does behind the ledger's back.
+// sql changes the database directly.
 func (c *crime) sql(t *testing.T, format string, args ...any) {
 	t.Helper()
 	conn, err := sqlite3.OpenConn(c.path, sqlite3.OpenReadWrite)
@@ -74,11 +73,11 @@ func (c *crime) n(i int) string {
 	return fmt.Sprintf("(SELECT n FROM ledger_writes WHERE id = '%s')", c.recs[i].ID)
 }
 
-// swapHeads exchanges what two tenants have under one name.
-const swapped = `CREATE TEMP TABLE x AS SELECT n, body FROM ledger_papers WHERE kind = 'audit' AND id = '%s';
-	UPDATE ledger_papers SET body = (SELECT body FROM x WHERE x.n <> ledger_papers.n) WHERE n IN (SELECT n FROM x)`
+// swapHeads exchanges the heads of two tenants.
+const swapped = `CREATE TEMP TABLE x AS SELECT n, body FROM ledger_documents WHERE kind = 'audit' AND id = '%s';
+	UPDATE ledger_documents SET body = (SELECT body FROM x WHERE x.n <> ledger_documents.n) WHERE n IN (SELECT n FROM x)`
 
-// tampering is one thing that somebody does.
+// tampering is one change by an attacker.
 type tampering struct {
 	reason string
 	do     func(t *testing.T, c *crime)
@@ -142,25 +141,27 @@ var tamperings = map[string]tampering{
 		c.sql(t, `UPDATE ledger_writes SET state = 'review' WHERE n = %s`, c.n(2))
 	}, audit.Problem{Kind: audit.Unreadable, Tenant: "a"}},
 	"alter a paper": {"an approval is a paper", func(t *testing.T, c *crime) {
-		c.sql(t, `UPDATE ledger_papers SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Paper: "gate approval"}},
-	"delete a paper":    {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_papers WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Paper: "gate approval"}},
-	"take a paper back": {"an earlier version is another paper", func(t *testing.T, c *crime) { c.sql(t, `UPDATE ledger_papers SET version = 0 WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Altered, Paper: "gate approval"}},
+		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
+	"delete a paper": {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_documents WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Document: "gate approval"}},
+	"take a paper back": {"an earlier version is another paper", func(t *testing.T, c *crime) {
+		c.sql(t, `UPDATE ledger_documents SET version = 0 WHERE id = 'approval'`)
+	}, audit.Problem{Kind: audit.Altered, Document: "gate approval"}},
 	"insert a paper": {"an approval that was never filed", func(t *testing.T, c *crime) {
-		c.sql(t, `INSERT INTO ledger_papers (tenant, kind, id, binder, subject, trace, created, state, done, version, updated, body) VALUES ('b', 'gate', 'x', '', '', '', 0, 'approved', 0, 1, 0, '{}')`)
-	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Paper: "gate x"}},
+		c.sql(t, `INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, created, state, done, version, updated, body) VALUES ('b', 'gate', 'x', '', '', '', 0, 'approved', 0, 1, 0, '{}')`)
+	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Document: "gate x"}},
 	"alter a page": {"the chain itself", func(t *testing.T, c *crime) {
-		c.sql(t, `UPDATE ledger_papers SET body = json_set(body, '$.entries[1].kind', 'late') WHERE tenant = 'a' AND id = 'page-000000000002'`)
+		c.sql(t, `UPDATE ledger_documents SET body = json_set(body, '$.entries[1].kind', 'late') WHERE tenant = 'a' AND id = 'page-000000000002'`)
 	}, audit.Problem{Kind: audit.PageAltered, Tenant: "a", Page: 2}},
 	"delete a page": {"likewise", func(t *testing.T, c *crime) {
-		c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'page-000000000002'`)
+		c.sql(t, `DELETE FROM ledger_documents WHERE tenant = 'a' AND id = 'page-000000000002'`)
 	}, audit.Problem{Kind: audit.PageMissing, Tenant: "a", Page: 2}},
 	"swap pages": {"likewise", func(t *testing.T, c *crime) { c.sql(t, swapped, "page-000000000001") }, audit.Problem{Kind: audit.PageAltered, Page: 1}},
 	"cut off the end": {"a chain that is only shorter agrees with itself", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s;
-				DELETE FROM ledger_papers WHERE tenant = 'b' AND id = 'page-000000000002';
-				UPDATE ledger_papers SET body = (SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'b', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
-					FROM ledger_papers AS p WHERE p.tenant = 'b' AND p.id = 'page-000000000001') WHERE tenant = 'b' AND id = 'tip'`, c.n(5))
+				DELETE FROM ledger_documents WHERE tenant = 'b' AND id = 'page-000000000002';
+				UPDATE ledger_documents SET body = (SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'b', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
+					FROM ledger_documents AS p WHERE p.tenant = 'b' AND p.id = 'page-000000000001') WHERE tenant = 'b' AND id = 'tip'`, c.n(5))
 	}, audit.Problem{Kind: audit.OlderCopy, Tenant: "b", Entry: 6}},
 	"swap heads":            {"the head of somebody else proves nothing", func(t *testing.T, c *crime) { c.sql(t, swapped, "head") }, audit.Problem{Kind: audit.BadHead}},
 	"a head of another key": {"anybody can make a key", func(t *testing.T, c *crime) { _, c.keys = signer(t) }, audit.Problem{Kind: audit.BadHead}},
@@ -192,18 +193,18 @@ var tamperings = map[string]tampering{
 		})
 	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "b", Entry: 1}},
 	"shorten the heads, and delete the ledger's own": {"likewise, by an attacker who can write to both", func(t *testing.T, c *crime) {
-		c.sql(t, `DELETE FROM ledger_papers WHERE tenant = 'a' AND id = 'head'`)
+		c.sql(t, `DELETE FROM ledger_documents WHERE tenant = 'a' AND id = 'head'`)
 		c.heads.heads = c.heads.heads[:1]
 	}, audit.Problem{Kind: audit.HeadsEnd, Tenant: "a", Page: 1}},
 	"make a trigger": {"it changes what is stored behind the engine", func(t *testing.T, c *crime) {
 		c.sql(t, `CREATE TRIGGER quiet BEFORE DELETE ON ledger_notes BEGIN SELECT raise(IGNORE); END`)
 	}, audit.Problem{Kind: audit.Foreign}},
 	"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
-		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_papers WHERE tenant = 'b'`)
+		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_documents WHERE tenant = 'b'`)
 	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
 	"everything made anew": {"whoever owns the ledger can make a whole new chain", func(t *testing.T, c *crime) {
-		c.sql(t, `DELETE FROM ledger_papers WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
-				UPDATE ledger_meta SET chronicle = 0; DELETE FROM ledger_unsealed`, c.n(0))
+		c.sql(t, `DELETE FROM ledger_documents WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
+				UPDATE ledger_meta SET sealing = 0; DELETE FROM ledger_unsealed`, c.n(0))
 		_, err := audit.New(c.l, audit.Options{}).Seal(t.Context())
 		must(t, err)
 		life(t, c.l, "a", "more")
@@ -243,14 +244,14 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// fits says whether a problem is the one that is wanted, as far as that says.
+// fits reports whether a problem equals the wanted one in the fields that are set.
 func fits(want, got audit.Problem) bool {
 	return want.Kind == got.Kind && (want.Tenant == "" || want.Tenant == got.Tenant) && (want.Seq == 0 || want.Seq == got.Seq) &&
-		(want.Page == 0 || want.Page == got.Page) && (want.Entry == 0 || want.Entry == got.Entry) && (want.Paper == "" || want.Paper == got.Paper)
+		(want.Page == 0 || want.Page == got.Page) && (want.Entry == 0 || want.Entry == got.Entry) && (want.Document == "" || want.Document == got.Document)
 }
 
-// Heads that end early are no alarm where they are said to be collected before;
-// where the ledger's own newest head was put back as well, time tells.
+// Heads that end early cause no alarm if they were collected before a stated time. If the
+// ledger's own newest head was put back as well, the age gives the alarm.
 func TestHeadsThatEndEarly(t *testing.T) {
 	c := scene(t)
 	all := c.heads.all()
@@ -269,7 +270,7 @@ func TestHeadsThatEndEarly(t *testing.T) {
 	clean(t, c.l, o)
 	own, err := o.Heads[2].Encode() // of page 3
 	must(t, err)
-	c.sql(t, `UPDATE ledger_papers SET body = '%s' WHERE tenant = 'a' AND id = 'head'`, own)
+	c.sql(t, `UPDATE ledger_documents SET body = '%s' WHERE tenant = 'a' AND id = 'head'`, own)
 	o.AsOf = time.Now()
 	clean(t, c.l, o)
 	o.AsOf = time.Now().Add(25 * time.Hour)
@@ -278,7 +279,7 @@ func TestHeadsThatEndEarly(t *testing.T) {
 	}
 }
 
-// An older copy of the file agrees with itself; a head from outside tells.
+// An older copy of the file agrees with itself; a head from outside reveals it.
 func TestOlderCopy(t *testing.T) {
 	c := scene(t)
 	must(t, c.l.Close())
@@ -290,7 +291,7 @@ func TestOlderCopy(t *testing.T) {
 	c.head(t)
 	must(t, c.l.Close())
 	for _, beside := range []string{"-wal", "-shm"} {
-		_ = os.Remove(c.path + beside) // where it is there
+		_ = os.Remove(c.path + beside) // if it exists
 	}
 	must(t, os.WriteFile(c.path, old, 0o600))
 	c.l = open(t, c.path)
@@ -312,9 +313,8 @@ func TestOlderCopy(t *testing.T) {
 	}
 }
 
-// A ledger that was put back does not reach the heads that were signed since, until
-// it is known; what no trusted key signed, and the heads of another ledger, say
-// nothing.
+// A ledger that was put back does not reach the heads that were signed since, until that is
+// acknowledged. Heads without a trusted signature, and those of another ledger, do not count.
 func TestHeadsAhead(t *testing.T) {
 	c := scene(t)
 	path := filepath.Join(t.TempDir(), "heads.jsonl")
@@ -351,7 +351,7 @@ func TestHeadsAhead(t *testing.T) {
 	life(t, c.l, "a", "more")
 	c.head(t)
 	other, _ := signer(t)
-	forged, err := other.Sign(audit.HeadType, []byte(`{"format":1,"ledger":"x","tenant":"b","entries":900,"page":900,"hash":"00","at":"2026-01-01T00:00:00Z"}`))
+	forged, err := other.Sign(t.Context(), audit.HeadType, []byte(`{"format":1,"ledger":"x","tenant":"b","entries":900,"page":900,"hash":"00","at":"2026-01-01T00:00:00Z"}`))
 	must(t, err)
 	must(t, file.Keep(t.Context(), forged))
 	must(t, c.l.Close())
@@ -363,7 +363,7 @@ func TestHeadsAhead(t *testing.T) {
 	}
 	must(t, audit.RememberAhead(t.Context(), c.l, found))
 	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
-	for i := range 3 { // past the page of the head that it was behind
+	for i := range 3 { // past the page of the head that it did not reach
 		if found := ahead(c.l); len(found) > 0 {
 			t.Errorf("it is known, after %d more: %+v", i, found)
 		}
@@ -372,9 +372,9 @@ func TestHeadsAhead(t *testing.T) {
 	}
 }
 
-// What else is in the files of heads hides no older copy: a newer head of another ledger,
-// one of a key that is not trusted, and those from before an earlier restore. Files
-// without any head of the ledger are an error.
+// Nothing else in the files of heads hides an older copy: a newer head of another ledger, one of
+// an untrusted key, and those from before an earlier restore. Files without any head of the
+// ledger are an error.
 func TestNothingHidesAnOlderCopy(t *testing.T) {
 	c := scene(t)
 	path := filepath.Join(t.TempDir(), "heads.jsonl")
@@ -422,7 +422,7 @@ func TestNothingHidesAnOlderCopy(t *testing.T) {
 		t.Fatalf("%+v", own)
 	}
 	head := func(by *signing.Signer, id string) {
-		e, err := by.Sign(audit.HeadType, fmt.Appendf(nil, `{"format":1,"ledger":%q,"tenant":"a","entries":900,"page":900,"hash":"00","at":%q}`, id, time.Now().UTC().Format(time.RFC3339Nano)))
+		e, err := by.Sign(t.Context(), audit.HeadType, fmt.Appendf(nil, `{"format":1,"ledger":%q,"tenant":"a","entries":900,"page":900,"hash":"00","at":%q}`, id, time.Now().UTC().Format(time.RFC3339Nano)))
 		must(t, err)
 		must(t, file.Keep(t.Context(), e))
 	}
@@ -450,7 +450,7 @@ func TestNothingHidesAnOlderCopy(t *testing.T) {
 	want("no file", "heads cannot be read")
 }
 
-// What a tombstone says of how a write ended must not change either.
+// A tombstone's record of how a write ended must not change either.
 func TestAlteredTombstone(t *testing.T) {
 	c := scene(t)
 	_, err := c.l.Prune(t.Context(), ledger.Prune{Keep: 1, Remember: time.Hour})

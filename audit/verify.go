@@ -11,41 +11,45 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// VerifyOptions say against what a ledger is checked. The zero value checks that
-// it agrees with itself, which proves little.
+const (
+	// maxIndexed is how many entries are held in memory at a time during a check: some 100 MB. A
+	// longer chain is read several times.
+	maxIndexed = 500_000
+	// headsLate is how long entries may have no outside head until a check with such heads fails,
+	// if the ledger's own newest head gives no time.
+	headsLate = 24 * time.Hour
+)
+
+// VerifyOptions configures a check. The zero value checks that the ledger agrees with itself,
+// which proves little.
 type VerifyOptions struct {
-	// Tenant narrows the check to one. Default all.
+	// Tenant restricts the check to one. Default all.
 	Tenant string
 	// Heads are signed heads from outside. Default none.
 	Heads []signing.Envelope
-	// Outside says that the check is to rest on heads from outside, and fails where
-	// there are none, as in a file that was emptied. Heads imply it.
+	// Outside requires heads from outside: the check fails if there are none, as in a file that
+	// was emptied. Heads imply it.
 	Outside bool
-	// AsOf allows Heads to be behind: none that was signed later needs to be among
-	// them. Default when the check begins.
+	// AsOf allows Heads to be older: none that was signed later needs to be among them. Default
+	// when the check begins.
 	AsOf time.Time
-	// Keys are trusted to sign heads. Heads are checked only with some; without
-	// them all of those that are given are problems.
+	// Keys are trusted to sign heads. Without any, every given head is a problem.
 	Keys signing.Keys
 }
 
-// Verify checks a ledger against its chains, and these against heads. It changes
-// nothing, and may run beside whatever works on the ledger. What is wrong is in
-// the report; an error says that it could not be checked.
+// Verify checks a ledger against its chains, and these against heads. It changes nothing, and may
+// run while others work on the ledger. The report lists what is wrong; an error means that the
+// check failed.
 //
-// Memory is bounded: it walks through chain and ledger page by page, and as often
-// as what it must compare does not fit.
+// Memory is bounded: it reads chain and ledger page by page, repeatedly if the data to compare
+// does not fit.
 func Verify(ctx context.Context, l ledger.Ledger, o VerifyOptions) (Report, error) {
-	s, err := storeOf(l)
-	if err != nil {
-		return Report{}, err
-	}
 	o.Outside = o.Outside || len(o.Heads) > 0
 	now := time.Now().UTC()
 	if o.AsOf.IsZero() {
 		o.AsOf = now
 	}
-	v := &verifier{store: s, o: o, report: Report{Checked: now, NotCovered: notCovered}, lengths: make(map[string]Head), heads: make(map[string][]Head), gaps: make(map[string]bool)}
+	v := &verifier{ledger: l, o: o, report: Report{Checked: now, NotCovered: notCovered}, lengths: make(map[string]Head), heads: make(map[string][]Head), gaps: make(map[string]bool), erasures: make(map[documentName]bool), erased: make(map[erasedOne]bool)}
 	if err := v.run(ctx); err != nil {
 		return Report{}, err
 	}
@@ -53,22 +57,25 @@ func Verify(ctx context.Context, l ledger.Ledger, o VerifyOptions) (Report, erro
 	return v.report, nil
 }
 
-// verifier is a check under way.
+// verifier is a check in progress.
 type verifier struct {
-	store   store
+	ledger  ledger.Ledger
 	o       VerifyOptions
 	report  Report
 	tenants []string
-	lengths map[string]Head // how far each chain was walked through
-	gaps    map[string]bool // chains of which pages are gone or cannot be read
+	lengths map[string]Head // how far each chain was read
+	gaps    map[string]bool // chains with missing or unreadable pages
 	none    bool            // there is no chain at all
-	finding bool            // part of the ledger was not gone over since it is sealed
+	finding bool            // the backfill since sealing was switched on is not done
 	unknown int             // what may have been sealed on these, or is in no chain
 	heads   map[string][]Head
+	// erasures are those whose own document is in the chains.
+	erasures map[documentName]bool
+	erased   map[erasedOne]bool
 }
 
 func (v *verifier) run(ctx context.Context) error {
-	tenants, err := v.store.Tenants(ctx)
+	tenants, err := v.ledger.Tenants(ctx)
 	if err != nil {
 		return err
 	}
@@ -77,7 +84,7 @@ func (v *verifier) run(ctx context.Context) error {
 		v.tenants = []string{v.o.Tenant}
 	}
 	v.openHeads()
-	foreign, err := v.store.Foreign(ctx)
+	foreign, err := v.ledger.Foreign(ctx)
 	if err != nil {
 		return err
 	}
@@ -101,6 +108,9 @@ func (v *verifier) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := v.erasedMore(ctx); err != nil {
+		return err
+	}
 	if v.finding {
 		v.report.Notes = append(v.report.Notes, "the audit log was switched on, and part of what was there is not found yet: that counts as not sealed; `readback audit seal` goes on with it")
 	}
@@ -114,16 +124,16 @@ func (v *verifier) run(ctx context.Context) error {
 	return nil
 }
 
-// cannotTell counts what is not in the chain of a tenant, where that says nothing:
-// pages are missing, or nothing of the ledger is chained at all.
-func (v *verifier) cannotTell(tenant string) bool {
+// undecided counts what is not in the chain of a tenant, if that proves nothing: pages are
+// missing, or nothing of the ledger is chained at all.
+func (v *verifier) undecided(tenant string) bool {
 	if v.none || v.gaps[tenant] {
 		v.unknown++
 	}
 	return v.none || v.gaps[tenant]
 }
 
-// openHeads checks the signatures of the heads that were given.
+// openHeads checks the signatures of the given heads.
 func (v *verifier) openHeads() {
 	for i, e := range v.o.Heads {
 		h, err := OpenHead(e, v.o.Keys)
@@ -148,7 +158,7 @@ func (v *verifier) openHeads() {
 	}
 }
 
-// unplaced are heads of tenants of whom nothing at all is there.
+// unplaced are heads of tenants that do not exist here.
 func (v *verifier) unplaced() {
 	for tenant, heads := range v.heads {
 		if !slices.Contains(v.tenants, tenant) {
@@ -159,11 +169,11 @@ func (v *verifier) unplaced() {
 	}
 }
 
-// pages walks through a chain from behind a page up to one, 0 for its end.
+// pages reads a chain from after a page up to one, 0 for its end.
 func (v *verifier) pages(ctx context.Context, tenant string, after, until int64, see func(Page) error, gap func(n int64, unread error)) error {
 	for n := after + 1; until == 0 || n <= until; n++ {
-		p, err := v.store.Paper(ctx, tenant, ledger.AuditKind, pageID(n))
-		if errors.Is(err, ledger.ErrNoPaper) {
+		p, err := v.ledger.Document(ctx, tenant, ledger.AuditKind, pageID(n))
+		if errors.Is(err, ledger.ErrNoDocument) {
 			if until == 0 {
 				return nil
 			}
@@ -196,7 +206,7 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 		return w.chain, err
 	}
 	slices.SortStableFunc(w.heads, func(a, b given) int { return int(a.Page - b.Page) })
-	// The end as the ledger says is a hint: pages behind it are looked for as well.
+	// The recorded end is a hint: later pages are searched as well.
 	var err error
 	if w.says > 0 {
 		err = v.pages(ctx, tenant, 0, w.says, w.see, w.gap)
@@ -217,35 +227,34 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 	return w.chain, nil
 }
 
-// walk is a walk through one chain.
+// walk is one pass over a chain.
 type walk struct {
 	v      *verifier
 	chain  Chain
 	heads  []given   // by page
-	says   int64     // the last page, as the ledger says
-	last   Head      // of the last page that was seen
-	broken bool      // a page is not what it was, and so does not prove the next
-	newest Head      // of those that came from outside
-	own    Head      // the newest that the ledger itself keeps; zero where there is none to trust
+	says   int64     // the last page that the ledger records
+	last   Head      // of the last page that was read
+	broken bool      // a page was altered, and so does not prove the next
+	newest Head      // the newest from outside
+	own    Head      // the newest that the ledger itself keeps; zero if none can be trusted
 	gone   bool      // the ledger keeps none
-	beyond time.Time // when the first page behind the newest head from outside was sealed
+	beyond time.Time // when the first page after the newest outside head was sealed
 }
 
-// given is a head, and whether it came from outside.
+// given is a head, and whether it is from outside.
 type given struct {
 	Head
 	outside bool
 }
 
-// begin reads what the ledger says of the end of the chain, and its own newest
-// head.
+// begin reads the recorded end of the chain, and the ledger's own newest head.
 func (w *walk) begin(ctx context.Context, tenant string) error {
-	tip, err := w.v.store.Paper(ctx, tenant, ledger.AuditKind, tipID)
-	if err != nil && !errors.Is(err, ledger.ErrNoPaper) {
+	tip, err := w.v.ledger.Document(ctx, tenant, ledger.AuditKind, tipID)
+	if err != nil && !errors.Is(err, ledger.ErrNoDocument) {
 		return err
 	}
 	if err == nil {
-		var says filedTip
+		var says committedTip
 		if err := strictly(tip.Body, &says); err != nil || says.Tenant != tenant || says.Page < 1 {
 			w.add(Problem{Kind: PageAltered, What: "the paper that says where the chain ends was altered"})
 		} else {
@@ -255,9 +264,9 @@ func (w *walk) begin(ctx context.Context, tenant string) error {
 	if len(w.v.o.Keys.List()) == 0 {
 		return nil
 	}
-	p, err := w.v.store.Paper(ctx, tenant, ledger.AuditKind, headID)
+	p, err := w.v.ledger.Document(ctx, tenant, ledger.AuditKind, headID)
 	if err != nil {
-		if w.gone = errors.Is(err, ledger.ErrNoPaper); w.gone {
+		if w.gone = errors.Is(err, ledger.ErrNoDocument); w.gone {
 			err = nil
 		}
 		return err
@@ -332,12 +341,12 @@ func (w *walk) see(p Page) error {
 	return nil
 }
 
-// meet holds a head against the page that was just seen.
+// meet compares a head with the last page read.
 func (w *walk) meet(h Head, outside bool) {
 	at := Problem{Entry: h.Entries, Page: h.Page}
 	when := clock(h.At)
 	switch {
-	case h.Page != w.last.Page: // its page is missing, and that is said
+	case h.Page != w.last.Page: // its page is missing, which is reported
 		return
 	case h.Ledger != w.v.report.Ledger:
 		at.Kind, at.What = OtherLedger, fmt.Sprintf("a head that was signed at %s is of ledger %s; this one is %s", when, h.Ledger, w.v.report.Ledger)
@@ -352,7 +361,7 @@ func (w *walk) meet(h Head, outside bool) {
 	w.add(at)
 }
 
-// end says which heads lie beyond the last page.
+// end reports heads beyond the last page.
 func (w *walk) end() {
 	for i, g := range w.heads {
 		h := g.Head
@@ -368,9 +377,8 @@ func (w *walk) end() {
 	}
 }
 
-// short says where the heads from outside end too early: an attacker who shortens the file
-// of heads, or has an older copy of it, could otherwise have anything altered that
-// came later.
+// short reports where the outside heads end too early. Otherwise an attacker who shortens the
+// file of heads, or has an older copy of it, could alter everything later.
 func (w *walk) short() {
 	if !w.v.o.Outside || len(w.v.heads) == 0 {
 		return

@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,15 +10,18 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// part checks one part of the writes and papers. What differs is looked at once
-// more: while it was read somebody may have changed it, and sealed that.
+// livesAtOnce is how many writes or documents are read at once for a check.
+const livesAtOnce = 100
+
+// part checks one part of the writes and documents. Differences are read a second time: an actor
+// may have changed them during the read, and sealed that.
 func (v *verifier) part(ctx context.Context, part, parts int) error {
 	x, err := v.read(ctx, part, parts)
 	if err != nil {
 		return err
 	}
 	d := newDoubts(x)
-	err = v.lives(ctx, func(life ledger.Life) error {
+	err = v.lives(ctx, func(life ledger.Lifetime) error {
 		r := life.Record
 		if partOf(r.Tenant, string(r.ID), parts) != part {
 			return nil
@@ -31,7 +33,7 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 		}
 		w.seen = true
 		wrong, unsealed, err := v.compare(w, life)
-		if r.Tombstone && w.pruned != nil {
+		if r.Tombstone && w.pruned != nil && w.erased == "" {
 			v.report.Pruned++
 		}
 		switch {
@@ -56,14 +58,14 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 			return err
 		}
 	}
-	if err := v.keptPapers(ctx, d, part, parts); err != nil {
+	if err := v.keptDocuments(ctx, d, part, parts); err != nil {
 		return err
 	}
 	return v.settle(ctx, d)
 }
 
-// compare holds a write against the chain, and its state against its events.
-func (v *verifier) compare(w *sealedWrite, life ledger.Life) (wrong []Problem, unsealed []int64, err error) {
+// compare compares a write with the chain, and its state with its events.
+func (v *verifier) compare(w *sealedWrite, life ledger.Lifetime) (wrong []Problem, unsealed []int64, err error) {
 	wrong, unsealed, err = w.compare(life)
 	if err != nil || len(wrong) > 0 || life.Record.Tombstone {
 		return wrong, unsealed, err
@@ -76,8 +78,7 @@ func (v *verifier) compare(w *sealedWrite, life ledger.Life) (wrong []Problem, u
 	return wrong, unsealed, nil
 }
 
-// behind says that a row ends before events that were sealed: the chain is read
-// first.
+// behind reports that a row ends before sealed events: the chain is read first.
 func (w *sealedWrite) behind(r ledger.Record) string {
 	for _, e := range w.events {
 		if e.seq > r.Seq {
@@ -87,22 +88,14 @@ func (w *sealedWrite) behind(r ledger.Record) string {
 	return ""
 }
 
-// follows says how the state of a write differs from what its events make it.
-func follows(life ledger.Life) string {
+// follows describes how the state of a write differs from what its events give.
+func follows(life ledger.Lifetime) string {
 	have := life.Record
 	events := life.Events
-	for len(events) > 0 && events[len(events)-1].Seq > have.Seq { // they came since the row was read
+	for len(events) > 0 && events[len(events)-1].Seq > have.Seq { // added since the row was read
 		events = events[:len(events)-1]
 	}
 	rebuilt, err := ledger.Rebuild(events)
-	if errors.Is(err, ledger.ErrNoIdentity) { // of an earlier version: only the row says whose it is
-		rebuilt, err = have.Identity(), nil
-		for _, e := range events {
-			if err == nil {
-				rebuilt, err = ledger.Apply(rebuilt, e, e.At)
-			}
-		}
-	}
 	if err != nil {
 		return "its state does not follow from its events: " + err.Error()
 	}
@@ -115,7 +108,7 @@ func follows(life ledger.Life) string {
 	return ""
 }
 
-// fields are those of a record that follow from events, as text.
+// fields are a record's values that follow from events, as text.
 func fields(r ledger.Record) map[string]string {
 	r.Intent, r.Owner, r.LeaseFor, r.Fence = nil, "", 0, 0
 	r.LeaseUntil = r.Now
@@ -144,10 +137,10 @@ func clip(s string) string {
 	return s
 }
 
-// lives walks through all writes of the tenants that are checked.
-func (v *verifier) lives(ctx context.Context, see func(ledger.Life) error) error {
+// lives visits all writes of the checked tenants.
+func (v *verifier) lives(ctx context.Context, see func(ledger.Lifetime) error) error {
 	for after := ledger.ID(""); ; {
-		lives, err := v.store.Lives(ctx, after, livesAtOnce)
+		lives, err := v.ledger.Lifetimes(ctx, after, livesAtOnce)
 		if err != nil {
 			return err
 		}
@@ -166,10 +159,10 @@ func (v *verifier) lives(ctx context.Context, see func(ledger.Life) error) error
 	}
 }
 
-// keptPapers holds all papers against those that were sealed.
-func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) error {
-	for after := (ledger.Paper{}); ; {
-		kept, err := v.store.Kept(ctx, after, livesAtOnce)
+// keptDocuments compares all documents with the sealed ones.
+func (v *verifier) keptDocuments(ctx context.Context, d *doubts, part, parts int) error {
+	for after := (ledger.Document{}); ; {
+		kept, err := v.ledger.Kept(ctx, after, livesAtOnce)
 		if err != nil {
 			return err
 		}
@@ -178,8 +171,8 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 			if v.o.Tenant != "" && p.Tenant != v.o.Tenant || partOf(p.Tenant, p.Kind+"\x00"+p.ID, parts) != part {
 				continue
 			}
-			name := paperName{p.Tenant, p.Kind, p.ID}
-			sealed := d.x.papers[name]
+			name := documentName{p.Tenant, p.Kind, p.ID}
+			sealed := d.x.documents[name]
 			if sealed != nil {
 				sealed.seen = true
 			}
@@ -188,7 +181,7 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 				return err
 			}
 			if sealed.compare(name, *seen) != nil {
-				d.papers[name] = seen
+				d.documents[name] = seen
 			}
 			if err := v.enough(ctx, d); err != nil {
 				return err
@@ -198,11 +191,11 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 			break
 		}
 	}
-	for name, p := range d.x.papers {
+	for name, p := range d.x.documents {
 		if p.seen || p.dropped {
 			continue
 		}
-		d.papers[name] = nil
+		d.documents[name] = nil
 		if err := v.enough(ctx, d); err != nil {
 			return err
 		}
@@ -210,9 +203,9 @@ func (v *verifier) keptPapers(ctx context.Context, d *doubts, part, parts int) e
 	return nil
 }
 
-// compare says what is wrong with a paper.
-func (s *sealedPaper) compare(name paperName, p glance) *Problem {
-	of := &Problem{Tenant: name.tenant, Paper: name.kind + " " + name.id}
+// compare returns the problem of a document, nil for none.
+func (s *sealedDocument) compare(name documentName, p glance) *Problem {
+	of := &Problem{Tenant: name.tenant, Document: name.kind + " " + name.id}
 	if s == nil || s.dropped {
 		of.Kind, of.What = Inserted, "it is in the ledger, and was never sealed"
 		return of

@@ -10,14 +10,20 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Work seals and signs until ctx ends, when it is this sealer's turn: of all that
-// work on a ledger one does, and another takes over when it says nothing any more.
-// What fails is tried again, and told to the logger. It fails only where the ledger
-// can never be sealed ([ErrCannot]).
+const (
+	// maxStale is how often in a row another sealer may be faster before it is logged: two
+	// sealers are never that even, and the end of the chain may have been altered.
+	maxStale = 10
+	// turnLasts is how long a silent sealer counts as active, and turnReported how often an
+	// active one reports. Two active at once do no harm.
+	turnLasts    = 30 * time.Second
+	turnReported = 10 * time.Second
+)
+
+// Work seals and signs until ctx ends, while this sealer is the active one: of all sealers of a
+// ledger one is active, and another takes over when it stops reporting. Failures are tried again
+// and logged. It always returns nil.
 func (s *Sealer) Work(ctx context.Context) error {
-	if s.err != nil {
-		return s.err
-	}
 	var keepers sync.WaitGroup
 	defer keepers.Wait()
 	for _, k := range s.keep {
@@ -34,23 +40,22 @@ func (s *Sealer) Work(ctx context.Context) error {
 	}
 }
 
-// turn is what a sealer knows about whose turn it is.
+// turn is a sealer's knowledge of whether it is active.
 type turn struct {
-	mine   bool
-	told   time.Time // when that was last made sure of
-	caught bool      // what moved before is known
-	signed time.Time
-	failed bool // the last time
-	stale  int  // how often in a row another sealer was quicker, or seemed to be
+	mine     bool
+	reported time.Time // when that was last confirmed
+	caught   bool      // earlier moves are known
+	signed   time.Time
+	failed   bool // the last time
+	stale    int  // how often in a row another sealer was faster, or seemed to be
 }
 
-// mine reports whether it is this sealer's turn, and says so to others now and
-// then.
+// mine reports whether this sealer is active, and reports that to others periodically.
 func (s *Sealer) mine(ctx context.Context, t *turn) bool {
-	if !t.told.IsZero() && time.Since(t.told) < turnTold {
+	if !t.reported.IsZero() && time.Since(t.reported) < turnReported {
 		return t.mine
 	}
-	t.told = time.Now()
+	t.reported = time.Now()
 	was := t.mine
 	t.mine = s.take(ctx)
 	if t.mine && !was {
@@ -60,7 +65,7 @@ func (s *Sealer) mine(ctx context.Context, t *turn) bool {
 }
 
 func (s *Sealer) take(ctx context.Context) bool {
-	found, now, err := s.store.notes.Notes(ctx, noteTurn)
+	found, now, err := s.ledger.Notes(ctx, noteTurn)
 	if err != nil {
 		return false
 	}
@@ -74,22 +79,22 @@ func (s *Sealer) take(ctx context.Context) bool {
 		return false
 	}
 	note.Value = []byte(s.o.Owner)
-	if _, err = s.store.notes.SetNote(ctx, note); err != nil {
+	if _, err = s.ledger.SetNote(ctx, note); err != nil {
 		return false
 	}
 	s.mu.Lock()
-	s.on = false // somebody may have switched it off
+	s.on = false // another actor may have switched it off
 	s.mu.Unlock()
 	return true
 }
 
-// once seals what is there, and signs heads when it is time.
+// once seals new events, and signs heads when due.
 func (s *Sealer) once(ctx context.Context, t *turn) {
 	_, err := s.Seal(ctx)
 	if t.stale++; !errors.Is(err, ledger.ErrStale) {
 		t.stale = 0
 	}
-	if !t.caught { // one chain that cannot go on stops no head of another
+	if !t.caught { // one chain that cannot be extended stops no head of another
 		caught := s.catchUp(ctx)
 		err, t.caught = errors.Join(err, caught), caught == nil || errors.Is(caught, ledger.ErrCorrupt)
 	}

@@ -31,7 +31,7 @@ func (b Bound) Passed(elapsed time.Duration) bool {
 // Profile is what a destination can do with one kind of record. Every zero
 // value is the cautious one.
 type Profile struct {
-	// Destination and Kind say what this is the profile of.
+	// Destination and Kind name the subject of this profile.
 	Destination string
 	Kind        string
 
@@ -42,52 +42,48 @@ type Profile struct {
 	// deduplicates by our idempotency key, counted from the first send.
 	// Default: not at all.
 	NativeWindow map[intent.WriteType]time.Duration
-	// Unique lists the write types whose repeat addresses the one record by a
-	// key that the destination enforces as unique (unique-key insert, PUT,
-	// upsert, delete by an id that is never reused). Default none.
+	// Unique lists the write types whose repeat addresses the one record by a key that the
+	// destination enforces as unique (unique-key insert, PUT, upsert, delete by an id that is
+	// never reused). Default none.
 	Unique []intent.WriteType
 	// Conditional lists the write types that can be refused by the
 	// destination unless the record is as it was read before. Default none.
 	Conditional []intent.WriteType
-	// FreshKeys says that no record under the key can exist before a create,
-	// since the key is made by us and used once (a Message-ID made from the
-	// stamp). Default false: look before a create.
+	// FreshKeys means that no record under the key can exist before a create, since we make the
+	// key and use it once (a Message-ID made from the stamp). Default false: read before a
+	// create.
 	FreshKeys bool
 
-	// Stamped says that a created record bears our stamp and that reads show
-	// it. Default false.
+	// Stamped means that a created record has our stamp and that reads show it. Default false.
 	Stamped bool
-	// StampsUpdates says that an updated record bears the stamp of the last
-	// write. Default false.
+	// StampsUpdates means that an updated record has the stamp of the last write. Default false.
 	StampsUpdates bool
 
-	// Blind says that nothing can be read there (a receiver of messages, a tool
-	// with no way to look). A send that is answered with yes is then reported and
-	// never verified, and one that is not answered is repeated only inside
-	// NativeWindow. [Profile.Valid] says what such a destination cannot claim.
-	// Default false: it is read back.
-	Blind bool
+	// WriteOnly means that nothing can be read there (a receiver of messages, a tool without a
+	// read). A send that the destination accepts is then reported and never verified. A send
+	// without a response is repeated only inside NativeWindow. [Profile.Valid] checks what such a
+	// destination cannot claim. Default false: it is read back.
+	WriteOnly bool
 
 	// Settle is how long reads may lag behind writes. Default undeclared: a
 	// weak read then never proves absence.
 	Settle Bound
-	// Horizon is how long a send may still land after the client gave it up.
-	// Default undeclared: absence is then never conclusive.
+	// Horizon is how long a send may still be applied after the client gave up. Default
+	// undeclared: absence is then never conclusive.
 	Horizon Bound
-	// Rollback is within how long after a send the destination may itself take back
-	// what it answered or showed. Default undeclared: what is gone was removed by
-	// another actor, and is not sent again.
+	// Rollback is how long after a send the destination may itself take back what it accepted or
+	// showed. Default undeclared: another actor removed what is gone, and it is not sent again.
 	Rollback Bound
 	// ConfirmReads is how many reads in a row must agree. Default 1.
 	ConfirmReads int
-	// Recheck is when to look again at a verified write, counted from the
-	// last send, where late duplicates or rollbacks happen. Default when
-	// Rollback has passed, or never, unless the way it was verified owes one.
+	// Recheck is when to read a verified write again, counted from the last send, where late
+	// duplicates or rollbacks happen. Default when Rollback has passed, or never, unless the way
+	// it was verified needs one.
 	Recheck Bound
 
-	// Proof is what a record that is as declared proves, where that is less than
-	// what the write is for: "a copy of it, and not that anybody received it".
-	// Default "": it proves the effect.
+	// Proof is what a record that is as declared proves, where that is less than the purpose of
+	// the write: "a copy of it, and not that anybody received it". Default "": it proves the
+	// effect.
 	Proof string
 
 	// Volatile lists fields (JSON Pointers) that the destination changes by
@@ -97,26 +93,24 @@ type Profile struct {
 	// comparison of the field wins. Default exact.
 	Compare map[string]intent.Comparison
 
-	// Sensitive lists fields (JSON Pointers) of its records whose values are never
-	// kept or shown in the clear, besides those that an intent marks: as
+	// Sensitive lists fields (JSON Pointers) of its records whose values are never stored or
+	// shown in the clear, in addition to those that an intent marks: as
 	// [intent.WriteIntent.Sensitive]. Default none.
 	Sensitive []string
 
-	// Irreversible lists the write types whose effect cannot be taken back, and
-	// may lie where no read looks (a mail sent). Their absence is never
-	// conclusive. After a send of unknown fate they are repeated only where
-	// NativeWindow, Unique or Conditional makes the repeat harmless: a write that
-	// must never be repeated is listed in none of these. Default none.
+	// Irreversible lists the write types whose effect cannot be taken back, and may be where no
+	// read can see it (a mail sent). Their absence is never conclusive. After a send of unknown
+	// fate they are repeated only where NativeWindow, Unique or Conditional makes the repeat
+	// harmless: a write that must never be repeated is listed in none of these. Default none.
 	Irreversible []intent.WriteType
 	// Undo lists the write types that the connector can invert ([Inverter]).
 	// Default none.
 	Undo []intent.WriteType
-	// Reads lists the ways in which records are read, as observations name
-	// them (Observation.Path). For people and for measuring; what one
-	// observation proves, it says itself. Default none known.
+	// Reads lists the ways in which records are read, by Observation.Path. They are for display
+	// and statistics; each observation states what it proves. Default none known.
 	Reads []ReadPath
-	// Sends is how many sends may reach the destination over the life of one
-	// write. Default: what the engine is told for all.
+	// Sends is how many sends may reach the destination over the lifetime of one write. Default:
+	// the engine's option for all.
 	Sends int
 	// Rate is how many calls the destination takes. Default not known.
 	Rate Rate
@@ -132,11 +126,10 @@ type Profile struct {
 // ReadPath is one way of reading.
 type ReadPath struct {
 	Path     string   // "get", "search"; as in Observation.Path
-	By       string   // what it asks by: "ref", "stamp" or "key"
+	By       string   // how it queries: "ref", "stamp" or "key"
 	Strength Strength // how strong it is at its best
-	// Independent is how independent of the way of writes it is at its best, by what
-	// the connector knows from its own configuration. What one read was, its
-	// observation says. Default a call of its own.
+	// Independent is its best independence from the path of writes, as the connector knows it
+	// from its own configuration. An observation states that of one read. Default OwnCall.
 	Independent Independence
 }
 
@@ -160,8 +153,8 @@ func (p Profile) Check(w intent.WriteType) error {
 	return WrongField("/write", fmt.Errorf("%w: /write: %q has no %s of kind %q; it has %v", intent.ErrInvalid, p.Destination, w, p.Kind, p.Writes))
 }
 
-// Valid says what a profile claims that cannot be, or nil: a blind destination
-// claims nothing that only a read could use or show.
+// Valid returns an error that names an impossible claim of a profile, or nil. A write-only
+// destination claims nothing that only a read could use or show.
 func (p Profile) Valid() error {
 	if p.Sends < 0 {
 		return fmt.Errorf("sends is %d; want how many sends of one write it may get, or 0 for the engine's own number", p.Sends)
@@ -176,7 +169,7 @@ func (p Profile) Valid() error {
 			return fmt.Errorf("the read %q is independent by %q; want one of %q", way.Path, way.Independent, all)
 		}
 	}
-	if !p.Blind {
+	if !p.WriteOnly {
 		return nil
 	}
 	_, settles := p.Settle.Declared()

@@ -9,17 +9,20 @@ import (
 	"sync"
 )
 
-// ErrUnknownDestination is wrapped by lookups of what was not registered.
+// ErrUnknownDestination is wrapped by lookups of an unregistered destination.
 var ErrUnknownDestination = errors.New("unknown destination")
 
 // Destination is a connector and what it can do, by kind of record.
 type Destination struct {
 	Connector Connector
 	Profiles  map[string]Profile
-	// Tenants are those that may name it: its credentials are theirs. To every other
-	// tenant it is unknown. Default: every tenant of the program that registers it,
-	// which chooses the tenants of its intents itself. A configuration always says.
+	// Tenants may name it: its credentials are theirs. To every other tenant it is unknown.
+	// Default: every tenant of the program that registers it, which chooses the tenants of its
+	// intents itself. A configuration always sets them.
 	Tenants []string
+	// LoginRefused is called when the destination has refused the credentials, before they are
+	// used again: a cache of them fetches them again. Default nil.
+	LoginRefused func()
 }
 
 func (d Destination) serves(tenant string) bool {
@@ -62,22 +65,22 @@ func (r *Registry) Register(name string, d Destination) error {
 	return nil
 }
 
-// Lookup finds the connector and profile for a destination and a kind of record,
-// whatever tenants it serves: it is for who operates the program. The error names
-// what is known instead and wraps [ErrUnknownDestination].
+// Lookup returns the connector and profile for a destination and a kind of record, whatever
+// tenants it serves: it is for the operator. The error names the known ones and wraps
+// [ErrUnknownDestination].
 func (r *Registry) Lookup(name, kind string) (Connector, Profile, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return find(r.known, name, kind)
 }
 
-// LookupFor is Lookup on behalf of a tenant. A destination that does not serve it is
-// unknown, in the same words as one that was never registered.
+// LookupFor is Lookup for a tenant. A destination that does not serve it is unknown, with the
+// same error as one that was never registered.
 func (r *Registry) LookupFor(tenant, name, kind string) (Connector, Profile, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if d, ok := r.known[name]; ok && d.serves(tenant) {
-		return find(r.known, name, kind) // without a look at all others, for each write
+		return find(r.known, name, kind) // called for each write: reads one entry only
 	}
 	return find(r.serving(tenant), name, kind)
 }
@@ -104,6 +107,16 @@ func find(known map[string]Destination, name, kind string) (Connector, Profile, 
 	}
 	p.Destination, p.Kind = name, kind
 	return d.Connector, p, nil
+}
+
+// LoginRefused records that a destination has refused the credentials.
+func (r *Registry) LoginRefused(name string) {
+	r.mu.RLock()
+	d := r.known[name]
+	r.mu.RUnlock()
+	if d.LoginRefused != nil {
+		d.LoginRefused()
+	}
 }
 
 // Names lists the registered destinations in order.

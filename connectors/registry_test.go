@@ -164,7 +164,7 @@ func TestRegisterRefusesWhatABlindDestinationCannotClaim(t *testing.T) {
 		"everything":  {connectors.Profile{Sensitive: []string{""}}, `sensitive lists ""`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.profile.Blind = true
+			c.profile.WriteOnly = true
 			var reg connectors.Registry
 			err := reg.Register("hook", connectors.Destination{Connector: nothing{}, Profiles: map[string]connectors.Profile{"notice": c.profile}})
 			if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

@@ -1,21 +1,20 @@
 package connectors
 
-// Sheet is what is known about one kind of record of one system: its profile
-// and, for each thing the profile says, where that is known from. Packages of
-// destinations give theirs as data, for a catalogue; no account is needed.
+// Sheet is what is known about one kind of record of one system: its profile and, for each
+// statement of the profile, the source. Packages of destinations provide theirs as data, for a
+// catalogue; no account is needed.
 type Sheet struct {
 	// Name is how the catalogue calls it: lower-case letters, digits and
 	// dashes, "jira-cloud-issue". Required.
 	Name string
-	// System is its name for people: "Jira Cloud". Kind is the kind of record.
-	// Required.
+	// System is its display name: "Jira Cloud". Kind is the kind of record. Required.
 	System, Kind string
 	// Type is the type of destination in the configuration, "jira"; for a
 	// declared one "rest". Default: none, it is registered in Go alone.
 	Type string
 	// Profile is what the connector declares with its default options.
 	Profile Profile
-	// Claims say it in words, with sources. Each topic has at least one.
+	// Claims state it in words, with sources. Each topic has at least one.
 	Claims []Claim
 }
 
@@ -25,13 +24,13 @@ type Topic string
 // The topics, in the order of a page.
 const (
 	TopicNative       Topic = "native idempotency" // deduplication by our key: header, scope, retention
-	TopicLookup       Topic = "look-up"            // how a record is found without the answer
+	TopicLookup       Topic = "look-up"            // how a record is found without the response
 	TopicStrong       Topic = "strong reads"       // reads that show everything applied before
 	TopicLagging      Topic = "lagging reads"      // reads that do not, and by how much
 	TopicSettle       Topic = "settle time"        // how long reads may lag
-	TopicHorizon      Topic = "horizon"            // how long a send may land late
+	TopicHorizon      Topic = "horizon"            // how long a send may be applied late
 	TopicConditional  Topic = "conditional writes" // writes refused unless nothing changed
-	TopicUnique       Topic = "unique keys"        // writes whose repeat meets the same record
+	TopicUnique       Topic = "unique keys"        // writes whose repeat addresses the same record
 	TopicUndo         Topic = "undo"               // what can be taken back
 	TopicIrreversible Topic = "irreversible"       // what cannot
 	TopicValues       Topic = "values"             // how values come back changed
@@ -44,7 +43,7 @@ func Topics() []Topic {
 		TopicConditional, TopicUnique, TopicUndo, TopicIrreversible, TopicValues, TopicLimits}
 }
 
-// Claim is one thing that is said about a destination.
+// Claim is one statement about a destination.
 type Claim struct {
 	About Topic
 	// Says is a sentence or two.
@@ -52,7 +51,7 @@ type Claim struct {
 	// Source is where it is known from: a vendor's page, a standard, or "this
 	// package" for what the connector itself sees to. Required.
 	Source string
-	// Assumed marks a number that nobody publishes: a cautious default of
-	// ours, to be set by whoever knows better.
+	// Assumed marks a number that is not published: a cautious default of ours, which an operator
+	// can correct.
 	Assumed bool
 }

@@ -8,11 +8,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// BringBack makes an update of undo that brings a record with the fields of
-// after back to those of before, and requires what it changes to be as in after:
-// for the [Inverter] of a destination whose updates set the members they name
-// and go through objects. The caller leaves out what the destination sets by
-// itself. It reports false when nothing has changed.
+// BringBack makes undo an update that changes a record from the fields of after back to those of
+// before, and requires what it changes to be as in after. It is for the [Inverter] of a
+// destination whose updates set the members they name and descend into objects. The caller leaves
+// out what the destination sets by itself. It reports false when nothing has changed.
 func BringBack(undo intent.WriteIntent, before, after intent.Fields) (intent.WriteIntent, bool) {
 	s := back("", before, after)
 	if len(s.expect)+len(s.absent) == 0 {

@@ -6,20 +6,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// A mailbox is no record: what is appended to it waits for nothing that was
-// appended before, also when that is with a person, and also when it came
-// through an outbox, which knows no profiles.
+// A mailbox is no record: an append to it does not wait for earlier ones, even when one is in
+// review, and even when it came through an outbox, which knows no profiles.
 func TestKeysOfTheirOwnWaitForNobody(t *testing.T) {
 	for name, queued := range map[string]bool{"asked for": false, "from an outbox": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
-				o.Faults = []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency", Chance: 1, Times: 1}}
+				o := orders.Plain.Options()
+				o.Faults = []orders.Fault{{Kind: orders.DroppedField, Field: "currency", Chance: 1, Times: 1}}
 				b := newBench(t, o, nil)
 				d := b.world.Destination()
 				for kind, p := range d.Profiles {
@@ -46,8 +45,8 @@ func TestKeysOfTheirOwnWaitForNobody(t *testing.T) {
 				}
 				b.work(time.Minute)
 				first, second := b.state(ids[0]), b.state(ids[1])
-				if first.State != ledger.Review || second.Sends != 1 || second.Behind != "" {
-					t.Errorf("the first is %s, the second %s after %d sends, behind %q", first.Phase(), second.Phase(), second.Sends, second.Behind)
+				if first.State != ledger.Review || second.Sends != 1 || second.QueuedBehind != "" {
+					t.Errorf("the first is %s, the second %s after %d sends, behind %q", first.Phase(), second.Phase(), second.Sends, second.QueuedBehind)
 				}
 			})
 		})

@@ -10,19 +10,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// meddled lets another actor act right after the first send of a write type,
-// before anything is read.
+// meddled lets another actor act right after the first send of a write type, before any read.
 type meddled struct {
-	*simulated.Connector
+	*orders.Connector
 	after    intent.WriteType
 	act      func()
-	nameless bool // the answers name no record
+	nameless bool // the responses name no record
 }
 
 func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
@@ -40,63 +39,63 @@ func (m *meddled) Write(ctx context.Context, r connectors.Request) (connectors.R
 // meddle has another actor act after the first send of a write type.
 func (b *bench) meddle(after intent.WriteType, act func()) {
 	d := b.world.Destination()
-	d.Connector = &meddled{Connector: d.Connector.(*simulated.Connector), after: after, act: act}
+	d.Connector = &meddled{Connector: d.Connector.(*orders.Connector), after: after, act: act}
 	b.engine = b.engineOn(b.ledger, d, nil)
 }
 
-// Compensation undoes nothing that another actor wrote, whatever became of our
-// send and whatever the destination stamps and checks.
+// Compensation undoes nothing that another actor wrote, whatever the fate of our send and
+// whatever the destination stamps and checks.
 func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
-	stamped := func(o *simulated.Options) { o.StampUpdates, o.Versions = true, true }
-	versions := func(o *simulated.Options) { o.Versions = true }
-	unstamped := func(o *simulated.Options) { o.Stamps = false }
+	stamped := func(o *orders.Options) { o.StampUpdates, o.Versions = true, true }
+	versions := func(o *orders.Options) { o.Versions = true }
+	unstamped := func(o *orders.Options) { o.Stamps = false }
 	theirs := intent.Fields{"amount_cents": jsonNumber(2999), "currency": "CHF"}
 	partly := intent.Fields{"currency": "CHF"}
 	noted := intent.Fields{"note": "call them"}
-	lost := simulated.Fault{Vice: simulated.DroppedBefore}
-	refused := simulated.Fault{Vice: simulated.Refused}
-	malformed := simulated.Fault{Vice: simulated.Refused, How: "400"}
-	phantom := simulated.Fault{Vice: simulated.PhantomSuccess}
-	dropped := simulated.Fault{Vice: simulated.DroppedField, Field: "currency"}
-	altered := simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}
-	unanswered := simulated.Fault{Vice: simulated.LostAnswer}
+	lost := orders.Fault{Kind: orders.DroppedBefore}
+	refused := orders.Fault{Kind: orders.Refused}
+	malformed := orders.Fault{Kind: orders.Refused, How: "400"}
+	phantom := orders.Fault{Kind: orders.PhantomSuccess}
+	dropped := orders.Fault{Kind: orders.DroppedField, Field: "currency"}
+	altered := orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}
+	unanswered := orders.Fault{Kind: orders.LostAnswer}
 	for name, c := range map[string]struct {
-		options func(*simulated.Options)
+		options func(*orders.Options)
 		write   intent.WriteType
-		faults  []simulated.Fault
+		faults  []orders.Fault
 		edit    intent.Fields
 		want    engine.Status
 	}{
-		"lost send":                        {nil, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
-		"lost send, stamps, If-Match":      {stamped, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
-		"lost send, If-Match":              {versions, intent.Update, []simulated.Fault{lost}, theirs, engine.StatusReview},
-		"422":                              {nil, intent.Update, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
-		"400":                              {nil, intent.Update, []simulated.Fault{malformed}, theirs, engine.StatusNotApplied},
-		"422, stamps, If-Match":            {stamped, intent.Update, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
-		"phantom success":                  {nil, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
-		"phantom success, stamps":          {stamped, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
-		"phantom success, If-Match":        {versions, intent.Update, []simulated.Fault{phantom}, theirs, engine.StatusReview},
+		"lost send":                        {nil, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
+		"lost send, stamps, If-Match":      {stamped, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
+		"lost send, If-Match":              {versions, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
+		"422":                              {nil, intent.Update, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
+		"400":                              {nil, intent.Update, []orders.Fault{malformed}, theirs, engine.StatusNotApplied},
+		"422, stamps, If-Match":            {stamped, intent.Update, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
+		"phantom success":                  {nil, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
+		"phantom success, stamps":          {stamped, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
+		"phantom success, If-Match":        {versions, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
 		"answered, then changed":           {nil, intent.Update, nil, partly, engine.StatusReview},
 		"answered, then changed, stamps":   {stamped, intent.Update, nil, partly, engine.StatusReview},
-		"answered, then added to":          {nil, intent.Update, []simulated.Fault{dropped}, noted, engine.StatusReview},
-		"answered":                         {nil, intent.Update, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
-		"answered, stamps":                 {stamped, intent.Update, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
-		"altered, and no version":          {nil, intent.Update, []simulated.Fault{altered}, nil, engine.StatusReview},
-		"altered, the version is ours":     {stamped, intent.Update, []simulated.Fault{altered}, nil, engine.StatusCompensated},
-		"answer lost, stamps":              {stamped, intent.Update, []simulated.Fault{unanswered, dropped}, nil, engine.StatusCompensated},
-		"answer lost":                      {nil, intent.Update, []simulated.Fault{unanswered, dropped}, nil, engine.StatusReview},
+		"answered, then added to":          {nil, intent.Update, []orders.Fault{dropped}, noted, engine.StatusReview},
+		"answered":                         {nil, intent.Update, []orders.Fault{dropped}, nil, engine.StatusCompensated},
+		"answered, stamps":                 {stamped, intent.Update, []orders.Fault{dropped}, nil, engine.StatusCompensated},
+		"altered, and no version":          {nil, intent.Update, []orders.Fault{altered}, nil, engine.StatusReview},
+		"altered, the version is ours":     {stamped, intent.Update, []orders.Fault{altered}, nil, engine.StatusCompensated},
+		"answer lost, stamps":              {stamped, intent.Update, []orders.Fault{unanswered, dropped}, nil, engine.StatusCompensated},
+		"answer lost":                      {nil, intent.Update, []orders.Fault{unanswered, dropped}, nil, engine.StatusReview},
 		"create, changed since":            {versions, intent.Create, nil, partly, engine.StatusReview},
-		"create, added to":                 {versions, intent.Create, []simulated.Fault{dropped}, noted, engine.StatusReview},
-		"create":                           {versions, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
-		"create, no versions":              {nil, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
-		"create, no stamps, answer lost":   {unstamped, intent.Create, []simulated.Fault{unanswered, dropped}, nil, engine.StatusReview},
-		"create, no stamps":                {unstamped, intent.Create, []simulated.Fault{dropped}, nil, engine.StatusCompensated},
-		"delete, refused and then changed": {nil, intent.Delete, []simulated.Fault{refused}, theirs, engine.StatusNotApplied},
-		"delete, lost and then changed":    {nil, intent.Delete, []simulated.Fault{lost}, theirs, engine.StatusReview},
+		"create, added to":                 {versions, intent.Create, []orders.Fault{dropped}, noted, engine.StatusReview},
+		"create":                           {versions, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
+		"create, no versions":              {nil, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
+		"create, no stamps, answer lost":   {unstamped, intent.Create, []orders.Fault{unanswered, dropped}, nil, engine.StatusReview},
+		"create, no stamps":                {unstamped, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
+		"delete, refused and then changed": {nil, intent.Delete, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
+		"delete, lost and then changed":    {nil, intent.Delete, []orders.Fault{lost}, theirs, engine.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				if c.options != nil {
 					c.options(&o)
 				}
@@ -106,7 +105,7 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				for _, f := range c.faults {
-					f.Ops, f.Times = []simulated.Op{simulated.Op(c.write)}, 1
+					f.Ops, f.Times = []orders.Op{orders.Op(c.write)}, 1
 					b.set(f)
 				}
 				before, left := b.fieldsNow(), b.fieldsNow()
@@ -129,22 +128,22 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 	}
 }
 
-// An answered create that is absent is never sent again, whether the answer named
-// the record or not.
+// An answered create that is absent is never sent again, whether the response named the record
+// or not.
 func TestAnAnswerWithoutAnID(t *testing.T) {
-	for name, options := range map[string]func(*simulated.Options){
-		"plain":      func(*simulated.Options) {},
-		"unique key": func(o *simulated.Options) { o.Unique = true },
-		"native key": func(o *simulated.Options) { o.Window = simulated.DefaultWindow },
+	for name, options := range map[string]func(*orders.Options){
+		"plain":      func(*orders.Options) {},
+		"unique key": func(o *orders.Options) { o.Unique = true },
+		"native key": func(o *orders.Options) { o.Window = orders.DefaultWindow },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				options(&o)
 				o.Rollback = connectors.Bound{}
 				b := newBench(t, o, nil)
 				d := b.world.Destination()
-				d.Connector = &meddled{Connector: d.Connector.(*simulated.Connector), after: intent.Create, nameless: true, act: func() { b.remove("A-1") }}
+				d.Connector = &meddled{Connector: d.Connector.(*orders.Connector), after: intent.Create, nameless: true, act: func() { b.remove("A-1") }}
 				b.engine = b.engineOn(b.ledger, d, nil)
 				out := b.do(order("A-1", intent.Create))
 				b.worked(time.Hour)
@@ -156,11 +155,11 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 	}
 }
 
-// An answered update that another actor sets back to exactly what was there before is
-// not sent again over that.
+// An answered update that another actor sets back to exactly the earlier state is not sent
+// again over that.
 func TestAnAnsweredUpdateThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Rollback = connectors.Bound{}
 		b := newBench(t, o, nil)
 		b.seed(seeded, "")
@@ -175,15 +174,15 @@ func TestAnAnsweredUpdateThatIsSetBack(t *testing.T) {
 	})
 }
 
-// The record that our create was answered with is never taken for absent: it is
-// found by its id when another actor has taken our stamp and key from it, and when
-// it is gone a reviewer decides, unless the destination takes effects back.
+// The record that the response to our create named is never taken for absent. It is found by
+// its id when another actor has removed our stamp and key from it. When it is gone a reviewer
+// decides, unless the destination reverts effects.
 func TestTheRecordThatTheAnswerNamed(t *testing.T) {
-	undeclared := func(o *simulated.Options) { o.Rollback = connectors.Bound{} }
+	undeclared := func(o *orders.Options) { o.Rollback = connectors.Bound{} }
 	remove := func(b *bench) { b.remove("A-1") }
 	for name, c := range map[string]struct {
-		options func(*simulated.Options)
-		fault   simulated.Vice
+		options func(*orders.Options)
+		fault   orders.FaultKind
 		act     func(*bench)
 		want    engine.Status
 		creates int
@@ -191,22 +190,22 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 		"its stamp and key are gone": {nil, "", func(b *bench) { b.disguise("A-1", "Z-9") }, engine.StatusReview, 1},
 		"its stamp is gone":          {nil, "", func(b *bench) { b.disguise("A-1", "A-1") }, engine.StatusVerified, 1},
 		"removed":                    {undeclared, "", remove, engine.StatusReview, 1},
-		"removed, native key":        {func(o *simulated.Options) { undeclared(o); o.Window = simulated.DefaultWindow }, "", remove, engine.StatusReview, 1},
-		"removed, unique key":        {func(o *simulated.Options) { undeclared(o); o.Unique = true }, "", remove, engine.StatusReview, 1},
-		"phantom success":            {undeclared, simulated.PhantomSuccess, nil, engine.StatusReview, 0},
-		"phantom success, declared":  {nil, simulated.PhantomSuccess, nil, engine.StatusVerified, 1},
-		"rolled back, declared":      {nil, simulated.Rollback, nil, engine.StatusVerified, 2},
-		"rolled back":                {undeclared, simulated.Rollback, nil, engine.StatusReview, 1},
+		"removed, native key":        {func(o *orders.Options) { undeclared(o); o.Window = orders.DefaultWindow }, "", remove, engine.StatusReview, 1},
+		"removed, unique key":        {func(o *orders.Options) { undeclared(o); o.Unique = true }, "", remove, engine.StatusReview, 1},
+		"phantom success":            {undeclared, orders.PhantomSuccess, nil, engine.StatusReview, 0},
+		"phantom success, declared":  {nil, orders.PhantomSuccess, nil, engine.StatusVerified, 1},
+		"rolled back, declared":      {nil, orders.Rollback, nil, engine.StatusVerified, 2},
+		"rolled back":                {undeclared, orders.Rollback, nil, engine.StatusReview, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				if c.options != nil {
 					c.options(&o)
 				}
 				b := newBench(t, o, nil)
 				if c.fault != "" {
-					b.set(simulated.Fault{Vice: c.fault, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+					b.set(orders.Fault{Kind: c.fault, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 				}
 				if c.act != nil {
 					b.meddle(intent.Create, func() { c.act(b) })
@@ -215,7 +214,7 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 				b.worked(time.Hour)
 				creates := 0
 				for _, e := range b.effects() {
-					if e.Op == simulated.OpCreate {
+					if e.Op == orders.OpCreate {
 						creates++
 					}
 				}
@@ -229,11 +228,10 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 	}
 }
 
-// disguise has another actor take our stamp from the one record, and change its
-// business key.
+// disguise has another actor remove our stamp from the one record, and change its business key.
 func (b *bench) disguise(id, as string) {
 	b.t.Helper()
-	err := b.world.Change(b.world.Records(id)[0].ID, func(o *simulated.Order) {
+	err := b.world.Change(b.world.Records(id)[0].ID, func(o *orders.Order) {
 		o.Stamp, o.Fields["order_id"] = "", as
 	})
 	if err != nil {
@@ -241,26 +239,26 @@ func (b *bench) disguise(id, as string) {
 	}
 }
 
-// A record that an earlier write of the same ledger made is not another actor's: no
-// reviewer is asked about a second create of it, whatever workflow that comes from.
+// A record that an earlier write of the same ledger made is not another actor's: a second
+// create of it goes to no reviewer, from any workflow.
 func TestARecordOfAnEarlierWrite(t *testing.T) {
 	for name, c := range map[string]struct {
-		class  simulated.Class
-		vice   simulated.Vice
+		class  orders.Class
+		vice   orders.FaultKind
 		differ bool
 		theirs bool // another actor made it
 		undone bool // its maker was to be undone, which a reviewer decides about
 		want   engine.Status
 	}{
-		"as declared":                  {simulated.Plain, "", false, false, false, engine.StatusVerified},
-		"another value":                {simulated.Plain, "", true, false, false, engine.StatusNotApplied},
-		"refused under the unique key": {simulated.Unique, "", true, false, false, engine.StatusNotApplied},
-		"the refusal lost on its way":  {simulated.Unique, simulated.LostAnswer, true, false, false, engine.StatusNotApplied},
-		"in review":                    {simulated.Plain, "", false, false, true, engine.StatusNotApplied},
-		"in review, unique":            {simulated.Unique, simulated.LostAnswer, false, false, true, engine.StatusNotApplied},
-		"settled as not applied":       {simulated.Plain, simulated.Refused, false, false, false, engine.StatusReview},
-		"another actor's":              {simulated.Plain, "", false, true, false, engine.StatusReview},
-		"another actor's, unique":      {simulated.Unique, simulated.LostAnswer, false, true, false, engine.StatusReview},
+		"as declared":                  {orders.Plain, "", false, false, false, engine.StatusVerified},
+		"another value":                {orders.Plain, "", true, false, false, engine.StatusNotApplied},
+		"refused under the unique key": {orders.Unique, "", true, false, false, engine.StatusNotApplied},
+		"the refusal lost on its way":  {orders.Unique, orders.LostAnswer, true, false, false, engine.StatusNotApplied},
+		"in review":                    {orders.Plain, "", false, false, true, engine.StatusNotApplied},
+		"in review, unique":            {orders.Unique, orders.LostAnswer, false, false, true, engine.StatusNotApplied},
+		"settled as not applied":       {orders.Plain, orders.Refused, false, false, false, engine.StatusReview},
+		"another actor's":              {orders.Plain, "", false, true, false, engine.StatusReview},
+		"another actor's, unique":      {orders.Unique, orders.LostAnswer, false, true, false, engine.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -268,8 +266,8 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 				switch {
 				case c.theirs:
 					b.seed(seeded, "rb-theirs")
-				case c.vice == simulated.Refused: // and there all the same
-					b.set(simulated.Fault{Vice: c.vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				case c.vice == orders.Refused: // and there all the same
+					b.set(orders.Fault{Kind: c.vice, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 					w := order("A-1", intent.Create)
 					if out := b.do(w); out.Status != engine.StatusNotApplied {
 						t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -285,8 +283,8 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Minute)
-				if c.vice == simulated.LostAnswer {
-					b.set(simulated.Fault{Vice: c.vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				if c.vice == orders.LostAnswer {
+					b.set(orders.Fault{Kind: c.vice, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 				}
 				second := order("A-1", intent.Create)
 				second.Workflow = "another"
@@ -302,13 +300,13 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 	}
 }
 
-// Rollback is declared. The answered create cannot be read for two days since the
-// login is refused; its record was used, and removed by another actor on purpose. The
-// operator renews the credentials and starts a new process, which counts from its own
-// start: it takes itself to be in time, and makes the record again.
+// Rollback is declared. The answered create cannot be read for two days since the login is
+// refused. Its record was used, and removed by another actor on purpose. The operator renews
+// the credentials and starts a new process, which counts from its own start: it considers
+// itself in time, and would make the record again.
 func TestRollbackIsReadInTimeByTheLedgersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
 		conn := &expired{Connector: d.Connector}
 		d.Connector = &flip{expired: conn}
@@ -325,7 +323,7 @@ func TestRollbackIsReadInTimeByTheLedgersClock(t *testing.T) {
 		b.work(10 * time.Minute)
 		creates := 0
 		for _, e := range b.effects() {
-			if e.Op == simulated.OpCreate {
+			if e.Op == orders.OpCreate {
 				creates++
 			}
 		}

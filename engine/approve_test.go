@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -31,7 +31,7 @@ func approves(by string) engine.Decision {
 	return engine.Decision{Word: engine.WordApprove, By: by, Reason: "checked the invoice"}
 }
 
-// asked has an agent ask for a write that is held.
+// asked has an agent request a write that is held.
 func (b *bench) asked(w intent.WriteIntent) engine.Outcome {
 	b.t.Helper()
 	out, err := b.engine.Do(as(b.t.Context(), "crm-agent", engine.RoleAgent), w)
@@ -82,7 +82,7 @@ func TestWhoMayDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), held())
+				b := newBench(t, orders.Plain.Options(), held())
 				out := b.asked(w)
 				before := b.state(out.ID)
 				got, err := b.engine.Resolve(engine.As(t.Context(), c.who), "acme", out.ID, c.d)
@@ -107,7 +107,7 @@ func TestWhoMayDecide(t *testing.T) {
 
 func TestTwoPeopleAreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{Approvers: 2, Within: time.Hour}))
+		b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{Approvers: 2, Within: time.Hour}))
 		out := b.asked(order("A-1", intent.Create))
 		if !strings.Contains(out.Text, "2 different people until") {
 			t.Errorf("told %q", out.Text)
@@ -131,7 +131,7 @@ func TestTwoPeopleAreTwo(t *testing.T) {
 
 func TestOneApprovalIsEnoughAndLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), held())
+		b := newBench(t, orders.Plain.Options(), held())
 		out := b.asked(order("A-1", intent.Create))
 		b.engine.Close()
 		if err := b.approvedByADeadProcess(out.ID); err != nil {
@@ -154,7 +154,7 @@ func (b *bench) approvedByADeadProcess(id ledger.ID) error {
 	return err
 }
 
-// Whoever comes first finds out that the time is over, and says the same.
+// The first caller after the deadline detects it; all later ones get the same outcome.
 func TestWhatNobodyApprovesExpires(t *testing.T) {
 	for name, find := range map[string]func(b *bench, id ledger.ID){
 		"a worker": func(b *bench, _ ledger.ID) { b.work(time.Minute) },
@@ -194,7 +194,7 @@ func TestWhatNobodyApprovesExpires(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{Within: time.Hour}))
+				b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{Within: time.Hour}))
 				out := b.asked(order("A-1", intent.Create))
 				time.Sleep(time.Hour - time.Nanosecond)
 				if n, err := b.engine.Resume(t.Context()); n != 0 || err != nil {
@@ -221,7 +221,7 @@ func TestWhatNobodyApprovesExpires(t *testing.T) {
 	}
 }
 
-// slow has approvals take a second to reach the ledger.
+// slow delays approvals by a second before they reach the ledger.
 type slow struct{ *ledger.Memory }
 
 func (s slow) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
@@ -234,7 +234,7 @@ func (s slow) Append(ctx context.Context, id ledger.ID, fence int64, events ...l
 func TestAnApprovalThatIsOvertakenByTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := held(policies.RiskRule{Within: time.Hour})
-		b := newBench(t, simulated.Plain.Options(), o)
+		b := newBench(t, orders.Plain.Options(), o)
 		out := b.asked(order("A-1", intent.Create))
 		time.Sleep(time.Hour - time.Second/2)
 		e := b.engineOn(slow{b.ledger}, b.world.Destination(), o)
@@ -250,7 +250,7 @@ func TestWhatIsOverdueGoesOnWaiting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := &engine.Options{Risks: []policies.RiskRule{{Approvers: 2, Within: time.Hour, OnTimeout: policies.OnTimeoutEscalate}}}
-				b := newBench(t, simulated.Plain.Options(), o)
+				b := newBench(t, orders.Plain.Options(), o)
 				out := b.asked(order("A-1", intent.Create))
 				if got, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); err != nil || got.Status != engine.StatusHeld {
 					t.Fatalf("%+v, %v", got, err)
@@ -271,8 +271,8 @@ func TestWhatIsOverdueGoesOnWaiting(t *testing.T) {
 	}
 }
 
-// An undoing that somebody asked for is approved by somebody else; one that
-// nobody asked for, not by whoever asked for the write.
+// An undo needs another approver than its requester. If no caller requested the undo, the
+// requester of the write must not approve it.
 func TestUndoingsAreApprovedBySomebodyElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		undo   bool
@@ -284,9 +284,9 @@ func TestUndoingsAreApprovedBySomebodyElse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), gated)
+				b := newBench(t, orders.Plain.Options(), gated)
 				if !c.undo {
-					b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+					b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 				}
 				out, err := b.engine.Do(as(t.Context(), "crm-agent", engine.RoleAgent), undoable(order("A-1", intent.Create)))
 				if err == nil && c.undo {
@@ -314,10 +314,10 @@ func TestUndoingsAreApprovedBySomebodyElse(t *testing.T) {
 	}
 }
 
-// What a step does itself is decided at the gate.
+// A delegated write is decided at the gate.
 func TestEntrustedWritesAreApprovedAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		rec := b.entrusted(ledger.Event{Kind: ledger.EvHeld, Need: 1})
 		for _, word := range []engine.Word{engine.WordApprove, engine.WordDeny} {
 			_, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: word, By: "ada", Reason: "x"})
@@ -331,11 +331,11 @@ func TestEntrustedWritesAreApprovedAtTheGate(t *testing.T) {
 	})
 }
 
-// One that a person has is taken over or given up like any other, and never sent.
+// A delegated write in review is accepted or abandoned like any other, and never sent.
 func TestEntrustedWritesInReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		rec := b.entrusted(ledger.Event{Kind: ledger.EvEntrusted})
+		b := newBench(t, orders.Plain.Options(), nil)
+		rec := b.entrusted(ledger.Event{Kind: ledger.EvDelegated})
 		if _, err := b.ledger.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvEscalated, Reason: "not found"}); err != nil {
 			t.Fatal(err)
 		}
@@ -351,10 +351,10 @@ func TestEntrustedWritesInReview(t *testing.T) {
 	})
 }
 
-// entrusted reserves what a step does itself.
+// entrusted reserves a delegated write.
 func (b *bench) entrusted(events ...ledger.Event) ledger.Record {
 	b.t.Helper()
-	rec, err := ledger.NewEntrusted(ledger.Operation{Tenant: "acme", Workflow: "wf-9", Step: "pay", Tool: "orders.create",
+	rec, err := ledger.NewDelegated(ledger.Operation{Tenant: "acme", Workflow: "wf-9", Step: "pay", Tool: "orders.create",
 		IdempotencyKey: "wire:7", Digest: "d", Asked: []byte(`{}`)})
 	if err != nil {
 		b.t.Fatal(err)

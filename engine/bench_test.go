@@ -17,8 +17,8 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// instant is a destination that costs nothing, so that what is measured is the
-// engine and its ledger. It counts.
+// instant is a destination that costs nothing, so that only the engine and its ledger are
+// measured. It counts.
 type instant struct {
 	mu           sync.Mutex
 	records      map[string]connectors.Record
@@ -49,7 +49,7 @@ func (d *instant) Read(_ context.Context, q connectors.Query) (connectors.Observ
 	return seen, nil
 }
 
-// onDisk is an engine on a ledger file before the instant destination.
+// onDisk returns an engine on a ledger file with the instant destination.
 func onDisk(tb testing.TB) (*engine.Engine, *sqlite.Ledger, *instant) {
 	tb.Helper()
 	book, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "ledger.db"), nil)
@@ -90,10 +90,9 @@ func TestHappyPathCostsOnDisk(t *testing.T) {
 	}
 }
 
-// BenchmarkDo carries writes from intent to verified outcome. ×syncs is the
-// time of one caller against two bare fdatasync of 256 bytes in the same run:
-// what the promise costs beyond the disk. commits/write falls below 1 where
-// callers share them.
+// BenchmarkDo takes writes from intent to verified outcome. ×syncs is the time of one caller
+// relative to two bare fdatasync of 256 bytes in the same run: the cost of the promise beyond
+// the disk. commits/write falls below 1 where callers share them.
 func BenchmarkDo(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
@@ -124,7 +123,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// syncPair is how long two durable appends of 256 bytes take.
+// syncPair returns how long two durable appends of 256 bytes take.
 func syncPair(b *testing.B) time.Duration {
 	b.Helper()
 	f, err := os.Create(filepath.Join(b.TempDir(), "bare"))

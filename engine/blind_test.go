@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
 
-// unread counts reads, which nobody must make.
+// unread counts reads, of which there must be none.
 type unread struct {
 	connectors.Connector
 	reads atomic.Int64
@@ -24,7 +25,7 @@ type unread struct {
 
 func (u *unread) Read(context.Context, connectors.Query) (connectors.Observation, error) {
 	u.reads.Add(1)
-	return connectors.Observation{}, connectors.ErrBlind
+	return connectors.Observation{}, connectors.ErrWriteOnly
 }
 
 // blind has the bench's destination declare that nothing can be read there.
@@ -32,11 +33,11 @@ func (b *bench) blind(window time.Duration, opts *engine.Options) *unread {
 	b.t.Helper()
 	d := b.world.Destination()
 	u := &unread{Connector: d.Connector}
-	p := connectors.Profile{Blind: true}
+	p := connectors.Profile{WriteOnly: true}
 	if window > 0 {
 		p.NativeWindow = map[intent.WriteType]time.Duration{intent.Create: window, intent.Update: window, intent.Upsert: window, intent.Delete: window}
 	}
-	b.engine = b.engineOn(b.ledger, connectors.Destination{Connector: u, Profiles: map[string]connectors.Profile{simulated.Kind: p}}, opts)
+	b.engine = b.engineOn(b.ledger, connectors.Destination{Connector: u, Profiles: map[string]connectors.Profile{orders.Kind: p}}, opts)
 	return u
 }
 
@@ -44,7 +45,7 @@ func TestBlind(t *testing.T) {
 	window := 24 * time.Hour
 	for name, c := range map[string]struct {
 		window  time.Duration
-		fault   simulated.Vice
+		fault   orders.FaultKind
 		times   int
 		status  engine.Status
 		records int
@@ -52,26 +53,26 @@ func TestBlind(t *testing.T) {
 		reason  string
 	}{
 		"a yes":                             {0, "", 0, engine.StatusReported, 1, 1, "it said so, and nobody looked"},
-		"a yes that is a lie":               {0, simulated.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
-		"a no":                              {0, simulated.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
-		"not now, once":                     {0, simulated.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
-		"unreachable, for a while":          {0, simulated.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
-		"no answer":                         {0, simulated.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
-		"no answer, and it came to nothing": {0, simulated.DroppedBefore, 1, engine.StatusReview, 0, 1, "nobody can tell"},
-		"no answer, deduplicated":           {window, simulated.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
-		"dropped, deduplicated":             {window, simulated.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
-		"never an answer":                   {window, simulated.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
+		"a yes that is a lie":               {0, orders.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
+		"a no":                              {0, orders.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
+		"not now, once":                     {0, orders.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
+		"unreachable, for a while":          {0, orders.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
+		"no answer":                         {0, orders.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
+		"no answer, and it came to nothing": {0, orders.DroppedBefore, 1, engine.StatusReview, 0, 1, "nobody can tell"},
+		"no answer, deduplicated":           {window, orders.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
+		"dropped, deduplicated":             {window, orders.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
+		"never an answer":                   {window, orders.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
 	} {
 		for _, write := range []intent.WriteType{intent.Create, intent.Upsert} {
 			t.Run(name+"/"+string(write), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					o := simulated.Unique.Options()
+					o := orders.Unique.Options()
 					o.Window = c.window
 					o.Unique = write == intent.Upsert
 					b := newBench(t, o, nil)
 					u := b.blind(c.window, nil)
 					if c.fault != "" {
-						b.set(simulated.Fault{Vice: c.fault, Times: c.times})
+						b.set(orders.Fault{Kind: c.fault, Times: c.times})
 					}
 					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 					defer cancel()
@@ -82,7 +83,7 @@ func TestBlind(t *testing.T) {
 					if rec := b.state(out.ID); !rec.Due.IsZero() {
 						t.Errorf("%s is due at %v, and no look will change it", rec.Phase(), rec.Due)
 					}
-					b.work(30 * time.Hour)
+					b.work(time.Duration(30/need.OneIn(10)) * time.Hour)
 					rec := b.state(out.ID)
 					if got := engine.OutcomeOf(rec); got.Status != c.status || out.Status != c.status || got.Sends != c.sends || len(b.world.Records("A-1")) != c.records {
 						t.Errorf("%+v, and %d records: %s%s", got, len(b.world.Records("A-1")), c.reason, b.life(out.ID))
@@ -96,7 +97,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// What was announced when its process died is read nowhere.
+// A write that was announced when its process died is not read.
 func TestBlindAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {
 		window time.Duration
@@ -108,7 +109,7 @@ func TestBlindAfterACrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
+				b := newBench(t, orders.Native.Options(), nil)
 				u := b.blind(c.window, nil)
 				rec, err := ledger.NewRecord(order("A-1", intent.Create))
 				if err != nil {
@@ -128,10 +129,10 @@ func TestBlindAfterACrash(t *testing.T) {
 	}
 }
 
-// A look that was promised when there was something to look at is not called made.
+// A recheck that was scheduled while the destination was readable is not reported as made.
 func TestARecheckOwedAtWhatWentBlindIsAPersons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		out := b.do(order("A-1", intent.Create))
@@ -144,8 +145,7 @@ func TestARecheckOwedAtWhatWentBlindIsAPersons(t *testing.T) {
 	})
 }
 
-// A person's word is all that there is about a write of which nobody can say what
-// became of it.
+// Only a reviewer can decide about a write whose fate cannot be known.
 func TestBlindReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		d      engine.Decision
@@ -160,9 +160,9 @@ func TestBlindReview(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				u := b.blind(0, nil)
-				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 				w := order("A-1", intent.Create)
 				w.Reversibility = intent.Compensable
 				id := b.do(w).ID
@@ -176,10 +176,10 @@ func TestBlindReview(t *testing.T) {
 	}
 }
 
-// What nobody looked at is not called done.
+// An effect that was not read back is not called verified.
 func TestBlindSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		u := b.blind(0, nil)
 		out := b.do(order("A-1", intent.Create))
 		for _, text := range []string{out.Text, out.ForModel} {
@@ -193,16 +193,16 @@ func TestBlindSaysSo(t *testing.T) {
 		if _, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
 			t.Errorf("undone: %v", err)
 		}
-		if found := b.look(order("A-2", intent.Create), engine.LookCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
+		if found := b.look(order("A-2", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
 			t.Errorf("looked: %+v", found)
 		}
 	})
 }
 
-// The ledger takes no report of what nobody answered.
+// The ledger records no report of an unanswered send.
 func TestReportNeedsAYes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		rec, err := ledger.NewRecord(order("A-1", intent.Create))
 		if err != nil {
 			t.Fatal(err)

@@ -2,19 +2,19 @@ package engine
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
-	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
-// check reads the destination back, asks what follows, and does it.
+// check reads the destination back, decides what follows, and does it.
 func (t *task) check() (parked bool, err error) {
-	if t.needsRead() && !t.profile.Blind {
+	if t.needsRead() && !t.profile.WriteOnly {
 		if off, err := t.putOff(); off || err != nil {
 			return off, err
 		}
@@ -24,16 +24,16 @@ func (t *task) check() (parked bool, err error) {
 				return parked, err
 			}
 		}
-		if err := t.look(); err != nil {
-			return false, err
+		if parked, err := t.readBack(); parked || err != nil {
+			return parked, err
 		}
 	}
 	c := t.policyCase()
 	return t.act(c, t.decide(c))
 }
 
-// needsRead is false only with proof that nothing of this write was ever taken
-// up by the destination.
+// needsRead reports whether the destination must be read. It need not be if no send was ever
+// accepted.
 func (t *task) needsRead() bool {
 	r := t.rec
 	nothing := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
@@ -63,8 +63,8 @@ func (t *task) act(c policies.Case, d policies.Decision) (parked bool, err error
 	return false, t.escalate(d)
 }
 
-// nextRead is the pause before the next read. Reads that have to agree are
-// made in one go: who puts the write back counts from one again.
+// nextRead returns the pause before the next read. Reads that must agree are made in a row: a
+// worker that puts the write back counts from one again.
 func (t *task) nextRead(c policies.Case) time.Duration {
 	if pause, known := t.likelyNext(c); known {
 		return pause
@@ -81,36 +81,30 @@ func (t *task) nextRead(c policies.Case) time.Duration {
 
 func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
 	if how == ledger.Verified {
-		t.tellLag()
+		t.recordLag()
 	}
 	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: how, Verdict: t.judged.Verdict.String(),
 		Rule: d.Rule, Reason: d.Reason, In: t.recheckIn(how), Until: t.recheckUntil(how)})
 }
 
 func (t *task) escalate(d policies.Decision) error {
-	if t.rec.Sends > 0 && !t.profile.Blind {
+	if t.rec.Sends > 0 && !t.profile.WriteOnly {
 		return t.escalateFor(d, reviewFirst)
 	}
 	return t.escalateFor(d, 0)
 }
 
-// escalateFor hands the write to a person, and has it looked at again after a
-// while; 0 leaves it to the person alone.
+// escalateFor hands the write to a reviewer and schedules another read after a while. 0
+// schedules none.
 func (t *task) escalateFor(d policies.Decision, again time.Duration) error {
-	t.log().Warn("a person must look", "reason", t.scope().Text(d.Reason))
+	t.log().Warn("a reviewer must decide", "reason", t.scope().Text(d.Reason))
 	return t.commit(ledger.Event{Kind: ledger.EvEscalated, Verdict: t.judged.Verdict.String(), Rule: d.Rule, Reason: d.Reason, In: again})
 }
 
-// announce makes the next send durable before it is made.
+// announce makes the next send durable before sending it.
 func (t *task) announce(d policies.Decision) (parked bool, err error) {
-	if t.life.ending.Err() != nil {
+	if t.lifetime.ending.Err() != nil {
 		return true, t.commit(handBack)
-	}
-	if why, err := t.removesWrongly(); why != "" || err != nil {
-		if err == nil {
-			err = t.escalate(policies.Decision{Rule: ruleSurplus, Reason: why})
-		}
-		return false, err
 	}
 	if d.Permit.Repair {
 		if unfit := verify.Fits(t.conn, t.profile, t.repair()); unfit != nil {
@@ -120,17 +114,12 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 	}
 	ev := t.announcement(d.Permit)
 	if d.Permit.Conditional && !ev.Conditional {
-		// The table allowed a conditional send only; without its condition it
-		// must not be made.
+		// The table allowed a conditional send only. It must not be made without its condition.
 		d.Reason = "a conditional repeat was allowed, and there is no pre-state to make it conditional on"
 		return false, t.escalate(d)
 	}
 	if hold := t.enter(); hold != nil {
-		err := t.commit(t.putBack(hold))
-		if err == nil {
-			t.tellHeld()
-		}
-		return true, err
+		return true, t.holdBack(hold)
 	}
 	if err := t.commit(t.ready(ev)); err != nil {
 		return false, err
@@ -139,10 +128,9 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 	return false, nil
 }
 
-// pause waits: here, holding the lease, or in the ledger where it takes
-// longer.
+// pause waits. A short pause holds the lease; a longer one waits in the ledger.
 func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err error) {
-	if d > t.e.opts.Patience || t.life.ending.Err() != nil {
+	if d > t.e.opts.Patience || t.lifetime.ending.Err() != nil {
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, In: max(d, 0), Rule: why.Rule, Reason: why.Reason})
 	}
 	if time.Since(t.leased) > t.rec.LeaseFor/3 {
@@ -150,157 +138,352 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 			return false, err
 		}
 	}
-	if !sleep(t.life.ending, t.e.ctx, d) {
+	if !sleep(t.lifetime.ending, t.e.ctx, d) {
 		return true, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: why.Rule, Reason: why.Reason})
 	}
 	return false, nil
 }
 
-// relook reads a write that a person has: a later read may settle it, or show
-// a repeat to be harmless. Everything else stays with the person.
-func (t *task) relook() error {
-	if t.profile.Blind { // no read can settle it
-		return t.commit(ledger.Event{Kind: ledger.EvEscalated})
-	}
-	if handled, err := t.awaitUndoing(); handled || err != nil {
-		return err
-	}
-	if handled, err := t.awaitRemoval(); handled || err != nil {
-		return err
-	}
-	if parked, err := t.lookUntilAgreed(); parked || err != nil {
-		return err
-	}
-	c := t.policyCase()
-	d := t.decide(c)
+// query returns the query for every record of this write.
+func (t *task) query() connectors.Query {
+	q := connectors.Query{Intent: t.intent, Stamp: t.intent.Stamp()}
 	switch {
-	case t.rec.Passed && d.Kind == policies.Retry: // others of its line may have come after it
-	case d.Kind == policies.Accept, d.Kind == policies.Fail, d.Kind == policies.Retry:
-		ev := ledger.Event{Kind: ledger.EvDirected, Rule: "a later read", Reason: orElse(d.Reason, "a later read settles it")}
-		if err := t.note(ev); err != nil {
-			return err
-		}
-		if parked, err := t.act(c, d); parked || err != nil {
-			return err
-		}
-		return t.run()
+	case t.rec.Answered:
+		q.Ref = t.ref()
+	case t.intent.Write != intent.Create && t.before != nil && len(t.before.Records) == 1:
+		// The target record may have lost its key since: a failed look-up by key does not prove
+		// it gone.
+		q.Ref = t.before.Records[0].Ref
 	}
-	return t.commit(t.leaveToPerson())
+	return q
 }
 
-// leaveToPerson puts a write in review back. Why the person has it stays as it
-// was.
-func (t *task) leaveToPerson() ledger.Event {
-	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.nextLook(0)}
-	if ev.In == 0 {
-		ev.Kind = ledger.EvEscalated
-	}
-	return ev
-}
-
-// lookUntilAgreed looks, and looks again while what verified has not been seen
-// often enough.
-func (t *task) lookUntilAgreed() (parked bool, err error) {
-	for {
-		if err := t.look(); err != nil {
-			return false, err
-		}
-		if t.judged.Verdict != verify.Verified || t.agreeing >= t.profile.Confirm() {
-			return false, nil
-		}
-		if parked, err := t.pause(t.nextRead(t.policyCase()), policies.Decision{}); parked || err != nil {
-			return parked, err
+func (t *task) judgeCase() verify.Case {
+	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
+	if t.rec.Answered {
+		var err error
+		if k.Receipt, err = t.receipt(t.rec.Ref, t.rec.Version); err != nil { // it was opened when the task began, or sealed by it
+			t.log().Error("the receipt cannot be opened, and the record is judged without its names", "error", err)
 		}
 	}
+	return k
 }
 
-// nextLook is the pause before the next look at a write that is in review or
-// owes a look that long after its send, ever longer, 0 for no more.
-func (t *task) nextLook(owed time.Duration) time.Duration {
-	since := t.sinceSend()
-	if since > owed+reviewEnd {
+// readBack reads once and records the result. It reports whether the write was put back
+// instead, because the maximum of concurrent calls of its destination is reached. The reason
+// for a settlement or review does not change.
+func (t *task) readBack() (parked bool, err error) {
+	hold, err := t.readUnlessHeld()
+	if hold == nil || err != nil {
+		return false, err
+	}
+	ev := ledger.Event{Kind: ledger.EvDeferred, In: max(hold.For, holdFloor)}
+	if t.rec.State == ledger.Checking {
+		ev.Rule, ev.Reason = hold.Rule, hold.Reason
+	}
+	return true, t.commit(ev)
+}
+
+// readUnlessHeld reads once and records the result. It asks nothing of a destination that
+// cannot be read.
+func (t *task) readUnlessHeld() (*Hold, error) {
+	if t.profile.WriteOnly {
+		t.judged, t.seen = verify.Judgement{Reason: connectors.ErrWriteOnly.Error()}, connectors.Observation{}
+		return nil, nil
+	}
+	if guards := t.e.opts.Guards; guards != nil {
+		if hold := guards.ReadHeld(t.rec); hold != nil {
+			t.judged = verify.Judgement{Verdict: verify.Unavailable, Since: t.sinceSend(), Login: true, Reason: hold.Reason}
+			t.seen, t.agreeing = connectors.Observation{}, 0
+			return nil, nil
+		}
+	}
+	leave, hold := t.e.enterRead(t.lifetime, t.rec)
+	if hold != nil {
+		return hold, nil
+	}
+	defer leave()
+	began := time.Now()
+	ctx, span := t.reading()
+	j, seen := verify.ReadOnce(ctx, t.reader(), t.query(), t.judgeCase())
+	t.wasRead(span, j, seen, false)
+	read := Activity{Kind: ActivityRead, Record: t.rec, Verdict: j.Verdict, Took: time.Since(began)}
+	if j.Login {
+		t.e.reg.LoginRefused(t.rec.Destination)
+		read.Login = t.scope().Text(j.Reason)
+	}
+	t.e.observe(read)
+	if j.Verdict == t.judged.Verdict {
+		t.agreeing++
+	} else {
+		t.agreeing = 1
+	}
+	t.judged, t.seen = j, seen
+	t.recordRead(j, seen)
+	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
+		Effect:   t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen),
+		Unproven: j.Verdict == verify.Unavailable && !j.Login || j.Verdict == verify.Indeterminate}
+	if ev.Effect && !t.rec.EffectSeen {
+		t.e.observe(Activity{Kind: ActivityShown, Record: t.rec, Verdict: j.Verdict, Took: max(j.Since, 0)})
+	}
+	if j.Verdict != verify.Unavailable {
+		ev.Evidence = t.evidence(seen)
+		ev.Mismatches = t.differences(j.Mismatches)
+	}
+	if j.Record != nil {
+		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
+	}
+	return nil, t.note(ev)
+}
+
+// anothers reports whether a read that may lag shows the state of another write: every update
+// of ours leaves our stamp there, and no record has it. The state may be older than the
+// pre-state, and proves no effect.
+func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
+	if j.Conclusive || !t.profile.StampsUpdates || t.intent.Write == intent.Delete || j.Verdict == verify.Duplicated {
+		return false
+	}
+	return !slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == t.intent.Stamp() })
+}
+
+// policyCase returns everything that a decision may depend on.
+func (t *task) policyCase() policies.Case {
+	c := caseOf(t.rec, t.intent, t.profile, t.now(), &t.e.clock)
+	_, c.Invertible = t.conn.(connectors.Inverter)
+	if c.Named != "" {
+		c.Named = t.ref()
+	}
+	if t.judged.Conflict && t.intent.Write == intent.Create {
+		maker, _ := t.madeBy(t.seen)
+		c.MadeBy = string(maker.ID)
+	}
+	c.Judgement, c.Agreeing, c.Budget = t.judged, t.agreeing, budget(t.e.opts.Budget, t.profile)
+	return c
+}
+
+// paths remembers how records were last read, so that the first read of a write knows which lag
+// to expect.
+type paths struct {
+	mu   sync.Mutex
+	last map[way]lastRead
+}
+
+// way is how records are queried: by the destination's own id, or without it.
+type way struct {
+	destination, kind string
+	byRef             bool
+}
+
+type lastRead struct {
+	path   string
+	strong bool
+}
+
+func (t *task) way() way {
+	return way{t.profile.Destination, t.profile.Kind, t.query().Ref != ""}
+}
+
+func (p *paths) of(w way) lastRead {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last[w]
+}
+
+func (p *paths) keep(w way, seen connectors.Observation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = make(map[way]lastRead)
+	}
+	p.last[w] = lastRead{path: seen.Path, strong: seen.Strength == connectors.Strong}
+}
+
+// readRequest is what a task knows of its reads since the last send.
+type readRequest struct {
+	reads         int
+	missed, first time.Duration // since the send: the last read without an effect, the first with one
+	shown         bool
+	measured      bool // false where earlier or postponed reads spoil the measurement
+	placed        bool // the time of the first read was chosen before the write was put back
+}
+
+// readingOf continues the reads of a record.
+func readingOf(r ledger.Record) readRequest {
+	l := readRequest{measured: !r.EffectSeen && !r.Unverified, placed: r.State == ledger.Checking}
+	if r.State == ledger.Checking && !r.FirstRead.IsZero() {
+		l.reads, l.missed = 1, r.Updated.Sub(r.LastSend)
+	}
+	return l
+}
+
+// recordRead records what a read showed.
+func (t *task) recordRead(j verify.Judgement, seen connectors.Observation) {
+	if j.Verdict == verify.Unavailable {
+		return
+	}
+	t.e.paths.keep(t.way(), seen)
+	l := &t.startRead
+	l.reads++
+	switch since := max(j.Since, 0); {
+	case !j.Shows():
+		l.missed = max(since, 1) // 0 means that there was no such read
+	case !l.shown:
+		l.shown, l.first = true, since
+	}
+}
+
+func (t *task) lagPath() LagPath {
+	return LagPath{Destination: t.profile.Destination, Kind: t.profile.Kind, Path: t.e.paths.of(t.way()).path}
+}
+
+// untilLikely returns how long to wait before the first read after a send. It returns 0 where
+// nothing is known, nothing lags any more, or no effect is expected: a refused send is only
+// read back for certainty.
+func (t *task) untilLikely(c policies.Case) time.Duration {
+	lag, r := t.e.opts.Lag, t.rec
+	fresh := r.FirstRead.IsZero() && t.startRead.reads == 0 && !t.startRead.placed && r.Sends > 0 && r.Directed == ""
+	expected := r.Answered || r.Unknown
+	settle, settles := t.profile.Settle.Declared()
+	if lag == nil || !fresh || !expected || r.Unverified || settles && c.SinceSend >= settle || t.e.paths.of(t.way()).strong {
 		return 0
 	}
-	return min(max(since, reviewFirst), reviewMost)
+	pause, known := lag.Next(t.lagPath(), c.SinceSend, 0)
+	if !known || pause <= 0 {
+		return 0
+	}
+	return policies.WithinReason(c, pause)
 }
 
-// handle continues a record that was claimed by a call made at that time.
-func (e *Engine) handle(rec ledger.Record, claimed time.Time, l life) error {
-	if rec.Entrusted {
-		return nil // its caller has it; the lease ends by itself
+// likelyNext returns how long to wait before the next read, after a read that may lag showed no
+// effect. It returns false where the standard pace applies.
+func (t *task) likelyNext(c policies.Case) (time.Duration, bool) {
+	lag := t.e.opts.Lag
+	if lag == nil || c.Conclusive || c.Conflict {
+		return 0, false
 	}
-	l, s := e.stretch(l, &rec, stageOf(rec))
-	defer s.end()
-	return s.done(e.handleIn(rec, claimed, l))
+	switch c.Verdict {
+	case verify.Absent, verify.Stale, verify.Indeterminate, verify.Mismatched:
+	default:
+		return 0, false
+	}
+	pause, known := lag.Next(t.lagPath(), c.SinceSend, t.startRead.reads)
+	if !known {
+		return 0, false
+	}
+	return policies.WithinReason(c, max(pause, lagFloor)), true
 }
 
-// handleIn is handle in a stretch of work.
-func (e *Engine) handleIn(rec ledger.Record, claimed time.Time, l life) error {
-	if lapsed(rec) {
-		return e.lapse(rec, claimed, l)
+// recordLag reports how long the effect of a verified write took to become visible, if that
+// measures the destination's lag: one send, which was answered, with reads from the first
+// moment on.
+func (t *task) recordLag() {
+	l, r := t.startRead, t.rec
+	if t.e.opts.Lag == nil || !l.measured || !l.shown || r.Sends != 1 || r.Unknown || r.LastFate != ledger.FateAnswered {
+		return
 	}
-	t, err := e.newTask(rec, claimed, l)
+	t.e.opts.Lag.Seen(t.lagPath(), l.missed, l.first)
+}
+
+// readers holds the connectors that batch reads, by kind of record, where the destination
+// answers many queries in one call.
+type readers struct {
+	mu    sync.Mutex
+	known map[[2]string]connectors.Connector
+}
+
+// reader returns the connector that reads the write back.
+func (t *task) reader() connectors.Connector { return t.e.reader(t.conn, t.profile) }
+
+func (e *Engine) reader(conn connectors.Connector, p connectors.Profile) connectors.Connector {
+	r := &e.readers
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	of := [2]string{p.Destination, p.Kind}
+	if r.known == nil {
+		r.known = make(map[[2]string]connectors.Connector)
+	}
+	if r.known[of] == nil {
+		r.known[of] = verify.NewCoalescer(conn, p, nil)
+	}
+	return r.known[of]
+}
+
+// unverified reports whether the read of an answered send was postponed on purpose.
+func unverified(rec ledger.Record) bool { return rec.State == ledger.Checking && rec.Unverified }
+
+// putOff leaves an answered write unverified until a batch reads it, if the verification rules
+// say so. Its caller need not wait. The write stays in the queue; a write queued behind it
+// expedites its read.
+func (t *task) putOff() (off bool, err error) {
+	within, later := t.readLater()
+	if !later {
+		return false, nil
+	}
+	err = t.commit(ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: batchIn(t.now(), within),
+		Rule: "verify", Reason: "the destination said yes; it is looked at in a batch"})
 	if err != nil {
-		return e.unworkable(rec, err)
+		return false, err
 	}
-	defer t.unsent()
-	if l.ending.Err() != nil {
-		return t.giveBack()
-	}
-	switch rec.State {
-	case ledger.Settled:
-		return t.recheck()
-	case ledger.Review:
-		return t.relook()
-	}
-	return t.run()
+	return t.expedited()
 }
 
-// giveBack hands a record back that was claimed and not begun. Of one that was
-// found announced it records that it may have been sent.
-func (t *task) giveBack() error {
-	switch t.rec.State {
-	case ledger.Held:
-		return nil // its lease ends by itself
-	case ledger.Sending:
-		return t.commit(t.recovered(), handBack)
+// readLater reports whether the needed read may be postponed, and for how long: only the first
+// read of the only send, which was answered.
+func (t *task) readLater() (time.Duration, bool) {
+	r := t.rec
+	plain := r.State == ledger.Checking && r.Sends == 1 && r.LastFate == ledger.FateAnswered && !r.Unknown && r.Directed == ""
+	if !plain || !r.FirstRead.IsZero() || r.Unverified || r.Parent != "" {
+		return 0, false
 	}
-	return t.commit(handBack)
+	return t.batched()
 }
 
-// unworkable puts a record back that this process cannot work on, for example
-// because its destination is not registered here, and says so.
-func (e *Engine) unworkable(rec ledger.Record, why error) error {
-	failure := &Error{ID: rec.ID, Known: KnownNothing, Err: why}
-	t := &task{e: e, life: e.life()}
-	t.adopt(rec, time.Now())
-	var events []ledger.Event
-	switch rec.State {
-	case ledger.Held:
-		return failure // its lease ends by itself
-	case ledger.Sending:
-		events = append(events, t.recovered())
+// batched reports whether the verification rules have the write read in a batch, and within how
+// long.
+func (t *task) batched() (time.Duration, bool) {
+	if len(t.e.opts.Verify) == 0 {
+		return 0, false
 	}
-	events = append(events, ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
-		In: min(max(rec.Now.Sub(rec.Created)/2, unworkableFirst), unworkableMost)})
-	if err := t.commit(events...); err != nil {
-		return err
-	}
-	return failure
+	w := t.intent
+	w.Risk = t.risk()
+	return policies.ReadLater(t.e.opts.Verify, w, t.profile)
 }
 
-// undoing is the compensating intent with what the engine alone decides, and what
-// is sensitive in the write itself.
-func (t *task) undoing(w intent.WriteIntent) intent.WriteIntent {
-	w = undoing(t.rec, w)
-	w.Sensitive = redact.Marks(w.Sensitive, t.intent.Sensitive)
-	return w
+// batchIn returns when a batch reads: at the last of a few clock times within the limit. These
+// are the same for all writes, so that one call reads many, but several, so that not all are
+// read at once.
+func batchIn(now time.Time, within time.Duration) time.Duration {
+	step := within / batchSteps
+	if step <= 0 {
+		return within
+	}
+	return now.Add(within).Truncate(step).Sub(now)
 }
 
-// undoing is the compensating intent with what the engine alone decides.
-func undoing(parent ledger.Record, w intent.WriteIntent) intent.WriteIntent {
-	w.Tenant, w.Workflow, w.Step, w.Tool, w.Call = parent.Tenant, parent.Workflow, parent.Step, parent.Tool, parent.Call
-	w.CorrelationID, w.Compensates = parent.CorrelationID, string(parent.ID)
-	w.Risk, w.Reversibility, w.OnMismatch, w.IdempotencyKey = "", "", "", ""
-	return w
+// expedited takes up a just-postponed write again if another one is queued behind it that arrived
+// before the ledger knew of the postponement.
+func (t *task) expedited() (off bool, err error) {
+	if t.rec.KeyDigest == "" {
+		return true, nil
+	}
+	queued, err := t.e.ledger.List(t.lifetime.hard, ledger.Filter{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, States: []ledger.State{ledger.Queued}})
+	for _, other := range queued {
+		if other.QueuedBehind == "" {
+			continue
+		}
+		claimed, asked, err := t.e.lent(t.lifetime.hard, ledger.Claim{Owner: t.e.opts.Owner, LeaseFor: t.e.leaseFor(t.rec), Tenant: t.rec.Tenant, ID: t.rec.ID, Early: true})
+		switch {
+		case err != nil: // it is postponed, and that is its outcome for now
+			t.log().Warn("the read that another write waits for could not be expedited", "error", err)
+			return true, nil
+		case len(claimed) == 0: // another caller expedited it
+			return true, nil
+		}
+		t.adopt(claimed[0], asked)
+		return false, nil
+	}
+	if err != nil { // it is due soon enough; the waiting write loses nothing
+		t.log().Warn("whether another write waits was not found out", "error", err)
+	}
+	return true, nil
 }

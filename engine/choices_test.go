@@ -8,38 +8,36 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// standing is a write as it stands, and who can decide about it.
+// standing is a write in some state, and who can decide about it.
 type standing struct {
-	destination simulated.Options
+	destination orders.Options
 	opts        *engine.Options
 	begin       func(b *bench) ledger.ID
 	elsewhere   bool // asked of a process that does not know the destination
 }
 
-// boundless is a destination that says nothing about what may still land.
-func boundless() simulated.Options {
-	o := simulated.Plain.Options()
+// boundless is a destination that declares nothing about late arrivals.
+func boundless() orders.Options {
+	o := orders.Plain.Options()
 	o.Horizon = connectors.Bound{}
 	return o
 }
 
 func lost(b *bench) ledger.ID {
-	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 	return b.do(order("A-1", intent.Create)).ID
 }
 
 func differs(b *bench) ledger.ID {
-	b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 	return b.do(order("A-1", intent.Create)).ID
 }
 
@@ -60,14 +58,14 @@ func late(b *bench) ledger.ID {
 }
 
 func undoingOpen(b *bench) ledger.ID {
-	b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 	b.engine = b.newEngine(gated)
 	return b.do(undoable(order("A-1", intent.Create))).ID
 }
 
-// standings are the states in which somebody could say something.
+// standings are the states in which a reviewer could decide something.
 func standings() map[string]standing {
-	plain, two := simulated.Plain.Options(), held(policies.RiskRule{Approvers: 2})
+	plain, two := orders.Plain.Options(), held(policies.RiskRule{Approvers: 2})
 	return map[string]standing{
 		"held":                         {destination: plain, opts: held(), begin: askedFor},
 		"held for two":                 {destination: plain, opts: two, begin: askedFor},
@@ -78,7 +76,7 @@ func standings() map[string]standing {
 		"review, it differs":           {destination: plain, begin: differs},
 		"review, its undoing is open":  {destination: plain, begin: undoingOpen},
 		"review, destination unknown":  {destination: boundless(), begin: lost, elsewhere: true},
-		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvEntrusted}, escalated).ID }},
+		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvDelegated}, escalated).ID }},
 		"held, what a step does":       {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvHeld}).ID }},
 		"held, and whoever asks asked": {destination: plain, opts: held(), begin: func(b *bench) ledger.ID { return b.askedBy("ada") }},
 	}
@@ -95,23 +93,18 @@ func (b *bench) askedBy(name string) ledger.ID {
 	return out.ID
 }
 
-// stand brings a write to where it stands, and says who is asked about it.
-func (s standing) stand(t *testing.T) (*bench, *engine.Engine, ledger.Record, *connectors.Profile) {
+// stand brings a write into its state, and returns it with its engine.
+func (s standing) stand(t *testing.T) (*engine.Engine, ledger.ID) {
 	t.Helper()
 	b := newBench(t, s.destination, s.opts)
 	id := s.begin(b)
 	e := b.engine
-	rec := b.state(id)
-	profile, err := e.Profile(intent.WriteIntent{Destination: "orders", Kind: simulated.Kind})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if !s.elsewhere {
-		return b, e, rec, &profile
+		return e, id
 	}
 	e = engine.New(b.ledger, &connectors.Registry{}, s.opts)
 	t.Cleanup(e.Close)
-	return b, e, rec, nil
+	return e, id
 }
 
 func principals() map[string]engine.Principal {
@@ -125,7 +118,7 @@ func principals() map[string]engine.Principal {
 	}
 }
 
-// Whoever is shown a choice gets what was shown.
+// Resolve does what the choices show.
 func TestChoicesAreWhatResolveSays(t *testing.T) {
 	for name, s := range standings() {
 		for role, who := range principals() {
@@ -140,15 +133,10 @@ func TestChoicesAreWhatResolveSays(t *testing.T) {
 
 func (s standing) compare(t *testing.T, who engine.Principal, word engine.Word) {
 	t.Helper()
-	b, e, rec, profile := s.stand(t)
-	var undoing []ledger.Record
-	if child, err := b.ledger.Get(t.Context(), "acme", engine.UndoingOf(rec)); err == nil {
-		undoing = append(undoing, child)
-	}
-	choices := engine.ChoicesOf(rec, profile, who, undoing...)
-	same, err := e.Choices(engine.As(t.Context(), who), "acme", rec.ID)
-	if diff := cmp.Diff(choices, same); err != nil || diff != "" {
-		t.Fatalf("the engine itself says, %v: %s", err, diff)
+	e, id := s.stand(t)
+	choices, err := e.Choices(engine.As(t.Context(), who), "acme", id)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var shown engine.Choice
 	for _, c := range choices {
@@ -162,7 +150,7 @@ func (s standing) compare(t *testing.T, who engine.Principal, word engine.Word) 
 	}
 	ctx, cancel := context.WithTimeout(engine.As(t.Context(), who), time.Second)
 	defer cancel()
-	out, err := e.Resolve(ctx, "acme", rec.ID, engine.Decision{Word: word, By: by, Reason: "x"})
+	out, err := e.Resolve(ctx, "acme", id, engine.Decision{Word: word, By: by, Reason: "x"})
 	switch {
 	case shown.Word == "", shown.Effect == "":
 		t.Errorf("nothing is shown: %+v", choices)
@@ -173,24 +161,24 @@ func (s standing) compare(t *testing.T, who engine.Principal, word engine.Word) 
 	}
 }
 
-// Where nobody is waited for there is nothing to choose.
+// A write that waits for no reviewer has no choices.
 func TestNothingToChoose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		rec := b.state(b.do(order("A-1", intent.Create)).ID)
-		for _, state := range []ledger.State{ledger.Settled, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Entrusted} {
-			rec.State = state
-			if got := engine.ChoicesOf(rec, nil, engine.Principal{Role: engine.RoleOperator, Name: "ada"}); got != nil {
-				t.Errorf("%s: %+v", state, got)
+		b := newBench(t, orders.Plain.Options(), nil)
+		settled, queued := b.do(order("A-1", intent.Create)).ID, b.enqueue(order("A-2", intent.Create))
+		for state, id := range map[ledger.State]ledger.ID{ledger.Settled: settled, ledger.Queued: queued} {
+			got, err := b.engine.Choices(as(t.Context(), "ada", engine.RoleOperator), "acme", id)
+			if got != nil || err != nil || b.state(id).State != state {
+				t.Errorf("%s: %+v, %v", b.state(id).Phase(), got, err)
 			}
 		}
 	})
 }
 
-// A rule that lets a held write go on waiting is the engine's to know.
+// Only the engine knows the rule by which a held write continues to wait.
 func TestChoicesOfWhatGoesOnWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{OnTimeout: policies.OnTimeoutEscalate}))
+		b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{OnTimeout: policies.OnTimeoutEscalate}))
 		b.engine.SetRisks([]policies.RiskRule{{OnTimeout: policies.OnTimeoutEscalate}})
 		id := late(b)
 		got, err := b.engine.Choices(as(t.Context(), "ada", engine.RoleReviewer), "acme", id)
@@ -203,13 +191,13 @@ func TestChoicesOfWhatGoesOnWaiting(t *testing.T) {
 	})
 }
 
-// What is told about another send is what the table of second sends says of it.
+// The description of another send matches the second-send table.
 func TestChoicesTellTheDanger(t *testing.T) {
 	native := boundless()
 	native.Window = 48 * time.Hour
-	exact := simulated.Plain.Options()
+	exact := orders.Plain.Options()
 	for name, c := range map[string]struct {
-		o      simulated.Options
+		o      orders.Options
 		begin  func(b *bench) ledger.ID
 		word   engine.Word
 		force  bool
@@ -222,7 +210,7 @@ func TestChoicesTellTheDanger(t *testing.T) {
 		"retry, harmless":       {native, escalatedInWindow, engine.WordRetry, false, "which is harmless: same idempotency key", "", "the destination makes one of two"},
 		"compensate, it may be": {exact, wrongButCompensable, engine.WordCompensate, false, "Then the record that it made is deleted", "", "the intent says so and the look shows it"},
 		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the intent does not say that it is compensable", "", "nobody allowed it"},
-		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may land yet", "nobody looks again"},
+		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may land yet", "it is not read again"},
 		"accept, it differs":    {exact, differs, engine.WordAccept, false, "on your responsibility", "what differs stays as it is", "it is as it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -246,22 +234,22 @@ func TestChoicesTellTheDanger(t *testing.T) {
 	}
 }
 
-// escalatedInWindow is a write that a person has although the destination still
-// knows its key: nobody decided otherwise.
+// escalatedInWindow is a write in review although the destination still knows its key, and no
+// policy decided otherwise.
 func escalatedInWindow(b *bench) ledger.ID {
 	b.engine = b.newEngine(&engine.Options{Policies: []policies.Policy{policies.Func(func(policies.Case) (policies.Decision, bool) { return policies.Decision{}, false })}})
-	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 	return b.do(order("A-1", intent.Create)).ID
 }
 
 func wrongButCompensable(b *bench) ledger.ID {
-	b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 	w := order("A-1", intent.Create)
 	w.Reversibility = intent.Compensable
 	return b.do(w).ID
 }
 
-// What an approval lets go is told, and how many more it takes.
+// The choice describes what an approval sends, and how many more approvals it needs.
 func TestChoicesTellWhatIsSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(b *bench) ledger.ID
@@ -272,7 +260,7 @@ func TestChoicesTellWhatIsSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), held(policies.RiskRule{Approvers: 2}))
+				b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{Approvers: 2}))
 				got, err := b.engine.Choices(as(t.Context(), "bob", engine.RoleReviewer), "acme", c.begin(b))
 				if err != nil || !strings.Contains(fmt.Sprint(got[0].Effect), c.want) {
 					t.Errorf("%+v, %v: want %q", got, err, c.want)

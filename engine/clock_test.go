@@ -6,14 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// steps gives the ledger a clock that can step. Where it steps back it stands still.
+// steps gives the ledger a clock that can step. Where it steps back it does not move.
 func (b *bench) steps() (step func(by time.Duration)) {
 	var mu sync.Mutex
 	var offset time.Duration
@@ -33,15 +33,15 @@ func (b *bench) steps() (step func(by time.Duration)) {
 	}
 }
 
-// A ledger's clock that steps forward by the horizon makes no absence conclusive:
-// the first send may still land.
+// A ledger's clock that steps forward by the horizon makes no absence conclusive: the first
+// send may still arrive.
 func TestAClockStepProvesNoAbsence(t *testing.T) {
 	for name, restarts := range map[string]bool{"one process": false, "a process that has just begun": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				step := b.steps()
-				b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 20 * time.Second, Times: 1})
+				b.set(orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 20 * time.Second, Times: 1})
 				if _, err := b.engine.Enqueue(t.Context(), order("A-1", intent.Create)); err != nil {
 					t.Fatal(err)
 				}
@@ -72,8 +72,8 @@ func TestAClockStepProvesNoAbsence(t *testing.T) {
 // the end.
 func TestProcessesThatEndTooSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 		if _, err := b.engine.Enqueue(t.Context(), order("A-1", intent.Create)); err != nil {
 			t.Fatal(err)
 		}
@@ -96,18 +96,18 @@ func TestProcessesThatEndTooSoon(t *testing.T) {
 	})
 }
 
-// A ledger's clock that stood still prolongs no destination's memory of a key.
+// A ledger's clock that stopped prolongs no destination's memory of a key.
 func TestAClockThatStandsStillProlongsNoWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Native.Options()
+		o := orders.Native.Options()
 		o.Window = 10 * time.Minute
 		b := newBench(t, o, nil)
 		step := b.steps()
-		b.do(order("A-2", intent.Create)) // this process hears the ledger's clock
+		b.do(order("A-2", intent.Create)) // this process reads the ledger's clock
 		d := b.world.Destination()
 		m := &mortal{Ledger: b.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
 		m.doom(2, "before")
-		d.Connector = doomed{m}
+		d.Connector = m
 		if _, err := b.engineOn(m, d, nil).Do(t.Context(), order("A-1", intent.Create)); err == nil {
 			t.Fatal("the process did not die")
 		}

@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// Nothing is sent after the deadline, also where the ledger or the read of the
-// pre-state took until then, and by the ledger's clock: that of the worker may be
-// late.
+// Nothing is sent after the deadline, even where the ledger or the read of the pre-state took
+// until then, and by the ledger's clock: that of the worker may be late.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		stands time.Duration // after the reservation
@@ -33,7 +32,7 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				b.steps()(c.ahead)
 				b.seed(seeded, "")
 				time.Sleep(time.Minute)
@@ -54,9 +53,9 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 // A lease lasts as long as its own destination needs, whatever others do.
 func TestLeaseIsThatOfTheDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		var reg connectors.Registry
-		world, err := simulated.New(simulated.Plain.Options())
+		world, err := orders.New(orders.Plain.Options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,8 +87,7 @@ func TestLeaseIsThatOfTheDestination(t *testing.T) {
 	})
 }
 
-// stallsAfterRepeat is a ledger whose process stands still after the announcement
-// of a repeat.
+// stallsAfterRepeat is a ledger whose process stalls after the announcement of a repeat.
 type stallsAfterRepeat struct {
 	ledger.Ledger
 	stands time.Duration
@@ -103,13 +101,13 @@ func (s *stallsAfterRepeat) Append(ctx context.Context, id ledger.ID, fence int6
 	return rec, err
 }
 
-// A key is not repeated where the destination may have forgotten it when the send
-// lands, also where the process stood still after it was decided.
+// A key is not repeated where the destination may have forgotten it when the send arrives, even
+// where the process stalled after the decision.
 func TestKeyIsNotRepeatedAfterItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const window = 10 * time.Minute
-		b := newBench(t, simulated.Native.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1, Ops: []simulated.Op{simulated.OpCreate}})
+		b := newBench(t, orders.Native.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1, Ops: []orders.Op{orders.OpCreate}})
 		d := b.world.Destination()
 		for kind, p := range d.Profiles {
 			p.ReadTimeout = time.Hour // so that the lease is no bound

@@ -1,70 +1,74 @@
-// Package engine is the only control flow: it takes an intent through its life.
+// Package engine contains the only control flow: it takes an intent through its lifecycle.
 //
-// [Engine.Do] records an intent, sends it once, reads the destination back,
-// and returns a verified [Outcome]. The same loop that does this for a new
-// write continues one that a dead process left behind: it starts from the
-// state in the ledger. [Engine.Work] does so for all that is due,
-// [Engine.Resolve] carries out what a person decided.
+// [Engine.Do] records an intent, sends it once, reads the destination back, and returns a
+// verified [Outcome]. The same loop continues a write that a dead process left: it starts from
+// the state in the ledger. [Engine.Work] does so for all due writes. [Engine.Resolve] carries
+// out a reviewer's decision.
 //
-// What is true is found out by package verify, what to do is decided by
-// package policies; the engine acts. It knows destinations and ledgers as
-// interfaces only, and it cannot see effects that were made outside it.
+// Package verify establishes what is true, package policies decides what to do, and the engine
+// acts. It knows destinations and ledgers only as interfaces. It cannot see effects made
+// outside it.
 package engine
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/redact"
-	"github.com/readback-go/readback/verify"
 )
 
-// Engine carries out intents. It is safe for concurrent use. Create one with
-// [New] and end it with [Engine.Close].
+// Engine carries out intents. It is safe for concurrent use. Create one with [New] and end it
+// with [Engine.Close].
 type Engine struct {
-	ledger  ledger.Ledger
-	reg     *connectors.Registry
-	opts    Options
-	ctx     context.Context // ends with Close: stops waiting, not sending
-	stop    context.CancelFunc
-	wg      sync.WaitGroup
-	callers atomic.Int64
-	queues  queues
-	paths   paths
-	readers readers
-	wakes   wakes
-	rules   atomic.Pointer[[]policies.RiskRule]
-	mu      sync.Mutex
-	flights map[ledger.ID]*flight
-	closed  bool
-	tracer  *tracer // nil: nobody is told
-	meter   metered
-	clock   clock
+	ledger   ledger.Ledger
+	reg      *connectors.Registry
+	opts     Options
+	ctx      context.Context // ends with Close: stops waiting, not sending
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	callers  atomic.Int64 // calls in progress
+	left     atomic.Int64 // writes with a call in progress that their callers left to a worker
+	workers  atomic.Int64 // workers of this engine
+	queues   queues
+	paths    paths
+	readers  readers
+	wakes    wakes
+	rules    atomic.Pointer[[]policies.RiskRule]
+	mu       sync.Mutex
+	inFlight map[ledger.ID]*inFlight
+	closed   bool
+	tracer   *tracer // nil: not traced
+	clock    clock
 }
 
-// Options are what an engine can be told. The zero value works.
+// Options configures an Engine. The zero value is valid.
 type Options struct {
-	// Policies are asked in order. Default: [policies.Standard].
+	// Policies are consulted in order. Default: [policies.Standard].
 	Policies []policies.Policy
-	// Budget is how many sends may reach a destination over the life of one
-	// write. Default: [policies.DefaultBudget].
+	// Budget is how many sends of one write may reach a destination over its lifetime. Default:
+	// [policies.DefaultBudget].
 	Budget int
-	// Risks raise the risk classes of writes, and say how a held write is
-	// approved. Default: nothing is raised.
+	// Risks raise the risk classes of writes, and define how a held write is approved. Default:
+	// none.
 	Risks []policies.RiskRule
 	// Window is how long an idempotency key blocks other writes. Default:
 	// 24 hours; negative: for ever.
@@ -72,61 +76,66 @@ type Options struct {
 	// Owner names this engine in leases and events. Default: host, process and
 	// a random part.
 	Owner string
-	// Patience is the longest pause that a goroutine sits out; longer ones
-	// wait in the ledger. Default 2 s.
+	// Patience is the longest pause that a goroutine waits out. Longer pauses wait in the
+	// ledger. Default 2 s.
 	Patience time.Duration
-	// Slack is what a lease lasts beyond a send, a read and a pause: the
-	// longest stall of a process, and of its disk, that is to be sat out. A
-	// write that a dead process left is taken over when its lease has ended.
-	// Default 15 s.
+	// Slack is how much longer a lease lasts than a send, a read and a pause: the longest stall
+	// of a process and its disk to tolerate. A dead process's write is taken over when its
+	// lease has ended. Default 15 s.
 	Slack time.Duration
 	// Guards decide whether a send may be made now. Default: always.
 	Guards Guards
-	// Lag knows when a look is likely to succeed. Default: nothing is known and
-	// looks follow the standard pace.
+	// Lag predicts when a read is likely to succeed. Default: no prediction; reads follow the
+	// standard pace.
 	Lag Lag
-	// Verify says which writes are looked at when. Default: every one at once.
+	// Verify defines which writes are read when. Default: every write at once.
 	Verify []policies.Verification
-	// Meter is told what happens, while it happens: it must not wait for anything.
-	// What panics in it is ignored. Default: nobody.
-	Meter Meter
-	// MaxFlights bounds the writes that callers of this engine have in hand at
-	// once; more are refused with [ledger.ErrFull]. Default 10,000.
-	MaxFlights int
-	// MaxQueued bounds the writes of one tenant that wait for one destination;
-	// above it [Engine.Enqueue] is refused with [ledger.ErrFull]. Default
+	// Observer is called with what the engine does, as it happens and concurrently, and must not
+	// block. Its panics are ignored. Default: none.
+	Observer func(Activity)
+	// MaxInFlight bounds the concurrent writes of this engine's callers; more are refused with
+	// [ledger.ErrFull]. A write whose caller has left it to a worker of this engine does not
+	// count; as many again of those may have a call in progress. Default 10,000.
+	MaxInFlight int
+	// MaxQueued bounds the writes of one tenant that wait for one destination. Above it
+	// [Engine.Do] and [Engine.Enqueue] refuse new writes with [ledger.ErrFull]. Default
 	// 100,000.
 	MaxQueued int
-	// Recheck is the shortest time after the last send at which a recheck is
-	// made that is owed because a send could land late. Default 10 min.
+	// OneShot says that the process ends after its calls, as a command does. The end of a
+	// caller's wait then cuts off nothing that precedes the first send, because no other
+	// process may send soon. Default false: the write is recorded when its caller stops
+	// waiting, and made in the background.
+	OneShot bool
+	// MaxQueuedBytes bounds the intents of one tenant's unsettled writes, to all destinations.
+	// Above it [Engine.Do] and [Engine.Enqueue] refuse new writes with [ledger.ErrFull], except
+	// those to [OwnDestinations]. Default 256 MiB.
+	MaxQueuedBytes int64
+	// Recheck is the shortest time after the last send to a recheck that is needed because a
+	// send could arrive late. Default 10 min.
 	Recheck time.Duration
-	// Logger receives what an operator should see. Default: nothing.
+	// Logger receives messages for operators. Default: none.
 	Logger *slog.Logger
-	// Vault seals sensitive values for the ledger. Default none: an intent that
-	// marks fields as sensitive is refused, as is one for a destination that marks
-	// some.
+	// Vault seals sensitive values for the ledger. Default none: an intent that marks fields as
+	// sensitive is refused, as is one for a destination that marks some.
 	Vault *redact.Vault
-	// Tracer records spans of what is done, while it is done: what it hands them to
-	// must have a queue and never wait, as the batch processor of OpenTelemetry's
-	// SDK does. What panics in it is ignored. Default: none are made; the trace
-	// that a caller is in is passed on all the same.
+	// Tracer records spans. Its span processor must queue and never block, like the batch
+	// processor of OpenTelemetry's SDK. Its panics are ignored. Default: no spans; the caller's
+	// trace is still propagated.
 	Tracer trace.TracerProvider
-	// Events receives the verdicts as events gen_ai.evaluation.result, as well as
-	// they are in spans. It counts only with a Tracer. Default: none are made.
+	// Events receives the verdicts as gen_ai.evaluation.result events, in addition to the
+	// spans. It needs a Tracer. Default: none.
 	Events log.LoggerProvider
-	// TraceContent puts into spans what is asked for and what came of it, and into
-	// events why, without what is sensitive. Default false: only names, numbers and
-	// words of this program.
+	// TraceContent puts requests and results into spans, and reasons into events, without
+	// sensitive values. Default false: only names, numbers and fixed words of this program.
 	TraceContent bool
 }
 
 // ErrClosed is returned by an engine after Close.
 var ErrClosed = errors.New("the engine is closed")
 
-// New makes an engine on a ledger and the registered destinations; opts may be
-// nil.
+// New creates an engine on a ledger and the registered destinations; opts may be nil.
 func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
-	e := &Engine{ledger: l, reg: reg, flights: make(map[ledger.ID]*flight)}
+	e := &Engine{ledger: l, reg: reg, inFlight: make(map[ledger.ID]*inFlight)}
 	if opts != nil {
 		e.opts = *opts
 	}
@@ -149,14 +158,14 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	if e.opts.Slack <= 0 {
 		e.opts.Slack = defaultSlack
 	}
-	if e.opts.Meter == nil {
-		e.opts.Meter = unmetered{}
-	}
-	if e.opts.MaxFlights <= 0 {
-		e.opts.MaxFlights = defaultFlights
+	if e.opts.MaxInFlight <= 0 {
+		e.opts.MaxInFlight = defaultInFlight
 	}
 	if e.opts.MaxQueued <= 0 {
 		e.opts.MaxQueued = defaultQueued
+	}
+	if e.opts.MaxQueuedBytes <= 0 {
+		e.opts.MaxQueuedBytes = defaultQueuedBytes
 	}
 	if e.opts.Recheck <= 0 {
 		e.opts.Recheck = recheckFloor
@@ -166,26 +175,25 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	e.keeps(l)
 	e.SetRisks(e.opts.Risks)
-	e.tracer, e.meter = newTracer(e.opts), metered{e.opts.Meter}
+	e.tracer = newTracer(e.opts)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e
 }
 
-// SetRisks replaces the risk rules, for every write that is looked at from then
-// on: one that was held stays so, one that was approved is not held again, and
-// one that waits to be sent and that nobody approved is held where the new rules
-// ask for it. The slice is copied. Other engines on the same ledger have rules of
-// their own.
+// SetRisks replaces the risk rules for every write handled from then on. A held write stays
+// held. An approved write is not held again. An unapproved write that waits to be sent is held
+// if the new rules require it. The slice is copied. Other engines on the same ledger have their
+// own rules.
 func (e *Engine) SetRisks(rules []policies.RiskRule) {
 	rules = slices.Clone(rules)
 	e.rules.Store(&rules)
 }
 
-// risks are the rules in force. They are replaced as a whole and never changed.
+// risks returns the rules in force. They are replaced as a whole and never changed.
 func (e *Engine) risks() []policies.RiskRule { return *e.rules.Load() }
 
-// Close waits for the sends and reads that are under way and hands everything
-// else back to the ledger. It does not close the ledger.
+// Close waits for the sends and reads in progress and hands everything else back to the ledger.
+// It does not close the ledger.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
@@ -194,155 +202,301 @@ func (e *Engine) Close() {
 	e.wg.Wait()
 }
 
-// Do carries out an intent and waits for its outcome, or for the end of ctx:
-// then the outcome is in progress, the write is in the ledger and goes on, and a
-// later Do with the same intent gets its outcome. Repeats of one logical write,
-// here or in other processes, share one send and one outcome.
-//
-// An error means that there is no outcome; it wraps [ErrForbidden] for a reviewer
-// or an auditor, [intent.ErrInvalid], [redact.ErrNoKey] beside it,
-// [connectors.ErrUnknownDestination], [ledger.ErrDigestMismatch],
-// [ledger.ErrBlocked], [ledger.ErrFull], one of the ledger's own errors, or
-// [ErrClosed], and is an [Error] where something is known about the effect.
-func (e *Engine) Do(ctx context.Context, w intent.WriteIntent) (out Outcome, err error) {
-	began := time.Now()
-	defer func(w intent.WriteIntent) { e.called(w, out, err, time.Since(began)) }(w)
-	asked := w
-	w, rec, err := e.accept(ctx, w)
+// Guards decides whether a call of a destination may be made now. It is asked before each send is
+// announced. A sent write is read back whatever blocks the next send. The pre-state is read under
+// the leave of its send.
+type Guards interface {
+	// Enter asks for one send of the write. A nil hold permits it. The caller must then call
+	// leave exactly once, with the fate of the send, or with [connectors.FateNotSent] when it
+	// was not made. Otherwise the write is put back. Enter may wait a moment if that avoids
+	// putting the write back.
+	Enter(ctx context.Context, rec ledger.Record) (leave func(Sent), hold *Hold)
+	// EnterRead asks for one read that no send's leave covers. A nil hold permits it, and the
+	// caller must then call leave when it has ended. Otherwise it is not made now: the maximum
+	// of concurrent calls is reached. It may wait a moment. The record is that of the write, or
+	// has only its tenant and destination. A read after a send has priority over all others.
+	EnterRead(ctx context.Context, rec ledger.Record) (leave func(), hold *Hold)
+	// ReadHeld returns why no read after a send may be made now, nil where it may: the
+	// credentials of reads are refused, and one read at a time checks whether they still are.
+	ReadHeld(rec ledger.Record) *Hold
+	// Stopped returns why no send of the write may leave now, nil when it may. It is asked
+	// immediately before a send whose guards were asked longer ago, since the announcement can
+	// take long: an operator's stop takes effect up to the last moment.
+	Stopped(ctx context.Context, rec ledger.Record) *Hold
+	// Paused names the destinations whose sends would all be held now, so that their queued
+	// writes need not be claimed.
+	Paused() []string
+	// Observe is called with what the engine does: reads show whether a destination accepts
+	// credentials, and what became of a send of unknown fate.
+	Observe(Activity)
+}
+
+// Unguarded permits everything. Guards that decide about some calls only embed it.
+type Unguarded struct{}
+
+// Enter implements [Guards].
+func (Unguarded) Enter(context.Context, ledger.Record) (leave func(Sent), hold *Hold) {
+	return func(Sent) {}, nil
+}
+
+// EnterRead implements [Guards].
+func (Unguarded) EnterRead(context.Context, ledger.Record) (leave func(), hold *Hold) {
+	return func() {}, nil
+}
+
+// ReadHeld implements [Guards].
+func (Unguarded) ReadHeld(ledger.Record) *Hold { return nil }
+
+// Stopped implements [Guards].
+func (Unguarded) Stopped(context.Context, ledger.Record) *Hold { return nil }
+
+// Paused implements [Guards].
+func (Unguarded) Paused() []string { return nil }
+
+// Observe implements [Guards].
+func (Unguarded) Observe(Activity) {}
+
+// Hold says why a send is not made now.
+type Hold struct {
+	Rule   string        // "stopped", "rate", "breaker", "login", "busy"
+	Reason string        // a sentence for an operator
+	For    time.Duration // ask again after; at least 0
+}
+
+// Sent is the fate of a send that a guard permitted.
+type Sent struct {
+	Fate       connectors.Fate
+	Code       string        // without the write's sensitive values: guards keep it for others
+	RetryAfter time.Duration // the destination's retry-after, 0 when none
+	Took       time.Duration
+	// Unread says that no read of it follows soon: the destination cannot be read, or a batch
+	// reads it.
+	Unread bool
+}
+
+// Lag knows how long after a send its effect becomes visible.
+type Lag interface {
+	// Next returns how long to pause before the next read, made the given time after the send,
+	// is likely to succeed. It returns false when it knows nothing, and the standard pace
+	// applies. Reads is how many reads were made since the send.
+	Next(path LagPath, since time.Duration, reads int) (time.Duration, bool)
+	// Seen records that an effect was first seen the given time after the send and, if there
+	// was an earlier read, was not there yet missed after it. A missed of 0 means that the
+	// first read showed it.
+	Seen(path LagPath, missed, seen time.Duration)
+}
+
+// LagPath identifies what a lag is learned for.
+type LagPath struct {
+	Destination, Kind string
+	Path              string // as in Observation.Path; "" until it is known
+}
+
+const (
+	// defaultWindow is how long an idempotency key blocks other writes: the shortest window
+	// that the large payment APIs promise for theirs.
+	defaultWindow = 24 * time.Hour
+	// defaultPatience is the longest pause that a goroutine waits out. Most reads succeed
+	// within it; longer waits should survive a restart.
+	defaultPatience = 2 * time.Second
+	// defaultSlack is added to the time that a send and a read may take: for
+	// commits, scheduling and clocks that run at different speeds.
+	defaultSlack = 15 * time.Second
+	// ledgerTimeout bounds one ledger call after its caller has left.
+	ledgerTimeout = 30 * time.Second
+	// wakeTries bounds the attempts to make a saga due while its document changes.
+	wakeTries = 20
+	// maxEvidence bounds the evidence of one read in the ledger. Records of SaaS APIs have a
+	// few KiB; a page of them fits.
+	maxEvidence = 256 << 10
+	// lateCreates bounds how many writes of one record are searched for a create that may still
+	// arrive. A queue rarely has two that need a recheck.
+	lateCreates = 1000
+	// lateCreateRetry is when that search is retried after a ledger failure.
+	lateCreateRetry = 5 * time.Second
+	// maxName bounds the destination's names of a record: ids, URLs, versions. The longest URLs
+	// that proxies accept have 8 KiB.
+	maxName = 8 << 10
+	// reviewFirst and reviewMost bound the pause between reads of a write in review: a later
+	// read may settle it. After reviewEnd only the reviewer does.
+	reviewFirst = time.Minute
+	reviewMost  = time.Hour
+	reviewEnd   = 72 * time.Hour
+	// undoingMost is the pause between checks of an undo that is open for longer than
+	// reviewEnd: its write ends with it, however late a reviewer decides.
+	undoingMost = 24 * time.Hour
+	// recheckFloor is the shortest time to a needed recheck where the destination declares no
+	// horizon.
+	recheckFloor = 10 * time.Minute
+	// unworkableFirst and unworkableMost bound the pause before a write that this process
+	// cannot work on is retried: its destination may have been registered meanwhile.
+	unworkableFirst = time.Minute
+	unworkableMost  = 10 * time.Minute
+	// childFirst and childMost bound the pause between checks of a compensating write that is
+	// not settled yet.
+	childFirst = time.Second
+	childMost  = time.Minute
+	// supersededPages bounds, in pages of 200, how far back a recheck searches for a later
+	// write of ours about the same record before it raises an alarm.
+	supersededPages = 10
+	// wakeGap is how long a queued caller waits after a wake-up before it asks: many wait, and
+	// each wake-up is meant for one.
+	wakeGap = 100 * time.Millisecond
+	// deepQueue and deepSearch bound how often, and how far, a queued caller searches for the
+	// head of its queue beyond the write before it: every few seconds, for the case that no
+	// worker runs and the callers that enqueued the others have left.
+	deepQueue  = 8
+	deepSearch = 100
+	// queuedAsk is when a caller may ask again about a queued write.
+	queuedAsk = 5 * time.Second
+	// defaultInFlight bounds callers: each costs a goroutine and some KiB.
+	defaultInFlight = 10_000
+	// defaultQueued bounds the writes that wait for one destination: three hours' worth at ten
+	// writes a second. Beyond that, callers should get a refusal.
+	defaultQueued = 100_000
+	// defaultQueuedBytes bounds the intents of one tenant's open writes: with usual intents of
+	// a few KiB, as many writes as may wait.
+	defaultQueuedBytes = 256 << 20
+	// statsFresh is how old the count of waiting writes may be. statsShare is the least pause
+	// between counts, as a multiple of the time that one took: counting must not become the
+	// ledger's main work.
+	statsFresh = time.Second
+	statsShare = 20
+	// batchSteps is how many read times a batch has within its time limit.
+	batchSteps = 4
+	// lagFloor is the shortest pause between reads, whatever lag is known.
+	lagFloor = 5 * time.Millisecond
+	// maintainEvery and pruneEvery are how often one of all workers checks the outbox, and
+	// prunes; maintainEvery is also how often one worker of each machine searches for writes of
+	// ended processes. pruneStep is how much it prunes at a time, and prunePause the pause
+	// after each step, to keep the load negligible.
+	maintainEvery = 5 * time.Second
+	pruneEvery    = time.Minute
+	pruneStep     = 500
+	prunePause    = time.Second
+	// defaultOutbox bounds the outbox. outboxEmptied is the percentage below which it accepts
+	// entries again.
+	defaultOutbox = 100_000
+	outboxEmptied = 80
+	// workGrace is the time that supervisors give an ending process.
+	workGrace = 30 * time.Second
+	// workedGap is the longest pause before a write that was due a moment ago is queried again:
+	// long enough to cause no load where its due time does not change.
+	workedGap = 10 * time.Millisecond
+	// workIdle is the pause of a worker without due writes.
+	workIdle = 250 * time.Millisecond
+	// workFailed is a worker's pause after the ledger failed.
+	workFailed = 5 * time.Second
+	// defaultWorkers is how many writes one worker makes at once: they wait for the network,
+	// not for the processor, and reads made together share one call.
+	defaultWorkers = 64
+	// guardFresh is how old a guard's permission may be when the send is announced: with a
+	// guard that polls every half a second, a stop takes effect within one.
+	guardFresh = 250 * time.Millisecond
+	// holdFloor is the shortest time for which a held write is put back, so that a guard that
+	// names no time does not keep the ledger busy.
+	holdFloor = 50 * time.Millisecond
+	// holdShare and holdMost bound the extra time for a write that must be read before each
+	// try.
+	holdShare = 20
+	holdMost  = 5 * time.Minute
+	// fenceFresh is how long after its announcement a send is made without asking the ledger
+	// again: less than any lease, more than a commit takes.
+	fenceFresh = time.Second
+	// fenceTimeout bounds that query. If it fails, the send is not made.
+	fenceTimeout = 5 * time.Second
+	// yieldTries is how often releasing an operation is retried when its write changed owners
+	// meanwhile: a worker takes one up every few seconds at most.
+	yieldTries = 5
+	// mostReads bounds how long a read of an effect of others waits for lagging reads: a caller
+	// waits for the response and can ask again.
+	mostReads = 10 * time.Second
+	// readAgainAfter is when a destination that could not be read may be asked again.
+	readAgainAfter = 15 * time.Second
+	// unrecordedTime bounds the query whether a write is in a ledger that failed to record it:
+	// a caller waits for the answer.
+	unrecordedTime = 2 * time.Second
+	// maxKeyShown bounds a business key inside a sentence, in bytes. Longer keys are shown with
+	// the intent.
+	maxKeyShown = 200
+	// maxMismatches is how many mismatches an outcome lists. maxSentence is how many characters
+	// its sentences and a refusal may have, maxShownValue a value of a mismatch, and
+	// maxShownText a path or a code: a model reads them all. The ledger has more.
+	maxMismatches = 100
+	maxSentence   = 4000
+	maxShownValue = 1000
+	maxShownText  = 500
+	// maxTraceparent bounds a traceparent: version 00 has 55 bytes, and later versions may
+	// append a little.
+	maxTraceparent = 256
+	// maxAttribute bounds a name in a span: tools group spans by it.
+	maxAttribute = 256
+	// inheritAtOnce is how many open writes are searched at once for those of an ended process:
+	// the most that a listing has.
+	inheritAtOnce = 1000
+
+	// maxContent bounds requests and results in a span: receivers cut or refuse attributes of
+	// more than some tens of KiB.
+	maxContent = 16 << 10
+	// maxWord bounds a code or a request id that a destination names. maxAnswer bounds, in
+	// bytes, the part of its response that is kept.
+	maxWord   = 200
+	maxAnswer = 2 << 10
+
+	// maxReason bounds a sentence kept in the ledger: a destination's error text can be a page
+	// of HTML.
+	maxReason = 500
+)
+
+// newFollowPace returns the pace at which a write of another process is queried.
+func newFollowPace() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMultiplier(1.6),
+		backoff.WithMaxInterval(500*time.Millisecond), backoff.WithMaxElapsedTime(0))
+}
+
+// newOwner names this engine: host, process, and a unique part that ends with the scope of the
+// process number.
+func newOwner() string {
+	host, err := os.Hostname()
 	if err != nil {
-		return Outcome{}, e.turnedAway(ctx, asked, err)
+		host = "unknown-host"
 	}
-	out, err = e.do(ctx, asked, w, rec)
-	if err == nil && out.Replayed {
-		e.repeated(rec)
-	}
-	return out, err
+	return fmt.Sprintf("%s/%d/%s%s", host, os.Getpid(), rand.Text()[:8], processes())
 }
 
-func (e *Engine) do(ctx context.Context, asked, w intent.WriteIntent, rec ledger.Record) (Outcome, error) {
-	var mine *flight
-	defer func() { e.vacate(mine) }()
-	if n := e.callers.Add(1); n > int64(e.opts.MaxFlights) {
-		return Outcome{}, e.turnedAway(ctx, asked, fmt.Errorf("%w: %d calls are in hand already, at most %d may be", ledger.ErrFull, n-1, e.opts.MaxFlights))
-	}
-	f, began, err := e.board(rec.ID, rec.Digest, false)
+// processes identifies the scope in which process numbers are unique: this boot of this
+// machine, in this container. It is "" where that cannot be known, as on systems other than
+// Linux.
+var processes = sync.OnceValue(func() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return Outcome{}, e.turnedAway(ctx, asked, err)
+		return ""
 	}
-	if !began {
-		return e.join(ctx, f, rec)
-	}
-	mine = f
-	go func() {
-		err := guarded(rec.ID, func() (err error) {
-			_, err = e.begin(w, rec, f, e.lifeFor(ctx))
-			return err
-		})
-		e.land(rec.ID, f, err)
-	}()
-	return e.wait(ctx, f, rec, false)
-}
-
-// join waits for a write that another call of this process has in hand.
-func (e *Engine) join(ctx context.Context, f *flight, rec ledger.Record) (out Outcome, err error) {
-	_, s := e.stretch(e.lifeFor(ctx), &rec, stageReplay)
-	defer s.end()
-	if f.digest != rec.Digest {
-		err = e.refused(rec, &ledger.DigestMismatchError{ID: rec.ID, Recorded: f.digest, Received: rec.Digest})
-	} else {
-		out, err = e.wait(ctx, f, rec, true)
-	}
-	return out, s.told(out, err)
-}
-
-// vacate gives the place of a caller back when the flight that it began is over
-// too: who asks and does not wait must not have ever more in hand.
-func (e *Engine) vacate(f *flight) {
-	if f == nil {
-		e.callers.Add(-1)
-		return
-	}
-	select {
-	case <-f.done:
-		e.callers.Add(-1)
-	default:
-		go func() {
-			<-f.done
-			e.callers.Add(-1)
-		}()
-	}
-}
-
-// accept refuses an intent that can never be carried out, and says what it is
-// recorded as.
-func (e *Engine) accept(ctx context.Context, w intent.WriteIntent) (intent.WriteIntent, ledger.Record, error) {
-	if err := cmp.Or(Caller(ctx).asks(), wellFormed(w), foreign(ctx, w)); err != nil {
-		return w, ledger.Record{}, err
-	}
-	rec, err := e.asked(w)
+	space, err := os.Readlink("/proc/self/ns/pid")
 	if err != nil {
-		return w, rec, err
+		return ""
 	}
-	rec.RequestedBy, rec.Trace = Caller(ctx).Name, Traceparent(ctx)
-	if _, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind); err == nil && alone(w, profile) {
-		rec.KeyDigest = ""
-	}
-	return w, rec, e.acceptable(ctx, w, rec)
-}
+	return fmt.Sprintf("@%.4x", sha256.Sum256([]byte(string(boot)+space)))
+})
 
-func wellFormed(w intent.WriteIntent) error {
-	if err := w.Validate(); err != nil {
-		return err
+// gone returns the owner if its process is known to have ended, else "". A process number that
+// was reused counts as running.
+func gone(owner string) string {
+	parts := strings.Split(owner, "/")
+	if len(parts) != 3 || processes() == "" || !strings.HasSuffix(parts[2], processes()) {
+		return ""
 	}
-	if w.Compensates != "" {
-		return fmt.Errorf("%w: /compensates is set by the engine alone; leave it out", intent.ErrInvalid)
+	pid, err := strconv.Atoi(parts[1])
+	if err != nil || pid <= 0 {
+		return ""
 	}
-	return nil
-}
-
-// Check says what is wrong with an intent as far as that can be said before
-// anything is recorded, as [Engine.Do] would, or nil. It asks neither the ledger
-// nor the destination. It answers as to a caller of a door.
-func (e *Engine) Check(w intent.WriteIntent) error {
-	if err := cmp.Or(wellFormed(w), Foreign(w.Destination, w.Tool)); err != nil {
-		return err
-	}
-	if _, err := e.asked(w); err != nil {
-		return err
-	}
-	conn, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
+	p, err := os.FindProcess(pid)
 	if err != nil {
-		return err
+		return ""
 	}
-	return verify.Fits(conn, profile, w)
-}
-
-// Profile is what the destination of an intent can do with its kind of record.
-// The error wraps [connectors.ErrUnknownDestination].
-func (e *Engine) Profile(w intent.WriteIntent) (connectors.Profile, error) {
-	_, p, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
-	return p, err
-}
-
-// alone reports whether the write needs no place in a line: it creates a record
-// whose key is made for it, so that its business key names no record but where
-// it goes, say a mailbox.
-func alone(w intent.WriteIntent, p connectors.Profile) bool {
-	return w.Write == intent.Create && p.FreshKeys
-}
-
-// acceptable refuses an intent that its destination can never serve. One that
-// is in the ledger already was acceptable when it came.
-func (e *Engine) acceptable(ctx context.Context, w intent.WriteIntent, rec ledger.Record) error {
-	conn, profile, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
-	if err != nil {
-		return err
+	if err := p.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+		return owner
 	}
-	if err = verify.Fits(conn, profile, w); err == nil {
-		return nil
-	}
-	if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
-		return nil
-	}
-	return err
+	return ""
 }

@@ -8,23 +8,23 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// bench is one engine on a ledger in memory before one simulated destination.
+// bench is one engine on a ledger in memory with one simulated destination.
 type bench struct {
 	t      *testing.T
-	world  *simulated.World
+	world  *orders.World
 	ledger *ledger.Memory
 	engine *engine.Engine
 }
 
-func newBench(t *testing.T, o simulated.Options, opts *engine.Options) *bench {
+func newBench(t *testing.T, o orders.Options, opts *engine.Options) *bench {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,7 @@ func newBench(t *testing.T, o simulated.Options, opts *engine.Options) *bench {
 	return b
 }
 
-// newEngine is another engine on the same ledger and destination, as another
-// process would have it.
+// newEngine returns another engine on the same ledger and destination, like another process's.
 func (b *bench) newEngine(opts *engine.Options) *engine.Engine {
 	b.t.Helper()
 	var reg connectors.Registry
@@ -46,7 +45,7 @@ func (b *bench) newEngine(opts *engine.Options) *engine.Engine {
 	return e
 }
 
-func (b *bench) set(f simulated.Fault) {
+func (b *bench) set(f orders.Fault) {
 	b.t.Helper()
 	if err := b.world.Set(f); err != nil {
 		b.t.Fatal(err)
@@ -78,7 +77,7 @@ func (b *bench) life(id ledger.ID) string {
 func order(id string, write intent.WriteType) intent.WriteIntent {
 	w := intent.WriteIntent{
 		Tenant: "acme", Workflow: "wf-1", Step: "pay " + id, Tool: "orders." + string(write),
-		Destination: "orders", Kind: simulated.Kind,
+		Destination: "orders", Kind: orders.Kind,
 		Key: intent.Fields{"order_id": id}, Write: write,
 	}
 	if write != intent.Delete {
@@ -88,7 +87,7 @@ func order(id string, write intent.WriteType) intent.WriteIntent {
 }
 
 func TestHappyPath(t *testing.T) {
-	for _, class := range simulated.Classes() {
+	for _, class := range orders.Classes() {
 		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
 			t.Run(string(class)+"/"+string(write), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -110,12 +109,12 @@ func TestHappyPath(t *testing.T) {
 }
 
 func TestLostAnswerIsReadBackNotSentAgain(t *testing.T) {
-	for _, class := range simulated.Classes() {
-		for _, vice := range []simulated.Vice{simulated.LostAnswer, simulated.BadGateway, simulated.DroppedBefore, simulated.LateCommit, simulated.PhantomSuccess} {
-			t.Run(string(class)+"/"+string(vice), func(t *testing.T) {
+	for _, class := range orders.Classes() {
+		for _, kind := range []orders.FaultKind{orders.LostAnswer, orders.BadGateway, orders.DroppedBefore, orders.LateCommit, orders.PhantomSuccess} {
+			t.Run(string(class)+"/"+string(kind), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t, class.Options(), nil)
-					b.set(simulated.Fault{Vice: vice, Times: 1})
+					b.set(orders.Fault{Kind: kind, Times: 1})
 					out := b.do(order("A-1", intent.Create))
 					if out.Status != engine.StatusVerified {
 						t.Errorf("outcome %+v%s", out, b.life(out.ID))

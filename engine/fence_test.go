@@ -12,18 +12,18 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// stalling is the way of a process to its ledger that stands still right after
-// a commit: the first Reserve, or the n-th announcement.
+// stalling is the ledger access of a process that stalls right after a commit: the first
+// Reserve, or the n-th announcement.
 type stalling struct {
 	ledger.Ledger
 	reserve time.Duration // after the reservation
-	lease   time.Duration // what the lease is by the ledger's clock, which runs ahead; 0 for as asked
+	lease   time.Duration // the lease by the ledger's clock, which is fast; 0 for as requested
 	then    func(ledger.Record)
 	broken  bool // Get fails from then on
 
@@ -59,7 +59,7 @@ func (s *stalling) Get(ctx context.Context, tenant string, id ledger.ID) (ledger
 	return s.Ledger.Get(ctx, tenant, id)
 }
 
-// takeOver is another process that carries the write on.
+// takeOver is another process that continues the write.
 func (b *bench) takeOver(rec ledger.Record) {
 	out, err := b.newEngine(nil).Wait(context.Background(), "acme", rec.ID, false)
 	if err != nil || out.Status != engine.StatusVerified {
@@ -67,46 +67,37 @@ func (b *bench) takeOver(rec ledger.Record) {
 	}
 }
 
-// lostLeases counts the writes that were lost to another worker.
-type lostLeases struct {
-	engine.Meter
-	n atomic.Int64
-}
-
-func (l *lostLeases) Failed(_ ledger.Record, err error) {
-	if errors.Is(err, ledger.ErrFenced) {
-		l.n.Add(1)
-	}
-}
-
-// A worker that lost its lease to another one says so, in the log and to the
-// meter.
+// A worker that lost its lease to another one reports it, in the log and to the observer.
 func TestALostLeaseIsLoggedAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		var log strings.Builder
-		lost := &lostLeases{}
+		var lost atomic.Int64
 		slow := &stalling{Ledger: b.ledger, reserve: 5 * time.Second, lease: 2 * time.Second, then: b.takeOver}
-		frozen := b.engineOn(slow, b.world.Destination(), &engine.Options{Meter: lost, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		_, _ = frozen.Do(t.Context(), order("A-1", intent.Create)) // it is the other's
+		frozen := b.engineOn(slow, b.world.Destination(), &engine.Options{Observer: func(a engine.Activity) {
+			if a.Kind == engine.ActivityFailed && errors.Is(a.Err, ledger.ErrFenced) {
+				lost.Add(1)
+			}
+		}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		_, _ = frozen.Do(t.Context(), order("A-1", intent.Create)) // its result is the other's
 		frozen.Close()
-		if text := log.String(); lost.n.Load() != 1 || !strings.Contains(text, "the lease was lost") || !strings.Contains(text, "write=wr_") {
-			t.Errorf("counted %d, logged %s; want the lost lease once in both", lost.n.Load(), text)
+		if text := log.String(); lost.Load() != 1 || !strings.Contains(text, "the lease was lost") || !strings.Contains(text, "write=wr_") {
+			t.Errorf("counted %d, logged %s; want the lost lease once in both", lost.Load(), text)
 		}
 	})
 }
 
-// A process that stood still between the announcement and the send does not
-// send what another one has taken over and finished.
+// A process that stalled between the announcement and the send does not send what another one
+// has taken over and finished.
 func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 	for name, c := range map[string]struct {
-		class  simulated.Class
+		class  orders.Class
 		stood  time.Duration
 		lease  bool // the other process waits for the lease
 		reason string
 	}{
-		"past its lease":                   {simulated.Plain, 10 * time.Minute, true, "its own clock says so"},
-		"short of its lease, and overtook": {simulated.Unique, 5 * time.Second, false, "only the ledger can say so"},
+		"past its lease":                   {orders.Plain, 10 * time.Minute, true, "its own clock says so"},
+		"short of its lease, and overtook": {orders.Unique, 5 * time.Second, false, "only the ledger can say so"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -121,7 +112,7 @@ func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					_, _ = frozen.Do(t.Context(), w) // it is the other's
+					_, _ = frozen.Do(t.Context(), w) // its result is the other's
 				}()
 				if c.lease {
 					time.Sleep(2 * time.Minute)
@@ -142,10 +133,11 @@ func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 	}
 }
 
-// Who cannot ask does not send: the write goes on when the ledger is back.
+// A worker that cannot ask the ledger does not send: the write continues when the ledger is
+// back.
 func TestFrozenWithoutALedgerDoesNotSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		slow := &stalling{Ledger: b.ledger, reserve: 5 * time.Second, broken: true}
 		sends := 0
 		d := b.world.Destination()
@@ -170,9 +162,8 @@ func TestFrozenWithoutALedgerDoesNotSend(t *testing.T) {
 	})
 }
 
-// A process that stood still inside the connector cannot be prevented from
-// sending. Where nothing at the destination stops the double, the recheck that
-// is owed finds it.
+// A process that stalled inside the connector cannot be prevented from sending. Where nothing
+// at the destination stops the duplicate, the recheck finds it.
 func TestFrozenInsideTheSendIsFoundByTheRecheck(t *testing.T) {
 	for name, c := range map[string]struct {
 		stood  time.Duration
@@ -183,12 +174,12 @@ func TestFrozenInsideTheSendIsFoundByTheRecheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				d := b.world.Destination()
 				d.Connector = &frozen{Connector: d.Connector, fate: c.stood}
 				stopped := b.engineOn(b.ledger, d, nil)
 				w := order("A-1", intent.Create)
-				go func() { _, _ = stopped.Do(context.Background(), w) }() // it is the other's
+				go func() { _, _ = stopped.Do(context.Background(), w) }() // its result is the other's
 				time.Sleep(2 * time.Minute)
 				out := b.do(w)
 				if out.Status != engine.StatusVerified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {

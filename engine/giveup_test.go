@@ -5,17 +5,17 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// A caller that hears "in progress" may go away, and its process may end: the
-// write must be in the ledger by then.
+// A caller that gets "in progress" may leave, and its process may end: the write must be in the
+// ledger by then.
 func TestInProgressIsSaidOfWhatIsInTheLedger(t *testing.T) {
-	for name, class := range map[string]simulated.Class{
-		"announced with the reservation": simulated.Unique,
-		"after a read of the pre-state":  simulated.Plain,
+	for name, class := range map[string]orders.Class{
+		"announced with the reservation": orders.Unique,
+		"after a read of the pre-state":  orders.Plain,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,14 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// gate is a guard that is told what to do, and that counts.
+// gate is a scripted guard that counts.
 type gate struct {
+	engine.Unguarded
+
 	mu      sync.Mutex
 	holds   []engine.Hold // one for each of the next calls
 	held    int
@@ -27,7 +29,7 @@ type gate struct {
 	became  []connectors.Fate
 	twice   bool
 	asked   []ledger.Record
-	entered func(n int) // after the n-th that was let pass
+	entered func(n int) // after the n-th permitted send
 }
 
 func (g *gate) Enter(_ context.Context, rec ledger.Record) (func(engine.Sent), *engine.Hold) {
@@ -54,10 +56,7 @@ func (g *gate) Enter(_ context.Context, rec ledger.Record) (func(engine.Sent), *
 	}, nil
 }
 
-func (g *gate) Paused() []string { return nil }
-
-// check: nobody is inside any more, nobody left twice, and the sends became
-// what is wanted.
+// check: every send has left, none left twice, and their fates are as wanted.
 func (g *gate) check(t *testing.T, want ...connectors.Fate) {
 	t.Helper()
 	g.mu.Lock()
@@ -91,24 +90,24 @@ func TestHappyPathWithGuardsCostsNothingMore(t *testing.T) {
 	})
 }
 
-// What a guard holds is put back, and sent when it lets it: the first send, and
-// every repeat.
+// A held send is put back, and sent when the guard permits it: the first send, and every
+// repeat.
 func TestHeldSendsArePutBack(t *testing.T) {
 	hold := engine.Hold{Rule: "rate", Reason: "too many", For: 10 * time.Second}
 	for name, c := range map[string]struct {
-		class  simulated.Class
+		class  orders.Class
 		holds  int
-		fault  simulated.Vice
+		fault  orders.FaultKind
 		became []connectors.Fate
 		reads  int
 		reason string
 	}{
-		"first":                  {simulated.Unique, 3, "", []connectors.Fate{answered}, 1, "nothing of it is sent or read meanwhile"},
-		"first, with pre-state":  {simulated.Plain, 3, "", []connectors.Fate{answered}, 2, "the state before is read once, when it may be sent"},
-		"never held":             {simulated.Plain, 0, "", []connectors.Fate{answered}, 2, "nothing changes"},
-		"throttled, then sent":   {simulated.Unique, 0, simulated.Throttled, []connectors.Fate{connectors.FateThrottled, answered}, 1, "the guard hears it"},
-		"lost, then sent again":  {simulated.Unique, 0, simulated.DroppedBefore, []connectors.Fate{unknown, answered}, 2, "the guard hears it"},
-		"unreachable, then sent": {simulated.Unique, 0, simulated.Unreachable, []connectors.Fate{unsent, answered}, 1, "the guard hears it"},
+		"first":                  {orders.Unique, 3, "", []connectors.Fate{answered}, 1, "nothing of it is sent or read meanwhile"},
+		"first, with pre-state":  {orders.Plain, 3, "", []connectors.Fate{answered}, 2, "the state before is read once, when it may be sent"},
+		"never held":             {orders.Plain, 0, "", []connectors.Fate{answered}, 2, "nothing changes"},
+		"throttled, then sent":   {orders.Unique, 0, orders.Throttled, []connectors.Fate{connectors.FateThrottled, answered}, 1, "the guard hears it"},
+		"lost, then sent again":  {orders.Unique, 0, orders.DroppedBefore, []connectors.Fate{unknown, answered}, 2, "the guard hears it"},
+		"unreachable, then sent": {orders.Unique, 0, orders.Unreachable, []connectors.Fate{unsent, answered}, 1, "the guard hears it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -118,7 +117,7 @@ func TestHeldSendsArePutBack(t *testing.T) {
 				}
 				b := newBench(t, c.class.Options(), guarded(g))
 				if c.fault != "" {
-					b.set(simulated.Fault{Vice: c.fault, Times: 1, Ops: []simulated.Op{simulated.OpCreate}})
+					b.set(orders.Fault{Kind: c.fault, Times: 1, Ops: []orders.Op{orders.OpCreate}})
 				}
 				began := time.Now()
 				out := b.do(order("A-1", intent.Create))
@@ -142,8 +141,8 @@ func TestHeldRepeatIsPutBackWhereItIsChecked(t *testing.T) {
 				g.holds = []engine.Hold{{Rule: "stopped", Reason: "ada stopped it", For: time.Minute}}
 			}
 		}
-		b := newBench(t, simulated.Unique.Options(), guarded(g))
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b := newBench(t, orders.Unique.Options(), guarded(g))
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
@@ -154,11 +153,11 @@ func TestHeldRepeatIsPutBackWhereItIsChecked(t *testing.T) {
 		if out = b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 2 {
 			t.Errorf("let go: %+v%s", out, b.life(out.ID))
 		}
-		g.check(t, unknown, answered) // about the repeat of the question nobody was asked
+		g.check(t, unknown, answered) // the repeated question reached no guard
 	})
 }
 
-// While a read takes long a stop may come: the guard is asked again.
+// A stop may come during a long read: the guard is asked again.
 func TestGuardsAreAskedAgainAfterALongRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		took time.Duration
@@ -166,7 +165,7 @@ func TestGuardsAreAskedAgainAfterALongRead(t *testing.T) {
 	}{"at once": {0, 1}, "long": {time.Second, 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				d := b.world.Destination()
 				d.Connector = &spy{Connector: d.Connector, read: func() { time.Sleep(c.took) }}
 				g := &gate{}
@@ -184,8 +183,8 @@ func TestGuardsAreAskedAgainAfterALongRead(t *testing.T) {
 func TestCompensatingWritesAreGuarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
-		b := newBench(t, simulated.Plain.Options(), guarded(g))
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), guarded(g))
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		w := order("A-1", intent.Create)
 		w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
 		g.entered = func(int) {
@@ -205,7 +204,7 @@ func TestCompensatingWritesAreGuarded(t *testing.T) {
 	})
 }
 
-// reserving is a ledger whose Reserve can fail, and whose appends do.
+// reserving is a ledger whose Reserve and appends can fail.
 type reserving struct {
 	ledger.Ledger
 	err   error
@@ -223,7 +222,7 @@ func (r *reserving) Reserve(ctx context.Context, res ledger.Reservation) (ledger
 	return rec, fresh, err
 }
 
-// A guard hears what became of each send that it let pass, once, on every path.
+// A guard is notified of the fate of each permitted send, once, on every path.
 func TestLeaveIsGivenBackOnEveryPath(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(b *bench, l *reserving, d *connectors.Destination)
@@ -278,7 +277,7 @@ func (panicking) Reserve(context.Context, ledger.Reservation) (ledger.Record, bo
 	panic("boom")
 }
 
-// ahead puts another open write in front of the line of an order.
+// ahead adds another open write at the head of an order's queue.
 func (b *bench) ahead(id string) ledger.ID {
 	b.t.Helper()
 	w := order(id, intent.Upsert)
@@ -287,18 +286,18 @@ func (b *bench) ahead(id string) ledger.ID {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if rec, _, err = b.ledger.Reserve(b.t.Context(), ledger.Reservation{Record: rec}); err != nil || rec.Behind != "" {
+	if rec, _, err = b.ledger.Reserve(b.t.Context(), ledger.Reservation{Record: rec}); err != nil || rec.QueuedBehind != "" {
 		b.t.Fatalf("%+v, %v", rec, err)
 	}
 	return rec.ID
 }
 
-// A write of a stopped destination waits, whoever looks, and its events stay
+// A write of a stopped destination waits, whichever worker takes it up, and its events stay
 // few.
 func TestWhatIsStoppedLeavesFewEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), guarded(&closedGate{}))
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b := newBench(t, orders.Unique.Options(), guarded(&closedGate{}))
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		id, err := b.engine.Enqueue(t.Context(), order("A-1", intent.Create))
 		if err != nil {
 			t.Fatal(err)
@@ -315,9 +314,103 @@ func TestWhatIsStoppedLeavesFewEvents(t *testing.T) {
 }
 
 // closedGate holds everything.
-type closedGate struct{}
+type closedGate struct{ engine.Unguarded }
 
 func (closedGate) Enter(context.Context, ledger.Record) (func(engine.Sent), *engine.Hold) {
 	return nil, &engine.Hold{Rule: "stopped", Reason: "all is stopped"}
 }
 func (closedGate) Paused() []string { return []string{"orders"} }
+
+// fullGate permits every send and holds the reads that no leave of a send covers.
+type fullGate struct {
+	gate
+	full  bool
+	reads int // in progress
+	asked []ledger.State
+}
+
+func (g *fullGate) EnterRead(_ context.Context, rec ledger.Record) (func(), *engine.Hold) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked = append(g.asked, rec.State)
+	if g.full {
+		return nil, &engine.Hold{Rule: "busy", Reason: "as many calls as may be are under way", For: 10 * time.Second}
+	}
+	g.reads++
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.reads--
+	}, nil
+}
+
+func (g *fullGate) fill(full bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.full = full
+}
+
+func (*fullGate) Confirmed(ledger.Record)             {}
+func (*fullGate) LoginRefused(ledger.Record, string)  {}
+func (*fullGate) LoginAccepted(ledger.Record)         {}
+func (*fullGate) ReadHeld(ledger.Record) *engine.Hold { return nil }
+
+// A read without a free call is made later, and has no effect: it is not a failed read, and
+// changes nothing that is known of the write.
+func TestReadsThatAreHeldAreMadeLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(b *bench, g *fullGate) ledger.ID
+		state ledger.State
+		waits engine.Waiting
+		end   engine.Status
+	}{
+		"after the send": {func(b *bench, g *fullGate) ledger.ID {
+			g.fill(true)
+			ctx, cancel := context.WithTimeout(b.t.Context(), time.Minute)
+			defer cancel()
+			out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			return out.ID
+		}, ledger.Checking, engine.WaitsBusy, engine.StatusVerified},
+		"a recheck": {func(b *bench, g *fullGate) ledger.ID {
+			out := b.do(order("A-1", intent.Create))
+			time.Sleep(time.Hour)
+			g.fill(true)
+			return out.ID
+		}, ledger.Settled, "", engine.StatusVerified},
+		"in review": {func(b *bench, g *fullGate) ledger.ID {
+			b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
+			out := b.do(order("A-1", intent.Create))
+			g.fill(true)
+			return out.ID
+		}, ledger.Review, "", engine.StatusReview},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := &fullGate{}
+				o := orders.Plain.Options()
+				o.Recheck = connectors.Within(time.Hour)
+				b := newBench(t, o, guarded(g))
+				id := c.begin(b, g)
+				before := b.state(id)
+				b.work(2 * time.Minute)
+				got := b.state(id)
+				asked := len(g.asked)
+				if got.State != c.state || got.Reads != before.Reads || got.Reason != before.Reason || got.Rule != before.Rule || got.Unproven != before.Unproven || asked < 3 || g.asked[asked-1] != c.state {
+					t.Errorf("%s after %d reads, by %q/%q; it was %s after %d, by %q/%q; %d times asked%s", got.Phase(), got.Reads, got.Rule, got.Reason,
+						before.Phase(), before.Reads, before.Rule, before.Reason, asked, b.life(id))
+				}
+				if out := engine.OutcomeOf(got); out.WaitsFor != c.waits {
+					t.Errorf("it waits for %q, want %q", out.WaitsFor, c.waits)
+				}
+				g.fill(false)
+				b.work(5 * time.Minute)
+				if got = b.state(id); engine.OutcomeOf(got).Status != c.end || got.Reads <= before.Reads || g.reads != 0 {
+					t.Errorf("%s after %d reads, %d under way; want %s after another%s", got.Phase(), got.Reads, g.reads, c.end, b.life(id))
+				}
+			})
+		})
+	}
+}

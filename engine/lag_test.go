@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// known is a lag that somebody knows: its looks are made at those times after
-// the send. It remembers what it is asked and told.
+// known is a known lag: its reads are made at those times after the send. It records its calls.
 type known struct {
 	at []time.Duration
 
@@ -39,15 +38,14 @@ func (k *known) Seen(p engine.LagPath, missed, seen time.Duration) {
 	k.told, k.paths = append(k.told, [2]time.Duration{missed, seen}), append(k.paths, p)
 }
 
-func lagging(lag, settle time.Duration) simulated.Options {
-	o := simulated.Unique.Options()
+func lagging(lag, settle time.Duration) orders.Options {
+	o := orders.Unique.Options()
 	o.Lags, o.Settle = []time.Duration{lag}, connectors.Within(settle)
 	return o
 }
 
-// Looks are placed by what is known of the lag, and not past what the profile
-// lets a verdict change its meaning at; what is not known is left to the
-// standard pace.
+// Reads are timed by the known lag, but not past the moments at which a verdict can change its
+// meaning. Without a known lag the standard pace applies.
 func TestLooksArePlacedByTheLag(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
@@ -73,7 +71,7 @@ func TestLooksArePlacedByTheLag(t *testing.T) {
 				if took := time.Since(began); out.Status != engine.StatusVerified || out.Reads != c.reads || took < c.took*9/10 || took > c.took+time.Second {
 					t.Errorf("%s with %d reads in %s; want %d in about %s: %s%s", out.Status, out.Reads, took, c.reads, c.took, c.reason, b.life(out.ID))
 				}
-				if len(k.told) != 1 || (k.told[0] != c.told && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != simulated.Kind || k.paths[0].Path != "list" {
+				if len(k.told) != 1 || (k.told[0] != c.told && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != orders.Kind || k.paths[0].Path != "list" {
 					t.Errorf("told %v of %+v, want %v", k.told, k.paths, c.told)
 				}
 			})
@@ -81,7 +79,7 @@ func TestLooksArePlacedByTheLag(t *testing.T) {
 	}
 }
 
-// The path of the first look is that of looks before it.
+// The path of the first read is that of earlier reads.
 func TestPathIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &known{at: []time.Duration{time.Second}}
@@ -94,8 +92,7 @@ func TestPathIsRemembered(t *testing.T) {
 	})
 }
 
-// Reads that show everything at once are made at once, whatever is said of a
-// lag.
+// Strong reads are made at once, whatever lag is known.
 func TestStrongReadsDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &known{at: []time.Duration{time.Second}}
@@ -108,18 +105,18 @@ func TestStrongReadsDoNotWait(t *testing.T) {
 	})
 }
 
-// What says nothing about the lag is not told: an effect of unknown beginning,
-// of several sends, or looked at late on purpose.
+// Reads that do not measure the lag are not reported: an effect of unknown beginning, of
+// several sends, or read late on purpose.
 func TestWhatSaysNothingAboutTheLagIsNotTold(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice simulated.Vice
+		vice orders.FaultKind
 		opts func(*engine.Options)
 		told int
 	}{
 		"answered":    {"", nil, 1},
-		"lost answer": {simulated.LostAnswer, nil, 0},
-		"phantom":     {simulated.PhantomSuccess, nil, 0},
-		"throttled":   {simulated.Throttled, nil, 0},
+		"lost answer": {orders.LostAnswer, nil, 0},
+		"phantom":     {orders.PhantomSuccess, nil, 0},
+		"throttled":   {orders.Throttled, nil, 0},
 		"put off":     {"", func(o *engine.Options) { o.Verify = batches(time.Hour).Verify }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +128,7 @@ func TestWhatSaysNothingAboutTheLagIsNotTold(t *testing.T) {
 				}
 				b := newBench(t, lagging(time.Second, 5*time.Second), o)
 				if c.vice != "" {
-					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+					b.set(orders.Fault{Kind: c.vice, Times: 1})
 				}
 				out := b.do(order("A-1", intent.Create))
 				b.work(2 * time.Hour)
@@ -148,7 +145,7 @@ func TestUnreadableIsNoLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &known{at: []time.Duration{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
 		b := newBench(t, lagging(0, 5*time.Second), &engine.Options{Lag: k})
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 5})
+		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 5})
 		out := b.do(order("A-1", intent.Create))
 		if waited := time.Since(out.Created); out.Status != engine.StatusVerified || waited < 300*time.Millisecond {
 			t.Errorf("%+v after %s: it was asked without a pause", out, waited)
@@ -156,14 +153,14 @@ func TestUnreadableIsNoLag(t *testing.T) {
 	})
 }
 
-// Where no effect is expected, or reads have caught up, nobody waits for one.
+// Where no effect is expected, or reads have caught up, no wait is added.
 func TestNobodyWaitsForALagThatCannotBe(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   simulated.Vice
+		vice   orders.FaultKind
 		settle time.Duration
 		want   engine.Status
 	}{
-		"refused":        {simulated.Refused, time.Minute, engine.StatusNotApplied},
+		"refused":        {orders.Refused, time.Minute, engine.StatusNotApplied},
 		"no settle time": {"", 0, engine.StatusVerified},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -172,7 +169,7 @@ func TestNobodyWaitsForALagThatCannotBe(t *testing.T) {
 				o.Horizon = connectors.Within(0)
 				b := newBench(t, o, &engine.Options{Lag: &known{at: []time.Duration{time.Hour}}})
 				if c.vice != "" {
-					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+					b.set(orders.Fault{Kind: c.vice, Times: 1})
 				}
 				began := time.Now()
 				if out := b.do(order("A-1", intent.Create)); out.Status != c.want || time.Since(began) > time.Second {

@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// conditionalCreates is a destination whose creates are repeated by the row
-// conditional: it refuses one whose key is taken.
+// conditionalCreates is a destination whose creates are repeated by the row conditional: it
+// refuses one whose key is taken.
 type conditionalCreates struct{ connectors.Connector }
 
 func (c conditionalCreates) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	if r.Intent.Write == intent.Create {
-		r.Conditional = false // the desk refuses it by the key
+		r.Conditional = false // the destination refuses it by the key
 	}
 	return c.Connector.Write(ctx, r)
 }
 
-// conditionally makes the row conditional that of creates and upserts.
+// conditionally makes creates and upserts use the row conditional.
 func (b *bench) conditionally() {
 	d := b.world.Destination()
 	d.Connector = conditionalCreates{d.Connector}
@@ -36,7 +36,7 @@ func (b *bench) conditionally() {
 	b.engine = b.engineOn(b.ledger, d, nil)
 }
 
-// repeated is the row by which a write was sent again, "" where it was not.
+// repeated returns the row by which a write was sent again, "" where it was not.
 func (b *bench) repeated(id ledger.ID) (row string) {
 	b.t.Helper()
 	events, err := b.ledger.Events(b.t.Context(), "acme", id)
@@ -51,22 +51,22 @@ func (b *bench) repeated(id ledger.ID) (row string) {
 	return row
 }
 
-// A create was sent twice, since its first send was not answered; the record is
-// deleted; then the first send arrives, and its key is free again. An upsert that is
-// conditional on there being no record makes it again likewise.
+// A create was sent twice, since its first send was not answered. The record is deleted. Then
+// the first send arrives, and its key is free again. An upsert that is conditional on there
+// being no record makes it again likewise.
 func TestADeletedRecordDoesNotComeBack(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate, simulated.OpUpsert}, Delay: 25 * time.Second, Times: 1}
-	versioned := simulated.Unique.Options()
+	late := orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate, orders.OpUpsert}, Delay: 25 * time.Second, Times: 1}
+	versioned := orders.Unique.Options()
 	versioned.Versions = true
 	for name, c := range map[string]struct {
-		options      simulated.Options
+		options      orders.Options
 		conditional  bool
 		first, write intent.WriteType
 		row          string
 	}{
-		"by a later delete":                          {simulated.Unique.Options(), false, intent.Create, intent.Delete, policies.RowUnique},
-		"by a later upsert":                          {simulated.Unique.Options(), false, intent.Create, intent.Upsert, policies.RowUnique},
-		"by a later delete, of an upsert":            {simulated.Unique.Options(), false, intent.Upsert, intent.Delete, policies.RowUnique},
+		"by a later delete":                          {orders.Unique.Options(), false, intent.Create, intent.Delete, policies.RowUnique},
+		"by a later upsert":                          {orders.Unique.Options(), false, intent.Create, intent.Upsert, policies.RowUnique},
+		"by a later delete, of an upsert":            {orders.Unique.Options(), false, intent.Upsert, intent.Delete, policies.RowUnique},
 		"by a later delete, conditional":             {versioned, true, intent.Create, intent.Delete, policies.RowConditional},
 		"by a later upsert, conditional":             {versioned, true, intent.Create, intent.Upsert, policies.RowConditional},
 		"by a later delete, of a conditional upsert": {versioned, true, intent.Upsert, intent.Delete, policies.RowConditional},
@@ -88,7 +88,7 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 				}
 				second := b.do(w)
 				b.worked(time.Hour)
-				if got := b.state(second.ID); got.Settlement != ledger.Verified || got.FirstSend.Sub(b.state(first.ID).LastSend) < simulated.DefaultHorizon {
+				if got := b.state(second.ID); got.Settlement != ledger.Verified || got.FirstSend.Sub(b.state(first.ID).LastSend) < orders.DefaultHorizon {
 					t.Errorf("%s, sent %s after the first write%s", got.Phase(), got.FirstSend.Sub(b.state(first.ID).LastSend), b.life(second.ID))
 				}
 				if left := b.fieldsNow(); (left != nil) != (c.write == intent.Upsert) || left != nil && left["currency"] != "EUR" {
@@ -116,9 +116,9 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 	}
 	t.Run("while a send hangs whose lease a clock step ended", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			step := b.steps()
-			b.do(order("A-0", intent.Create)) // this process hears the ledger's clock
+			b.do(order("A-0", intent.Create)) // this process reads the ledger's clock
 			d := b.world.Destination()
 			d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) {
 				time.Sleep(28 * time.Second)
@@ -141,7 +141,7 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 	})
 	t.Run("by a process that has just begun, after a clock step", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			step := b.steps()
 			b.set(late)
 			first := b.do(order("A-1", intent.Create))

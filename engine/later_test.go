@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -20,8 +20,8 @@ func batches(within time.Duration) *engine.Options {
 	return &engine.Options{Verify: []policies.Verification{{Mode: policies.Batch, Within: within}}}
 }
 
-// A write that a batch looks at is unverified until then: no caller waits for
-// it, and nobody hears that it is verified.
+// A write that a batch reads is unverified until then: no caller waits for it, and no caller
+// gets verified.
 func TestUnverifiedUntilABatchLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
@@ -43,19 +43,19 @@ func TestUnverifiedUntilABatchLooks(t *testing.T) {
 	})
 }
 
-// What is not answered with yes, and what must not wait, is looked at at once.
+// A write without a successful response, or that must not wait, is read at once.
 func TestLooksThatAreNeverPutOff(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   simulated.Vice
+		vice   orders.FaultKind
 		change func(*connectors.Profile)
 		risk   intent.Risk
 		want   engine.Status
 		reason string
 	}{
-		"lost":         {simulated.LostAnswer, nil, "", engine.StatusVerified, "nobody knows what became of it"},
-		"dropped":      {simulated.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a double"},
-		"refused":      {simulated.Refused, nil, "", engine.StatusNotApplied, "there is nothing to look at later"},
-		"throttled":    {simulated.Throttled, nil, "", engine.StatusVerified, "its second send is no first one"},
+		"lost":         {orders.LostAnswer, nil, "", engine.StatusVerified, "nobody knows what became of it"},
+		"dropped":      {orders.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a double"},
+		"refused":      {orders.Refused, nil, "", engine.StatusNotApplied, "there is nothing to look at later"},
+		"throttled":    {orders.Throttled, nil, "", engine.StatusVerified, "its second send is no first one"},
 		"irreversible": {"", func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} }, "", engine.StatusVerified, "it cannot be taken back"},
 		"approved":     {"", nil, intent.RiskApprove, engine.StatusVerified, "a person had to look at it"},
 		"answered":     {"", nil, "", engine.StatusUnverified, "all others are put off"},
@@ -64,14 +64,14 @@ func TestLooksThatAreNeverPutOff(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, fresh(), nil)
 				d := b.world.Destination()
-				p := d.Profiles[simulated.Kind]
+				p := d.Profiles[orders.Kind]
 				if c.change != nil {
 					c.change(&p)
 				}
-				d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+				d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 				b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
 				if c.vice != "" {
-					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+					b.set(orders.Fault{Kind: c.vice, Times: 1})
 				}
 				w := order("A-1", intent.Create)
 				w.Risk = c.risk
@@ -90,17 +90,17 @@ func TestLooksThatAreNeverPutOff(t *testing.T) {
 	}
 }
 
-// What a batch finds is what a read at once would have found. But of a record that
-// is gone after an hour it is not known who took it away.
+// A batch shows what a read at once would have shown. But for a record that is gone after an
+// hour, the actor that removed it is unknown.
 func TestBatchFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
-		fault simulated.Fault
-		class simulated.Class
+		fault orders.Fault
+		class orders.Class
 		want  engine.Status
 	}{
-		"a field was dropped": {simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1}, simulated.Plain, engine.StatusReview},
-		"phantom success":     {simulated.Fault{Vice: simulated.PhantomSuccess, Times: 1}, simulated.Native, engine.StatusReview},
-		"a double":            {simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Times: 1}, simulated.Plain, engine.StatusReview},
+		"a field was dropped": {orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1}, orders.Plain, engine.StatusReview},
+		"phantom success":     {orders.Fault{Kind: orders.PhantomSuccess, Times: 1}, orders.Native, engine.StatusReview},
+		"a double":            {orders.Fault{Kind: orders.DuplicateByOthers, Times: 1}, orders.Plain, engine.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -116,15 +116,15 @@ func TestBatchFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Who waits behind a write that was put off does not wait for the batch, be it
-// that it came later or while that was being sent.
+// A write queued behind a postponed one does not wait for the batch, whether it arrived later
+// or during the send.
 func TestWhoWaitsHurriesTheLook(t *testing.T) {
 	for name, c := range map[string]struct {
 		took, after time.Duration
 	}{"came later": {0, time.Minute}, "came meanwhile": {time.Minute, 10 * time.Second}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				d := b.world.Destination()
 				once := sync.Once{}
 				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { once.Do(func() { time.Sleep(min(c.took, 20*time.Second)) }) }}
@@ -145,7 +145,7 @@ func TestWhoWaitsHurriesTheLook(t *testing.T) {
 	}
 }
 
-// Writes that were put off are looked at together, in few calls.
+// Postponed writes are read together, in few calls.
 func TestBatchesLookInBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := fresh()
@@ -163,7 +163,7 @@ func TestBatchesLookInBulk(t *testing.T) {
 		b.work(90 * time.Minute)
 		calls := 0
 		for _, op := range b.ops() {
-			if op == simulated.OpRead {
+			if op == orders.OpRead {
 				calls++
 			}
 		}
@@ -178,7 +178,7 @@ func TestBatchesLookInBulk(t *testing.T) {
 	})
 }
 
-// distant is a destination some way off.
+// distant is a destination with a delay.
 type distant struct{ connectors.Connector }
 
 const way = 20 * time.Millisecond
@@ -193,7 +193,7 @@ func (d distant) ReadMany(ctx context.Context, qs []connectors.Query) ([]connect
 	return d.Connector.(connectors.BulkReader).ReadMany(ctx, qs)
 }
 
-// Where no worker runs, whoever asks when the look is due has it made.
+// Where no worker runs, a caller that asks when the read is due has it made.
 func TestOverdueLookIsMadeForWhoAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
@@ -205,10 +205,10 @@ func TestOverdueLookIsMadeForWhoAsks(t *testing.T) {
 	})
 }
 
-// A look that could not be brought forward takes nothing from the outcome.
+// A read that could not be expedited changes nothing in the outcome.
 func TestHurryingThatFailsIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
 		b.engine = b.engineOn(noClaim{b.ledger}, d, batches(time.Hour))
@@ -219,7 +219,7 @@ func TestHurryingThatFailsIsNoFailure(t *testing.T) {
 	})
 }
 
-// noClaim is a ledger that lends nothing.
+// noClaim is a ledger that leases nothing.
 type noClaim struct{ ledger.Ledger }
 
 func (noClaim) Claim(context.Context, ledger.Claim) ([]ledger.Record, error) {

@@ -11,13 +11,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// wish is one of several writes about one record: the n-th sets n cents.
+// wish returns one of several writes about one record: the n-th sets n cents.
 func wish(id string, n int, write intent.WriteType) intent.WriteIntent {
 	w := order(id, write)
 	w.Workflow = fmt.Sprint("wf-", n)
@@ -27,15 +27,15 @@ func wish(id string, n int, write intent.WriteType) intent.WriteIntent {
 	return w
 }
 
-// Writes about one record are done one after another in the order in which they
-// came, whatever is lost on the way and whoever does them.
+// Writes about one record are made one after another in the order of arrival, whatever is lost
+// on the way and whichever worker makes them.
 func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
-	for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore, simulated.LateCommit, simulated.Unreachable} {
-		t.Run("vice "+string(vice), func(t *testing.T) {
+	for _, kind := range []orders.FaultKind{"", orders.LostAnswer, orders.DroppedBefore, orders.LateCommit, orders.Unreachable} {
+		t.Run("vice "+string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
-				if vice != "" {
-					b.set(simulated.Fault{Vice: vice, Times: 1, Delay: 20 * time.Second, Ops: []simulated.Op{simulated.OpUpsert, simulated.OpCreate, simulated.OpUpdate}})
+				b := newBench(t, orders.Unique.Options(), nil)
+				if kind != "" {
+					b.set(orders.Fault{Kind: kind, Times: 1, Delay: 20 * time.Second, Ops: []orders.Op{orders.OpUpsert, orders.OpCreate, orders.OpUpdate}})
 				}
 				const writes = 6
 				var wg sync.WaitGroup
@@ -56,7 +56,7 @@ func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
 						seen = append(seen, fmt.Sprint(e.After.Fields["amount_cents"]))
 					}
 				}
-				seen = slices.Compact(seen) // what lands a second time before the next is sent harms nobody
+				seen = slices.Compact(seen) // a second arrival before the next send does no harm
 				if got, want := strings.Join(seen, " "), "1000 1001 1002 1003 1004 1005"; got != want {
 					t.Errorf("the record was %s, want %s", got, want)
 				}
@@ -65,12 +65,12 @@ func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
 	}
 }
 
-// Who waits behind another write goes on soon after that one is done.
+// A write queued behind another one continues soon after that one is done.
 func TestTurnComesSoon(t *testing.T) {
 	for name, same := range map[string]bool{"same process": true, "another process": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				d := b.world.Destination()
 				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(1900 * time.Millisecond) }}
 				b.engine = b.engineOn(b.ledger, d, nil)
@@ -104,8 +104,7 @@ func TestTurnComesSoon(t *testing.T) {
 	}
 }
 
-// While a person has to look at a write, what is behind it stays where it is and
-// says so.
+// While a write is in review, the writes queued behind it wait and report the reason.
 func TestBehindAReviewIsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, stuck := undecidable(t)
@@ -140,12 +139,12 @@ func TestBehindAReviewIsInProgress(t *testing.T) {
 	})
 }
 
-// The undoing of a write acts in its place, though others wait behind it.
+// The undo of a write takes its place, though others are queued behind it.
 func TestUndoingInALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpDelete}, Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
+		b.set(orders.Fault{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpDelete}, Times: 1})
 		first := wish("A-1", 0, intent.Create)
 		first.Reversibility, first.OnMismatch = intent.Compensable, intent.MismatchCompensate
 		var wg sync.WaitGroup
@@ -163,11 +162,11 @@ func TestUndoingInALine(t *testing.T) {
 	})
 }
 
-// A held write has no place in line until it is approved; then it has the last,
-// and the person is told so.
+// A held write has no place in the queue until it is approved. It is then the last, and the
+// reviewer is notified.
 func TestApprovedIntoABusyLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		asks := wish("A-1", 1, intent.Upsert)
 		asks.Risk = intent.RiskApprove
 		held := b.do(asks)
@@ -187,10 +186,10 @@ func TestApprovedIntoABusyLine(t *testing.T) {
 	})
 }
 
-// Hundreds of callers that wait in line do not keep the ledger busy.
+// Hundreds of queued callers do not keep the ledger busy.
 func TestWaitingInLineIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		first := b.ahead("A-1")
 		if lent, err := b.ledger.Claim(t.Context(), ledger.Claim{Owner: "other", LeaseFor: time.Hour, Tenant: "acme", ID: first}); err != nil || len(lent) != 1 {
 			t.Fatalf("%v, %v", lent, err)
@@ -222,13 +221,13 @@ func (c *counting) Get(ctx context.Context, tenant string, id ledger.ID) (ledger
 	return c.Ledger.Get(ctx, tenant, id)
 }
 
-// Who waits in line carries on what is before it, when it is due and whoever
-// began it has left: no worker is needed for that.
+// A queued caller continues the write before it, when that is due and its callers have left: no
+// worker is needed for that.
 func TestWhoWaitsInLineHelps(t *testing.T) {
 	for _, others := range []int{1, 3} {
 		t.Run(fmt.Sprint(others, " before it"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Unique.Options()
+				o := orders.Unique.Options()
 				o.Lags, o.Settle = []time.Duration{30 * time.Second}, connectors.Within(30*time.Second)
 				b := newBench(t, o, nil)
 				for n := range others {

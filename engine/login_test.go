@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -25,7 +26,9 @@ type expired struct {
 	refused      atomic.Int64
 }
 
+// refuse takes a moment, in which other calls can begin.
 func (e *expired) refuse() error {
+	time.Sleep(100 * time.Millisecond)
 	e.refused.Add(1)
 	return connectors.LoginRefused("401", errors.New("the destination answered 401 Unauthorized"))
 }
@@ -44,8 +47,38 @@ func (e *expired) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	return e.Connector.Read(ctx, q)
 }
 
-// expiring has the login of the destination expire as the test says, beside guards or
-// without them.
+// A destination whose credentials are refused, by a send or by a read, fetches them again:
+// rotated credentials need no restart.
+func TestARefusedLoginFetchesCredentialsAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		class        orders.Class
+		sends, reads bool
+	}{
+		"a send":                {orders.Unique, true, false},
+		"a read before it":      {orders.Plain, false, true},
+		"a read after the send": {orders.Unique, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.class.Options(), nil)
+				d := b.world.Destination()
+				conn := &expired{Connector: d.Connector}
+				d.Connector, d.LoginRefused = conn, func() { conn.sends.Store(false); conn.reads.Store(false) }
+				b.engine = b.engineOn(b.ledger, d, &engine.Options{})
+				conn.sends.Store(c.sends)
+				conn.reads.Store(c.reads)
+				id := b.enqueue(order("A-1", intent.Create))
+				b.work(time.Hour)
+				if rec := b.state(id); rec.Settlement != ledger.Verified || conn.refused.Load() != 1 {
+					t.Errorf("%s after %d refusals; want it verified after one%s", rec.Phase(), conn.refused.Load(), b.life(id))
+				}
+			})
+		})
+	}
+}
+
+// expiring lets the login of the destination expire as the test requires, with or without
+// guards.
 func (b *bench) expiring(opts engine.Options, guarded bool) *expired {
 	b.t.Helper()
 	d := b.world.Destination()
@@ -64,21 +97,22 @@ func (b *bench) expiring(opts engine.Options, guarded bool) *expired {
 	return conn
 }
 
-// A refused login concerns the destination and not the write: for a day and a half
-// every write waits, with few attempts, and all are sent once the login works.
+// A refused login concerns the destination and not the write: for a day and a half every write
+// waits, with few attempts, and all are sent once the login works.
 func TestARefusedLoginHoldsTheQueue(t *testing.T) {
-	const writes, hours = 20, 36
+	const writes = 20
+	hours := int64(36 / need.OneIn(6))
 	for name, c := range map[string]struct {
-		class        simulated.Class
+		class        orders.Class
 		sends, reads bool
 		guarded      bool
 		most         int64 // refused calls
 	}{
-		"sends":                        {simulated.Unique, true, false, true, hours*12 + 40},
-		"reads before the send":        {simulated.Plain, false, true, true, hours*12 + 40},
-		"both":                         {simulated.Plain, true, true, true, hours*12 + 40},
-		"sends, without guards":        {simulated.Unique, true, false, false, writes * (hours*12 + 40)},
-		"reads before, without guards": {simulated.Plain, false, true, false, writes * (hours*12 + 40)},
+		"sends":                        {orders.Unique, true, false, true, hours*12 + 40},
+		"reads before the send":        {orders.Plain, false, true, true, hours*12 + 40},
+		"both":                         {orders.Plain, true, true, true, hours*12 + 40},
+		"sends, without guards":        {orders.Unique, true, false, false, writes * (hours*12 + 40)},
+		"reads before, without guards": {orders.Plain, false, true, false, writes * (hours*12 + 40)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,7 +124,7 @@ func TestARefusedLoginHoldsTheQueue(t *testing.T) {
 				for n := range writes {
 					ids = append(ids, b.enqueue(order(fmt.Sprint("A-", n), intent.Create)))
 				}
-				b.work(hours * time.Hour)
+				b.work(time.Duration(hours) * time.Hour)
 				for _, id := range ids {
 					if rec := b.state(id); rec.State == ledger.Settled || rec.State == ledger.Review || rec.Sends != rec.Unsent {
 						t.Fatalf("%s, %d sends of which %d unsent; want it to wait and its budget untouched%s", rec.Phase(), rec.Sends, rec.Unsent, b.life(id))
@@ -115,16 +149,16 @@ func TestARefusedLoginHoldsTheQueue(t *testing.T) {
 	}
 }
 
-// The login is refused when a lost send is read back. The write waits, the destination
-// is held, and both go on when the login works again.
+// The login is refused when a lost send is read back. The write waits, the destination is held,
+// and both continue when the login works again.
 func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
-	for name, vice := range map[string]simulated.Vice{"applied": simulated.LostAnswer, "not applied": simulated.DroppedBefore} {
+	for name, kind := range map[string]orders.FaultKind{"applied": orders.LostAnswer, "not applied": orders.DroppedBefore} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				conn := b.expiring(engine.Options{}, true)
 				conn.reads.Store(true)
-				b.set(simulated.Fault{Vice: vice, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+				b.set(orders.Fault{Kind: kind, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 				began := time.Now()
 				first := b.enqueue(order("A-1", intent.Create))
 				b.work(time.Minute)
@@ -162,8 +196,8 @@ func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
 // longer wants the write.
 func TestTheDeadlineCountsWhileTheLoginIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.Refused, How: "401"})
+		b := newBench(t, orders.Unique.Options(), nil)
+		b.set(orders.Fault{Kind: orders.Refused, How: "401"})
 		w := order("A-1", intent.Create)
 		w.Deadline = time.Now().Add(time.Hour)
 		id := b.enqueue(w)
@@ -181,11 +215,11 @@ func (noTarget) Read(context.Context, connectors.Query) (connectors.Observation,
 	return connectors.Observation{}, fmt.Errorf("%w: relation \"ordres\" does not exist (42P01)", connectors.ErrNoTarget)
 }
 
-// A mistyped table ends the write at once, with what the destination says of it:
-// nothing was sent, and reading again does not help.
+// A mistyped table ends the write at once, with the destination's own message: nothing was
+// sent, and reading again does not help.
 func TestAMistypedTableEndsTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = noTarget{d.Connector}
 		b.engine = b.engineOn(b.ledger, d, nil)
@@ -198,12 +232,12 @@ func TestAMistypedTableEndsTheWrite(t *testing.T) {
 	})
 }
 
-// Where no read comes before the create the destination refuses it: that ends it as
-// well, although nothing can be read there.
+// Without a read before the create, the destination refuses it: that ends the write as well,
+// although nothing can be read there.
 func TestAMistypedTableEndsACreateWithoutAPreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, fresh(), nil)
-		b.set(simulated.Fault{Vice: simulated.Refused, How: "404"})
+		b.set(orders.Fault{Kind: orders.Refused, How: "404"})
 		d := b.world.Destination()
 		d.Connector = noTarget{d.Connector}
 		b.engine = b.engineOn(b.ledger, d, nil)
@@ -228,11 +262,11 @@ func (f *failing) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	return f.expired.Read(ctx, q)
 }
 
-// Reads of which the login was refused do not count as failed: a 503 after them is the
-// first, and no reviewer is asked.
+// Reads whose login was refused do not count as failed: a 503 after them is the first, and the
+// write does not go to a reviewer.
 func TestRefusedLoginsUseUpNoChances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		d := b.world.Destination()
 		conn := &failing{expired: &expired{Connector: d.Connector}}
 		conn.reads.Store(true)
@@ -260,7 +294,7 @@ func TestRefusedLoginsUseUpNoChances(t *testing.T) {
 func TestRefusedReadsAfterSendsAreFew(t *testing.T) {
 	const writes, hours = 20, 12
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		conn := b.expiring(*batches(time.Hour), true)
 		for n := range writes {
 			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
@@ -274,16 +308,16 @@ func TestRefusedReadsAfterSendsAreFew(t *testing.T) {
 	})
 }
 
-// A read of a write in review meets a refused login and opens the breaker. The reviewer
-// accepts the write, so that no read follows, and the operator renews the credentials.
-// Writes that are read in a batch an hour later are sent all the same.
+// A read of a write in review meets a refused login and opens the breaker. The reviewer accepts
+// the write, so that no read follows, and the operator renews the credentials. Writes that are
+// read in a batch an hour later are sent all the same.
 func TestABatchIsSentWhenTheLoginWorksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Rollback, o.Recheck = connectors.Bound{}, connectors.Bound{}
 		b := newBench(t, o, nil)
 		conn := b.expiring(*batches(time.Hour), true)
-		b.set(simulated.Fault{Vice: simulated.PhantomSuccess, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+		b.set(orders.Fault{Kind: orders.PhantomSuccess, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 		first := b.enqueue(order("A-1", intent.Create))
 		b.work(62 * time.Minute)
 		if rec := b.state(first); rec.State != ledger.Review {
@@ -322,7 +356,7 @@ func TestABatchIsSentWhenTheLoginWorksAgain(t *testing.T) {
 // repeated. The recheck is made when the login works; the outcome is not withdrawn.
 func TestARecheckWaitsForTheLogin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(2 * time.Hour)
 		b := newBench(t, o, nil)
 		conn := b.expiring(engine.Options{}, false)

@@ -9,35 +9,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// account is what the destination says about one write.
+// account is the destination's own account of one write.
 type account struct {
-	live    []*simulated.Order // under its key
-	ours    int                // those of them that our request made
-	applied int                // effects of our requests that were not taken back
-	crowd   int                // the most records of ours that ever were there at once
+	live    []*orders.Order // under its key
+	ours    int             // those of them that our request made
+	applied int             // effects of our requests that were not reverted
+	crowd   int             // the maximum of records of ours at one time
 }
 
-// asOf is the account of the destination at a moment, from its own log.
+// asOf returns the account of the destination at a moment, from its own log.
 func (h *history) asOf(n int, at time.Time) account {
 	stamp := h.plan.intent(n).Stamp()
 	var a account
-	live, ours, known := map[string]*simulated.Order{}, map[string]bool{}, map[string]bool{}
+	live, ours, known := map[string]*orders.Order{}, map[string]bool{}, map[string]bool{}
 	for _, e := range h.world.Effects() {
 		if e.At.After(at) || !e.Applied() || e.OrderID != h.orderID(n) {
 			continue
 		}
-		// A delete bears no stamp; only ours asks for one under this key.
-		byUs := e.By == simulated.ByRequest && (e.Stamp == stamp || e.Op == simulated.OpDelete && h.plan.Writes[n].Write == intent.Delete)
+		// A delete has no stamp; only our write requests one under this key.
+		byUs := e.By == orders.ByRequest && (e.Stamp == stamp || e.Op == orders.OpDelete && h.plan.Writes[n].Write == intent.Delete)
 		switch {
 		case byUs:
 			a.applied++
-		case e.By == simulated.ByItself && known[e.ID]: // taken back; what it doubles has an id of its own
+		case e.By == orders.ByItself && known[e.ID]: // reverted; a duplicate that it makes has its own id
 			a.applied = max(a.applied-1, 0)
 		}
 		known[e.ID] = true
@@ -47,7 +47,7 @@ func (h *history) asOf(n int, at time.Time) account {
 			continue
 		}
 		live[e.ID] = e.After
-		if byUs && e.Op == simulated.OpCreate {
+		if byUs && e.Op == orders.OpCreate {
 			ours[e.ID] = true
 			a.crowd = max(a.crowd, len(ours))
 		}
@@ -72,14 +72,13 @@ func (h *history) exact(n int, a account) bool {
 	return f["amount_cents"] == w.Expect["amount_cents"] && f["currency"] == w.Expect["currency"]
 }
 
-// moments are the times at which the destination may have looked as a read
-// made now shows it.
+// moments returns the times whose state a read made now may show.
 func (h *history) moments(n int) []time.Time {
 	now := time.Now()
 	all := []time.Time{now}
 	for _, e := range h.world.Effects() {
-		// Lagging replicas show the last two seconds, vices as much.
-		if e.OrderID == h.orderID(n) && now.Sub(e.At) <= 2*simulated.DefaultLag {
+		// Lagging replicas show the last two seconds, faults as much.
+		if e.OrderID == h.orderID(n) && now.Sub(e.At) <= 2*orders.DefaultLag {
 			all = append(all, e.At.Add(-time.Nanosecond))
 		}
 	}
@@ -95,22 +94,22 @@ func (h *history) ever(n int, holds func(account) bool) bool {
 	return false
 }
 
-// lagged is what a search that lags shows beside the record that our answer named: not
+// lagged returns what a lagging search shows beside the record that our response named: not
 // what another actor made a moment ago.
 func (h *history) lagged(n int, a account) account {
-	if !slices.ContainsFunc(h.plan.Moves, func(m move) bool { return m.Vice == simulated.LaggingRead }) {
+	if !slices.ContainsFunc(h.plan.Moves, func(m move) bool { return m.Vice == orders.LaggingRead }) {
 		return a
 	}
-	a.live = slices.DeleteFunc(slices.Clone(a.live), func(o *simulated.Order) bool {
-		return slices.ContainsFunc(h.world.Effects(), func(e simulated.Effect) bool {
-			return e.ID == o.ID && e.Op == simulated.OpCreate && e.By == simulated.ByOther && time.Since(e.At) <= 2*simulated.DefaultLag
+	a.live = slices.DeleteFunc(slices.Clone(a.live), func(o *orders.Order) bool {
+		return slices.ContainsFunc(h.world.Effects(), func(e orders.Effect) bool {
+			return e.ID == o.ID && e.Op == orders.OpCreate && e.By == orders.ByOther && time.Since(e.At) <= 2*orders.DefaultLag
 		})
 	})
 	return a
 }
 
-// settledNow is told of every commit that settles a write: what it says must be
-// so at the destination.
+// settledNow is notified of every commit that settles a write: its outcome must be true at the
+// destination.
 func (h *history) settledNow(rec ledger.Record) {
 	for n := range modelWrites {
 		if h.id(n) != rec.ID {
@@ -138,9 +137,9 @@ func shown(a account) string {
 	return string(text)
 }
 
-// check holds every write against what must always be true.
+// check checks every write against the invariants.
 func (h *history) check() {
-	synctest.Wait() // for work that nobody waits for to come to a rest
+	synctest.Wait() // until work without waiting callers ends
 	for n := range modelWrites {
 		rec, there := h.recorded(n)
 		a := h.asOf(n, time.Now())
@@ -162,12 +161,12 @@ func (h *history) check() {
 	}
 }
 
-// checkCalls: no request reached the destination that was not announced.
+// checkCalls: every request that reached the destination was announced.
 func (h *history) checkCalls(n int, rec ledger.Record) {
 	stamp, calls := h.plan.intent(n).Stamp(), 0
 	for _, c := range h.world.Calls() {
-		ours := c.Stamp == stamp || c.Op == simulated.OpDelete && h.plan.Writes[n].Write == intent.Delete && c.OrderID == h.orderID(n)
-		if c.Op != simulated.OpRead && ours {
+		ours := c.Stamp == stamp || c.Op == orders.OpDelete && h.plan.Writes[n].Write == intent.Delete && c.OrderID == h.orderID(n)
+		if c.Op != orders.OpRead && ours {
 			calls++
 		}
 	}
@@ -176,9 +175,8 @@ func (h *history) checkCalls(n int, rec ledger.Record) {
 	}
 }
 
-// checkEvents: the record follows from its events, a settled write is opened
-// only by a recheck, and after a send that may have been applied comes a read
-// before the next.
+// checkEvents: the record follows from its events, a settled write is opened only by a recheck,
+// and after a send that may have been applied comes a read before the next send.
 func (h *history) checkEvents(n int, rec ledger.Record) {
 	events, err := h.ledger.Events(context.Background(), "acme", rec.ID)
 	if err != nil {
@@ -217,14 +215,14 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 		h.fail("write %d cannot be rebuilt: %v%s", n, err, h.life(rec.ID))
 		return
 	}
-	again.Now, again.LeaseUntil = rec.Now, rec.LeaseUntil // who reads it and who holds it are no events
+	again.Now, again.LeaseUntil = rec.Now, rec.LeaseUntil // the reading process and the lease are not events
 	if diff := cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again)); diff != "" {
 		h.fail("the outcome of write %d does not follow from its events alone:\n%s", n, diff)
 	}
 }
 
-// opens reports whether an event may open what was settled: a recheck that
-// contradicts it, and an undoing that somebody with a name asked for.
+// opens reports whether an event may open a settled write: a recheck that contradicts it, and
+// an undo that a named caller requested.
 func opens(e ledger.Event) bool {
 	undoes := e.Rule == "undo" && e.By == "ada"
 	return e.Kind == ledger.EvEscalated && (e.Rule == "recheck" || undoes) || e.Kind == ledger.EvCompensating && undoes

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// mortal is the way of one process to its ledger and its destination. Once it
-// is dead, nothing that it does has an effect any more.
+// mortal is one process's access to its ledger and its destination. Once it is dead, none of
+// its calls has an effect any more.
 type mortal struct {
 	ledger.Ledger
 	connectors.Connector
@@ -25,7 +25,7 @@ type mortal struct {
 
 	mu     sync.Mutex
 	doomed bool
-	calls  int    // that it may still make, when doomed
+	calls  int    // calls left, when doomed
 	how    string // "before", "after", "landing"
 	dead   bool
 }
@@ -44,7 +44,7 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
-// enter counts a call and says whether it is made and whether it is the last.
+// enter counts a call and returns whether it is made and whether it is the last.
 func (m *mortal) enter() (made, last bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -88,7 +88,7 @@ func (m *mortal) Claim(ctx context.Context, c ledger.Claim) (lent []ledger.Recor
 	if m.isDead() {
 		return nil, errDead
 	}
-	// A claim that lends nothing is no call: a process that only waits lives.
+	// A claim that leases nothing is no call: a process that only waits lives.
 	lent, err = m.Ledger.Claim(ctx, c)
 	if len(lent) > 0 {
 		if died := m.call(func() {}); died != nil {
@@ -110,7 +110,7 @@ func (m *mortal) Append(ctx context.Context, id ledger.ID, fence int64, events .
 	return rec, err
 }
 
-// noted tells of commits that settle a write.
+// noted reports commits that settle a write.
 func (m *mortal) noted(rec ledger.Record, events []ledger.Event) {
 	for _, e := range events {
 		if e.Kind == ledger.EvSettled {
@@ -133,22 +133,22 @@ func (m *mortal) Find(ctx context.Context, s ledger.Search) (ledger.Found, error
 func (m *mortal) Write(ctx context.Context, r connectors.Request) (receipt connectors.Receipt, err error) {
 	if made, last := m.enter(); !last {
 		return m.Connector.Write(ctx, r)
-	} else if made { // the connection ends with the process, the request is at the destination
+	} else if made { // the connection ends with the process, the request has reached the destination
 		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, _ = m.Connector.Write(ctx, r) // nobody hears the answer
+		_, _ = m.Connector.Write(ctx, r) // no caller gets the response
 		return connectors.Receipt{}, errDead
 	}
 	m.mu.Lock()
 	landing := m.how == "landing"
 	m.how = ""
 	m.mu.Unlock()
-	if landing { // the request waits somewhere on its way
+	if landing { // the request is delayed in transit
 		late := context.WithoutCancel(ctx)
 		time.AfterFunc(15*time.Second, func() {
 			ctx, cancel := context.WithTimeout(late, time.Second)
 			defer cancel()
-			_, _ = m.Connector.Write(ctx, r) // nobody hears the answer
+			_, _ = m.Connector.Write(ctx, r) // no caller gets the response
 		})
 	}
 	return connectors.Receipt{}, errDead
@@ -174,8 +174,8 @@ type history struct {
 	engines [modelEngines]*engine.Engine
 	first   [modelWrites]string        // the digest that was recorded first, "" for none
 	told    [modelWrites]engine.Status // the last final outcome
-	unknown [modelWrites]bool          // it was known once that a send has a fate nobody knows
-	forced  [modelWrites]bool          // a person vouched for a repeat
+	unknown [modelWrites]bool          // it was known once that a send has an unknown fate
+	forced  [modelWrites]bool          // a reviewer vouched for a repeat
 	idle    time.Duration
 	guard   *moody
 	mu      sync.Mutex
@@ -212,7 +212,7 @@ func (h *history) recorded(n int) (ledger.Record, bool) {
 	return rec, err == nil
 }
 
-// born gives a process a new life.
+// born starts a process anew.
 func (h *history) born(n int) {
 	d := h.world.Destination()
 	h.lives[n] = &mortal{Ledger: h.ledger, Connector: d.Connector, settled: h.settledNow}
@@ -228,7 +228,7 @@ func (h *history) born(n int) {
 	h.engines[n] = engine.New(h.lives[n], &reg, o)
 }
 
-// process is the engine of a process that lives.
+// process returns the engine of a living process.
 func (h *history) process(n int) *engine.Engine {
 	if h.lives[n].isDead() {
 		h.engines[n].Close()
@@ -239,7 +239,7 @@ func (h *history) process(n int) *engine.Engine {
 
 func (h *history) foreignRecord(n int) {
 	_, err := h.world.Seed(intent.Fields{"order_id": h.orderID(n), "amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}, "")
-	if err != nil && h.plan.Class != simulated.Unique {
+	if err != nil && h.plan.Class != orders.Unique {
 		h.fail("seed: %v", err)
 	}
 }

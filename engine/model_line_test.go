@@ -12,31 +12,30 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// The model of a line: several upserts of one record come through processes
-// that die, before a destination that loses, delays and refuses, under guards
-// that hold now and then, some of them looked at in batches. Whatever happens,
-// the destination's own log must show them in the order in which the ledger
-// took them, and all of them verified at the end.
+// The model of a queue: several upserts of one record come through processes that die, to a
+// destination that loses, delays and refuses, under guards that hold now and then; some are
+// read in batches. In every case the destination's own log must show them in the order in which
+// the ledger accepted them, and all of them must be verified at the end.
 
 const lineWrites = 4
 
 type linePlan struct {
-	Class simulated.Class
+	Class orders.Class
 	Batch bool
 	Holds []bool // of the next sends
 	Moves []move
 }
 
 func drawLine(t *rapid.T) linePlan {
-	harmless := []simulated.Vice{simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit,
-		simulated.UnreadableRead, simulated.Unreachable, simulated.Throttled} // what it declares of its reads is true
+	harmless := []orders.FaultKind{orders.LostAnswer, orders.DroppedBefore, orders.BadGateway, orders.LateCommit,
+		orders.UnreadableRead, orders.Unreachable, orders.Throttled} // its declarations about its reads are true
 	draw := rapid.Custom(func(t *rapid.T) move {
 		m := drawMove(t)
 		m.Kind = rapid.SampledFrom([]string{"submit", "submit", "enqueue", "enqueue", "fault", "pass", "die"}).Draw(t, "kind")
@@ -44,7 +43,7 @@ func drawLine(t *rapid.T) linePlan {
 		return m
 	})
 	return linePlan{
-		Class: rapid.SampledFrom([]simulated.Class{simulated.Unique, simulated.Native}).Draw(t, "class"),
+		Class: rapid.SampledFrom([]orders.Class{orders.Unique, orders.Native}).Draw(t, "class"),
 		Batch: rapid.Bool().Draw(t, "batch"),
 		Holds: rapid.SliceOfN(rapid.Bool(), 0, 12).Draw(t, "holds"),
 		Moves: rapid.SliceOfN(draw, 2, 20).Draw(t, "moves"),
@@ -53,6 +52,8 @@ func drawLine(t *rapid.T) linePlan {
 
 // moody is a guard that holds some sends.
 type moody struct {
+	engine.Unguarded
+
 	mu     sync.Mutex
 	holds  []bool
 	inside int
@@ -74,8 +75,6 @@ func (g *moody) Enter(context.Context, ledger.Record) (func(engine.Sent), *engin
 		g.inside--
 	}, nil
 }
-
-func (g *moody) Paused() []string { return nil }
 
 type line struct {
 	*bench
@@ -109,12 +108,12 @@ func (l *line) step(m move) {
 	case "submit":
 		ctx, cancel := context.WithTimeout(context.Background(), m.Pass/10)
 		defer cancel()
-		_, _ = l.process(m.Engine).Do(ctx, wish("A-1", m.Write, intent.Upsert)) // the destination tells what came of it
+		_, _ = l.process(m.Engine).Do(ctx, wish("A-1", m.Write, intent.Upsert)) // the destination's log shows the result
 	case "enqueue":
 		_, _ = l.process(m.Engine).Enqueue(context.Background(), wish("A-1", m.Write, intent.Upsert)) // likewise
 	case "fault":
-		f := simulated.Fault{Vice: m.Vice, Times: m.Times}
-		if m.Vice == simulated.LateCommit {
+		f := orders.Fault{Kind: m.Vice, Times: m.Times}
+		if m.Vice == orders.LateCommit {
 			f.Delay = min(m.Pass, 25*time.Second)
 		}
 		l.set(f)
@@ -146,7 +145,7 @@ func (l *line) effects() string {
 	return text
 }
 
-// verdict holds what the destination did against the order of the line.
+// verdict compares the destination's log with the order of the queue.
 func (l *line) verdict() error {
 	taken, err := l.ledger.List(context.Background(), ledger.Filter{Tenant: "acme"})
 	if err != nil {
@@ -209,7 +208,7 @@ func TestModelOfALine(t *testing.T) {
 				l.step(m)
 			}
 			l.world.Clear()
-			for range 4 { // who dies in one of them is born again in the next
+			for range 4 { // a process that dies in one of them is restarted in the next
 				l.pass(2 * time.Hour)
 			}
 			for _, e := range l.engines {

@@ -49,8 +49,8 @@ func (h *history) step(m move) {
 	}
 }
 
-// undo has a write undone that may be settled. What it is told, it may be told
-// after the process that begins it has died.
+// undo requests the undo of a write that may be settled. Its outcome may be returned after the
+// process that begins it has died.
 func (h *history) undo(m move) {
 	ctx, cancel := context.WithTimeout(context.Background(), m.Pass)
 	defer cancel()
@@ -70,7 +70,7 @@ func (h *history) undo(m move) {
 	}
 }
 
-// foreign is somebody else's hand in the records.
+// foreign is another actor's change of the records.
 func (h *history) foreign(m move) {
 	there := h.world.Records(h.orderID(m.Write))
 	switch {
@@ -93,7 +93,7 @@ func (h *history) decide(m move) {
 	if !there {
 		return
 	}
-	// While it decides the model cannot know what is told.
+	// During the decision the model does not know the outcome.
 	h.told[m.Write] = ""
 	if m.Word == engine.WordRetry && m.Force {
 		h.forced[m.Write] = h.forced[m.Write] || rec.State == ledger.Review
@@ -105,7 +105,7 @@ func (h *history) decide(m move) {
 	}
 }
 
-// submit asks for a write and holds the answer against the model.
+// submit requests a write and checks the outcome against the model.
 func (h *history) submit(m move, w intent.WriteIntent) {
 	ctx, cancel := context.WithTimeout(context.Background(), m.Pass)
 	defer cancel()
@@ -124,7 +124,7 @@ func (h *history) submit(m move, w intent.WriteIntent) {
 	h.mu.Unlock()
 	switch {
 	case life.isDead():
-		return // nobody hears it
+		return // no caller gets it
 	case first != digest && !errors.Is(err, ledger.ErrDigestMismatch):
 		h.fail("another digest under the key of write %d: %+v, %v", m.Write, out, err)
 	case first != digest:
@@ -141,8 +141,8 @@ func (h *history) submit(m move, w intent.WriteIntent) {
 	h.heard(m.Write, out.Status)
 }
 
-// heard holds an outcome against the one that was told before. Only a recheck
-// changes a final one, and a person.
+// heard checks an outcome against the previous one. Only a recheck or a reviewer changes a
+// final one.
 func (h *history) heard(n int, s engine.Status) {
 	h.mu.Lock()
 	told := h.told[n]
@@ -157,7 +157,7 @@ func (h *history) heard(n int, s engine.Status) {
 	}
 }
 
-// pass lets time go by, with both processes at work.
+// pass lets time pass, with both processes at work.
 func (h *history) pass(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()

@@ -11,33 +11,32 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// The model knows, for each logical write, what was asked for first and the
-// outcome that was told last. Everything else it reads off the destination's
-// own account, never off the ledger. Histories are drawn whole, then run in a
-// bubble of fake time: submissions through two processes, alone and in crowds,
-// with the same and with another digest; faults; time that passes; processes
-// that die at any of their calls; persons who decide; writes that are undone
-// after they were settled; and other people's hands in the records.
+// The model knows, for each logical write, the first request and the last returned outcome.
+// Everything else it reads from the destination's own account, never from the ledger. Histories
+// are drawn whole, then run in a bubble of fake time: submissions through two processes, alone
+// and in crowds, with the same and with another digest; faults; time that passes; processes
+// that die at any of their calls; reviewers' decisions; undos of settled writes; and other
+// actors' changes of the records.
 //
-// More histories: go test ./engine -run Model -rapid.checks=10000. A failure
-// prints the seed and the shortest history that it found.
+// More histories: go test ./engine -run Model -rapid.checks=10000. A failure prints the seed
+// and the shortest history that it found.
 
 const modelWrites, modelEngines = 3, 2
 
-// plan is what a history is about.
+// plan is the setup of a history.
 type plan struct {
-	Class    simulated.Class
+	Class    orders.Class
 	Versions bool
-	Stamps   bool // updates bear stamps too
+	Stamps   bool // updates have stamps too
 	Horizon  bool // declared
 	Settle   bool // declared
 	Recheck  bool // declared
-	Batch    bool // half of the looks are put off
+	Batch    bool // half of the reads are postponed
 	Holds    []bool
 	Writes   []task
 	Moves    []move
@@ -46,7 +45,7 @@ type plan struct {
 // task is one logical write.
 type task struct {
 	Write      intent.WriteType
-	There      bool // somebody's record is there before it
+	There      bool // another actor's record is there before it
 	Risk       intent.Risk
 	OnMismatch intent.MismatchPolicy
 	Undoable   bool
@@ -57,7 +56,7 @@ type move struct {
 	Kind   string
 	Write  int // which logical write
 	Engine int // which process
-	Vice   simulated.Vice
+	Vice   orders.FaultKind
 	Times  int
 	Pass   time.Duration
 	Word   engine.Word
@@ -66,27 +65,27 @@ type move struct {
 	How    string
 }
 
-// lossy are vices after which the truth can be found out in the end; the others
-// may need a person.
+// lossy are faults after which the truth can be found out in the end; the others may need a
+// reviewer.
 var (
-	lossy = []simulated.Vice{
-		simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit,
-		simulated.UnreadableRead, simulated.LaggingRead, simulated.Unreachable, simulated.Throttled, simulated.Refused,
+	lossy = []orders.FaultKind{
+		orders.LostAnswer, orders.DroppedBefore, orders.BadGateway, orders.LateCommit,
+		orders.UnreadableRead, orders.LaggingRead, orders.Unreachable, orders.Throttled, orders.Refused,
 	}
-	crooked = []simulated.Vice{
-		simulated.DroppedField, simulated.NormalisedField, simulated.DuplicateBehindOurBack, simulated.Rollback,
-		simulated.PhantomSuccess,
+	crooked = []orders.FaultKind{
+		orders.DroppedField, orders.NormalisedField, orders.DuplicateByOthers, orders.Rollback,
+		orders.PhantomSuccess,
 	}
 )
 
 func drawMove(t *rapid.T) move {
-	vices := append(append([]simulated.Vice{}, lossy...), lossy...)
+	kinds := append(append([]orders.FaultKind{}, lossy...), lossy...)
 	return move{
 		Kind: rapid.SampledFrom([]string{"submit", "submit", "submit", "crowd", "other", "fault", "fault", "pass", "pass",
 			"die", "die", "decide", "foreign", "undo", "undo"}).Draw(t, "kind"),
 		Write:  rapid.IntRange(0, modelWrites-1).Draw(t, "write"),
 		Engine: rapid.IntRange(0, modelEngines-1).Draw(t, "engine"),
-		Vice:   rapid.SampledFrom(append(vices, crooked...)).Draw(t, "vice"),
+		Vice:   rapid.SampledFrom(append(kinds, crooked...)).Draw(t, "vice"),
 		Times:  rapid.IntRange(1, 3).Draw(t, "times"),
 		Pass:   time.Duration(rapid.IntRange(1, 7200).Draw(t, "seconds")) * time.Second,
 		Word: rapid.SampledFrom([]engine.Word{engine.WordAccept, engine.WordRetry, engine.WordAbandon,
@@ -114,7 +113,7 @@ func drawTask(t *rapid.T) task {
 func drawPlan(t *rapid.T) plan {
 	mostly := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) > 0 }
 	p := plan{
-		Class:    rapid.SampledFrom(simulated.Classes()).Draw(t, "class"),
+		Class:    rapid.SampledFrom(orders.Classes()).Draw(t, "class"),
 		Versions: rapid.Bool().Draw(t, "versions"), Stamps: rapid.Bool().Draw(t, "stamps"),
 		Horizon: mostly("horizon"), Settle: mostly("settle"), Recheck: rapid.Bool().Draw(t, "recheck"),
 		Batch: rapid.IntRange(0, 3).Draw(t, "batch") == 0, Holds: rapid.SliceOfN(rapid.Bool(), 0, 8).Draw(t, "holds"),
@@ -127,7 +126,7 @@ func drawPlan(t *rapid.T) plan {
 	return p
 }
 
-// tame leaves only what can be decided without a person.
+// tame keeps only what can be decided without a reviewer.
 func (p *plan) tame() {
 	p.Horizon, p.Settle = true, true
 	for n := range p.Writes {
@@ -143,16 +142,16 @@ func (p *plan) tame() {
 	}
 }
 
-// options is the destination. It is honest: what it declares is true.
-func (p plan) options() simulated.Options {
+// options returns the destination. It is honest: what it declares is true.
+func (p plan) options() orders.Options {
 	o := p.Class.Options()
 	o.Versions, o.StampUpdates = p.Versions, p.Stamps
 	o.Settle, o.Horizon = connectors.Bound{}, connectors.Bound{}
 	if p.Settle {
-		o.Settle = connectors.Within(simulated.DefaultLag)
+		o.Settle = connectors.Within(orders.DefaultLag)
 	}
 	if p.Horizon {
-		o.Horizon = connectors.Within(simulated.DefaultHorizon)
+		o.Horizon = connectors.Within(orders.DefaultHorizon)
 	}
 	if p.Recheck {
 		o.Recheck = connectors.Within(2 * time.Hour)
@@ -160,28 +159,28 @@ func (p plan) options() simulated.Options {
 	return o
 }
 
-// fault is the move's fault as an honest destination may have it.
-func (p plan) fault(m move) (simulated.Fault, bool) {
-	f := simulated.Fault{Vice: m.Vice, Times: m.Times}
+// fault returns the move's fault as an honest destination may have it.
+func (p plan) fault(m move) (orders.Fault, bool) {
+	f := orders.Fault{Kind: m.Vice, Times: m.Times}
 	switch m.Vice {
-	case simulated.LateCommit:
+	case orders.LateCommit:
 		f.Delay = min(m.Pass, 25*time.Second)
 		if !p.Horizon {
 			f.Delay = m.Pass
 		}
-	case simulated.DuplicateBehindOurBack:
+	case orders.DuplicateByOthers:
 		f.Delay = m.Pass
-		return f, p.Class != simulated.Unique
-	case simulated.Rollback:
+		return f, p.Class != orders.Unique
+	case orders.Rollback:
 		f.Delay = m.Pass
-	case simulated.NormalisedField:
+	case orders.NormalisedField:
 		f.How = "lower"
 	}
 	return f, true
 }
 
-// decidable reports whether nothing in the plan needs a person: then no write
-// may end with one.
+// decidable reports whether nothing in the plan needs a reviewer: then no write may end in
+// review.
 func (p plan) decidable() bool {
 	if !p.Horizon || !p.Settle {
 		return false
@@ -208,19 +207,15 @@ func (p plan) intent(n int) intent.WriteIntent {
 	return w
 }
 
-// histories sets how many are run where no flag says it: some seconds' worth, and
-// with the race detector, which is about goroutines and not about histories, few.
+// histories sets how many are run where no flag sets it; with -short rapid runs a fifth of
+// them.
 func histories(t *testing.T) {
 	asked := false
 	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
 	if asked {
 		return
 	}
-	checks := "400"
-	if raced {
-		checks = "60"
-	}
-	if err := flag.Set("rapid.checks", checks); err != nil {
+	if err := flag.Set("rapid.checks", "400"); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"testing/synctest"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// TestAnOutcomeSaysWhatWasNotCompared: verified says nothing about it, also when the
-// outcome is asked for later.
+// TestAnOutcomeSaysWhatWasNotCompared: verified does not cover it, even when the outcome is
+// requested later.
 func TestAnOutcomeSaysWhatWasNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		world, err := simulated.New(simulated.Plain.Options())
+		world, err := orders.New(orders.Plain.Options())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestAnOutcomeSaysWhatWasNotCompared(t *testing.T) {
 		m := ledger.NewMemory()
 		e := engine.New(m, &reg, nil)
 		defer e.Close()
-		w := intent.WriteIntent{Tenant: "acme", Workflow: "wf", Tool: "orders.create", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		w := intent.WriteIntent{Tenant: "acme", Workflow: "wf", Tool: "orders.create", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 			Key: intent.Fields{"order_id": "A-1"}, Expect: intent.Fields{"order_id": "A-1", "amount_cents": json.Number("1999"), "currency": "USD"}, Ignore: []string{"/currency"}}
 		out, err := e.Do(t.Context(), w)
 		want := []string{"/currency"}

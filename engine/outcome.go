@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
@@ -18,19 +19,19 @@ type Status string
 
 // The statuses. The zero value is none of them and means nothing.
 const (
-	StatusVerified    Status = "verified"    // seen at the destination
+	StatusVerified    Status = "verified"    // read back at the destination
 	StatusNotApplied  Status = "not_applied" // known not to have happened
-	StatusCompensated Status = "compensated" // undone, and that was verified
-	StatusAccepted    Status = "accepted"    // a person took responsibility for it as it is
-	StatusAbandoned   Status = "abandoned"   // a person gave it up; its effect stays unknown
-	StatusReview      Status = "review"      // a person decides
+	StatusCompensated Status = "compensated" // undone, and the undo was verified
+	StatusAccepted    Status = "accepted"    // a reviewer took responsibility for it as it is
+	StatusAbandoned   Status = "abandoned"   // a reviewer abandoned it; its effect stays unknown
+	StatusReview      Status = "review"      // a reviewer decides
 	StatusHeld        Status = "held"        // waits for approval; nothing was sent
-	StatusInProgress  Status = "in_progress" // recorded, and goes on by itself
-	StatusUnverified  Status = "unverified"  // the destination said yes; it is looked at later, on purpose
-	StatusDenied      Status = "denied"      // a person refused it; nothing was sent
-	StatusExpired     Status = "expired"     // nobody approved it in time; nothing was sent
-	StatusEntrusted   Status = "entrusted"   // its caller makes it itself, and has not said that it is done
-	StatusReported    Status = "reported"    // whoever made it says so, its caller or a destination that cannot be read; nobody looked
+	StatusInProgress  Status = "in_progress" // recorded, and continues by itself
+	StatusUnverified  Status = "unverified"  // the destination accepted it; the read back is postponed on purpose
+	StatusDenied      Status = "denied"      // a reviewer refused it; nothing was sent
+	StatusExpired     Status = "expired"     // not approved in time; nothing was sent
+	StatusDelegated   Status = "entrusted"   // its caller makes it, and has not reported that it is done
+	StatusReported    Status = "reported"    // reported done by its caller, or by a destination that cannot be read; not verified
 )
 
 // Again says whether asking again can help.
@@ -50,37 +51,38 @@ type Waiting string
 // What a write can wait for.
 const (
 	WaitsQueue       Waiting = "queue"       // an earlier write of the same record
-	WaitsReviewer    Waiting = "reviewer"    // one that a reviewer must decide about
+	WaitsReviewer    Waiting = "reviewer"    // an earlier write that a reviewer must decide about
 	WaitsLogin       Waiting = "login"       // the destination refuses our login
 	WaitsBreaker     Waiting = "breaker"     // sends to the destination fail
 	WaitsRate        Waiting = "rate"        // the destination's rate, or a pause that it asked for
-	WaitsBusy        Waiting = "busy"        // as many sends as allowed are under way
+	WaitsBusy        Waiting = "busy"        // the maximum of concurrent calls of the destination is reached
 	WaitsStopped     Waiting = "stopped"     // an operator stopped sends
-	WaitsDestination Waiting = "destination" // the destination could not be reached, or said not now
+	WaitsDestination Waiting = "destination" // the destination was unreachable, or asked to retry later
 	WaitsRecovery    Waiting = "recovery"    // a worker ended in the middle; its write is read back first
 )
 
-// waitingWords say it to callers. Nothing that a destination or an operator wrote
-// is in them.
+// waitingWords describe it to callers. They contain no text of a destination or an operator.
 var waitingWords = map[Waiting]string{
 	WaitsLogin:       "until the destination accepts our login again",
 	WaitsBreaker:     "since sends to the destination fail; one is tried from time to time",
 	WaitsRate:        "since the destination takes no more sends now",
-	WaitsBusy:        "since as many sends to the destination as allowed are under way",
+	WaitsBusy:        "since as many calls of the destination as allowed are under way",
 	WaitsStopped:     "since an operator stopped sends",
 	WaitsDestination: "since the destination could not be reached or said not now; it is tried again",
 	WaitsRecovery:    "since a worker ended while it may have been sent; it is read back first",
 }
 
-// waiting is what a record in progress waits for.
+// waiting returns what a record in progress waits for.
 func waiting(r ledger.Record) Waiting {
 	worked := r.LeaseUntil.After(r.Now)
 	turnedAway := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
 	switch {
-	case r.Behind != "":
+	case r.QueuedBehind != "":
 		return WaitsQueue
 	case r.State == ledger.Sending && !worked:
 		return WaitsRecovery
+	case r.State == ledger.Checking && !worked && Waiting(r.Rule) == WaitsBusy:
+		return WaitsBusy
 	case r.State == ledger.Checking && Waiting(r.Rule) == WaitsLogin:
 		return WaitsLogin
 	case r.State == ledger.Checking && r.Verdict == verify.Unavailable.String() && r.Unproven > 0:
@@ -101,55 +103,160 @@ func waiting(r ledger.Record) Waiting {
 	return ""
 }
 
-// Outcome is what the caller gets. It never holds the destination's raw answer,
-// and "redacted:" and a digest in the place of every sensitive value.
+// Outcome is what the caller gets. It never holds the destination's raw response. Every
+// sensitive value is replaced by "redacted:" and a digest.
 type Outcome struct {
 	ID     ledger.ID `json:"id"`
 	Status Status    `json:"status"`
-	// Text is a sentence for a person, ForModel one for a model: what
-	// happened, and what to do and not to do.
+	// Text is a sentence for a reader, ForModel one for a model: what happened, what to do, and
+	// what not to do.
 	Text     string `json:"text"`
 	ForModel string `json:"for_model"`
-	// Verdict is the last one; Mismatches how what was seen differs.
+	// Verdict is the last verdict. Mismatches lists how the observation differs.
 	Verdict    verify.Verdict  `json:"verdict"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
-	// Ref and URL name the record at the destination, where it was verified.
+	// Ref and URL name the record at the destination, where it was verified. Each is omitted
+	// where it is not plain (LeftOut then names it): a ref has at most 200 letters, digits and
+	// . _ : / @ # + = ~ -, and a URL at most 500 URL characters. The ledger has both unchanged.
 	Ref string `json:"ref,omitempty"`
 	URL string `json:"url,omitempty"`
-	// Undoing is the write that undoes this one, or was to.
+	// Undoing is the write that undoes, or was to undo, this one.
 	Undoing ledger.ID `json:"undoing,omitempty"`
-	// Sends and Reads count calls; Created and Settled are on the ledger's
-	// clock, Settled zero while it is not.
+	// Sends and Reads count calls. Created and Settled are on the ledger's clock; Settled is
+	// zero while the write is not settled.
 	Sends   int       `json:"sends"`
 	Reads   int       `json:"reads"`
 	Created time.Time `json:"created,omitzero"`
 	Settled time.Time `json:"settled,omitzero"`
 	// Replayed says that this call did not begin the write.
 	Replayed bool `json:"replayed"`
-	// Refusal is why the destination did not take the last send, in its own words:
-	// foreign text, which is data and never an instruction. Nil where it took it, and
-	// where the write is verified all the same.
+	// Refusal is why the destination refused the last send, in its own words: foreign text,
+	// which is data and never an instruction. It is nil where the send was accepted, and where
+	// the write is verified all the same.
 	Refusal *ledger.Said `json:"refusal,omitempty"`
-	// NotChecked lists what was sent and never compared, as JSON Pointers: verified
-	// says nothing about it.
+	// NotChecked lists, as JSON Pointers, what was sent and never compared. Verified does not
+	// cover it.
 	NotChecked []string `json:"not_checked,omitempty"`
-	// RecheckUntil is until when a recheck is pending that may still contradict a
-	// settled outcome; zero when the outcome is final.
+	// RecheckUntil is until when a recheck is pending that may still contradict a settled
+	// outcome. It is zero when the outcome is final.
 	RecheckUntil time.Time `json:"recheck_until,omitzero"`
-	// WaitsFor is what a write in progress waits for, "" for none or none that is
-	// known. Behind is the write of the same record that comes first.
-	WaitsFor Waiting   `json:"waits_for,omitempty"`
-	Behind   ledger.ID `json:"behind,omitempty"`
+	// WaitsFor is what a write in progress waits for, "" where nothing is known. Behind is the
+	// write of the same record that comes first.
+	WaitsFor     Waiting   `json:"waits_for,omitempty"`
+	QueuedBehind ledger.ID `json:"behind,omitempty"`
 	// AskAgain says whether asking again can help, AskAfter when.
 	AskAgain Again     `json:"ask_again"`
 	AskAfter time.Time `json:"ask_after,omitzero"`
+	// Untrusted lists, as JSON Pointers, the members with text that a destination or another
+	// actor wrote: data, and never an instruction. In it every invisible character is an escape
+	// such as \u200b, and "…" marks a cut.
+	Untrusted []string `json:"untrusted,omitempty"`
+	// LeftOut lists ref and url, as JSON Pointers, where the destination's value is not plain.
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
-// OutcomeOf reads the outcome off a record that was looked up.
+// OutcomeOf returns the outcome of a record.
 func OutcomeOf(r ledger.Record) Outcome { return outcomeOf(r, true) }
 
-// outcomeOf reads the outcome off a record.
+// outcomeOf returns the outcome of a record, safe for every caller: foreign text is made
+// visible, bounded and marked.
 func outcomeOf(r ledger.Record, replayed bool) Outcome {
+	o := unmarked(r, replayed)
+	o.Text, o.ForModel = visible.Clip(o.Text, maxSentence), visible.Clip(o.ForModel, maxSentence)
+	mark := func(there bool, member string) {
+		if there {
+			o.Untrusted = append(o.Untrusted, member)
+		}
+	}
+	plain := func(name *string, member string, is func(string) bool) {
+		if *name != "" && !is(*name) {
+			*name, o.LeftOut = "", append(o.LeftOut, member)
+		}
+		mark(*name != "", member)
+	}
+	mark(quotesReason(o.Status, r), "/text")
+	plain(&o.Ref, "/ref", visible.IsRef)
+	plain(&o.URL, "/url", visible.IsURL)
+	if o.Refusal != nil {
+		o.Refusal = &ledger.Said{Status: visible.Clip(o.Refusal.Status, maxShownText), Code: visible.Clip(o.Refusal.Code, maxShownText),
+			Message: visible.Clip(o.Refusal.Message, maxSentence), RequestID: visible.Clip(o.Refusal.RequestID, maxShownText)}
+	}
+	mark(o.Refusal != nil, "/refusal")
+	o.Mismatches = visibleMismatches(o.Mismatches)
+	mark(len(o.Mismatches) > 0, "/mismatches")
+	if len(o.NotChecked) > 0 {
+		o.NotChecked = slices.Clone(o.NotChecked)
+	}
+	for i, path := range o.NotChecked {
+		o.NotChecked[i] = visible.Text(path)
+	}
+	return o
+}
+
+// visibleMismatches returns mismatches as JSON in which every character is visible. A long
+// value is cut to its beginning, as a string; [verify.More] ends a list that is cut.
+func visibleMismatches(raw json.RawMessage) json.RawMessage {
+	type mismatch struct {
+		Path    string          `json:"path"`
+		Problem string          `json:"problem"`
+		Want    json.RawMessage `json:"want,omitempty"`
+		Got     json.RawMessage `json:"got,omitempty"`
+	}
+	var all []mismatch
+	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil || len(all) == 0 {
+		return nil
+	}
+	cut := len(all) > maxMismatches
+	all = all[:min(len(all), maxMismatches)]
+	for i := range all {
+		m := &all[i]
+		m.Path, m.Problem = visible.Clip(m.Path, maxShownText), visible.Clip(m.Problem, maxShownText)
+		for _, v := range []*json.RawMessage{&m.Want, &m.Got} {
+			switch {
+			case len(*v) > maxShownValue:
+				*v = encoded(visible.Clip(string(*v), maxShownValue))
+			case len(*v) > 0:
+				*v = visible.Document(*v, visible.Text)
+			}
+		}
+	}
+	if cut {
+		all = append(all, mismatch{Problem: verify.More})
+	}
+	return encoded(all)
+}
+
+// WithoutEvidence returns mismatches for a caller that may not read evidence. After
+// [verify.Collateral] they are about fields that the intent does not name: their paths and
+// problems stay, their values do not. Unreadable mismatches are omitted.
+func WithoutEvidence(v verify.Verdict, mismatches json.RawMessage) json.RawMessage {
+	if v != verify.Collateral {
+		return mismatches
+	}
+	var all []verify.Mismatch
+	if err := json.Unmarshal(mismatches, &all); err != nil {
+		return nil
+	}
+	for i := range all {
+		all[i].Want, all[i].Got = nil, nil
+	}
+	return encoded(all)
+}
+
+// quotesReason reports whether the sentence of an outcome quotes the reason of the record,
+// which may contain text of a destination or another actor.
+func quotesReason(s Status, r ledger.Record) bool {
+	switch s {
+	case StatusVerified:
+		return r.Sends == 0 || changedSince(r)
+	case StatusNotApplied, StatusAccepted, StatusAbandoned, StatusReview, StatusDenied, StatusExpired:
+		return true
+	}
+	return false
+}
+
+// unmarked returns the outcome of a record, with foreign text as stored.
+func unmarked(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
 		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
@@ -160,9 +267,9 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		if r.Due.Before(r.Now) { // it is being worked on, or about to be
 			o.AskAfter = r.Now
 		}
-		o.WaitsFor, o.Behind = waiting(r), r.Behind
-		if r.Behind != "" && !r.Now.IsZero() {
-			o.AskAfter = r.Now.Add(behindAsk)
+		o.WaitsFor, o.QueuedBehind = waiting(r), r.QueuedBehind
+		if r.QueuedBehind != "" && !r.Now.IsZero() {
+			o.AskAfter = r.Now.Add(queuedAsk)
 		}
 	}
 	if o.Status != StatusVerified {
@@ -174,8 +281,15 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	if o.Status == StatusNotApplied || o.Status == StatusExpired {
 		o.AskAgain = AgainYes
 	}
+	if r.Erased != "" {
+		r.Reason = "the reason was erased"
+	}
 	o.Text = sentence(o.Status, r)
 	o.ForModel = advice(o.Status, r)
+	if r.Erased != "" {
+		o.Text += " Its contents were erased."
+		o.ForModel += " Its contents were erased."
+	}
 	if o.Status == StatusVerified && len(o.NotChecked) > 0 {
 		o.Text += " Not compared: " + strings.Join(o.NotChecked, ", ") + "."
 		o.ForModel += " Not compared, so not verified: " + strings.Join(o.NotChecked, ", ") + "."
@@ -207,8 +321,8 @@ func statusOf(r ledger.Record) Status {
 		return StatusHeld
 	case ledger.Review:
 		return StatusReview
-	case ledger.Entrusted:
-		return StatusEntrusted
+	case ledger.Delegated:
+		return StatusDelegated
 	case ledger.Settled:
 		return Status(r.Settlement)
 	}
@@ -218,7 +332,7 @@ func statusOf(r ledger.Record) Status {
 	return StatusInProgress
 }
 
-// underWay is the outcome of a write whose end the caller did not wait for.
+// underWay returns the outcome of a write whose caller stopped waiting before its end.
 func underWay(r ledger.Record, replayed bool) Outcome {
 	if r.State == "" {
 		r.State = ledger.Queued
@@ -253,18 +367,18 @@ func sentence(s Status, r ledger.Record) string {
 		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, r.Reason)
 	case StatusExpired:
 		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, r.Reason)
-	case StatusEntrusted:
+	case StatusDelegated:
 		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not said that it is done.", what, r.Step, r.Workflow)
 	case StatusReported:
-		if !r.Entrusted {
-			return fmt.Sprintf("The destination said yes to the %s; nobody can look there, so that it is not verified.", what)
+		if !r.Delegated {
+			return fmt.Sprintf("The destination said yes to the %s; it cannot be read there, so it is not verified.", what)
 		}
-		return fmt.Sprintf("The %s was made by step %q of workflow %q, as it says; nobody looked.", what, r.Step, r.Workflow)
+		return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("The destination said yes to the %s; whether it is as declared is looked at later.", what)
 	}
-	if r.Behind != "" {
-		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.Behind)
+	if r.QueuedBehind != "" {
+		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.QueuedBehind)
 	}
 	if why := waitingWords[waiting(r)]; why != "" {
 		return fmt.Sprintf("The %s is recorded and waits %s.", what, why)
@@ -272,8 +386,8 @@ func sentence(s Status, r ledger.Record) string {
 	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
 }
 
-// changedSince reports whether the last read of a verified write showed it
-// otherwise than declared, and that was decided to take nothing back.
+// changedSince reports whether the last read of a verified write differed from the intent, and
+// it was decided to revoke nothing.
 func changedSince(r ledger.Record) bool {
 	switch verify.ParseVerdict(r.Verdict) {
 	case verify.Mismatched, verify.Collateral, verify.Stale, verify.Absent:
@@ -282,7 +396,7 @@ func changedSince(r ledger.Record) bool {
 	return false
 }
 
-// subject is what was asked for. Of what a caller does itself less may be known.
+// subject describes what was requested. Less may be known of a delegated write.
 func subject(r ledger.Record) string {
 	if r.Destination == "" {
 		return fmt.Sprintf("operation %q of tool %q", r.IdempotencyKey, r.Tool)
@@ -290,7 +404,7 @@ func subject(r ledger.Record) string {
 	return fmt.Sprintf("%s at %q", r.Kind, r.Destination)
 }
 
-// awaited is what a held write waits for, and until when.
+// awaited describes what a held write waits for, and until when.
 func awaited(r ledger.Record) string {
 	what := "a person's approval"
 	switch n := missing(r); {
@@ -337,19 +451,19 @@ func advice(s Status, r ledger.Record) string {
 	case StatusDenied:
 		return "A person denied it. Do not call again."
 	case StatusExpired:
-		return "Not done: nobody approved it in time, and nothing was sent. If it is still wanted, make a new call."
-	case StatusEntrusted:
+		return "Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call."
+	case StatusDelegated:
 		return fmt.Sprintf("Begun by step %q of workflow %q, which has not said that it is done. Do not do it again.", r.Step, r.Workflow)
 	case StatusReported:
-		if !r.Entrusted {
-			return "Sent, and the destination said yes. Unverified: nobody can look there. Do not call again for this operation."
+		if !r.Delegated {
+			return "Sent, and the destination said yes. Unverified: it cannot be read there. Do not call again for this operation."
 		}
 		return fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)
 	}
-	if r.Behind != "" {
-		return fmt.Sprintf("Waiting in line (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.Behind)
+	if r.QueuedBehind != "" {
+		return fmt.Sprintf("Waiting in line (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind)
 	}
 	if why := waitingWords[waiting(r)]; why != "" {
 		return fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, why)
@@ -357,24 +471,22 @@ func advice(s Status, r ledger.Record) string {
 	return fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID)
 }
 
-// Error is a failure of the engine or its ledger with what is known about the
-// effect.
+// Error is a failure of the engine or its ledger, with what is known about the effect.
 type Error struct {
 	ID ledger.ID
-	// Known is "not applied" or "unknown"; never "applied", which only an
-	// outcome says.
+	// Known is "not applied" or "unknown"; never "applied", which only an outcome can state.
 	Known string
 	Err   error
 }
 
-// What an Error can know. A write that is in the ledger, or may be, goes on by
-// itself, so that of it nothing is known even when nothing was sent yet.
+// The values of Error.Known. A write that is, or may be, in the ledger continues by itself. Its
+// effect is therefore unknown even when nothing was sent yet.
 const (
 	KnownNotApplied = "not applied" // nothing was sent, and nothing will be
 	KnownNothing    = "unknown"
 )
 
-// Error says what is known, and why.
+// Error returns what is known, and why.
 func (e *Error) Error() string {
 	if e.Known == KnownNotApplied {
 		return fmt.Sprintf("write %s: not applied, nothing was sent: %v", e.ID, e.Err)

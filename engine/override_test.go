@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -42,7 +42,7 @@ func TestYield(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				w := paid("wf-1", "A-1")
 				if c.keyless {
 					w.IdempotencyKey = ""
@@ -73,10 +73,10 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// One that waits for its approval is denied, and lets the operation go with that.
+// A write that waits for its approval is denied, and releases the operation with that.
 func TestAHeldWriteIsDeniedNotLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), held())
+		b := newBench(t, orders.Plain.Options(), held())
 		out := b.asked(paid("wf-1", "A-1"))
 		if err := b.engine.Yield(t.Context(), "acme", out.ID, "ada", "x"); !errors.Is(err, engine.ErrNotWaiting) || !strings.Contains(err.Error(), "waits for approval; deny it") {
 			t.Errorf("%v", err)
@@ -92,9 +92,9 @@ func TestAHeldWriteIsDeniedNotLetGo(t *testing.T) {
 
 func TestAwaitPrior(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Ops: []simulated.Op{simulated.OpRead}, Times: 6})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
+		b.set(orders.Fault{Kind: orders.UnreadableRead, Ops: []orders.Op{orders.OpRead}, Times: 6})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		first, err := b.engine.Do(ctx, paid("wf-1", "A-1"))
@@ -112,17 +112,17 @@ func TestAwaitPrior(t *testing.T) {
 	})
 }
 
-// What a step does itself is watched until the step says that it is done.
+// A delegated write is watched until its step reports that it is done.
 func TestAwaitWhatAStepDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		rec := b.entrusted(ledger.Event{Kind: ledger.EvEntrusted})
+		b := newBench(t, orders.Plain.Options(), nil)
+		rec := b.entrusted(ledger.Event{Kind: ledger.EvDelegated})
 		w := paid("wf-2", "A-2")
 		w.IdempotencyKey = "wire:7"
 		_, blocked := b.engine.Do(t.Context(), w)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if out, err := b.engine.AwaitPrior(ctx, blocked); err != nil || out.ID != rec.ID || out.Status != engine.StatusEntrusted {
+		if out, err := b.engine.AwaitPrior(ctx, blocked); err != nil || out.ID != rec.ID || out.Status != engine.StatusDelegated {
 			t.Fatalf("%+v, %v after %v", out, err, blocked)
 		}
 		time.AfterFunc(time.Hour, func() {
@@ -138,10 +138,10 @@ func TestAwaitWhatAStepDoes(t *testing.T) {
 	})
 }
 
-// A write that was pruned still stops others, and can be let go as any other.
+// A pruned write still blocks others, and can be released as any other.
 func TestAPrunedWriteIsLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Window: -1})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Window: -1})
 		done := b.do(paid("wf-1", "A-1"))
 		time.Sleep(48 * time.Hour)
 		if _, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: 24 * time.Hour, Remember: 10000 * time.Hour}); err != nil || !b.state(done.ID).Tombstone {

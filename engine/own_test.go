@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// Who asks through a door writes nothing in readback's own name, and takes no key
-// of what readback writes itself.
+// A caller of an API writes nothing in readback's own name, and takes no key of readback's own
+// writes.
 func TestOwnNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		who               engine.Principal
@@ -25,7 +25,7 @@ func TestOwnNames(t *testing.T) {
 		"readback itself":     {engine.Principal{}, "orders", "readback.notice", "", "it must"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Plain.Options(), nil)
+			b := newBench(t, orders.Plain.Options(), nil)
 			w := order("A-1", intent.Create)
 			w.Destination, w.Tool = c.destination, c.tool
 			_, err := b.engine.Do(engine.As(t.Context(), c.who), w)

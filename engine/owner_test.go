@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
 
-// A process takes over at once what one that has ended on this machine had in hand. The
-// lease of any other is waited out: of one that runs, and of one elsewhere.
+// A process takes over at once the writes of an ended process of this machine. It waits for any
+// other lease to end: that of a running process, or of one elsewhere.
 func TestEndedProcess(t *testing.T) {
 	ended := exec.Command(os.Args[0], "-test.run=^$")
 	if err := ended.Run(); err != nil {
@@ -29,10 +29,10 @@ func TestEndedProcess(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		pid   int
-		where string // of the number, "" is here
+		where string // the scope of the number, "" is here
 		taken bool
 	}{
-		"ended":       {ended.ProcessState.Pid(), "", runtime.GOOS == "linux"}, // elsewhere it is unknown where the number counts
+		"ended":       {ended.ProcessState.Pid(), "", runtime.GOOS == "linux"}, // elsewhere the scope of the number is unknown
 		"runs":        {os.Getpid(), "", false},
 		"not ours":    {1, "", false},
 		"elsewhere":   {ended.ProcessState.Pid(), "@00000000", false},
@@ -40,7 +40,7 @@ func TestEndedProcess(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				where := cmp.Or(c.where, b.machine())
 				d, held := b.world.Destination(), make(chan struct{})
 				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
@@ -70,7 +70,7 @@ func TestEndedProcess(t *testing.T) {
 	}
 }
 
-// machine is how the name of an owner ends on this machine, from its "@".
+// machine returns the end of an owner's name on this machine, from its "@".
 func (b *bench) machine() string {
 	b.t.Helper()
 	events, err := b.ledger.Events(b.t.Context(), "acme", b.do(order("A-0", intent.Create)).ID)
@@ -81,8 +81,8 @@ func (b *bench) machine() string {
 	return "@" + here
 }
 
-// Nor does a worker wait for the leases of a process that ends beside it, also where a
-// worker of another machine does what one of all does.
+// A worker does not wait for the leases of a process that ends beside it either, even where a
+// worker of another machine does the housekeeping.
 func TestEndedProcessBesideAWorker(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		need.Have(t, fmt.Errorf("numbers of processes whose namespace is known: %w: only Linux has them", need.ErrMissing))
@@ -101,7 +101,7 @@ func endedBeside(t *testing.T, elsewhere bool) {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		d, held := b.world.Destination(), make(chan struct{})
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
 		other := b.engineOn(b.ledger, d, &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA%s", beside.Process.Pid, b.machine())})
@@ -142,7 +142,8 @@ func endedBeside(t *testing.T, elsewhere bool) {
 	})
 }
 
-// surveyedElsewhere is a worker of another machine, whose turn it always is.
+// surveyedElsewhere is a worker of another machine that does every iteration of the
+// housekeeping.
 func (b *bench) surveyedElsewhere(ctx context.Context) {
 	const name = "housekeeping/survey"
 	for ctx.Err() == nil {

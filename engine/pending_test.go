@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// A verified outcome says until when a recheck can still contradict it, and says
-// so no longer when the last one was made.
+// A verified outcome states until when a recheck can still contradict it, and no longer does
+// after the last recheck.
 func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		until := b.state(out.ID).LastSend.Add(24 * time.Hour)
 		for range 2 { // after the first of two rechecks it is the same
@@ -40,11 +40,11 @@ func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 	})
 }
 
-// A recheck that was not made in time is overdue, and what others changed since is not called
-// "as declared".
+// A recheck that was not made in time is overdue, and a record that others changed since is not
+// called "as declared".
 func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		out := b.do(order("A-1", intent.Create))
@@ -63,13 +63,13 @@ func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 	})
 }
 
-// rolledBack is a verified write whose effect the destination takes back after
-// ten minutes, and that is rechecked after an hour.
+// rolledBack is a verified write whose effect the destination reverts after ten minutes, and
+// that is rechecked after an hour.
 func rolledBack(t *testing.T) (*bench, engine.Outcome) {
-	o := simulated.Unique.Options()
+	o := orders.Unique.Options()
 	o.Recheck = connectors.Within(time.Hour)
 	b := newBench(t, o, nil)
-	b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1})
+	b.set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute, Times: 1})
 	out := b.do(order("A-1", intent.Create))
 	if out.Status != engine.StatusVerified {
 		t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -77,13 +77,13 @@ func rolledBack(t *testing.T) (*bench, engine.Outcome) {
 	return b, out
 }
 
-// A recheck whose read fails is made again within seconds: what it would have
-// found must not be called verified for minutes more.
+// A recheck whose read fails is repeated within seconds: an effect that it would have found
+// missing must not be called verified for minutes more.
 func TestAFailedRecheckIsMadeAgainAtThePaceOfFirstReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := rolledBack(t)
 		b.work(30 * time.Minute)
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 5})
+		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 5})
 		b.work(30*time.Minute + 10*time.Second) // the worker asks every five seconds
 		if got := b.state(out.ID); got.State != ledger.Review || got.Reads != 7 {
 			t.Errorf("%s after %d reads, due %s; want review after five reads that failed and one that did not%s", got.Phase(), got.Reads, got.Due, b.life(out.ID))
@@ -91,7 +91,7 @@ func TestAFailedRecheckIsMadeAgainAtThePaceOfFirstReads(t *testing.T) {
 	})
 }
 
-// Whoever must act on the final outcome waits for the recheck too.
+// A caller that must act on the final outcome waits for the recheck too.
 func TestWaitFinalWaitsForTheRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := rolledBack(t)
@@ -109,17 +109,16 @@ func TestWaitFinalWaitsForTheRecheck(t *testing.T) {
 	})
 }
 
-// Who subscribes hears of an outcome with a pending recheck, and again of what
-// became of it.
+// A subscriber gets an outcome with a pending recheck, and then the final one.
 func TestSubscribersHearOfAFlip(t *testing.T) {
 	for _, rollback := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			o := simulated.Unique.Options()
+			o := orders.Unique.Options()
 			o.Recheck = connectors.Within(time.Hour)
 			b := newBench(t, o, nil)
 			want := []engine.Status{engine.StatusVerified, engine.StatusVerified}
 			if rollback {
-				b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1})
+				b.set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute, Times: 1})
 				want[1] = engine.StatusReview
 			}
 			id := b.enqueue(order("A-1", intent.Create))
@@ -138,13 +137,13 @@ func TestSubscribersHearOfAFlip(t *testing.T) {
 	}
 }
 
-// In a backlog minutes pass between two reads of a write. Two that fail are no
-// reason to ask a reviewer.
+// In a backlog minutes pass between two reads of a write. Two failed reads are no reason for a
+// review.
 func TestTwoFailedReadsInABacklogAreNoReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), &engine.Options{Patience: time.Nanosecond}) // one read each time
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		b := newBench(t, orders.Unique.Options(), &engine.Options{Patience: time.Nanosecond}) // one read each time
+		b.set(orders.Fault{Kind: orders.UnreadableRead})
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 		id := b.enqueue(order("A-1", intent.Create))
 		for reads := range 3 {
 			if reads == 2 {

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// preparing is a connector whose sends depend on the moment at which they were
-// built, as a mail's Date does.
+// preparing is a connector whose requests depend on the time at which they were built, as a
+// mail's Date does.
 type preparing struct {
 	connectors.Connector
 	mu    sync.Mutex
@@ -61,18 +61,18 @@ func (b *bench) preparing(opts *engine.Options) (*preparing, *engine.Engine) {
 }
 
 func TestEverySendIsWhatWasPreparedBeforeTheFirst(t *testing.T) {
-	for name, vice := range map[string]simulated.Vice{
-		"refused":     simulated.Throttled,
-		"unreachable": simulated.Unreachable,
-		"lost":        simulated.DroppedBefore,
-		"phantom":     simulated.PhantomSuccess,
+	for name, kind := range map[string]orders.FaultKind{
+		"refused":     orders.Throttled,
+		"unreachable": orders.Unreachable,
+		"lost":        orders.DroppedBefore,
+		"phantom":     orders.PhantomSuccess,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				p, e := b.preparing(nil)
 				b.engine = e
-				b.set(simulated.Fault{Vice: vice, Times: 2})
+				b.set(orders.Fault{Kind: kind, Times: 2})
 				out := b.do(order("A-1", intent.Create))
 				if out.Status != engine.StatusVerified || len(p.sent) != 3 {
 					t.Fatalf("%+v with %d sends%s", out, len(p.sent), b.life(out.ID))
@@ -85,11 +85,11 @@ func TestEverySendIsWhatWasPreparedBeforeTheFirst(t *testing.T) {
 	}
 }
 
-// A person lets a held write go, the process that announced it dies, another
-// one goes on: one text.
+// A reviewer approves a held write, the process that announced it dies, another one continues:
+// one text.
 func TestPreparedSurvivesApprovalAndCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		first, e := b.preparing(nil)
 		b.engine = e
 		w := order("A-1", intent.Create)
@@ -98,7 +98,7 @@ func TestPreparedSurvivesApprovalAndCrash(t *testing.T) {
 		if out.Status != engine.StatusHeld || first.built != 0 {
 			t.Fatalf("%+v, built %d; want it held and nothing built", out, first.built)
 		}
-		b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 1000})
+		b.set(orders.Fault{Kind: orders.Unreachable, Times: 1000})
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if _, err := e.Resolve(ctx, "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"}); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -138,7 +138,7 @@ func TestWhatCannotBePreparedIsNotSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				p, e := b.preparing(nil)
 				c.set(p)
 				b.engine = e

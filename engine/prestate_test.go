@@ -10,13 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// slowReserve is a ledger to which reservations take long.
+// slowReserve is a ledger with slow reservations.
 type slowReserve struct {
 	ledger.Ledger
 	takes time.Duration
@@ -27,8 +27,8 @@ func (s *slowReserve) Reserve(ctx context.Context, r ledger.Reservation) (ledger
 	return s.Ledger.Reserve(ctx, r)
 }
 
-// A pre-state that was read before another write of the same record settled is not
-// the state before this write: it is read again in the write's own place.
+// A pre-state that was read before another write of the same record settled is not the state
+// before this write: it is read again when the write is first in its queue.
 func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 	set := func(cents int) intent.Fields {
 		return intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(cents), "currency": "USD"}
@@ -36,8 +36,8 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		write  intent.WriteType // of both
 		seed   intent.Fields
-		slow   int // what the write with the slow ledger sets
-		other  int // what the other one sets meanwhile
+		slow   int // the value of the write with the slow ledger
+		other  int // the value of the other one meanwhile
 		want   engine.Status
 		sends  int // of the slow one
 		left   intent.Fields
@@ -50,7 +50,7 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				if c.seed != nil {
 					b.seed(c.seed, "")
 				}
@@ -79,11 +79,11 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 	}
 }
 
-// An undoing whose reservation is slow must not bring back a value that is older
-// than a verified write.
+// An undo whose reservation is slow must not restore a value that is older than a verified
+// write.
 func TestSlowUndoingLosesNoOtherWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(seeded, "")
 		time.Sleep(time.Minute)
 		done := b.do(compensable(order("A-1", intent.Update)))
@@ -105,11 +105,11 @@ func TestSlowUndoingLosesNoOtherWrite(t *testing.T) {
 	})
 }
 
-// A worker reads the pre-state of a queued write while the write is the head of its
-// queue: what comes meanwhile waits behind it.
+// A worker reads the pre-state of a queued write while the write is the head of its queue:
+// later writes are queued behind it.
 func TestWorkerReadsThePreStateInTheWritesPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(seeded, "")
 		time.Sleep(time.Minute)
 		d := b.world.Destination()
@@ -131,11 +131,11 @@ func TestWorkerReadsThePreStateInTheWritesPlace(t *testing.T) {
 	})
 }
 
-// What keeps a pre-state in its place costs the usual path nothing: two commits,
-// one send, and reads as before.
+// The rule for pre-states costs the usual path nothing: two commits, one send, and reads as
+// before.
 func TestPreStateInPlaceCostsNoCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(seeded, "")
 		time.Sleep(time.Minute)
 		for n := range 3 {

@@ -13,135 +13,179 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Enqueue accepts an intent for later and returns its id: whoever runs
-// [Engine.Work] on this ledger carries it out, [Engine.Wait] and
-// [Engine.Subscribe] tell its outcome. A repeat of one logical write gets the
-// same id. When it returns nil the write is in the ledger.
+// Enqueue accepts an intent for later and returns its id. An engine that runs [Engine.Work] on
+// this ledger carries it out; [Engine.Wait] and [Engine.Subscribe] return its outcome. A repeat
+// of one logical write gets the same id. When Enqueue returns nil the write is in the ledger.
 //
-// It is refused with [ledger.ErrFull] while more than Options.MaxQueued writes
-// of its tenant wait for its destination; the count is about a second old and
-// includes what this engine accepted since, so that several engines together
-// may exceed it a little. A ledger that cannot be surveyed is never full. The
-// other errors are those of [Engine.Do].
+// It is refused with [ledger.ErrFull] while more than Options.MaxQueued writes of its tenant
+// wait for its destination. The count is about a second old and includes what this engine
+// accepted since, so that several engines together may exceed it a little. A ledger that cannot
+// count is never full. The other errors are those of [Engine.Do].
 func (e *Engine) Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, error) {
-	asked := w
-	w, rec, err := e.accept(ctx, w)
+	t, err := e.accept(ctx, w)
 	if err != nil {
-		return "", e.turnedAway(ctx, asked, err)
+		return "", e.rejected(ctx, w, err)
 	}
-	l, s := e.stretch(e.lifeFor(ctx), &rec, stageNew)
+	rec := t.rec
+	var s *workSpan
+	t.lifetime, s = e.startSpan(e.lifetimeFor(ctx), &t.rec, stageNew)
 	defer s.end()
-	err = e.enqueue(ctx, w, rec, l)
+	fresh, err := e.enqueueWithin(ctx, t)
 	if s.done(err) != nil {
 		return "", err
+	}
+	if !fresh {
+		e.observe(Activity{Kind: ActivityRepeated, Record: rec})
 	}
 	return rec.ID, nil
 }
 
-// enqueue reserves a write for later.
-func (e *Engine) enqueue(ctx context.Context, w intent.WriteIntent, rec ledger.Record, l life) error {
-	if err := e.room(ctx, rec); err != nil {
-		if _, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID); missing == nil {
-			return e.sameAgain(ctx, rec)
+// enqueueWithin is enqueue within the tenant's bounds on waiting and open writes.
+func (e *Engine) enqueueWithin(ctx context.Context, t *task) (fresh bool, err error) {
+	rec := t.rec
+	if err := e.admit(rec, 1); err != nil {
+		have, missing := e.ledger.Get(ctx, rec.Tenant, rec.ID)
+		if missing == nil {
+			return false, ledger.Same(have, ledger.Reservation{Record: rec})
 		}
-		return err
+		return false, err
 	}
-	t := &task{e: e, life: l, intent: w}
+	_, fresh, err = e.enqueue(ctx, t)
+	if err != nil || !fresh {
+		e.queues.giveBack(rec, 1)
+	}
+	return fresh, err
+}
+
+// enqueue reserves a write for later, and reports whether it is new. The caller has taken its
+// place.
+func (e *Engine) enqueue(ctx context.Context, t *task) (reserved ledger.Record, fresh bool, err error) {
+	rec := t.rec
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
-	events := t.turnedDown()
+	events := t.refused()
 	for i := range events {
 		events[i].By = e.opts.Owner
 	}
-	reserved, fresh, err := e.reserve(ctx, l, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window})
-	if err != nil || !fresh {
-		e.queues.giveBack(party{rec.Tenant, rec.Destination})
-	}
+	reserved, fresh, err = e.reserve(ctx, t.lifetime, ledger.Reservation{Record: rec, Events: events, Window: e.opts.Window})
 	if err != nil {
-		return e.refusedReservation(rec, err)
+		return rec, false, e.refusedReservation(rec, err)
 	}
-	l.stretch.adopted(reserved)
-	if !fresh {
-		e.repeated(rec)
+	if fresh {
+		t.adopt(reserved, rec.Now)
+		t.countEnded(ledger.Record{})
 	}
-	return nil
+	t.lifetime.span.adopted(reserved)
+	return reserved, fresh, nil
 }
 
-// sameAgain counts a repeat, or refuses one that asks for something else.
-func (e *Engine) sameAgain(ctx context.Context, rec ledger.Record) error {
-	err := e.same(ctx, rec)
-	if err == nil {
-		e.repeated(rec)
-	}
-	return err
-}
-
-// same refuses a repeat that asks for something else.
-func (e *Engine) same(ctx context.Context, rec ledger.Record) error {
-	have, err := e.ledger.Get(ctx, rec.Tenant, rec.ID)
-	if err != nil {
-		return err
-	}
+// sameRequest refuses a request that differs from the record of the same write.
+func sameRequest(have, rec ledger.Record) error {
+	have.StructuralKey, have.Tenant = rec.StructuralKey, rec.Tenant
 	return ledger.Same(have, ledger.Reservation{Record: rec})
 }
 
-// queues is how many writes wait, by tenant and destination, as of a moment.
+// queues counts the writes that waited at a moment, and those that this engine accepted since.
 type queues struct {
-	mu      sync.Mutex
-	at      time.Time
-	waiting map[party]int
+	mu       sync.Mutex
+	counting bool // a caller queries the ledger now
+	fresh    time.Time
+	waiting  map[party]int    // writes that wait
+	open     map[string]int64 // bytes of the intents that are not settled, by tenant
 }
 
 type party struct{ tenant, destination string }
 
-// giveBack returns the room of a write that did not come to wait.
-func (q *queues) giveBack(p party) {
+// giveBack returns the place of a write that was not recorded, or that is settled.
+func (q *queues) giveBack(rec ledger.Record, waits int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if n := q.waiting[p]; n > 0 {
-		q.waiting[p] = n - 1
+	if q.waiting == nil { // the ledger counts nothing
+		return
+	}
+	p := party{rec.Tenant, rec.Destination}
+	q.waiting[p] = max(q.waiting[p]-waits, 0)
+	q.open[rec.Tenant] = max(q.open[rec.Tenant]-int64(len(rec.Intent)), 0)
+}
+
+// queued counts a write as waiting whose caller was to send it and has left.
+func (q *queues) queued(rec ledger.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting != nil {
+		q.waiting[party{rec.Tenant, rec.Destination}]++
 	}
 }
 
-// room refuses a write for which no room is left in the queue.
-func (e *Engine) room(ctx context.Context, rec ledger.Record) error {
-	surveyor, ok := e.ledger.(ledger.Surveyor)
-	if !ok {
-		return nil
-	}
+// admit takes the place of a write, or refuses it; waits is 1 for a write that waits, and 0 for
+// one that its caller sends. One caller at a time queries the ledger's count. The others use
+// the previous count, and wait only for the first one.
+func (e *Engine) admit(rec ledger.Record, waits int) error {
 	q := &e.queues
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting == nil || time.Since(q.at) > surveyFresh {
-		s, err := surveyor.Survey(ctx)
-		if err != nil {
-			return e.unrecorded(rec, err)
-		}
-		q.at, q.waiting = time.Now(), make(map[party]int)
-		for _, one := range s.Queues {
-			if one.State == ledger.Queued {
-				q.waiting[party{one.Tenant, one.Destination}] += one.Count
-			}
-		}
+	if !q.counting && !time.Now().Before(q.fresh) {
+		e.count()
 	}
-	p := party{rec.Tenant, rec.Destination}
-	if n := q.waiting[p]; n >= e.opts.MaxQueued {
+	p, size := party{rec.Tenant, rec.Destination}, int64(len(rec.Intent))
+	switch n, bytes := q.waiting[p], q.open[rec.Tenant]; {
+	case n >= e.opts.MaxQueued:
 		return fmt.Errorf("%w: %d writes of tenant %q wait for destination %q, at most %d may", ledger.ErrFull, n, p.tenant, p.destination, e.opts.MaxQueued)
+	case bytes+size > e.opts.MaxQueuedBytes && Foreign(rec.Destination, rec.Tool) == nil: // only the number of readback's own notices of a tenant is bounded
+		return fmt.Errorf("%w: the intents of the open writes of tenant %q have %d bytes, at most %d may be open (queue.bytes)", ledger.ErrFull, p.tenant, bytes, e.opts.MaxQueuedBytes)
 	}
-	q.waiting[p]++
+	q.waiting[p] += waits
+	q.open[rec.Tenant] += size
 	return nil
 }
 
-// Subscribe gives the outcome of each of the writes as soon as it is done as
-// [Engine.Wait] has it. Where a recheck is pending then ([Outcome.RecheckUntil]) it
-// gives the outcome again when that has changed or become final. It ends with the
-// last final outcome, with ctx, or with the engine. A write that cannot have one (ledger.ErrNotFound,
-// [ledger.ErrRefused]) is given with its error; while the ledger cannot be used
-// it is asked again. Unlike Wait it only watches, and carries nothing on.
+// count asks the ledger how many writes wait. It is called with the lock, and releases it
+// during the query unless nothing has been counted yet. A failed query keeps the previous
+// count, or that of this engine alone: an unusable ledger refuses the write itself.
+func (e *Engine) count() {
+	q := &e.queues
+	q.counting = true
+	defer func() { q.counting = false }()
+	began := time.Now()
+	first := q.waiting == nil
+	if first {
+		q.waiting, q.open = make(map[party]int), make(map[string]int64)
+	} else {
+		q.mu.Unlock()
+	}
+	ctx, cancel := context.WithTimeout(e.ctx, ledgerTimeout) // it serves more than one caller
+	s, err := e.ledger.QueueStats(ctx)
+	cancel()
+	if !first {
+		q.mu.Lock()
+	}
+	if err != nil {
+		q.fresh = time.Now().Add(max(statsFresh, time.Since(began)))
+		e.opts.Logger.Warn("the ledger could not count the writes that wait; the bounds of the queue go by the last count", "error", err)
+		return
+	}
+	q.fresh = time.Now().Add(max(statsFresh, statsShare*time.Since(began)))
+	q.waiting, q.open = make(map[party]int), make(map[string]int64)
+	for _, one := range s.Queues {
+		if one.State == ledger.Queued {
+			q.waiting[party{one.Tenant, one.Destination}] += one.Count
+		}
+		if one.State != ledger.Settled {
+			q.open[one.Tenant] += one.Bytes
+		}
+	}
+}
+
+// Subscribe yields the outcome of each write as soon as the write is done, as defined by
+// [Engine.Wait]. Where a recheck is pending then ([Outcome.RecheckUntil]) it yields the outcome
+// again when that has changed or become final. It ends with the last final outcome, with ctx,
+// or with the engine. A write that cannot have an outcome (ledger.ErrNotFound,
+// [ledger.ErrRefused]) is yielded with its error. While the ledger is unusable, Subscribe
+// retries. Unlike Wait it only watches, and continues nothing.
 func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		open := slices.Compact(slices.Sorted(slices.Values(ids)))
-		given := make(map[ledger.ID]Status) // those of which a recheck is pending
+		given := make(map[ledger.ID]Status) // those with a pending recheck
 		for pace := newFollowPace(); len(open) > 0; {
 			var left []ledger.ID
 			for _, id := range open {
@@ -181,8 +225,7 @@ func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID)
 	}
 }
 
-// lost reports whether an error of the ledger says that there will be no
-// outcome.
+// lost reports whether a ledger error means that there will be no outcome.
 func lost(err error) bool {
 	return errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrRefused) || errors.Is(err, ledger.ErrCorrupt)
 }

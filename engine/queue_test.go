@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -31,7 +31,7 @@ func (b *bench) enqueue(w intent.WriteIntent) ledger.ID {
 
 func TestEnqueuedWritesAreForWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		id := b.enqueue(order("A-1", intent.Create))
 		time.Sleep(time.Minute)
 		if got := b.state(id); got.State != ledger.Queued || got.Owner != "" || len(b.world.Calls()) != 0 {
@@ -66,7 +66,7 @@ func TestWhatEnqueueTurnsDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				b.enqueue(order("A-0", intent.Create))
 				if name == "late" {
 					c.w.Deadline = time.Now().Add(-time.Second)
@@ -90,11 +90,11 @@ func TestWhatEnqueueTurnsDown(t *testing.T) {
 	}
 }
 
-// A queue that is full says so, with its numbers; others have room, and so has
-// it when a worker has emptied it.
+// A full queue refuses with its numbers. Other queues have room, and so has it when a worker
+// has emptied it.
 func TestFullQueueRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{MaxQueued: 3})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{MaxQueued: 3})
 		for n := range 3 {
 			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
 		}
@@ -116,10 +116,123 @@ func TestFullQueueRefuses(t *testing.T) {
 	})
 }
 
-// A repeat of what waits takes no room from others.
+// largeOrder is a create of 10 KB.
+func largeOrder(id string) intent.WriteIntent {
+	w := order(id, intent.Create)
+	w.Expect["currency"] = strings.Repeat("E", 10_000)
+	return w
+}
+
+// The intents of a tenant's open writes are bounded in bytes, by every entry point. Other
+// tenants have room, and so has this one when they are settled.
+func TestOpenBytesAreBounded(t *testing.T) {
+	for name, accept := range map[string]func(*engine.Engine, context.Context, intent.WriteIntent) error{
+		"enqueued": func(e *engine.Engine, ctx context.Context, w intent.WriteIntent) error {
+			_, err := e.Enqueue(ctx, w)
+			return err
+		},
+		"sent": func(e *engine.Engine, ctx context.Context, w intent.WriteIntent) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Millisecond) // the caller does not wait
+			defer cancel()
+			_, err := e.Do(ctx, w)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Unique.Options(), nil)
+				d := b.world.Destination()
+				d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
+				e := b.engineOn(b.ledger, d, &engine.Options{MaxQueuedBytes: 25_000})
+				for n := range 2 {
+					if err := accept(e, t.Context(), largeOrder(fmt.Sprint("A-", n))); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Second) // of the bubble: the ledger is counted anew
+				before := b.ledger.Commits()
+				err := accept(e, t.Context(), largeOrder("A-2"))
+				if !errors.Is(err, ledger.ErrFull) || !strings.Contains(err.Error(), "queue.bytes") || b.ledger.Commits() != before {
+					t.Errorf("%v after %d commits; want it full, with the setting, and nothing recorded", err, b.ledger.Commits()-before)
+				}
+				if err := accept(e, t.Context(), largeOrder("A-1")); err != nil {
+					t.Errorf("a repeat of what is there: %v", err)
+				}
+				theirs := largeOrder("A-9")
+				theirs.Tenant = "other"
+				if err := accept(e, t.Context(), theirs); err != nil {
+					t.Errorf("another tenant: %v", err)
+				}
+				ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer end()
+				if err := e.Work(ctx, nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := accept(e, t.Context(), largeOrder("A-2")); err != nil {
+					t.Errorf("after all was settled: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// A tenant that has used all its bytes cannot keep readback from sending notices of its writes,
+// nor of those of other tenants queued behind them.
+func TestAFullTenantIsNotifiedOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reg connectors.Registry
+		b := newBench(t, orders.Plain.Options(), nil)
+		for _, name := range []string{"orders", engine.OwnDestinations + "ops"} {
+			if err := reg.Register(name, b.world.Destination()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := engine.New(b.ledger, &reg, &engine.Options{MaxQueuedBytes: 15_000})
+		defer e.Close()
+		if _, err := e.Enqueue(t.Context(), largeOrder("A-1")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Enqueue(t.Context(), largeOrder("A-2")); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v; want it full", err)
+		}
+		notice := largeOrder("N-1")
+		notice.Destination, notice.Tool = engine.OwnDestinations+"ops", engine.OwnTools+"notify"
+		if _, err := e.Enqueue(t.Context(), notice); err != nil {
+			t.Errorf("the notice: %v", err)
+		}
+	})
+}
+
+// uncounted is a ledger that cannot count waiting writes.
+type uncounted struct{ *ledger.Memory }
+
+func (uncounted) QueueStats(context.Context) (ledger.QueueStats, error) {
+	return ledger.QueueStats{}, errDown
+}
+
+// A ledger that was never counted accepts writes all the same: it refuses by itself what it
+// cannot store. The bound counts the writes that this engine accepted.
+func TestAnUncountedLedgerTakesWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.engine = b.engineOn(uncounted{b.ledger}, b.world.Destination(), &engine.Options{MaxQueued: 2})
+		for _, id := range []string{"A-1", "A-2"} {
+			if out := b.do(order(id, intent.Create)); out.Status != engine.StatusVerified {
+				t.Errorf("%+v", out)
+			}
+		}
+		b.enqueue(order("A-3", intent.Create))
+		b.enqueue(order("A-4", intent.Create))
+		if _, err := b.engine.Enqueue(t.Context(), order("A-5", intent.Create)); !errors.Is(err, ledger.ErrFull) {
+			t.Errorf("%v; want it full with two", err)
+		}
+	})
+}
+
+// A repeat of a waiting write takes no room from others.
 func TestRepeatsTakeNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{MaxQueued: 2})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{MaxQueued: 2})
 		for range 5 {
 			b.enqueue(order("A-1", intent.Create))
 		}
@@ -130,9 +243,28 @@ func TestRepeatsTakeNoRoom(t *testing.T) {
 	})
 }
 
+// A repeat of a waiting write frees no room either, nor does a refused write: not for a caller
+// that does not wait, whose write is enqueued.
+func TestRepeatsMakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.engine = b.engineOn(b.ledger, b.world.Destination(), &engine.Options{MaxQueuedBytes: 25_000, Guards: closedGate{}})
+		b.working()
+		for n := range 10 {
+			_, err := b.engine.Do(b.unwaiting(), largeOrder(fmt.Sprint("A-", n)))
+			if full := n >= 2; errors.Is(err, ledger.ErrFull) != full || !full && err != nil {
+				t.Errorf("write %d: %v; want two recorded, and all others refused", n, err)
+			}
+			if _, err := b.engine.Do(b.unwaiting(), largeOrder("A-0")); err != nil {
+				t.Errorf("a repeat after write %d: %v", n, err)
+			}
+		}
+	})
+}
+
 func TestTooManyCallersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), &engine.Options{MaxFlights: 2})
+		b := newBench(t, orders.Lagging.Options(), &engine.Options{MaxInFlight: 2})
 		var wg sync.WaitGroup
 		for n := range 2 {
 			wg.Go(func() { b.do(order(fmt.Sprint("A-", n), intent.Create)) })
@@ -150,14 +282,14 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 	})
 }
 
-// A caller that does not wait leaves its write in hand: it counts until the work
-// on it stops.
+// A caller that does not wait leaves its write in progress: it counts until the work on it
+// stops.
 func TestCallersThatDoNotWaitAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
-		e := b.engineOn(b.ledger, d, &engine.Options{MaxFlights: 2})
+		e := b.engineOn(b.ledger, d, &engine.Options{MaxInFlight: 2})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		for n := range 2 {
@@ -175,11 +307,10 @@ func TestCallersThatDoNotWaitAreCounted(t *testing.T) {
 	})
 }
 
-// A subscriber hears of each write once, when it is done, and of those that are
-// not known.
+// A subscriber gets each write once, when it is done, and each unknown write.
 func TestSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		ids := []ledger.ID{"wr_none"}
 		for n := range 4 {
 			w := order(fmt.Sprint("A-", n), intent.Create)
@@ -208,7 +339,7 @@ func TestSubscribe(t *testing.T) {
 
 func TestSubscriberThatLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		id := b.enqueue(order("A-1", intent.Create))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -221,8 +352,8 @@ func TestSubscriberThatLeaves(t *testing.T) {
 	})
 }
 
-// What comes by a way that does not look at risks is held all the same, before
-// anything of it is sent; so is what the outbox took that can never be served.
+// A write that came through an entry point without risk rules is held all the same, before it
+// is sent. An outbox entry that can never be served is refused.
 func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
 	risky, raised, unfit := order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create)
 	risky.Risk = intent.RiskApprove
@@ -240,7 +371,7 @@ func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: raise})
+				b := newBench(t, orders.Plain.Options(), &engine.Options{Risks: raise})
 				rec, err := ledger.NewRecord(c.w)
 				if err != nil {
 					t.Fatal(err)

@@ -14,11 +14,11 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// recheck looks again at a settled write: an effect that is gone, or that
-// came or doubled later, goes to a person.
+// recheck reads a settled write again. An effect that is gone, or that appeared or doubled
+// later, goes to a reviewer.
 func (t *task) recheck() error {
-	if t.profile.Blind { // it could be read when the look was promised, and nobody has made it
-		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is owed, and " + connectors.ErrBlind.Error() + " any more"}, 0)
+	if t.profile.WriteOnly { // it was readable when the recheck was scheduled; none was made
+		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is owed, and " + connectors.ErrWriteOnly.Error() + " any more"}, 0)
 	}
 	for {
 		again, err := t.recheckOnce()
@@ -28,37 +28,34 @@ func (t *task) recheck() error {
 	}
 }
 
-// recheckOnce makes one read of a recheck. It reports whether that must be made
-// again now: a read that failed is repeated at the pace of first reads.
+// recheckOnce makes one read of a recheck. It reports whether that must be repeated now: a
+// failed read is repeated at the pace of first reads.
 func (t *task) recheckOnce() (again bool, err error) {
 	verified := t.ref()
-	if err := t.look(); err != nil {
+	if parked, err := t.readBack(); parked || err != nil {
 		return false, err
 	}
 	c := t.policyCase()
 	c.Again = t.madeAgain(verified)
 	if t.rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && t.before != nil && len(t.before.Records) > 0 {
-		c.Undone = true // what was brought back is there, whatever others have made of it since
+		c.Undone = true // the restored record is there, whatever others have changed since
 	}
 	d := t.decided(c, func() policies.Decision { return policies.Recheck(c, t.rec.Settlement == ledger.Verified) })
-	if reopened, err := t.reopenForRemoval(); reopened || err != nil {
-		return false, err
-	}
 	var later ledger.ID
 	if d.Kind == policies.Escalate && c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && t.judged.Stamped) && !t.cameAfterAll() {
 		if later, err = t.superseded(); err != nil {
-			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.nextLook(0), reviewFirst)})
+			return false, t.commit(ledger.Event{Kind: ledger.EvDeferred, Rule: "recheck", Reason: err.Error(), In: max(t.pauseBeforeRead(0), reviewFirst)})
 		}
 		if later != "" {
 			d = policies.Decision{Kind: policies.Accept, Rule: "recheck", Reason: fmt.Sprintf("write %s has changed the record since: %s", later, d.Reason)}
 		}
 	}
 	if d.Kind == policies.Accept && later == "" && len(t.judged.Mismatches) > 0 {
-		if later, err = t.superseded(); err != nil { // it is only named: a receipt says then that it is not known
+		if later, err = t.superseded(); err != nil { // it is only named: a receipt then calls it unknown
 			t.log().Warn("which write has changed the record since is not known", "error", err)
 		}
 	}
-	next := t.nextLook(t.owed())
+	next := t.pauseBeforeRead(t.recheckDue())
 	if t.judged.Login { // it can be made when an operator has renewed the credentials, however late
 		next = policies.PausePreparing(t.sinceByClock())
 	}
@@ -73,8 +70,8 @@ func (t *task) recheckOnce() (again bool, err error) {
 		parked, err := t.pause(next, d)
 		return !parked, err
 	}
-	// The caller heard of an outcome and may have acted on it, and others of the
-	// line came after it: no later read closes this, or sends anything.
+	// The caller received an outcome and may have acted on it, and later writes of the queue
+	// came after it. No later read closes this, or sends anything.
 	return false, t.escalateFor(d, 0)
 }
 
@@ -82,8 +79,7 @@ func (t *task) rechecks(how ledger.Settlement) []time.Duration {
 	return policies.Rechecks(t.rec, t.profile, how, t.e.opts.Recheck)
 }
 
-// recheckIn is when a write that is settled now is first to be looked at again, 0
-// for never.
+// recheckIn returns when a write that is settled now needs its first recheck, 0 for never.
 func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 	for _, at := range t.rechecks(how) {
 		return max(at-t.sinceSend(), time.Second)
@@ -91,8 +87,8 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 	return 0
 }
 
-// recheckUntil is how long it takes until the last recheck of a write that is
-// settled so is due, 0 where none is.
+// recheckUntil returns the time until the last recheck of a write settled this way is due, 0
+// for none.
 func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
 	for _, at := range t.rechecks(how) {
 		in = max(at-t.sinceByClock(), 0)
@@ -100,8 +96,7 @@ func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
 	return in
 }
 
-// nextRecheck is when a write that was just rechecked is to be looked at again, 0
-// for never.
+// nextRecheck returns when a write that was just rechecked needs its next recheck, 0 for never.
 func (t *task) nextRecheck() time.Duration {
 	for _, at := range t.rechecks(t.rec.Settlement) {
 		if in := at - t.sinceByClock(); in > 0 {
@@ -111,8 +106,8 @@ func (t *task) nextRecheck() time.Duration {
 	return policies.StillCreates(t.policyCase()) // all are over by a clock that stepped
 }
 
-// owed is which of the rechecks is being made.
-func (t *task) owed() (last time.Duration) {
+// recheckDue returns which of the rechecks is being made.
+func (t *task) recheckDue() (last time.Duration) {
 	for _, at := range t.rechecks(t.rec.Settlement) {
 		if at <= t.sinceByClock() {
 			last = at
@@ -121,24 +116,24 @@ func (t *task) owed() (last time.Duration) {
 	return last
 }
 
-// madeAgain reports whether the record of a verified create is another one than
-// was verified, and ours: an earlier send landed after it was deleted.
+// madeAgain reports whether the record of a verified create is now another record of ours: an
+// earlier send arrived after the verified one was deleted.
 func (t *task) madeAgain(verified string) bool {
 	return t.intent.Write == intent.Create && t.judged.Record != nil && verified != "" && t.judged.Record.Ref != verified &&
 		(t.judged.Stamped || !t.profile.Stamped)
 }
 
-// cameAfterAll reports whether what a write left that was settled as not applied
-// is there, and bears its own stamp: no other write of ours makes that.
+// cameAfterAll reports whether the effect of a write settled as not applied is there, with the
+// write's own stamp: no other write of ours creates that.
 func (t *task) cameAfterAll() bool {
 	stamp := t.intent.Stamp()
 	return t.rec.Settlement != ledger.Verified && stamp != "" &&
 		slices.ContainsFunc(t.seen.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
 }
 
-// superseded is a later write of ours that has, or may have, changed the same
-// record since this one was sent; "" when there is none. What it changed or
-// removed is no sign that this one was taken back.
+// superseded returns a later write of ours that has, or may have, changed the same record since
+// this one was sent, or "". A change or removal by that write does not mean that this one was
+// reverted.
 func (t *task) superseded() (ledger.ID, error) {
 	if t.rec.KeyDigest == "" {
 		return "", nil
@@ -146,7 +141,7 @@ func (t *task) superseded() (ledger.ID, error) {
 	f := ledger.Search{Tenant: t.rec.Tenant, KeyDigest: t.rec.KeyDigest, Limit: 200}
 	unread, newer := 0, true
 	for range supersededPages {
-		found, err := t.e.ledger.Find(t.life.hard, f)
+		found, err := t.e.ledger.Find(t.lifetime.hard, f)
 		if err != nil {
 			return "", err
 		}
@@ -164,15 +159,15 @@ func (t *task) superseded() (ledger.ID, error) {
 			return "", err
 		}
 	}
-	if unread > 0 { // it stays so until an operator repairs them: better a needless alarm than none
+	if unread > 0 { // it stays unreadable until an operator repairs it: a needless alarm is better than none
 		t.log().Warn("whether a later write has changed the record was not found out; a reviewer is asked", "unreadable", unread)
 	}
 	return "", nil
 }
 
-// supersedes reports the same of one write, which is newer than this one or older.
-// That counts where the ledger's clock stood still between their first sends, since it
-// had been set back.
+// supersedes reports the same for one write, which is newer or older than this one. An older
+// one counts if the ledger's clock stood still between their first sends because it had been
+// set back.
 func (t *task) supersedes(r ledger.Record, newer bool) bool {
 	later := r.FirstSend.After(t.rec.FirstSend) || newer && r.FirstSend.Equal(t.rec.FirstSend)
 	nothing := r.Sends == r.Unsent || r.Settlement == ledger.NotApplied || r.Settlement == ledger.Denied
@@ -182,9 +177,8 @@ func (t *task) supersedes(r ledger.Record, newer bool) bool {
 	return t.judged.Verdict != verify.Absent || removes(r)
 }
 
-// removes reports whether a write can have removed its record from under its key:
-// by itself, by giving it another key, or by being undone. Of one that was pruned
-// nobody knows what it did.
+// removes reports whether a write can have removed its record from under its key: by itself, by
+// giving it another key, or by being undone. The effect of a pruned write is unknown.
 func removes(r ledger.Record) bool {
 	if r.Tombstone || r.Child != "" {
 		return true
@@ -195,7 +189,7 @@ func removes(r ledger.Record) bool {
 
 // moves reports whether a write declares another value for a field of its key.
 func moves(w intent.WriteIntent) bool {
-	shown := func(v any) string { // sealed values are compared by their digests: each is sealed with a nonce of its own
+	shown := func(v any) string { // sealed values are compared by digest: each is sealed with its own nonce
 		text, err := json.Marshal(v)
 		if err != nil {
 			return ""

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
-// What a later write of ours changed or removed is no alarm; what others did,
-// and what was doubled, is.
+// A change or removal by a later write of ours raises no alarm. A change by another actor, or a
+// duplicate, does.
 func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 	declared, owed := connectors.Within(time.Hour), connectors.Bound{}
 	for name, c := range map[string]struct {
@@ -38,7 +39,7 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 		"somebody removed it, owed":          {owed, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
 		"we touched another, theirs is gone": {owed, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
 		"ours was not applied": {owed, func(b *bench) {
-			b.set(simulated.Fault{Vice: simulated.Refused, Times: 1})
+			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			b.do(wish("A-1", 1, intent.Update))
 			b.remove("A-1")
 		}, true, "that changed nothing"},
@@ -49,10 +50,10 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				o.Recheck = c.recheck
 				b := newBench(t, o, nil)
-				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 				out := b.do(order("A-1", intent.Create))
 				if out.Status != engine.StatusVerified || b.state(out.ID).Due.IsZero() {
 					t.Fatalf("%+v, due %s%s", out, b.state(out.ID).Due, b.life(out.ID))
@@ -73,10 +74,10 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 	}
 }
 
-// A ledger's clock that was set back stands still, and both writes are sent at one time.
+// A ledger's clock that was set back does not move, and both writes are sent at the same time.
 func TestRecheckKnowsLaterWritesOfOneTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		step := b.steps()
@@ -108,12 +109,12 @@ func (b *bench) remove(id string) {
 	}
 }
 
-// A write that a stalled send may have doubled is looked at twice: soon, and
-// when no process can have stood still so long.
+// A write that a stalled send may have doubled is rechecked twice: soon, and when no process
+// can have stalled that long.
 func TestWhatMayBeDoubledIsLookedAtTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Recheck: time.Minute})
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Recheck: time.Minute})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		sent := b.state(out.ID).LastSend
 		for _, want := range []time.Duration{time.Minute, 24 * time.Hour, 0} {
@@ -132,8 +133,8 @@ func TestWhatMayBeDoubledIsLookedAtTwice(t *testing.T) {
 	})
 }
 
-// A recheck that cannot be made sends nothing: a later write may have changed
-// the record since. One that fails once is made again, however late it is due.
+// A recheck that cannot be made sends nothing: a later write may have changed the record since.
+// One that fails once is repeated, however late it is due.
 func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		recheck, unreadable time.Duration
@@ -146,7 +147,7 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Unique.Options()
+				o := orders.Unique.Options()
 				o.Recheck = connectors.Within(c.recheck)
 				b := newBench(t, o, nil)
 				first := wish("A-1", 0, intent.Upsert)
@@ -156,7 +157,7 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 					t.Fatalf("%+v%s", later, b.life(later.ID))
 				}
 				time.Sleep(c.recheck - time.Minute)
-				b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 1 << 20})
+				b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 1 << 20})
 				b.work(time.Minute + c.unreadable)
 				b.world.Clear()
 				b.work(300 * time.Hour)
@@ -172,12 +173,12 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 	}
 }
 
-// What was called not applied and came after all is known by its stamp, however
-// many writes of ours came after it.
+// An effect that appeared after "not applied" is recognised by its stamp, however many writes
+// of ours came later.
 func TestRecheckKnowsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Budget: 1})
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 5 * time.Minute, Times: 1})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
+		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		second, third := b.do(wish("A-1", 2, intent.Create)), b.do(wish("A-1", 3, intent.Delete))
 		if first.Status != engine.StatusNotApplied || second.Status != engine.StatusVerified || third.Status != engine.StatusVerified {
@@ -190,14 +191,32 @@ func TestRecheckKnowsItsOwn(t *testing.T) {
 	})
 }
 
-// What a destination asks for much later does not put off the look at what may
-// have been doubled.
+// A verified create that a late send duplicated goes to a reviewer, and both records stay, even
+// where the intent asks to undo a mismatch.
+func TestADuplicateStaysForTheReviewer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
+		out := b.do(undoable(order("A-1", intent.Create)))
+		if out.Status != engine.StatusVerified || out.Sends != 2 {
+			t.Fatalf("setup: %+v%s", out, b.life(out.ID))
+		}
+		b.work(100 * time.Hour)
+		got, records := b.state(out.ID), b.world.Records("A-1")
+		if got.State != ledger.Review || got.Verdict != verify.Duplicated.String() || len(records) != 2 {
+			t.Errorf("%s, %q, with %d records%s", got.Phase(), got.Verdict, len(records), b.life(out.ID))
+		}
+	})
+}
+
+// A much later recheck for the destination does not postpone the recheck for a possible
+// duplicate.
 func TestRechecksDoNotPutEachOtherOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(96 * time.Hour)
 		b := newBench(t, o, &engine.Options{Recheck: 10 * time.Minute})
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		sent := b.state(out.ID).LastSend
 		for _, want := range []time.Duration{10 * time.Minute, 24 * time.Hour, 96 * time.Hour} {
@@ -212,10 +231,10 @@ func TestRechecksDoNotPutEachOtherOff(t *testing.T) {
 	})
 }
 
-// Whoever takes a write over that was announced owes two rechecks, also where
-// the repeat was harmless: the process that announced it may only stand still.
+// A worker that takes over an announced write schedules two rechecks, even where the repeat was
+// harmless: the process that announced it may only be stalled.
 func TestATakeoverOwesRechecks(t *testing.T) {
-	for _, class := range simulated.Classes() {
+	for _, class := range orders.Classes() {
 		t.Run(string(class), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, class.Options(), &engine.Options{Recheck: 10 * time.Minute})
@@ -264,11 +283,11 @@ func (r *reads) Find(ctx context.Context, s ledger.Search) (ledger.Found, error)
 	return found, err
 }
 
-// What explains an alarm is found by the key of the record: other writes of the
-// tenant are not read for it.
+// The explanation of an alarm is searched by the record's key: other writes of the tenant are
+// not read.
 func TestAnAlarmReadsTheWritesOfItsRecordAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		l := &reads{Memory: b.ledger}
@@ -288,7 +307,7 @@ func TestAnAlarmReadsTheWritesOfItsRecordAlone(t *testing.T) {
 	})
 }
 
-// slowFind is a ledger that takes long to find what is asked for.
+// slowFind is a ledger with slow searches.
 type slowFind struct {
 	*ledger.Memory
 	took time.Duration
@@ -299,11 +318,11 @@ func (s slowFind) Find(ctx context.Context, f ledger.Search) (ledger.Found, erro
 	return s.Memory.Find(ctx, f)
 }
 
-// An alarm that looks through many later writes of its record, of which none
-// explains it, takes longer than a lease lasts, and its worker keeps the write.
+// A search through many later writes of a record, of which none explains an alarm, takes longer
+// than a lease, and its worker keeps the write.
 func TestALeaseLastsWhileLaterWritesAreLookedThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		b.engine = b.engineOn(slowFind{b.ledger, 20 * time.Second}, b.world.Destination(), nil)
@@ -330,8 +349,8 @@ func TestALeaseLastsWhileLaterWritesAreLookedThrough(t *testing.T) {
 	})
 }
 
-// An edit whose record a later verified write of ours gave another key is
-// explained by that write.
+// An edit whose record a later verified write of ours gave another key is explained by that
+// write.
 func TestWhatWeMovedSinceIsNoAlarm(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*intent.WriteIntent)
@@ -342,7 +361,7 @@ func TestWhatWeMovedSinceIsNoAlarm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Unique.Options()
+				o := orders.Unique.Options()
 				o.Recheck = connectors.Within(time.Hour)
 				b := newBench(t, o, nil)
 				out := b.do(order("A-1", intent.Create))

@@ -17,19 +17,18 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// What is sensitive is clear in a task and at its destination alone. It is sealed
-// on its way into the ledger, in few places: an intent where it becomes a record
-// ([kept]), what was read and what is to be sent where an event is
-// made of it, and every sentence and name where an event is noted or reserved. It
-// is opened where a task begins.
+// Sensitive values are in the clear only in a task and at its destination. They are sealed on
+// their way into the ledger, in few places: an intent where it becomes a record ([kept]),
+// observations and requests where an event is made of them, and every sentence and name where
+// an event is noted or reserved. They are opened where a task begins.
 
-// sealer seals and opens what the ledger has of a write.
+// sealer returns the scope that seals and opens the ledger's data of a write.
 func (e *Engine) sealer(rec ledger.Record) *redact.Scope {
 	return e.sealerAt(rec, e.profileOf(rec))
 }
 
-// profileOf is the profile of a record's destination, the zero value where it is
-// unknown: what is careful then.
+// profileOf returns the profile of a record's destination, or the zero value, which is the
+// careful case, where it is unknown.
 func (e *Engine) profileOf(rec ledger.Record) connectors.Profile {
 	_, p, err := e.reg.Lookup(rec.Destination, rec.Kind)
 	if err != nil {
@@ -42,36 +41,26 @@ func (e *Engine) sealerAt(rec ledger.Record, p connectors.Profile) *redact.Scope
 	return e.opts.Vault.Scope(rec.Tenant, string(rec.ID), p.Sensitive)
 }
 
-// newUndoing is the identity, as it is reserved, of what undoes a write, or removes
-// a surplus record of it. What was sensitive there is so in it, wherever it stands.
-// The digests are those of the intent as it is.
-func newUndoing(w intent.WriteIntent, of *redact.Scope) (ledger.Record, error) {
-	rec, err := ledger.NewRecord(w)
-	if err != nil {
-		return rec, err
-	}
-	return kept(of.Beside(string(rec.ID)), rec, w)
-}
-
-// asked is the same for an intent of a caller, in which nothing is sealed.
-func (e *Engine) asked(w intent.WriteIntent) (ledger.Record, error) {
-	rec, err := ledger.NewRecord(w)
-	if err == nil {
-		err = redact.CheckClear(rec.Intent)
-	}
-	if err != nil {
-		return rec, err
-	}
+// keptFor returns the stored record of a caller's intent, with what its destination declares
+// for all such writes.
+func (e *Engine) keptFor(rec ledger.Record, w intent.WriteIntent) (ledger.Record, error) {
 	p := e.profileOf(rec)
-	rec.NotChecked, rec.Proof = e.notChecked(w), p.Proof
+	rec.NotChecked, rec.Proof = e.NotChecked(w), p.Proof
 	return kept(e.sealerAt(rec, p), rec, w)
 }
 
-// notChecked lists what of an intent is sent and never compared.
-func (e *Engine) notChecked(w intent.WriteIntent) []string {
+// NotChecked lists, as JSON Pointers, the parts of an intent that are sent and never compared.
+func (e *Engine) NotChecked(w intent.WriteIntent) []string {
 	conn, _, err := e.reg.LookupFor(w.Tenant, w.Destination, w.Kind)
+	if err != nil {
+		conn = nil
+	}
+	return notChecked(conn, w)
+}
+
+func notChecked(conn connectors.Connector, w intent.WriteIntent) []string {
 	var all []string
-	if c, ok := conn.(connectors.NotChecker); err == nil && ok {
+	if c, ok := conn.(connectors.NotChecker); ok {
 		all = c.NotChecked(w)
 	} else {
 		for name := range w.Payload {
@@ -83,18 +72,19 @@ func (e *Engine) notChecked(w intent.WriteIntent) []string {
 	return slices.Compact(all)
 }
 
-// kept seals what is sensitive in the intent of a new record.
+// kept seals the sensitive parts of a new record's intent, and keys its digest where there are
+// any.
 func kept(s *redact.Scope, rec ledger.Record, w intent.WriteIntent) (ledger.Record, error) {
-	if s.Idle() && len(w.Sensitive) == 0 && !redact.Sealed(rec.Intent) {
-		return rec, nil
-	}
 	var err error
-	rec.Intent, err = s.SealIntent(w)
+	if !s.Idle() || len(w.Sensitive) > 0 || redact.Sealed(rec.Intent) {
+		rec.Intent, err = s.SealIntent(w)
+	}
+	rec.Digest, rec.Digests = s.IntentDigest(rec.Digest, rec.Intent)
 	return rec, err
 }
 
-// open is what a record keeps of its write. It fails with [redact.ErrNoKey] where
-// a key is missing, which another process may have, and with [ledger.ErrCorrupt].
+// open returns what a record stores of its write. It fails with [redact.ErrNoKey] where a key
+// is missing, which another process may have, and with [ledger.ErrCorrupt].
 func (e *Engine) open(rec ledger.Record) (s storedWrite, err error) {
 	s.seals = e.sealer(rec)
 	if s.intent, err = s.seals.OpenIntent(rec.Intent); err != nil {
@@ -121,8 +111,8 @@ func (e *Engine) open(rec ledger.Record) (s storedWrite, err error) {
 	return s, nil
 }
 
-// unopened says what could not be opened. A missing key says nothing against what
-// is stored.
+// unopened returns the error for data that could not be opened. A missing key proves nothing
+// against the stored data.
 func unopened(id ledger.ID, what string, err error) error {
 	if errors.Is(err, redact.ErrNoKey) {
 		return fmt.Errorf("write %s: %s cannot be opened: %w", id, what, err)
@@ -130,7 +120,7 @@ func unopened(id ledger.ID, what string, err error) error {
 	return fmt.Errorf("%w: write %s: %s: %w", ledger.ErrCorrupt, id, what, err)
 }
 
-// openInto decodes what was sealed.
+// openInto decodes sealed data.
 func openInto(s *redact.Scope, sealed json.RawMessage, into any) error {
 	text, err := s.Open(sealed)
 	if err != nil {
@@ -147,17 +137,7 @@ func fieldsOf(seen connectors.Observation) []intent.Fields {
 	return all
 }
 
-// openChild is the compensating intent that a record keeps, and what opened it.
-func (e *Engine) openChild(parent ledger.Record) (intent.WriteIntent, *redact.Scope, error) {
-	s := e.sealer(ledger.Record{Tenant: parent.Tenant, ID: parent.Child, Destination: parent.Destination, Kind: parent.Kind})
-	w, err := s.OpenIntent(parent.ChildIntent)
-	if err != nil {
-		err = unopened(parent.ID, "the stored compensation", err)
-	}
-	return w, s, err
-}
-
-// scope seals for the write of a task.
+// scope returns the scope that seals for the write of a task.
 func (t *task) scope() *redact.Scope {
 	if t.seals == nil {
 		t.seals = t.e.sealer(t.rec)
@@ -168,9 +148,8 @@ func (t *task) scope() *redact.Scope {
 	return t.seals
 }
 
-// sealed is an event as it may be kept: without what is sensitive in its
-// sentences, and with names that tell it sealed. Its documents are sealed where
-// they are made.
+// sealed returns an event as it may be stored: with redacted sentences and sealed names. Its
+// documents are sealed where they are made.
 func (t *task) sealed(ev ledger.Event) ledger.Event {
 	s := t.scope()
 	for _, text := range []*string{&ev.Reason, &ev.Code, &ev.ErrorCode, &ev.Message, &ev.RequestID} {
@@ -179,7 +158,7 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 	ev.ErrorCode, ev.Message, ev.RequestID = oneLine(ev.ErrorCode, maxWord), oneLine(ev.Message, maxReason), oneLine(ev.RequestID, maxWord)
 	for _, name := range []*string{&ev.Ref, &ev.URL, &ev.Version} {
 		if len(*name) > maxName {
-			*name = "" // half a name names something else
+			*name = "" // a truncated name would name another record
 		}
 		*name = s.SealName(*name)
 	}
@@ -190,9 +169,9 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 	return ev
 }
 
-// said adds to a sent event what the destination said in its own words. Its answer
-// can hold values that were not declared sensitive: it is sealed as a whole wherever there are
-// keys. One that cannot be sealed is not kept where anything can be sensitive.
+// said adds the destination's own words to a sent event. Its response can hold values that were
+// not declared sensitive: it is sealed as a whole wherever there are keys. If it cannot be
+// sealed, it is dropped where anything can be sensitive.
 func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
 	if t.profile.NativeWindow[r.Intent.Write] > 0 {
 		ev.Key = r.IdempotencyKey
@@ -209,25 +188,24 @@ func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
 	ev.Answer = answer
 }
 
-// oneLine is text from outside in one line of at most so many bytes.
+// oneLine returns foreign text as one line of at most the given number of bytes.
 func oneLine(text string, most int) string {
 	words := strings.FieldsFunc(strings.ToValidUTF8(text, "?"), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })
 	text = strings.Join(words, " ")
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// ref is the destination's own id of the record.
+// ref returns the destination's own id of the record.
 func (t *task) ref() string {
 	plain, err := t.scope().OpenName(t.rec.Ref)
 	if err != nil { // it was opened when the task began, or sealed by it
-		t.log().Error("the id of the record cannot be opened, and it is looked for without", "error", err)
+		t.log().Error("the id of the record cannot be opened, and the record is read without it", "error", err)
 		return ""
 	}
 	return plain
 }
 
-// receipt is what a send was answered with, in the clear; empty where it cannot be
-// opened.
+// receipt returns the receipt of a send in the clear. It is empty where it cannot be opened.
 func (t *task) receipt(ref, version string) (*connectors.Receipt, error) {
 	r := new(connectors.Receipt)
 	var noRef, noVersion error
@@ -236,8 +214,8 @@ func (t *task) receipt(ref, version string) (*connectors.Receipt, error) {
 	return r, errors.Join(noRef, noVersion)
 }
 
-// evidence is an observation as JSON, sealed; one that is too large, or that
-// cannot be sealed, is replaced by its digest.
+// evidence returns an observation as sealed JSON. One that is too large, or that cannot be
+// sealed, is replaced by its digest.
 func (t *task) evidence(seen connectors.Observation) json.RawMessage {
 	text, err := t.scope().SealObservation(seen)
 	if err == nil && len(text) <= maxEvidence {
@@ -246,17 +224,17 @@ func (t *task) evidence(seen connectors.Observation) json.RawMessage {
 	return unkept(t.scope(), encoded(seen))
 }
 
-// unkept is what stands for a document that is not kept.
+// unkept returns the placeholder for a document that is not stored.
 func unkept(s *redact.Scope, text []byte) json.RawMessage {
-	if !s.Idle() { // what is left out when its values are known could be guessed
+	if !s.Idle() { // a digest would let the omitted values be guessed
 		return encoded(map[string]any{"too_large": len(text), "digest": s.Digest(string(text))})
 	}
 	sum := sha256.Sum256(text)
 	return encoded(map[string]any{"too_large": len(text), "sha256": hex.EncodeToString(sum[:])})
 }
 
-// differences are mismatches as JSON, sealed; where the values are too large the
-// places and problems must do.
+// differences returns mismatches as sealed JSON. Values that are too large are omitted; places
+// and problems stay.
 func (t *task) differences(found []verify.Mismatch) json.RawMessage {
 	return differences(t.scope(), found)
 }
@@ -281,7 +259,7 @@ func sealedMismatches(s *redact.Scope, found []verify.Mismatch) []verify.Mismatc
 	for i, m := range all {
 		for _, v := range []*any{&all[i].Want, &all[i].Got} {
 			sealed, err := s.SealValue(intent.Pointer(m.Path), *v)
-			if err != nil { // it looks like a token, and there is no key to seal it with
+			if err != nil { // it may be a token, and there is no key to seal it with
 				sealed = "(cannot be kept)"
 			}
 			*v = sealed
@@ -291,8 +269,7 @@ func sealedMismatches(s *redact.Scope, found []verify.Mismatch) []verify.Mismatc
 	return all
 }
 
-// text is a sentence about a write without what is sensitive in it, for whoever
-// has no task.
+// text returns a redacted sentence about a write, for callers without a task.
 func (e *Engine) text(rec ledger.Record, sentence string) string {
 	if e.opts.Vault == nil {
 		return sentence
@@ -304,8 +281,8 @@ func (e *Engine) text(rec ledger.Record, sentence string) string {
 	return s.Text(sentence)
 }
 
-// unnamed is what an intent that was refused is told under: its names without what
-// is sensitive in them, which can be why.
+// unnamed returns the redacted names under which a refused intent is logged: the names can be
+// the reason for the refusal.
 func (e *Engine) unnamed(w intent.WriteIntent) ledger.Record {
 	rec := ledger.Record{Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Destination: w.Destination, Kind: w.Kind,
 		CorrelationID: w.CorrelationID}
@@ -317,9 +294,9 @@ func (e *Engine) unnamed(w intent.WriteIntent) ledger.Record {
 	return rec
 }
 
-// Opened is the intent of a record as it was asked for, for what gives it to the
-// engine again: nobody must be shown it. It fails with [redact.ErrNoKey] where the
-// key that sealed it is not here, and with [ledger.ErrCorrupt].
+// Opened returns the original intent of a record, for code that submits it to the engine again.
+// It must not be shown to anyone. It fails with [redact.ErrNoKey] where the key that sealed it
+// is not here, and with [ledger.ErrCorrupt].
 func (e *Engine) Opened(rec ledger.Record) (intent.WriteIntent, error) {
 	w, err := e.sealer(rec).OpenIntent(rec.Intent)
 	if err != nil {
@@ -328,46 +305,47 @@ func (e *Engine) Opened(rec ledger.Record) (intent.WriteIntent, error) {
 	return w, err
 }
 
-// SealIntent is an intent of a caller as the ledger would keep it, for whoever
-// keeps one elsewhere until it is asked for. It fails as [Engine.Check] does where
-// something cannot be sealed.
-func (e *Engine) SealIntent(w intent.WriteIntent) (json.RawMessage, error) {
-	rec, err := e.asked(w)
-	return rec.Intent, err
-}
-
-// OpenIntent is the intent that [Engine.SealIntent] was given. It fails with
-// [redact.ErrNoKey] and [ledger.ErrCorrupt].
-func (e *Engine) OpenIntent(sealed json.RawMessage) (intent.WriteIntent, error) {
-	shut, err := intent.DecodeStored(sealed)
-	if err != nil {
-		return shut, fmt.Errorf("%w: a sealed intent: %w", ledger.ErrCorrupt, err)
-	}
-	return e.Opened(ledger.Record{ID: ledger.IDOf(shut.StructuralKey()), Tenant: shut.Tenant, Destination: shut.Destination, Kind: shut.Kind, Intent: sealed})
-}
-
-// keeps tells a ledger how to keep what it takes in from an outbox. Without keys
-// what marks fields is refused there as it is everywhere, unless another engine on
-// the ledger has keys.
+// keeps configures how a ledger seals the entries that it takes in from an outbox. Without keys
+// an entry that marks fields is refused there as everywhere, unless another engine on the
+// ledger has keys.
 func (e *Engine) keeps(l ledger.Ledger) {
-	keeper, ok := l.(ledger.Keeper)
-	switch {
-	case !ok:
-	case e.opts.Vault != nil:
-		keeper.KeepWith(e.SealRecord)
-	default:
-		keeper.KeepUnlessTold(e.SealRecord)
+	if e.opts.Vault != nil {
+		l.KeepWith(e.SealRecord)
+	} else {
+		l.KeepByDefault(e.SealRecord)
 	}
 }
 
-// SealRecord is the identity of a write that somebody else reserves, with what is
-// sensitive in its intent sealed, be that an intent or any other JSON object.
+// SealRecord returns the identity of a write that other code reserves, with the sensitive parts
+// of its intent sealed, whether that is an intent or any other JSON object. For an outbox entry
+// sealed as a whole it returns the identity of the intent in it; without its key it fails with
+// [ledger.ErrNoKey].
 func (e *Engine) SealRecord(rec ledger.Record) (ledger.Record, error) {
+	if ledger.SealedEntry(rec.Intent) && !rec.Delegated {
+		text, err := e.opts.Vault.OpenEntry(rec.Tenant, string(rec.ID), rec.Intent)
+		if errors.Is(err, redact.ErrNoKey) {
+			err = fmt.Errorf("%w: %w", ledger.ErrNoKey, err)
+		}
+		if err != nil {
+			return rec, err
+		}
+		w, err := intent.Decode(text)
+		if err != nil {
+			return rec, err
+		}
+		if rec, err = ledger.NewRecord(w); err != nil {
+			return rec, err
+		}
+		return e.keptFor(rec, w)
+	}
 	s := e.sealer(rec)
 	w, err := intent.DecodeStored(rec.Intent)
-	if err != nil {
+	switch {
+	case err != nil:
 		rec.Intent, err = s.SealDocument(rec.Intent)
 		return rec, err
+	case rec.Delegated: // its caller makes it, whatever its destination compares
+		return kept(s, rec, w)
 	}
-	return kept(s, rec, w)
+	return e.keptFor(rec, w)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
@@ -24,20 +24,21 @@ func (c coded) Write(_ context.Context, r connectors.Request) (connectors.Receip
 	return connectors.Receipt{}, connectors.Refused("422 "+r.Intent.Key["order_id"].(string), errors.New("no"))
 }
 
-// heeds is a guard that keeps the codes that it is told, as guards do that say why
-// they hold other writes back.
-type heeds struct{ codes []string }
+// heeds is a guard that keeps the reported codes, like guards that explain why they hold other
+// writes back.
+type heeds struct {
+	engine.Unguarded
+	codes []string
+}
 
 func (h *heeds) Enter(context.Context, ledger.Record) (func(engine.Sent), *engine.Hold) {
 	return func(s engine.Sent) { h.codes = append(h.codes, s.Code) }, nil
 }
 
-func (h *heeds) Paused() []string { return nil }
-
-// A destination's code may quote what it was sent, as its sentences may.
+// A destination's code may quote the request, as its sentences may.
 func TestCodesAreCleaned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, told := newBench(t, simulated.Plain.Options(), nil), &heeds{}
+		b, told := newBench(t, orders.Plain.Options(), nil), &heeds{}
 		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), &engine.Options{Guards: told})
 		out := b.do(private(intent.Create))
 		if out.Status != engine.StatusNotApplied {
@@ -63,17 +64,17 @@ func TestCodesAreCleaned(t *testing.T) {
 	})
 }
 
-// What a look says is cleaned whatever says it: here a value that is sensitive
-// reads as the sentence does.
+// A read's reason is redacted whatever its source: here a sensitive value reads like the
+// sentence.
 func TestReasonsOfLooksAreCleaned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := discreet(t, simulated.Plain.Options(), nil)
+		b := discreet(t, orders.Plain.Options(), nil)
 		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5)}, "")
 		look := func(note string) string {
 			t.Helper()
 			w := private(intent.Create)
 			w.Payload = intent.Fields{"note": note}
-			found, err := b.engine.Look(t.Context(), w, engine.LookCase{})
+			found, err := b.engine.ReadBack(t.Context(), w, engine.ReadBackCase{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
 
-// What is sensitive in a write is so in its undoing, also where the undoing has it
-// in another text alone.
+// A sensitive value of a write is sensitive in its undo, even where only the undo has it inside
+// another text.
 func TestUndoingsKeepWhatIsSensitiveInTheirWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestUndoingsKeepWhatIsSensitiveInTheirWrites(t *testing.T) {
 				w.Expect, w.Payload = intent.Fields{"currency": "for " + canaryBefore}, intent.Fields{"note": canaryBefore}
 			}, "what it requires names what the write had in a marked field"},
 		} {
-			b := discreet(t, simulated.Plain.Options(), nil)
+			b := discreet(t, orders.Plain.Options(), nil)
 			if c.write == intent.Update {
 				b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5), "currency": "for " + canaryBefore, "note": canaryBefore}, "")
 			}
@@ -48,14 +48,14 @@ func TestUndoingsKeepWhatIsSensitiveInTheirWrites(t *testing.T) {
 	})
 }
 
-// What looks like a token is brought back as it was where nothing is sensitive.
+// A value that resembles a token is restored unchanged where nothing is sensitive.
 func TestTokensFromDestinationsWherePatternsAreNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		vault, err := redact.New([]redact.Key{{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")}}, redact.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Vault: vault})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Vault: vault})
 		b.seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "note": "rbs1:k1:not a token"}, "")
 		w := compensable(order("A-1", intent.Update))
 		w.Payload = intent.Fields{"note": "another"}
@@ -69,13 +69,12 @@ func TestTokensFromDestinationsWherePatternsAreNone(t *testing.T) {
 	})
 }
 
-// What a person says about a write is cleaned also where nobody knows its
-// destination any more.
+// A reviewer's reason is redacted even where the destination is no longer known.
 func TestReasonsAreCleanedWithoutADestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := discreet(t, simulated.Plain.Options(), nil)
+		b := discreet(t, orders.Plain.Options(), nil)
 		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5)}, "")
-		out := b.do(private(intent.Create)) // somebody else's record is there
+		out := b.do(private(intent.Create)) // another actor's record is there
 		time.Sleep(time.Hour)
 		elsewhere := engine.New(b.ledger, &connectors.Registry{}, &engine.Options{Vault: vaultOf(t, "k1")})
 		defer elsewhere.Close()
@@ -87,12 +86,11 @@ func TestReasonsAreCleanedWithoutADestination(t *testing.T) {
 	})
 }
 
-// An intent that is refused since its names tell what is sensitive is not told to
-// telemetry with them.
+// An intent that is refused because its names contain sensitive values is traced without them.
 func TestSpansOfRefusedIntents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := newTape()
-		b := discreet(t, simulated.Plain.Options(), told.options())
+		b := discreet(t, orders.Plain.Options(), told.options())
 		for name, change := range map[string]func(*intent.WriteIntent){
 			"a workflow":       func(w *intent.WriteIntent) { w.Workflow = "for " + canaryKey },
 			"a step":           func(w *intent.WriteIntent) { w.Step = canaryNote },
@@ -116,14 +114,14 @@ func TestSpansOfRefusedIntents(t *testing.T) {
 	})
 }
 
-// What looks like a token in an intent that comes by an outbox, which nobody has
-// looked at, is taken for what it is.
+// A value that resembles a token in an outbox intent, which was never checked, is treated as
+// one.
 func TestTokensFromAnOutbox(t *testing.T) {
 	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: []byte("0123456789abcdef0123456789abcdef")}}, redact.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newBench(t, simulated.Plain.Options(), &engine.Options{Vault: vault}).engine
+	e := newBench(t, orders.Plain.Options(), &engine.Options{Vault: vault}).engine
 	w := order("A-1", intent.Create)
 	w.Payload = intent.Fields{"note": "rbs1:k1:not a token"}
 	rec, err := ledger.NewRecord(w)

@@ -8,18 +8,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// Rules that are replaced are in force for the next write, and loosen nothing that
-// was decided.
+// Replaced rules apply to the next write, and loosen nothing that was decided.
 func TestRisksAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified {
 			t.Fatalf("%+v", out)
 		}
@@ -50,7 +49,7 @@ func TestRisksAreReplaced(t *testing.T) {
 // The caller's slice is its own.
 func TestRisksAreCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		rules := []policies.RiskRule{{Name: "all"}}
 		b.engine.SetRisks(rules)
 		rules[0].Kind = "something else"
@@ -62,7 +61,7 @@ func TestRisksAreCopied(t *testing.T) {
 
 func TestRisksAreReplacedWhileWritesAreMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		var wg sync.WaitGroup
 		for i := range 8 {
 			wg.Go(func() {
@@ -76,7 +75,7 @@ func TestRisksAreReplacedWhileWritesAreMade(t *testing.T) {
 	})
 }
 
-// Who decides or only looks asks for nothing.
+// A reviewer and an auditor may request no write.
 func TestWhoMayAsk(t *testing.T) {
 	for name, c := range map[string]struct {
 		role   engine.Role
@@ -92,7 +91,7 @@ func TestWhoMayAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				ctx := as(t.Context(), "ada", c.role)
 				w := undoable(order("A-1", intent.Create))
 				mine, err := b.engine.Do(ctx, w)

@@ -10,56 +10,56 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// A repair updates our own record with what the destination did not store, and with
+// A repair updates our own record with the values that the destination did not store, and with
 // nothing else. It replaces nothing that another actor wrote.
 func TestRepair(t *testing.T) {
-	versions := func(o *simulated.Options) { o.Versions = true }
-	unstamped := func(o *simulated.Options) { o.Stamps = false }
-	on := func(op simulated.Op, f simulated.Fault) simulated.Fault {
-		f.Ops, f.Times = []simulated.Op{op}, 1
+	versions := func(o *orders.Options) { o.Versions = true }
+	unstamped := func(o *orders.Options) { o.Stamps = false }
+	on := func(op orders.Op, f orders.Fault) orders.Fault {
+		f.Ops, f.Times = []orders.Op{op}, 1
 		return f
 	}
-	create, update := simulated.OpCreate, simulated.OpUpdate
-	dropped := simulated.Fault{Vice: simulated.DroppedField, Field: "currency"}
-	altered := simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}
-	unanswered, lost := simulated.Fault{Vice: simulated.LostAnswer}, simulated.Fault{Vice: simulated.DroppedBefore}
-	late := simulated.Fault{Vice: simulated.LateCommit, Delay: 20 * time.Second}
-	refused := simulated.Fault{Vice: simulated.Refused}
+	create, update := orders.OpCreate, orders.OpUpdate
+	dropped := orders.Fault{Kind: orders.DroppedField, Field: "currency"}
+	altered := orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}
+	unanswered, lost := orders.Fault{Kind: orders.LostAnswer}, orders.Fault{Kind: orders.DroppedBefore}
+	late := orders.Fault{Kind: orders.LateCommit, Delay: 20 * time.Second}
+	refused := orders.Fault{Kind: orders.Refused}
 	noted, theirs := intent.Fields{"note": "call them"}, intent.Fields{"currency": "CHF"}
 	for name, c := range map[string]struct {
-		options func(*simulated.Options)
+		options func(*orders.Options)
 		write   intent.WriteType
-		faults  []simulated.Fault
+		faults  []orders.Fault
 		after   intent.Fields // another actor, right after the first send
 		before  intent.Fields // another actor, right before the repair
 		want    engine.Status
 		sends   int
 	}{
-		"a create lost a field":                {nil, intent.Create, []simulated.Fault{on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"its answer is lost":                   {nil, intent.Create, []simulated.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"its answer is lost, no stamps":        {unstamped, intent.Create, []simulated.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusReview, 1},
-		"an update lost a field":               {nil, intent.Update, []simulated.Fault{on(update, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"altered, no version":                  {nil, intent.Create, []simulated.Fault{on(create, altered)}, nil, nil, engine.StatusReview, 1},
-		"altered, the version is ours":         {versions, intent.Create, []simulated.Fault{on(create, altered)}, nil, nil, engine.StatusVerified, 2},
-		"changed since":                        {nil, intent.Create, []simulated.Fault{on(create, dropped)}, theirs, nil, engine.StatusReview, 1},
-		"added to since":                       {versions, intent.Create, []simulated.Fault{on(create, dropped)}, noted, nil, engine.StatusReview, 1},
-		"changed right before the repair":      {versions, intent.Create, []simulated.Fault{on(create, dropped)}, nil, theirs, engine.StatusReview, 2},
-		"the repair loses it too":              {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, dropped)}, nil, nil, engine.StatusReview, 2},
-		"the repair is refused":                {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, refused)}, nil, nil, engine.StatusReview, 2},
-		"the answer to the repair is lost":     {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, unanswered)}, nil, nil, engine.StatusVerified, 2},
-		"the repair is lost":                   {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, nil, engine.StatusVerified, 3},
-		"the repair comes late":                {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, late)}, nil, nil, engine.StatusVerified, 2},
-		"the repair is lost, changed by then":  {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, theirs, engine.StatusReview, 2},
-		"the repair is lost, added to by then": {nil, intent.Create, []simulated.Fault{on(create, dropped), on(update, lost)}, nil, noted, engine.StatusVerified, 3},
+		"a create lost a field":                {nil, intent.Create, []orders.Fault{on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"its answer is lost":                   {nil, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"its answer is lost, no stamps":        {unstamped, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusReview, 1},
+		"an update lost a field":               {nil, intent.Update, []orders.Fault{on(update, dropped)}, nil, nil, engine.StatusVerified, 2},
+		"altered, no version":                  {nil, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, engine.StatusReview, 1},
+		"altered, the version is ours":         {versions, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, engine.StatusVerified, 2},
+		"changed since":                        {nil, intent.Create, []orders.Fault{on(create, dropped)}, theirs, nil, engine.StatusReview, 1},
+		"added to since":                       {versions, intent.Create, []orders.Fault{on(create, dropped)}, noted, nil, engine.StatusReview, 1},
+		"changed right before the repair":      {versions, intent.Create, []orders.Fault{on(create, dropped)}, nil, theirs, engine.StatusReview, 2},
+		"the repair loses it too":              {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, dropped)}, nil, nil, engine.StatusReview, 2},
+		"the repair is refused":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, refused)}, nil, nil, engine.StatusReview, 2},
+		"the answer to the repair is lost":     {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, unanswered)}, nil, nil, engine.StatusVerified, 2},
+		"the repair is lost":                   {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, nil, engine.StatusVerified, 3},
+		"the repair comes late":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, late)}, nil, nil, engine.StatusVerified, 2},
+		"the repair is lost, changed by then":  {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, theirs, engine.StatusReview, 2},
+		"the repair is lost, added to by then": {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, noted, engine.StatusVerified, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				if c.options != nil {
 					c.options(&o)
 				}
@@ -107,9 +107,9 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// A repair is an update: a destination that has none can never serve it.
+// A repair is an update: a destination without updates can never serve it.
 func TestRepairNeedsUpdates(t *testing.T) {
-	b, _ := watched(t, simulated.Plain.Options(), func(p *connectors.Profile) { p.Writes = []intent.WriteType{intent.Create} })
+	b, _ := watched(t, orders.Plain.Options(), func(p *connectors.Profile) { p.Writes = []intent.WriteType{intent.Create} })
 	w := order("A-1", intent.Create)
 	w.OnMismatch = intent.MismatchRepair
 	_, err := b.engine.Do(t.Context(), w)

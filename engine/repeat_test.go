@@ -4,37 +4,31 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/verify"
 )
 
-// repeats counts calls that were answered with the outcome of an earlier one.
+// repeats counts calls that got the outcome of an earlier one.
 type repeats struct {
 	mu sync.Mutex
 	of map[ledger.ID]int
 }
 
-func (*repeats) Sent(ledger.Record, engine.Sent)                     {}
-func (*repeats) Looked(ledger.Record, verify.Verdict, time.Duration) {}
-func (*repeats) Ended(ledger.Record)                                 {}
-func (*repeats) Held(ledger.Record, engine.Hold)                     {}
-func (*repeats) Failed(ledger.Record, error)                         {}
-
-func (r *repeats) Repeated(rec ledger.Record) {
+func (r *repeats) observe(a engine.Activity) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.of[rec.ID]++
+	if a.Kind == engine.ActivityRepeated {
+		r.of[a.Record.ID]++
+	}
 }
 
 func TestRepeatsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &repeats{of: map[ledger.ID]int{}}
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Meter: m})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Observer: m.observe})
 		w := order("A-1", intent.Create)
 		id := b.do(w).ID
 		if len(m.of) != 0 {
@@ -42,7 +36,7 @@ func TestRepeatsAreCounted(t *testing.T) {
 		}
 		b.do(w)
 		b.enqueue(w)
-		if _, err := b.engine.Wait(t.Context(), "acme", id, true); err != nil { // a look at the outcome is no call for the write
+		if _, err := b.engine.Wait(t.Context(), "acme", id, true); err != nil { // waiting for the outcome is no call for the write
 			t.Fatal(err)
 		}
 		other := w

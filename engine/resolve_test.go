@@ -7,18 +7,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// A person who does not wait for what follows has decided all the same.
+// The decision of a reviewer who does not wait is in force all the same.
 func TestDecisionOfAPersonWhoDoesNotWait(t *testing.T) {
 	for _, word := range []engine.Word{engine.WordDeny, engine.WordApprove} {
 		t.Run(string(word), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				w := order("A-1", intent.Create)
 				w.Risk = intent.RiskApprove
 				held := b.do(w)
@@ -43,10 +43,10 @@ func (fencedAppend) Append(context.Context, ledger.ID, int64, ...ledger.Event) (
 	return ledger.Record{}, ledger.ErrFenced
 }
 
-// A decision that was not recorded is not answered with an outcome.
+// A decision that was not recorded returns no outcome.
 func TestDecisionThatComesTooLateIsToldSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		w := order("A-1", intent.Create)
 		w.Risk = intent.RiskApprove
 		held := b.do(w)
@@ -76,12 +76,12 @@ func (l *brokenGet) Append(ctx context.Context, id ledger.ID, fence int64, event
 	return rec, err
 }
 
-// A ledger that fails after the send leaves the caller with an error that says
-// what is known of the effect, wherever it fails.
+// A ledger that fails after the send leaves the caller with an error that states what is known
+// of the effect, wherever it fails.
 func TestLedgerThatFailsInTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		b := newBench(t, orders.Lagging.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 		e := b.engineOn(&brokenGet{Ledger: b.ledger}, b.world.Destination(), &engine.Options{Patience: time.Millisecond})
 		out, err := e.Do(t.Context(), order("A-1", intent.Create))
 		var known *engine.Error
@@ -91,8 +91,8 @@ func TestLedgerThatFailsInTheWait(t *testing.T) {
 	})
 }
 
-// behind is a ledger whose first answer is an event old, as that of a process
-// which looked a moment before another one changed the write.
+// behind is a ledger whose first response is one event old, as for a process that read just
+// before another one changed the write.
 type behind struct {
 	ledger.Ledger
 	asked bool
@@ -106,10 +106,10 @@ func (l *behind) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.R
 	return rec, err
 }
 
-// What was seen is compared with the write as it is when it is in hand.
+// The state that the reviewer saw is compared with the write once it is leased.
 func TestDecisionIsComparedInHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		w := order("A-1", intent.Create)
 		w.Risk = intent.RiskApprove
 		held := b.do(w)
@@ -137,20 +137,20 @@ func TestADecisionMakesItsSagaDue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				w := order("A-1", intent.Create)
 				w.Risk = intent.RiskApprove
 				id := b.asked(w).ID
 				now := time.Now()
-				p := ledger.Paper{Tenant: b.state(id).Tenant, Kind: ledger.SagaKind, ID: b.state(id).Workflow, Body: []byte("{}")}
+				p := ledger.Document{Tenant: b.state(id).Tenant, Kind: ledger.SagaKind, ID: b.state(id).Workflow, Body: []byte("{}")}
 				if !c.never {
 					p.Due = now.Add(c.due)
 				}
-				if _, err := b.ledger.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}}); err != nil {
+				if _, err := b.ledger.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{p}}); err != nil {
 					t.Fatal(err)
 				}
 				b.resolve(id, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "seen"})
-				got, err := b.ledger.Paper(t.Context(), p.Tenant, p.Kind, p.ID)
+				got, err := b.ledger.Document(t.Context(), p.Tenant, p.Kind, p.ID)
 				if err != nil || got.Version != c.version || got.Due.IsZero() != c.never || !c.never && !got.Due.Equal(now.Add(c.want)) {
 					t.Errorf("error %v, version %d, due %s after now; want version %d, due %s", err, got.Version, got.Due.Sub(now), c.version, c.want)
 				}

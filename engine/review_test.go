@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// engineOn is an engine with another connector or ledger in place.
+// engineOn returns an engine with another connector or ledger.
 func (b *bench) engineOn(l ledger.Ledger, d connectors.Destination, opts *engine.Options) *engine.Engine {
 	b.t.Helper()
 	var reg connectors.Registry
@@ -30,12 +30,12 @@ func (b *bench) engineOn(l ledger.Ledger, d connectors.Destination, opts *engine
 
 func call(w intent.WriteIntent, n int) intent.WriteIntent { w.Call = n; return w }
 
-// The caller heard "not applied" and called again; then the first send lands
-// after all, beside the second.
+// The caller got "not applied" and called again; then the first send arrives after all, beside
+// the second.
 func TestLateArrivalBesideASecondCallIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Budget: 1})
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 10 * time.Minute, Times: 1})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
+		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 10 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		if first.Status != engine.StatusNotApplied {
 			t.Fatalf("%+v%s", first, b.life(first.ID))
@@ -52,12 +52,12 @@ func TestLateArrivalBesideASecondCallIsReported(t *testing.T) {
 	})
 }
 
-// The caller heard "not applied" and may have acted on it: a later read of what
-// came after all does not close that by itself.
+// The caller got "not applied" and may have acted on it: a later read of a late effect does not
+// close that by itself.
 func TestWhatARecheckContradictsStaysWithAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Budget: 1})
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 5 * time.Minute, Times: 1})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
+		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		if first.Status != engine.StatusNotApplied {
 			t.Fatalf("%+v%s", first, b.life(first.ID))
@@ -71,7 +71,7 @@ func TestWhatARecheckContradictsStaysWithAPerson(t *testing.T) {
 
 func TestReadsThatMustAgreeDoSoAlsoLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Lagging.Options()
+		o := orders.Lagging.Options()
 		o.Lags = []time.Duration{20 * time.Second}
 		o.Settle = connectors.Within(20 * time.Second)
 		o.ConfirmReads = 2
@@ -87,11 +87,11 @@ func TestReadsThatMustAgreeDoSoAlsoLate(t *testing.T) {
 
 func TestReadsThatMustAgreeSettleReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Horizon = connectors.Bound{}
 		o.ConfirmReads = 2
 		b := newBench(t, o, nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		if _, err := b.world.Seed(asStored("A-1"), order("A-1", intent.Create).Stamp()); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestReadsThatMustAgreeSettleReview(t *testing.T) {
 	})
 }
 
-// unsure commits and says that it does not know.
+// unsure commits and reports that it does not know.
 type unsure struct {
 	ledger.Ledger
 	mu      sync.Mutex
@@ -122,7 +122,7 @@ func (u *unsure) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Reco
 
 func TestUnsureReservationIsNotCalledNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		e := b.engineOn(&unsure{Ledger: b.ledger, reserve: 1}, b.world.Destination(), nil)
 		_, err := e.Do(t.Context(), order("A-1", intent.Create))
 		b.work(time.Hour)
@@ -133,7 +133,7 @@ func TestUnsureReservationIsNotCalledNotApplied(t *testing.T) {
 	})
 }
 
-// down is a ledger that takes nothing, and may show nothing either.
+// down is a ledger that records nothing, and may not be readable either.
 type down struct {
 	ledger.Ledger
 	blind bool
@@ -152,10 +152,12 @@ func (d down) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Reco
 	return d.Ledger.Get(ctx, tenant, id)
 }
 
-func (d down) Survey(context.Context) (ledger.Survey, error) { return ledger.Survey{}, errDown }
+func (d down) QueueStats(context.Context) (ledger.QueueStats, error) {
+	return ledger.QueueStats{}, errDown
+}
 
-// Only a ledger that does not hold the write can say that nothing was sent: an
-// earlier call, of this process or another one, may have had it sent.
+// Only a ledger that does not hold the write can prove that nothing was sent: an earlier call,
+// of this process or another one, may have caused a send.
 func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent, blind bool
@@ -168,7 +170,7 @@ func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				w := order("A-1", intent.Create)
 				if c.sent {
 					b.do(w)
@@ -178,7 +180,7 @@ func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
 					"Enqueue": func(e *engine.Engine) error { _, err := e.Enqueue(t.Context(), w); return err },
 				} {
 					if how == "Enqueue" && c.sent && !c.blind {
-						continue // it has been taken, which is all that was asked
+						continue // it was recorded, and nothing else was requested
 					}
 					err := ask(b.engineOn(down{b.ledger, c.blind}, b.world.Destination(), nil))
 					var known *engine.Error
@@ -193,8 +195,8 @@ func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
 
 func TestQueuedWriteIsNotCalledNotApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 2})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 2})
 		e := b.engineOn(&breaking{Ledger: b.ledger}, b.world.Destination(), nil)
 		_, err := e.Do(t.Context(), order("A-1", intent.Create))
 		b.work(time.Hour)
@@ -207,7 +209,7 @@ func TestQueuedWriteIsNotCalledNotApplied(t *testing.T) {
 
 func TestRetryBesideAnothersRecordIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Stamps = false
 		b := newBench(t, o, nil)
 		if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, ""); err != nil {
@@ -226,7 +228,7 @@ func TestRetryBesideAnothersRecordIsRefused(t *testing.T) {
 
 func TestRetryWhenAnothersRecordIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		seeded, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "note": "theirs"}, "")
 		if err != nil {
 			t.Fatal(err)
@@ -254,7 +256,7 @@ func (s stuck) Write(ctx context.Context, r connectors.Request) (connectors.Rece
 
 func TestSlowWriteHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.SendTimeout = 10 * time.Minute
 		b := newBench(t, o, nil)
 		held := func(id string) ledger.ID {
@@ -292,7 +294,7 @@ func TestSlowWriteHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-// boastful answers with names that nobody can keep.
+// boastful answers with names that are too long to store.
 type boastful struct{ connectors.Connector }
 
 func (b boastful) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
@@ -303,7 +305,7 @@ func (b boastful) Write(ctx context.Context, r connectors.Request) (connectors.R
 
 func TestWhatADestinationSaysIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = boastful{d.Connector}
 		out, err := b.engineOn(b.ledger, d, nil).Do(t.Context(), order("A-1", intent.Create))
@@ -324,10 +326,10 @@ func TestWhatADestinationSaysIsBounded(t *testing.T) {
 
 func TestLongHorizonLeavesFewEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Horizon = connectors.Within(24 * time.Hour)
 		b := newBench(t, o, nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
 		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 || len(events) > 500 {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// spy is a connector that looks at what passes.
+// spy is a connector that observes its calls.
 type spy struct {
 	connectors.Connector
 	write func(connectors.Request) // before each send
@@ -38,18 +38,17 @@ func (s *spy) Read(ctx context.Context, q connectors.Query) (connectors.Observat
 	return obs, err
 }
 
-// watched is a bench whose connector is looked at and whose profile may be
-// changed.
-func watched(t *testing.T, o simulated.Options, change func(*connectors.Profile)) (*bench, *spy) {
+// watched is a bench with a spy connector and a changeable profile.
+func watched(t *testing.T, o orders.Options, change func(*connectors.Profile)) (*bench, *spy) {
 	t.Helper()
 	b := newBench(t, o, nil)
 	d := b.world.Destination()
 	s := &spy{Connector: d.Connector}
 	d.Connector = s
 	if change != nil {
-		p := d.Profiles[simulated.Kind]
+		p := d.Profiles[orders.Kind]
 		change(&p)
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 	}
 	var reg connectors.Registry
 	if err := reg.Register("orders", d); err != nil {
@@ -60,20 +59,20 @@ func watched(t *testing.T, o simulated.Options, change func(*connectors.Profile)
 	return b, s
 }
 
-// ops are the operations that reached the destination.
-func (b *bench) ops() []simulated.Op {
-	var all []simulated.Op
+// ops returns the operations that reached the destination.
+func (b *bench) ops() []orders.Op {
+	var all []orders.Op
 	for _, c := range b.world.Calls() {
 		all = append(all, c.Op)
 	}
 	return all
 }
 
-// keys are the idempotency keys of the writes that reached the destination.
+// keys returns the idempotency keys of the writes that reached the destination.
 func (b *bench) keys() []string {
 	var all []string
 	for _, c := range b.world.Calls() {
-		if c.Op != simulated.OpRead {
+		if c.Op != orders.OpRead {
 			all = append(all, c.IdempotencyKey)
 		}
 	}
@@ -87,14 +86,13 @@ func (b *bench) seed(fields intent.Fields, stamp string) {
 	}
 }
 
-// What is about to be sent stands in the ledger first, the first time and every
-// other.
+// Every send is in the ledger before it is made, the first one and every repeat.
 func TestEverySendIsAnnouncedFirst(t *testing.T) {
-	for _, class := range simulated.Classes() {
+	for _, class := range orders.Classes() {
 		t.Run(string(class), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, s := watched(t, class.Options(), nil)
-				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 				sends := 0
 				s.write = func(r connectors.Request) {
 					sends++
@@ -111,20 +109,20 @@ func TestEverySendIsAnnouncedFirst(t *testing.T) {
 	}
 }
 
-// Whatever the answer to a send was, the next thing is a read.
+// Every send is followed by a read, whatever the response was.
 func TestEverySendIsFollowedByARead(t *testing.T) {
-	for _, class := range simulated.Classes() {
-		for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore, simulated.BadGateway, simulated.LateCommit, simulated.PhantomSuccess} {
-			t.Run(string(class)+"/"+cmp.Or(string(vice), "no vice"), func(t *testing.T) {
+	for _, class := range orders.Classes() {
+		for _, kind := range []orders.FaultKind{"", orders.LostAnswer, orders.DroppedBefore, orders.BadGateway, orders.LateCommit, orders.PhantomSuccess} {
+			t.Run(string(class)+"/"+cmp.Or(string(kind), "no vice"), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t, class.Options(), nil)
-					if vice != "" {
-						b.set(simulated.Fault{Vice: vice, Times: 2})
+					if kind != "" {
+						b.set(orders.Fault{Kind: kind, Times: 2})
 					}
 					out := b.do(order("A-1", intent.Create))
 					ops := b.ops()
 					for i, op := range ops {
-						if op != simulated.OpRead && (i+1 == len(ops) || ops[i+1] != simulated.OpRead) {
+						if op != orders.OpRead && (i+1 == len(ops) || ops[i+1] != orders.OpRead) {
 							t.Errorf("call %d is not followed by a read: %v%s", i, ops, b.life(out.ID))
 						}
 					}
@@ -137,13 +135,13 @@ func TestEverySendIsFollowedByARead(t *testing.T) {
 	}
 }
 
-// A definite no to the second send does not take back the first, whose fate
-// nobody knows: here it lands later.
+// A definite refusal of the second send proves nothing about the first, whose fate is unknown:
+// here it arrives later.
 func TestLaterRefusalDoesNotEraseAnUnknownSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: 20 * time.Second, Times: 1})
-		b.set(simulated.Fault{Vice: simulated.Refused, Skip: 1})
+		b := newBench(t, orders.Unique.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 20 * time.Second, Times: 1})
+		b.set(orders.Fault{Kind: orders.Refused, Skip: 1})
 		out := b.do(order("A-1", intent.Create))
 		if out.Status != engine.StatusVerified || out.Sends < 2 || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s after %d sends; the first landed%s", out.Status, out.Sends, b.life(out.ID))
@@ -151,13 +149,13 @@ func TestLaterRefusalDoesNotEraseAnUnknownSend(t *testing.T) {
 	})
 }
 
-// A conflict on the second send says that the first landed, though reads did
-// not show it yet.
+// A conflict on the second send proves that the first was applied, though reads did not show it
+// yet.
 func TestConflictOnTheSecondSendIsEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
-		b.set(simulated.Fault{Vice: simulated.LaggingRead, Delay: time.Minute, Times: 1})
+		b := newBench(t, orders.Unique.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
+		b.set(orders.Fault{Kind: orders.LaggingRead, Delay: time.Minute, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		if out.Status != engine.StatusVerified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s after %d sends, want verified after 2%s", out.Status, out.Sends, b.life(out.ID))
@@ -165,32 +163,31 @@ func TestConflictOnTheSecondSendIsEvidence(t *testing.T) {
 	})
 }
 
-// A repeat that must be recognised carries the key of the send before it; one
-// that would be answered by a lie carries a new one; and no key goes where none
-// is honoured.
+// A repeat that must be recognised has the key of the send before it. One that would get a
+// replayed false response has a new key. No key is sent where none is supported.
 func TestKeysOfRepeats(t *testing.T) {
 	for name, c := range map[string]struct {
-		class  simulated.Class
-		vice   simulated.Vice
+		class  orders.Class
+		vice   orders.FaultKind
 		same   bool
 		reason string
 	}{
-		"unanswered": {simulated.Native, simulated.DroppedBefore, true, "it may come after all, and must meet its key"},
-		"lost":       {simulated.Native, simulated.LateCommit, true, "it comes after all, and meets its key"},
-		"phantom":    {simulated.Native, simulated.PhantomSuccess, false, "the key is burnt"},
-		"no keys":    {simulated.Plain, simulated.DroppedBefore, true, "a key there would make Go's transport send again by itself"},
+		"unanswered": {orders.Native, orders.DroppedBefore, true, "it may come after all, and must meet its key"},
+		"lost":       {orders.Native, orders.LateCommit, true, "it comes after all, and meets its key"},
+		"phantom":    {orders.Native, orders.PhantomSuccess, false, "the key is burnt"},
+		"no keys":    {orders.Plain, orders.DroppedBefore, true, "a key there would make Go's transport send again by itself"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
-				b.set(simulated.Fault{Vice: c.vice, Delay: 20 * time.Second, Times: 1})
+				b.set(orders.Fault{Kind: c.vice, Delay: 20 * time.Second, Times: 1})
 				out := b.do(order("A-1", intent.Create))
 				time.Sleep(time.Minute)
 				keys := b.keys()
 				if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 || len(keys) < 2 {
 					t.Fatalf("%s with keys %q%s", out.Status, keys, b.life(out.ID))
 				}
-				if same := keys[0] == keys[1]; same != c.same || (keys[0] == "") != (c.class == simulated.Plain) {
+				if same := keys[0] == keys[1]; same != c.same || (keys[0] == "") != (c.class == orders.Plain) {
 					t.Errorf("keys %q, the same: %t, want %t: %s", keys, same, c.same, c.reason)
 				}
 			})
@@ -198,11 +195,11 @@ func TestKeysOfRepeats(t *testing.T) {
 	}
 }
 
-// Between the read and the conditional repeat somebody else changes the record:
-// nothing of theirs is overwritten.
+// Between the read and the conditional repeat another actor changes the record: that change is
+// not overwritten.
 func TestConditionalRepeatOverwritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Versions = true
 		b, s := watched(t, o, nil)
 		there, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, "")
@@ -210,7 +207,7 @@ func TestConditionalRepeatOverwritesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		s.write = func(r connectors.Request) {
 			if r.Attempt == 2 {
 				if _, err := b.world.Edit(there.ID, intent.Fields{"amount_cents": jsonNumber(7)}); err != nil {
@@ -226,12 +223,12 @@ func TestConditionalRepeatOverwritesNothing(t *testing.T) {
 	})
 }
 
-// A wish that was fulfilled before is not sent, and the outcome says so.
+// A write whose state already exists is not sent, and the outcome says so.
 func TestVacuousWritesAreNotSent(t *testing.T) {
 	for _, write := range []intent.WriteType{intent.Update, intent.Upsert, intent.Delete} {
 		t.Run(string(write), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				if write != intent.Delete {
 					b.seed(asStored("A-1"), "")
 				}
@@ -244,8 +241,8 @@ func TestVacuousWritesAreNotSent(t *testing.T) {
 	}
 }
 
-// A create finds a record under its key: its own from an earlier life of the
-// ledger, or somebody else's.
+// A create meets a record under its key: its own from an earlier lifetime of the ledger, or
+// another actor's.
 func TestCreateUnderATakenKey(t *testing.T) {
 	ours := order("A-1", intent.Create).Stamp()
 	for name, c := range map[string]struct {
@@ -259,7 +256,7 @@ func TestCreateUnderATakenKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				b.seed(asStored("A-1"), c.stamp)
 				out := b.do(order("A-1", intent.Create))
 				if writes, _ := b.world.Count(); out.Status != c.want || writes != 0 {
@@ -277,7 +274,7 @@ func TestCreateUnderATakenKey(t *testing.T) {
 	}
 }
 
-// The budget counts sends that reached the destination, over the whole life.
+// The budget counts sends that reached the destination, over the whole lifetime.
 func TestBudgetOfSends(t *testing.T) {
 	for name, c := range map[string]struct {
 		budget, want int
@@ -288,8 +285,8 @@ func TestBudgetOfSends(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), &engine.Options{Budget: c.budget})
-				b.set(simulated.Fault{Vice: simulated.DroppedBefore})
+				b := newBench(t, orders.Native.Options(), &engine.Options{Budget: c.budget})
+				b.set(orders.Fault{Kind: orders.DroppedBefore})
 				out := b.do(order("A-1", intent.Create))
 				if writes, _ := b.world.Count(); out.Status != engine.StatusNotApplied || writes != c.want {
 					t.Errorf("%s after %d sends, want not applied after %d: %s%s", out.Status, writes, c.want, c.reason, b.life(out.ID))
@@ -299,12 +296,12 @@ func TestBudgetOfSends(t *testing.T) {
 	}
 }
 
-// After a send of unknown fate an irreversible write goes to a reviewer, however
-// long its absence lasts.
+// After a send of unknown fate an irreversible write goes to a reviewer, however long its
+// absence lasts.
 func TestIrreversibleWritesAreNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, _ := watched(t, simulated.Plain.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b, _ := watched(t, orders.Plain.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		b.work(24 * time.Hour)
 		if got := b.state(out.ID); got.State != ledger.Review || got.Sends != 1 {
@@ -313,14 +310,14 @@ func TestIrreversibleWritesAreNotRepeated(t *testing.T) {
 	})
 }
 
-// A refund whose request or answer is lost is repeated under the provider's key,
-// which is what makes the repeat safe.
+// A refund whose request or response is lost is repeated under the provider's key, which makes
+// the repeat safe.
 func TestIrreversibleWritesAreRepeatedUnderANativeKey(t *testing.T) {
-	for vice, sends := range map[simulated.Vice]int{simulated.DroppedBefore: 2, simulated.LostAnswer: 1} {
-		t.Run(string(vice), func(t *testing.T) {
+	for kind, sends := range map[orders.FaultKind]int{orders.DroppedBefore: 2, orders.LostAnswer: 1} {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, _ := watched(t, simulated.Native.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
-				b.set(simulated.Fault{Vice: vice, Times: 1})
+				b, _ := watched(t, orders.Native.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
+				b.set(orders.Fault{Kind: kind, Times: 1})
 				out := b.do(order("A-1", intent.Create))
 				if got := b.state(out.ID); out.Status != engine.StatusVerified || got.Sends != sends || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("%s after %d sends, want verified after %d%s", got.Phase(), got.Sends, sends, b.life(out.ID))
@@ -330,39 +327,39 @@ func TestIrreversibleWritesAreRepeatedUnderANativeKey(t *testing.T) {
 	}
 }
 
-// Where reads may lag for nobody knows how long, one read that does not show a
-// lost write is enough for a repeat under a native key.
+// Where reads may lag for an unknown time, one read that does not show a lost write is enough
+// for a repeat under a native key.
 func TestANativeKeyIsRepeatedAfterOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Native.Options()
+		o := orders.Native.Options()
 		o.Lags, o.Settle = []time.Duration{time.Millisecond}, connectors.Bound{}
 		b, _ := watched(t, o, func(*connectors.Profile) {})
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		ops := b.ops()
-		want := []simulated.Op{simulated.OpRead, simulated.OpCreate, simulated.OpRead, simulated.OpCreate}
+		want := []orders.Op{orders.OpRead, orders.OpCreate, orders.OpRead, orders.OpCreate}
 		if out.Status != engine.StatusVerified || out.Sends != 2 || !slices.Equal(ops[:4], want) {
 			t.Errorf("%s after %d sends: %v, want one read before the first send and one between the two%s", out.Status, out.Sends, ops, b.life(out.ID))
 		}
 	})
 }
 
-// A send lands at the very end of the horizon, and reads lag, or take long: the
-// read that shows nothing does not show that moment.
+// A send arrives at the very end of the horizon, and reads lag, or take long: a read that shows
+// nothing does not cover that moment.
 func TestLastMomentOfTheHorizon(t *testing.T) {
 	for name, c := range map[string]struct {
-		class  simulated.Class
+		class  orders.Class
 		slow   time.Duration
 		reason string
 	}{
-		"reads lag":       {simulated.Lagging, 0, "a replica that is behind does not show it when the horizon has passed"},
-		"reads take long": {simulated.Plain, 40 * time.Second, "a read begun before it landed ends after the horizon"},
+		"reads lag":       {orders.Lagging, 0, "a replica that is behind does not show it when the horizon has passed"},
+		"reads take long": {orders.Plain, 40 * time.Second, "a read begun before it landed ends after the horizon"},
 	} {
 		for _, early := range []time.Duration{10 * time.Millisecond, time.Second, 3 * time.Second} {
 			t.Run(name+"/"+early.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b, s := watched(t, c.class.Options(), func(p *connectors.Profile) { p.ReadTimeout = time.Minute })
-					b.set(simulated.Fault{Vice: simulated.LateCommit, Delay: simulated.DefaultHorizon - early, Times: 1})
+					b.set(orders.Fault{Kind: orders.LateCommit, Delay: orders.DefaultHorizon - early, Times: 1})
 					s.read = func() { time.Sleep(c.slow) }
 					out := b.do(order("A-1", intent.Create))
 					time.Sleep(time.Minute)
@@ -375,13 +372,13 @@ func TestLastMomentOfTheHorizon(t *testing.T) {
 	}
 }
 
-// A worker dies between announcement and send, or after it: whoever takes over
-// reads and does not send, and only what a read shows decides.
+// A worker dies between announcement and send, or after it: the worker that takes over reads
+// and does not send, and only a read decides.
 func TestTakenOverWriteIsReadFirst(t *testing.T) {
 	for name, sent := range map[string]bool{"died before the send": false, "died after the send": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, s := watched(t, simulated.Native.Options(), nil)
+				b, s := watched(t, orders.Native.Options(), nil)
 				w := order("A-1", intent.Create)
 				stop := make(chan struct{})
 				defer close(stop)
@@ -389,12 +386,12 @@ func TestTakenOverWriteIsReadFirst(t *testing.T) {
 				s.write = func(r connectors.Request) {
 					once.Do(func() {
 						if sent {
-							_, _ = s.Connector.Write(t.Context(), r) // its answer dies with the process
+							_, _ = s.Connector.Write(t.Context(), r) // its response dies with the process
 						}
 						<-stop
 					})
 				}
-				go func() { _, _ = b.engine.Do(context.Background(), w) }() // stands still for ever
+				go func() { _, _ = b.engine.Do(context.Background(), w) }() // it stalls for ever
 				time.Sleep(10 * time.Minute)
 				before := len(b.ops())
 				next := b.newEngine(nil)
@@ -403,7 +400,7 @@ func TestTakenOverWriteIsReadFirst(t *testing.T) {
 				if err != nil || out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("%+v, %v%s", out, err, b.life(out.ID))
 				}
-				if len(after) == 0 || after[0] != simulated.OpRead || slices.Contains(after, simulated.OpCreate) == sent {
+				if len(after) == 0 || after[0] != orders.OpRead || slices.Contains(after, orders.OpCreate) == sent {
 					t.Errorf("the next worker did %v", after)
 				}
 			})

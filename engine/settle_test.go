@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// undecidable is a destination of which nothing can be concluded: it declares
-// no horizon, and the answer is lost before anything is applied.
+// undecidable is a destination of which nothing can be concluded: it declares no horizon, and
+// the response is lost before anything is applied.
 func undecidable(t *testing.T) (*bench, engine.Outcome) {
-	o := simulated.Plain.Options()
+	o := orders.Plain.Options()
 	o.Horizon = connectors.Bound{}
 	b := newBench(t, o, nil)
-	b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+	b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 	out := b.do(order("A-1", intent.Create))
 	if out.Status != engine.StatusReview {
 		t.Fatalf("%+v, want review%s", out, b.life(out.ID))
@@ -118,7 +118,8 @@ func (b *bench) work(d time.Duration) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	defer cancel()
-	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: 5 * time.Second}); err != nil {
+	// Days of polling every 5 s for outside changes would show nothing new.
+	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: min(max(5*time.Second, d/2000), 30*time.Second)}); err != nil {
 		b.t.Error(err)
 	}
 }
@@ -139,25 +140,25 @@ func TestMismatchIsUndoneWhereAsked(t *testing.T) {
 	}
 	cases := map[string]struct {
 		write intent.WriteType
-		on    simulated.Fault
-		also  []simulated.Fault
+		on    orders.Fault
+		also  []orders.Fault
 		want  engine.Status
 	}{
-		"create":                     {intent.Create, simulated.Fault{}, nil, engine.StatusCompensated},
-		"update":                     {intent.Update, simulated.Fault{}, nil, engine.StatusCompensated},
-		"create, undo's answer lost": {intent.Create, simulated.Fault{}, []simulated.Fault{{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpDelete}, Times: 1}}, engine.StatusCompensated},
-		"create, undo refused":       {intent.Create, simulated.Fault{}, []simulated.Fault{{Vice: simulated.Refused, Ops: []simulated.Op{simulated.OpDelete}}}, engine.StatusReview},
+		"create":                     {intent.Create, orders.Fault{}, nil, engine.StatusCompensated},
+		"update":                     {intent.Update, orders.Fault{}, nil, engine.StatusCompensated},
+		"create, undo's answer lost": {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpDelete}, Times: 1}}, engine.StatusCompensated},
+		"create, undo refused":       {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.Refused, Ops: []orders.Op{orders.OpDelete}}}, engine.StatusReview},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				if c.write == intent.Update {
 					if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}, ""); err != nil {
 						t.Fatal(err)
 					}
 				}
-				b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.Op(c.write)}, Field: "currency", Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.Op(c.write)}, Field: "currency", Times: 1})
 				for _, f := range c.also {
 					b.set(f)
 				}
@@ -184,8 +185,8 @@ func TestMismatchIsUndoneWhereAsked(t *testing.T) {
 
 func TestMismatchGoesToAPersonByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		if out.Status != engine.StatusReview || !strings.Contains(string(out.Mismatches), "/currency") || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%+v with mismatches %s", out, out.Mismatches)
@@ -196,17 +197,17 @@ func TestMismatchGoesToAPersonByDefault(t *testing.T) {
 func TestOwedRecheckFindsWhatComesLater(t *testing.T) {
 	recheck := connectors.Within(time.Hour)
 	cases := map[string]struct {
-		fault  simulated.Fault
-		class  simulated.Class
+		fault  orders.Fault
+		class  orders.Class
 		bound  connectors.Bound
 		first  engine.Status
 		reopen bool
 		reason string
 	}{
-		"nothing happens":      {simulated.Fault{Vice: simulated.LostAnswer, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, false, "the outcome stands"},
-		"a duplicate appears":  {simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, true, "two where one was declared"},
-		"the effect is undone": {simulated.Fault{Vice: simulated.Rollback, Delay: time.Minute, Times: 1}, simulated.Plain, recheck, engine.StatusVerified, true, "verified, and gone"},
-		"a lost send lands after its horizon": {simulated.Fault{Vice: simulated.LateCommit, Delay: 2 * time.Minute, Times: 1}, simulated.Plain, connectors.Bound{},
+		"nothing happens":      {orders.Fault{Kind: orders.LostAnswer, Times: 1}, orders.Plain, recheck, engine.StatusVerified, false, "the outcome stands"},
+		"a duplicate appears":  {orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "two where one was declared"},
+		"the effect is undone": {orders.Fault{Kind: orders.Rollback, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "verified, and gone"},
+		"a lost send lands after its horizon": {orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute, Times: 1}, orders.Plain, connectors.Bound{},
 			engine.StatusVerified, true, "the repeat was allowed, and the first came after all"},
 	}
 	for name, c := range cases {
@@ -252,7 +253,7 @@ func (b *breaking) Append(ctx context.Context, id ledger.ID, fence int64, events
 
 func TestLedgerThatFailsAfterTheSendLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		var reg connectors.Registry
 		if err := reg.Register("orders", b.world.Destination()); err != nil {
 			t.Fatal(err)
@@ -271,8 +272,8 @@ func TestLedgerThatFailsAfterTheSendLosesNothing(t *testing.T) {
 	})
 }
 
-// frozen is a connector whose first Write stands still before it reaches the
-// destination, as a stopped process does.
+// frozen is a connector whose first Write blocks before it reaches the destination, as in a
+// stopped process.
 type frozen struct {
 	connectors.Connector
 	once sync.Once
@@ -286,7 +287,7 @@ func (f *frozen) Write(ctx context.Context, r connectors.Request) (connectors.Re
 
 func TestLateResultOfAFencedWorkerIsKeptAsEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = &frozen{Connector: d.Connector, fate: 10 * time.Minute}
 		var reg connectors.Registry
@@ -296,7 +297,7 @@ func TestLateResultOfAFencedWorkerIsKeptAsEvidence(t *testing.T) {
 		stopped := engine.New(b.ledger, &reg, nil)
 		defer stopped.Close()
 		w := order("A-1", intent.Create)
-		go func() { _, _ = stopped.Do(t.Context(), w) }() // its answer is the other's; the evidence is what counts
+		go func() { _, _ = stopped.Do(t.Context(), w) }() // its response is the other's; the evidence is what counts
 		time.Sleep(5 * time.Minute)
 		out := b.do(w)
 		time.Sleep(10 * time.Minute)
@@ -312,8 +313,8 @@ func TestLateResultOfAFencedWorkerIsKeptAsEvidence(t *testing.T) {
 
 func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 3})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.Unreachable, Times: 3})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
@@ -340,11 +341,11 @@ func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 
 func TestRecheckThatCannotBeMadeEndsWithAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		out := b.do(order("A-1", intent.Create))
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b.set(orders.Fault{Kind: orders.UnreadableRead})
 		b.work(30 * 24 * time.Hour)
 		got := b.state(out.ID)
 		if got.State != ledger.Review || !strings.Contains(got.Reason, "recheck") {

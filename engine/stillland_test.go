@@ -11,17 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// The only send of a create is not answered and lands late. Meanwhile the record of
-// another write of ours is in the way. Were the create called "not applied" at once, a
-// delete of that record would go on, and the late send land on the free key.
+// The only send of a create is not answered and arrives late. Meanwhile the record of another
+// write of ours is in the way. If the create were called "not applied" at once, a delete of
+// that record would proceed, and the late send would apply to the free key.
 func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	late := orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1}
 	second := func() intent.WriteIntent {
 		w := order("A-1", intent.Create)
 		w.Workflow, w.Expect = "another", intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
@@ -36,7 +36,7 @@ func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
 	}
 	t.Run("the record is deleted by a write of ours", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			b.do(order("A-1", intent.Create))
 			b.set(late)
 			out := b.do(second())
@@ -49,7 +49,7 @@ func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
 	})
 	t.Run("the record is removed by another actor", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			b.do(order("A-1", intent.Create))
 			b.set(late)
 			out := b.do(second())
@@ -59,13 +59,13 @@ func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
 	})
 	t.Run("its maker is being undone", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			first := b.do(compensable(order("A-1", intent.Create)))
 			b.set(late)
 			w := second()
 			done := make(chan engine.Outcome)
 			go func() { done <- b.do(w) }()
-			time.Sleep(time.Second) // the create is under way, the first in line
+			time.Sleep(time.Second) // the create is in progress, first in its queue
 			go func() { _, _ = b.engine.Undo(context.Background(), "acme", first.ID, unwanted) }()
 			out := <-done
 			check(t, b, out)
@@ -73,11 +73,11 @@ func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
 	})
 }
 
-// A read that lags shows a record that is deleted since: a create of it is not called
-// verified without a send.
+// A lagging read shows a record that is deleted since: a create of it is not called verified
+// without a send.
 func TestAReadThatLagsShowsNoRecordOfOurs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		b.do(order("A-1", intent.Create))
 		time.Sleep(time.Minute)
 		b.remove("A-1") // by another actor
@@ -91,19 +91,19 @@ func TestAReadThatLagsShowsNoRecordOfOurs(t *testing.T) {
 	})
 }
 
-// The second lost send has a shorter lease than the first, which may last yet.
+// The second lost send has a shorter lease than the first, which may still be in force.
 func TestASecondLostSendDoesNotShortenTheFirst(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	late := orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		step := b.steps()
 		b.do(order("A-0", intent.Create))
 		d := b.world.Destination()
-		// One process allows a send ten minutes, as its configuration has it (the
-		// others have the new one), and it hangs for as long.
-		p := d.Profiles[simulated.Kind]
+		// One process permits a send ten minutes, by its own configuration (the others have the
+		// new one), and it hangs for as long.
+		p := d.Profiles[orders.Kind]
 		p.SendTimeout = 10 * time.Minute
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) {
 			time.Sleep(9 * time.Minute)
 			b.set(late)
@@ -113,10 +113,10 @@ func TestASecondLostSendDoesNotShortenTheFirst(t *testing.T) {
 		time.Sleep(time.Second)
 		step(time.Hour)
 		b.do(order("A-2", intent.Create)) // this process notices
-		// Another one takes over, repeats, and dies right after its announcement.
+		// Another process takes over, repeats, and dies right after its announcement.
 		m := &mortal{Ledger: b.ledger, Connector: b.world.Destination().Connector, settled: func(ledger.Record) {}}
 		d2 := b.world.Destination()
-		d2.Connector = doomed{m}
+		d2.Connector = m
 		m.doom(4, "before")
 		if _, err := b.engineOn(m, d2, nil).Do(context.Background(), order("A-1", intent.Create)); err == nil {
 			t.Fatal("the process did not die")
@@ -131,12 +131,12 @@ func TestASecondLostSendDoesNotShortenTheFirst(t *testing.T) {
 	})
 }
 
-// The clock steps by more than a day, so that all rechecks are made at once. A delete
-// still finds the create whose send may arrive.
+// The clock steps by more than a day, so that all rechecks are made at once. A delete still
+// finds the create whose send may arrive.
 func TestAStepOverAllRechecksEndsNoWait(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1}
+	late := orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		step := b.steps()
 		b.set(late)
 		first := b.do(order("A-1", intent.Create))
@@ -153,7 +153,7 @@ func TestAStepOverAllRechecksEndsNoWait(t *testing.T) {
 // A record that has the stamp of a write that was never sent is not that write's.
 func TestAWriteThatWasNeverSentMadeNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		held := order("A-1", intent.Create)
 		held.Risk = intent.RiskApprove
 		if out := b.do(held); out.Status != engine.StatusHeld {
@@ -171,10 +171,10 @@ func TestAWriteThatWasNeverSentMadeNothing(t *testing.T) {
 
 // A step of more than a day ends no wait for a send: the process has counted none of it.
 func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
-	late := simulated.Fault{Vice: simulated.LateCommit, Delay: 25 * time.Second, Times: 1}
+	late := orders.Fault{Kind: orders.LateCommit, Delay: 25 * time.Second, Times: 1}
 	t.Run("delete", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			step := b.steps()
 			b.set(late)
 			first := b.do(order("A-1", intent.Create))
@@ -188,7 +188,7 @@ func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
 	})
 	t.Run("upsert", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			step := b.steps()
 			b.set(late)
 			done := make(chan engine.Outcome)
@@ -208,7 +208,8 @@ func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
 	})
 }
 
-// deletesLate deletes what has the business key, 25 seconds after it broke off.
+// deletesLate deletes the record with the business key, 25 seconds after the call ended with an
+// error.
 type deletesLate struct {
 	connectors.Connector
 	b   *bench
@@ -227,12 +228,12 @@ func (d deletesLate) Write(ctx context.Context, r connectors.Request) (connector
 	return connectors.Receipt{}, errors.New("no answer")
 }
 
-// The only send of a write is not answered and lands late. Another actor meanwhile does
-// what it was to do, so that a read shows it. The next write of the record comes after
-// the late send, or the late send would undo it.
+// The only send of a write is not answered and arrives late. Meanwhile another actor makes the
+// same change, so that a read shows it. The next write of the record must come after the late
+// send, which would otherwise undo it.
 func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
-	late := func(op simulated.Op) simulated.Fault {
-		return simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{op}, Delay: 25 * time.Second, Times: 1}
+	late := func(op orders.Op) orders.Fault {
+		return orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{op}, Delay: 25 * time.Second, Times: 1}
 	}
 	declared := order("A-1", intent.Update).Expect
 	theirs := intent.Fields{"order_id": "A-1"}
@@ -240,16 +241,16 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 	next := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}
 	noted := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
 	for name, c := range map[string]struct {
-		class simulated.Class
+		class orders.Class
 		first intent.WriteType
 		act   func(*bench)
 		then  intent.WriteType
 		want  intent.Fields
 	}{
-		"a delete by the key":      {simulated.Plain, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
-		"the same, native":         {simulated.Native, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
-		"an update":                {simulated.Plain, intent.Update, func(b *bench) { b.edit(declared) }, intent.Update, noted},
-		"a create without a stamp": {simulated.Unique, intent.Create, func(b *bench) { b.seed(theirs, "") }, intent.Delete, nil},
+		"a delete by the key":      {orders.Plain, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"the same, native":         {orders.Native, intent.Delete, func(b *bench) { b.remove("A-1") }, intent.Create, next},
+		"an update":                {orders.Plain, intent.Update, func(b *bench) { b.edit(declared) }, intent.Update, noted},
+		"a create without a stamp": {orders.Unique, intent.Create, func(b *bench) { b.seed(theirs, "") }, intent.Delete, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -265,7 +266,7 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 					d.Connector = deletesLate{d.Connector, b, func() { c.act(b) }}
 					b.engine = b.engineOn(b.ledger, d, nil)
 				} else {
-					b.set(late(simulated.Op(c.first)))
+					b.set(late(orders.Op(c.first)))
 					b.meddle(c.first, func() { c.act(b) })
 				}
 				first := b.do(order("A-1", c.first))
@@ -286,7 +287,7 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 
 // hooked lets another actor act before and after the nth send of a write type.
 type hooked struct {
-	*simulated.Connector
+	*orders.Connector
 	of            intent.WriteType
 	n             int
 	before, after map[int]func()
@@ -310,16 +311,16 @@ func (h *hooked) Write(ctx context.Context, r connectors.Request) (connectors.Re
 
 func (b *bench) hook(of intent.WriteType, before, after map[int]func()) {
 	d := b.world.Destination()
-	d.Connector = &hooked{Connector: d.Connector.(*simulated.Connector), of: of, before: before, after: after}
+	d.Connector = &hooked{Connector: d.Connector.(*orders.Connector), of: of, before: before, after: after}
 	b.engine = b.engineOn(b.ledger, d, nil)
 }
 
-func lateCommit(w intent.WriteType) simulated.Fault {
-	return simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.Op(w)}, Delay: 25 * time.Second, Times: 1}
+func lateCommit(w intent.WriteType) orders.Fault {
+	return orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.Op(w)}, Delay: 25 * time.Second, Times: 1}
 }
 
-// Two sends under a native key are not answered, and none has landed, while another actor
-// does the same. The late send would change what the next write makes.
+// Two sends under a native key are not answered, and neither has arrived, while another actor
+// makes the same change. The late send would change the effect of the next write.
 func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 	next := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR"}
 	noted := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
@@ -328,7 +329,7 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 	maps.Copy(theirs, declared)
 	t.Run("update", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			o := simulated.Native.Options()
+			o := orders.Native.Options()
 			o.Stamps = false
 			b := newBench(t, o, nil)
 			b.seed(seeded, "")
@@ -336,7 +337,7 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 			b.set(lateCommit(intent.Update))
 			b.hook(intent.Update, nil, map[int]func(){
 				1: func() {
-					b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
+					b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpUpdate}, Times: 1})
 				},
 				2: func() { b.edit(declared) },
 			})
@@ -352,7 +353,7 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 	})
 	t.Run("create and delete", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			o := simulated.Native.Options()
+			o := orders.Native.Options()
 			o.Stamps, o.Unique = false, true
 			b := newBench(t, o, nil)
 			b.set(lateCommit(intent.Create))
@@ -367,13 +368,13 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 	})
 }
 
-// A conditional upsert whose condition is that nothing is there. The condition
-// holds again after a delete of ours, and the late send makes the record again.
+// The condition of the upsert is that there is no record. It is true again after a delete of
+// ours, and the late send would make the record again.
 func TestAConditionOfAbsenceHoldsAgainAfterADelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		theirs := intent.Fields{"order_id": "A-1"}
 		maps.Copy(theirs, order("A-1", intent.Upsert).Expect)
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Stamps, o.Versions = false, true
 		b := newBench(t, o, nil)
 		b.set(lateCommit(intent.Upsert))

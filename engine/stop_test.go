@@ -6,9 +6,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -34,7 +34,7 @@ func (s switched) Enter(ctx context.Context, rec ledger.Record) (func(engine.Sen
 
 func (s switched) Stopped(context.Context, ledger.Record) *engine.Hold { return s.on() }
 
-// slowAppend is a ledger whose announcements of repeats take long.
+// slowAppend is a ledger with slow announcements of repeats.
 type slowAppend struct {
 	ledger.Ledger
 	took time.Duration
@@ -48,8 +48,8 @@ func (s slowAppend) Append(ctx context.Context, id ledger.ID, fence int64, event
 	return rec, err
 }
 
-// A stop that comes while the announcement is being written holds that send
-// too, and the write is sent when it is released.
+// A stop during the announcement holds that send too, and the write is sent when it is
+// released.
 func TestStopHoldsWhatIsBeingAnnounced(t *testing.T) {
 	for name, c := range map[string]struct {
 		announced time.Duration
@@ -61,11 +61,11 @@ func TestStopHoldsWhatIsBeingAnnounced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				g := switched{&gate{}, time.Now().Add(100 * time.Millisecond), time.Now().Add(time.Minute)}
 				var l ledger.Ledger = &stalling{Ledger: b.ledger, reserve: c.announced}
 				if c.repeat {
-					b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+					b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 					l = slowAppend{b.ledger, c.announced}
 				}
 				b.engine = b.engineOn(l, b.world.Destination(), guarded(g))
@@ -86,16 +86,16 @@ func TestStopHoldsWhatIsBeingAnnounced(t *testing.T) {
 	}
 }
 
-// What was held for days is not given up at the first thing that goes wrong when
-// it is let go: a day is for trying.
+// A write that was held for days is not given up at the first failure after its release: a day
+// is for trying.
 func TestWhatWasHeldForDaysIsTried(t *testing.T) {
 	for name, c := range map[string]struct {
-		class simulated.Class
-		fault simulated.Vice
+		class orders.Class
+		fault orders.FaultKind
 	}{
-		"throttled":                {simulated.Unique, simulated.Throttled},
-		"unreachable":              {simulated.Unique, simulated.Unreachable},
-		"pre-state cannot be read": {simulated.Plain, simulated.UnreadableRead},
+		"throttled":                {orders.Unique, orders.Throttled},
+		"unreachable":              {orders.Unique, orders.Unreachable},
+		"pre-state cannot be read": {orders.Plain, orders.UnreadableRead},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestWhatWasHeldForDaysIsTried(t *testing.T) {
 				b.engine = b.engineOn(b.ledger, b.world.Destination(), guarded(g))
 				id := b.enqueue(order("A-1", intent.Create))
 				b.work(26 * time.Hour)
-				b.set(simulated.Fault{Vice: c.fault, Times: 1})
+				b.set(orders.Fault{Kind: c.fault, Times: 1})
 				b.work(time.Hour)
 				if got := b.state(id); got.Settlement != ledger.Verified {
 					t.Errorf("%s: %s", got.Phase(), got.Reason)

@@ -8,15 +8,14 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// A destination serves its tenants alone: its credentials are theirs. To any other
-// tenant it is one that there is none of, by whatever way a write comes, and nothing is
-// read or sent.
+// A destination serves only its tenants: its credentials are theirs. To any other tenant it is
+// unknown, by every entry point, and nothing is read or sent.
 func TestADestinationServesItsTenants(t *testing.T) {
 	theirs := order("A-1", intent.Update)
 	theirs.Tenant, theirs.Require = "umbrella", intent.Fields{"amount_cents": jsonNumber(1)}
@@ -25,14 +24,14 @@ func TestADestinationServesItsTenants(t *testing.T) {
 		"enqueue": func(b *bench, e *engine.Engine) error { _, err := e.Enqueue(b.t.Context(), theirs); return err },
 		"check":   func(_ *bench, e *engine.Engine) error { return e.Check(theirs) },
 		"look": func(b *bench, e *engine.Engine) error {
-			_, err := e.Look(b.t.Context(), theirs, engine.LookCase{})
+			_, err := e.ReadBack(b.t.Context(), theirs, engine.ReadBackCase{})
 			return err
 		},
 		"profile": func(_ *bench, e *engine.Engine) error { _, err := e.Profile(theirs); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				b.seed(seeded, "")
 				var reg connectors.Registry
 				d := b.world.Destination()
@@ -57,7 +56,7 @@ func TestADestinationServesItsTenants(t *testing.T) {
 	}
 	t.Run("a write that was recorded before", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Plain.Options(), nil)
+			b := newBench(t, orders.Plain.Options(), nil)
 			w := order("A-1", intent.Create)
 			w.Tenant = "umbrella"
 			id, err := b.engine.Enqueue(t.Context(), w)

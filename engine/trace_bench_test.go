@@ -15,9 +15,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// BenchmarkTracing carries writes on a ledger in memory before a destination that
-// costs nothing, so that what is left is the engine with and without spans: none
-// is what an engine costs to which nobody gave a provider.
+// BenchmarkTracing makes writes on a ledger in memory with a destination that costs nothing, so
+// that only the engine with and without spans is measured: none is an engine without a
+// provider.
 func BenchmarkTracing(b *testing.B) {
 	for _, c := range []struct {
 		name string

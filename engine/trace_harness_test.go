@@ -18,7 +18,7 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// tape records what an engine tells.
+// tape records an engine's telemetry.
 type tape struct {
 	*tracetest.SpanRecorder
 	provider *sdk.TracerProvider
@@ -35,7 +35,7 @@ func (t *tape) options() *engine.Options {
 	return &engine.Options{Tracer: t.provider, Events: &t.events}
 }
 
-// events records log records, as a provider of its own.
+// events records log records, as a separate provider.
 type events struct {
 	embedded.LoggerProvider
 	mu   sync.Mutex
@@ -70,16 +70,16 @@ func pair(kv attribute.KeyValue) string {
 	return fmt.Sprintf("%s=%s", strings.TrimPrefix(string(kv.Key), "readback."), kv.Value.String())
 }
 
-// plainly are attributes that every span of a kind has, and values that say
-// nothing happened: they are pinned once, in TestSpanAttributes.
+// plainly are attributes that every span of a kind has, and default values: they are pinned
+// once, in TestSpanAttributes.
 var plainly = []string{
 	"gen_ai.operation.name", "gen_ai.tool.name", "readback.write.id", "readback.tenant", "readback.workflow", "readback.step",
 	"readback.destination", "readback.kind", "readback.path", "readback.strength", "readback.undoes", "readback.reads",
 	"server.address", "server.port",
 }
 
-// tree is the spans as text: one line each, below its parent, in the order in
-// which they began. What came with a remote parent stands at the left.
+// tree returns the spans as text: one line each, below its parent, in the order in which they
+// began. A span with a remote parent is at the left.
 func (t *tape) tree() []string {
 	var lines []string
 	for _, s := range t.Started() {
@@ -106,7 +106,7 @@ func (t *tape) tree() []string {
 			}
 		}
 		if n := len(lines); n >= 3 && line == lines[n-2] && lines[n-1] == lines[n-3] {
-			lines = lines[:n-1] // the same once more: how often is a matter of luck
+			lines = lines[:n-1] // a repetition: how many there are is random
 			continue
 		}
 		lines = append(lines, line)

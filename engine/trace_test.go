@@ -8,21 +8,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// The trace contexts of a caller and of somebody who decides.
+// The trace contexts of a caller and of a reviewer.
 const (
 	callers   = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	reviewers = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 )
 
-// traced runs a life in a recorded engine and compares the tree of its spans.
-func traced(t *testing.T, o simulated.Options, opts func(*engine.Options), live func(*bench, *tape), want ...string) {
+// traced runs a lifecycle in a recorded engine and compares the tree of its spans.
+func traced(t *testing.T, o orders.Options, opts func(*engine.Options), live func(*bench, *tape), want ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		told := newTape()
@@ -39,10 +39,10 @@ func traced(t *testing.T, o simulated.Options, opts func(*engine.Options), live 
 	})
 }
 
-// spanCase is a life and what is told of it.
+// spanCase is a lifecycle and its expected spans.
 type spanCase struct {
 	reason string
-	world  simulated.Options
+	world  orders.Options
 	opts   func(*engine.Options)
 	live   func(*bench, *tape)
 	want   []string
@@ -50,15 +50,15 @@ type spanCase struct {
 
 func hold(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all"}} }
 
-// rechecked is a destination that asks for a later look.
-func rechecked() simulated.Options {
-	o := simulated.Native.Options()
+// rechecked is a destination that asks for a later recheck.
+func rechecked() orders.Options {
+	o := orders.Native.Options()
 	o.Recheck = connectors.Within(10 * time.Minute)
 	return o
 }
 
 var spanCases = map[string]spanCase{
-	"happy path": {"one send, one read", simulated.Native.Options(), nil,
+	"happy path": {"one send, one read", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)) }, []string{
 			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
 			"  read (client) before=true records=0 verdict=indeterminate",
@@ -67,9 +67,9 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=verified",
 			"  decide verdict=verified decision=accept rule=accept",
 		}},
-	"lost answer": {"what may have been sent is found by a later read", simulated.Lagging.Options(), func(o *engine.Options) { o.Patience = time.Minute },
+	"lost answer": {"what may have been sent is found by a later read", orders.Lagging.Options(), func(o *engine.Options) { o.Patience = time.Minute },
 		func(b *bench, _ *tape) {
-			b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+			b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 			b.do(order("A-1", intent.Create))
 		}, []string{
 			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
@@ -81,9 +81,9 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=verified",
 			"  decide verdict=verified decision=accept rule=accept",
 		}},
-	"retry": {"a send that never left is made again", simulated.Native.Options(), nil,
+	"retry": {"a send that never left is made again", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
-			b.set(simulated.Fault{Vice: simulated.Unreachable, Times: 1})
+			b.set(orders.Fault{Kind: orders.Unreachable, Times: 1})
 			b.do(order("A-1", intent.Create))
 		}, []string{
 			"execute_tool orders.create stage=new status=verified sends=2 verdict=verified rule=accept",
@@ -96,7 +96,7 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=verified",
 			"  decide verdict=verified decision=accept rule=accept",
 		}},
-	"approved": {"held, and let go by a person", simulated.Native.Options(), hold,
+	"approved": {"held, and let go by a person", orders.Native.Options(), hold,
 		func(b *bench, _ *tape) { out := b.do(order("A-1", intent.Create)); b.resolve(out.ID, approves("ada")) }, []string{
 			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
 			"  reserve",
@@ -108,7 +108,7 @@ var spanCases = map[string]spanCase{
 			"    read (client) records=1 verdict=verified",
 			"    decide verdict=verified decision=accept rule=accept",
 		}},
-	"denied": {"a denial leaves no send", simulated.Native.Options(), hold,
+	"denied": {"a denial leaves no send", orders.Native.Options(), hold,
 		func(b *bench, _ *tape) {
 			out := b.do(order("A-1", intent.Create))
 			b.resolve(out.ID, engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "no"})
@@ -119,7 +119,7 @@ var spanCases = map[string]spanCase{
 			"  execute_tool orders.create stage=decision status=denied sends=0 rule=person error.type=denied",
 			"    approval approval=denied rule=person approvals.missing=1",
 		}},
-	"expired": {"nobody decided in time", simulated.Native.Options(),
+	"expired": {"no reviewer decided in time", orders.Native.Options(),
 		func(o *engine.Options) { o.Risks = []policies.RiskRule{{Name: "all", Within: time.Hour}} },
 		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)); b.work(2 * time.Hour) }, []string{
 			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
@@ -128,9 +128,9 @@ var spanCases = map[string]spanCase{
 			"  execute_tool orders.create stage=expiry status=expired sends=0 rule=risk error.type=expired",
 			"    approval approval=expired rule=risk approvals.missing=1",
 		}},
-	"review": {"what differs is a person's", simulated.Native.Options(), nil,
+	"review": {"what differs is a person's", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
-			b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+			b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
 			b.do(order("A-1", intent.Create))
 		}, []string{
 			"execute_tool orders.create stage=new status=review sends=1 verdict=mismatched rule=escalate",
@@ -140,7 +140,7 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=mismatched",
 			"  decide verdict=mismatched decision=escalate rule=escalate",
 		}},
-	"conflict": {"somebody else's record stands there: nothing is sent", simulated.Plain.Options(), nil,
+	"conflict": {"somebody else's record stands there: nothing is sent", orders.Plain.Options(), nil,
 		func(b *bench, _ *tape) {
 			b.seed(asStored("A-1"), "")
 			b.do(order("A-1", intent.Create))
@@ -151,7 +151,7 @@ var spanCases = map[string]spanCase{
 		}},
 	"recheck": {"a late double is found by the look that is owed", rechecked(), nil,
 		func(b *bench, _ *tape) {
-			b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1})
+			b.set(orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1})
 			b.do(order("A-1", intent.Create))
 			b.work(20 * time.Minute)
 		}, []string{
@@ -165,7 +165,7 @@ var spanCases = map[string]spanCase{
 			"    read (client) records=2 verdict=duplicated",
 			"    decide verdict=duplicated decision=escalate rule=recheck",
 		}},
-	"queued": {"what is only recorded is done by a worker", simulated.Native.Options(), nil,
+	"queued": {"what is only recorded is done by a worker", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) { b.enqueue(order("A-1", intent.Create)); b.work(time.Minute) }, []string{
 			"execute_tool orders.create stage=new status=in_progress sends=0",
 			"  reserve",
@@ -175,7 +175,7 @@ var spanCases = map[string]spanCase{
 			"    read (client) records=1 verdict=verified",
 			"    decide verdict=verified decision=accept rule=accept",
 		}},
-	"replay": {"who asks again gets the outcome", simulated.Native.Options(), nil,
+	"replay": {"who asks again gets the outcome", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) { b.do(order("A-1", intent.Create)); b.do(order("A-1", intent.Create)) }, []string{
 			"execute_tool orders.create stage=new status=verified sends=1 verdict=verified rule=accept",
 			"  read (client) before=true records=0 verdict=indeterminate",
@@ -186,7 +186,7 @@ var spanCases = map[string]spanCase{
 			"execute_tool orders.create stage=replay status=verified replayed=true sends=1 verdict=verified rule=accept",
 			"  reserve replayed=true",
 		}},
-	"digest mismatch": {"one key cannot ask for two things", simulated.Native.Options(), nil,
+	"digest mismatch": {"one key cannot ask for two things", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
 			b.do(order("A-1", intent.Create))
 			w := order("A-1", intent.Create)
@@ -202,7 +202,7 @@ var spanCases = map[string]spanCase{
 			"execute_tool orders.create stage=new status=refused sends=0 error.type=digest_mismatch",
 			"  reserve error.type=digest_mismatch",
 		}},
-	"turned away": {"nothing is recorded of what cannot be", simulated.Native.Options(), nil,
+	"turned away": {"nothing is recorded of what cannot be", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
 			w := order("A-1", intent.Create)
 			w.Destination = "nowhere"
@@ -210,7 +210,7 @@ var spanCases = map[string]spanCase{
 		}, []string{
 			"execute_tool orders.create stage=new status=refused sends=0 error.type=unknown_destination",
 		}},
-	"compensation": {"the undoing is a write of its own in the same trace", simulated.Native.Options(), nil,
+	"compensation": {"the undoing is a write of its own in the same trace", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
 			out := b.do(compensable(order("A-1", intent.Create)))
 			b.undo(out.ID, unwanted)
@@ -237,7 +237,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// resolve carries out a decision of a call in a trace of its own.
+// resolve carries out a reviewer's decision in its own trace.
 func (b *bench) resolve(id ledger.ID, d engine.Decision) {
 	b.t.Helper()
 	if _, err := b.engine.Resolve(engine.WithTraceparent(b.t.Context(), reviewers), "acme", id, d); err != nil {

@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -42,7 +42,7 @@ func TestTraceparent(t *testing.T) {
 	}
 }
 
-// carried is a destination that notes in which trace it is called.
+// carried is a destination that records the trace of each call.
 type carried struct {
 	connectors.Connector
 	mu     sync.Mutex
@@ -68,7 +68,7 @@ func (c *carried) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	return c.Connector.Read(ctx, q)
 }
 
-// carrying is an engine before a destination that notes its traces.
+// carrying returns an engine for a destination that records its traces.
 func (b *bench) carrying(opts *engine.Options) (*engine.Engine, *carried) {
 	d := b.world.Destination()
 	c := &carried{Connector: d.Connector}
@@ -88,12 +88,12 @@ func within(tb testing.TB) context.Context {
 	return engine.WithTraceparent(baggage.ContextWithBaggage(context.Background(), bag), callers)
 }
 
-// Where nobody records spans, whoever asked is still found at the destination.
+// Without recorded spans, the caller's trace still reaches the destination.
 func TestTheCallersTraceReachesTheDestination(t *testing.T) {
 	for name, opts := range map[string]*engine.Options{"no provider": {}, "a provider": newTape().options()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
+				b := newBench(t, orders.Native.Options(), nil)
 				e, d := b.carrying(opts)
 				out, err := e.Do(within(t), order("A-1", intent.Create))
 				if err != nil {
@@ -124,7 +124,7 @@ func TestAWorkersTraceStaysItsOwn(t *testing.T) {
 	for name, opts := range map[string]*engine.Options{"no provider": {}, "a provider": newTape().options()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
+				b := newBench(t, orders.Native.Options(), nil)
 				b.enqueue(order("A-1", intent.Create))
 				e, d := b.carrying(opts)
 				ctx, cancel := context.WithTimeout(within(t), time.Minute)
@@ -143,7 +143,7 @@ func TestAWorkersTraceStaysItsOwn(t *testing.T) {
 	}
 }
 
-// resumedTape is a write that a process left announced, and another one took up.
+// One process left the write announced, and another one took it up.
 func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 	for name, asked := range map[string]func(testing.TB) context.Context{
 		"the caller's":           within,
@@ -152,8 +152,8 @@ func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				told := newTape()
-				b := newBench(t, simulated.Lagging.Options(), told.options())
-				b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+				b := newBench(t, orders.Lagging.Options(), told.options())
+				b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 				ctx, cancel := context.WithTimeout(asked(t), time.Second)
 				defer cancel()
 				out, err := b.engine.Do(ctx, order("A-1", intent.Create))
@@ -179,14 +179,14 @@ func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 	}
 }
 
-// Whoever decides does so in a trace of their own, which the event keeps and the
-// span of what follows is linked to.
+// A reviewer decides in their own trace. The event stores it, and the span of what follows
+// links to it.
 func TestADecisionKeepsItsOwnTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := newTape()
 		opts := told.options()
 		opts.Risks = held().Risks
-		b := newBench(t, simulated.Native.Options(), opts)
+		b := newBench(t, orders.Native.Options(), opts)
 		out, err := b.engine.Do(within(t), order("A-1", intent.Create))
 		if err != nil {
 			t.Fatal(err)
@@ -221,10 +221,10 @@ func TestADecisionKeepsItsOwnTrace(t *testing.T) {
 func TestVerdictsAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := newTape()
-		b := newBench(t, simulated.Native.Options(), told.options())
+		b := newBench(t, orders.Native.Options(), told.options())
 		b.do(order("A-1", intent.Create))
 		b.do(order("A-1", intent.Create)) // a replay evaluates nothing
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
 		b.do(order("A-2", intent.Create))
 		want := []string{
 			"gen_ai.evaluation.result gen_ai.evaluation.name=readback.verdict gen_ai.evaluation.score.label=verified status=verified rule=accept",
@@ -244,11 +244,11 @@ func TestVerdictsAreEvents(t *testing.T) {
 	})
 }
 
-// An undoing is in the trace of the write that it undoes, whoever asked for it and
-// whether anybody records it or not.
+// An undo is in the trace of the write that it undoes, whoever requested it and whether spans
+// are recorded or not.
 func TestAnUndoingKeepsTheTraceOfItsWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out, err := b.engine.Do(within(t), compensable(order("A-1", intent.Create)))
 		if err != nil {
 			t.Fatal(err)

@@ -16,18 +16,18 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/embedded"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/redact"
 )
 
-// TestSpanAttributes pins every attribute of one life: a name that is changed here
-// breaks somebody's dashboard.
+// TestSpanAttributes pins every attribute of one lifecycle: a changed name breaks operators'
+// dashboards.
 func TestSpanAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := newTape()
-		b := newBench(t, simulated.Native.Options(), told.options())
+		b := newBench(t, orders.Native.Options(), told.options())
 		w := order("A-1", intent.Create)
 		w.CorrelationID = "req-9"
 		out := b.do(w)
@@ -59,8 +59,7 @@ func TestSpanAttributes(t *testing.T) {
 	})
 }
 
-// TestSpansTellContentOnlyWhenAsked plants a value that is sensitive and one that is
-// not.
+// TestSpansTellContentOnlyWhenAsked uses a value that is sensitive and one that is not.
 func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
 	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: bytes.Repeat([]byte{7}, redact.KeySize)}}, redact.Options{})
 	if err != nil {
@@ -78,12 +77,12 @@ func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
 				told := newTape()
 				opts := told.options()
 				opts.Vault, opts.TraceContent = vault, c.content
-				b := newBench(t, simulated.Native.Options(), opts)
+				b := newBench(t, orders.Native.Options(), opts)
 				w := order("A-1", intent.Create)
 				w.Expect = intent.Fields{"amount_cents": jsonNumber(1999), "note": "plain-canary", "customer": "secret-canary"}
 				w.Sensitive = []string{"/customer"}
 				b.do(w)
-				b.set(simulated.Fault{Vice: simulated.DroppedField, Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
 				b.do(call(w, 1))
 				b.engine.Close()
 				everything := strings.Join(told.events.told, " ")
@@ -162,13 +161,13 @@ type hostileEvents struct {
 
 func (hostileEvents) Logger(string, ...log.LoggerOption) log.Logger { panic("telemetry is down") }
 
-// Telemetry that fails, at whatever moment, fails no write.
+// Telemetry that fails, at any moment, fails no write.
 func TestTelemetryThatPanicsFailsNoWrite(t *testing.T) {
 	for n := range 40 {
 		synctest.Test(t, func(t *testing.T) {
 			left := n
 			h := hostile{left: &left}
-			b := newBench(t, simulated.Native.Options(), &engine.Options{Tracer: h, Events: hostileEvents{}})
+			b := newBench(t, orders.Native.Options(), &engine.Options{Tracer: h, Events: hostileEvents{}})
 			for range 2 {
 				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
 					t.Errorf("with %d calls that work: %+v", n, out)

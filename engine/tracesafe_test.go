@@ -15,29 +15,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/embedded"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/verify"
 )
 
-// struck is a meter that cannot count.
-type struck struct{}
+// broken are guards that permit everything, and panic when they observe.
+type broken struct{ engine.Unguarded }
 
-func (struck) Sent(ledger.Record, engine.Sent)                            { panic("the meter is down") }
-func (struck) Looked(ledger.Record, verify.Verdict, time.Duration)        { panic("the meter is down") }
-func (struck) Ended(ledger.Record)                                        { panic("the meter is down") }
-func (struck) Held(ledger.Record, engine.Hold)                            { panic("the meter is down") }
-func (struck) Failed(ledger.Record, error)                                { panic("the meter is down") }
-func (struck) Repeated(ledger.Record)                                     { panic("the meter is down") }
-func (struck) Shown(ledger.Record, verify.Verdict, time.Duration)         { panic("the meter is down") }
-func (struck) Called(ledger.Record, engine.Outcome, error, time.Duration) { panic("the meter is down") }
+func (broken) Observe(engine.Activity) { panic("the guards are down") }
 
-// A meter that panics fails no write, and costs it nothing.
-func TestAMeterThatPanicsFailsNoWrite(t *testing.T) {
+// An observer or guards that panic when they observe fail no write, and cost it nothing.
+func TestAnObserverThatPanicsFailsNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), &engine.Options{Meter: struck{}})
+		b := newBench(t, orders.Native.Options(), &engine.Options{Guards: broken{}, Observer: func(engine.Activity) { panic("the observer is down") }})
 		began := time.Now()
 		for range 2 {
 			if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
@@ -50,8 +42,7 @@ func TestAMeterThatPanicsFailsNoWrite(t *testing.T) {
 	})
 }
 
-// cutting is a tracer that gives back another context than it got: one that is
-// over, or none.
+// cutting is a tracer that returns another context than it got: an ended one, or none.
 type cutting struct {
 	embedded.Tracer
 	to trace.Tracer
@@ -78,7 +69,7 @@ func (nothing) Start(ctx context.Context, _ string, _ ...trace.SpanStartOption) 
 	return ctx, nil
 }
 
-// What a tracer gives back decides nothing about a write but the trace it is in.
+// A tracer's return values decide nothing about a write but its trace.
 func TestATracerCannotEndAWrite(t *testing.T) {
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -88,7 +79,7 @@ func TestATracerCannotEndAWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), &engine.Options{Tracer: provided{only: tracer}})
+				b := newBench(t, orders.Native.Options(), &engine.Options{Tracer: provided{only: tracer}})
 				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
 					t.Errorf("%+v", out)
 				}
@@ -104,7 +95,7 @@ func (falling) Reserve(context.Context, ledger.Reservation) (ledger.Record, bool
 	panic("the ledger is broken")
 }
 
-// Each call leaves a span, and each span ends, also where nothing came of it.
+// Each call leaves a span, and each span ends, even where the call failed.
 func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 	const failed = " stage=new status=refused sends=0 error.type="
 	for name, c := range map[string]struct {
@@ -120,10 +111,10 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 		}, []string{"execute_tool orders.create" + failed + "closed"}},
 		"too many calls": {"a flood is seen", func(b *bench, told *tape) error {
 			opts := told.options()
-			opts.MaxFlights = 1
+			opts.MaxInFlight = 1
 			ctx, cancel := context.WithCancel(b.t.Context())
 			defer cancel()
-			b.set(simulated.Fault{Vice: simulated.LateCommit, Times: 1})
+			b.set(orders.Fault{Kind: orders.LateCommit, Times: 1})
 			e := b.newEngine(opts)
 			go func() { _, _ = e.Do(ctx, order("A-1", intent.Create)) }()
 			synctest.Wait()
@@ -139,7 +130,7 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				told := newTape()
-				if err := c.do(newBench(t, simulated.Native.Options(), nil), told); err == nil || errors.Is(err, context.Canceled) {
+				if err := c.do(newBench(t, orders.Native.Options(), nil), told); err == nil || errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
 				}
 				if diff := cmp.Diff(c.want, told.tree()); diff != "" {
@@ -150,8 +141,8 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 	}
 }
 
-// What was refused since another write has its name leaves nothing in the ledger:
-// its span and the log say which one that is, and nothing that is sensitive.
+// A write that was refused because another one has its name leaves nothing in the ledger: its
+// span and the log name the other write, and nothing sensitive.
 func TestWhatWasRefusedIsTold(t *testing.T) {
 	for name, c := range map[string]struct {
 		change     func(*intent.WriteIntent)
@@ -168,7 +159,7 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 				told := newTape()
 				opts := told.options()
 				opts.Logger = slog.New(slog.NewTextHandler(&lines, nil))
-				b := newBench(t, simulated.Native.Options(), opts)
+				b := newBench(t, orders.Native.Options(), opts)
 				w := order("A-1", intent.Create)
 				w.IdempotencyKey = "wire:7721"
 				first := b.do(w)
@@ -200,20 +191,16 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 	}
 }
 
-// showing counts the effects that it is told of, and fails as it likes.
-type showing struct {
-	struck
-	shown *int
-}
-
-func (s showing) Shown(ledger.Record, verify.Verdict, time.Duration) { *s.shown++ }
-
-// However often a write is looked at, its effect comes to be seen once.
+// However often a write is read, its effect is reported once.
 func TestAnEffectIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shown := 0
-		b := newBench(t, rechecked(), &engine.Options{Meter: showing{shown: &shown}})
-		b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: time.Minute, Times: 1})
+		b := newBench(t, rechecked(), &engine.Options{Observer: func(a engine.Activity) {
+			if a.Kind == engine.ActivityShown {
+				shown++
+			}
+		}})
+		b.set(orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		b.work(20 * time.Minute)
 		if rec := b.state(out.ID); rec.Reads < 3 || shown != 1 {

@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// TestTurnBeginsWhenTheLineIsFree: how old a read of the pre-state may be
-// counts from the moment at which the write's turn came. One that waited long
-// behind another would otherwise believe a replica that does not show the
-// other one yet, find its own wish fulfilled there, and not be sent at all.
+// TestTurnBeginsWhenTheLineIsFree: the permitted age of a pre-state read counts from the moment
+// at which the write became first in its queue. A write that waited long could otherwise
+// believe a replica that does not show the previous write yet, find its own state there, and
+// not be sent at all.
 func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
-	for skip := range 2 { // whichever of the two replicas comes first
+	for skip := range 2 { // either of the two replicas can come first
 		t.Run(fmt.Sprint("replica ", skip), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
-				o.Lags, o.Settle, o.StampUpdates = []time.Duration{0, simulated.DefaultLag}, connectors.Within(simulated.DefaultLag), true
+				o := orders.Plain.Options()
+				o.Lags, o.Settle, o.StampUpdates = []time.Duration{0, orders.DefaultLag}, connectors.Within(orders.DefaultLag), true
 				b := newBench(t, o, nil)
 				first, back, again := order("A-1", intent.Create), order("A-1", intent.Update), order("A-1", intent.Update)
 				back.Expect["amount_cents"], back.Call, again.Call = jsonNumber(7), 1, 2
@@ -35,7 +35,7 @@ func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpUpdate}, Times: 1})
 				var wg sync.WaitGroup
 				wg.Go(func() { b.do(back) })
 				synctest.Wait()
@@ -52,13 +52,13 @@ func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
 	}
 }
 
-// TestReadOlderThanThePreState: a replica that lags behind the pre-state shows
-// what the write before left. That is no effect of ours which somebody took
-// back when the next read shows the pre-state again.
+// TestReadOlderThanThePreState: a replica that lags behind the pre-state shows the state that
+// the previous write left. That is not an effect of ours that another actor reverted when the
+// next read shows the pre-state again.
 func TestReadOlderThanThePreState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
-		o.Settle, o.StampUpdates = connectors.Within(simulated.DefaultLag), true
+		o := orders.Plain.Options()
+		o.Settle, o.StampUpdates = connectors.Within(orders.DefaultLag), true
 		b := newBench(t, o, nil)
 		one, other := order("A-1", intent.Update), order("A-1", intent.Update)
 		one.Call, other.Call = 1, 2
@@ -66,19 +66,19 @@ func TestReadOlderThanThePreState(t *testing.T) {
 		b.do(order("A-1", intent.Create))
 		time.Sleep(time.Minute)
 		b.do(one)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpUpdate}, Times: 1})
-		b.set(simulated.Fault{Vice: simulated.LaggingRead, Skip: 1, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpUpdate}, Times: 1})
+		b.set(orders.Fault{Kind: orders.LaggingRead, Skip: 1, Times: 1})
 		if out := b.do(other); out.Status != engine.StatusVerified || out.Sends != 2 {
 			t.Errorf("outcome %+v%s", out, b.life(out.ID))
 		}
 	})
 }
 
-// TestLeaseOfAWorker: a worker's leases last as long as its own destinations
-// ask for and no longer: what it leaves when it dies waits for their end.
+// TestLeaseOfAWorker: a worker's leases last as long as its own destinations need and no
+// longer: the writes of a dead worker wait for their end.
 func TestLeaseOfAWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.SendTimeout, o.ReadTimeout = time.Second, 2*time.Second
 		b := newBench(t, o, &engine.Options{Patience: 3 * time.Second, Slack: 4 * time.Second})
 		rec, err := ledger.NewRecord(order("A-1", intent.Create))

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -41,8 +41,8 @@ func (b *bench) edit(fields intent.Fields) {
 	}
 }
 
-// fieldsNow is what stands in the one record, without what the destination sets
-// by itself; nil when there is none.
+// fieldsNow returns the fields of the one record, without those that the destination sets by
+// itself; nil when there is none.
 func (b *bench) fieldsNow() intent.Fields {
 	b.t.Helper()
 	live := b.world.Records("A-1")
@@ -95,7 +95,7 @@ func TestUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				o.Recheck = connectors.Within(2 * time.Hour)
 				b := newBench(t, o, nil)
 				if c.write != intent.Create {
@@ -131,11 +131,10 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// The reviewer of an undo that failed sees which field stands in its way, by the
-// write and by its undoing.
+// The reviewer of a failed undo sees which field blocks it, on the write and on its undo.
 func TestAFailedUndoingNamesTheField(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		done := b.do(compensable(order("A-1", intent.Create)))
 		b.edit(intent.Fields{"currency": "CHF"})
 		out := b.undo(done.ID, unwanted)
@@ -167,14 +166,14 @@ func TestUndoIsRefused(t *testing.T) {
 			return b.do(w).ID
 		}, unwanted, engine.ErrNotWaiting, "nothing was sent"},
 		"not applied": {func(b *bench) ledger.ID {
-			b.set(simulated.Fault{Vice: simulated.Refused, Times: 1})
+			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			return b.do(compensable(order("A-1", intent.Create))).ID
 		}, unwanted, engine.ErrNotWaiting, "nothing was written"},
-		"what a step does itself": {func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvEntrusted}).ID }, unwanted, engine.ErrNotWaiting, "nobody here knows what it did"},
+		"what a step does itself": {func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvDelegated}).ID }, unwanted, engine.ErrNotWaiting, "nobody here knows what it did"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				id := c.begin(b)
 				before, _ := b.ledger.Get(t.Context(), "acme", id)
 				out, err := b.engine.Undo(t.Context(), "acme", id, c.u)
@@ -191,10 +190,10 @@ func TestUndoIsRefused(t *testing.T) {
 	}
 }
 
-// What was as wished before is nothing of ours.
+// A state that existed before the write is not ours to undo.
 func TestNothingOfOursIsUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(asStored("A-1"), "")
 		time.Sleep(time.Minute)
 		done := b.do(compensable(order("A-1", intent.Upsert)))
@@ -205,14 +204,14 @@ func TestNothingOfOursIsUndone(t *testing.T) {
 	})
 }
 
-// A way that the caller says is under the same conditions.
+// A caller's own undo is under the same conditions.
 func TestUndoAsTold(t *testing.T) {
 	cancel := order("A-1", intent.Update)
 	cancel.Expect = intent.Fields{"currency": "VOID"}
 	for name, changed := range map[string]bool{"as we left it": false, "changed since": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				done := b.do(compensable(order("A-1", intent.Create)))
 				want, left := engine.StatusCompensated, "VOID"
 				if changed {
@@ -239,7 +238,7 @@ func TestUndoAsTold(t *testing.T) {
 
 func TestManyUndoingsAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		done := b.do(compensable(order("A-1", intent.Create)))
 		time.Sleep(time.Hour)
 		engines := []*engine.Engine{b.engine, b.newEngine(nil), b.newEngine(nil)}
@@ -267,25 +266,25 @@ func TestManyUndoingsAreOne(t *testing.T) {
 	})
 }
 
-func opNames(ops []simulated.Op) (names []string) {
+func opNames(ops []orders.Op) (names []string) {
 	for _, op := range ops {
 		names = append(names, string(op))
 	}
 	return names
 }
 
-// A write that was settled has left its line. Its undoing takes a place of its
-// own there, so that none overtakes the other.
+// A settled write has left its queue. Its undo takes its own place there, so that neither
+// overtakes the other.
 func TestUndoingWaitsItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(seeded, "")
 		time.Sleep(time.Minute)
 		done := b.do(compensable(order("A-1", intent.Update)))
 		next := call(order("A-1", intent.Update), 1)
 		next.Expect = intent.Fields{"amount_cents": jsonNumber(1999), "currency": "CHF"}
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead, Times: 20})
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
+		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 20})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if out, err := b.engine.Do(ctx, next); err != nil || out.Status != engine.StatusInProgress {
@@ -297,22 +296,21 @@ func TestUndoingWaitsItsTurn(t *testing.T) {
 			t.Errorf("%s: the later write was overtaken, %v%s%s", out.Status, b.fieldsNow(), b.life(done.ID), b.life(child.ID))
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", child.ID)
-		if err != nil || events[0].Behind == "" {
+		if err != nil || events[0].QueuedBehind == "" {
 			t.Errorf("the undoing did not stand in line: %v%s", err, b.life(child.ID))
 		}
 	})
 }
 
-// What lands late after the undoing is found by the recheck that is owed, and is
-// not taken for what the undoing did.
+// A late arrival after the undo is found by the recheck, and is not attributed to the undo.
 func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
 	for name, stamps := range map[string]bool{"with stamps": true, "without stamps": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				o.Stamps = stamps
 				b := newBench(t, o, nil)
-				b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 3 * time.Hour, Times: 1})
+				b.set(orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 3 * time.Hour, Times: 1})
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
 				done, err := b.engine.Do(ctx, compensable(order("A-1", intent.Create)))
@@ -331,14 +329,14 @@ func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
 	}
 }
 
-// A destination that doubles records by itself does so also when they are undone
-// meanwhile: the look that is owed for it is made all the same.
+// A destination that doubles records by itself does so even when they are undone meanwhile: the
+// recheck is made all the same.
 func TestDoubleBehindOurBackOfAnUndoneWriteIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(2 * time.Hour)
 		b := newBench(t, o, nil)
-		b.set(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Ops: []simulated.Op{simulated.OpCreate}, Delay: 90 * time.Minute, Times: 1})
+		b.set(orders.Fault{Kind: orders.DuplicateByOthers, Ops: []orders.Op{orders.OpCreate}, Delay: 90 * time.Minute, Times: 1})
 		done := b.do(compensable(order("A-1", intent.Create)))
 		time.Sleep(time.Hour)
 		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {

@@ -8,33 +8,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
 
-// undoCase is one life of an undoing: its process dies at a call.
+// undoCase is one lifecycle of an undo: its process dies at a call.
 type undoCase struct {
 	write intent.WriteType
-	vice  simulated.Vice
+	vice  orders.FaultKind
 	how   string
 	calls int
 }
 
-// Whatever call of its process is the last, and whatever becomes of its request,
-// an undoing that was begun is carried on by another process, and has one effect.
+// Whatever call of its process is the last, and whatever becomes of its request, another
+// process continues a begun undo, and it has one effect.
 func TestUndoSurvivesEveryCrash(t *testing.T) {
-	vices := []simulated.Vice{"", simulated.LostAnswer, simulated.DroppedBefore, simulated.LateCommit, simulated.PhantomSuccess,
-		simulated.BadGateway, simulated.UnreadableRead, simulated.Refused}
+	kinds := []orders.FaultKind{"", orders.LostAnswer, orders.DroppedBefore, orders.LateCommit, orders.PhantomSuccess,
+		orders.BadGateway, orders.UnreadableRead, orders.Refused}
+	n := 0
 	for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
-		for n, vice := range vices {
+		for _, kind := range kinds {
 			for _, how := range []string{"before", "after", "landing"} {
-				if raced && n%3 != 0 {
+				if n++; n%need.OneIn(5) != 0 {
 					continue
 				}
 				for calls := range 13 {
-					c := undoCase{write, vice, how, calls}
+					c := undoCase{write, kind, how, calls}
 					synctest.Test(t, func(t *testing.T) { c.run(t) })
 				}
 			}
@@ -43,7 +45,7 @@ func TestUndoSurvivesEveryCrash(t *testing.T) {
 }
 
 func (c undoCase) run(t *testing.T) {
-	b := newBench(t, simulated.Plain.Options(), nil)
+	b := newBench(t, orders.Plain.Options(), nil)
 	if c.write != intent.Create {
 		b.seed(seeded, "")
 	}
@@ -53,7 +55,7 @@ func (c undoCase) run(t *testing.T) {
 	time.Sleep(time.Hour)
 	made := len(b.effects())
 	if c.vice != "" {
-		b.set(simulated.Fault{Vice: c.vice, Times: 1})
+		b.set(orders.Fault{Kind: c.vice, Times: 1})
 	}
 	d := b.world.Destination()
 	m := &mortal{Ledger: b.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
@@ -69,13 +71,13 @@ func (c undoCase) run(t *testing.T) {
 	out = b.undo(done.ID, unwanted)
 	now, effects := b.fieldsNow(), len(b.effects())-made
 	switch diff := cmp.Diff(was, now); {
-	case out.Status == engine.StatusReview && c.vice == simulated.Refused && effects == 0:
+	case out.Status == engine.StatusReview && c.vice == orders.Refused && effects == 0:
 	case out.Status != engine.StatusCompensated || diff != "" || effects != 1:
 		t.Errorf("%+v: %s with %d effects: %s%s%s", c, out.Status, effects, diff, b.life(done.ID), b.life(out.Undoing))
 	}
 }
 
-// worked runs a worker that looks rarely.
+// worked runs a worker that polls rarely.
 func (b *bench) worked(d time.Duration) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	defer cancel()
@@ -84,11 +86,11 @@ func (b *bench) worked(d time.Duration) {
 	}
 }
 
-// effects are what requests changed at the destination.
-func (b *bench) effects() []simulated.Effect {
-	var all []simulated.Effect
+// effects returns the changes that requests made at the destination.
+func (b *bench) effects() []orders.Effect {
+	var all []orders.Effect
 	for _, e := range b.world.Effects() {
-		if e.Applied() && e.By == simulated.ByRequest {
+		if e.Applied() && e.By == orders.ByRequest {
 			all = append(all, e)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -31,11 +31,11 @@ func undoable(w intent.WriteIntent) intent.WriteIntent {
 
 func TestInvertThatPanicsHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
 		d.Connector = panicky{Connector: d.Connector}
 		b.engine = b.engineOn(b.ledger, d, nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		out := b.do(undoable(order("A-1", intent.Create)))
 		if out.Status != engine.StatusReview {
 			t.Errorf("%+v", out)
@@ -43,21 +43,21 @@ func TestInvertThatPanicsHarmsNobody(t *testing.T) {
 	})
 }
 
-// gated holds every undoing for approval.
+// gated holds every undo for approval.
 var gated = &engine.Options{Risks: []policies.RiskRule{{Writes: []intent.WriteType{intent.Delete}}}}
 
-// While an undoing is open the write is in review. Somebody mends the record,
-// and then the undoing is approved.
+// While an undo is open the write is in review. Another actor repairs the record, and then the
+// undo is approved.
 func TestNothingSettlesWhileItsUndoingIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 		b.engine = b.newEngine(gated)
 		out := b.do(undoable(order("A-1", intent.Create)))
 		if out.Status != engine.StatusReview {
 			t.Fatalf("%+v", out)
 		}
-		// somebody completes the record
+		// another actor completes the record
 		if _, err := b.world.Edit(b.world.Records("A-1")[0].ID, intent.Fields{"currency": "USD"}); err != nil {
 			t.Fatal(err)
 		}
@@ -78,13 +78,20 @@ func TestNothingSettlesWhileItsUndoingIsOpen(t *testing.T) {
 
 func TestUndoingApprovedLaterEndsTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 		b.engine = b.newEngine(gated)
 		out := b.do(undoable(order("A-1", intent.Create)))
 		child := b.state(out.ID).Child
 		if _, err := b.engine.Resolve(t.Context(), "acme", child, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "undo it"}); err != nil {
 			t.Fatal(err)
+		}
+		if got := b.state(child); got.Settlement != ledger.Verified || b.state(out.ID).State != ledger.Review {
+			t.Fatalf("setup: %s, %s", got.Phase(), b.state(out.ID).Phase())
+		}
+		// No worker has settled the write yet. What is sent now would be called undone.
+		if _, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
+			t.Errorf("another send after the undo: %v", err)
 		}
 		b.work(100 * time.Hour)
 		if got := b.state(out.ID); got.Settlement != ledger.Compensated {
@@ -93,9 +100,9 @@ func TestUndoingApprovedLaterEndsTheWrite(t *testing.T) {
 	})
 }
 
-// slowDelete makes the undoing last.
+// slowDelete makes the undo slow.
 type slowDelete struct {
-	*simulated.Connector
+	*orders.Connector
 	begun chan struct{}
 }
 
@@ -109,11 +116,11 @@ func (s slowDelete) Write(ctx context.Context, r connectors.Request) (connectors
 
 func TestCloseDuringAnUndoingNeedsNoPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 		d := b.world.Destination()
 		begun := make(chan struct{})
-		d.Connector = slowDelete{d.Connector.(*simulated.Connector), begun}
+		d.Connector = slowDelete{d.Connector.(*orders.Connector), begun}
 		e := b.engineOn(b.ledger, d, nil)
 		go func() { <-begun; e.Close() }()
 		rec, err := ledger.NewRecord(undoable(order("A-1", intent.Create)))
@@ -132,10 +139,10 @@ func TestCloseDuringAnUndoingNeedsNoPerson(t *testing.T) {
 
 func TestPersonUndoesWhatIsAsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Horizon = connectors.Bound{}
 		b := newBench(t, o, nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		w := order("A-1", intent.Create)
 		w.Reversibility = intent.Compensable
 		out := b.do(w)
@@ -149,9 +156,9 @@ func TestPersonUndoesWhatIsAsDeclared(t *testing.T) {
 	})
 }
 
-// interloper has somebody else write just before each create.
+// interloper has another actor write just before each create.
 type interloper struct {
-	*simulated.Connector
+	*orders.Connector
 	before func()
 }
 
@@ -164,17 +171,17 @@ func (i interloper) Write(ctx context.Context, r connectors.Request) (connectors
 
 func TestWhatMayBeAnothersIsNotUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.Stamps = false
 		b := newBench(t, o, nil)
 		d := b.world.Destination()
-		d.Connector = interloper{d.Connector.(*simulated.Connector), func() {
+		d.Connector = interloper{d.Connector.(*orders.Connector), func() {
 			if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, ""); err != nil {
 				t.Error(err)
 			}
 		}}
 		b.engine = b.engineOn(b.ledger, d, nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpCreate}, Times: 1})
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 		out := b.do(undoable(order("A-1", intent.Create)))
 		if n := len(b.world.Records("A-1")); n != 1 {
 			t.Errorf("%s: somebody else's record was removed%s", out.Status, b.life(out.ID))
@@ -182,11 +189,11 @@ func TestWhatMayBeAnothersIsNotUndone(t *testing.T) {
 	})
 }
 
-// On a destination whose reads lag, the state before is what was there some
-// time ago. To bring it back would take back what others did since.
+// On a destination whose reads lag, the state before is an older state. Restoring it would
+// revert later changes of others.
 func TestUndoingTakesBackNothingOfOthers(t *testing.T) {
-	lagging := simulated.Unique.Options()
-	lagging.Lags, lagging.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	lagging := orders.Unique.Options()
+	lagging.Lags, lagging.Settle = []time.Duration{orders.DefaultLag}, connectors.Within(orders.DefaultLag)
 	theirs := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "note": "theirs"}
 	for _, write := range []intent.WriteType{intent.Update, intent.Upsert} {
 		t.Run(string(write), func(t *testing.T) {
@@ -202,7 +209,7 @@ func TestUndoingTakesBackNothingOfOthers(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				b.set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.Op(write)}, Field: "currency", Times: 1})
+				b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.Op(write)}, Field: "currency", Times: 1})
 				before := b.world.Records("A-1")[0].Fields["note"]
 				out := b.do(undoable(order("A-1", write)))
 				left := b.world.Records("A-1")

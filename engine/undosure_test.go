@@ -10,22 +10,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
 
-// A first send that is only slow must not make again what was undone.
+// A first send that is only slow must not recreate what was undone.
 func TestUndoingWaitsForTheHorizon(t *testing.T) {
 	closed := order("A-1", intent.Update)
 	closed.Expect = intent.Fields{"note": "closed"}
 	for name, how := range map[string]*intent.WriteIntent{"by a delete": nil, "by an update": &closed} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
-				b.set(simulated.Fault{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second, Times: 1})
+				b := newBench(t, orders.Unique.Options(), nil)
+				b.set(orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1})
 				done := b.do(compensable(order("A-1", intent.Create)))
 				if done.Status != engine.StatusVerified || done.Sends != 2 {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
@@ -33,7 +33,7 @@ func TestUndoingWaitsForTheHorizon(t *testing.T) {
 				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: how})
 				time.Sleep(time.Hour)
 				undo, made := b.state(b.state(done.ID).Child), b.state(done.ID)
-				if out.Status != engine.StatusCompensated || undo.FirstSend.Sub(made.LastSend) < simulated.DefaultHorizon || (b.fieldsNow() == nil) != (how == nil) {
+				if out.Status != engine.StatusCompensated || undo.FirstSend.Sub(made.LastSend) < orders.DefaultHorizon || (b.fieldsNow() == nil) != (how == nil) {
 					t.Errorf("%s, undone %s after the last send, and there is %v%s", out.Status, undo.FirstSend.Sub(made.LastSend), b.fieldsNow(), b.life(done.ID))
 				}
 			})
@@ -41,18 +41,18 @@ func TestUndoingWaitsForTheHorizon(t *testing.T) {
 	}
 }
 
-// What would be brought back, or taken away, must be surely ours. Else a person
-// is asked, and nothing is sent.
+// An undo must not restore or remove anything that is not certainly ours. Otherwise a reviewer
+// decides, and nothing is sent.
 func TestUndoOfWhatIsNotSure(t *testing.T) {
-	lagging := func(o *simulated.Options) {
-		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	lagging := func(o *orders.Options) {
+		o.Lags, o.Settle = []time.Duration{orders.DefaultLag}, connectors.Within(orders.DefaultLag)
 	}
 	told := order("A-1", intent.Update)
 	told.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
 	for name, c := range map[string]struct {
 		write   intent.WriteType
-		options func(*simulated.Options)
-		vice    simulated.Vice
+		options func(*orders.Options)
+		vice    orders.FaultKind
 		how     *intent.WriteIntent
 		want    engine.Status
 		reason  string
@@ -60,13 +60,13 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 		"weakly read":       {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
 		"weakly read, told": {intent.Update, lagging, "", &told, engine.StatusCompensated, "the caller says what is to be there"},
 		"a create, lagging": {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
-		"maybe another's":   {intent.Create, func(o *simulated.Options) { o.Stamps = false }, simulated.LostAnswer, nil, engine.StatusReview, "nobody told us that we made it"},
-		"answered":          {intent.Create, func(o *simulated.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "we were told that we made it"},
+		"maybe another's":   {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, engine.StatusReview, "nobody told us that we made it"},
+		"answered":          {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "we were told that we made it"},
 		"no way back":       {intent.Create, nil, "none", nil, engine.StatusReview, "the connector knows none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Unique.Options()
+				o := orders.Unique.Options()
 				if c.options != nil {
 					c.options(&o)
 				}
@@ -76,7 +76,7 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 					d.Connector = struct{ connectors.Connector }{d.Connector}
 					b.engine = b.engineOn(b.ledger, d, nil)
 				} else if c.vice != "" {
-					b.set(simulated.Fault{Vice: c.vice, Times: 1})
+					b.set(orders.Fault{Kind: c.vice, Times: 1})
 				}
 				if c.write != intent.Create {
 					b.seed(seeded, "")
@@ -98,11 +98,11 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 	}
 }
 
-// However old a write is, it ends when its undoing does.
+// However old a write is, it ends when its undo does.
 func TestUndoingOfAnOldWriteApprovedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		day := 24 * time.Hour
-		b := newBench(t, simulated.Plain.Options(), &engine.Options{Risks: []policies.RiskRule{{Writes: []intent.WriteType{intent.Delete}, Within: 30 * day}}})
+		b := newBench(t, orders.Plain.Options(), &engine.Options{Risks: []policies.RiskRule{{Writes: []intent.WriteType{intent.Delete}, Within: 30 * day}}})
 		done := b.do(compensable(order("A-1", intent.Create)))
 		time.Sleep(20 * day)
 		out := b.undo(done.ID, unwanted)
@@ -137,7 +137,7 @@ func TestWhoMayUndo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				done, err := b.engine.Do(as(t.Context(), "crm-agent", engine.RoleAgent), compensable(order("A-1", intent.Create)))
 				if err != nil {
 					t.Fatal(err)
@@ -151,18 +151,17 @@ func TestWhoMayUndo(t *testing.T) {
 	}
 }
 
-// again makes the one record anew, as somebody else's.
+// again recreates the one record as another actor's.
 func (b *bench) again() {
 	fields := maps.Clone(b.world.Records("A-1")[0].Fields)
 	b.remove("A-1")
 	b.seed(fields, "")
 }
 
-// sinceCase is a write, what somebody did to its record since, and how it is to be
-// undone.
+// sinceCase is a write, another actor's later change of its record, and how it is to be undone.
 type sinceCase struct {
 	write   intent.WriteType
-	options func(*simulated.Options)
+	options func(*orders.Options)
 	then    func(*bench)
 	how     *intent.WriteIntent
 	want    engine.Status
@@ -170,11 +169,11 @@ type sinceCase struct {
 }
 
 func sinceCases() map[string]sinceCase {
-	lagging := func(o *simulated.Options) {
-		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Within(simulated.DefaultLag)
+	lagging := func(o *orders.Options) {
+		o.Lags, o.Settle = []time.Duration{orders.DefaultLag}, connectors.Within(orders.DefaultLag)
 	}
-	unsettled := func(o *simulated.Options) {
-		o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Bound{}
+	unsettled := func(o *orders.Options) {
+		o.Lags, o.Settle = []time.Duration{orders.DefaultLag}, connectors.Bound{}
 	}
 	set := func(name string, value any) func(*bench) {
 		return func(b *bench) { b.edit(intent.Fields{name: value}) }
@@ -206,13 +205,13 @@ func sinceCases() map[string]sinceCase {
 	}
 }
 
-// What somebody did to the record since the write is not undone with it, by
-// whatever way, and however far behind the reads are.
+// Another actor's later change of the record is not undone with the write, by any undo, however
+// far the reads lag.
 func TestUndoingLosesNothingOfOthers(t *testing.T) {
 	for name, c := range sinceCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				if c.options != nil {
 					c.options(&o)
 				}
@@ -246,11 +245,11 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 	}
 }
 
-// A record that another write of ours has changed, and another one changed back,
-// is not deleted: it is that one's by now.
+// A record that another write of ours changed, and another actor changed back, is not deleted:
+// it belongs to that write by now.
 func TestUndoingDeletesNothingThatAnotherWriteLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Plain.Options()
+		o := orders.Plain.Options()
 		o.StampUpdates = true
 		b := newBench(t, o, nil)
 		done := b.do(compensable(order("A-1", intent.Create)))
@@ -267,14 +266,15 @@ func TestUndoingDeletesNothingThatAnotherWriteLeft(t *testing.T) {
 	})
 }
 
-// What the destination itself holds against what was read needs no sure read.
+// If the destination itself checks the send against the pre-state, the read need not be
+// certain.
 func TestUndoingThatTheDestinationGuards(t *testing.T) {
 	for name, changed := range map[string]bool{"as we left it": false, "changed since": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				o.Versions = true
-				o.Lags, o.Settle = []time.Duration{simulated.DefaultLag}, connectors.Bound{}
+				o.Lags, o.Settle = []time.Duration{orders.DefaultLag}, connectors.Bound{}
 				b := newBench(t, o, nil)
 				time.Sleep(time.Minute)
 				done := b.do(compensable(order("A-1", intent.Create)))

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -55,8 +55,8 @@ func (l *torn) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) 
 	return found, err
 }
 
-// Whether a later write explains what a recheck found is looked for among what
-// can be read. Where that says nothing, a damaged row hides no alarm for ever.
+// A later write that explains a recheck's result is searched among the readable rows. Without
+// one, a damaged row does not suppress the alarm.
 func TestRecheckBesideDamagedRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		then   func(b *bench) // and that row is damaged
@@ -73,7 +73,7 @@ func TestRecheckBesideDamagedRows(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o := simulated.Plain.Options()
+				o := orders.Plain.Options()
 				o.Recheck = connectors.Within(time.Hour)
 				b := newBench(t, o, nil)
 				l := &torn{Ledger: b.ledger}

@@ -9,7 +9,7 @@ import (
 
 func jsonNumber(n int) json.Number { return json.Number(strconv.Itoa(n)) }
 
-// asStored is the order of order() as the destination keeps it.
+// asStored returns order() as the destination stores it.
 func asStored(id string) intent.Fields {
 	return intent.Fields{"order_id": id, "amount_cents": jsonNumber(1999), "currency": "USD"}
 }

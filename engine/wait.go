@@ -12,12 +12,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// wait waits for a flight and then for the write to be done. A caller that
-// gives up is told "in progress" only when the write is in the ledger.
-func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined bool) (Outcome, error) {
-	select {
-	case <-f.done:
-	case <-ctx.Done():
+// wait waits for an in-flight call and then for the write to be done. A caller that gives up
+// gets "in progress" only when the write is in the ledger.
+func (e *Engine) wait(ctx context.Context, f *inFlight, rec ledger.Record, joined bool) (Outcome, error) {
+	if !e.attend(ctx, f) {
 		<-f.kept
 	}
 	select {
@@ -43,25 +41,23 @@ func (e *Engine) wait(ctx context.Context, f *flight, rec ledger.Record, joined 
 	return out, err
 }
 
-// done reports whether a caller need not wait for the write: it waits for
-// nothing, for a person, for its caller, or for a look that was put off on
-// purpose.
+// done reports whether a caller need not wait for the write: it waits for nothing, or for a
+// reviewer, its caller, or a read that was postponed on purpose.
 func done(rec ledger.Record) bool {
-	return ended(rec) || rec.State == ledger.Entrusted || unverified(rec)
+	return ended(rec) || rec.State == ledger.Delegated || unverified(rec)
 }
 
-// Wait waits until a write is settled, held, in review or left unverified on
-// purpose, or for the end of ctx: then the outcome is in progress, as it is at
-// once for a write behind one of the same line that a person must look at.
-// Meanwhile it continues the write itself whenever it is due and nobody works
-// on it, a look that was put off and the end of a hold included. It fails with [ledger.ErrNotFound].
+// Wait waits until a write is settled, held, in review or left unverified on purpose, or for
+// the end of ctx: then the outcome is in progress. It is so at once for a write queued behind
+// one in review. Meanwhile Wait continues the write itself whenever it is due and no worker has
+// it, including a postponed read and the end of a hold. It fails with [ledger.ErrNotFound].
 func (e *Engine) Wait(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
 	return e.waitFor(ctx, tenant, id, replayed, done)
 }
 
-// WaitFinal is Wait for the final outcome: it also waits for the rechecks that
-// are pending after a write is settled ([Outcome.RecheckUntil]), which can take a
-// day. At the end of ctx it returns the outcome so far.
+// WaitFinal is Wait for the final outcome: it also waits for the rechecks that are pending
+// after a write is settled ([Outcome.RecheckUntil]), which can take a day. At the end of ctx it
+// returns the outcome so far.
 func (e *Engine) WaitFinal(ctx context.Context, tenant string, id ledger.ID, replayed bool) (Outcome, error) {
 	return e.waitFor(ctx, tenant, id, replayed, final)
 }
@@ -81,92 +77,96 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); over(rec) && !due {
 			return outcomeOf(rec, replayed), nil
 		}
-		lined, err := e.inLine(ctx, rec)
+		lined, err := e.inQueue(ctx, rec)
 		if err != nil {
 			return Outcome{}, err
 		}
-		if lined.Behind != "" {
+		if lined.QueuedBehind != "" {
 			far := 1
-			if turn%deepTurn == 0 {
-				far = deepLine
+			if turn%deepQueue == 0 {
+				far = deepSearch
 			}
 			head, err := head(ctx, e.ledger, lined, far)
 			if err != nil {
 				return Outcome{}, err
 			}
 			if head.State == ledger.Review {
-				return behindReview(underWay(rec, replayed), head.ID), nil
+				return queuedBehindReview(underWay(rec, replayed), head.ID), nil
 			}
-			if !e.awaitTurn(ctx, lined, head, pace) {
+			if !e.awaitHead(ctx, lined, head, pace) {
 				return underWay(rec, replayed), nil
 			}
 			continue
 		}
-		goOn, err := e.follow(ctx, rec, pace)
+		proceed, err := e.follow(ctx, rec, pace)
 		if err != nil {
 			return Outcome{}, err
 		}
-		if !goOn {
+		if !proceed {
 			return underWay(rec, replayed), nil
 		}
 	}
 }
 
-// behindReview is the outcome of a write that waits until a reviewer has decided
+// queuedBehindReview returns the outcome of a write that waits until a reviewer has decided
 // about an earlier one of the same record.
-func behindReview(o Outcome, head ledger.ID) Outcome {
-	o.WaitsFor, o.Behind = WaitsReviewer, head
+func queuedBehindReview(o Outcome, head ledger.ID) Outcome {
+	o.WaitsFor, o.QueuedBehind = WaitsReviewer, head
 	why := fmt.Sprintf(" A reviewer must decide about write %s first.", head)
 	o.Text += why
 	o.ForModel += why
 	return o
 }
 
-// OutcomeIn is [OutcomeOf] for a record that was looked up in l. It looks besides
-// whether the write waits for a reviewer, who must decide about an earlier write of the
-// same record; where that cannot be found out it says that the earlier one comes first.
+// OutcomeIn is [OutcomeOf] for a record of l. It also checks whether the write waits for a
+// reviewer, who must decide about an earlier write of the same record. If that cannot be found
+// out, it says that the earlier write comes first.
 func OutcomeIn(ctx context.Context, l ledger.Ledger, r ledger.Record) Outcome {
 	o := OutcomeOf(r)
-	if r.Behind == "" || o.WaitsFor != WaitsQueue {
+	if r.QueuedBehind == "" || o.WaitsFor != WaitsQueue {
 		return o
 	}
 	if first, err := head(ctx, l, r, 1); err == nil && first.State == ledger.Review {
-		return behindReview(o, first.ID)
+		return queuedBehindReview(o, first.ID)
 	}
 	return o
 }
 
-// inLine is the write whose turn is to be waited for: the write itself, or its
-// undoing, which has a place of its own where the write had left its line.
-func (e *Engine) inLine(ctx context.Context, rec ledger.Record) (ledger.Record, error) {
-	if rec.State != ledger.Compensating || !rec.Passed || rec.Child == "" {
+// inQueue returns the write whose place in the queue matters: the write itself, or its undo,
+// which has its own place where the write had left its queue.
+func (e *Engine) inQueue(ctx context.Context, rec ledger.Record) (ledger.Record, error) {
+	if rec.State != ledger.Compensating || !rec.LeftQueue || rec.Child == "" {
 		return rec, nil
 	}
 	child, err := e.ledger.Get(context.WithoutCancel(ctx), rec.Tenant, rec.Child)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return rec, nil
-	case err != nil || child.Behind == "":
+	case err != nil || child.QueuedBehind == "":
 		return rec, err
 	}
 	return child, nil
 }
 
-// follow waits for whoever of this process works on the write, or continues it
-// and then waits a moment. It reports whether there is time to look again.
-func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.BackOff) (goOn bool, err error) {
-	f, began, err := e.board(rec.ID, rec.Digest, true)
+// follow waits for the worker of this process that has the write, or continues the write itself
+// and then waits a moment. It reports whether there is time to read the record again. For a
+// caller that does not wait it does nothing where a worker continues the write.
+func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.BackOff) (proceed bool, err error) {
+	if ctx.Err() != nil && e.workers.Load() > 0 {
+		return false, nil
+	}
+	f, began, err := e.startOrJoin(rec.ID, rec.Digest, true)
 	if err != nil {
 		return false, err
 	}
 	if began {
 		go func() {
-			e.land(rec.ID, f, guarded(rec.ID, func() error { return e.continueIfDue(rec, e.life()) }))
+			l := e.lifetime()
+			l.ending = f.ctx
+			e.finish(rec.ID, f, guarded(rec.ID, func() error { return e.continueIfDue(rec, l) }))
 		}()
 	}
-	select {
-	case <-f.done:
-	case <-ctx.Done():
+	if !e.attend(ctx, f) {
 		return false, nil
 	}
 	if !began {
@@ -175,51 +175,51 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 	if f.failed() {
 		return false, f.err
 	}
-	if rec.Claimable(rec.Now, false) { // it was worked on, by us or by who was quicker
+	if rec.Claimable(rec.Now, false) { // it was worked on, by us or by a quicker worker
 		return sleep(ctx, e.ctx, min(pace.NextBackOff(), workedGap)), nil
 	}
 	pause := pace.NextBackOff()
-	if due := rec.Due.Sub(rec.Now); due > 0 { // nobody else may be there to take it up
+	if due := rec.Due.Sub(rec.Now); due > 0 { // no other worker may be there to take it up
 		pause = min(pause, due)
 	}
 	return sleep(ctx, e.ctx, pause), nil
 }
 
-// head is the write for which all others of a line wait: one of which something
-// was sent, or one that stands at most so far before this one. The zero record
-// where it is neither.
+// head returns the write for which all others of a queue wait: one of which something was sent,
+// or the first one, at most far places before this one. It returns the zero record where it is
+// neither.
 func head(ctx context.Context, l ledger.Ledger, rec ledger.Record, far int) (ledger.Record, error) {
 	ctx = context.WithoutCancel(ctx)
 	for before := rec; far > 0; far-- {
 		var err error
-		if before, err = l.Get(ctx, rec.Tenant, before.Behind); err != nil || before.Behind == "" {
+		if before, err = l.Get(ctx, rec.Tenant, before.QueuedBehind); err != nil || before.QueuedBehind == "" {
 			return before, err
 		}
 	}
 	sent, err := l.List(ctx, ledger.Filter{Tenant: rec.Tenant, KeyDigest: rec.KeyDigest,
 		States: []ledger.State{ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review}})
 	for _, r := range sent {
-		if r.InLine() { // one at most in each line, whatever else cannot be read
+		if r.InQueue() { // at most one in each queue, whatever else is unreadable
 			return r, nil
 		}
 	}
 	return ledger.Record{}, err
 }
 
-// awaitTurn waits until the write before this one in line may be done: until
-// this process ends its work on that, the ledger says that something became
-// due, or a moment has passed. Where the head of the line is due and nobody has
-// it, it is carried on first. It reports whether there is time to look again.
-func (e *Engine) awaitTurn(ctx context.Context, rec, head ledger.Record, pace backoff.BackOff) bool {
+// awaitHead waits until the write before this one in the queue may be done: until this process
+// ends its work on it, the ledger reports that work became due, or a moment has passed. If the
+// head of the queue is due and unowned, it is continued first. It reports whether there is time
+// to read the record again.
+func (e *Engine) awaitHead(ctx context.Context, rec, head ledger.Record, pace backoff.BackOff) bool {
 	if head.ID != "" && head.Claimable(head.Now, false) {
-		if goOn, err := e.follow(ctx, head, pace); err == nil {
-			return goOn
+		if proceed, err := e.follow(ctx, head, pace); err == nil {
+			return proceed
 		}
-		// What came of it is told to whoever asks for it.
+		// Its own callers get the error.
 	}
 	var before <-chan struct{} // nil waits for ever
 	e.mu.Lock()
-	if f, ok := e.flights[rec.Behind]; ok {
+	if f, ok := e.inFlight[rec.QueuedBehind]; ok {
 		before = f.done
 	}
 	e.mu.Unlock()
@@ -243,24 +243,19 @@ func (e *Engine) awaitTurn(ctx context.Context, rec, head ledger.Record, pace ba
 	}
 }
 
-// wakes passes what wakes a worker on to everybody who waits for a turn.
+// wakes passes the ledger's wake-ups on to every caller that waits in a queue.
 type wakes struct {
 	mu sync.Mutex
-	on chan struct{} // closed at the next waking
+	on chan struct{} // closed at the next wake-up
 }
 
-// next is closed when the ledger tells that work may have become due; nil where
-// it never tells.
+// next is closed when the ledger reports that work may have become due.
 func (w *wakes) next(e *Engine) <-chan struct{} {
-	waker, ok := e.ledger.(ledger.Waker)
-	if !ok {
-		return nil
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.on == nil {
 		w.on = make(chan struct{})
-		woken := waker.Woken(e.ctx)
+		woken := e.ledger.Woken(e.ctx)
 		go w.pass(e.ctx, woken)
 	}
 	return w.on
@@ -283,9 +278,9 @@ func (w *wakes) pass(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// continueIfDue takes the write over when it is due and nobody holds it, or a process of
-// this machine that has ended.
-func (e *Engine) continueIfDue(rec ledger.Record, l life) error {
+// continueIfDue takes the write over when it is due and unowned, or owned by a process of this
+// machine that has ended.
+func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
 	if !c.Freed(rec).Claimable(rec.Now, false) {
 		return nil
@@ -308,5 +303,28 @@ func sleep(ctx, other context.Context, d time.Duration) bool {
 		return false
 	case <-other.Done():
 		return false
+	}
+}
+
+// AwaitPrior waits for the write that blocked another one, as named in the error of [Engine.Do]
+// or [Engine.Enqueue], and returns its outcome: that write is the operation. A delegated write
+// is only watched. An error that is no [ledger.BlockedError] is returned unchanged.
+func (e *Engine) AwaitPrior(ctx context.Context, err error) (Outcome, error) {
+	var blocked *ledger.BlockedError
+	if !errors.As(err, &blocked) {
+		return Outcome{}, err
+	}
+	prior := blocked.Prior
+	if !prior.Delegated {
+		return e.Wait(ctx, prior.Tenant, prior.ID, true)
+	}
+	for pace := newFollowPace(); ; {
+		now, err := e.ledger.Get(context.WithoutCancel(ctx), prior.Tenant, prior.ID)
+		switch {
+		case err != nil:
+			return Outcome{}, err
+		case now.State != ledger.Delegated || !sleep(ctx, e.ctx, pace.NextBackOff()):
+			return outcomeOf(now, true), nil
+		}
 	}
 }

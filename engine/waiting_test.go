@@ -6,13 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// The caller of a write that is delayed learns what it waits for, and until when.
+// The caller of a delayed write learns what it waits for, and until when.
 func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	due := now.Add(time.Minute)
@@ -37,7 +37,7 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "a worker ended"},
 		"overdue":           {rec(func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }), "", "under way"},
 		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
-		"queued behind":     {rec(func(r *ledger.Record) { r.Behind = "wr_0" }), engine.WaitsQueue, "wr_0"},
+		"queued behind":     {rec(func(r *ledger.Record) { r.QueuedBehind = "wr_0" }), engine.WaitsQueue, "wr_0"},
 		"unreadable after": {rec(func(r *ledger.Record) {
 			r.State, r.Sends, r.LastFate, r.Verdict, r.Unproven = ledger.Checking, 1, "unknown", "unavailable", 2
 		}), engine.WaitsDestination, "could not be reached"},
@@ -60,30 +60,30 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 			if c.rec.Due.Before(now) {
 				due = now // ask_after is never in the past
 			}
-			if c.rec.Behind == "" && !out.AskAfter.Equal(due) || out.Behind != c.rec.Behind {
-				t.Errorf("ask after %s, behind %q; want %s, %q", out.AskAfter, out.Behind, due, c.rec.Behind)
+			if c.rec.QueuedBehind == "" && !out.AskAfter.Equal(due) || out.QueuedBehind != c.rec.QueuedBehind {
+				t.Errorf("ask after %s, behind %q; want %s, %q", out.AskAfter, out.QueuedBehind, due, c.rec.QueuedBehind)
 			}
-			if c.want != "" && c.rec.Behind == "" && !strings.Contains(out.ForModel, c.says) {
+			if c.want != "" && c.rec.QueuedBehind == "" && !strings.Contains(out.ForModel, c.says) {
 				t.Errorf("the model reads %q, want %q in it", out.ForModel, c.says)
 			}
 		})
 	}
 }
 
-// A write behind one that a reviewer has before him waits for the reviewer.
+// A write queued behind one in review waits for the reviewer.
 func TestOutcomeBehindAReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		out := b.do(call(order("A-1", intent.Update), 2))
-		if first.Status != engine.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.Behind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
+		if first.Status != engine.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.QueuedBehind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
 			t.Errorf("%s, then %+v", first.Status, out)
 		}
-		for n := range 2 { // the second is behind the first of them
+		for n := range 2 { // the second is queued behind the first
 			third := b.enqueue(call(order("A-1", intent.Update), 3+n))
 			got := engine.OutcomeIn(t.Context(), b.ledger, b.state(third))
-			if got.WaitsFor != engine.WaitsReviewer || got.Behind != first.ID || !strings.Contains(got.ForModel, "A reviewer must decide") {
+			if got.WaitsFor != engine.WaitsReviewer || got.QueuedBehind != first.ID || !strings.Contains(got.ForModel, "A reviewer must decide") {
 				t.Errorf("looked up: %+v", got)
 			}
 		}

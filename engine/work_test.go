@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// waitingSend is a connector whose sends stand still until they are let go, or
-// cut off.
+// waitingSend is a connector whose sends block until they are released, or cut off.
 type waitingSend struct {
 	connectors.Connector
 	mu     sync.Mutex
@@ -45,12 +44,11 @@ func (s *waitingSend) Write(ctx context.Context, r connectors.Request) (connecto
 	return s.Connector.Write(ctx, r)
 }
 
-// two is an engine with a slow destination and a fast one; the slow one is of
-// another world.
-func two(t *testing.T, took time.Duration, opts *engine.Options) (b *bench, slow *waitingSend, far *simulated.World) {
+// two is an engine with a slow destination and a fast one; the slow one is of another world.
+func two(t *testing.T, took time.Duration, opts *engine.Options) (b *bench, slow *waitingSend, far *orders.World) {
 	t.Helper()
-	b = newBench(t, simulated.Unique.Options(), nil)
-	far, err := simulated.New(simulated.Unique.Options())
+	b = newBench(t, orders.Unique.Options(), nil)
+	far, err := orders.New(orders.Unique.Options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +70,8 @@ func slowOrder(n int) intent.WriteIntent {
 	return w
 }
 
-// A slow destination takes no more than its share, however much is queued for
-// it and however long before.
+// A slow destination takes no more than its share, however much is queued for it and however
+// long.
 func TestASlowDestinationStarvesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, slow, _ := two(t, 25*time.Second, nil)
@@ -109,7 +107,7 @@ func TestASlowDestinationStarvesNobody(t *testing.T) {
 
 func TestWorkerWithOneSlotWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		for n := range 5 {
 			b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
 		}
@@ -126,8 +124,8 @@ func TestWorkerWithOneSlotWorks(t *testing.T) {
 	})
 }
 
-// A worker that is told to end hands back what it has not begun, lets what is
-// under way end within its grace, and cuts off and records the rest.
+// An ending worker hands back the work that it has not begun, lets calls in progress end within
+// its grace, and cuts off and records the rest.
 func TestWorkerHandsBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		took, grace time.Duration
@@ -191,8 +189,8 @@ func TestWorkerHandsBack(t *testing.T) {
 	}
 }
 
-// newEngineLike is an engine on both destinations without their slowness.
-func (b *bench) newEngineLike(far *simulated.World) *engine.Engine {
+// newEngineLike returns an engine on both destinations without their slowness.
+func (b *bench) newEngineLike(far *orders.World) *engine.Engine {
 	var reg connectors.Registry
 	if err := errors.Join(reg.Register("orders", b.world.Destination()), reg.Register("slow", far.Destination())); err != nil {
 		b.t.Fatal(err)
@@ -202,7 +200,7 @@ func (b *bench) newEngineLike(far *simulated.World) *engine.Engine {
 	return e
 }
 
-// ailing is a ledger that cannot be used for a while.
+// ailing is a ledger that is unusable for a while.
 type ailing struct {
 	*ledger.Memory
 	mu    sync.Mutex
@@ -222,7 +220,7 @@ func (a *ailing) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 
 func TestWorkerOutlastsItsLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		id := b.enqueue(order("A-1", intent.Create))
 		ill := &ailing{Memory: b.ledger, ill: true}
 		b.engine = b.engineOn(ill, b.world.Destination(), nil)
@@ -241,8 +239,8 @@ func TestWorkerOutlastsItsLedger(t *testing.T) {
 	})
 }
 
-// What nobody here can work on is put back with the reason, ever more rarely,
-// and stops nothing else; with its destination it comes back.
+// A write that no process here can work on is put back with the reason, ever more rarely, and
+// blocks nothing else. It continues when its destination is back.
 func TestWritesOfARemovedDestinationWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, slow, far := two(t, 5*time.Minute, nil)
@@ -277,11 +275,11 @@ func TestWritesOfARemovedDestinationWait(t *testing.T) {
 	})
 }
 
-// An announced write of a destination that is gone is taken over all the same:
-// what is known about it is recorded, and it waits.
+// An announced write of a removed destination is taken over all the same: what is known about
+// it is recorded, and it waits.
 func TestAnnouncedWriteOfARemovedDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		dying := b.engineOn(&breaking{Ledger: b.ledger}, b.world.Destination(), nil)
 		if _, err := dying.Do(t.Context(), order("A-1", intent.Create)); err == nil {
 			t.Fatal("it should have died")
@@ -304,22 +302,22 @@ func TestAnnouncedWriteOfARemovedDestination(t *testing.T) {
 	})
 }
 
-// While the undoing of a write takes long, the write itself is kept.
+// While the undo of a write takes long, the lease on the write is kept.
 func TestLeaseIsKeptWhileAnUndoingTakesLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		d := b.world.Destination()
 		d.Connector = &delete25{Connector: d.Connector}
-		p := d.Profiles[simulated.Kind]
+		p := d.Profiles[orders.Kind]
 		p.ReadTimeout = 10 * time.Minute
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 		e := b.engineOn(b.ledger, d, &engine.Options{Slack: time.Second})
 		w := order("A-1", intent.Create)
 		w.Reversibility, w.OnMismatch = intent.Compensable, intent.MismatchCompensate
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go func() { _ = b.engine.Work(ctx, nil) }() // it returns nil, and takes what nobody holds
+		go func() { _ = b.engine.Work(ctx, nil) }() // it returns nil, and takes unowned writes
 		out, err := e.Do(t.Context(), w)
 		if got := b.state(out.ID); err != nil || out.Status != engine.StatusCompensated || got.Fence != 1 {
 			t.Errorf("%+v, %v; %d changes of hands%s", out, err, got.Fence-1, b.life(out.ID))
@@ -327,7 +325,7 @@ func TestLeaseIsKeptWhileAnUndoingTakesLong(t *testing.T) {
 	})
 }
 
-// delete25 takes long to delete, and to show what is there before and after.
+// delete25 is slow to delete, and to show the state before and after.
 type delete25 struct {
 	connectors.Connector
 	undoing bool
@@ -352,7 +350,7 @@ func (d *delete25) Invert(w intent.WriteIntent, before *connectors.Observation, 
 	return d.Connector.(connectors.Inverter).Invert(w, before, after)
 }
 
-// crammed is a ledger whose outbox has so many entries.
+// crammed is a ledger with the given number of outbox entries.
 type crammed struct {
 	*ledger.Memory
 	mu      sync.Mutex
@@ -360,8 +358,8 @@ type crammed struct {
 	surveys int
 }
 
-func (c *crammed) Survey(ctx context.Context) (ledger.Survey, error) {
-	s, err := c.Memory.Survey(ctx)
+func (c *crammed) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
+	s, err := c.Memory.QueueStats(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Outbox = c.entries
@@ -371,7 +369,7 @@ func (c *crammed) Survey(ctx context.Context) (ledger.Survey, error) {
 
 func TestWorkersCloseAndOpenTheOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		l := &crammed{Memory: b.ledger}
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -406,7 +404,7 @@ func TestWorkersCloseAndOpenTheOutbox(t *testing.T) {
 
 func TestWorkersPrune(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		var ids []ledger.ID
 		for n := range 25 {
 			ids = append(ids, b.do(order(fmt.Sprint("A-", n), intent.Create)).ID)
@@ -427,8 +425,7 @@ func TestWorkersPrune(t *testing.T) {
 	})
 }
 
-// lastClaim is a ledger that ends a worker with the first claim that lends
-// something.
+// lastClaim is a ledger that ends a worker with the first claim that leases something.
 type lastClaim struct {
 	*ledger.Memory
 	end context.CancelFunc
@@ -442,10 +439,10 @@ func (l lastClaim) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, 
 	return lent, err
 }
 
-// What was claimed and not begun is handed back at once, as it was.
+// Claimed work that was not begun is handed back at once, unchanged.
 func TestWhatIsNotBegunIsHandedBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		dying := b.engineOn(&breaking{Ledger: b.ledger}, b.world.Destination(), nil)
 		if _, err := dying.Do(t.Context(), order("A-9", intent.Create)); err == nil {
 			t.Fatal("it should have died after its send")

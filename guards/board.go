@@ -12,14 +12,29 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
+
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
-// prefix begins the names of all notes of this package. The rest of a name is
-// "rate/", "breaker/" or "slots/" and the escaped destination, or "stop/" and
-// the hash of the scope. Each ends with a slash, so that no name is the
-// beginning of another.
+const (
+	// readFor bounds one read of the notes, and setFor one write: with a slower ledger, a stop
+	// cannot take effect within a second.
+	readFor = time.Second
+	setFor  = 2 * time.Second
+	// setTries bounds how often one change of a note is tried when other workers change it at the
+	// same time. With the pauses between them it is enough for some tens of workers; a worker
+	// that fails that often asks again later.
+	setTries = 8
+	// maxNamePart bounds the readable part of a note's name; a longer one is hashed. Names of
+	// notes have at most 200 bytes.
+	maxNamePart = 120
+)
+
+// prefix begins the names of all notes of this package. The rest of a name is "rate/", "breaker/"
+// or "slots/" and the escaped destination, or "stop/" and the hash of the scope. Each ends with a
+// slash, so that no name is a prefix of another.
 const prefix = "guard/"
 
 // noteOf names the note of a destination.
@@ -32,36 +47,36 @@ func noteOf(what, destination string) string {
 	return prefix + what + "/" + part + "/"
 }
 
-// board is the copy of the notes that a worker goes by. Notes are never
-// removed, so that a version is never used twice.
+// board is a worker's copy of the notes. Notes are never removed, so that a version is never used
+// twice.
 type board struct {
-	notes ledger.Notes
+	notes ledger.Documents
 	clock *clock
 
 	mu      sync.Mutex
 	known   map[string]posted
-	asked   time.Time // when the last full copy was asked for; zero: never
+	asked   time.Time // when the last full copy was requested; zero: never
 	reading *reading  // under way
 }
 
-// posted is a note and when it was asked for or written.
+// posted is a note and when it was requested or written.
 type posted struct {
 	note  ledger.Note
 	asked time.Time
 }
 
-// newer reports whether it was heard after one that was asked for then.
+// newer reports whether it was received after one that was requested then.
 func (p posted) newer(than ledger.Note, asked time.Time) bool {
 	return p.asked.After(asked) || p.asked.Equal(asked) && p.note.Version > than.Version
 }
 
-// reading is one read of all notes that everybody shares who wants one now.
+// reading is one read of all notes, shared by all concurrent callers.
 type reading struct {
 	done chan struct{}
 	err  error // after done
 }
 
-func newBoard(notes ledger.Notes) *board {
+func newBoard(notes ledger.Documents) *board {
 	return &board{notes: notes, clock: newClock(), known: make(map[string]posted)}
 }
 
@@ -72,8 +87,7 @@ func (b *board) age() (time.Duration, bool) {
 	return time.Since(b.asked), !b.asked.IsZero()
 }
 
-// fresh makes sure that the copy is no older than within, or says why it is
-// older and could not be read again.
+// fresh ensures that the copy is no older than within, or returns why it could not be read again.
 func (b *board) fresh(ctx context.Context, within time.Duration) error {
 	if age, ok := b.age(); ok && age <= within {
 		return nil
@@ -91,7 +105,7 @@ func (b *board) fresh(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// read begins to read all notes, or joins who does so.
+// read begins to read all notes, or joins a read under way.
 func (b *board) read() *reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -125,7 +139,7 @@ func (b *board) finish(r *reading, asked time.Time, all []ledger.Note, now time.
 	for _, n := range all {
 		known[n.Name] = posted{note: n, asked: asked}
 	}
-	for name, p := range b.known { // what was heard since is newer
+	for name, p := range b.known { // notes received since are newer
 		if p.newer(known[name].note, asked) {
 			known[name] = p
 		}
@@ -133,7 +147,7 @@ func (b *board) finish(r *reading, asked time.Time, all []ledger.Note, now time.
 	b.known, b.asked = known, asked
 }
 
-// note is the copy of one note; without a value when there is none.
+// note is the copy of one note; without a value if there is none.
 func (b *board) note(name string) ledger.Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,7 +157,7 @@ func (b *board) note(name string) ledger.Note {
 	return ledger.Note{Name: name}
 }
 
-// keep takes one note into the copy, unless a newer one is there.
+// keep puts one note into the copy, unless a newer one is there.
 func (b *board) keep(n ledger.Note, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,10 +166,9 @@ func (b *board) keep(n ledger.Note, asked time.Time) {
 	}
 }
 
-// change rewrites a note as decide says, which is asked again when somebody
-// else was faster. No value means that it is to stay as it is. The first
-// question is about the copy, so that a note that nobody else changed costs one
-// write and no read.
+// change rewrites a note as decide returns it; decide is called again when another worker was
+// faster. No value leaves the note unchanged. The first call gets the copy, so that an
+// uncontended note costs one write and no read.
 func (b *board) change(ctx context.Context, name string, decide func(ledger.Note) []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, setFor)
 	defer cancel()
@@ -200,8 +213,8 @@ func (b *board) again(ctx context.Context, name string) (ledger.Note, error) {
 	return n, nil
 }
 
-// decoded reads the value of a note. It is false for one that is there and
-// cannot be read: each guard then assumes the worst, for a time.
+// decoded reads the value of a note. It returns false for an unreadable note: each guard then
+// assumes the worst, for a time.
 func decoded[T any](n ledger.Note) (value T, ok bool) {
 	if len(n.Value) == 0 {
 		return value, true
@@ -213,7 +226,7 @@ func decoded[T any](n ledger.Note) (value T, ok bool) {
 	return value, true
 }
 
-// encoded writes one; the types of this package can all be written.
+// encoded encodes one; the types of this package always encode.
 func encoded(value any) []byte {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -222,7 +235,14 @@ func encoded(value any) []byte {
 	return data
 }
 
-// clip bounds text that ends up in a note.
+// clip bounds text that is stored in a note.
 func clip(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
+}
+
+// newSetPace is the backoff of retries of a contended change of a note.
+func newSetPace() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0.8),
+		backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0))
 }

@@ -16,18 +16,41 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// breakerNote is a destination's breaker as all workers know it. Whatever it
-// forgets to say, it is open, and due for a probe.
+const (
+	// sendSlack is the allowance between a guard's permission and the begin of its send, beyond
+	// the time that a send takes: the commit of the announcement, and a stall. A slot is only
+	// used while its lease lasts that long.
+	sendSlack = 15 * time.Second
+	// leaseLongest exceeds every lease and pause; a note with a longer one was written under a
+	// wrong clock.
+	leaseLongest = 2 * time.Hour
+	// failShare times as many failures as successes open the breaker: a destination that answers
+	// a third of its sends does more work than one that is asked once in five minutes.
+	failShare = 3
+	// rowFactor times as many failures in a row open the breaker whatever succeeded before in the
+	// window: otherwise a busy destination that breaks down would be sent to for half a window.
+	rowFactor = 4
+	// breakerBuckets are the parts of the rolling window.
+	breakerBuckets = 10
+	// openMost bounds the time to the next probe, which doubles with each failed probe.
+	openMost = 5 * time.Minute
+	// probeRead is when to ask again while another worker probes, and how long an unused
+	// permission to probe is kept for the next write.
+	probeRead = time.Second
+)
+
+// breakerNote is a destination's breaker as shared by all workers. The zero value is open, and
+// due for a probe.
 type breakerNote struct {
 	Destination string    `json:"destination"`
 	Closed      bool      `json:"closed,omitempty"`
 	Since       time.Time `json:"since,omitzero"` // when it was opened or closed
 	Until       time.Time `json:"until,omitzero"` // when a probe may be sent
-	// Login is since when the destination has refused our credentials. Zero: the
-	// breaker opened for another reason.
+	// Login is since when the destination has refused our credentials. Zero: the breaker opened
+	// for another reason.
 	Login time.Time `json:"login,omitzero"`
-	// Read says that those of a read were refused, so that a read can show that they
-	// work again.
+	// Read reports that a read's credentials were refused, so that a read can show that they are
+	// valid again.
 	Read   bool   `json:"read,omitempty"`
 	Why    string `json:"why,omitempty"`
 	By     string `json:"by,omitempty"`
@@ -42,19 +65,18 @@ type probe struct {
 	Until time.Time `json:"until"` // then another one may probe
 }
 
-// result is what a send says about the destination.
+// result is what a send shows about the destination.
 type result int
 
 const (
 	says   result = iota // nothing
-	fails                // it cannot be reached, or nobody knows what it did
-	works                // it answered, whatever it said
+	fails                // it is unreachable, or the effect is unknown
+	works                // it answered, with any response
 	denies               // it refused our credentials, and will refuse those of any write
 )
 
-// resultOf judges a send. A refusal is an answer: what was asked for is wrong,
-// not the destination. To be throttled is the business of the rate. A send that
-// was not made says nothing.
+// resultOf judges a send. A refusal is an answer: the request is wrong, not the destination. The
+// rate handles throttling. A send that was not made shows nothing.
 func resultOf(s engine.Sent) result {
 	switch s.Fate {
 	case connectors.FateAnswered, connectors.FateRefused:
@@ -71,13 +93,13 @@ func resultOf(s engine.Sent) result {
 	return fails
 }
 
-// unmade reports whether the send was not even tried: no time was spent on it
-// and nobody said anything.
+// unmade reports whether the send was not even tried: no time was spent on it and there is no
+// response.
 func unmade(s engine.Sent) bool {
 	return s.Fate == connectors.FateNotSent && s.Took <= 0 && s.Code == "" && s.RetryAfter <= 0
 }
 
-// worded says what became of a send.
+// worded describes the result of a send.
 func worded(s engine.Sent) string {
 	fate := string(s.Fate)
 	if s.Fate == connectors.FateUnknown {
@@ -100,25 +122,26 @@ type breaker struct {
 	cover time.Duration
 
 	mu      sync.Mutex
-	local   *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while it is closed for all
-	epoch   time.Time                             // since when it is closed for all, as local was made
-	tripped bool                                  // local has done its part
+	local   *gobreaker.TwoStepCircuitBreaker[any] // fed with our sends while the shared breaker is closed
+	epoch   time.Time                             // when the shared breaker closed, as local was made
+	tripped bool                                  // local has tripped and is no longer used
 	changed bool                                  // local was made for other settings
-	trip    *breakerNote                          // it tripped here, which is not published yet
-	probed  *finding                              // what a probe of ours found out, likewise
-	seen    *sighting                             // what a read of ours showed, likewise
-	spare   *finding                              // a permission to probe that was not used
+	trip    *breakerNote                          // it tripped here; not published yet
+	probed  *finding                              // the result of our probe; not published yet
+	seen    *sighting                             // the result of our read; not published yet
+	spare   *finding                              // an unused permission to probe
 	spared  time.Time                             // since when
+	reading time.Time                             // until then a read of ours tests whether the login of reads is still refused
 }
 
-// sighting is what a read showed that can close an open breaker.
+// sighting is evidence from a read that can close an open breaker.
 type sighting struct {
 	sent  time.Time // the effect of a send made then; zero: of none
 	login bool      // the credentials of reads are accepted
 }
 
-// closes reports whether it shows that what opened the breaker is over: a send that
-// was made since took effect, or the reads that were refused are answered.
+// closes reports whether the cause that opened the breaker is over: a send that was made since
+// took effect, or the reads that were refused are answered.
 func (s *sighting) closes(n breakerNote) bool {
 	if !n.Login.IsZero() {
 		return n.Read && s.login
@@ -126,7 +149,7 @@ func (s *sighting) closes(n breakerNote) bool {
 	return !n.Closed && s.sent.After(n.Since)
 }
 
-// finding is what a probe found out.
+// finding is the result of a probe.
 type finding struct {
 	token string
 	result
@@ -134,9 +157,8 @@ type finding struct {
 	unread bool
 }
 
-// fresh is the state machine of the library for one closed period: it counts
-// in a rolling window and says when to open. What comes after that is shared
-// and follows from the note.
+// fresh is the library's state machine for one closed period: it counts in a rolling window and
+// decides when to open. The open period is shared and follows from the note.
 func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
 	most := uint32(b.keeps().Failures)
 	return gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
@@ -148,11 +170,11 @@ func (b *breaker) fresh() *gobreaker.TwoStepCircuitBreaker[any] {
 	})
 }
 
-// keeps are the settings in force.
+// keeps returns the current settings.
 func (b *breaker) keeps() Breaker { return *b.set.Load() }
 
-// change has other settings kept from the next send on; what was counted under
-// the others is forgotten. A breaker that is open stays so until a probe closes it.
+// change replaces the settings from the next send on, and drops the counts under the old ones. An
+// open breaker stays open until a probe closes it.
 func (b *breaker) change(set Breaker) {
 	if before := b.set.Swap(&set); before == nil || *before == set {
 		return
@@ -164,11 +186,11 @@ func (b *breaker) change(set Breaker) {
 
 func (b *breaker) off() bool { return b.keeps().Failures < 0 }
 
-// open reports whether the note keeps sends back. One that is switched off still
-// opens for a refused login: further sends could only lock the account.
+// open reports whether the note holds sends. A breaker that is switched off still opens for a
+// refused login: further sends could only lock the account.
 func (b *breaker) open(n breakerNote) bool { return !n.Closed && (!b.off() || !n.Login.IsZero()) }
 
-// read is the note as it counts. One that cannot be read is open.
+// read is the effective note. An unreadable one is open.
 func (b *breaker) read(n ledger.Note) breakerNote {
 	if len(n.Value) == 0 {
 		return breakerNote{Destination: b.destination, Closed: true}
@@ -184,8 +206,7 @@ func (b *breaker) read(n ledger.Note) breakerNote {
 	return note
 }
 
-// waits is how long an open breaker lets nothing through, 0 when a probe may be
-// sent.
+// waits is how long an open breaker holds all sends, 0 when a probe may be sent.
 func (n breakerNote) waits(now time.Time) time.Duration {
 	if wait := n.Until.Sub(now); wait > 0 {
 		return wait
@@ -197,10 +218,10 @@ func (n breakerNote) waits(now time.Time) time.Duration {
 	if left <= 0 || left > leaseLongest {
 		return 0
 	}
-	return min(probeLook, left)
+	return min(probeRead, left)
 }
 
-// shut says why every send would be held now, nil when one may pass.
+// shut returns why every send would be held now, nil if one may pass.
 func (b *breaker) shut() *engine.Hold {
 	note := b.read(b.board.note(b.name))
 	if !b.open(note) {
@@ -219,7 +240,7 @@ func (b *breaker) shut() *engine.Hold {
 	return nil
 }
 
-// grants reports whether the note waits for what this probe finds out.
+// grants reports whether the note waits for the result of this probe.
 func (n breakerNote) grants(f *finding) bool {
 	return f != nil && !n.Closed && n.Probe != nil && n.Probe.Token == f.token
 }
@@ -232,8 +253,8 @@ func (b *breaker) hold(wait time.Duration, note breakerNote) *engine.Hold {
 	return &engine.Hold{Rule: ruleBreaker, For: wait, Reason: clip("its circuit breaker is open: "+note.Why, maxReason)}
 }
 
-// enter lets a send through: any while it is closed, one while it is half open.
-// leave must be called with what became of it.
+// enter lets a send through: any while it is closed, one while it is half open. leave must be
+// called with the result.
 func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
 	if hold := b.shut(); hold != nil {
 		return nil, hold
@@ -260,8 +281,8 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 	return func(s engine.Sent) { b.count(s, done) }, nil
 }
 
-// count feeds the state machine; done is nil where the breaker is switched off. A
-// refused login opens it at once.
+// count feeds the state machine; done is nil if the breaker is switched off. A refused login
+// opens it at once.
 func (b *breaker) count(s engine.Sent, done func(bool)) {
 	r := resultOf(s)
 	if r == says || r != denies && done == nil {
@@ -286,8 +307,8 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	b.kick()
 }
 
-// confirm counts a success: a read showed the effect of a send made at a time, which
-// was counted as a failure, since it was not answered.
+// confirm counts a success: a read showed the effect of a send made at a time, which was counted
+// as a failure, since it was not answered.
 func (b *breaker) confirm(sent time.Time) {
 	b.saw(sighting{sent: sent})
 	b.mu.Lock()
@@ -305,14 +326,14 @@ func (b *breaker) readRefused(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.board.clock.late()
-	b.seen = nil // the later read counts
+	b.seen, b.reading = nil, time.Time{} // the later read counts
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
 		Login: now, Read: true, Why: clip(why, maxReason)}
 	b.kick()
 }
 
-// readHeld says why no read is to be made now, while those of this destination are
-// refused; nil where one may find out whether they still are.
+// readHeld returns why no read is to be made now, while those of this destination are refused;
+// nil if this one may test whether they still are.
 func (b *breaker) readHeld() *engine.Hold {
 	note := b.read(b.board.note(b.name))
 	b.mu.Lock()
@@ -320,19 +341,30 @@ func (b *breaker) readHeld() *engine.Hold {
 	if b.trip != nil && b.trip.Read {
 		return b.hold(b.keeps().Open, *b.trip)
 	}
-	if wait := note.Until.Sub(b.board.clock.early()); note.Read && !note.Closed && wait > 0 {
+	if !note.Read || note.Closed {
+		return nil
+	}
+	now := b.board.clock.early()
+	if wait := note.Until.Sub(now); wait > 0 {
 		return b.hold(wait, note)
 	}
+	if left := b.reading.Sub(now); left > 0 {
+		return b.hold(min(probeRead, left), note)
+	}
+	b.reading = b.board.clock.late().Add(b.cover)
 	return nil
 }
 
 func (b *breaker) readAnswered() { b.saw(sighting{login: true}) }
 
-// saw keeps what a read showed, where it closes the breaker.
+// saw keeps the result of a read, if it closes the breaker.
 func (b *breaker) saw(s sighting) {
 	note := b.read(b.board.note(b.name))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if s.login {
+		b.reading = time.Time{}
+	}
 	if s.login && b.trip != nil && b.trip.Read {
 		b.trip = nil
 	}
@@ -342,7 +374,7 @@ func (b *breaker) saw(s sighting) {
 	}
 }
 
-// probe takes the one permission to probe, over all workers.
+// probe takes the one permission to probe, across all workers.
 func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *engine.Hold) {
 	token := rand.Text()
 	b.mu.Lock()
@@ -361,7 +393,7 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 	})
 	switch {
 	case err != nil:
-		return nil, b.hold(probeLook, breakerNote{Why: "who may probe could not be recorded: " + err.Error()})
+		return nil, b.hold(probeRead, breakerNote{Why: "who may probe could not be recorded: " + err.Error()})
 	case !mine && note.Closed:
 		return nil, b.hold(0, breakerNote{Why: "it has just been closed"})
 	case !mine:
@@ -370,8 +402,7 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 	return b.probing(&finding{token: token}), nil
 }
 
-// unused takes the permission to probe that is left over, if there is one that
-// lasts for a send.
+// unused takes the unused permission to probe, if one lasts for a send.
 func (b *breaker) unused(note breakerNote) *finding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -383,8 +414,8 @@ func (b *breaker) unused(note breakerNote) *finding {
 	return f
 }
 
-// probing is the leave of a probe. One that was not made is left over for a
-// moment: a write that read for long before its send asks again at once.
+// probing is the leave of a probe. The permission of an unmade probe is kept for a moment: a
+// write that read for long before its send asks again at once.
 func (b *breaker) probing(f *finding) func(engine.Sent) {
 	return func(s engine.Sent) {
 		b.mu.Lock()
@@ -404,15 +435,15 @@ func (n breakerNote) closed(why string, now time.Time, by string) breakerNote {
 	return breakerNote{Destination: n.Destination, Closed: true, Since: now, Why: why, By: by}
 }
 
-// paused is the note after one more attempt in vain.
+// paused is the note after one more failed attempt.
 func (n breakerNote) paused(now time.Time, set Breaker) breakerNote {
 	n.Failed++
 	n.Until = now.Add(max(set.Open, grown(set.Open, n.Failed, openMost)))
 	return n
 }
 
-// after is the note when the probe has said what it found; false when it is not
-// the probe that the note waits for.
+// after is the note with the result of the probe; false if it is not the probe that the note
+// waits for.
 func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (breakerNote, bool) {
 	if !n.grants(f) {
 		return n, false
@@ -425,7 +456,7 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 		n = n.closed("a probe succeeded: "+f.why, now, by)
 	case f.result == fails, f.result == denies:
 		if f.result == denies {
-			n.Read = false // only a send shows that those of sends work
+			n.Read = false // only a send shows that the credentials of sends work
 			if n.Login.IsZero() {
 				n.Login = now
 			}
@@ -436,10 +467,10 @@ func (n breakerNote) after(f *finding, now time.Time, set Breaker, by string) (b
 	return n, true
 }
 
-// tend publishes what happened here, and reports whether something is left.
+// tend publishes local changes, and reports whether work is left.
 func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 	b.mu.Lock()
-	if b.spare != nil && b.probed == nil && (closing || time.Since(b.spared) >= probeLook) {
+	if b.spare != nil && b.probed == nil && (closing || time.Since(b.spared) >= probeRead) {
 		b.probed, b.spare = b.spare, nil
 	}
 	trip, found, seen, left := b.trip, b.probed, b.seen, b.spare != nil

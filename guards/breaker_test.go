@@ -11,11 +11,12 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
 func breaking(b guards.Breaker) guards.Settings { return guards.Settings{Breaker: b} }
 
-// open breaks the destination's breaker through a worker.
+// open opens the destination's breaker through a worker.
 func (c *crew) open(w *worker) {
 	c.t.Helper()
 	for range 5 {
@@ -119,11 +120,11 @@ func TestAnOpenBreakerStopsAllWithinASecond(t *testing.T) {
 				t.Error("the destination is not paused")
 			}
 		}
-		passes(t, crew.workers[0], write("billing"))(answered) // nothing else stands still
+		passes(t, crew.workers[0], write("billing"))(answered) // no other destination is held
 	})
 }
 
-// probing asks through all workers at once and returns those let pass.
+// probing asks through all workers at once and returns the leaves of the sends that passed.
 func (c *crew) probing() []func(engine.Sent) {
 	var mu sync.Mutex
 	var passed []func(engine.Sent)
@@ -183,8 +184,7 @@ func TestOneProbeOverAllWorkers(t *testing.T) {
 	})
 }
 
-// Closed means closed for all: failures from before count no more in any
-// worker.
+// Closed means closed for all: earlier failures no longer count in any worker.
 func TestAfterAnOpenPeriodAllBeginAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 2, breaking(guards.Breaker{Open: time.Second}))
@@ -239,8 +239,8 @@ func TestAProbeThatSaysNothingLetsAnotherOneProbe(t *testing.T) {
 	}
 }
 
-// A write that reads for long before its send gives its permission back and asks
-// again at once: it is the one that may probe, however often.
+// A write that reads for long before its send returns its permission and asks again at once: it
+// is the one that may probe, however often.
 func TestAProbeThatIsNotMadeYetMayAskAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 2, breaking(guards.Breaker{}))
@@ -262,8 +262,8 @@ func TestAProbeThatIsNotMadeYetMayAskAgain(t *testing.T) {
 	})
 }
 
-// A trip that could not be written at once is written when the ledger answers
-// again, and until then the worker itself holds.
+// A trip that could not be written at once is written when the ledger answers again, and until
+// then the worker itself holds.
 func TestATripIsPublishedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 2, breaking(guards.Breaker{Open: time.Hour}))
@@ -330,14 +330,14 @@ func TestVerifiedEffectsCountAsSuccesses(t *testing.T) {
 		defer c.close()
 		for range 100 {
 			passes(t, c.workers[0], write(crm))(unknown)
-			c.workers[0].Confirmed(write(crm))
+			c.workers[0].confirmed(write(crm))
 		}
 		passes(t, c.workers[0], write(crm))(answered)
 	})
 }
 
-// A refused login holds every send to the destination at once, also where the
-// breaker is switched off, and one probe at a time finds out when it works.
+// A refused login holds every send to the destination at once, even if the breaker is switched
+// off, and one probe at a time tests whether it works.
 func TestARefusedLoginHoldsTheDestination(t *testing.T) {
 	login := engine.Sent{Fate: connectors.FateLogin, Code: "401", Took: time.Millisecond}
 	for name, set := range map[string]guards.Breaker{"default": {}, "switched off": {Failures: -1}} {
@@ -380,8 +380,8 @@ func TestARefusedLoginHoldsTheDestination(t *testing.T) {
 	}
 }
 
-// A destination that answers no send, and of which a read verifies every effect, is not
-// kept waiting once the breaker has opened: the effect of the probe closes it.
+// A destination that answers no send, and of which a read verifies every effect, is not held for
+// long once the breaker has opened: the effect of the probe closes it.
 func TestAVerifiedEffectOfAProbeClosesTheBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 1, breaking(guards.Breaker{}))
@@ -394,7 +394,7 @@ func TestAVerifiedEffectOfAProbeClosesTheBreaker(t *testing.T) {
 		c.open(w)
 		time.Sleep(2 * time.Second)
 		for _, sent := range []ledger.Record{old, recovered} { // before it opened
-			w.Confirmed(sent)
+			w.confirmed(sent)
 			time.Sleep(time.Second)
 			held(t, w, write(crm), "breaker")
 		}
@@ -404,17 +404,17 @@ func TestAVerifiedEffectOfAProbeClosesTheBreaker(t *testing.T) {
 		passes(t, w, probe)(unknown)
 		time.Sleep(time.Second)
 		held(t, w, write(crm), "breaker")
-		w.Confirmed(probe)
+		w.confirmed(probe)
 		time.Sleep(time.Second)
 		for range 20 {
 			passes(t, w, write(crm))(unknown)
-			w.Confirmed(write(crm))
+			w.confirmed(write(crm))
 		}
 	})
 }
 
-// The credentials of a read are refused: nothing is sent, and status says since when,
-// until a read or a probe is accepted.
+// The credentials of a read are refused: nothing is sent, and status reports since when, until a
+// read or a probe is accepted.
 func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 	for name, set := range map[string]guards.Breaker{"default": {}, "switched off": {Failures: -1}} {
 		t.Run(name, func(t *testing.T) {
@@ -432,9 +432,9 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 				}
 				w := c.workers[0]
 				at := time.Now()
-				w.LoginRefused(write(crm), "401")
+				w.readLogin(verify.Unavailable, "401")
 				first := login()
-				w.LoginRefused(write(crm), "401")
+				w.readLogin(verify.Unavailable, "401")
 				if got := login(); !got.Equal(first) || got.Before(at) || got.After(at.Add(time.Second)) {
 					t.Errorf("the login is refused since %s and then %s, want %s", first, got, at)
 				}
@@ -446,16 +446,19 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 				if hold := c.workers[1].ReadHeld(write(crm)); hold != nil {
 					t.Errorf("no read may find out whether the login works: %+v", hold)
 				}
+				if hold := c.workers[1].ReadHeld(write(crm)); hold == nil || hold.Rule != "login" {
+					t.Errorf("while one read finds out others are held by %+v", hold)
+				}
 				passes(t, c.workers[1], write(crm))(answered) // no send shows whether reads are accepted
 				if got := login(); !got.Equal(first) {
 					t.Errorf("after a send the login of reads is refused since %s, want %s", got, first)
 				}
-				c.workers[1].LoginAccepted(write(crm))
+				c.workers[1].readLogin(verify.Verified, "")
 				if got := login(); !got.IsZero() {
 					t.Errorf("a read was accepted, and the login is refused since %s", got)
 				}
 				passes(t, w, write(crm))(engine.Sent{Fate: connectors.FateLogin, Code: "401", Took: 1})
-				w.LoginAccepted(write(crm)) // with the credentials of reads
+				w.readLogin(verify.Verified, "") // with the credentials of reads
 				if login().IsZero() {
 					t.Error("the login of sends is refused, and a read is said to show that it works")
 				}
@@ -465,14 +468,14 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 	}
 }
 
-// A breaker that a refused read opened closes by answered sends where no read follows
-// them soon: of a kind that cannot be read, or that is read in batches.
+// A breaker that a refused read opened closes by answered sends if no read follows them soon: for
+// a kind that cannot be read, or that is read in batches.
 func TestABreakerOfReadsClosesWithoutReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 1, breaking(guards.Breaker{}))
 		defer c.close()
 		w := c.workers[0]
-		w.LoginRefused(write(crm), "401")
+		w.readLogin(verify.Unavailable, "401")
 		time.Sleep(time.Second)
 		sent := 0
 		for range 24 * 60 * 2 {
@@ -488,18 +491,18 @@ func TestABreakerOfReadsClosesWithoutReads(t *testing.T) {
 	})
 }
 
-// A read is accepted, and right after it one is refused, before the first is
-// published. The later one counts.
+// A read is accepted, and right after it one is refused, before the first is published. The later
+// one counts.
 func TestTheLaterReadCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 1, breaking(guards.Breaker{}))
 		defer c.close()
 		w := c.workers[0]
-		w.LoginRefused(write(crm), "401")
+		w.readLogin(verify.Unavailable, "401")
 		time.Sleep(time.Second)
 		w.link.slowDown(100 * time.Millisecond)
-		w.LoginAccepted(write(crm))
-		w.LoginRefused(write(crm), "401")
+		w.readLogin(verify.Verified, "")
+		w.readLogin(verify.Unavailable, "401")
 		time.Sleep(2 * time.Second)
 		held(t, w, write(crm), "login")
 	})

@@ -14,6 +14,20 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
+)
+
+const (
+	// DefaultConcurrency is how many calls of one destination one process may have under way if
+	// its settings have no number: half of a worker's calls, so that a destination that hangs
+	// leaves the other half to others. With calls of 100 ms that is 320 a second, more than the
+	// rates that SaaS APIs allow.
+	DefaultConcurrency = 32
+	// The breaker's defaults. Five failed sends are no accident if they are more than three
+	// quarters of all within a minute. A restart takes half a minute.
+	defaultFailures = 5
+	defaultWindow   = time.Minute
+	defaultOpen     = 30 * time.Second
 )
 
 // The rules of holds.
@@ -25,42 +39,41 @@ const (
 	ruleBusy    = "busy"
 )
 
-// Options are what guards can be told. The zero value works.
+// Options configures Guards. The zero value is valid.
 type Options struct {
-	// Destinations has the settings of single destinations. Default: those of
-	// the zero [Settings].
+	// Destinations holds the settings of single destinations. Default: the zero [Settings].
 	Destinations map[string]Settings
-	// Owner names this worker to people, in slots and breakers. Default: host
-	// and process. Workers of one name are still told apart.
+	// Owner is this worker's display name, in slots and breakers. Default: host and process.
+	// Workers of one name are still distinguished.
 	Owner string
-	// Logger receives what an operator should see. Default: nothing.
+	// Logger receives events for operators. Default: nothing.
 	Logger *slog.Logger
 }
 
 // Settings are the guards of one destination.
 type Settings struct {
-	// Rate is how many sends the destination takes, from all workers together.
-	// Reads are not counted. Default: the lowest rate of its profiles; none
-	// where they have none. Negative calls: none.
+	// Rate is how many sends the destination accepts, from all workers together. Reads are not
+	// counted. Default: the lowest rate of its profiles; none if they have none. Negative calls:
+	// none.
 	Rate connectors.Rate
-	// Concurrency is how many sends to it may be under way at once, from all
-	// workers together. Default 0: unbounded.
+	// Concurrency is how many calls of it, sends and reads, may be under way at once, from all
+	// workers together. Default 0: 32 from this process, whatever others do; negative: unbounded.
 	Concurrency int
 	// Breaker is when its circuit breaker opens, and for how long.
 	Breaker Breaker
 }
 
-// Breaker is when a circuit breaker opens: when a worker saw so many failures
-// within the window and more than three quarters of its sends were failures, or
-// four times as many in a row. What a read then verified counts as a success.
+// Breaker configures when a circuit breaker opens: when a worker saw that many failures within
+// the window and more than three quarters of its sends were failures, or four times as many in a
+// row. A send that a read later verified counts as a success.
 type Breaker struct {
-	// Failures is how many. Default 5; negative: only a refused login opens it,
+	// Failures is the number of failures. Default 5; negative: only a refused login opens it,
 	// which does so at once.
 	Failures int
 	// Window is the time over which they are counted. Default 1 min.
 	Window time.Duration
-	// Open is how long after it opened one send is let through as a probe; it
-	// doubles with each probe that fails, up to 5 min. Default 30 s.
+	// Open is how long after it opened one send passes as a probe; it doubles with each failed
+	// probe, up to 5 min. Default 30 s.
 	Open time.Duration
 }
 
@@ -78,9 +91,9 @@ func (b Breaker) filled() Breaker {
 	return b
 }
 
-// Guards is what one worker knows and holds of the guards that all workers of
-// a ledger share. It implements [engine.Guards]. It is safe for concurrent use;
-// create one with [New] and end it with [Guards.Close].
+// Guards is one worker's part of the guards that all workers of a ledger share. It implements
+// [engine.Guards]. It is safe for concurrent use; create one with [New] and end it with
+// [Guards.Close].
 type Guards struct {
 	board *board
 	reg   *connectors.Registry
@@ -91,21 +104,16 @@ type Guards struct {
 	stop context.CancelFunc
 	news chan struct{} // something is to be published
 
-	set    sync.Mutex // of whoever replaces the settings
+	set    sync.Mutex // serialises replacements of the settings
 	mu     sync.Mutex
 	dests  map[string]*destination
 	closed bool
-	keeper chan struct{} // closed when the present keeper ends; nil: there is none
+	keeper chan struct{} // closed when the current keeper ends; nil: there is none
 }
 
-var (
-	_ engine.Guards  = (*Guards)(nil)
-	_ engine.Stopper = (*Guards)(nil)
+var _ engine.Guards = (*Guards)(nil)
 
-	_ engine.ReadObserver = (*Guards)(nil)
-)
-
-// destination is everything about one destination.
+// destination holds the guards of one destination.
 type destination struct {
 	rates   *rates
 	slots   *slots
@@ -120,10 +128,10 @@ type shared struct {
 	kick               func() // there is something to publish
 }
 
-// New makes the guards of one worker on the notes of its ledger. The rates and
-// time-outs of destinations are taken from reg, which may be nil; opts may be
-// nil. Nothing is read or run before the first send is asked for.
-func New(notes ledger.Notes, reg *connectors.Registry, opts *Options) *Guards {
+// New returns the guards of one worker on the notes of its ledger. The rates and time-outs of
+// destinations are taken from reg, which may be nil; opts may be nil. Nothing is read or run
+// before the first send.
+func New(notes ledger.Documents, reg *connectors.Registry, opts *Options) *Guards {
 	g := &Guards{board: newBoard(notes), reg: reg, dests: make(map[string]*destination), news: make(chan struct{}, 1)}
 	if opts != nil {
 		g.opts = *opts
@@ -142,8 +150,8 @@ func New(notes ledger.Notes, reg *connectors.Registry, opts *Options) *Guards {
 	if g.opts.Logger == nil {
 		g.opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	// A worker that was started again under its name must not take the slots of
-	// the dead one for its own: their sends may be under way.
+	// A restarted worker must not take over the slots of its dead predecessor of the same name:
+	// their sends may be under way.
 	g.owner = clip(g.opts.Owner, maxOwner) + "#" + rand.Text()[:8]
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
@@ -163,54 +171,56 @@ func (g *Guards) at(name string) *destination {
 		slots:   &slots{shared: sh, name: noteOf("slots", name), cover: cover, turn: newTurn()},
 		breaker: &breaker{shared: sh, name: noteOf("breaker", name), cover: cover},
 	}
-	g.tell(name, d, g.opts.Destinations[name])
+	g.log(name, d, g.opts.Destinations[name])
 	g.dests[name] = d
 	return d
 }
 
-// tell has a destination keep to its settings.
-func (g *Guards) tell(name string, d *destination, set Settings) {
+// log applies a destination's settings.
+func (g *Guards) log(name string, d *destination, set Settings) {
 	rate, _ := g.profiled(name)
 	if set.Rate != (connectors.Rate{}) {
 		rate = set.Rate
 	}
 	d.rates.change(rate)
+	d.slots.local.Store(set.Concurrency == 0)
 	d.slots.most.Store(int64(set.Concurrency))
+	if set.Concurrency == 0 {
+		d.slots.most.Store(DefaultConcurrency)
+	}
 	d.breaker.change(set.Breaker.filled())
 }
 
-// Set replaces the settings of all destinations, for every send that is asked for
-// from then on; one that is not named has those of the zero [Settings]. Sends
-// under way are let end. Pauses that a destination asked for, stops, and breakers
-// that are open stay. The map is copied. Other workers have settings of their own.
+// Set replaces the settings of all destinations, for every later send; an unnamed destination
+// gets the zero [Settings]. Sends under way finish. Pauses that a destination asked for, stops,
+// and open breakers stay. The map is copied. Other workers have settings of their own.
 func (g *Guards) Set(destinations map[string]Settings) {
 	destinations = maps.Clone(destinations)
-	g.set.Lock() // the last one to come has the last word
+	g.set.Lock() // the last caller wins
 	defer g.set.Unlock()
 	g.mu.Lock()
 	g.opts.Destinations = destinations
 	known := maps.Clone(g.dests)
 	g.mu.Unlock() // destinations take it while they hold their own
 	for name, d := range known {
-		g.tell(name, d, destinations[name])
+		g.log(name, d, destinations[name])
 	}
 }
 
-// profiled is the lowest rate of a destination's profiles, and how long a send
-// can be under way after it was let pass.
+// profiled is the lowest rate of a destination's profiles, and how long a send can be under way
+// after it passed.
 func (g *Guards) profiled(name string) (rate connectors.Rate, cover time.Duration) {
 	cover = connectors.Profile{}.SendFor()
 	for i, p := range profiles(g.reg, name) {
 		if i == 0 {
 			cover = 0
 		}
-		cover = max(cover, p.SendFor())
+		cover = max(cover, p.SendFor(), p.ReadFor())
 	}
 	return RateOf(g.reg, name), cover + sendSlack
 }
 
-// RateOf is the lowest rate of a destination's profiles; the zero rate where none
-// has one.
+// RateOf returns the lowest rate of a destination's profiles; the zero rate if none has one.
 func RateOf(reg *connectors.Registry, destination string) (rate connectors.Rate) {
 	for _, p := range profiles(reg, destination) {
 		if paced := paceOf(p.Rate); paced.bounded() && paced.every > paceOf(rate).every {
@@ -224,10 +234,10 @@ func profiles(reg *connectors.Registry, name string) []connectors.Profile {
 	return slices.DeleteFunc(reg.Profiles(), func(p connectors.Profile) bool { return p.Destination != name })
 }
 
-// Enter implements [engine.Guards]. It asks the stops first and last: what they
-// said is at most half a second old when it lets a send pass, or three quarters
-// where the ledger cannot be read; beyond that it holds. A [engine.Sent] of fate
-// not sent with neither time nor code counts as a send that was not made.
+// Enter implements [engine.Guards]. It checks the stops first and last: their state is at most
+// half a second old when a send passes, or three quarters if the ledger cannot be read; beyond
+// that it holds. A [engine.Sent] of fate not sent with neither time nor code counts as a send
+// that was not made.
 func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engine.Sent), hold *engine.Hold) {
 	if g.ctx.Err() != nil {
 		return nil, &engine.Hold{Rule: ruleStopped, Reason: "this worker is closing", For: stoppedFirst}
@@ -240,7 +250,7 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	if hold := d.breaker.shut(); hold != nil {
 		return nil, hold
 	}
-	slot, hold := d.slots.take(ctx, deadline)
+	slot, hold := d.slots.take(ctx, deadline, false)
 	if hold != nil {
 		return nil, hold
 	}
@@ -263,14 +273,14 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	}
 	entered, once := g.board.clock.early(), sync.Once{}
 	if slot {
-		g.attend() // slots are looked after from now on
+		g.attend() // slots are renewed from now on
 	}
 	return func(s engine.Sent) {
 		once.Do(func() {
 			if unmade(s) {
 				d.rates.back(at)
 			} else {
-				d.rates.told(s, entered)
+				d.rates.logged(s, entered)
 			}
 			d.slots.release(slot, s.Took)
 			told(s)
@@ -278,31 +288,48 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	}, nil
 }
 
-// Confirmed implements [engine.ReadObserver].
-func (g *Guards) Confirmed(rec ledger.Record) {
-	sent := rec.LastSend
-	if !rec.LostSend.IsZero() { // LastSend is when it had ended at the latest
-		sent = rec.LostSend
+// EnterRead implements [engine.Guards]. A held read was not made for lack of a slot.
+func (g *Guards) EnterRead(ctx context.Context, rec ledger.Record) (leave func(), hold *engine.Hold) {
+	if g.ctx.Err() != nil {
+		return func() {}, nil // nothing is sent any more; earlier sends are read back
 	}
-	g.at(rec.Destination).breaker.confirm(sent)
+	d := g.at(rec.Destination)
+	slot, hold := d.slots.take(ctx, time.Now().Add(enterFor), rec.State == ledger.Checking)
+	if hold != nil {
+		return nil, hold
+	}
+	if slot {
+		g.attend()
+	}
+	began := time.Now()
+	return sync.OnceFunc(func() { d.slots.release(slot, time.Since(began)) }), nil
 }
 
-// LoginRefused implements [engine.ReadObserver].
-func (g *Guards) LoginRefused(rec ledger.Record, why string) {
-	g.at(rec.Destination).breaker.readRefused(why)
+// Observe implements [engine.Guards]. A read that verified the effect of a send of unknown fate
+// takes back that the breaker counted it as a failure.
+func (g *Guards) Observe(a engine.Activity) {
+	switch unknown := a.Record.LastFate == ledger.FateUnknown; {
+	case a.Kind == engine.ActivityShown && unknown && a.Verdict == verify.Verified:
+		sent := a.Record.LastSend
+		if !a.Record.LostSend.IsZero() { // LastSend is when it had ended at the latest
+			sent = a.Record.LostSend
+		}
+		g.at(a.Record.Destination).breaker.confirm(sent)
+	case a.Kind == engine.ActivityRead && a.Login != "":
+		g.at(a.Record.Destination).breaker.readRefused(a.Login)
+	case a.Kind == engine.ActivityRead && a.Verdict != verify.Unavailable:
+		g.at(a.Record.Destination).breaker.readAnswered()
+	}
 }
 
-// ReadHeld implements [engine.ReadObserver].
+// ReadHeld implements [engine.Guards].
 func (g *Guards) ReadHeld(rec ledger.Record) *engine.Hold {
 	return g.at(rec.Destination).breaker.readHeld()
 }
 
-// LoginAccepted implements [engine.ReadObserver].
-func (g *Guards) LoginAccepted(rec ledger.Record) { g.at(rec.Destination).breaker.readAnswered() }
-
-// permitted waits for a permit of the rate and makes sure that it is still good
-// when the stops have been asked again. It ends, since permit waits for the
-// pause or the next permit, and not beyond the deadline.
+// permitted waits for a permit of the rate and ensures that it is still valid when the stops have
+// been checked again. It ends, since permit waits for the pause or the next permit, and not
+// beyond the deadline.
 func (g *Guards) permitted(ctx context.Context, rec ledger.Record, d *destination, deadline time.Time) (time.Time, *engine.Hold) {
 	for {
 		at, hold := d.rates.permit(ctx, deadline)
@@ -323,10 +350,10 @@ func (g *Guards) permitted(ctx context.Context, rec ledger.Record, d *destinatio
 	}
 }
 
-// Paused implements [engine.Guards]. It may wait for one read of the notes; when
-// they cannot be read all destinations are paused.
+// Paused implements [engine.Guards]. It may wait for one read of the notes; if they cannot be
+// read all destinations are paused.
 func (g *Guards) Paused() []string {
-	_ = g.board.fresh(g.ctx, readEvery) // what it says is what the age says
+	_ = g.board.fresh(g.ctx, readEvery) // the age reports a failure
 	age, ok := g.board.age()
 	blind := !ok || age > readLast
 	var paused []string
@@ -338,7 +365,7 @@ func (g *Guards) Paused() []string {
 	return paused
 }
 
-// names are those of all destinations that are registered or were sent to.
+// names are all destinations that are registered or were sent to.
 func (g *Guards) names() []string {
 	all := g.reg.Names()
 	g.mu.Lock()
@@ -359,12 +386,12 @@ func (g *Guards) shut(name string) bool {
 	return d.breaker.shut() != nil || d.rates.shut() || d.slots.shut()
 }
 
-// turn lets one after another do something that takes a while.
+// turn is a mutex whose acquisition can time out.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
 
-// take waits for the turn, but not beyond the deadline.
+// take waits for the mutex, but not beyond the deadline.
 func (t turn) take(ctx context.Context, deadline time.Time) bool {
 	select {
 	case t <- struct{}{}:

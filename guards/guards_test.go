@@ -27,15 +27,15 @@ func write(destination string) ledger.Record {
 	return ledger.Record{Tenant: "acme", Destination: destination, Tool: "tickets.create", ID: "wr_1"}
 }
 
-// link is one worker's way to the notes of the ledger. It can break, be slow,
-// and counts what goes through.
+// link is one worker's connection to the notes of the ledger. It can break, be slow, and counts
+// its calls.
 type link struct {
-	ledger.Notes
+	ledger.Documents
 	mu          sync.Mutex
 	broken      error
 	readOnly    bool
 	slow        time.Duration
-	deaf        bool // slow whatever the context says
+	deaf        bool // slow even if the context ends
 	reads, sets int
 }
 
@@ -87,40 +87,33 @@ func (l *link) pass(ctx context.Context, reads, sets int) error {
 	}
 }
 
-func (l *link) List(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
+func (l *link) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
 	if err := l.pass(ctx, 1, 0); err != nil {
 		return nil, time.Time{}, err
 	}
-	return l.Notes.Notes(ctx, prefix)
+	return l.Documents.Notes(ctx, prefix)
 }
 
 func (l *link) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
 	if err := l.pass(ctx, 0, 1); err != nil {
 		return ledger.Note{}, err
 	}
-	return l.Notes.SetNote(ctx, n)
+	return l.Documents.SetNote(ctx, n)
 }
 
-// wire is a link as guards see it.
-type wire struct{ *link }
-
-func (w wire) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
-	return w.List(ctx, prefix)
-}
-
-// worker is the guards of one worker and its way to the ledger.
+// worker is the guards of one worker and its link.
 type worker struct {
 	*guards.Guards
 	link *link
 }
 
-// die cuts the worker off for good: nothing that it holds is given back.
+// die cuts the worker off permanently: nothing that it holds is returned.
 func (w *worker) die() { w.link.fail(errGone) }
 
 // crew is some workers of one ledger.
 type crew struct {
 	t       *testing.T
-	notes   ledger.Notes
+	notes   ledger.Documents
 	workers []*worker
 }
 
@@ -136,8 +129,8 @@ func newCrew(t *testing.T, n int, set guards.Settings, profiles ...connectors.Pr
 
 func (c *crew) hire(set guards.Settings, profiles ...connectors.Profile) *worker {
 	c.t.Helper()
-	l := &link{Notes: c.notes}
-	w := &worker{link: l, Guards: guards.New(wire{l}, registry(c.t, profiles...),
+	l := &link{Documents: c.notes}
+	w := &worker{link: l, Guards: guards.New(l, registry(c.t, profiles...),
 		&guards.Options{Owner: "worker", Destinations: map[string]guards.Settings{crm: set}})}
 	c.workers = append(c.workers, w)
 	return w
@@ -146,7 +139,7 @@ func (c *crew) hire(set guards.Settings, profiles ...connectors.Profile) *worker
 // close ends all workers; synctest wants no goroutine left.
 func (c *crew) close() {
 	for _, w := range c.workers {
-		_ = w.Close() // the dead ones cannot give anything back
+		_ = w.Close() // the dead ones cannot return anything
 	}
 }
 
@@ -168,8 +161,7 @@ func registry(t *testing.T, profiles ...connectors.Profile) *connectors.Registry
 	return reg
 }
 
-// sendings is a destination's own log: when each send began and how many were
-// under way at once.
+// sendings is a destination's own log: when each send began and how many were under way at once.
 type sendings struct {
 	mu   sync.Mutex
 	at   []time.Time
@@ -191,7 +183,7 @@ func (s *sendings) end() {
 	s.open--
 }
 
-// densest is the most sends in any window of so long.
+// densest is the most sends in any window of that length.
 func (s *sendings) densest(window time.Duration) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +198,7 @@ func (s *sendings) densest(window time.Duration) int {
 	return most
 }
 
-// passes fails the test unless the send is let pass; it returns leave.
+// passes fails the test unless the send passes; it returns leave.
 func passes(t *testing.T, w *worker, rec ledger.Record) func(engine.Sent) {
 	t.Helper()
 	leave, hold := w.Enter(t.Context(), rec)

@@ -6,9 +6,18 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
-// kick has what is new published.
+const (
+	// tendEvery is the interval at which held slots and unpublished changes are processed.
+	tendEvery = 250 * time.Millisecond
+	// closeFor bounds the time in which Close returns slots and publishes.
+	closeFor = 2 * time.Second
+)
+
+// kick triggers publication.
 func (g *Guards) kick() {
 	select {
 	case g.news <- struct{}{}:
@@ -17,8 +26,8 @@ func (g *Guards) kick() {
 	g.attend()
 }
 
-// attend makes sure that there is a keeper, which runs as long as there is
-// something to publish or a slot to look after.
+// attend ensures that a keeper runs. It runs as long as there are changes to publish or slots to
+// renew.
 func (g *Guards) attend() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,7 +37,7 @@ func (g *Guards) attend() {
 	}
 }
 
-// keep is the keeper.
+// keep is the keeper's loop.
 func (g *Guards) keep() {
 	failing, pause := newTendPace(), tendEvery
 	for {
@@ -67,7 +76,7 @@ func (g *Guards) rest(busy bool) bool {
 	return true
 }
 
-// tend looks after all destinations, and reports whether something is left.
+// tend processes all destinations, and reports whether work is left.
 func (g *Guards) tend(ctx context.Context, closing bool) (busy bool, err error) {
 	g.mu.Lock()
 	all := slices.Collect(maps.Values(g.dests))
@@ -85,9 +94,9 @@ func (g *Guards) tend(ctx context.Context, closing bool) (busy bool, err error) 
 	return busy, err
 }
 
-// Close publishes what is not published yet and gives back what is not in use,
-// within two seconds; what does not get back comes back by time. From then on
-// Enter holds everything. Close the engine first. It does not close the ledger.
+// Close publishes unpublished changes and returns unused slots, within two seconds; the rest
+// expires. From then on Enter holds everything. Close the engine first. It does not close the
+// ledger.
 func (g *Guards) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -101,4 +110,11 @@ func (g *Guards) Close() error {
 	defer cancel()
 	_, err := g.tend(ctx, true)
 	return err
+}
+
+// newTendPace is the backoff of the keeper while the ledger fails.
+func newTendPace() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(tendEvery), backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(0))
 }

@@ -7,10 +7,24 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// pace is a rate as permits are dealt out by it: one every so often, a few of
-// them ahead of their time (the generic cell rate algorithm). It is chosen so
-// that no window of the rate's period ever sees more sends than the rate
-// allows, although permits are used up to life late and burst of them early.
+const (
+	// permitLife and permitShare bound how long after its time a permit may be used: a second, in
+	// which the pre-state of most writes can be read, and a twentieth of the rate's period, so
+	// that this costs no more than a twentieth of the rate. batchSpan is how far ahead a worker
+	// takes permits. burstShare is the part of the calls that may be made at once.
+	permitLife  = time.Second
+	batchSpan   = 250 * time.Millisecond
+	permitShare = 20
+	burstShare  = 20
+	// spreadMost bounds the interval between the retry times of the first and the last held
+	// write.
+	spreadMost = time.Minute
+)
+
+// pace is the schedule of a rate's permits: one per interval, a few of them ahead of their time
+// (the generic cell rate algorithm). It is chosen so that no window of the rate's period ever
+// sees more sends than the rate allows, although permits are used up to life late and burst of
+// them early.
 type pace struct {
 	every time.Duration
 	burst int
@@ -35,15 +49,15 @@ func paceOf(r connectors.Rate) pace {
 	return p
 }
 
-// bounded reports whether there is anything to keep to.
+// bounded reports whether there is a rate.
 func (p pace) bounded() bool { return p.every > 0 }
 
-// deal takes up to n permits whose time comes soon, when next is the time of
-// the next one at the earliest. It returns when each may be used, the time of
-// the one after them, and how long it is until then.
+// deal takes up to n permits that are due soon, when next is the earliest time of the next one.
+// It returns when each may be used, the time of the one after them, and how long it is until
+// then.
 //
-// A next that lies further ahead than soon permits was written under another
-// rate or a wrong clock, and is brought back to what is possible.
+// A next that is further ahead than soon permits was written under another rate or a wrong clock,
+// and is reset to what is possible.
 func (p pace) deal(next, now time.Time, n int, soon time.Duration) (permits []time.Time, after time.Time, wait time.Duration) {
 	ahead := time.Duration(p.burst-1) * p.every
 	if most := now.Add(enterFor + readFor + ahead + p.every); next.After(most) {
@@ -66,11 +80,10 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// spread tells held writes to ask again one after another and not all at once.
+// spread staggers the retry times of held writes.
 type spread struct{ last time.Time }
 
-// next is when one more may ask again: after at least wait, and step after the
-// one before it.
+// next is when one more may ask again: after at least wait, and step after the one before it.
 func (s *spread) next(now time.Time, wait, step time.Duration) time.Duration {
 	at := latest(now.Add(wait), s.last.Add(step))
 	if most := now.Add(wait + spreadMost); at.After(most) {

@@ -16,14 +16,14 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// skewed is a ledger whose clock shows another time than that of its workers.
+// skewed is a ledger whose clock differs from that of its workers.
 type skewed struct {
-	memory *ledger.Memory
-	by     time.Duration
+	*ledger.Memory
+	by time.Duration
 }
 
 func (s skewed) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
-	all, now, err := s.memory.Notes(ctx, prefix)
+	all, now, err := s.Memory.Notes(ctx, prefix)
 	for i := range all {
 		all[i].At = all[i].At.Add(s.by)
 	}
@@ -31,15 +31,14 @@ func (s skewed) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.T
 }
 
 func (s skewed) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
-	n, err := s.memory.SetNote(ctx, n)
+	n, err := s.Memory.SetNote(ctx, n)
 	n.At = n.At.Add(s.by)
 	return n, err
 }
 
-// What must hold in any order of things, as workers die, lose the ledger and
-// find it again, and whatever the ledger's clock shows: no more sends under way
-// than there are slots, no more let pass in a window than the rate allows, and
-// in the end everything is free again.
+// Invariants in any interleaving, as workers die and lose and regain the ledger, and whatever the
+// ledger's clock shows: no more sends under way than slots, no more sends in a window than the
+// rate allows, and in the end everything is free again.
 func TestBoundsHoldInAnyInterleaving(t *testing.T) {
 	sent := 0
 	rapid.Check(t, func(r *rapid.T) {
@@ -128,7 +127,7 @@ func (x *interleaving) step(m move) {
 		w.link.fail(nil)
 	case "slow":
 		w.link.slowDown(m.d)
-	case "die": // as far as anybody can see; its sends go on at the destination
+	case "die": // its sends continue at the destination
 		alive[0].die()
 		_ = alive[0].Close()
 		x.join()
@@ -136,7 +135,7 @@ func (x *interleaving) step(m move) {
 	x.check()
 }
 
-// send sends once, if it may within some tries.
+// send sends once, if permitted within some tries.
 func (x *interleaving) send(w *worker, takes time.Duration) {
 	leave, hold := w.Enter(x.t.Context(), write(crm))
 	for try := 0; hold != nil && try < 5; try++ {
@@ -168,13 +167,13 @@ func (x *interleaving) check() {
 	}
 }
 
-// finish lets everything end and looks whether all slots are free again.
+// finish ends everything and checks that all slots are free again.
 func (x *interleaving) finish() {
 	defer x.close()
 	x.all.Wait()
 	x.check()
 	for _, w := range x.crew.workers {
-		_ = w.Close() // gives back, or is dead
+		_ = w.Close() // returns its slots, or is dead
 	}
 	time.Sleep(2 * (longestSend + longestStall)) // the leases of the dead end
 	x.join()

@@ -14,25 +14,39 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// rateNote is what all workers know of a destination's rate.
+const (
+	// enterFor is how long Enter may wait for a permit. A shorter wait costs less than putting
+	// the write back and taking it out again; a longer one keeps the worker from other writes.
+	enterFor = time.Second
+	// pauseFirst and pauseMost bound the pause after a destination said "not now" without a time;
+	// each such answer after the last pause doubles it. pauseLongest bounds the pause that a
+	// destination may ask for: an absurd value must not stop it forever.
+	pauseFirst   = time.Second
+	pauseMost    = 5 * time.Minute
+	pauseLongest = time.Hour
+	// damagedFor is how long an unreadable pause lasts.
+	damagedFor = time.Minute
+)
+
+// rateNote is a destination's rate as shared by all workers.
 type rateNote struct {
 	Destination string        `json:"destination"`
-	Calls       int           `json:"calls,omitempty"` // the rate of who wrote last, for people
+	Calls       int           `json:"calls,omitempty"` // the last writer's rate, for display
 	Per         time.Duration `json:"per,omitempty"`
 	Next        time.Time     `json:"next,omitzero"`  // the time of the next permit at the earliest
 	Pause       time.Time     `json:"pause,omitzero"` // nothing is sent before
 	Since       time.Time     `json:"since,omitzero"` // when the pause was set
 	Why         string        `json:"why,omitempty"`
 	By          string        `json:"by,omitempty"`
-	Hits        int           `json:"hits,omitempty"` // pauses in a row of which nobody said how long
+	Hits        int           `json:"hits,omitempty"` // pauses in a row without a given time
 }
 
-// rates keeps one destination's rate and pauses.
+// rates holds one destination's rate and pauses.
 type rates struct {
 	*shared
 	name string // of the note
 	set  atomic.Pointer[paced]
-	turn turn // asking the ledger for permits
+	turn turn // serialises requests to the ledger for permits
 
 	mu      sync.Mutex
 	permits []time.Time // taken and not used: when each may be
@@ -44,17 +58,16 @@ type rates struct {
 	held    spread
 }
 
-// paced is a rate and the pace at which it is kept.
+// paced is a rate and its pace.
 type paced struct {
 	rate connectors.Rate
 	pace pace
 }
 
-// keeps is the rate in force.
+// keeps returns the current rate.
 func (r *rates) keeps() paced { return *r.set.Load() }
 
-// change has another rate kept from the next permit on. Those that were taken
-// under the other rate are not used.
+// change replaces the rate from the next permit on. Permits of the old rate are not used.
 func (r *rates) change(rate connectors.Rate) {
 	next := &paced{rate: rate, pace: paceOf(rate)}
 	if before := r.set.Swap(next); before == nil || before.rate == rate {
@@ -69,12 +82,12 @@ func (r *rates) change(rate connectors.Rate) {
 type setback struct {
 	asks    time.Duration // 0: it did not say how long
 	at      time.Time
-	entered time.Time // when the send was let pass
+	entered time.Time // when the send passed
 	why     string
 }
 
-// read is the note as it counts: one that cannot be read pauses for a while
-// from when it was written, and is then written anew.
+// read is the effective note. An unreadable one pauses for a while from when it was written, and
+// is then written anew.
 func (r *rates) read(n ledger.Note) rateNote {
 	note, ok := decoded[rateNote](n)
 	if !ok {
@@ -87,7 +100,7 @@ func (r *rates) read(n ledger.Note) rateNote {
 	return note
 }
 
-// paused says how long nothing is sent because the destination said so.
+// paused is how long sends pause at the destination's request.
 func (r *rates) paused() (time.Duration, string) {
 	note := r.read(r.board.note(r.name))
 	r.mu.Lock()
@@ -113,8 +126,8 @@ func (r *rates) shut() bool {
 	return wait > enterFor
 }
 
-// permit waits for the right to send, but not beyond the deadline. The time it
-// returns is to be given to live or back; it is zero where nothing is bounded.
+// permit waits for the right to send, but not beyond the deadline. Pass the returned time to live
+// or back; it is zero if nothing is bounded.
 func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
 	if wait, why := r.paused(); wait > 0 {
 		if wait > time.Until(deadline) || !pause.For(ctx, wait) {
@@ -141,8 +154,7 @@ func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *eng
 	return at, nil
 }
 
-// next is a permit that was taken before, or the first of some that are taken
-// now.
+// next is a permit that was taken before, or the first of a new batch.
 func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
 	soon := min(time.Until(deadline), enterFor)
 	if at, ok := r.pop(); ok {
@@ -169,7 +181,7 @@ func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engin
 		return encoded(note)
 	})
 	switch {
-	case err != nil: // whatever was taken is lost
+	case err != nil: // a batch that was taken is lost
 		return time.Time{}, r.hold(readFor, clip("the ledger gave no permit: "+err.Error(), maxReason))
 	case len(got) == 0:
 		return time.Time{}, r.hold(wait, reason)
@@ -184,15 +196,15 @@ func (r *rates) limit() string {
 	return fmt.Sprintf("the destination takes %d calls in %s", r.keeps().rate.Calls, r.keeps().rate.Per)
 }
 
-// wait counts who waits for a permit.
+// wait counts the callers that wait for a permit.
 func (r *rates) wait(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting += n
 }
 
-// want is how many permits to take: for all who wait, and where the last ones
-// were used in time as many more as may be kept.
+// want is how many permits to take: one for each waiting caller, and if the last ones were used
+// in time as many more as may be kept.
 func (r *rates) want() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -201,7 +213,7 @@ func (r *rates) want() int {
 	return n
 }
 
-// pop takes the next permit that is there and can still be used.
+// pop takes the next permit that is available and can still be used.
 func (r *rates) pop() (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -231,8 +243,7 @@ func (r *rates) back(at time.Time) {
 	r.permits = append([]time.Time{at}, r.permits...)
 }
 
-// hold spreads those who are held, so that each finds a permit when it asks
-// again.
+// hold staggers held writes, so that each gets a permit when it asks again.
 func (r *rates) hold(wait time.Duration, reason string) *engine.Hold {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,8 +251,8 @@ func (r *rates) hold(wait time.Duration, reason string) *engine.Hold {
 	return &engine.Hold{Rule: ruleRate, Reason: reason, For: r.held.next(time.Now(), max(wait, 0), step)}
 }
 
-// told hears what became of a send that was let pass at entered.
-func (r *rates) told(s engine.Sent, entered time.Time) {
+// logged records the result of a send that passed at entered.
+func (r *rates) logged(s engine.Sent, entered time.Time) {
 	asks := min(max(s.RetryAfter, 0), pauseLongest)
 	note := r.read(r.board.note(r.name))
 	r.mu.Lock()
@@ -267,9 +278,8 @@ func (r *rates) told(s engine.Sent, entered time.Time) {
 	r.kick()
 }
 
-// applied is the note with the pause that the answer asks for. An answer to a
-// send that was let pass before the present pause was set says nothing new
-// unless it asks for more.
+// applied is the note with the pause that the answer asks for. An answer to a send that passed
+// before the current pause was set is ignored unless it asks for more.
 func (s *setback) applied(n rateNote) (changed bool, after rateNote) {
 	until := s.at.Add(s.asks)
 	if s.asks == 0 {
@@ -286,7 +296,7 @@ func (s *setback) applied(n rateNote) (changed bool, after rateNote) {
 	return true, n
 }
 
-// grown doubles d so many times, up to most.
+// grown doubles d that many times, up to most.
 func grown(d time.Duration, times int, most time.Duration) time.Duration {
 	for ; times > 0 && d < most; times-- {
 		d *= 2
@@ -294,7 +304,7 @@ func grown(d time.Duration, times int, most time.Duration) time.Duration {
 	return min(d, most)
 }
 
-// tend publishes what was heard, and reports whether something is left to do.
+// tend publishes local changes, and reports whether work is left.
 func (r *rates) tend(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	news, calm := r.news, r.calm

@@ -15,7 +15,7 @@ func rate(calls int, per time.Duration) connectors.Rate {
 	return connectors.Rate{Calls: calls, Per: per}
 }
 
-// hammer sends through all workers, so many at once from each, for a while.
+// hammer sends through all workers, with a number of senders each, for a while.
 func (c *crew) hammer(log *sendings, each int, during, took time.Duration, fate func() engine.Sent) {
 	end := time.Now().Add(during)
 	var all sync.WaitGroup
@@ -127,7 +127,7 @@ func TestPermitsOfADeadWorkerAreLostNotDouble(t *testing.T) {
 	})
 }
 
-// Permits that were not used are not kept to come on top of later ones.
+// Unused permits are not kept to add to later ones.
 func TestPermitsAreNotHoarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 6, guards.Settings{Rate: rate(100, time.Second)})
@@ -190,8 +190,8 @@ func TestRetryAfterIsHonouredByAll(t *testing.T) {
 	}
 }
 
-// Not now, and again not now: the pause grows with each of them, however many
-// sends were under way and heard it, and is short again after a success.
+// Repeated "not now" answers: the pause grows with each, however many sends were under way and
+// received it, and is short again after a success.
 func TestPausesWithoutATimeGrow(t *testing.T) {
 	throttled := engine.Sent{Fate: connectors.FateThrottled, Code: "429", Took: time.Millisecond}
 	synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestPausesWithoutATimeGrow(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 			began := time.Now()
-			time.Sleep(600 * time.Millisecond) // published, and heard by all
+			time.Sleep(600 * time.Millisecond) // published, and received by all
 			for {
 				leave, hold := crew.workers[1].Enter(t.Context(), write(crm))
 				if hold == nil {
@@ -231,7 +231,7 @@ func TestPausesWithoutATimeGrow(t *testing.T) {
 	})
 }
 
-// A note that cannot be read pauses for a minute and is then written anew.
+// An unreadable note pauses for a minute and is then written anew.
 func TestDamagedRateHeals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Rate: rate(10, time.Second)})
@@ -248,8 +248,7 @@ func TestDamagedRateHeals(t *testing.T) {
 	})
 }
 
-// A send that waits inside for its permit must hear of a pause that comes while
-// it waits.
+// A send that waits inside for its permit must notice a pause that begins while it waits.
 func TestPauseWhileWaitingForAPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Rate: rate(1, 900*time.Millisecond)})

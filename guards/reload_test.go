@@ -16,7 +16,7 @@ func settings(s guards.Settings) map[string]guards.Settings {
 	return map[string]guards.Settings{crm: s}
 }
 
-// enters asks so many times, and says how many were let pass and how to end them.
+// enters asks n times, and returns how many sends passed and how to end them.
 func (w *worker) enters(ctx context.Context, n int) (passed int, leave func()) {
 	var all []func(engine.Sent)
 	for range n {
@@ -31,18 +31,20 @@ func (w *worker) enters(ctx context.Context, n int) (passed int, leave func()) {
 	}
 }
 
-// Settings that are replaced are in force for the next send.
+// Replaced settings apply to the next send.
 func TestSettingsAreReplaced(t *testing.T) {
 	slots := func(n int) guards.Settings { return guards.Settings{Concurrency: n} }
 	for name, c := range map[string]struct {
 		before, after guards.Settings
-		first, then   int // sends let pass of ten, the first ones under way
+		first, then   int // sends that passed of ten, the first ones under way
 		reason        string
 	}{
 		"more slots":    {slots(1), slots(3), 1, 2, "two more are free"},
 		"fewer slots":   {slots(3), slots(1), 3, 0, "those under way are let end"},
-		"no slots":      {slots(1), slots(0), 1, 10, "nothing is counted any more"},
-		"first slots":   {slots(0), slots(2), 10, 2, "those under way were never counted"},
+		"no slots":      {slots(1), slots(-1), 1, 10, "nothing is counted any more"},
+		"the default":   {slots(1), slots(0), 1, 10, "many are free"},
+		"first slots":   {slots(-1), slots(2), 10, 2, "those under way were never counted"},
+		"other slots":   {slots(0), slots(2), 10, 0, "those under way count"},
 		"slots as many": {slots(2), slots(2), 2, 0, "nothing has changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +65,7 @@ func TestSettingsAreReplaced(t *testing.T) {
 				end()
 				time.Sleep(time.Minute)
 				want := c.after.Concurrency
-				if want == 0 {
+				if want <= 0 {
 					want = 10
 				}
 				if again, end := w.enters(t.Context(), 10); again != want {
@@ -106,7 +108,7 @@ func TestRatesAreReplaced(t *testing.T) {
 	})
 }
 
-// A breaker that is open is closed by a probe alone, whatever the settings.
+// Only a probe closes an open breaker, whatever the settings.
 func TestBreakersAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Breaker: guards.Breaker{Failures: -1}})
@@ -168,7 +170,7 @@ func TestSettingsAreReplacedWhileSendsAreMade(t *testing.T) {
 	})
 }
 
-// What was taken under other settings, and is not in use, does not count.
+// Unused permits and slots of earlier settings do not count.
 func TestWhatWasTakenBeforeIsNotUsed(t *testing.T) {
 	crowd := func(w *worker, n int) (passed int) {
 		var wg sync.WaitGroup
@@ -213,7 +215,7 @@ func TestWhatWasTakenBeforeIsNotUsed(t *testing.T) {
 	}
 }
 
-// Failures are counted by the breaker's settings in force.
+// Failures are counted by the breaker's current settings.
 func TestABreakerCountsAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Breaker: guards.Breaker{Failures: 100}})

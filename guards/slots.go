@@ -12,10 +12,26 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// slotsNote says who may have how many sends of a destination under way.
+const (
+	// leaseMore is how much longer slots are leased than they must last, so that a busy worker
+	// renews them at this interval and not with every send.
+	leaseMore = 15 * time.Second
+	// idleSlots is how long a worker keeps unused slots.
+	idleSlots = time.Second
+	// busyRead is how often a worker that waits for a slot checks whether another one has
+	// returned one.
+	busyRead = 200 * time.Millisecond
+	// busyFirst is the shortest time after which a write that got no slot asks again.
+	busyFirst = 250 * time.Millisecond
+	// owedMore is how late a read that was put back may ask again and still come before the
+	// sends: an idle worker looks for work every quarter of a second.
+	owedMore = time.Second
+)
+
+// slotsNote records which worker may have how many sends of a destination under way.
 type slotsNote struct {
 	Destination string   `json:"destination"`
-	Limit       int      `json:"limit"` // of who wrote last, for people
+	Limit       int      `json:"limit"` // the last writer's limit, for display
 	Holders     []Holder `json:"holders,omitempty"`
 }
 
@@ -26,30 +42,35 @@ type Holder struct {
 	Until time.Time `json:"until"` // the end of its lease on the ledger's clock
 }
 
-// slots bounds the sends of one destination that are under way at once.
+// slots bounds the calls of one destination that are under way at once: sends and reads. A read
+// after a send comes before all sends, since a send that was not read back is uncertain.
 type slots struct {
 	*shared
 	name  string       // of the note
-	most  atomic.Int64 // over all workers; 0: unbounded
+	most  atomic.Int64 // 0: unbounded
+	local atomic.Bool  // of this process alone: no note is kept
 	cover time.Duration
-	turn  turn // asking the ledger for slots
+	turn  turn // serialises requests to the ledger for slots
 
 	mu      sync.Mutex
 	held    int       // ours to use
-	posted  int       // what the note may say that we have
+	posted  int       // the most that the note may record for us
 	until   time.Time // the end of our lease
 	inUse   int
 	peak    int // the most in use since checked
 	checked time.Time
 	waiting int
+	first   int           // waiting reads after sends
+	owed    int           // reads after sends that were put back, until owedTo
+	owedTo  time.Time     // when the last of them has asked again
 	freed   chan struct{} // closed when something changes
 	took    time.Duration // what a send takes, about
-	queue   spread
+	queue   spread        // of sends
+	reads   spread        // after sends
 }
 
-// read is the note with the leases that still run. One that cannot be read
-// counts as all slots taken, for as long as a lease can last from when it was
-// written.
+// read is the note with the leases that still run. An unreadable one counts as all slots taken,
+// for as long as a lease can last from when it was written.
 func (s *slots) read(n ledger.Note) slotsNote {
 	note, ok := decoded[slotsNote](n)
 	if !ok {
@@ -65,7 +86,7 @@ func (s *slots) read(n ledger.Note) slotsNote {
 	return slotsNote{Destination: s.destination, Limit: s.limit(), Holders: running}
 }
 
-// limit is how many sends may be under way, over all workers; 0: any number.
+// limit is how many calls may be under way; 0: any number.
 func (s *slots) limit() int { return int(s.most.Load()) }
 
 func (s *slots) lease() time.Duration { return s.cover + leaseMore }
@@ -84,64 +105,82 @@ func (s *slots) others(n ledger.Note) (note slotsNote, free int) {
 	return note, max(free, 0)
 }
 
-// take waits for a slot, but not beyond the deadline. It reports whether one was
-// taken, which is to be released; none is where nothing is bounded.
-func (s *slots) take(ctx context.Context, deadline time.Time) (taken bool, hold *engine.Hold) {
+// take waits for a slot, but not beyond the deadline; first is for a read after a send. It
+// reports whether one was taken, which must be released; none is taken if nothing is bounded.
+func (s *slots) take(ctx context.Context, deadline time.Time, first bool) (taken bool, hold *engine.Hold) {
 	if s.limit() <= 0 {
 		return false, nil
 	}
-	if s.grab() {
+	if s.grab(first) {
 		return true, nil
 	}
-	s.wait(1)
-	defer s.wait(-1)
+	s.wait(1, first)
+	defer s.wait(-1, first)
 	for {
 		freed := s.news()
 		if s.limit() <= 0 {
 			return false, nil
 		}
-		if s.grab() {
+		if s.grab(first) {
 			return true, nil
 		}
-		if s.turn.take(ctx, deadline) {
+		if !s.local.Load() && s.turn.take(ctx, deadline) {
 			err := s.more(ctx)
 			s.turn.give()
-			if s.grab() {
+			if s.grab(first) {
 				return true, nil
 			}
 			if err != nil && !errors.Is(err, ledger.ErrStale) {
-				return false, s.hold(clip("the ledger gave no slot: "+err.Error(), maxReason))
+				return false, s.hold(clip("the ledger gave no slot: "+err.Error(), maxReason), first)
 			}
 		}
 		left := time.Until(deadline)
 		if left <= 0 || ctx.Err() != nil {
-			return false, s.hold(fmt.Sprintf("%d sends to it are under way, which is as many as may be", s.limit()))
+			return false, s.hold(fmt.Sprintf("%d calls of it are under way, which is as many as may be", s.limit()), first)
 		}
-		timer := time.NewTimer(min(left, busyLook))
+		timer := time.NewTimer(min(left, busyRead))
 		select {
 		case <-freed:
 		case <-timer.C:
-			_ = s.board.fresh(ctx, busyLook/2) // else the copy is good enough
+			if !s.local.Load() {
+				_ = s.board.fresh(ctx, busyRead/2) // otherwise the copy is good enough
+			}
 		case <-ctx.Done():
 		}
 		timer.Stop()
 	}
 }
 
-// grab takes a slot that is ours, if its lease lasts for a whole send.
-func (s *slots) grab() bool {
+// grab takes a slot of ours, if its lease lasts for a whole call and no read after a send comes
+// first.
+func (s *slots) grab(first bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inUse >= min(s.held, s.limit()) || s.until.Sub(s.board.clock.late()) < s.cover {
+	ours := s.limit()
+	if !s.local.Load() {
+		if s.until.Sub(s.board.clock.late()) < s.cover {
+			return false
+		}
+		ours = min(s.held, ours)
+	}
+	if time.Now().After(s.owedTo) {
+		s.owed = 0
+	}
+	if !first {
+		ours -= s.first + s.owed
+	}
+	if s.inUse >= ours {
 		return false
+	}
+	if first {
+		s.owed = max(s.owed-1, 0)
 	}
 	s.inUse++
 	s.peak = max(s.peak, s.inUse)
 	return true
 }
 
-// release gives a slot that was taken back after a send, of which 0 says that it
-// was not made.
+// release returns a slot after a call; took is 0 if the call was not made.
 func (s *slots) release(taken bool, took time.Duration) {
 	if !taken {
 		return
@@ -152,11 +191,11 @@ func (s *slots) release(taken bool, took time.Duration) {
 	if took > 0 {
 		s.took += (took - s.took) / 4
 	}
-	s.tell()
+	s.log()
 }
 
-// tell wakes whoever waits. The lock is held.
-func (s *slots) tell() {
+// log wakes the waiting callers. The lock is held.
+func (s *slots) log() {
 	if s.freed != nil {
 		close(s.freed)
 		s.freed = nil
@@ -173,14 +212,18 @@ func (s *slots) news() <-chan struct{} {
 	return s.freed
 }
 
-func (s *slots) wait(n int) {
+func (s *slots) wait(n int, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting += n
+	if first {
+		if s.first += n; n < 0 {
+			s.log() // sends may continue
+		}
+	}
 }
 
-// more leases slots for all who wait, or renews the lease. Whoever calls it has
-// the turn.
+// more leases slots for all waiting callers, or renews the lease. Its caller holds turn.
 func (s *slots) more(ctx context.Context) error {
 	s.mu.Lock()
 	want := min(max(s.inUse+s.waiting, s.held), s.limit())
@@ -188,7 +231,7 @@ func (s *slots) more(ctx context.Context) error {
 	return s.write(ctx, want)
 }
 
-// write puts into the note that we have so many slots, or as many as there are.
+// write records that we have that many slots, or as many as there are.
 func (s *slots) write(ctx context.Context, want int) error {
 	got, until, tried := 0, time.Time{}, false
 	err := s.board.change(ctx, s.name, func(n ledger.Note) []byte {
@@ -211,13 +254,13 @@ func (s *slots) write(ctx context.Context, want int) error {
 		s.posted = max(s.posted, got)
 	case err == nil && got >= 0:
 		s.held, s.posted, s.until = got, got, until
-		s.tell()
+		s.log()
 	}
 	return err
 }
 
-// worth reports whether so many slots are worth a write: more than we have, a
-// longer lease, or fewer than the note says.
+// worth reports whether that many slots justify a write: more than we have, a longer lease, or
+// fewer than in the note.
 func (s *slots) worth(got int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,28 +272,43 @@ func (s *slots) expiring() bool {
 	return s.until.Sub(s.board.clock.late()) < s.cover+leaseMore/3
 }
 
-// hold spreads those who are held over the time in which slots come free.
-func (s *slots) hold(reason string) *engine.Hold {
+// hold staggers held calls over the time in which slots are freed. Sends leave a slot to a read
+// after a send until it has asked again.
+func (s *slots) hold(reason string, first bool) *engine.Hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now, queue := time.Now(), &s.queue
+	if first {
+		queue = &s.reads
+	}
 	step := max(s.took/time.Duration(max(s.limit(), 1)), time.Millisecond)
-	return &engine.Hold{Rule: ruleBusy, Reason: reason, For: s.queue.next(time.Now(), busyFirst, step)}
+	again := queue.next(now, busyFirst, step)
+	if first {
+		s.owed, s.owedTo = min(s.owed+1, s.limit()), now.Add(again+enterFor+owedMore)
+	}
+	return &engine.Hold{Rule: ruleBusy, Reason: reason, For: again}
 }
 
-// shut reports whether more sends would be held: none is free, and enough wait
-// for those that will be.
+// shut reports whether more sends would be held: none is free, and enough wait for those that
+// will be.
 func (s *slots) shut() bool {
 	if s.limit() <= 0 {
 		return false
 	}
-	_, free := s.others(s.board.note(s.name))
+	ours, free := s.limit(), 0
+	if !s.local.Load() {
+		_, free = s.others(s.board.note(s.name))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inUse >= max(s.held, free) && s.waiting >= s.held
+	if !s.local.Load() {
+		ours = s.held
+	}
+	return s.inUse >= max(ours, free) && s.waiting >= ours
 }
 
-// tend gives back what is not used, or on closing all that is not in use, and
-// renews the lease of what is. It reports whether something is left to do.
+// tend returns unused slots, or on closing all that are not in use, and renews the lease of the
+// others. It reports whether work is left.
 func (s *slots) tend(ctx context.Context, closing bool) (bool, error) {
 	s.mu.Lock()
 	idle := s.posted == 0
@@ -264,7 +322,7 @@ func (s *slots) tend(ctx context.Context, closing bool) (bool, error) {
 	defer s.turn.give()
 	s.mu.Lock()
 	if closing || time.Since(s.checked) >= idleSlots {
-		s.held = min(s.held, max(s.limit(), s.inUse)) // fewer may be now than when they were taken
+		s.held = min(s.held, max(s.limit(), s.inUse)) // the limit may have been lowered since they were taken
 		if keep := max(s.peak, s.inUse); closing {
 			s.held = s.inUse
 		} else if s.waiting == 0 {

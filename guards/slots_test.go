@@ -62,7 +62,7 @@ func TestNoBoundCostsNothing(t *testing.T) {
 
 func TestSlotsOfADeadWorkerComeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		crew := newCrew(t, 2, guards.Settings{Concurrency: 2}, connectors.Profile{Kind: "ticket", SendTimeout: 5 * time.Second})
+		crew := newCrew(t, 2, guards.Settings{Concurrency: 2}, connectors.Profile{Kind: "ticket", SendTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second})
 		defer crew.close()
 		passes(t, crew.workers[0], write(crm))
 		passes(t, crew.workers[0], write(crm))
@@ -82,7 +82,7 @@ func TestSlotsOfADeadWorkerComeBack(t *testing.T) {
 			}
 			time.Sleep(hold.For)
 		}
-		// A send of the dead one can have begun as it died, after a stall of 15 s.
+		// A send of the dead worker can have begun as it died, after a stall of 15 s.
 		if took := time.Since(died); took < 20*time.Second || took > 37*time.Second {
 			t.Errorf("its slots came back after %s; want not before its sends ended, and soon after", took)
 		}
@@ -125,8 +125,7 @@ func TestClosedGivesBackAndHolds(t *testing.T) {
 	})
 }
 
-// A slot whose lease cannot be renewed is not used for a send that may outlast
-// it.
+// A slot whose lease cannot be renewed is not used for a send that may outlast it.
 func TestALeaseOutlastsItsSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 2, guards.Settings{Concurrency: 1})
@@ -172,7 +171,7 @@ func TestGivingUpWhileWaitingTakesNothing(t *testing.T) {
 		if _, hold := w.Enter(ctx, write(crm)); hold == nil || hold.Rule != "rate" {
 			t.Fatalf("%+v: want it held by rate", hold)
 		}
-		passes(t, w, write(crm))(answered) // neither slot nor permit is gone
+		passes(t, w, write(crm))(answered) // neither slot nor permit is lost
 	})
 }
 
@@ -190,8 +189,7 @@ func TestDamagedSlotsComeBack(t *testing.T) {
 	})
 }
 
-// Many workers that want the same note at once must not keep the ledger busy
-// with lost races.
+// Many workers that want the same note at once must not keep the ledger busy with lost races.
 func TestStormsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 30, guards.Settings{Concurrency: 15, Rate: rate(2000, time.Second)})

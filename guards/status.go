@@ -14,43 +14,41 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Standing is how all guards of a ledger stand, as `readback status` shows it.
-// Names and reasons in it come from outside and are to be cleaned before they
-// are shown.
-type Standing struct {
+// InForce is the status of all guards of a ledger, as `readback status` shows it. Names and
+// reasons in it come from outside: clean them before display.
+type InForce struct {
 	Now          time.Time // on the ledger's clock, as all times here
 	Destinations []Destination
 	Stops        []Stopped
 }
 
-// Destination is how the guards of one destination stand. What no worker ever
-// noted is not there.
+// Destination is the status of one destination's guards, as far as a worker has recorded it.
 type Destination struct {
 	Name string
-	// Rate is that of the worker that wrote last; zero when there is none.
+	// Rate is that of the worker that wrote last; zero if there is none.
 	Rate connectors.Rate
-	// Pause is until when nothing is sent because the destination said not now,
-	// Why what it answered; zero when nothing is paused.
+	// Pause is until when sends pause because the destination said "not now", Why its answer;
+	// zero if nothing is paused.
 	Pause    time.Time
 	PauseWhy string
 	Breaker  BreakerState
-	// Limit is how many sends may be under way, 0 for unbounded; Slots is who
-	// has how many of them.
+	// Limit is how many sends may be under way, 0 for unbounded; Slots are the workers that have
+	// them.
 	Limit int
 	Slots []Holder
-	// Damaged names its notes that cannot be read: "rate", "breaker", "slots".
+	// Damaged names its unreadable notes: "rate", "breaker", "slots".
 	Damaged []string
 }
 
-// BreakerState is how a circuit breaker stands.
+// BreakerState is the status of a circuit breaker.
 type BreakerState struct {
 	State string    // "closed", "open", "half-open"
-	Since time.Time // when it opened or closed; zero when it never opened
-	Until time.Time // when one send is let through; zero when closed
+	Since time.Time // when it opened or closed; zero: it never opened
+	Until time.Time // when one send passes; zero when closed
 	Why   string
 	Login time.Time // since when the destination has refused our login; zero: it has not
 	By    string    // the worker that opened or closed it
-	Probe string    // the worker whose send is being tried, "" when none is
+	Probe string    // the worker whose send is being tried, "" if none is
 }
 
 // InUse is how many slots are taken.
@@ -62,14 +60,14 @@ func (d Destination) InUse() int {
 	return n
 }
 
-// Status reads how all guards stand. A note that cannot be read is named and
-// spoils nothing else; the error is the ledger's.
-func Status(ctx context.Context, notes ledger.Notes) (Standing, error) {
+// Status reads the status of all guards. An unreadable note is named and does not affect the
+// others; the error is the ledger's.
+func Status(ctx context.Context, notes ledger.Documents) (InForce, error) {
 	all, now, err := notes.Notes(ctx, prefix)
 	if err != nil {
-		return Standing{}, fmt.Errorf("guards: %w", err)
+		return InForce{}, fmt.Errorf("guards: %w", err)
 	}
-	s := Standing{Now: now, Stops: stopsOf(all)}
+	s := InForce{Now: now, Stops: stopsOf(all)}
 	found := make(map[string]*Destination)
 	for _, n := range all {
 		what, part, ok := strings.Cut(strings.TrimPrefix(n.Name, prefix), "/")
@@ -93,7 +91,7 @@ func Status(ctx context.Context, notes ledger.Notes) (Standing, error) {
 	return s, nil
 }
 
-// read takes one note in.
+// read adds one note.
 func (d *Destination) read(what string, n ledger.Note, now time.Time) {
 	var err error
 	switch what {

@@ -16,24 +16,43 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+const (
+	// readEvery is how old the copy of the notes may be when a send is requested; readLast is how old
+	// if the notes cannot be read. Together with the quarter of a second for which the engine
+	// relies on an answer, a stop takes effect everywhere within a second.
+	readEvery = 500 * time.Millisecond
+	readLast  = 750 * time.Millisecond
+	// stoppedFirst and stoppedMost bound when a write that a stop holds asks again, which costs a
+	// claim and a commit; in between it is stoppedShare of the time for which the stop has held.
+	stoppedFirst = time.Second
+	stoppedMost  = 30 * time.Second
+	stoppedShare = 10
+	// maxBy, maxOwner, maxReason and maxScope bound the texts of a stop, in bytes, and maxLog the
+	// entries of its history: every worker reads all stops twice a second.
+	maxBy     = 200
+	maxOwner  = 200
+	maxReason = 500
+	maxScope  = 1 << 10
+	maxLog    = 10
+)
+
 // Errors of stops. They are wrapped.
 var (
-	// ErrIncomplete: a stop or release does not say who and why, or says too
-	// much.
+	// ErrIncomplete: the name or the reason of a stop or release is missing or too long.
 	ErrIncomplete = errors.New("incomplete")
 	// ErrNotStopped: there is no stop of that scope to release.
 	ErrNotStopped = errors.New("not stopped")
 )
 
-// Scope is which sends a stop holds. An empty field stands for any; the zero
-// value for all sends there are.
+// Scope selects the sends that a stop holds. An empty field matches any; the zero value matches
+// all sends.
 type Scope struct {
 	Tenant      string `json:"tenant,omitempty"`
 	Destination string `json:"destination,omitempty"`
 	Tool        string `json:"tool,omitempty"`
 }
 
-// String says it to a person.
+// String describes it for display.
 func (s Scope) String() string {
 	var parts []string
 	for _, p := range []struct{ what, name string }{{"tenant", s.Tenant}, {"destination", s.Destination}, {"tool", s.Tool}} {
@@ -47,8 +66,8 @@ func (s Scope) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// note names the note of a scope. It is a hash, with the length of each part,
-// so that no names, whatever is in them, make two scopes one.
+// note names the note of a scope. It is a hash, with the length of each part, so that two scopes
+// never share a name.
 func (s Scope) note() string {
 	h := sha256.New()
 	for _, part := range []string{s.Tenant, s.Destination, s.Tool} {
@@ -73,20 +92,20 @@ func covering(rec ledger.Record) []Scope {
 
 // Act is one entry in the history of a stop.
 type Act struct {
-	Released bool      `json:"released,omitempty"` // else stopped
+	Released bool      `json:"released,omitempty"` // otherwise stopped
 	By       string    `json:"by"`
 	Reason   string    `json:"reason"`
 	At       time.Time `json:"at"` // on the ledger's clock
 }
 
-// Stopped is a stop, or what is remembered of one that was released.
+// Stopped is a stop, or the record of a released one.
 type Stopped struct {
 	Scope
 	Active bool // false: released
 	// Log is its history, newest last, at most the last ten entries.
 	Log []Act
-	// Damaged says that its note cannot be read. It holds the sends of its scope,
-	// which cannot be told, until that scope is stopped or released anew.
+	// Damaged reports that its note is unreadable. It holds the sends of its scope, which is
+	// unknown, until that scope is stopped or released anew.
 	Damaged bool
 }
 
@@ -98,29 +117,28 @@ func (s Stopped) Last() Act {
 	return s.Log[len(s.Log)-1]
 }
 
-// stopNote is a stop as it is kept. Whatever it forgets to say, it stops.
+// stopNote is a stop as stored. The zero value stops.
 type stopNote struct {
 	Scope
 	Released bool  `json:"released,omitempty"`
 	Log      []Act `json:"log"`
 }
 
-// Stop holds all sends of a scope, by every worker, from the next one on and
-// within a second; what was sent is still read back. It holds until [Release].
-// by and reason say who and why; they are required, at most 200 and 500 bytes.
-// Stopping what is stopped adds to the history. The error wraps
-// [ErrIncomplete], or is the ledger's: then whether it holds, [Stops] tells.
-func Stop(ctx context.Context, notes ledger.Notes, s Scope, by, reason string) error {
+// Stop holds all sends of a scope, by every worker, from the next one on and within a second;
+// earlier sends are still read back. It holds until [Release]. by and reason are required, at
+// most 200 and 500 bytes. A second stop of the same scope adds to the history. The error wraps
+// [ErrIncomplete], or is the ledger's: then [Stops] returns whether it holds.
+func Stop(ctx context.Context, notes ledger.Documents, s Scope, by, reason string) error {
 	if err := errors.Join(s.check(), complete(by, reason)); err != nil {
 		return fmt.Errorf("stop %s: %w", s, err)
 	}
 	return s.record(ctx, notes, Act{By: by, Reason: reason})
 }
 
-// Release ends the stop of exactly this scope; stops of other scopes that hold
-// some of its sends go on. by and reason are required as with [Stop]. The error
-// wraps [ErrNotStopped] or [ErrIncomplete], or is the ledger's.
-func Release(ctx context.Context, notes ledger.Notes, s Scope, by, reason string) error {
+// Release ends the stop of exactly this scope; stops of other scopes that hold some of its sends
+// remain. by and reason are required as with [Stop]. The error wraps [ErrNotStopped] or
+// [ErrIncomplete], or is the ledger's.
+func Release(ctx context.Context, notes ledger.Documents, s Scope, by, reason string) error {
 	if err := errors.Join(s.check(), complete(by, reason)); err != nil {
 		return fmt.Errorf("release %s: %w", s, err)
 	}
@@ -128,7 +146,7 @@ func Release(ctx context.Context, notes ledger.Notes, s Scope, by, reason string
 }
 
 // record adds an act to the note of the scope.
-func (s Scope) record(ctx context.Context, notes ledger.Notes, act Act) error {
+func (s Scope) record(ctx context.Context, notes ledger.Documents, act Act) error {
 	b := newBoard(notes)
 	if _, err := b.again(ctx, s.note()); err != nil {
 		return fmt.Errorf("%s: %w", s, err)
@@ -176,10 +194,9 @@ func complete(by, reason string) error {
 	return nil
 }
 
-// Stops lists all stops there are, and those that were released with what is
-// remembered of them: the ones that hold first, then by scope. The error is the
-// ledger's.
-func Stops(ctx context.Context, notes ledger.Notes) ([]Stopped, error) {
+// Stops lists all stops, active ones first, then by scope. It includes released ones with their
+// history. The error is the ledger's.
+func Stops(ctx context.Context, notes ledger.Documents) ([]Stopped, error) {
 	all, _, err := notes.Notes(ctx, prefix+"stop/")
 	if err != nil {
 		return nil, fmt.Errorf("stops: %w", err)
@@ -208,14 +225,13 @@ func stopsOf(all []ledger.Note) []Stopped {
 	return stops
 }
 
-// Stopped implements [engine.Stopper]: it asks the stops alone, which it knows
-// as well as [Guards.Enter] does.
+// Stopped implements [engine.Guards]: it checks only the stops, with the same freshness as
+// [Guards.Enter].
 func (g *Guards) Stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 	return g.stopped(ctx, rec)
 }
 
-// stopped says whether a stop holds a write now, and holds it as well when that
-// cannot be known.
+// stopped returns a hold if a stop holds a write now, or if that cannot be known.
 func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 	err := g.board.fresh(ctx, readEvery)
 	if age, ok := g.board.age(); !ok || age > readLast {
@@ -230,8 +246,7 @@ func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 	return nil
 }
 
-// stop says why a scope is stopped, "" when it is not, and for how long it has
-// been.
+// stop returns why a scope is stopped, "" if it is not, and for how long it has been.
 func (b *board) stop(s Scope) (why string, held time.Duration) {
 	n := b.note(s.note())
 	if len(n.Value) == 0 {

@@ -102,8 +102,7 @@ func TestStopAndReleaseTakeEffectEverywhereWithinASecond(t *testing.T) {
 	})
 }
 
-// A send that waits inside for its permit must hear of a stop that comes while
-// it waits.
+// A send that waits inside for its permit must notice a stop that is set while it waits.
 func TestStopWhileWaitingForAPermit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, guards.Settings{Rate: rate(1, 900*time.Millisecond)})
@@ -120,7 +119,7 @@ func TestStopWhileWaitingForAPermit(t *testing.T) {
 	})
 }
 
-// So must one that waits for the ledger to say that it may probe.
+// So must one that waits for the ledger's permission to probe.
 func TestStopWhileWaitingToProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 1, breaking(guards.Breaker{Open: 10 * time.Second}))
@@ -200,8 +199,8 @@ func TestStopWantsWhoAndWhy(t *testing.T) {
 	}
 }
 
-// Never on stale knowledge: a ledger that fails or hangs holds every send, and
-// lets them pass again when it answers.
+// Never on stale knowledge: a ledger that fails or hangs holds every send, and lets them pass
+// again when it answers.
 func TestUnreadableStopsHold(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -249,7 +248,7 @@ func TestUnreadableStopsHold(t *testing.T) {
 	}
 }
 
-// Damage never lets a send pass that was stopped.
+// A damaged stop never lets a stopped send pass.
 func TestDamagedStopHolds(t *testing.T) {
 	for name, value := range map[string]string{"no JSON": "{", "empty": "{}", "another type": `{"released":"yes"}`} {
 		t.Run(name, func(t *testing.T) {
@@ -272,8 +271,8 @@ func TestDamagedStopHolds(t *testing.T) {
 	}
 }
 
-// damage overwrites the one note whose name begins so.
-func damage(t *testing.T, notes ledger.Notes, prefix, value string) {
+// damage overwrites the one note whose name has that prefix.
+func damage(t *testing.T, notes ledger.Documents, prefix, value string) {
 	t.Helper()
 	found, _, err := notes.Notes(t.Context(), prefix)
 	if err != nil || len(found) != 1 {

@@ -3,16 +3,16 @@ package intent
 import (
 	stdjson "encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
-// encodeOptions write JSON with its numbers as they stand.
+// encodeOptions write JSON with its numbers unchanged.
 //
-// omitempty means what encoding/json has taught everybody: 0 and false are
-// left out.
+// omitempty has the meaning of encoding/json: 0 and false are left out.
 var encodeOptions = json.JoinOptions(
 	jsonv1.OmitEmptyWithLegacySemantics(true),
 	json.WithMarshalers(json.MarshalToFunc(
@@ -24,14 +24,13 @@ var encodeOptions = json.JoinOptions(
 		})),
 )
 
-// Canonical is the canonical JSON of a value (RFC 8785): members sorted by
-// their UTF-16 code units, no white space, numbers as the shortest decimal of
-// an IEEE double. 1, 1.0 and 1e0 are the same, and so are 0 and -0. Strings are
-// taken as they are: text that differs only in Unicode normalisation differs.
+// Canonical returns the canonical JSON of a value (RFC 8785): members sorted by their UTF-16
+// code units, no white space, numbers as the shortest decimal of an IEEE double. 1, 1.0 and 1e0
+// are the same, and so are 0 and -0. Strings are unchanged: texts that differ only in Unicode
+// normalisation differ.
 //
-// It takes what [Normalize] takes. A number that a double cannot hold
-// (9007199254740993, 1e400) is an [InvalidError], since two numbers would
-// otherwise become one.
+// It accepts what [Normalize] accepts. A number that a double cannot hold (9007199254740993,
+// 1e400) is an [InvalidError], since two numbers would otherwise become one.
 func Canonical(v any) ([]byte, error) {
 	plain, err := normalize(v)
 	if err != nil {
@@ -41,6 +40,52 @@ func Canonical(v any) ([]byte, error) {
 		return nil, err
 	}
 	return canonical(plain)
+}
+
+// canonical is [Canonical] without the detour over decoded values, which only finds the place of
+// a value that canonical JSON cannot hold.
+func (w WriteIntent) canonical() ([]byte, error) {
+	text, err := json.Marshal(&w, encodeOptions)
+	if err != nil || !faithful(text) {
+		return Canonical(w)
+	}
+	value := jsontext.Value(text)
+	if err := value.Canonicalize(); err != nil {
+		return nil, fmt.Errorf("canonical JSON: %w", err)
+	}
+	return value, nil
+}
+
+// faithful reports whether canonical JSON keeps every number of a valid JSON text, and whether
+// [Canonical] descends as deep.
+func faithful(text []byte) bool {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			for i++; text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case c == '{' || c == '[':
+			if depth++; depth > maxNormalizedDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || '0' <= c && c <= '9':
+			end := i + 1
+			for end < len(text) && strings.IndexByte("+-.0123456789Ee", text[end]) >= 0 {
+				end++
+			}
+			if !exact(stdjson.Number(text[i:end])) {
+				return false
+			}
+			i = end - 1
+		}
+	}
+	return true
 }
 
 func canonical(v any) ([]byte, error) {
@@ -78,7 +123,7 @@ func checkExact(at *place, v any) error {
 	return nil
 }
 
-// clip shortens text from outside for a message.
+// clip shortens foreign text for a message.
 func clip(s string) string {
 	const most = 60
 	if len(s) <= most {

@@ -131,7 +131,7 @@ func TestNormalizeSharesNothing(t *testing.T) {
 	}
 }
 
-// Evidence goes through encoding/json; its numbers must not become floats.
+// Evidence is encoded by encoding/json; its numbers must not become floats.
 func TestFieldsStayExactInEncodingJSON(t *testing.T) {
 	var got struct{ F, Null, Missing Fields }
 	if err := json.Unmarshal([]byte(`{"F":{"n":9007199254740993,"o":{"m":[1.0]}},"Null":null}`), &got); err != nil {

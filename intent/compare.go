@@ -10,7 +10,7 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// checkCompare looks at every comparison of the intent.
+// checkCompare checks every comparison of the intent.
 func checkCompare(r reporter, w WriteIntent) {
 	if len(w.Compare) > MaxPaths {
 		r.reportf("/compare", fmt.Sprintf("at most %d", MaxPaths), "has %d members", len(w.Compare))
@@ -42,18 +42,17 @@ func comparisonProblems(at Pointer, rules Comparison) []Problem {
 	return problems
 }
 
-// Validate checks the rules of one comparison, for profiles that bring their
-// own: known rules, parameters only on the rule that uses them, and numeric,
-// time and set only at the end. The error is an [InvalidError] whose paths
-// begin at the list.
+// Validate checks the rules of one comparison, for profiles with their own: known rules,
+// parameters only on the rule that uses them, and numeric, time and set only at the end. The
+// error is an [InvalidError] whose paths begin at the list.
 func (c Comparison) Validate() error { return invalid(comparisonProblems("", c)) }
 
-// compares reports whether the rule ends a list.
+// compares reports whether the rule must end a list.
 func (r Rule) compares() bool {
 	return r.Name == RuleNumeric || r.Name == RuleTime || r.Name == RuleSet
 }
 
-// checkRule: each parameter on its own rule, and meaning something.
+// checkRule: each parameter is on its own rule, and is meaningful.
 func checkRule(level validator.StructLevel) {
 	rule := level.Current().Interface().(Rule)
 	r := reporter{level}
@@ -105,7 +104,7 @@ func isZone(s string) bool {
 	return err == nil
 }
 
-// plainComparisons gives rules that mean the same one form, for the digest.
+// plainComparisons gives equivalent rules one form, for the digest.
 func plainComparisons(m map[string]Comparison) map[string]Comparison {
 	if len(m) == 0 {
 		return nil
@@ -121,7 +120,7 @@ func plainComparisons(m map[string]Comparison) map[string]Comparison {
 	return plain
 }
 
-// plain writes the parameters in their shortest form, and defaults not at all.
+// plain writes the parameters in their shortest form, without defaults.
 func (r Rule) plain() Rule {
 	if strings.Contains(r.Tolerance, ".") {
 		r.Tolerance = strings.TrimRight(strings.TrimRight(r.Tolerance, "0"), ".")

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkContext: it is shown to people and stands in logs, and is bounded so that
-// it stays what it is, a few words on how the caller came to ask.
+// checkContext: the context is shown to reviewers and logged. It is bounded so that it stays a
+// few words about the origin of the request.
 func checkContext(r reporter, context map[string]string) {
 	if len(context) > MaxContext {
 		r.reportf("/context", fmt.Sprintf("at most %d", MaxContext), "has %d members", len(context))

@@ -25,13 +25,12 @@ var decodeOptions = json.JoinOptions(
 	)),
 )
 
-// Decode reads an intent that comes from outside, strictly, and validates it.
-// Refused are unknown and repeated members (at every depth), invalid UTF-8, text
-// after the object, more than [MaxSize] bytes or [MaxDepth] levels, null and ""
-// for anything but a value inside key, expect, payload or require, a count of
-// 0, and a compensates, which only the engine sets. Numbers keep their exact
-// value and get the spelling of [WriteIntent.Encode] (1.50 becomes 1.5), so that
-// an intent is the same when it comes and when it is read from the ledger.
+// Decode parses an intent from outside, strictly, and validates it. It refuses unknown and
+// repeated members (at every depth), invalid UTF-8, text after the object, more than [MaxSize]
+// bytes or [MaxDepth] levels, null and "" for anything but a value inside key, expect, payload
+// or require, a count of 0, and a compensates, which only the engine sets. Numbers keep their
+// exact value and get the spelling of [WriteIntent.Encode] (1.50 becomes 1.5), so that an
+// intent is the same when it arrives and when it is read from the ledger.
 //
 // Every error is an [InvalidError] and names the place.
 func Decode(data []byte) (WriteIntent, error) {
@@ -45,21 +44,21 @@ func Decode(data []byte) (WriteIntent, error) {
 	return w, nil
 }
 
-// DecodeStored reads an intent that [WriteIntent.Encode] wrote. It is as
-// strict as [Decode] and permits compensates.
+// DecodeStored parses the output of [WriteIntent.Encode]. It is as strict as [Decode] and
+// permits compensates.
 func DecodeStored(data []byte) (WriteIntent, error) {
 	return decode(data)
 }
 
-// Encode is the canonical JSON of the intent, as the ledger keeps it: defaults
-// that were left out stay out, the deadline is in UTC. [DecodeStored] reads it
-// back. The error is an [InvalidError] for values that canonical JSON cannot
-// hold; an intent that passed [WriteIntent.Validate] gives none.
+// Encode returns the canonical JSON of the intent, as the ledger stores it: defaults that were
+// left out stay out, and the deadline is in UTC. [DecodeStored] reads it back. The error is an
+// [InvalidError] for values that canonical JSON cannot hold; an intent that passed
+// [WriteIntent.Validate] causes none.
 func (w WriteIntent) Encode() ([]byte, error) {
 	if !w.Deadline.IsZero() {
 		w.Deadline = w.Deadline.UTC()
 	}
-	return Canonical(w)
+	return w.canonical()
 }
 
 func decode(data []byte) (WriteIntent, error) {
@@ -69,19 +68,27 @@ func decode(data []byte) (WriteIntent, error) {
 	if err := scan(data); err != nil {
 		return WriteIntent{}, err
 	}
-	var w WriteIntent
-	if err := json.Unmarshal(data, &w, decodeOptions); err != nil {
-		return WriteIntent{}, explain(err)
+	w, err := parse(data)
+	if err == nil {
+		err = w.Validate()
 	}
-	w.tidy()
-	if err := w.Validate(); err != nil {
+	if err != nil {
 		return WriteIntent{}, err
 	}
 	w.respell()
 	return w, nil
 }
 
-// tidy gives every intent of one meaning one form in memory.
+// parse decodes an intent, and checks only its types.
+func parse(data []byte) (w WriteIntent, err error) {
+	if err := json.Unmarshal(data, &w, decodeOptions); err != nil {
+		return w, explain(err)
+	}
+	w.tidy()
+	return w, nil
+}
+
+// tidy gives equivalent intents one form in memory.
 func (w *WriteIntent) tidy() {
 	for _, f := range []*Fields{&w.Key, &w.Expect, &w.Payload, &w.Require} {
 		if len(*f) == 0 {
@@ -158,8 +165,8 @@ func decodeAny(dec *jsontext.Decoder, v *any) error {
 	return nil
 }
 
-// decodeInt takes every way of writing a whole number (1, 1.0, 1e0), since
-// they are the same number, here as in the digest and in JSON Schema.
+// decodeInt accepts every form of a whole number (1, 1.0, 1e0), since they are the same number,
+// as in the digest and in JSON Schema.
 func decodeInt(dec *jsontext.Decoder, i *int) error {
 	if dec.PeekKind() != jsontext.KindNumber {
 		return errors.ErrUnsupported
@@ -180,9 +187,8 @@ func decodeInt(dec *jsontext.Decoder, i *int) error {
 	return err
 }
 
-// decodeTime takes RFC 3339 and nothing near it. The year 1 of Go's zero time
-// is refused: it would pass for "no deadline", and its sender may have meant a
-// deadline long past.
+// decodeTime accepts only RFC 3339. It refuses the year 1 of Go's zero time: it would mean "no
+// deadline", and its sender may have meant a deadline long past.
 func decodeTime(dec *jsontext.Decoder, t *time.Time) error {
 	if dec.PeekKind() != jsontext.KindString {
 		return errors.ErrUnsupported

@@ -13,7 +13,7 @@ import (
 
 const minimal = `{"tenant":"acme","workflow":"w","tool":"t","destination":"d","kind":"k","key":{"id":1},"write":"create","expect":%s}`
 
-// problemsOf decodes and gives what is wrong, one line each.
+// problemsOf decodes and returns the problems, one line each.
 func problemsOf(t *testing.T, err error) []string {
 	t.Helper()
 	if err == nil {
@@ -85,7 +85,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The depth is looked at before the types are: nothing deep is ever built.
+// The depth is checked before the types: nothing deep is ever built.
 func TestDepthOfWhatHasNoDepth(t *testing.T) {
 	deep := `{"tenant":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`
 	if err := second(Decode([]byte(deep))); err == nil || !strings.Contains(err.Error(), "is nested too deep") {
@@ -93,7 +93,7 @@ func TestDepthOfWhatHasNoDepth(t *testing.T) {
 	}
 }
 
-// What has too many values is refused while it is read, whatever follows: nothing is
+// An intent with too many values is refused while it is read, whatever follows: nothing is
 // built from it.
 func TestTooManyAreRefusedWhileTheyAreRead(t *testing.T) {
 	const broken = "%%" // is never reached
@@ -118,7 +118,7 @@ func TestTooManyAreRefusedWhileTheyAreRead(t *testing.T) {
 		}
 	}
 	rules := `[` + strings.TrimSuffix(strings.Repeat(`{"rule":"time","precision":"1s"},`, MaxRules), ",") + `]`
-	var compare strings.Builder // as much as is allowed is read
+	var compare strings.Builder // the allowed maximum is read
 	for i := range MaxPaths {
 		fmt.Fprintf(&compare, `"/a%d":%s,`, i, rules)
 	}

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// ErrInvalid is wrapped by every error that says an intent is not acceptable.
+// ErrInvalid is wrapped by every error for an unacceptable intent.
 var ErrInvalid = errors.New("invalid intent")
 
-// Problem is one thing wrong with an intent.
+// Problem is one fault in an intent.
 type Problem struct {
 	// Path is the JSON Pointer of the place, "" for the intent as a whole.
 	Path string `json:"path"`
-	// Problem says what is wrong there ("is missing").
+	// Problem describes the fault ("is missing").
 	Problem string `json:"problem"`
-	// Want says what would be right ("1 to 255 printable ASCII characters").
+	// Want describes a correct value ("1 to 255 printable ASCII characters").
 	Want string `json:"want"`
 }
 
-// String is the problem in one line.
+// String returns the problem as one line.
 func (p Problem) String() string {
 	path := p.Path
 	if path == "" {
@@ -30,13 +30,13 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s %s; want %s", path, p.Problem, p.Want)
 }
 
-// InvalidError says everything that is wrong with an intent, sorted by path.
-// It wraps [ErrInvalid].
+// InvalidError lists everything that is wrong with an intent, sorted by path. It wraps
+// [ErrInvalid].
 type InvalidError struct {
 	Problems []Problem
 }
 
-// Error spells the problems out, at most twenty.
+// Error lists the problems, at most twenty.
 func (e *InvalidError) Error() string {
 	shown := e.Problems[:min(len(e.Problems), maxShownProblems)]
 	lines := make([]string, len(shown))
@@ -53,7 +53,7 @@ func (e *InvalidError) Error() string {
 // Unwrap returns [ErrInvalid].
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
-// invalid makes an error of problems, or nil when there are none.
+// invalid returns an error for the problems, or nil when there are none.
 func invalid(problems []Problem) error {
 	if len(problems) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func invalid(problems []Problem) error {
 	return &InvalidError{Problems: slices.Compact(problems)}
 }
 
-// invalidAt is an error of one problem.
+// invalidAt returns an error for one problem.
 func invalidAt(path Pointer, problem, want string) error {
 	return &InvalidError{Problems: []Problem{{Path: string(path), Problem: problem, Want: want}}}
 }

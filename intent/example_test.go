@@ -7,7 +7,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Ticket is a record as the Go program knows it.
+// Ticket is a record of the Go program.
 type Ticket struct {
 	Reference string   `json:"reference" readback:"key"`
 	Title     string   `json:"title"`
@@ -17,7 +17,7 @@ type Ticket struct {
 	Rank      string   `json:"rank" readback:"ignore"`
 }
 
-// A Go struct with tags becomes an intent: no map[string]any in sight.
+// A Go struct with tags becomes an intent, without a map[string]any.
 func Example_typed() {
 	base := intent.WriteIntent{
 		Tenant: "acme", Workflow: "wf_1a2b", Step: "open-ticket", Tool: "create_ticket",
@@ -42,7 +42,7 @@ func Example_typed() {
 	// rb-pldqxqebo7ad357tq62jdn43mnf2yy5a
 }
 
-// Everything that is wrong is said at once, by JSON path.
+// Every problem is reported at once, by JSON path.
 func ExampleDecode() {
 	_, err := intent.Decode([]byte(`{
 		"tenant": "acme", "workflow": "wf_1a2b", "tool": "charge", "destination": "bank", "kind": "charge",

@@ -59,7 +59,7 @@ func wantType(t reflect.Type) string {
 	return "another type"
 }
 
-// knownMembers lists what may stand where an unknown member stood.
+// knownMembers lists the members allowed in place of an unknown one.
 func knownMembers(at Pointer) string {
 	t := reflect.TypeFor[WriteIntent]()
 	if at.Parent() != "" {
@@ -74,7 +74,7 @@ func knownMembers(at Pointer) string {
 	return strings.Join(names, ", ")
 }
 
-// jsonName is the member name of a struct field.
+// jsonName returns the member name of a struct field.
 func jsonName(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return name

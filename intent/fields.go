@@ -10,22 +10,21 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// UnmarshalJSON decodes an object with its numbers kept exact, so that
-// encoding/json, too, gives the values that Fields promise. Repeated member
-// names and invalid UTF-8 are refused. Null gives nil.
+// UnmarshalJSON decodes an object with its numbers kept exact, so that encoding/json, too,
+// returns the values that Fields promise. It refuses repeated member names and invalid UTF-8.
+// Null results in nil.
 func (f *Fields) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, f, decodeOptions)
 }
 
-// Normalize brings Go values into the values that [Fields] hold: integers and
-// floats become [json.Number], a time becomes its RFC 3339 text, a slice
-// []any, a map or struct map[string]any, bytes Base64 text. Nil slices and
-// maps become empty ones; nil pointers become null. Numbers too large for a
-// double are kept: only [WriteIntent.Validate] refuses them.
+// Normalize converts Go values into the values that [Fields] hold: integers and floats become
+// [json.Number], a time becomes its RFC 3339 text, a slice []any, a map or struct
+// map[string]any, bytes Base64 text. Nil slices and maps become empty ones; nil pointers become
+// null. Numbers too large for a double are kept: only [WriteIntent.Validate] refuses them.
 //
-// The result shares no memory with f. The error names the member by its path
-// and is an [InvalidError]; it is returned for what JSON cannot express (NaN, a
-// channel, a [time.Duration], invalid UTF-8) and for values without end.
+// The result shares no memory with f. The error names the member by its path and is an
+// [InvalidError]. It is returned for values that JSON cannot express (NaN, a channel, a
+// [time.Duration], invalid UTF-8) and for endless values.
 //
 // [json.Number]: https://pkg.go.dev/encoding/json#Number
 func Normalize(f Fields) (Fields, error) {
@@ -100,8 +99,7 @@ func (n *normalizer) array(at *place, a []any, depth int) (any, error) {
 	return out, nil
 }
 
-// other takes the way over JSON text, so that every Go type means what its
-// JSON form says.
+// other converts through JSON text, so that every Go type means the same as its JSON form.
 func (n *normalizer) other(at *place, v any, depth int) (any, error) {
 	text, err := json.Marshal(v, encodeOptions)
 	if err != nil {
@@ -116,8 +114,8 @@ func (n *normalizer) other(at *place, v any, depth int) (any, error) {
 	return n.value(at, plain, depth)
 }
 
-// cause is the place and the innermost reason of an error of the JSON library,
-// without the library's own wording around it.
+// cause returns the place and the innermost reason of an error of the JSON library, without the
+// library's own wording around it.
 func cause(err error) (Pointer, error) {
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		if semantic.Err == nil {

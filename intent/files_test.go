@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// beyondSchema are the bad intents that the schema accepts, and why it cannot
-// do otherwise. Everything else that is bad must fail both.
+// beyondSchema are the bad intents that the schema accepts, and why it cannot refuse them.
+// Everything else that is bad must fail both.
 var beyondSchema = map[string]string{
 	"repeated_member":         "JSON libraries drop all but one of repeated members before a schema is asked",
 	"repeated_member_escaped": "the same",
@@ -57,8 +57,7 @@ var beyondSchema = map[string]string{
 	"absent_ignored":              "the same",
 }
 
-// files lists the intents of one folder. A folder without any is a fault of
-// the test, not a success.
+// files lists the intents of one folder. An empty folder is a fault of the test, not a success.
 func files(t testing.TB, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join("testdata", folder, "*.json"))
@@ -94,7 +93,7 @@ func TestGoodIntents(t *testing.T) {
 	}
 }
 
-// checkStable: the ledger gives back what was stored, with the same names.
+// checkStable: the ledger returns what was stored, with the same names.
 func checkStable(t *testing.T, w WriteIntent) {
 	t.Helper()
 	encoded, err := w.Encode()
@@ -143,8 +142,7 @@ func TestBadIntents(t *testing.T) {
 	}
 }
 
-// compareText compares the problems with the file beside the intent, one in a
-// line.
+// compareText compares the problems with the file beside the intent, one on each line.
 func compareText(t *testing.T, file string, invalid *InvalidError) {
 	t.Helper()
 	var lines strings.Builder
@@ -162,7 +160,7 @@ func compareText(t *testing.T, file string, invalid *InvalidError) {
 	}
 }
 
-// A reason for an intent that is gone would excuse the next one of its name.
+// A stale entry would excuse the next intent of its name.
 func TestBeyondSchemaNamesFiles(t *testing.T) {
 	bad := files(t, "bad")
 	for name, reason := range beyondSchema {

@@ -1,19 +1,18 @@
-// Package intent is the contract: what a caller wants to be true at a
-// destination, declared before anything is sent.
+// Package intent is the contract: it declares, before anything is sent, what a caller wants to
+// be true at a destination.
 //
-// A [WriteIntent] says where the write came from (tenant, workflow, step, tool,
-// call), where it goes (destination, kind), how the record can be asked for
-// deterministically (key), what to do (write) and what must be seen afterwards
-// (expect). From it follow three names that nothing else may supply: the
-// structural key ([WriteIntent.StructuralKey]), the digest
+// A [WriteIntent] declares where the write came from (tenant, workflow, step, tool, call),
+// where it goes (destination, kind), how to query the record deterministically (key), what to
+// do (write) and what must be observed afterwards (expect). Three names are derived from it,
+// and from nothing else: the structural key ([WriteIntent.StructuralKey]), the digest
 // ([WriteIntent.Digest]) and the stamp ([WriteIntent.Stamp]).
 //
-// Most callers need [Decode] for JSON that comes from outside, or [From] for a
-// Go struct with tags. [Schema] describes the JSON to others, [Normalize] makes
-// [Fields] of Go values, [Lookup] finds one of them.
+// Most callers need [Decode] for JSON from outside, or [From] for a Go struct with tags.
+// [Schema] describes the JSON, [Normalize] makes [Fields] from Go values, and [Lookup] finds
+// one of them.
 //
-// The package does not know whether a destination exists, what it can do, or
-// whether a key is unique there: that is for connectors and engine.
+// The package does not know whether a destination exists, what it can do, or whether a key is
+// unique there: connectors and engine do.
 package intent
 
 import "time"
@@ -29,15 +28,15 @@ const (
 	Delete WriteType = "delete" // the record must be gone afterwards
 )
 
-// Risk says who must agree before the write is sent.
+// Risk says who must approve before the write is sent.
 type Risk string
 
 // The risk classes, least careful first. Configuration may raise one, never
 // lower it. The zero value means auto, unless a gate raises it.
 const (
 	RiskAuto    Risk = "auto"    // send
-	RiskLog     Risk = "log"     // send, and mark the record for a later look
-	RiskApprove Risk = "approve" // hold until a person approves
+	RiskLog     Risk = "log"     // send, and mark the record for later review
+	RiskApprove Risk = "approve" // hold until a reviewer approves
 )
 
 // Reversibility says how a workflow may treat the write afterwards.
@@ -48,39 +47,36 @@ type Reversibility string
 const (
 	Compensable Reversibility = "compensable" // may be undone by a compensating write
 	Pivot       Reversibility = "pivot"       // decides the workflow; never undone automatically
-	Retryable   Reversibility = "retryable"   // comes after the pivot; is repeated until it succeeds
+	Retryable   Reversibility = "retryable"   // follows the pivot; is repeated until it succeeds
 )
 
-// MismatchPolicy says what to do when the record is there and differs from
-// what was expected.
+// MismatchPolicy says what to do when the record exists and differs from the expected state.
 type MismatchPolicy string
 
 // The mismatch policies. The zero value means escalate.
 const (
-	MismatchEscalate   MismatchPolicy = "escalate"   // a person decides
-	MismatchRetry      MismatchPolicy = "retry"      // send again where that is provably harmless, else a person
-	MismatchCompensate MismatchPolicy = "compensate" // undo where the write is compensable, else a person
-	MismatchRepair     MismatchPolicy = "repair"     // update our own record with what was not stored, else a person
+	MismatchEscalate   MismatchPolicy = "escalate"   // a reviewer decides
+	MismatchRetry      MismatchPolicy = "retry"      // send again where that is provably harmless, else a reviewer
+	MismatchCompensate MismatchPolicy = "compensate" // undo where the write is compensable, else a reviewer
+	MismatchRepair     MismatchPolicy = "repair"     // update our own record with what was not stored, else a reviewer
 )
 
-// Fields are decoded JSON members. Values are nil, bool, string, [json.Number]
-// (numbers stay exact), []any and map[string]any, and nothing else; [Normalize]
-// makes them from Go values. Null, missing and empty are three things.
+// Fields are decoded JSON members. Values are nil, bool, string, [json.Number] (numbers stay
+// exact), []any and map[string]any, and nothing else; [Normalize] makes them from Go values.
+// Null, missing and empty are three different things.
 //
 // [json.Number]: https://pkg.go.dev/encoding/json#Number
 type Fields map[string]any
 
-// WriteIntent is one declared write. It is a value: nothing in readback
-// changes one after it was accepted.
+// WriteIntent is one declared write. It is a value: readback changes none after accepting it.
 //
-// Names are 1 to 255 printable ASCII characters, blanks inside allowed, none at
-// the ends ("acme/crm", "wf_1a2b", "order-17"). ASCII alone, since one word in
-// two Unicode normalisations would name two writes. Paths are JSON Pointers
-// (RFC 6901) into the record, for example "/amount" or "/address/city".
+// Names are 1 to 255 printable ASCII characters, blanks allowed inside but not at the ends
+// ("acme/crm", "wf_1a2b", "order-17"). Only ASCII is allowed, since one word in two Unicode
+// normalisations would name two writes. Paths are JSON Pointers (RFC 6901) into the record, for
+// example "/amount" or "/address/city".
 //
-// In JSON, a default is asked for by leaving the member out: null, "" and a
-// count of 0 are refused. Numbers must fit an IEEE double; send larger or
-// finer ones as strings.
+// In JSON, omit a member to get its default: null, "" and a count of 0 are refused. Numbers
+// must fit an IEEE double; send larger or finer ones as strings.
 type WriteIntent struct {
 	// Tenant owns the write; nothing crosses tenants. Required.
 	Tenant string `json:"tenant" validate:"required,name"`
@@ -162,12 +158,12 @@ type WriteIntent struct {
 	// of at most 256 bytes. Default none.
 	Context map[string]string `json:"context,omitempty"`
 
-	// Compensates is the write that this one undoes. Set by the engine alone;
-	// every door refuses it.
+	// Compensates is the write that this one undoes. Only the engine sets it; every API refuses
+	// it.
 	Compensates string `json:"compensates,omitempty" validate:"omitempty,max=64,printable"`
 }
 
-// Want is the number of records that the key must match: Count, or 1.
+// Want returns the number of records that the key must match: Count, or 1.
 func (w WriteIntent) Want() int {
 	if w.Count == 0 {
 		return 1
@@ -178,20 +174,20 @@ func (w WriteIntent) Want() int {
 // RuleName names one comparison rule.
 type RuleName string
 
-// The comparison rules. All but the last three bring both sides into a common
-// form; they are applied in the order written and then the sides must be
-// equal. Numeric, time and set end a list: they compare.
+// The comparison rules. All but the last three normalise both sides. They are applied in the
+// order written, and then the sides must be equal. Numeric, time and set end a list: they
+// compare.
 const (
-	RuleTrim     RuleName = "trim"     // strings: leading and trailing white space does not count
-	RuleFold     RuleName = "fold"     // strings: letter case does not count (Unicode simple folding)
+	RuleTrim     RuleName = "trim"     // strings: leading and trailing white space is ignored
+	RuleFold     RuleName = "fold"     // strings: letter case is ignored (Unicode simple folding)
 	RuleCRLF     RuleName = "crlf"     // strings: CRLF and LF are the same line end
-	RuleUnescape RuleName = "unescape" // strings: HTML entities stand for their characters
+	RuleUnescape RuleName = "unescape" // strings: HTML entities equal their characters
 	RuleText     RuleName = "text"     // strings: markup is dropped, white space runs are one blank
 	RuleEmpty    RuleName = "empty"    // missing, null and "" are the same
-	RuleString   RuleName = "string"   // numbers and booleans equal their written form as a string
+	RuleString   RuleName = "string"   // numbers and booleans equal their text as a string
 	RuleNumeric  RuleName = "numeric"  // numbers or numeric strings, equal within Tolerance
 	RuleTime     RuleName = "time"     // points in time, equal to Precision; Zone for values without one
-	RuleSet      RuleName = "set"      // arrays: order and repeats do not count
+	RuleSet      RuleName = "set"      // arrays: order and repeats are ignored
 )
 
 // Rule is one step of a comparison.
@@ -210,7 +206,6 @@ type Rule struct {
 	Zone string `json:"zone,omitempty"`
 }
 
-// Comparison is the ordered list of rules for one field. An empty list means
-// exact: same JSON type and same value, where numbers are equal when they
-// denote the same decimal value.
+// Comparison is the ordered list of rules for one field. An empty list means exact: same JSON
+// type and same value, where numbers are equal when they denote the same decimal value.
 type Comparison []Rule

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sample is a valid intent with every member set.
+// sample returns a valid intent with every member set.
 func sample() WriteIntent {
 	return WriteIntent{
 		Tenant: "acme", Workflow: "wf_1a2b", Step: "order-17", Tool: "create_order", Call: 2,
@@ -57,8 +57,8 @@ var changes = map[string]func(*WriteIntent){
 	"Compensates":    func(w *WriteIntent) { w.Compensates = "5f2c" },
 }
 
-// Traps 1, 2 and 5: the structural key names the place of the write, nothing
-// of its arguments, and the digest names what is asked for and nothing else.
+// Traps 1, 2 and 5: the structural key names the place of the write, nothing of its arguments,
+// and the digest names the request and nothing else.
 func TestWhatEachNameIsMadeFrom(t *testing.T) {
 	structural := []string{"Tenant", "Workflow", "Step", "Tool", "Call", "Compensates"}
 	neither := []string{"Deadline", "CorrelationID", "Sensitive", "Context"}
@@ -177,8 +177,8 @@ func TestDifferentIntentsHaveDifferentDigests(t *testing.T) {
 	})
 }
 
-// The names are on disk and at destinations: a change of how they are made
-// would make every write of yesterday a new one.
+// The names are on disk and at destinations: changing how they are made would make every
+// earlier write a new one.
 func TestNamesStayWhatTheyAre(t *testing.T) {
 	w := sample()
 	undo := w
@@ -190,7 +190,7 @@ func TestNamesStayWhatTheyAre(t *testing.T) {
 		"stamp":           w.Stamp(),
 		"send key":        SendKey(w.StructuralKey(), 0),
 	}
-	want := map[string]string{ // made by another program from what the comments say
+	want := map[string]string{ // made by another program from the doc comments
 		"structural key":  "8a53a14d45bed17d279825b4ad7962113414f374a8627bb32ba9051c867739d3",
 		"of compensation": "95d0acbfeda71b1bae499354de282e80576eb53d89f3b60a5da32b248c22f902",
 		"digest":          "42a1281e3ad1a644799db123bbf90a2d34da9e73f30ebd448f45a8ab40027d61",
@@ -202,7 +202,7 @@ func TestNamesStayWhatTheyAre(t *testing.T) {
 	}
 }
 
-// Parts that run into each other would let one tenant name another's write.
+// Ambiguous concatenation would let one tenant name another's write.
 func TestStructuralKeyKeepsPartsApart(t *testing.T) {
 	seen := map[string]WriteIntent{}
 	for _, w := range []WriteIntent{
@@ -248,7 +248,7 @@ func TestSendKeys(t *testing.T) {
 	}
 }
 
-// A map that is walked in another order must not matter.
+// The iteration order of maps must not matter.
 func TestDigestDoesNotDependOnMemory(t *testing.T) {
 	first := ""
 	for range 20 {
@@ -267,7 +267,7 @@ func TestDigestDoesNotDependOnMemory(t *testing.T) {
 	}
 }
 
-// Trap 3: what is written in another order and another spelling is the same.
+// Trap 3: another order and another spelling name the same write.
 func TestNamesDoNotDependOnTheText(t *testing.T) {
 	one, err1 := Decode([]byte(`{"tenant":"acme","workflow":"w","tool":"t","destination":"d","kind":"k","key":{"a":1,"b":"x"},"write":"create","expect":{"m":{"p":1,"q":2.50}}}`))
 	two, err2 := Decode([]byte("\n{\"expect\":{\"m\":{\"q\":25e-1,\"\\u0070\":1.0}}, \"write\":\"create\",\"key\":{\"b\":\"\\u0078\",\"a\":1e0},\"kind\":\"k\",\"destination\":\"d\",\"count\":1,\"tool\":\"t\",\"call\":0,\"workflow\":\"w\",\"tenant\":\"acme\"} "))

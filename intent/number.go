@@ -9,16 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// decimal is a number in the one form that equal numbers share: no leading or
-// trailing zero digits, and the exponent of the last digit. Zero has no digits.
+// decimal is a number in the one form that equal numbers share: no leading or trailing zero
+// digits, and the exponent of the last digit. Zero has no digits.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// parseDecimal reads a JSON number. It reports false for text that is not one
-// and for exponents beyond a billion, which no program means.
+// parseDecimal parses a JSON number. It reports false for other text and for exponents beyond a
+// billion, which no program means.
 func parseDecimal(n json.Number) (decimal, bool) {
 	text := string(n)
 	if !isNumber(text) {
@@ -54,6 +54,9 @@ func isNumber(text string) bool {
 // must denote the same value. Otherwise two different amounts would share one
 // digest.
 func exact(n json.Number) bool {
+	if n != "" && len(n) <= 15 && strings.Trim(string(n), "0123456789") == "" {
+		return true // a double holds every whole number of 15 digits
+	}
 	d, ok := parseDecimal(n)
 	if !ok {
 		return false

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// place is where a walk is. It becomes a JSON Pointer only when there is
-// something to say about it: long names above many values would otherwise be
-// copied once for each of them. A nil place is the root.
+// place is the position of a traversal. It becomes a JSON Pointer only to report something:
+// otherwise long names above many values would be copied once for each of them. A nil place is
+// the root.
 type place struct {
 	above *place
 	name  string // of the member; not used for an element

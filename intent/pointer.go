@@ -11,10 +11,9 @@ import (
 // compare (Contains: the other is the same place or below it).
 type Pointer = jsontext.Pointer
 
-// Lookup finds the value at a JSON Pointer. A member that is there with the
-// value null is found, and its value is nil; a member that is not there is not
-// found. The empty pointer finds f itself. An invalid pointer, an array index
-// with leading zeros and "-" find nothing.
+// Lookup finds the value at a JSON Pointer. A member with the value null is found, and its
+// value is nil; a missing member is not found. The empty pointer finds f itself. An invalid
+// pointer, an array index with leading zeros and "-" find nothing.
 func Lookup(f Fields, pointer string) (value any, found bool) {
 	p := Pointer(pointer)
 	if !p.IsValid() {

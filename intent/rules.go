@@ -9,7 +9,7 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// checkIntent holds the rules that a struct tag cannot say.
+// checkIntent checks the rules that a struct tag cannot express.
 func checkIntent(level validator.StructLevel) {
 	w := level.Current().Interface().(WriteIntent)
 	r := reporter{level}
@@ -33,7 +33,7 @@ func checkIntent(level validator.StructLevel) {
 	}
 }
 
-// checkKey: a destination is asked for the record by these values.
+// checkKey: the destination is queried for the record by these values.
 func checkKey(r reporter, w WriteIntent) {
 	if w.Key != nil && len(w.Key) == 0 {
 		r.report("/key", "is missing or empty", wantKey)
@@ -63,7 +63,7 @@ const wantKey = "at least one field by which the record can be looked up"
 
 const wantScalar = "a string that is not empty, a number or a boolean; a record cannot be looked up by anything else"
 
-// checkWrite: which parts belong to which write.
+// checkWrite: which parts are allowed for which write.
 func checkWrite(r reporter, w WriteIntent) {
 	switch w.Write {
 	case Create, Update, Upsert:
@@ -86,7 +86,7 @@ func checkWrite(r reporter, w WriteIntent) {
 	}
 }
 
-// checkAgreement: the parts of one intent must be able to be true together.
+// checkAgreement: the parts of one intent must not contradict each other.
 func checkAgreement(r reporter, w WriteIntent) {
 	for _, part := range w.parts()[1:] {
 		for name, v := range part.fields {
@@ -113,7 +113,7 @@ func (w WriteIntent) ignored(at Pointer) bool {
 	return slices.ContainsFunc(w.Ignore, func(p string) bool { return Pointer(p).Contains(at) })
 }
 
-// checkIgnore: what is ignored must leave something to verify.
+// checkIgnore: something must be left to verify.
 func checkIgnore(r reporter, w WriteIntent) {
 	for i, p := range w.Ignore {
 		for name := range w.Key {

@@ -12,10 +12,9 @@ import (
 	"github.com/readback-go/readback/internal/jsonkind"
 )
 
-// scan looks at the tokens before anything is built from them: the syntax, the
-// depth, the number of values, and values that would silently stand for a default
-// (null, an empty string, a count of zero) where leaving the member out says so
-// plainly. It ends at the first value that is one too many.
+// scan checks the tokens before anything is built from them: the syntax, the depth, the number
+// of values, and values that would silently mean a default (null, an empty string, a count of
+// zero), where omitting the member is clear. It ends at the first value that exceeds a bound.
 func scan(data []byte) error {
 	s := scanner{dec: jsontext.NewDecoder(bytes.NewReader(data))}
 	for first := true; ; first = false {
@@ -42,7 +41,7 @@ func scan(data []byte) error {
 type scanner struct {
 	dec    *jsontext.Decoder
 	top    string // the member of the intent that the scan is in
-	fields bool   // and whether it is one of the four sets of fields
+	fields bool   // whether it is one of the four sets of fields
 
 	members, values, others int // seen so far: of the intent, inside its fields, elsewhere
 }
@@ -80,7 +79,7 @@ func (s *scanner) check(token jsontext.Token) error {
 	return nil
 }
 
-// count counts a value that is no member of the intent itself.
+// count counts a value that is not a member of the intent itself.
 func (s *scanner) count(kind jsontext.Kind, depth int) error {
 	begins := kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray
 	switch {
@@ -98,7 +97,7 @@ func (s *scanner) count(kind jsontext.Kind, depth int) error {
 	return nil
 }
 
-// isPart: inside the four sets of fields null and empty are values like others.
+// isPart: inside the four sets of fields null and empty are ordinary values.
 func isPart(top string) bool {
 	for _, part := range (WriteIntent{}).parts() {
 		if part.name == top {

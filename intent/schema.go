@@ -8,9 +8,8 @@ import (
 //go:embed schema.json
 var schema []byte
 
-// Schema is the JSON Schema (draft 2020-12) of what [Decode] takes, for tools
-// that check or describe an intent before it is sent. What it accepts may still
-// be refused for a reason that a schema cannot state: parts that contradict
-// each other, numbers that a double cannot hold, repeated members, paths of no
-// use, sizes in bytes. What it refuses, Decode refuses.
+// Schema returns the JSON Schema (draft 2020-12) of what [Decode] accepts, for tools that check
+// or describe an intent before it is sent. Decode may still refuse what it accepts, for a
+// reason that a schema cannot express: contradictory parts, numbers that a double cannot hold,
+// repeated members, useless paths, sizes in bytes. What it refuses, Decode refuses.
 func Schema() []byte { return bytes.Clone(schema) }

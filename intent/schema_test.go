@@ -53,7 +53,7 @@ func TestSchemaIsACopy(t *testing.T) {
 	}
 }
 
-// resolvedSchema is the published schema, ready to check instances.
+// resolvedSchema returns the published schema, ready to check instances.
 func resolvedSchema(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
 	var s jsonschema.Schema
@@ -67,8 +67,7 @@ func resolvedSchema(t testing.TB) *jsonschema.Resolved {
 	return resolved
 }
 
-// schemaAccepts is what a tool does that has the schema and an ordinary JSON
-// library.
+// schemaAccepts checks as a tool with the schema and an ordinary JSON library does.
 func schemaAccepts(resolved *jsonschema.Resolved, data []byte) error {
 	var instance any
 	if err := stdjson.NewDecoder(bytes.NewReader(data)).Decode(&instance); err != nil {
@@ -119,7 +118,7 @@ func where[S ~string](name string, value S) *jsonschema.Schema {
 	}
 }
 
-// with takes names and schemas by turns.
+// with takes alternating names and schemas.
 func with(pairs ...any) *jsonschema.Schema {
 	s := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -199,7 +198,7 @@ func (b schemaBuilder) property(field reflect.StructField) *jsonschema.Schema {
 	return s
 }
 
-// constrain adds what one rule of a validate tag says.
+// constrain adds one rule of a validate tag.
 func constrain(s *jsonschema.Schema, rule string) {
 	name, param, _ := strings.Cut(rule, "=")
 	number, _ := strconv.Atoi(param)
@@ -217,7 +216,7 @@ func constrain(s *jsonschema.Schema, rule string) {
 	}
 }
 
-// fieldDocs are the comments of struct fields, by "Type.Field".
+// fieldDocs returns the comments of struct fields, by "Type.Field".
 func fieldDocs(t *testing.T) map[string]string {
 	file, err := parser.ParseFile(token.NewFileSet(), "intent.go", nil, parser.ParseComments)
 	if err != nil {
@@ -241,7 +240,7 @@ func fieldDocs(t *testing.T) map[string]string {
 	return docs
 }
 
-// A field without a comment would be published without a word on it.
+// A field without a comment would be published without a description.
 func TestSchemaDescribesEveryMember(t *testing.T) {
 	var s jsonschema.Schema
 	if err := stdjson.Unmarshal(Schema(), &s); err != nil {

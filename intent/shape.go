@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// role says what a field of a struct is for. Those that name a part of the
-// intent are spelled as its member.
+// role is the purpose of a struct field. A role that names a part of the intent is spelled as
+// its member.
 type role string
 
 const (
@@ -24,20 +24,19 @@ const (
 	roleNone    role = "-"
 )
 
-// markSensitive stands in a tag for expect, or after a role and a comma.
+// markSensitive in a tag means expect, or follows a role and a comma.
 const markSensitive = "sensitive"
 
 const wantRole = `readback:"key", "expect", "payload", "require", "ignore", "sensitive" or "-", all but the last two with ",sensitive" besides`
 
-// shape is what the tags of a struct say, by member name.
+// shape holds the tags of a struct, by member name.
 type shape struct {
 	role      role
 	sensitive bool
 	below     map[string]*shape
 }
 
-// readTag is the role that a tag names, and whether it says that the value is
-// sensitive.
+// readTag returns the role that a tag names, and whether the tag marks the value as sensitive.
 func readTag(tag string) *shape {
 	if tag == markSensitive {
 		return &shape{role: roleExpect, sensitive: true}
@@ -59,12 +58,12 @@ func shapeOf(t reflect.Type) (*shape, []Problem) {
 }
 
 type shapeReader struct {
-	open     []reflect.Type // structs that the walk is in: a type may hold itself
+	open     []reflect.Type // structs being traversed: a type may contain itself
 	problems []Problem
 }
 
-// fields reads the fields of a struct into s. Embedded structs come last, so
-// that the outer field of a name wins, as in JSON.
+// fields reads the fields of a struct into s. Embedded structs come last, so that the outer
+// field of a name wins, as in JSON.
 func (r *shapeReader) fields(s *shape, t reflect.Type, at *place, top bool) {
 	if slices.Contains(r.open, t) {
 		if tagged(t, nil) {
@@ -135,8 +134,8 @@ func (r *shapeReader) say(at *place, problem, want string) {
 	r.problems = append(r.problems, Problem{string(at.pointer()), problem, want})
 }
 
-// tagged reports whether a struct, or one below it, has readback tags. Open
-// lists the structs that the walk is in.
+// tagged reports whether a struct, or one below it, has readback tags. Open lists the structs
+// being traversed.
 func tagged(t reflect.Type, open []reflect.Type) bool {
 	if slices.Contains(open, t) {
 		return false
@@ -157,8 +156,8 @@ func tagged(t reflect.Type, open []reflect.Type) bool {
 	return false
 }
 
-// structOf is the struct that JSON shows as an object of its fields, or nil: a
-// type that writes its own JSON has none.
+// structOf returns the struct that JSON shows as an object of its fields, or nil: a type with
+// its own JSON encoding has none.
 func structOf(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -180,7 +179,7 @@ func writesItself(t reflect.Type) bool {
 	return false
 }
 
-// elementStruct is the struct inside arrays, slices and maps, or nil.
+// elementStruct returns the struct inside arrays, slices and maps, or nil.
 func elementStruct(t reflect.Type) reflect.Type {
 	inside := false
 	for {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// From fills an intent from a Go struct, so that a record that has a type is
-// declared by it. The tag `readback` of a field says what its value is for:
+// From fills an intent from a typed Go struct. The tag `readback` of a field declares the
+// purpose of its value:
 //
 //	readback:"key"      part of the business key
 //	readback:"expect"   sent, and must be found by a later read; the default
@@ -22,22 +22,21 @@ import (
 //	readback:"-"        has no part in the write
 //	readback:"sensitive" expected, and never kept or shown in the clear
 //
-// What is not expected is sensitive with ",sensitive" after its word
-// (readback:"key,sensitive").
-// A field without the tag is expected, since verifying too much is noticed and
-// verifying too little is not. Names, "-", omitempty and omitzero come from the
-// json tag as in encoding/json; fields of embedded structs count as the outer
-// struct's. In a nested struct only expect, ignore and "-" can stand, since the
-// nested object is one field of the record; within arrays and maps none can.
+// A field that is not expected is sensitive with ",sensitive" after its word
+// (readback:"key,sensitive"). A field without the tag is expected, since verifying too much is
+// noticed and verifying too little is not. Names, "-", omitempty and omitzero come from the
+// json tag as in encoding/json. Fields of embedded structs count as the outer struct's. In a
+// nested struct only expect, ignore and "-" are allowed, since the nested object is one field
+// of the record; within arrays and maps none is.
 //
-// Values go through [Normalize]: nil slices are empty ones, nil pointers are
-// null. A zero value is a value: use omitempty, omitzero or a pointer for
-// fields that an update leaves alone.
+// Values are converted by [Normalize]: nil slices are empty ones, nil pointers are null. A zero
+// value is a value: use omitempty, omitzero or a pointer for fields that an update leaves
+// alone.
 //
-// What base declares is kept; a field of the record that base sets too must not
-// be there twice. Base is not changed, and nothing is validated that the record
-// did not bring: call [WriteIntent.Validate], or hand the intent to what does.
-// The error is an [InvalidError] whose paths are those of the intent.
+// From keeps what base declares; the record must not set a field that base sets too. Base is
+// not changed. Only the record's own values are validated: call [WriteIntent.Validate], or pass
+// the intent to a function that does. The error is an [InvalidError] whose paths are those of
+// the intent.
 func From[T any](base WriteIntent, record T) (WriteIntent, error) {
 	plan, members, err := readRecord(record)
 	if err != nil {
@@ -57,15 +56,14 @@ func From[T any](base WriteIntent, record T) (WriteIntent, error) {
 	return f.w, nil
 }
 
-// FieldsOf gives all members of a struct as [Fields], whatever their readback
-// tags say, for a part that has a struct of its own (a require, a payload).
-// The error is an [InvalidError].
+// FieldsOf returns all members of a struct as [Fields], whatever their readback tags are, for a
+// part with its own struct (a require, a payload). The error is an [InvalidError].
 func FieldsOf[T any](record T) (Fields, error) {
 	_, members, err := readRecord(record)
 	return members, err
 }
 
-// fill is an intent on its way.
+// fill is an intent under construction.
 type fill struct {
 	w        WriteIntent
 	problems []Problem
@@ -114,8 +112,7 @@ func (f *fill) problem(at Pointer, problem, want string) {
 	f.problems = append(f.problems, Problem{string(at), problem, want})
 }
 
-// list lists the path of every field whose tag says that it is ignored, or
-// sensitive.
+// list lists the path of every field whose tag marks it as ignored or sensitive.
 func (f *fill) list(above Pointer, name string, node *shape) {
 	at := above.AppendToken(name)
 	if node.sensitive && !slices.Contains(f.w.Sensitive, string(at)) {
@@ -135,7 +132,7 @@ func (f *fill) list(above Pointer, name string, node *shape) {
 	}
 }
 
-// prune drops nested members that are ignored or have no part in the write.
+// prune drops nested members that are ignored or not part of the write.
 func prune(node *shape, value any) any {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -151,7 +148,7 @@ func prune(node *shape, value any) any {
 	return object
 }
 
-// readRecord gives the shape of a struct and its members as JSON has them.
+// readRecord returns the shape of a struct and its members as JSON has them.
 func readRecord(record any) (*shape, Fields, error) {
 	v := reflect.ValueOf(record)
 	for v.Kind() == reflect.Pointer && !v.IsNil() {
@@ -178,7 +175,7 @@ func readRecord(record any) (*shape, Fields, error) {
 	return plan, members, nil
 }
 
-// in is the path in the intent of a path in the record.
+// in returns the path in the intent for a path in the record.
 func (s *shape) in(at Pointer) Pointer {
 	first, _, _ := strings.Cut(strings.TrimPrefix(string(at), "/"), "/")
 	if node, ok := s.below[first]; ok && node.role != roleNone {

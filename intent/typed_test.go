@@ -91,7 +91,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// Zero values are values; what the json tag omits is not there.
+// Zero values are values; members that the json tag omits are not there.
 func TestFromLeavesOutWhatJSONLeavesOut(t *testing.T) {
 	got, err := From(WriteIntent{}, order{Number: "A", Plain: "0"})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestFromLeavesOutWhatJSONLeavesOut(t *testing.T) {
 	}
 }
 
-// What a tag calls sensitive is listed by its path, whatever else it is.
+// A field that a tag marks as sensitive is listed by its path, whatever its role is.
 func TestFromListsWhatIsSensitive(t *testing.T) {
 	type card struct {
 		Number string `json:"number" readback:"sensitive"`
@@ -256,7 +256,7 @@ type node2 struct {
 	ID string `json:"id" readback:"key"`
 }
 
-// A type that writes its own JSON is one value, whatever its fields are.
+// A type with its own JSON encoding is one value, whatever its fields are.
 func TestFromTakesTypesAsTheyWriteThemselves(t *testing.T) {
 	got, err := From(WriteIntent{}, struct {
 		Own  own             `json:"own"`

@@ -14,9 +14,8 @@ import (
 
 // Patterns of names and pointers. They are in the JSON Schema too.
 const (
-	// namePattern: printable ASCII, inner blanks allowed, none at the ends.
-	// ASCII, because the same word in another Unicode normalisation would
-	// name another write.
+	// namePattern: printable ASCII, blanks allowed inside but not at the ends. ASCII, because
+	// the same word in another Unicode normalisation would name another write.
 	namePattern    = `^[!-~]([ -~]{0,253}[!-~])?$`
 	pointerPattern = `^(/([^~/\x00-\x1f\x7f-\x9f]|~[01])+)+$`
 	timePattern    = `^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
@@ -28,32 +27,36 @@ var (
 	timeExpr    = regexp.MustCompile(timePattern)
 )
 
-// Validate says everything that is wrong with the intent at once, as an
-// [InvalidError] whose problems are sorted by path; nil when nothing is. It
-// checks intents built in Go too, where values other than those that [Fields]
-// promise are refused: bring them through [Normalize] or [From]. What passes
-// can be encoded and has a digest.
+// Validate returns everything that is wrong with the intent at once, as an [InvalidError] whose
+// problems are sorted by path, or nil. It also checks intents built in Go, and refuses values
+// other than those that [Fields] promise: convert them with [Normalize] or [From]. A valid
+// intent can be encoded and has a digest.
 //
-// Compensates is permitted: the engine validates its own intents, and
-// [Decode] refuses it from outside.
+// Compensates is permitted: the engine validates its own intents, and [Decode] refuses it from
+// outside.
 func (w WriteIntent) Validate() error {
-	problems := structProblems("", w)
-	if len(problems) == 0 {
-		encoded, err := w.Encode()
-		var inner *InvalidError
-		switch {
-		case errors.As(err, &inner):
-			problems = inner.Problems
-		case err != nil:
-			return invalidAt("", fmt.Sprintf("cannot be encoded: %v", err), "JSON values")
-		case len(encoded) > MaxSize:
-			return invalidAt("", fmt.Sprintf("has %d bytes in canonical form", len(encoded)), fmt.Sprintf("at most %d", MaxSize))
-		}
-	}
-	return invalid(problems)
+	_, err := w.encodeValid()
+	return err
 }
 
-// shared is the one validator: it caches what it learns of the types.
+func (w WriteIntent) encodeValid() ([]byte, error) {
+	if problems := structProblems("", w); len(problems) > 0 {
+		return nil, invalid(problems)
+	}
+	encoded, err := w.Encode()
+	var inner *InvalidError
+	switch {
+	case errors.As(err, &inner):
+		return nil, invalid(inner.Problems)
+	case err != nil:
+		return nil, invalidAt("", fmt.Sprintf("cannot be encoded: %v", err), "JSON values")
+	case len(encoded) > MaxSize:
+		return nil, invalidAt("", fmt.Sprintf("has %d bytes in canonical form", len(encoded)), fmt.Sprintf("at most %d", MaxSize))
+	}
+	return encoded, nil
+}
+
+// shared is the one validator: it caches the types.
 var shared struct {
 	once sync.Once
 	*validator.Validate
@@ -81,7 +84,7 @@ func newValidator() *validator.Validate {
 	return v
 }
 
-// structProblems runs the validator over a struct that stands at a place.
+// structProblems runs the validator on a struct at a place.
 func structProblems(at Pointer, s any) []Problem {
 	err := validate().Struct(s)
 	if err == nil {
@@ -100,9 +103,9 @@ func structProblems(at Pointer, s any) []Problem {
 	return problems
 }
 
-// reporter collects what the rules across fields find, through the validator.
-// A reported name is a JSON Pointer already, so it is empty or begins with "/";
-// the tag is the problem and the parameter the remedy.
+// reporter collects the problems of rules across fields, through the validator. A reported name
+// is a JSON Pointer already, so it is empty or begins with "/". The tag is the problem and the
+// parameter the remedy.
 type reporter struct{ level validator.StructLevel }
 
 func (r reporter) report(at Pointer, problem, want string) {
@@ -169,7 +172,7 @@ func explainBound(f validator.FieldError, shown string) (problem, want string) {
 	return shown, "at most " + f.Param()
 }
 
-// remedies says what a required string should be.
+// remedies describe what a required string should be.
 var remedies = map[string]string{
 	"tenant":      "the name of the tenant that owns the write",
 	"workflow":    "the name or ID of the workflow run",

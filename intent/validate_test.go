@@ -126,7 +126,7 @@ func TestTagsAgreeWithLimits(t *testing.T) {
 	}
 }
 
-// One validator serves every door.
+// One validator serves every caller.
 func TestValidateConcurrently(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -145,7 +145,7 @@ func TestValidateConcurrently(t *testing.T) {
 	all.Wait()
 }
 
-// Trap 34: null, missing and empty are three things.
+// Trap 34: null, missing and empty are three different things.
 func TestLookup(t *testing.T) {
 	f := Fields{
 		"null": nil, "empty": "", "list": []any{"a", map[string]any{"x": nil}, []any{}}, "a/b": map[string]any{"m~n": true},

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// checkValues finds values other than those that Fields promise, and more of
-// them than the bounds allow. It reports whether the rest may be walked.
+// checkValues finds values other than those that Fields promise, and more of them than the
+// bounds allow. It reports whether the rest may be traversed.
 func checkValues(r reporter, w WriteIntent) bool {
 	c := valueCheck{reporter: r, left: MaxMembers, problems: maxValueProblems, walkable: true}
 	for _, part := range w.parts() {
@@ -23,6 +23,8 @@ func checkValues(r reporter, w WriteIntent) bool {
 	}
 	return c.walkable
 }
+
+var wantName = fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", MaxMemberName)
 
 const tooMany = "has too many values"
 
@@ -40,8 +42,8 @@ func (w WriteIntent) parts() []part {
 
 type valueCheck struct {
 	reporter
-	left     int  // how many values may still come
-	problems int  // how many problems are still worth saying
+	left     int  // how many more values are allowed
+	problems int  // how many more problems to report
 	walkable bool // nothing was deeper or larger than allowed
 }
 
@@ -62,16 +64,15 @@ func (c *valueCheck) object(at *place, m map[string]any, depth int) {
 	}
 }
 
-// name checks a member name and reports whether it can stand in a path.
+// name checks a member name and reports whether it can be part of a path.
 func (c *valueCheck) name(at *place, name string) bool {
-	want := fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", MaxMemberName)
 	switch {
 	case name == "":
-		c.say(at, want, "has a member without a name")
+		c.say(at, wantName, "has a member without a name")
 	case len(name) > MaxMemberName:
-		c.say(at, want, "has a member name of %d bytes", len(name))
+		c.say(at, wantName, "has a member name of %d bytes", len(name))
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		c.say(at, want, "has the member name %q", name)
+		c.say(at, wantName, "has the member name %q", name)
 	default:
 		return true
 	}
@@ -109,7 +110,7 @@ func (c *valueCheck) value(at *place, v any, depth int) {
 	}
 }
 
-// room reports whether there may be one more level.
+// room reports whether another level is allowed.
 func (c *valueCheck) room(at *place, depth int) bool {
 	if depth < MaxDepth {
 		return true

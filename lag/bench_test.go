@@ -9,11 +9,10 @@ import (
 	"github.com/readback-go/readback/lag"
 )
 
-// BenchmarkReadBack compares the paces at which writes are read back, for lags
-// of several sizes and shapes. Each round is a book of its own, with 200 writes
-// that it learns from and 200 that count. The moments are computed, not waited
-// for, so that nothing but the paces is in the numbers: reads/write, and the
-// time until the effect is seen over the true lag (ms-late where there is
+// BenchmarkReadBack compares the paces at which writes are read back, for lags of several sizes
+// and shapes. Each round is a book of its own, with 200 writes that it learns from and 200 that
+// count. The moments are computed, not waited for, so that the numbers measure only the paces:
+// reads/write, and the time until the effect is seen over the true lag (ms-late if there is
 // none).
 func BenchmarkReadBack(b *testing.B) {
 	for _, shape := range slices.Sorted(maps.Keys(lags)) {

@@ -12,39 +12,58 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+const (
+	// maxLag is the longest lag that is learned. A longer one was an outage, or a manual action.
+	maxLag = time.Hour
+	// maxReads is how many reads a plan places. A write not seen by then is outside what was
+	// learned.
+	maxReads = 6
+	// maxPaths bounds what is kept in memory. Destinations and kinds come from the configuration,
+	// and each has a few ways of reading.
+	maxPaths = 1024
+	// maxName bounds each of the three names of a path.
+	maxName = 200
+	// saveEvery is how often workers share what they learned. A new lag is learned from eight
+	// writes, so no worker waits for the others.
+	saveEvery = 30 * time.Second
+	// saveTries bounds how often an exchange is begun anew because another worker was faster.
+	saveTries = 4
+	// saveWithin bounds one exchange with the ledger.
+	saveWithin = 10 * time.Second
+)
+
 var _ engine.Lag = (*Book)(nil)
 
-// Options are what a book can be told. The zero value works.
+// Options configures a Book. The zero value is valid.
 type Options struct {
 	// Every is how often what was learned is exchanged with the other workers.
 	// Default 30 s.
 	Every time.Duration
-	// Logger is told of notes that cannot be read and of a ledger that cannot
-	// be reached. Default: nothing.
+	// Logger receives warnings of unreadable notes and of an unreachable ledger. Default:
+	// nothing.
 	Logger *slog.Logger
 }
 
-// Book is what is known about lags. It is safe for concurrent use. Create one
-// with [New] and end it with [Book.Close].
+// Book holds the learned lags. It is safe for concurrent use. Create one with [New] and end it
+// with [Book.Close].
 type Book struct {
-	notes ledger.Notes
+	notes ledger.Documents
 	opts  Options
 	stop  context.CancelFunc
-	done  chan struct{} // closed when nothing runs in the background any more
+	done  chan struct{} // closed when the background work has ended
 	once  sync.Once
-	saved error // what the last exchange said; read after once
+	saved error // the result of the last exchange; read after once
 
 	turn sync.Mutex // held during an exchange
 
 	mu     sync.Mutex
 	paths  map[engine.LagPath]*learned
-	warned map[string]int64 // the version of each note that was complained about
+	warned map[string]int64 // the version of each note that was logged as unreadable
 }
 
-// New opens a book. It loads what the workers of the ledger know, and shares
-// with them what it learns, in the background; with nil notes it keeps all to
-// itself. o may be nil.
-func New(notes ledger.Notes, o *Options) *Book {
+// New opens a book. It loads what the workers of the ledger know, and shares what it learns with
+// them, in the background; with nil notes it shares nothing. o may be nil.
+func New(notes ledger.Documents, o *Options) *Book {
 	b := &Book{notes: notes, paths: make(map[engine.LagPath]*learned), warned: make(map[string]int64), done: make(chan struct{})}
 	if o != nil {
 		b.opts = *o
@@ -65,9 +84,8 @@ func New(notes ledger.Notes, o *Options) *Book {
 	return b
 }
 
-// Close shares what is not shared yet and ends what runs in the background.
-// The error is the ledger's; what could not be shared is lost, and learned
-// again by the others.
+// Close shares what is not shared yet and ends the background work. The error is the ledger's.
+// What could not be shared is lost, and the others learn it again.
 func (b *Book) Close() error {
 	b.once.Do(func() {
 		b.stop()
@@ -79,7 +97,7 @@ func (b *Book) Close() error {
 	return b.saved
 }
 
-// keep exchanges notes with the ledger from time to time.
+// keep exchanges notes with the ledger periodically.
 func (b *Book) keep(ctx context.Context) {
 	defer close(b.done)
 	tick := time.NewTicker(b.opts.Every)
@@ -101,7 +119,7 @@ func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.D
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.find(path)
-	if l == nil || since < 0 || looks < 0 || looks >= maxLooks {
+	if l == nil || since < 0 || looks < 0 || looks >= maxReads {
 		return 0, false
 	}
 	if looks == 0 {
@@ -111,8 +129,8 @@ func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.D
 	return max(at-since, 0), ok
 }
 
-// find is what is known about a path: where too little is known about its way
-// of reading, about all of them together; nil when nothing can be said.
+// find is what is known about a path. If too little is known about its way of reading, it is what
+// is known about all of them together; nil if too little is known.
 func (b *Book) find(path engine.LagPath) *learned {
 	for _, p := range []engine.LagPath{path, whole(path)} {
 		if l := b.paths[p]; l != nil && l.trusted() {
@@ -131,7 +149,7 @@ func whole(path engine.LagPath) engine.LagPath {
 // Seen implements [engine.Lag].
 func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
 	if missed < 0 || seen < missed || seen > maxLag {
-		return // clocks that jump, and what was no lag
+		return // clock jumps, and times too long to be a lag
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,7 +164,7 @@ func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
 	}
 }
 
-// at is the place for a path, nil when there is no room for it.
+// at is the entry of a path, nil if there is no space for it.
 func (b *Book) at(path engine.LagPath) *learned {
 	l := b.paths[path]
 	if l == nil && len(b.paths) < maxPaths && max(len(path.Destination), len(path.Kind), len(path.Path)) <= maxName {
@@ -156,9 +174,8 @@ func (b *Book) at(path engine.LagPath) *learned {
 	return l
 }
 
-// Sync exchanges what is known with the ledger now. It need not be called: a
-// book does so by itself. The error is the ledger's; what could not be saved
-// stays to be saved.
+// Sync exchanges what is known with the ledger now. Calling it is optional: a book does so by
+// itself. The error is the ledger's. What could not be saved is saved later.
 func (b *Book) Sync(ctx context.Context) error {
 	if b.notes == nil {
 		return nil
@@ -176,7 +193,7 @@ func (b *Book) Sync(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil // the others were quicker each time; later, then
+	return nil // the others were faster each time; try later
 }
 
 // save writes notes and keeps what could not be written.

@@ -10,10 +10,10 @@ import (
 	"github.com/readback-go/readback/lag"
 )
 
-// Each shape of lags is learned by several books, since chance is in the pace
-// that they learn from; what counts is the mean. Of forty runs of the widest
-// shape, over the lag, the mean was 1.50 with a standard deviation of 0.06 when
-// four books learned; the bounds are more than five deviations away with ten.
+// Each shape of lags is learned by several books, since the pace that they learn from is random;
+// the mean counts. Of forty runs of the widest shape, over the lag, the mean was 1.50 with a
+// standard deviation of 0.06 when four books learned; the bounds are more than five deviations
+// away with ten.
 func TestLooksAreMadeWhenTheySucceed(t *testing.T) {
 	for name, d := range map[string]struct {
 		reason      string
@@ -49,8 +49,8 @@ func TestLooksAreMadeWhenTheySucceed(t *testing.T) {
 	}
 }
 
-// A lag that does not vary is found within a few writes to a few per cent: what
-// all of their intervals say together is more than what each of them says.
+// A constant lag is learned within a few writes to a few per cent: all of their intervals
+// together give more than each of them.
 func TestALagIsFoundQuickly(t *testing.T) {
 	var over []float64
 	for seed := range uint64(6) {
@@ -66,8 +66,7 @@ func TestALagIsFoundQuickly(t *testing.T) {
 	t.Logf("%.3f × the lag after 40 writes", mean(over))
 }
 
-// What is learned costs no more than the two that know nothing, whichever of
-// the two is measured.
+// The learned pace costs no more than the two that know nothing, by either measure.
 func TestLearnedLooksBeatBothPaces(t *testing.T) {
 	for _, shape := range []string{"50ms", "300ms", "2s", "300ms/jitter", "2s/jitter"} {
 		t.Run(shape, func(t *testing.T) {
@@ -91,9 +90,8 @@ func TestLearnedLooksBeatBothPaces(t *testing.T) {
 	}
 }
 
-// A world that became quicker is noticed by chance, when a look is made early: of
-// a hundred and sixty books one had not noticed after two hundred writes. The one
-// in the middle must have.
+// A destination that became faster is noticed by chance, when a read is made early: of a hundred
+// and sixty books one had not noticed after two hundred writes. The median must have.
 func TestAWorldThatChanges(t *testing.T) {
 	const ms = time.Millisecond
 	for name, d := range map[string]struct {
@@ -124,26 +122,26 @@ func TestAWorldThatChanges(t *testing.T) {
 	}
 }
 
-// Too little is known: the standard pace holds.
+// Too little is known: the standard pace applies.
 func TestTheStandardPaceHolds(t *testing.T) {
 	book := lag.New(nil, nil)
 	ask := func(p engine.LagPath, since time.Duration, looks int) bool {
 		_, ok := book.Next(p, since, looks)
 		return ok
 	}
-	if ask(orders, 0, 0) {
+	if ask(ordersPath, 0, 0) {
 		t.Error("it knows when to look before it has seen anything")
 	}
 	for range 7 {
-		book.Seen(orders, 280*time.Millisecond, 310*time.Millisecond)
+		book.Seen(ordersPath, 280*time.Millisecond, 310*time.Millisecond)
 	}
-	if ask(orders, 0, 0) {
+	if ask(ordersPath, 0, 0) {
 		t.Error("seven writes are no knowledge")
 	}
-	book.Seen(orders, 280*time.Millisecond, 310*time.Millisecond)
-	other, kind := orders, orders
+	book.Seen(ordersPath, 280*time.Millisecond, 310*time.Millisecond)
+	other, kind := ordersPath, ordersPath
 	other.Destination, kind.Kind = "bookings", "item"
-	search, anyPath, wide := orders, orders, orders
+	search, anyPath, wide := ordersPath, ordersPath, ordersPath
 	wide.Destination = "rooms"
 	for range 8 {
 		book.Seen(wide, 200*time.Millisecond, 400*time.Millisecond)
@@ -156,17 +154,17 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		looks  int
 		want   bool
 	}{
-		"known":             {"eight writes agree", orders, 0, 0, true},
+		"known":             {"eight writes agree", ordersPath, 0, 0, true},
 		"another way":       {"what is known of the kind must do", search, 0, 0, true},
 		"way not known yet": {"likewise", anyPath, 0, 0, true},
-		"later":             {"part of them are not visible yet", orders, 290 * time.Millisecond, 1, true},
+		"later":             {"part of them are not visible yet", ordersPath, 290 * time.Millisecond, 1, true},
 		"hardly before":     {"too little of what is known is left", wide, 396 * time.Millisecond, 1, false},
-		"beyond":            {"all of them were visible by then", orders, 400 * time.Millisecond, 1, false},
-		"beyond, unlooked":  {"the first look is due", orders, 400 * time.Millisecond, 0, true},
-		"many looks":        {"it is outside what was learned", orders, 290 * time.Millisecond, 6, false},
+		"beyond":            {"all of them were visible by then", ordersPath, 400 * time.Millisecond, 1, false},
+		"beyond, unlooked":  {"the first look is due", ordersPath, 400 * time.Millisecond, 0, true},
+		"many looks":        {"it is outside what was learned", ordersPath, 290 * time.Millisecond, 6, false},
 		"other destination": {"nothing is known of it", other, 0, 0, false},
 		"other kind":        {"nothing is known of it", kind, 0, 0, false},
-		"clock went back":   {"no moment after a send", orders, -time.Second, 0, false},
+		"clock went back":   {"no moment after a send", ordersPath, -time.Second, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ask(d.path, d.since, d.looks); got != d.want {
@@ -174,22 +172,22 @@ func TestTheStandardPaceHolds(t *testing.T) {
 			}
 		})
 	}
-	if pause, _ := book.Next(orders, 400*time.Millisecond, 0); pause != 0 {
+	if pause, _ := book.Next(ordersPath, 400*time.Millisecond, 0); pause != 0 {
 		t.Errorf("a look that is due waits %s", pause)
 	}
 }
 
-// What makes no sense teaches nothing.
+// Invalid values teach nothing.
 func TestNonsenseTeachesNothing(t *testing.T) {
 	book := lag.New(nil, nil)
 	for range 20 {
-		book.Seen(orders, -time.Second, time.Second)
-		book.Seen(orders, time.Second, time.Millisecond)
-		book.Seen(orders, 0, -time.Second)
-		book.Seen(orders, time.Hour, 2*time.Hour)
+		book.Seen(ordersPath, -time.Second, time.Second)
+		book.Seen(ordersPath, time.Second, time.Millisecond)
+		book.Seen(ordersPath, 0, -time.Second)
+		book.Seen(ordersPath, time.Hour, 2*time.Hour)
 		book.Seen(engine.LagPath{Destination: string(make([]byte, 300))}, 0, time.Second)
 	}
-	if _, ok := book.Next(orders, 0, 0); ok {
+	if _, ok := book.Next(ordersPath, 0, 0); ok {
 		t.Error("it claims to know when to look")
 	}
 	if _, ok := book.Next(engine.LagPath{Destination: string(make([]byte, 300))}, 0, 0); ok {
@@ -197,7 +195,7 @@ func TestNonsenseTeachesNothing(t *testing.T) {
 	}
 }
 
-// The race detector watches.
+// For the race detector.
 func TestManyWritesAtOnce(t *testing.T) {
 	book := lag.New(nil, nil)
 	var wg sync.WaitGroup

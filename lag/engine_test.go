@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -23,16 +23,16 @@ func (everySecond) Next(engine.LagPath, time.Duration, int) (time.Duration, bool
 }
 func (everySecond) Seen(engine.LagPath, time.Duration, time.Duration) {}
 
-// through carries writes through an engine before a destination whose reads
-// lag, and says what each of them cost, the first ones left out.
+// through carries writes through an engine before a destination whose reads lag, and returns what
+// each of them cost, the first ones left out.
 func through(t *testing.T, know engine.Lag, behind time.Duration, learn, writes int) *tally {
 	t.Helper()
-	o := simulated.Unique.Options()
+	o := orders.Unique.Options()
 	o.Lags, o.Settle = []time.Duration{behind}, connectors.Within(4*behind+10*time.Second)
 	if behind == 0 {
 		o.Lags, o.Settle = nil, connectors.Within(0)
 	}
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,16 +40,16 @@ func through(t *testing.T, know engine.Lag, behind time.Duration, learn, writes 
 	if err := reg.Register("orders", world.Destination()); err != nil {
 		t.Fatal(err)
 	}
-	// Beyond the patience a write waits in the ledger, and what is measured is
-	// how often its waiters look there.
+	// Beyond the patience a write waits in the ledger, and what is measured is how often its
+	// waiters read it there.
 	e := engine.New(ledger.NewMemory(), &reg, &engine.Options{Lag: know})
 	defer e.Close()
-	all := new(tally)
+	all, r := new(tally), rand.New(rand.NewPCG(1, 7))
 	for i := range learn + writes {
 		id := fmt.Sprint("A-", i)
 		began := time.Now()
 		out, err := e.Do(t.Context(), intent.WriteIntent{
-			Tenant: "acme", Workflow: "wf", Step: id, Tool: "orders.create", Destination: "orders", Kind: simulated.Kind,
+			Tenant: "acme", Workflow: "wf", Step: id, Tool: "orders.create", Destination: "orders", Kind: orders.Kind,
 			Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"currency": "USD"},
 		})
 		if err != nil || out.Status != engine.StatusVerified {
@@ -58,13 +58,13 @@ func through(t *testing.T, know engine.Lag, behind time.Duration, learn, writes 
 		if i >= learn {
 			all.add(out.Reads, time.Since(began), behind)
 		}
-		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		time.Sleep(time.Duration(r.IntN(100)) * time.Millisecond)
 	}
 	return all
 }
 
-// TestEngineReadsBackCheaply prints the numbers that docs/performance.md shows.
-// All of it runs in virtual time, so nothing but the paces is in them.
+// TestEngineReadsBackCheaply prints the numbers that docs/operate/deploy.md shows. It runs in
+// virtual time, so they measure only the paces.
 func TestEngineReadsBackCheaply(t *testing.T) {
 	for _, behind := range []time.Duration{0, 50 * ms, 300 * ms, 2000 * ms} {
 		t.Run(behind.String(), func(t *testing.T) {

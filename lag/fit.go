@@ -6,16 +6,27 @@ import (
 	"time"
 )
 
-// A lag is never seen: an effect was not there yet at one look and was there
-// at the next. So what is known of a write is an interval, and what is known
-// of many is fitted to their intervals: the weight of each is shared out among
-// the lags in it by what all of them together make likely, again and again
-// (expectation and maximisation).
+const (
+	// floor is the lag that counts as none: a read due so soon is made at once. It is also the
+	// minimum price of a read, a round trip to a destination nearby.
+	floor = 5 * time.Millisecond
+	// rounds is the number of iterations of a fit: by then, values that one write in twenty
+	// contradicts have a hundredth of the weight of uncontradicted ones.
+	rounds = 100
+	// still is how little weight moves in one iteration of a finished fit.
+	still = 0.02
+	// negligible is a fraction of a write that is not worth keeping.
+	negligible = 1e-4
+)
+
+// A lag is never observed: an effect was absent at one read and present at the next. So a write
+// gives an interval, and a distribution is fitted to many intervals: the weight of each is shared
+// out among its lags by their current likelihood, repeatedly (expectation maximisation).
 
 // interval holds the lag of one write: after missed, not after seen.
 type interval struct {
 	missed, seen time.Duration
-	saved        bool // it is in a sketch of the ledger
+	saved        bool // it is in a sketch in the ledger
 }
 
 var (
@@ -23,7 +34,7 @@ var (
 	cells  = scale.Index(maxLag.Seconds()) - lowest + 2 // the first one is no lag
 )
 
-// cell is where a lag belongs.
+// cell is the cell of a lag.
 func cell(d time.Duration) int {
 	if d <= floor {
 		return 0
@@ -31,7 +42,7 @@ func cell(d time.Duration) int {
 	return min(1+scale.Index(d.Seconds())-lowest, cells-1)
 }
 
-// middle is the lag that stands for a cell, and edge the longest in it.
+// middle is the representative lag of a cell, and edge the longest in it.
 func middle(i int) time.Duration {
 	if i == 0 {
 		return 0
@@ -46,8 +57,8 @@ func edge(i int) time.Duration {
 	return seconds(scale.LowerBound(lowest + i))
 }
 
-// span is the cells that the lag may be in, the last one not included: those
-// that lie in the interval for their greater part, and at least one.
+// span is the cells that the lag may be in, the last one excluded: those of which the greater
+// part is in the interval, and at least one.
 func (n interval) span() (from, to int) {
 	to = after(n.seen)
 	if n.missed > 0 {
@@ -57,7 +68,7 @@ func (n interval) span() (from, to int) {
 	return from, max(to, from+1)
 }
 
-// after is the first cell that lies after a moment for its greater part.
+// after is the first cell of which the greater part is after a moment.
 func after(d time.Duration) int {
 	i := cell(d)
 	if i == 0 && d < floor/2 || i > 0 && d < middle(i) {
@@ -72,11 +83,10 @@ type fitted struct {
 	upTo   []float64 // upTo[i] is the weight of the cells before i
 }
 
-// fit finds the distribution that the intervals and what was known before, in
-// weights by cell, make most likely. Where nothing was known, an interval
-// begins with its weight spread evenly, and half of it on no lag where that is
-// possible: to believe in a short lag does little harm, for to look too early
-// shows more than to look too late.
+// fit finds the distribution that the intervals and the prior, in weights by cell, make most
+// likely. Without a prior, an interval begins with its weight spread evenly, and half of it on no
+// lag where that is possible: assuming a short lag does little harm, for an early read shows more
+// than a late one.
 func fit(before []float64, recent []interval) *fitted {
 	f := &fitted{weight: slices.Clone(before), upTo: make([]float64, cells+1)}
 	f.sum(cells)
@@ -114,8 +124,8 @@ func fit(before []float64, recent []interval) *fitted {
 	return f
 }
 
-// spread gives the weight of one write to an interval, half of it to no lag
-// where that is possible.
+// spread gives the weight of one write to an interval, half of it to no lag where that is
+// possible.
 func (f *fitted) spread(from, to int, none bool) {
 	weight := 1.0
 	if none && to > 1 {
@@ -128,17 +138,17 @@ func (f *fitted) spread(from, to int, none bool) {
 	}
 }
 
-// sum brings the sums up to date for the cells before the end.
+// sum updates the sums for the cells before the end.
 func (f *fitted) sum(end int) {
 	for i, w := range f.weight[:end] {
 		f.upTo[i+1] = f.upTo[i] + w
 	}
 }
 
-// count is how many writes it rests on.
+// count is how many writes the fit is based on.
 func (f *fitted) count() float64 { return f.upTo[cells] }
 
-// below is the part of the writes that are visible at a moment.
+// below is the fraction of the writes that are visible at a moment.
 func (f *fitted) below(d time.Duration) float64 {
 	if f.count() == 0 {
 		return 0
@@ -146,7 +156,7 @@ func (f *fitted) below(d time.Duration) float64 {
 	return f.upTo[min(max(after(d), 1), cells)] / f.count()
 }
 
-// place shares the one write out among the lags that it may have had.
+// place shares out one write among its possible lags.
 func (f *fitted) place(n interval, s sketch) {
 	from, to := n.span()
 	all := f.upTo[to] - f.upTo[from]
@@ -157,7 +167,7 @@ func (f *fitted) place(n interval, s sketch) {
 	}
 }
 
-// weights is a sketch by cell, scaled down to at most so many writes.
+// weights is a sketch by cell, scaled down to at most that many writes.
 func (s sketch) weights(most float64) []float64 {
 	all := make([]float64, cells)
 	times := 1 / math.Max(1, s.GetCount()/most)

@@ -6,23 +6,51 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
+const (
+	// trust is how many writes must have been seen before reads are placed by their lags. Before
+	// that the standard pace gives narrow intervals.
+	trust = 8
+	// window is how many of the latest writes are refitted; older ones keep their last fit.
+	window = 64
+	// anchor is how many writes earlier knowledge counts for in a fit: enough to keep a shape
+	// that later reads do not show, too few to override what they do show.
+	anchor = 16
+	// fitEvery is the part of the window that may be new before it is fitted again: a fit takes
+	// some hundred microseconds.
+	fitEvery = 8
+	// probeFirst and probeMost bound how many first reads pass until one is made early on
+	// purpose. The number doubles each time: new knowledge is uncertain.
+	probeFirst, probeMost = 4, 64
+	// likely is the least probability of success of a read at the usual moment. A success at a
+	// lower probability was early.
+	likely = 0.6
+	// probeClose is the least fraction by which such a read is early.
+	probeClose = 10
+	// surprising is the highest probability of a success at an early read that counts as a
+	// surprise, surprisingLate that of a failure at a late one.
+	surprising, surprisingLate = 0.1, 0.01
+	// tooEarly and tooLate are how many surprises in a row make the book forget everything. A
+	// surprise of one in a hundred occurs three times in a row once in a million.
+	tooEarly, tooLate = 2, 3
+)
+
 // learned is what is known about one path.
 type learned struct {
 	path    engine.LagPath
 	earlier sketch     // what the ledger has, and what has left the window
-	fresh   sketch     // what has left the window and the ledger does not have
+	fresh   sketch     // what has left the window and is not in the ledger
 	recent  []interval // the window, oldest first
-	// epoch counts how often all was forgotten. What was learned in an earlier
-	// one is not added to a later one.
+	// epoch counts how often everything was forgotten. Knowledge of an earlier epoch is not added
+	// to a later one.
 	epoch int64
 	saved int64 // the epoch in the ledger
 
 	plan  *plan
 	since int // writes seen since the plan was made
 
-	looks       int     // first looks placed since one was made early on purpose
+	reads       int     // first reads placed since one was made early on purpose
 	every       int     // how many pass until the next
-	far         bool    // what the latest of those was: at half the time
+	far         bool    // the kind of the latest of those: at half the time
 	early, late float64 // surprises in a row, fading
 }
 
@@ -30,12 +58,12 @@ func newLearned(path engine.LagPath) *learned {
 	return &learned{path: path, earlier: newSketch(), fresh: newSketch(), every: probeFirst}
 }
 
-// trusted reports whether enough was seen to place looks by it.
+// trusted reports whether enough was seen to place reads by it.
 func (l *learned) trusted() bool {
 	return float64(len(l.recent))+l.earlier.GetCount() >= trust
 }
 
-// planned is the plan for what is known now, give or take a few writes.
+// planned is the current plan, up to a few writes old.
 func (l *learned) planned() *plan {
 	if l.plan == nil || l.since > len(l.recent)/fitEvery {
 		l.plan, l.since = newPlan(fit(l.earlier.weights(anchor), l.recent)), 0
@@ -43,21 +71,20 @@ func (l *learned) planned() *plan {
 	return l.plan
 }
 
-// first is the moment of the first look at a write, now being the time since
-// its send. Now and then it is earlier than would be best, or what is known
-// could never come down: where half of the writes should be visible, which
-// halves what is still uncertain, or, every other time, at half the time, where
-// hardly any should.
+// first is the moment of the first read of a write, now being the time since its send. Now and
+// then it is earlier than optimal, or the learned lag could never decrease: at the time when half
+// of the writes should be visible, which halves the remaining uncertainty, or, every other time,
+// at half the time, when hardly any should be.
 func (l *learned) first(now time.Duration) time.Duration {
 	at := l.planned().first(now)
 	if at <= floor {
 		return at
 	}
-	if l.looks++; l.looks < l.every && l.early == 0 {
+	if l.reads++; l.reads < l.every && l.early == 0 {
 		return at
 	}
-	l.looks, l.every = 0, min(2*l.every, probeMost)
-	if l.early == 0 { // else it is asked again what surprised
+	l.reads, l.every = 0, min(2*l.every, probeMost)
+	if l.early == 0 { // otherwise the surprising moment is tested again
 		l.far = !l.far
 	}
 	if l.far {
@@ -66,8 +93,8 @@ func (l *learned) first(now time.Duration) time.Duration {
 	return max(now, min(l.plan.median, at-at/probeClose))
 }
 
-// learn takes in one write and reports whether the lags have stopped being
-// like those before, in which case all but this one is forgotten.
+// learn adds one write and reports whether the lags have changed, in which case all but this one
+// is forgotten.
 func (l *learned) learn(n interval) (forgot bool) {
 	if l.trusted() && l.surprised(l.planned().fitted, n) {
 		l.forget()
@@ -82,7 +109,7 @@ func (l *learned) learn(n interval) (forgot bool) {
 	return forgot
 }
 
-// leave keeps of a write that has left the window how it was fitted.
+// leave keeps the last fit of a write that has left the window.
 func (l *learned) leave(n interval) {
 	if n.saved {
 		return // it is part of what the ledger has
@@ -95,8 +122,8 @@ func (l *learned) leave(n interval) {
 	}
 }
 
-// surprised judges one write by those before it, the latest surprises among
-// them left out. An early look that succeeds is worth more of them.
+// surprised judges one write by those before it, without the latest surprises. An early read that
+// succeeds counts for more of them.
 func (l *learned) surprised(f *fitted, n interval) bool {
 	seen, missed := f.below(n.seen), f.below(n.missed)
 	if n.missed > 0 && 1-missed < surprisingLate+l.late/f.count() {
@@ -107,7 +134,7 @@ func (l *learned) surprised(f *fitted, n interval) bool {
 	switch {
 	case n.missed == 0 && n.seen > floor && seen < surprising+l.early/f.count():
 		l.early++
-	case n.missed > 0 || seen <= likely: // looked early in vain, or it was to be expected
+	case n.missed > 0 || seen <= likely: // an early read that failed, or an expected success
 		l.early = 0
 	}
 	if n.missed == 0 && seen <= likely {

@@ -15,11 +15,20 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+const (
+	// fadeAfter is how long until weights are halved if there are few writes: week-old lags
+	// predict little.
+	fadeAfter = 24 * time.Hour
+	// maxNote bounds a note that is read: a full sketch has some 10 KiB.
+	maxNote = 64 << 10
+	// maxEpoch bounds how often everything was forgotten: a larger number is invalid.
+	maxEpoch = 1 << 40
+)
+
 // prefix begins the names of notes about lags.
 const prefix = "lag/"
 
-// version is the form in which notes are written. Notes of another one are
-// left alone.
+// version is the version of notes' format. Notes of another version are left unchanged.
 const version = 1
 
 // written is a note's value.
@@ -37,8 +46,8 @@ func (w written) path() engine.LagPath {
 	return engine.LagPath{Destination: w.Destination, Kind: w.Kind, Path: w.Path}
 }
 
-// nameOf is the name of the note about a path. Names of destinations, kinds and
-// ways of reading may be long and hold anything.
+// nameOf is the name of the note about a path. Names of destinations, kinds and ways of reading
+// may be long and hold any character.
 func nameOf(p engine.LagPath) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %s %s", len(p.Destination), p.Destination, len(p.Kind), p.Kind, p.Path))
 	return prefix + hex.EncodeToString(sum[:16])
@@ -70,10 +79,10 @@ type pending struct {
 	note  ledger.Note
 	path  engine.LagPath
 	epoch int64
-	fresh sketch // what of it the ledger did not have
+	fresh sketch // the part of it that the ledger lacks
 }
 
-// merge takes over what the ledger knows and returns what it does not.
+// merge adds what the ledger knows and returns what it lacks.
 func (b *Book) merge(notes []ledger.Note, now time.Time) []pending {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,7 +114,7 @@ func (b *Book) merge(notes []ledger.Note, now time.Time) []pending {
 	return all
 }
 
-// complain says once that a note cannot be read.
+// complain logs once that a note is unreadable.
 func (b *Book) complain(n ledger.Note, err error) {
 	if b.warned[n.Name] == n.Version || len(b.warned) >= maxPaths {
 		return
@@ -114,9 +123,8 @@ func (b *Book) complain(n ledger.Note, err error) {
 	b.opts.Logger.Warn("a note about lags is passed over", "note", n.Name, "error", err)
 }
 
-// adopt takes over what the ledger knows: in place of what is known here when
-// the others have forgotten more often, and together with what they do not
-// know yet when they have forgotten as often.
+// adopt adds what the ledger knows: it replaces local knowledge if the ledger's epoch is later,
+// and is combined with unsaved knowledge if the epochs are equal.
 func (l *learned) adopt(epoch int64, stored sketch) {
 	l.saved = epoch
 	if epoch < l.epoch {
@@ -130,17 +138,16 @@ func (l *learned) adopt(epoch int64, stored sketch) {
 	l.earlier, l.plan = stored, nil
 }
 
-// unsaved reports whether the ledger lacks something.
+// unsaved reports whether the ledger lacks anything.
 func (l *learned) unsaved(there bool) bool {
 	return there && l.epoch > l.saved || !l.fresh.IsEmpty() ||
 		slices.ContainsFunc(l.recent, func(n interval) bool { return !n.saved })
 }
 
-// write makes the note of all that is known. What is new in it counts as saved
-// from now on. w is what the ledger holds, the zero value when that is
-// nothing.
+// write makes the note of all that is known. The new part counts as saved from now on. w is the
+// ledger's value, the zero value if it has none.
 func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
-	l.plan = nil // nothing may be missing in the fit
+	l.plan = nil // the next fit must be complete
 	f := l.planned().fitted
 	for i := range l.recent {
 		if !l.recent[i].saved {
@@ -158,7 +165,7 @@ func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
 		all.fade()
 		w.Faded = now
 	}
-	for all.GetCount() > maxWeight { // many writes can have come since the last note
+	for all.GetCount() > maxWeight { // many writes can have been added since the last note
 		all.fade()
 		w.Faded = now
 	}
@@ -171,7 +178,7 @@ func (l *learned) write(w written, n ledger.Note, now time.Time) pending {
 	return p
 }
 
-// settle keeps what was not saved for the next time.
+// settle keeps unsaved knowledge for the next exchange.
 func (b *Book) settle(p pending, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,22 +192,20 @@ func (b *Book) settle(p pending, err error) {
 	}
 }
 
-// Line is what is known about one path.
+// Line is the knowledge about one path.
 type Line struct {
-	engine.LagPath // an empty Path stands for all ways of reading together
-	// Count is how many writes it rests on, older ones for a part.
+	engine.LagPath // an empty Path means all ways of reading together
+	// Count is how many writes it is based on; older ones count as a fraction.
 	Count float64
-	// P50, P90 and P99 are the lags within which so many of a hundred writes
-	// were visible.
+	// P50, P90 and P99 are the lags within which that percentage of writes was visible.
 	P50, P90, P99 time.Duration
 	// At is when it was last written to the ledger.
 	At time.Time
 }
 
-// Quantiles returns what the workers of a ledger know, ordered by destination,
-// kind and path. Notes that cannot be read are left out. The error is the
-// ledger's.
-func Quantiles(ctx context.Context, notes ledger.Notes) ([]Line, error) {
+// Quantiles returns what the workers of a ledger know, ordered by destination, kind and path.
+// Unreadable notes are left out. The error is the ledger's.
+func Quantiles(ctx context.Context, notes ledger.Documents) ([]Line, error) {
 	all, _, err := notes.Notes(ctx, prefix)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ import (
 )
 
 // opened is a book on the notes that is closed at the end of the test.
-func opened(t *testing.T, notes ledger.Notes) *lag.Book {
+func opened(t *testing.T, notes ledger.Documents) *lag.Book {
 	t.Helper()
 	b := lag.New(notes, nil)
 	t.Cleanup(func() {
@@ -32,20 +32,20 @@ func opened(t *testing.T, notes ledger.Notes) *lag.Book {
 	return b
 }
 
-// tell tells of writes that became visible between the two.
+// tell records writes that became visible between the two.
 func tell(b *lag.Book, writes int, missed, seen time.Duration) {
 	for range writes {
-		b.Seen(orders, missed, seen)
+		b.Seen(ordersPath, missed, seen)
 	}
 }
 
-// around reports whether the first look is made between the two.
+// around reports whether the first read is made between the two.
 func around(b *lag.Book, from, to time.Duration) bool {
-	pause, ok := b.Next(orders, 0, 0)
+	pause, ok := b.Next(ordersPath, 0, 0)
 	return ok && pause >= from && pause <= to
 }
 
-func lines(t *testing.T, notes ledger.Notes) map[string]lag.Line {
+func lines(t *testing.T, notes ledger.Documents) map[string]lag.Line {
 	t.Helper()
 	all, err := lag.Quantiles(t.Context(), notes)
 	if err != nil {
@@ -72,11 +72,11 @@ func TestWorkersShareWhatTheyLearn(t *testing.T) {
 		time.Sleep(2*30*time.Second + time.Second) // each has saved, and loaded since
 		for i, b := range []*lag.Book{one, two, opened(t, notes)} {
 			if !around(b, 200*ms, 320*ms) {
-				pause, ok := b.Next(orders, 0, 0)
+				pause, ok := b.Next(ordersPath, 0, 0)
 				t.Errorf("book %d: %s, %t; want a look near 300 ms, learned from both", i, pause, ok)
 			}
 		}
-		for _, path := range []string{orders.Path, ""} {
+		for _, path := range []string{ordersPath.Path, ""} {
 			l := lines(t, notes)[path]
 			if math.Abs(l.Count-10) > 0.1 || l.P50 < 285*ms || l.P99 > 315*ms || l.P50 > l.P90 || l.P90 > l.P99 || l.At.IsZero() || l.Destination != "orders" {
 				t.Errorf("path %q: %+v; want ten writes around 300 ms", path, l)
@@ -85,7 +85,7 @@ func TestWorkersShareWhatTheyLearn(t *testing.T) {
 	})
 }
 
-// What is saved again and again is not counted again.
+// Repeated saves are not counted again.
 func TestNothingIsCountedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
@@ -96,7 +96,7 @@ func TestNothingIsCountedTwice(t *testing.T) {
 			time.Sleep(31 * time.Second)
 		}
 		time.Sleep(time.Minute)
-		if l := lines(t, notes)[orders.Path]; math.Abs(l.Count-250) > 1 {
+		if l := lines(t, notes)[ordersPath.Path]; math.Abs(l.Count-250) > 1 {
 			t.Errorf("%v writes; want 250", l.Count)
 		}
 	})
@@ -114,14 +114,13 @@ func TestCloseSavesTheRest(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Errorf("closed twice: %v", err)
 		}
-		if l := lines(t, notes)[orders.Path]; math.Abs(l.Count-20) > 0.1 {
+		if l := lines(t, notes)[ordersPath.Path]; math.Abs(l.Count-20) > 0.1 {
 			t.Errorf("%+v; want 20 writes", l)
 		}
 	})
 }
 
-// One that finds out that the world has changed tells the others, which do not
-// bring back what they knew.
+// A book that notices a change notifies the others, which do not restore what they knew.
 func TestAllForgetTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
@@ -132,18 +131,17 @@ func TestAllForgetTogether(t *testing.T) {
 		tell(one, 20, 1990*ms, 2010*ms)
 		time.Sleep(2 * time.Minute)
 		if !around(two, 1900*ms, 2050*ms) {
-			pause, ok := two.Next(orders, 0, 0)
+			pause, ok := two.Next(ordersPath, 0, 0)
 			t.Errorf("the other looks after %s, %t; want near 2 s", pause, ok)
 		}
-		if l := lines(t, notes)[orders.Path]; l.Count > 21 || l.P50 < 1900*ms {
+		if l := lines(t, notes)[ordersPath.Path]; l.Count > 21 || l.P50 < 1900*ms {
 			t.Errorf("the ledger has %+v; want the new writes alone", l)
 		}
 	})
 }
 
-// Weights do not grow for ever, and fade where there are few writes.
-// A destination that takes hundreds of writes a second has more of them between
-// two notes than a note may hold.
+// Weights do not grow forever, and fade if there are few writes. A destination that takes
+// hundreds of writes a second has more of them between two notes than a note may hold.
 func TestManyWritesBetweenTwoNotesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
@@ -154,7 +152,7 @@ func TestManyWritesBetweenTwoNotesAreShared(t *testing.T) {
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := lines(t, notes)[orders.Path]; got.Count < 200 || got.Count > 1000 {
+			if got := lines(t, notes)[ordersPath.Path]; got.Count < 200 || got.Count > 1000 {
 				t.Fatalf("%v writes are remembered; want up to 1000", got.Count)
 			}
 		}
@@ -172,24 +170,24 @@ func TestOldWritesFade(t *testing.T) {
 			tell(b, 100, 290*ms, 310*ms)
 			time.Sleep(31 * time.Second)
 		}
-		if l := lines(t, notes)[orders.Path]; l.Count > 1200 || l.Count < 300 {
+		if l := lines(t, notes)[ordersPath.Path]; l.Count > 1200 || l.Count < 300 {
 			t.Errorf("%v of 4000 writes count; want 300 to 1200", l.Count)
 		}
-		before := lines(t, notes)[orders.Path].Count
+		before := lines(t, notes)[ordersPath.Path].Count
 		for range 3 {
 			time.Sleep(25 * time.Hour)
 			tell(b, 1, 290*ms, 310*ms)
 			time.Sleep(time.Minute)
 		}
-		if after := lines(t, notes)[orders.Path].Count; after > before/4 {
+		if after := lines(t, notes)[ordersPath.Path].Count; after > before/4 {
 			t.Errorf("%v writes count after three days, %v before", after, before)
 		}
 	})
 }
 
-// moody are notes that fail as told.
+// moody are notes that fail on request.
 type moody struct {
-	next     ledger.Notes
+	ledger.Documents
 	mu       sync.Mutex
 	get, set error
 }
@@ -206,7 +204,7 @@ func (m *moody) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.T
 	if m.get != nil {
 		return nil, time.Time{}, m.get
 	}
-	return m.next.Notes(ctx, prefix)
+	return m.Documents.Notes(ctx, prefix)
 }
 
 func (m *moody) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
@@ -215,10 +213,10 @@ func (m *moody) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error)
 	if m.set != nil {
 		return ledger.Note{}, m.set
 	}
-	return m.next.SetNote(ctx, n)
+	return m.Documents.SetNote(ctx, n)
 }
 
-// A ledger that is away loses nothing and holds nobody up.
+// An unreachable ledger loses nothing and delays no write.
 func TestALedgerThatIsAway(t *testing.T) {
 	away := errors.New("away")
 	for name, d := range map[string]struct {
@@ -231,10 +229,10 @@ func TestALedgerThatIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				notes := &moody{next: ledger.NewMemory()}
+				notes := &moody{Documents: ledger.NewMemory()}
 				notes.fail(d.get, d.set)
 				b := opened(t, notes)
-				other := orders
+				other := ordersPath
 				other.Kind = "item"
 				tell(b, 10, 290*ms, 310*ms)
 				b.Seen(other, 0, 0)
@@ -247,11 +245,11 @@ func TestALedgerThatIsAway(t *testing.T) {
 				}
 				notes.fail(nil, nil)
 				time.Sleep(time.Minute)
-				all, err := lag.Quantiles(t.Context(), notes.next)
+				all, err := lag.Quantiles(t.Context(), notes.Documents)
 				if err != nil || len(all) != 4 {
 					t.Fatalf("%+v, %v; want two kinds, each with its path and as a whole: %s", all, err, d.reason)
 				}
-				if l := lines(t, notes.next)[orders.Path]; math.Abs(l.Count-10) > 0.1 {
+				if l := lines(t, notes.Documents)[ordersPath.Path]; math.Abs(l.Count-10) > 0.1 {
 					t.Errorf("%+v; want ten writes: %s", l, d.reason)
 				}
 			})
@@ -259,7 +257,7 @@ func TestALedgerThatIsAway(t *testing.T) {
 	}
 }
 
-// A note that cannot be read is passed over, and said so once.
+// An unreadable note is skipped, and logged once.
 func TestNotesThatCannotBeRead(t *testing.T) {
 	good := func() map[string]any {
 		notes := ledger.NewMemory()
@@ -270,7 +268,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 		all, _, _ := notes.Notes(context.Background(), "")
 		for _, n := range all {
 			var v map[string]any
-			if err := json.Unmarshal(n.Value, &v); err == nil && v["path"] == orders.Path {
+			if err := json.Unmarshal(n.Value, &v); err == nil && v["path"] == ordersPath.Path {
 				v["name"] = n.Name
 				return v
 			}
@@ -280,7 +278,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 	for name, d := range map[string]struct {
 		reason string
 		change func(v map[string]any) any
-		mended bool // written anew when there is something to say
+		mended bool // written anew when there is something to share
 	}{
 		"no JSON":         {"somebody damaged it", func(map[string]any) any { return nil }, true},
 		"another type":    {"somebody damaged it", func(map[string]any) any { return []int{1} }, true},
@@ -321,7 +319,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 				if mended := !bytes.Equal(all[0].Value, note.Value); mended != d.mended {
 					t.Errorf("written anew: %t: %s", mended, d.reason)
 				}
-				if _, known := lines(t, notes)[orders.Path]; known != d.mended {
+				if _, known := lines(t, notes)[ordersPath.Path]; known != d.mended {
 					t.Errorf("shown afterwards: %t: %s", known, d.reason)
 				}
 			})
@@ -329,7 +327,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// No note, whatever it holds, is more than a pause or none.
+// No note, whatever it holds, causes more than a pause or none.
 func FuzzNotes(f *testing.F) {
 	notes := ledger.NewMemory()
 	b := lag.New(notes, nil)
@@ -362,14 +360,14 @@ func FuzzNotes(f *testing.F) {
 		}
 		notes := ledger.NewMemory()
 		if _, err := notes.SetNote(t.Context(), ledger.Note{Name: name, Value: value}); err != nil {
-			return // no ledger takes it
+			return // no ledger accepts it
 		}
 		b := lag.New(notes, nil)
 		defer b.Close()
 		if err := b.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []engine.LagPath{orders, {Destination: "orders", Kind: "order"}} {
+		for _, path := range []engine.LagPath{ordersPath, {Destination: "orders", Kind: "order"}} {
 			for looks := range 3 {
 				if pause, ok := b.Next(path, 10*ms, looks); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
 					t.Errorf("look %d: %s, %t", looks, pause, ok)

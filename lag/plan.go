@@ -2,18 +2,33 @@ package lag
 
 import "time"
 
-// plan says when looks are best made, by one distribution. Its cost is the
-// time until the effect is seen plus the price of each look. From the latest
-// moment backwards, ahead[i] is the least cost still to come once the look at
-// moment i has failed, times the probability that it does:
+const (
+	// price is the cost of a read, as a fraction of the usual lag: six tenths. If lags vary by a
+	// tenth or two, the first read then comes when practically all effects are visible, at little
+	// more than the lag itself. If the slow ones are slow by multiples, it comes when some eight
+	// of ten are visible, and a second one follows. At a third of the lag, lags that vary by a
+	// tenth sometimes took two reads.
+	price = 0.6
+	// candidates is how many moments a plan chooses from.
+	candidates = 64
+	// apart is the least time between two reads.
+	apart = time.Millisecond
+	// remains is how much weight must be left beyond a failed read for the next one to be placed
+	// by it: half a write.
+	remains = 0.5
+)
+
+// plan gives the best moments for reads, by one distribution. Its cost is the time until the
+// effect is seen plus the price of each read. From the latest moment backwards, ahead[i] is the
+// least remaining cost once the read at moment i has failed, times the probability that it does:
 //
 //	ahead[i] = min over j > i of left[i] × (at[j] − at[i] + price) + ahead[j]
 type plan struct {
 	fitted *fitted
 	median time.Duration
-	price  float64   // of one look, in seconds
-	at     []float64 // moments that are worth a look, in seconds after the send
-	left   []float64 // the part of the writes not visible at each of them
+	price  float64   // of one read, in seconds
+	at     []float64 // moments that are worth a read, in seconds after the send
+	left   []float64 // the fraction of the writes not visible at each of them
 	ahead  []float64
 }
 
@@ -42,9 +57,8 @@ func newPlan(f *fitted) *plan {
 	return p
 }
 
-// best is the moment from the i-th on at which to look next, for that part of
-// the writes, at the time now, and what it costs until all of them are seen;
-// a moment below 0 when none is left.
+// best is the best moment for the next read, from the i-th on, for that fraction of the writes,
+// at the time now, and its cost until all of them are seen; a moment below 0 if none is left.
 func (p *plan) best(i int, now, part float64) (at, cost float64) {
 	at = -1
 	for ; i < len(p.at); i++ {
@@ -58,7 +72,7 @@ func (p *plan) best(i int, now, part float64) (at, cost float64) {
 	return at, cost
 }
 
-// first is the moment of the first look, not before now.
+// first is the moment of the first read, not before now.
 func (p *plan) first(now time.Duration) time.Duration {
 	at, cost := p.best(0, now.Seconds(), 1)
 	if at < 0 {
@@ -70,8 +84,8 @@ func (p *plan) first(now time.Duration) time.Duration {
 	return seconds(at)
 }
 
-// next is the moment of the next look after one that failed just now; false
-// when too little of what is known lies beyond.
+// next is the moment of the next read after one that failed just now; false if too little of the
+// distribution is beyond it.
 func (p *plan) next(now time.Duration) (time.Duration, bool) {
 	left := 1 - p.fitted.below(now)
 	if left*p.fitted.count() < remains {

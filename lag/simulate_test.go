@@ -11,11 +11,11 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// orders is a path that tests learn about.
-var orders = engine.LagPath{Destination: "orders", Kind: "order", Path: "list"}
+// ordersPath is a path that tests learn about.
+var ordersPath = engine.LagPath{Destination: "orders", Kind: "order", Path: "list"}
 
-// pace says how long after the send a write is looked at next; looks were made
-// and failed, the last one at the time since.
+// pace returns how long after the send a write is read next; a number of reads were made and
+// failed, the last one at the time since.
 type pace func(since time.Duration, looks int) time.Duration
 
 // paces begin a pace for each write.
@@ -27,7 +27,7 @@ var paces = map[string]func(*lag.Book) pace{
 	"learned": func(b *lag.Book) pace {
 		otherwise := backoff()
 		return func(since time.Duration, looks int) time.Duration {
-			if pause, ok := b.Next(orders, since, looks); ok {
+			if pause, ok := b.Next(ordersPath, since, looks); ok {
 				return since + pause
 			}
 			return otherwise(since, looks)
@@ -35,7 +35,7 @@ var paces = map[string]func(*lag.Book) pace{
 	},
 }
 
-// backoff is the engine's standard pace: at once, then ever more slowly.
+// backoff is the engine's standard pace: at once, then with growing pauses.
 func backoff() pace {
 	steps := policies.ReadPace()
 	return func(since time.Duration, looks int) time.Duration {
@@ -46,7 +46,7 @@ func backoff() pace {
 	}
 }
 
-// tally is what some writes cost.
+// tally is the cost of some writes.
 type tally struct {
 	reads []float64
 	times []float64 // until the effect was seen, in seconds
@@ -76,16 +76,16 @@ func median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[len(all)/2]
 }
 
-// write looks at one write until it is seen whose effect is visible after the
-// lag. No clock runs: looks are made at the moments that the pace names.
+// write reads one write until it is seen whose effect is visible after the lag. No clock runs:
+// reads are made at the moments that the pace names.
 func write(p pace, b *lag.Book, visible time.Duration) (reads int, seen time.Duration) {
 	missed := time.Duration(0)
 	for at := p(0, 0); ; at = p(at, reads) {
 		if reads++; at >= visible {
-			b.Seen(orders, missed, at)
+			b.Seen(ordersPath, missed, at)
 			return reads, at
 		}
-		missed = max(at, 1) // 0 says that it was seen at the first look
+		missed = max(at, 1) // 0 means that it was seen at the first read
 	}
 }
 
@@ -110,7 +110,7 @@ func fixed(d time.Duration) func(*rand.Rand) time.Duration {
 	return func(*rand.Rand) time.Duration { return d }
 }
 
-// jittered is evenly within a part of d to both sides.
+// jittered is uniform within a part of d to both sides.
 func jittered(d time.Duration, part float64) func(*rand.Rand) time.Duration {
 	return func(r *rand.Rand) time.Duration { return time.Duration(float64(d) * (1 + part*(2*r.Float64()-1))) }
 }

@@ -10,8 +10,19 @@ import (
 	"github.com/DataDog/sketches-go/ddsketch/store"
 )
 
-// sketch is a distribution of lags, in seconds, as it is kept and shared. Its
-// weights count writes.
+const (
+	// accuracy is the relative error of a sketch. It makes a read late by at most twice that,
+	// which is negligible.
+	accuracy = 0.01
+	// maxBins bounds a sketch. At this accuracy, 1024 bins reach from five milliseconds to beyond
+	// maxLag; smaller values share a bin.
+	maxBins = 1024
+	// maxWeight is how many writes a sketch remembers; above it all weights are halved, so that
+	// old ones fade.
+	maxWeight = 1000
+)
+
+// sketch is a distribution of lags, in seconds, as stored and shared. Its weights count writes.
 type sketch struct{ *ddsketch.DDSketch }
 
 var scale = func() mapping.IndexMapping {
@@ -30,14 +41,14 @@ func newSketch() sketch {
 
 // add gives weight to a lag.
 func (s sketch) add(lag time.Duration, weight float64) {
-	_ = s.AddWithCount(lag.Seconds(), weight) // fails for a weight below 0 alone
+	_ = s.AddWithCount(lag.Seconds(), weight) // fails only for a weight below 0
 }
 
 // merge adds another sketch.
 func (s sketch) merge(other sketch) { _ = s.MergeWith(other.DDSketch) } // all have one scale
 
 // fade halves all weights.
-func (s sketch) fade() { _ = s.Reweight(0.5) } // fails for factors below 0 alone
+func (s sketch) fade() { _ = s.Reweight(0.5) } // fails only for factors below 0
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
@@ -50,7 +61,7 @@ func (s sketch) encode() []byte {
 
 var errSketch = errors.New("not a sketch of lags")
 
-// decodeSketch reads what encode wrote, whoever may have changed it since.
+// decodeSketch reads encode's output, which other actors may have changed.
 func decodeSketch(text []byte) (s sketch, err error) {
 	defer func() { // the library trusts its input
 		if p := recover(); p != nil {

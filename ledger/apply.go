@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/readback-go/readback/intent"
 )
 
-// moves is the table of legal moves: for each kind of event the states it may
-// come in, and the state it leads to ("" keeps the state).
+// moves is the table of legal moves: for each kind of event, the states in which it is legal and
+// the state it leads to ("" keeps the state).
 var moves = map[EventKind]struct {
 	from []State
 	to   State
@@ -21,24 +23,23 @@ var moves = map[EventKind]struct {
 	EvAgreed:       {[]State{Held}, ""},
 	EvOverdue:      {[]State{Held}, ""},
 	EvApproved:     {[]State{Held}, Queued},
-	EvEntrusted:    {[]State{Queued, Entrusted}, Entrusted},
-	EvYielded:      {[]State{Queued, Checking, Entrusted, Review, Settled}, ""},
-	EvRead:         {[]State{Queued, Entrusted, Checking, Compensating, Review, Settled}, ""},
+	EvDelegated:    {[]State{Queued, Delegated}, Delegated},
+	EvYielded:      {[]State{Queued, Checking, Delegated, Review, Settled}, ""},
+	EvRead:         {[]State{Queued, Delegated, Checking, Compensating, Review, Settled}, ""},
 	EvAnnounced:    {[]State{Queued, Checking}, Sending},
 	EvSent:         {[]State{Sending}, Checking},
 	EvRecovered:    {[]State{Sending}, Checking},
 	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
-	EvEscalated:    {[]State{Queued, Entrusted, Checking, Compensating, Review, Settled}, Review},
+	EvEscalated:    {[]State{Queued, Delegated, Checking, Compensating, Review, Settled}, Review},
 	EvDirected:     {[]State{Review}, Checking},
 	EvCompensating: {[]State{Checking, Settled}, Compensating},
-	EvSettled:      {[]State{Held, Queued, Entrusted, Checking, Compensating, Review}, Settled},
+	EvSettled:      {[]State{Held, Queued, Delegated, Checking, Compensating, Review}, Settled},
 	EvRechecked:    {[]State{Settled}, ""},
-	EvLate:         {[]State{Held, Queued, Entrusted, Sending, Checking, Compensating, Review, Settled}, ""},
+	EvLate:         {[]State{Held, Queued, Delegated, Sending, Checking, Compensating, Review, Settled}, ""},
 }
 
-// Apply returns the record after one event at the time now. It is pure, and
-// the whole of what events mean. An event that is not legal leaves the record
-// as it was and wraps [ErrIllegalMove].
+// Apply returns the record after one event at the time now. It is pure and defines what every
+// event means. An illegal event leaves the record unchanged; its error wraps [ErrIllegalMove].
 func Apply(r Record, e Event, now time.Time) (Record, error) {
 	m, ok := moves[e.Kind]
 	if !ok {
@@ -54,7 +55,7 @@ func Apply(r Record, e Event, now time.Time) (Record, error) {
 	if m.to != "" {
 		next.State = m.to
 	}
-	if e.Kind != EvLate { // evidence of a past holder decides nothing
+	if e.Kind != EvLate { // evidence of a past lease holder decides nothing
 		next = note(next, e)
 		next = effect(next, e, now)
 	}
@@ -63,18 +64,20 @@ func Apply(r Record, e Event, now time.Time) (Record, error) {
 	return next, nil
 }
 
-// check refuses events that contradict themselves or the record, state apart.
+// check refuses events that contradict themselves or the record. It does not check the state.
 func check(r Record, e Event) error {
 	switch {
+	case r.Erased != "" && e.Kind == EvLate: // it would restore contents
+		return fmt.Errorf("its contents were erased, and late evidence is not kept")
 	case r.Tombstone && e.Kind != EvLate && e.Kind != EvYielded: // its operation is still taken
 		return fmt.Errorf("it was pruned, and what it asked for is no longer known")
 	case e.Ago < 0:
 		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)
 	case e.Kind == EvSettled && !slices.Contains(settlements, e.Settlement):
 		return fmt.Errorf("settled needs a settlement, one of %v, not %q", settlements, e.Settlement)
-	case r.Entrusted && slices.Contains([]EventKind{EvAnnounced, EvDirected, EvCompensating, EvDeferred}, e.Kind):
+	case r.Delegated && slices.Contains([]EventKind{EvAnnounced, EvDirected, EvCompensating, EvDeferred}, e.Kind):
 		return fmt.Errorf("its caller makes the write itself; it is never sent or undone from here")
-	case e.Kind == EvEntrusted && !r.Entrusted:
+	case e.Kind == EvDelegated && !r.Delegated:
 		return fmt.Errorf("only what was reserved for its caller can be entrusted to it")
 	case e.Kind == EvYielded && (e.By == "" || e.Reason == ""):
 		return fmt.Errorf("letting a business operation go needs the person's name and a reason")
@@ -86,7 +89,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("only a held write can be denied, or expire")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:
 		return fmt.Errorf("a held write can only be approved, denied or expire")
-	case e.Kind == EvEscalated && !r.Entrusted && (r.Settlement == Denied || r.Settlement == Expired):
+	case e.Kind == EvEscalated && !r.Delegated && (r.Settlement == Denied || r.Settlement == Expired):
 		return fmt.Errorf("it was %s; from review it could be sent without the approval that it never had", r.Settlement)
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
@@ -96,8 +99,8 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("compensating needs the compensating write")
 	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
 		return fmt.Errorf("a person's decision needs a name and a reason")
-	case (e.Kind == EvAnnounced || e.Kind == EvEscalated) && r.Behind != "":
-		return fmt.Errorf("it waits behind write %s of the same business key", r.Behind)
+	case (e.Kind == EvAnnounced || e.Kind == EvEscalated) && r.QueuedBehind != "":
+		return fmt.Errorf("it waits behind write %s of the same business key", r.QueuedBehind)
 	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
 		return fmt.Errorf("only the look after an answered send can be put off as unverified")
 	case e.Repair && (e.Kind != EvAnnounced || r.Sends == 0):
@@ -110,15 +113,14 @@ func check(r Record, e Event) error {
 	return nil
 }
 
-// reportable reports whether a write can be settled by what somebody says of it:
-// the caller that makes it, or a destination that said yes and cannot be read.
+// reportable reports whether a write can be settled by a report alone: by its caller, which makes
+// the write, or by a destination that answered yes and cannot be read.
 func reportable(r Record, e Event) bool {
-	return e.By != "" && (r.State == Entrusted || r.State == Checking && r.Answered)
+	return e.By != "" && (r.State == Delegated || r.State == Checking && r.Answered)
 }
 
-// checkApproval refuses an approval that is not one: by nobody, by whoever asked
-// for the write, by one person twice where two are needed, for something else,
-// or too late.
+// checkApproval refuses an invalid approval: without an approver, by the requester, by the same
+// reviewer twice where two are needed, for another digest, or too late.
 func checkApproval(r Record, e Event, now time.Time) error {
 	switch {
 	case e.Kind != EvApproved && e.Kind != EvAgreed:
@@ -126,7 +128,7 @@ func checkApproval(r Record, e Event, now time.Time) error {
 	case SamePerson(e.By, ""):
 		return fmt.Errorf("an approval needs the person's name")
 	case SamePerson(e.By, r.RequestedBy):
-		return fmt.Errorf("%q asked for this write, and somebody else must approve it", e.By)
+		return fmt.Errorf("%q asked for this write, and another reviewer must approve it", e.By)
 	case AmongPeople(r.Agreed, e.By):
 		return fmt.Errorf("%q has approved it already; %d different people must", e.By, r.Need)
 	case e.Digest != "" && e.Digest != r.Digest:
@@ -141,7 +143,7 @@ func checkApproval(r Record, e Event, now time.Time) error {
 	return nil
 }
 
-// note copies what an event says about the write, whatever its kind.
+// note copies what an event records about the write, whatever its kind.
 func note(r Record, e Event) Record {
 	keep := func(dst *string, src string) {
 		if src != "" {
@@ -152,22 +154,22 @@ func note(r Record, e Event) Record {
 	keep(&r.Ref, e.Ref)
 	keep(&r.URL, e.URL)
 	keep(&r.Version, e.Version)
-	silent := e.Kind == EvRead || e.Kind == EvAgreed || e.Kind == EvYielded // they decide nothing about how the write goes on
+	silent := e.Kind == EvRead || e.Kind == EvAgreed || e.Kind == EvYielded // they do not decide how the write continues
 	if !silent && (e.Rule != "" || e.Reason != "") {
 		r.Rule, r.Reason = e.Rule, e.Reason
 	}
 	return r
 }
 
-// effect does what the kind of event does beyond the change of state.
+// effect applies what the kind of event does beyond the change of state.
 func effect(r Record, e Event, now time.Time) Record {
 	switch e.Kind {
 	case EvReserved:
 		r.Created = now
-		r = queue(r, e.Behind, now)
+		r = queue(r, e.QueuedBehind, now)
 	case EvFreed:
-		if r.Behind = e.Behind; r.Behind == "" {
-			// The one before it may have changed the record a moment ago.
+		if r.QueuedBehind = e.QueuedBehind; r.QueuedBehind == "" {
+			// The previous write may have changed the record a moment ago.
 			r.QueuedAt, r.Due = now, now
 		}
 	case EvRead:
@@ -177,11 +179,11 @@ func effect(r Record, e Event, now time.Time) Record {
 		if e.Before {
 			r.Before = e.Evidence
 		} else {
-			if e.Evidence != nil { // a read that failed found nothing, and replaces nothing
+			if e.Evidence != nil { // a failed read observed nothing and replaces nothing
 				r.Evidence, r.Mismatches = e.Evidence, e.Mismatches
 			}
-			if r.FirstLook.IsZero() {
-				r.FirstLook = now.Add(-e.Ago)
+			if r.FirstRead.IsZero() {
+				r.FirstRead = now.Add(-e.Ago)
 			}
 			if r.Unproven += max(e.Count, 1); !e.Unproven {
 				r.Unproven = 0
@@ -195,7 +197,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.LastFate, r.Unknown = FateUnknown, true
 		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
 		if e.SendFor > 0 {
-			// As it was announced, and no shorter than an earlier one that may last yet.
+			// As announced, and no shorter than an earlier send that may still last.
 			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), max(e.SendFor, r.LostFor)
 		}
 	case EvDirected:
@@ -205,13 +207,13 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Settlement, r.SettledAt, r.RecheckUntil = "", time.Time{}, time.Time{}
 	case EvApproved:
 		r.Agreed = append(slices.Clone(r.Agreed), e.By)
-		r = queue(r, e.Behind, now)
-		if r.Entrusted { // whoever asked has to come again for it
-			r.State, r.Due, r.Owner, r.LeaseUntil = Entrusted, time.Time{}, "", time.Time{}
+		r = queue(r, e.QueuedBehind, now)
+		if r.Delegated { // the requester has to come back for it
+			r.State, r.Due, r.Owner, r.LeaseUntil = Delegated, time.Time{}, "", time.Time{}
 		}
-	case EvEntrusted:
+	case EvDelegated:
 		r = release(r, e, now)
-		r.Due = time.Time{} // it is nobody's work, whatever was said
+		r.Due = time.Time{} // no worker has anything to do for it
 	case EvYielded:
 		r.Yielded = true
 	case EvAgreed:
@@ -223,7 +225,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Overdue = true
 		r = release(r, e, now)
 	case EvHeld:
-		r.Behind, r.Need, r.Agreed, r.Overdue = "", e.Need, nil, false
+		r.QueuedBehind, r.Need, r.Agreed, r.Overdue = "", e.Need, nil, false
 		r = release(r, e, now)
 	case EvDeferred, EvRechecked:
 		r.Unverified = r.Unverified || e.Unverified
@@ -234,16 +236,16 @@ func effect(r Record, e Event, now time.Time) Record {
 		r = release(r, e, now)
 	case EvSettled:
 		r.Directed, r.Settlement, r.SettledAt = "", e.Settlement, now
-		r.Passed, r.Behind, r.Unverified = true, "", false
+		r.LeftQueue, r.QueuedBehind, r.Unverified = true, "", false
 		r = release(r, e, now)
 	}
 	return r
 }
 
-// queue gives the write its place in line, and a due time when it is its turn.
-// When it is not, whoever approved it has nothing to do about it.
+// queue gives the write its place in the queue, and a due time when it is first. When it is not
+// first, its approver has nothing to do about it.
 func queue(r Record, behind ID, now time.Time) Record {
-	r.Behind, r.QueuedAt, r.Due = behind, now, now
+	r.QueuedBehind, r.QueuedAt, r.Due = behind, now, now
 	if behind != "" {
 		r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 	}
@@ -266,15 +268,15 @@ func sent(r Record, e Event, now time.Time) Record {
 	}
 	if e.Fate == fateLogin {
 		r.LoginRefused++
-		if r.Sends == r.Unsent { // waiting for other credentials is not trying
+		if r.Sends == r.Unsent { // waiting for other credentials is not an attempt
 			r.FirstSend, r.KeySend = time.Time{}, time.Time{}
 		}
 	}
 	return r
 }
 
-// later is the later of two times. A send cannot have ended before the event
-// that announced it, whatever a worker's clock says.
+// later returns the later of two times. A send cannot have ended before the event that announced
+// it, whatever a worker's clock says.
 func later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -284,9 +286,9 @@ func later(a, b time.Time) time.Time {
 
 func announced(r Record, e Event, now time.Time) Record {
 	r.Sends++
-	r.Alone = r.Alone || e.Alone
+	r.Unordered = r.Unordered || e.Unordered
 	r.Directed, r.LastFate, r.Due = "", FateUnknown, now
-	r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal, r.FirstLook = false, 0, "", nil, time.Time{}
+	r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal, r.FirstRead = false, 0, "", nil, time.Time{}
 	r.Unproven = 0
 	r.Repaired = e.Repair
 	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
@@ -304,11 +306,11 @@ func announced(r Record, e Event, now time.Time) Record {
 	return r
 }
 
-// release ends the lease and sets when the record wants work again.
+// release ends the lease and sets when the record is due again.
 func release(r Record, e Event, now time.Time) Record {
 	r.Owner, r.LeaseUntil = "", time.Time{}
 	r.Due = time.Time{}
-	if r.Behind == "" && (e.In > 0 || e.Kind == EvDeferred) {
+	if r.QueuedBehind == "" && (e.In > 0 || e.Kind == EvDeferred) {
 		r.Due = now.Add(e.In)
 	}
 	switch {
@@ -322,11 +324,10 @@ func release(r Record, e Event, now time.Time) Record {
 	return r
 }
 
-// Begin is a new record with its first events: the pure half of Reserve.
-// Behind is the last write in line for the same record, or "". With one, the
-// write is only queued: the events of the reservation, which say what its
-// caller would do first, are dropped with the lease, unless the write is to be
-// held. The first event says which write it is ([Rebuild]).
+// Begin returns a new record with its first events. It is the pure half of Reserve. Behind is the
+// last write in the queue of the same record, or "". If it is set, the write is only queued: the
+// events of the reservation, which record what its caller would do first, are dropped with the
+// lease, unless the write is to be held. The first event identifies the write ([Rebuild]).
 func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	r := res.Record.Identity()
 	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" || len(r.Intent) == 0 {
@@ -334,7 +335,7 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 			r.Tenant, len(r.Intent), r.ID, r.StructuralKey)
 	}
 	r.Intent = bytes.Clone(r.Intent)
-	if r.Entrusted && (r.KeyDigest != "" || len(res.Events) == 0) {
+	if r.Delegated && (r.KeyDigest != "" || len(res.Events) == 0) {
 		return r, nil, fmt.Errorf("reserve: write %s is entrusted to its caller: it has no key digest, and is held or entrusted with its reservation", r.ID)
 	}
 	who, err := identityOf(r)
@@ -345,7 +346,7 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	held := len(res.Events) > 0 && res.Events[0].Kind == EvHeld
 	if behind != "" && r.KeyDigest != "" && !held {
 		r.Fence++
-		taken.Behind = behind
+		taken.QueuedBehind = behind
 		return advance(r, []Event{taken}, now)
 	}
 	if res.Owner == "" {
@@ -360,38 +361,37 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	return advance(r, events, now)
 }
 
-// Left reports whether a change took the write out of its line: then the one
-// that waits behind it is to be freed in the same step ([Free]).
-func Left(before, after Record) bool { return before.InLine() && !after.InLine() }
+// Left reports whether a change took the write out of its queue. The write queued behind it must
+// then be freed in the same step ([Free]).
+func Left(before, after Record) bool { return before.InQueue() && !after.InQueue() }
 
-// Free is the write that waits behind one which left the line: the pure half
-// of what every Append does that ends a write. Gone is that one as it was
-// before it left; whatever it waited for, next waits for now.
+// Free returns the write that was queued behind one that left the queue. It is the pure half of
+// what every Append does that ends a write. Gone is that write as it was before it left. Next now
+// waits for the write that gone waited for, if any.
 func Free(next, gone Record, now time.Time) (Record, []Event, error) {
-	return advanceEach(next, []Event{{Kind: EvFreed, By: string(gone.ID), Behind: gone.Behind}}, next.Fence, now)
+	return advanceEach(next, []Event{{Kind: EvFreed, By: string(gone.ID), QueuedBehind: gone.QueuedBehind}}, next.Fence, now)
 }
 
-// Joins reports whether events put a recorded write into its line, so that
-// what is before it there must be looked up and told with [JoinBehind].
+// Joins reports whether events put a recorded write into its queue. The driver must then read the
+// last write of that queue and pass it to [QueueBehind].
 func Joins(r Record, events []Event) bool {
 	return r.KeyDigest != "" && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == EvApproved })
 }
 
-// JoinBehind is the events with the write that is last in line.
-func JoinBehind(events []Event, last ID) []Event {
+// QueueBehind returns the events with the write that is last in the queue.
+func QueueBehind(events []Event, last ID) []Event {
 	events = slices.Clone(events)
 	for i := range events {
 		if events[i].Kind == EvApproved {
-			events[i].Behind = last
+			events[i].QueuedBehind = last
 		}
 	}
 	return events
 }
 
-// Hurry brings forward the look that was put off for a write, because another
-// one has come to wait behind it. It reports whether there was anything to
-// change.
-func Hurry(r Record, now time.Time) (Record, []Event, bool) {
+// Expedite brings forward a deferred read of a write because another write is now queued behind
+// it. It reports whether anything changed.
+func Expedite(r Record, now time.Time) (Record, []Event, bool) {
 	if !r.Unverified || r.State != Checking || r.LeaseUntil.After(now) || !r.Due.After(now) {
 		return r, nil, false
 	}
@@ -400,9 +400,8 @@ func Hurry(r Record, now time.Time) (Record, []Event, bool) {
 	return next, events, err == nil
 }
 
-// Advance is a record after events, in one step: the pure half of Append. It
-// checks the fence, numbers the events and extends the lease of whoever still
-// holds it.
+// Advance returns a record after events, in one step. It is the pure half of Append. It checks
+// the fence, numbers the events and extends the lease if one is still held.
 func Advance(r Record, fence int64, events []Event, now time.Time) (Record, []Event, error) {
 	late := len(events) == 1 && events[0].Kind == EvLate
 	if fence != r.Fence && !late {
@@ -425,8 +424,8 @@ func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
 	return next, stamped, err
 }
 
-// orderly refuses events of a caller that would break a line: a place in it is
-// given and taken by the ledger, which looks at the line once for each append.
+// orderly refuses events of a caller that would break a queue. Only the ledger assigns and frees
+// places in it, and it reads the queue once per append.
 func orderly(r Record, events []Event) error {
 	for _, e := range events {
 		switch {
@@ -453,9 +452,9 @@ func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, 
 	return next, stamped, nil
 }
 
-// mended is an event as it can be kept: all text valid UTF-8, so that every
-// ledger keeps it as it is (destinations and models send what they like), and
-// the evidence in memory of its own, so that the caller may reuse its buffer.
+// mended returns an event in storable form: all text is valid UTF-8, so that every ledger keeps
+// it unchanged (destinations and models send arbitrary bytes), and the evidence is a copy, so
+// that the caller may reuse its buffer.
 func mended(e Event) Event {
 	e.Evidence, e.Mismatches, e.Answer = bytes.Clone(e.Evidence), bytes.Clone(e.Mismatches), bytes.Clone(e.Answer)
 	const unreadable = "\ufffd"
@@ -468,14 +467,43 @@ func mended(e Event) Event {
 	return e
 }
 
-// Same says whether a reservation is a repeat of a recorded write: nil, or a
-// [DigestMismatchError].
+// Same reports whether a reservation repeats a recorded write: nil, a [DigestMismatchError], or
+// [ErrNoKey] where that cannot be known.
 func Same(recorded Record, res Reservation) error {
 	if recorded.StructuralKey != res.Record.StructuralKey || recorded.Tenant != res.Record.Tenant {
 		return fmt.Errorf("%w: write %s belongs to another structural key or tenant than the one that asks", ErrCorrupt, recorded.ID)
 	}
-	if recorded.Digest == res.Record.Digest {
-		return nil
+	received, err := res.Record.digestLike(recorded)
+	if err == nil && received != recorded.Digest {
+		err = &DigestMismatchError{ID: recorded.ID, Recorded: recorded.Digest, Received: received}
 	}
-	return &DigestMismatchError{ID: recorded.ID, Recorded: recorded.Digest, Received: res.Record.Digest}
+	return err
+}
+
+// digestLike returns the digest of a record in the form of a recorded one. It fails with
+// [ErrNoKey] where the key of the recorded one is not available.
+func (r Record) digestLike(recorded Record) (string, error) {
+	key := intent.DigestKey(recorded.Digest)
+	all := append([]string{r.Digest}, r.Digests...)
+	if slices.Contains(all, recorded.Digest) {
+		return recorded.Digest, nil
+	}
+	if key == "" { // the digest as it would be recorded, which reveals nothing
+		return r.Digest, nil
+	}
+	same := slices.IndexFunc(all, func(d string) bool { return intent.DigestKey(d) == key })
+	if same < 0 {
+		return "", fmt.Errorf("%w: the digest of write %s, with key %q; add it to the redaction keys, or ask for the write by its id", ErrNoKey, recorded.ID, key)
+	}
+	return all[same], nil
+}
+
+// BlockedBy returns the refusal of a reservation that names the business operation of another
+// write.
+func BlockedBy(prior Record, res Reservation) *BlockedError {
+	received, err := res.Record.digestLike(prior)
+	if err != nil { // whether it asks for the same is unknown
+		received = ""
+	}
+	return &BlockedError{Prior: prior, Received: received}
 }

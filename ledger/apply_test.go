@@ -14,10 +14,10 @@ import (
 // at is when the events of these tests happen.
 var at = time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.UTC)
 
-// legal is the whole table of moves, written a second time: for each kind of
-// event a letter per state, in the order none, held, queued, sending,
-// checking, compensating, review, settled. A dash is a move that is refused;
-// the letter is the first of the state that it leads to (M for compensating).
+// legal is the whole table of moves, written a second time: for each kind of event a letter per
+// state, in the order none, held, queued, sending, checking, compensating, review, settled. A
+// dash is a refused move; the letter is the first of the state that it leads to (M for
+// compensating).
 var legal = map[ledger.EventKind]string{
 	//                     nhqescMrS
 	ledger.EvReserved:     "q--------",
@@ -26,7 +26,7 @@ var legal = map[ledger.EventKind]string{
 	ledger.EvAgreed:       "-h-------",
 	ledger.EvOverdue:      "-h-------",
 	ledger.EvApproved:     "-q-------",
-	ledger.EvEntrusted:    "--ee-----",
+	ledger.EvDelegated:    "--ee-----",
 	ledger.EvYielded:      "--qe-c-rS",
 	ledger.EvRead:         "--qe-cMrS",
 	ledger.EvAnnounced:    "--s--s---",
@@ -42,14 +42,14 @@ var legal = map[ledger.EventKind]string{
 }
 
 var (
-	order   = []ledger.State{"", ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled}
+	order   = []ledger.State{"", ledger.Held, ledger.Queued, ledger.Delegated, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled}
 	letters = map[byte]ledger.State{
-		'h': ledger.Held, 'q': ledger.Queued, 'e': ledger.Entrusted, 's': ledger.Sending, 'c': ledger.Checking,
+		'h': ledger.Held, 'q': ledger.Queued, 'e': ledger.Delegated, 's': ledger.Sending, 'c': ledger.Checking,
 		'M': ledger.Compensating, 'r': ledger.Review, 'S': ledger.Settled,
 	}
 )
 
-// inState is a record that could stand in a state.
+// inState returns a record that could be in a state.
 func inState(s ledger.State) ledger.Record {
 	r := ledger.Record{
 		ID: "wr_1", Tenant: "a", State: s, Seq: 7, Fence: 3, Owner: "one", LeaseUntil: at.Add(time.Minute), LeaseFor: time.Minute,
@@ -60,15 +60,15 @@ func inState(s ledger.State) ledger.Record {
 		return ledger.Record{ID: "wr_1", Tenant: "a"}
 	case ledger.Held:
 		r.Due = at.Add(time.Hour)
-	case ledger.Entrusted:
-		r.Entrusted = true
+	case ledger.Delegated:
+		r.Delegated = true
 	case ledger.Settled:
 		r.Settlement, r.SettledAt = ledger.Verified, at.Add(-time.Minute)
 	}
 	return r
 }
 
-// proper is an event of a kind with all that it must say.
+// proper returns an event of a kind with all required fields.
 func proper(kind ledger.EventKind, s ledger.State) ledger.Event {
 	e := ledger.Event{Kind: kind, By: "someone", Reason: "reason", Child: "wr_2", Settlement: ledger.Verified}
 	if s == ledger.Held {
@@ -82,8 +82,8 @@ func TestMoves(t *testing.T) {
 		for i, s := range order {
 			before := inState(s)
 			switch kind {
-			case ledger.EvEntrusted:
-				before.Entrusted = true
+			case ledger.EvDelegated:
+				before.Delegated = true
 			case ledger.EvAgreed:
 				before.Need = 2
 			}
@@ -262,7 +262,7 @@ var effects = map[string]struct {
 		nil, ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 5, Verdict: "absent", Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
 		func(r *ledger.Record) {
 			r.Reads, r.Verdict, r.Evidence, r.Mismatches = 6, "absent", json.RawMessage("1"), json.RawMessage("2")
-			r.FirstLook = at
+			r.FirstRead = at
 		}},
 	"deferred": {
 		"who puts a record back lets go of it", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},
@@ -276,14 +276,14 @@ var effects = map[string]struct {
 		"a settled write rests", func(r *ledger.Record) { r.Directed = "retry" },
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "r"},
 		func(r *ledger.Record) {
-			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule, r.Passed = ledger.Settled, ledger.NotApplied, at, "", "r", true
+			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule, r.LeftQueue = ledger.Settled, ledger.NotApplied, at, "", "r", true
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 		}},
 	"settled, recheck owed": {
 		"a recheck that is owed has a due time", nil,
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour},
 		func(r *ledger.Record) {
-			r.Passed = true
+			r.LeftQueue = true
 			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
 			r.RecheckUntil = at.Add(time.Hour)
@@ -292,7 +292,7 @@ var effects = map[string]struct {
 		"it is known until when the outcome can change", nil,
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour, Until: 24 * time.Hour},
 		func(r *ledger.Record) {
-			r.Passed = true
+			r.LeftQueue = true
 			r.State, r.Settlement, r.SettledAt = ledger.Settled, ledger.Verified, at
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
 			r.RecheckUntil = at.Add(24 * time.Hour)
@@ -306,11 +306,11 @@ var effects = map[string]struct {
 	"read, unproven": {
 		"reads that prove nothing are counted", func(r *ledger.Record) { r.Unproven = 2 },
 		ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 3, Unproven: true},
-		func(r *ledger.Record) { r.Reads, r.FirstLook, r.Unproven = 4, at, 5 }},
+		func(r *ledger.Record) { r.Reads, r.FirstRead, r.Unproven = 4, at, 5 }},
 	"read, proven": {
 		"until one proves something", func(r *ledger.Record) { r.Unproven = 2 },
 		ledger.Checking, ledger.Event{Kind: ledger.EvRead, Verdict: "absent"},
-		func(r *ledger.Record) { r.Reads, r.Verdict, r.FirstLook, r.Unproven = 2, "absent", at, 0 }},
+		func(r *ledger.Record) { r.Reads, r.Verdict, r.FirstRead, r.Unproven = 2, "absent", at, 0 }},
 	"rechecked": {
 		"a recheck that agrees leaves the settlement alone", nil, ledger.Settled, ledger.Event{Kind: ledger.EvRechecked},
 		func(r *ledger.Record) { r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{} }},

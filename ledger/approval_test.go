@@ -16,7 +16,7 @@ func TestCheckApproval(t *testing.T) {
 		reason string
 		record func(*ledger.Record) // on top of a held write that "agent" asked for
 		event  ledger.Event
-		says   string // "": it is allowed
+		says   string // "": allowed
 		is     error
 	}{
 		"one": {"one person is enough unless more are asked for",
@@ -28,9 +28,9 @@ func TestCheckApproval(t *testing.T) {
 		"nobody agrees": {"and so has half of one",
 			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed}, "name", nil},
 		"who asked": {"an agent never approves its own write",
-			nil, ledger.Event{Kind: ledger.EvApproved, By: "agent"}, "somebody else", nil},
+			nil, ledger.Event{Kind: ledger.EvApproved, By: "agent"}, "another reviewer", nil},
 		"who asked agrees": {"nor is it one of two",
-			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed, By: "agent"}, "somebody else", nil},
+			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed, By: "agent"}, "another reviewer", nil},
 		"who asked is not known": {"a write that nobody is known to have asked for can be approved by anybody",
 			func(r *ledger.Record) { r.RequestedBy = "" }, ledger.Event{Kind: ledger.EvApproved, By: "agent"}, "", nil},
 		"the first of two": {"two people are two",
@@ -82,8 +82,8 @@ func TestCheckApproval(t *testing.T) {
 	}
 }
 
-// approvalEffects are what the events of approvals, of entrusted writes and of
-// operations do beyond the change of state.
+// approvalEffects are what the events of approvals, of delegated writes and of operations do
+// beyond the change of state.
 var approvalEffects = map[string]struct {
 	reason string
 	before func(*ledger.Record)
@@ -93,10 +93,10 @@ var approvalEffects = map[string]struct {
 }{
 	"held": {
 		"a hold has an end, and says how many must agree",
-		func(r *ledger.Record) { r.Behind, r.Agreed, r.Overdue = "wr_0", []string{"old"}, true },
+		func(r *ledger.Record) { r.QueuedBehind, r.Agreed, r.Overdue = "wr_0", []string{"old"}, true },
 		ledger.Queued, ledger.Event{Kind: ledger.EvHeld, Need: 2, In: time.Hour, Rule: "risk", Reason: "dear"},
 		func(r *ledger.Record) {
-			r.State, r.Need, r.Due, r.Behind, r.Agreed, r.Overdue = ledger.Held, 2, at.Add(time.Hour), "", nil, false
+			r.State, r.Need, r.Due, r.QueuedBehind, r.Agreed, r.Overdue = ledger.Held, 2, at.Add(time.Hour), "", nil, false
 			r.Owner, r.LeaseUntil, r.Rule, r.Reason = "", time.Time{}, "risk", "dear"
 		}},
 	"held for ever": {
@@ -116,9 +116,9 @@ var approvalEffects = map[string]struct {
 		}},
 	"approved, entrusted": {
 		"whoever asked has to come again for it: it is nobody's work",
-		func(r *ledger.Record) { r.Entrusted = true }, ledger.Held, ledger.Event{Kind: ledger.EvApproved, By: "ann"},
+		func(r *ledger.Record) { r.Delegated = true }, ledger.Held, ledger.Event{Kind: ledger.EvApproved, By: "ann"},
 		func(r *ledger.Record) {
-			r.State, r.Agreed, r.QueuedAt, r.Due = ledger.Entrusted, []string{"ann"}, at, time.Time{}
+			r.State, r.Agreed, r.QueuedAt, r.Due = ledger.Delegated, []string{"ann"}, at, time.Time{}
 			r.Owner, r.LeaseUntil = "", time.Time{}
 		}},
 	"overdue": {
@@ -135,20 +135,20 @@ var approvalEffects = map[string]struct {
 		"an end of its own: nothing was sent, and nobody refused it", nil, ledger.Held,
 		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired},
 		func(r *ledger.Record) {
-			r.State, r.Settlement, r.SettledAt, r.Passed = ledger.Settled, ledger.Expired, at, true
+			r.State, r.Settlement, r.SettledAt, r.LeftQueue = ledger.Settled, ledger.Expired, at, true
 			r.Due, r.Owner, r.LeaseUntil = time.Time{}, "", time.Time{}
 		}},
 	"entrusted": {
 		"nobody holds it, and it is never due",
-		func(r *ledger.Record) { r.Entrusted = true }, ledger.Queued, ledger.Event{Kind: ledger.EvEntrusted, By: "agent"},
+		func(r *ledger.Record) { r.Delegated = true }, ledger.Queued, ledger.Event{Kind: ledger.EvDelegated, By: "agent"},
 		func(r *ledger.Record) {
-			r.State, r.Due, r.Owner, r.LeaseUntil = ledger.Entrusted, time.Time{}, "", time.Time{}
+			r.State, r.Due, r.Owner, r.LeaseUntil = ledger.Delegated, time.Time{}, "", time.Time{}
 		}},
 	"reported": {
-		"its caller says that it is done", nil, ledger.Entrusted,
+		"its caller says that it is done", nil, ledger.Delegated,
 		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"},
 		func(r *ledger.Record) {
-			r.State, r.Settlement, r.SettledAt, r.Passed = ledger.Settled, ledger.Reported, at, true
+			r.State, r.Settlement, r.SettledAt, r.LeftQueue = ledger.Settled, ledger.Reported, at, true
 			r.Due, r.Owner, r.LeaseUntil = time.Time{}, "", time.Time{}
 		}},
 	"yielded": {
@@ -158,7 +158,7 @@ var approvalEffects = map[string]struct {
 		func(r *ledger.Record) { r.Yielded = true }},
 	"undone later": {
 		"a settled write that is undone is open again, and holds nobody in its line up",
-		func(r *ledger.Record) { r.Passed, r.KeyDigest, r.Due = true, "k", time.Time{} }, ledger.Settled,
+		func(r *ledger.Record) { r.LeftQueue, r.KeyDigest, r.Due = true, "k", time.Time{} }, ledger.Settled,
 		ledger.Event{Kind: ledger.EvCompensating, By: "ann", Child: "wr_2", Evidence: []byte("1")},
 		func(r *ledger.Record) {
 			r.State, r.Settlement, r.SettledAt, r.Child, r.ChildIntent, r.Due = ledger.Compensating, "", time.Time{}, "wr_2", []byte("1"), at
@@ -193,25 +193,25 @@ func TestEntrustedRefusals(t *testing.T) {
 		says   string
 	}{
 		"announced": {"what its caller makes is never sent from here",
-			func(r *ledger.Record) { r.Entrusted = true }, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced}, "never sent"},
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced}, "never sent"},
 		"put back": {"nor is it anybody's work",
-			func(r *ledger.Record) { r.Entrusted = true }, ledger.Review, ledger.Event{Kind: ledger.EvDeferred}, "never sent"},
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvDeferred}, "never sent"},
 		"directed": {"nor can a person tell us to send it",
-			func(r *ledger.Record) { r.Entrusted = true }, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "r"}, "never sent"},
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "r"}, "never sent"},
 		"undone": {"nor to undo it",
-			func(r *ledger.Record) { r.Entrusted = true }, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, By: "p", Child: "wr_2"}, "undone from here"},
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, By: "p", Child: "wr_2"}, "undone from here"},
 		"let go": {"a write of ours is not its caller's",
-			nil, ledger.Queued, ledger.Event{Kind: ledger.EvEntrusted}, "reserved for its caller"},
+			nil, ledger.Queued, ledger.Event{Kind: ledger.EvDelegated}, "reserved for its caller"},
 		"reported": {"nor does what a caller says settle it",
 			nil, ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "entrusted"},
 		"reported in review": {"what a person has before them is not settled by the caller's word",
-			func(r *ledger.Record) { r.Entrusted = true }, ledger.Review, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "entrusted"},
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "entrusted"},
 		"reported by nobody": {"who says so has a name",
-			nil, ledger.Entrusted, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported}, "name"},
+			nil, ledger.Delegated, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported}, "name"},
 		"expired when it was sent": {"expired promises that nothing was sent",
 			nil, ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired}, "held"},
 		"expired when entrusted": {"or made",
-			nil, ledger.Entrusted, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired}, "held"},
+			nil, ledger.Delegated, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired}, "held"},
 		"yielded by nobody": {"an override has a name",
 			nil, ledger.Review, ledger.Event{Kind: ledger.EvYielded, Reason: "r"}, "name"},
 		"yielded without a reason": {"and a reason",
@@ -235,8 +235,7 @@ func TestEntrustedRefusals(t *testing.T) {
 	}
 }
 
-// Two decisions about one record as it was read do not write into each other's
-// names.
+// Two decisions about one record as it was read do not write into each other's names.
 func TestAgreedIsNotShared(t *testing.T) {
 	held := inState(ledger.Held)
 	held.Need, held.Agreed = 3, append(make([]string, 0, 8), "ann")

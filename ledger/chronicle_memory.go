@@ -8,15 +8,10 @@ import (
 	"time"
 )
 
-var (
-	_ Chronicler = (*Memory)(nil)
-	_ Witness    = (*Memory)(nil)
-)
-
-// chronicle is what nobody has sealed yet.
+// chronicle holds what is not sealed yet.
 type chronicle struct {
 	on     bool
-	runs   []Run // events are looked up when they are asked for
+	runs   []Run // events are read when they are requested
 	ticket int64
 }
 
@@ -26,7 +21,7 @@ func (c *chronicle) add(r Run) {
 	}
 	c.ticket++
 	r.Ticket = c.ticket
-	c.runs = append(c.runs, r) // what a snapshot holds of the list stays as it is
+	c.runs = append(c.runs, r) // a snapshot's slice must not change
 }
 
 // mark adds a mark, if there is one.
@@ -41,7 +36,7 @@ func (c *chronicle) unsealed(id ID) bool {
 	return slices.ContainsFunc(c.runs, func(r Run) bool { return r.Mark == nil && r.ID == id })
 }
 
-// Chronicle implements [Chronicler].
+// Chronicle implements [Feed].
 func (m *Memory) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -60,30 +55,29 @@ func (m *Memory) Chronicle(ctx context.Context, on bool) (changed bool, err erro
 		r := m.records[id]
 		run := Run{Tenant: r.Tenant, ID: id, First: 1, Last: r.Seq, Found: true}
 		if r.Tombstone {
-			if run.Mark, err = FoundBuried(r); err != nil {
+			if run.Mark, err = FoundCompacted(r); err != nil {
 				return false, err
 			}
 		}
 		m.chronicle.add(run)
 	}
-	for _, name := range m.paperOrder {
-		filed, err := m.papers[name].Found()
+	for _, name := range m.documentOrder {
+		committed, err := m.documents[name].Found()
 		if err != nil {
 			return false, err
 		}
-		m.chronicle.mark(filed)
+		m.chronicle.mark(committed)
 	}
 	return true, nil
 }
 
-// FoundBuried is the mark of a tombstone that was there when chronicling was
-// switched on.
-func FoundBuried(r Record) (*Mark, error) {
-	digest, err := Stone(r)
+// FoundCompacted returns the mark of a tombstone that existed when recording was switched on.
+func FoundCompacted(r Record) (*Mark, error) {
+	digest, err := Tombstone(r)
 	return &Mark{Kind: MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "found pruned when sealing began"}, err
 }
 
-// Unsealed implements [Chronicler].
+// Unsealed implements [Feed].
 func (m *Memory) Unsealed(ctx context.Context, after int64, limit int) (runs []Run, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -108,7 +102,7 @@ func (m *Memory) Unsealed(ctx context.Context, after int64, limit int) (runs []R
 	return runs, nil
 }
 
-// Sealed implements [Chronicler].
+// Sealed implements [Feed].
 func (m *Memory) Sealed(ctx context.Context, tickets []int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -129,7 +123,7 @@ func (m *Memory) Sealed(ctx context.Context, tickets []int64) error {
 	return nil
 }
 
-// Tenants implements [Witness].
+// Tenants implements [Feed].
 func (m *Memory) Tenants(ctx context.Context) ([]string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,40 +131,43 @@ func (m *Memory) Tenants(ctx context.Context) ([]string, error) {
 	for _, r := range m.records {
 		all[r.Tenant] = true
 	}
-	for name := range m.papers {
+	for name := range m.documents {
 		all[name.tenant] = true
 	}
 	return slices.Sorted(maps.Keys(all)), ctx.Err()
 }
 
-// Foreign implements [Witness]. There is no schema here.
+// Foreign implements [Feed]. A memory ledger has no schema.
 func (m *Memory) Foreign(ctx context.Context) ([]string, error) { return nil, ctx.Err() }
 
-// Lives implements [Witness].
-func (m *Memory) Lives(ctx context.Context, after ID, limit int) (lives []Life, err error) {
+// Lifetimes implements [Feed].
+func (m *Memory) Lifetimes(ctx context.Context, after ID, limit int) (lives []Lifetime, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(m.records)) {
 		if id > after && len(lives) < RunLimit(limit) {
 			r := m.records[id]
 			r.Now = time.Now()
-			lives = append(lives, Life{Record: r, Events: slices.Clone(m.events[id])})
+			lives = append(lives, Lifetime{Record: r, Events: slices.Clone(m.events[id])})
 		}
 	}
 	return lives, ctx.Err()
 }
 
-// Kept implements [Witness].
-func (m *Memory) Kept(ctx context.Context, after Paper, limit int) (kept []Paper, err error) {
+// Kept implements [Feed].
+func (m *Memory) Kept(ctx context.Context, after Document, limit int) (kept []Document, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	inOrder := func(a, b paperName) int {
+	inOrder := func(a, b documentName) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.kind, b.kind), cmp.Compare(a.id, b.id))
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(m.papers), inOrder) {
+	for _, name := range slices.SortedFunc(maps.Keys(m.documents), inOrder) {
 		if inOrder(name, after.name()) > 0 && name.kind != AuditKind && len(kept) < RunLimit(limit) {
-			kept = append(kept, m.papers[name].read(time.Now()))
+			kept = append(kept, m.documents[name].read(time.Now()))
 		}
 	}
 	return kept, ctx.Err()
 }
+
+// Finding implements [Feed]. A memory ledger backfills in one step.
+func (m *Memory) Finding(ctx context.Context) (bool, error) { return false, ctx.Err() }

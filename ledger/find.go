@@ -6,43 +6,41 @@ import (
 	"time"
 )
 
-// Search selects writes of one tenant; all that is given must fit.
+// Search selects writes of one tenant. All given conditions must match.
 type Search struct {
 	Tenant string // required
-	// States and Settlements: any of these. Default: any at all. Settlements
-	// selects among the settled ones; both together are a union, "in review, or
-	// settled as denied".
+	// States and Settlements: any of these. Default: any. Settlements selects among the settled
+	// ones. Both together are a union: "in review, or settled as denied".
 	States      []State
 	Settlements []Settlement
-	// Destination, Workflow, CorrelationID, IdempotencyKey and KeyDigest: this
-	// one, whole. Default: any. KeyDigest finds settled writes as well, which
-	// Filter.KeyDigest does not.
+	// Destination, Workflow, CorrelationID, IdempotencyKey and KeyDigest match exactly. Default:
+	// any. KeyDigest also matches settled writes, unlike Filter.KeyDigest; it may be plain or as
+	// the ledger stores it.
 	Destination    string
 	Workflow       string
 	CorrelationID  string
 	IdempotencyKey string
 	KeyDigest      string
-	// Since and Until bound when it was created: at or after, before. Default:
-	// not bounded.
+	// Since and Until bound the creation time: at or after, before. Default: unbounded.
 	Since, Until time.Time
-	// Oldest has the oldest first. Default false.
+	// Oldest returns the oldest first. Default false.
 	Oldest bool
-	// After continues behind a page: its Found.Next. Default: from the start.
+	// After continues after a page: its Found.Next. Default: from the start.
 	After string
-	// Limit is how many at the most. Default 50, at most 200.
+	// Limit is the most to return. Default 50, at most 200.
 	Limit int
 }
 
-// Found is a page of what was found.
+// Found is one page of results.
 type Found struct {
 	Records []Record
-	// Next is given to Search.After for the next page; "" at the end.
+	// Next is the Search.After of the next page; "" at the end.
 	Next string
 	// Unread names rows that cannot be read.
 	Unread []Unread
 }
 
-// Checked is the search with its defaults, or what is wrong with it.
+// Checked returns the search with its defaults, or what is wrong with it.
 func (s Search) Checked() (Search, error) {
 	switch {
 	case s.Tenant == "":
@@ -60,7 +58,7 @@ func (s Search) Checked() (Search, error) {
 	return s, nil
 }
 
-// Selects reports whether a record fits.
+// Selects reports whether a record matches.
 func (s Search) Selects(r Record) bool {
 	fits := func(want, have string) bool { return want == "" || want == have }
 	anyPhase := len(s.States) == 0 && len(s.Settlements) == 0
@@ -71,7 +69,7 @@ func (s Search) Selects(r Record) bool {
 		!r.Created.Before(s.Since) && (s.Until.IsZero() || r.Created.Before(s.Until))
 }
 
-// Walk is the states that a search goes through, in a fixed order; none for all.
+// Walk returns the states that a search reads, in a fixed order; none for all.
 func (s Search) Walk() []State {
 	states := slices.Clone(s.States)
 	if len(s.Settlements) > 0 {
@@ -80,8 +78,8 @@ func (s Search) Walk() []State {
 	return slices.Compact(slices.Sorted(slices.Values(states)))
 }
 
-// Ends reports whether nothing that comes behind a write, which was created at
-// this time, can have been created in the time that is asked for.
+// Ends reports whether no write after one that was created at this time can have been created
+// within the bounds of the search.
 func (s Search) Ends(created time.Time) bool {
 	if s.Oldest {
 		return !s.Until.IsZero() && !created.Before(s.Until.Add(aside))
@@ -90,8 +88,8 @@ func (s Search) Ends(created time.Time) bool {
 }
 
 const (
-	// defaultFound is a page that a person reads, maxFound one that a program
-	// does: records with evidence can be large.
+	// defaultFound is a page for people, maxFound one for programs: records with evidence can be
+	// large.
 	defaultFound = 50
 	maxFound     = 200
 )

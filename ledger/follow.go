@@ -6,44 +6,74 @@ import (
 	"time"
 )
 
-// ErrTooFar says that what comes behind the cursor has been pruned; whoever follows has
-// missed something, and must look up what it wants to know.
+// ErrTooFar means that changes after the cursor have been pruned. The follower has missed some
+// and must read the writes that it needs.
 var ErrTooFar = errors.New("too far behind")
 
-// Follower is what a [Ledger] can be besides: it tells in order what somebody
-// outside wants to hear of. It is how outcomes are streamed and sent on.
-type Follower interface {
-	// Follow returns the changes behind a cursor, oldest first, and the cursor to
-	// go on from: that of the last one where there are as many as were asked for,
-	// else that of the newest change of all tenants, so that who goes on from it
-	// is not too far behind one day because the others did so much. A change
-	// that was committed is told to everybody who follows from a cursor before
-	// it, exactly once and in one order, whatever workers do at the same time. It
-	// does not wait; see [Waker]. It fails with [ErrTooFar].
+// Feed is the part of a [Ledger] by which outside programs follow changes, and by which the audit
+// log is made and checked.
+type Feed interface {
+	// Follow returns the changes after a cursor, oldest first, and the cursor to continue from:
+	// that of the last one if the limit was reached, else that of the newest change of all
+	// tenants, so that a follower does not fall too far behind because of other tenants' changes.
+	// Every follower from an earlier cursor gets each committed change exactly once and in one
+	// order, whatever workers do at the same time. It does not wait; see Changed. It fails with
+	// [ErrTooFar].
 	Follow(ctx context.Context, q Following) (changes []Change, next string, err error)
-	// Latest is the cursor behind everything that can be followed now.
+	// Latest returns the cursor after everything that can be followed now.
 	Latest(ctx context.Context) (string, error)
-}
+	// Changed returns a channel of capacity 1 that receives a value when there may be a new
+	// change, until ctx ends. It only makes followers read sooner, as [Ledger.Woken] does for
+	// workers. It is a separate notifier, so that a settled write wakes no worker.
+	Changed(ctx context.Context) <-chan struct{}
+	// History counts the changes of one tenant by time, oldest first; empty spans are left out.
+	// It covers the time for which changes are kept, at least a week.
+	History(ctx context.Context, q Past) ([]Span, error)
 
-// Herald is what a [Ledger] can be besides: it tells when there may be a new
-// change. It only makes whoever follows look sooner, as [Waker] does for those
-// who work; it is another bell, so that what is settled wakes nobody for work.
-type Herald interface {
-	// Told returns a channel of capacity 1 that gets a value when there may be a
-	// new change, until ctx ends.
-	Told(ctx context.Context) <-chan struct{}
+	// Chronicle switches the recording of unsealed events on or off for all programs that use the
+	// ledger, and reports whether that is a change. The chain of all events is made of them in
+	// the background (package audit), so that no write waits for it. A new ledger has it off, at
+	// no cost. When it is switched on, everything in the ledger is unsealed, and programs of
+	// versions that do not support it must not run any more. A driver works in short steps
+	// between which others can work, and a call continues where an earlier one was interrupted.
+	// The ledger must not be sealed before one call has succeeded. When it is switched off, the
+	// list of unsealed events is dropped.
+	Chronicle(ctx context.Context, on bool) (changed bool, err error)
+	// Finding reports whether recording is on and the backfill of what the ledger held then is
+	// not complete: Unsealed does not return the rest yet.
+	Finding(ctx context.Context) (bool, error)
+	// Unsealed returns runs of events that were not passed to Sealed yet, in the order of their
+	// tickets, with tickets after the given one, at most limit (from 1 to 1000). Every committed
+	// event is in one of them until then, whatever workers do at the same time, and Prune does
+	// not remove one before that. A new run may sort before one that was returned already: the
+	// sealer starts at 0 each time. It returns nothing where recording is off.
+	Unsealed(ctx context.Context, after int64, limit int) ([]Run, error)
+	// Sealed drops runs by their tickets. An unknown ticket is no error.
+	Sealed(ctx context.Context, tickets []int64) error
+
+	// Tenants returns all tenants with a write or a document, in order.
+	Tenants(ctx context.Context) ([]string, error)
+	// Lifetimes returns the writes after one, in the order of their ids, with their events, at
+	// most limit (from 1 to 1000).
+	Lifetimes(ctx context.Context, after ID, limit int) ([]Lifetime, error)
+	// Kept returns the documents after one, in the order of tenant, kind and id, at most limit
+	// (from 1 to 1000), without those of [AuditKind]. Of after only these three fields count.
+	Kept(ctx context.Context, after Document, limit int) ([]Document, error)
+	// Foreign names the triggers and rules on the ledger's tables. Drivers create none. A foreign
+	// one can change what is stored after the engine has passed it on.
+	Foreign(ctx context.Context) ([]string, error)
 }
 
 // Following asks for changes.
 type Following struct {
 	Tenant string // default: of all tenants
-	After  string // a cursor; "" is before everything that is still there
+	After  string // a cursor; "" is before everything that still exists
 	Limit  int    // default 100, at most 1000
 }
 
-// Change is one thing that somebody outside wants to hear of; see [Tells].
+// Change is one change that outside programs follow; see [Notifies].
 type Change struct {
-	// Cursor is behind this change.
+	// Cursor is after this change.
 	Cursor string
 	At     time.Time
 	Tenant string
@@ -55,15 +85,14 @@ type Change struct {
 	Destination string
 	Sends       int
 	Reads       int
-	// Saved says that the write was settled as verified after a send of which
-	// nobody knew whether it had been taken, and was not sent again: whoever
-	// repeats what was not answered would have made a double.
+	// Saved says that the write was settled as verified after a send of unknown fate, and was not
+	// sent again. A caller that repeats unanswered sends would have made a duplicate.
 	Saved bool
 }
 
-// Tells reports whether an event is one that somebody outside wants to hear of:
-// it waits for a person, no longer does, or has ended.
-func Tells(e Event) bool {
+// Notifies reports whether outside programs follow an event: the write waits for a reviewer, no
+// longer does, or has ended.
+func Notifies(e Event) bool {
 	switch e.Kind {
 	case EvHeld, EvAgreed, EvOverdue, EvApproved, EvEscalated, EvDirected, EvSettled, EvYielded:
 		return true
@@ -73,8 +102,8 @@ func Tells(e Event) bool {
 	return false
 }
 
-// ChangeOf is the change that an event made to a record, which is as it was then,
-// but for its cursor.
+// ChangeOf returns the change that an event made to a record, without its cursor. The record is
+// as it was then.
 func ChangeOf(r Record, e Event) Change {
 	c := Change{At: e.At, Tenant: r.Tenant, ID: r.ID, Seq: e.Seq, Kind: e.Kind, Destination: r.Destination, Sends: r.Sends, Reads: r.Reads}
 	if e.Kind == EvSettled {
@@ -84,12 +113,11 @@ func ChangeOf(r Record, e Event) Change {
 	return c
 }
 
-// ChangesOf are the changes that events, as they were stamped, made to a record
-// that was before what it is after them; before all of them it is
-// [Record.Identity].
+// ChangesOf returns the changes that events, as stamped, made to a record from before to after.
+// Before all events it is [Record.Identity].
 func ChangesOf(before, after Record, events []Event) (changes []Change) {
 	for i, e := range events {
-		if !Tells(e) {
+		if !Notifies(e) {
 			continue
 		}
 		then := after
@@ -104,14 +132,6 @@ func ChangesOf(before, after Record, events []Event) (changes []Change) {
 	return changes
 }
 
-// Historian is what a [Ledger] can be besides: it counts what became of writes.
-type Historian interface {
-	// History counts the changes of one tenant by time, oldest first; spans in
-	// which nothing happened are left out. It goes back as far as changes are
-	// kept, which is a week at least.
-	History(ctx context.Context, q Past) ([]Span, error)
-}
-
 // Past asks for a history.
 type Past struct {
 	Tenant       string // required
@@ -119,11 +139,11 @@ type Past struct {
 	Step         time.Duration // the length of a span; at most 1000 spans
 }
 
-// Span is what happened from From on, for one step. Counts are of writes.
+// Span counts what happened from From on, for one step. Counts are of writes.
 type Span struct {
 	From    time.Time
 	Settled map[Settlement]int
-	Review  int // went to a person
+	Review  int // handed to a reviewer
 	Held    int
 	Saved   int // see Change.Saved
 	// Sends and Reads are of the writes that were settled.

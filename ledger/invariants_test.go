@@ -15,7 +15,7 @@ import (
 
 var (
 	kinds = []ledger.EventKind{
-		ledger.EvReserved, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvEntrusted, ledger.EvYielded, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
+		ledger.EvReserved, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvDelegated, ledger.EvYielded, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
 		ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating,
 		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed,
 	}
@@ -45,7 +45,7 @@ func anyEvent(t *rapid.T) ledger.Event {
 	}
 }
 
-// broken says what is wrong with a record by itself, or "".
+// broken returns what is wrong with a record by itself, or "".
 func broken(r ledger.Record) string {
 	settled := r.State == ledger.Settled
 	switch {
@@ -71,7 +71,7 @@ func broken(r ledger.Record) string {
 	return brokenApproval(r)
 }
 
-// brokenApproval is broken for what people and callers do.
+// brokenApproval is broken for what reviewers and callers do.
 func brokenApproval(r ledger.Record) string {
 	alone := map[string]bool{}
 	for _, by := range r.Agreed {
@@ -84,23 +84,23 @@ func brokenApproval(r ledger.Record) string {
 		return fmt.Sprintf("%d of %d have agreed, and it is held", len(r.Agreed), r.Need)
 	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need && !saidDone(r):
 		return fmt.Sprintf("%s after %d of %d have agreed", r.Phase(), len(r.Agreed), r.Need)
-	case r.Entrusted && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
+	case r.Delegated && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
 		return fmt.Sprintf("entrusted, and %s after %d sends", r.State, r.Sends)
-	case !r.Entrusted && (r.State == ledger.Entrusted || r.Settlement == ledger.Reported):
+	case !r.Delegated && (r.State == ledger.Delegated || r.Settlement == ledger.Reported):
 		return "its caller was let make it, and it is not entrusted"
-	case r.State == ledger.Entrusted && !r.Due.IsZero():
+	case r.State == ledger.Delegated && !r.Due.IsZero():
 		return "nobody's work, and due"
 	}
 	return ""
 }
 
-// saidDone says that a write is with a person, or was, because its caller says
-// that it is done, approved or not: from there it is nobody's to make.
+// saidDone reports whether a write is or was in review because its caller reported it as done,
+// approved or not: from then on it must not be made.
 func saidDone(r ledger.Record) bool {
-	return r.Entrusted && (r.State == ledger.Review || r.State == ledger.Settled)
+	return r.Delegated && (r.State == ledger.Review || r.State == ledger.Settled)
 }
 
-// worse says what a step may never do to a record, or "".
+// worse returns what a step must never do to a record, or "".
 func worse(a, b ledger.Record) string {
 	switch {
 	case b.Seq < a.Seq, b.Sends < a.Sends, b.Reads < a.Reads, b.Generation < a.Generation, b.Unsent < a.Unsent, b.Fence < a.Fence:
@@ -119,7 +119,7 @@ func worse(a, b ledger.Record) string {
 	return ""
 }
 
-// life is a record under random hands: the machine that rapid drives.
+// life is a record under random operations: the machine that rapid drives.
 type life struct {
 	rec    ledger.Record
 	events []ledger.Event
@@ -167,7 +167,7 @@ func (l *life) append(t *rapid.T) {
 	l.rec, l.events = next, append(l.events, stamped...)
 }
 
-// claim lends the record, when it may be lent.
+// claim leases the record, when that is allowed.
 func (l *life) claim(t *rapid.T) {
 	l.pass(t)
 	if !l.rec.Claimable(l.now, rapid.Bool().Draw(t, "early")) {
@@ -214,8 +214,8 @@ func TestInvariants(t *testing.T) {
 			Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, Tenant: "a", Intent: []byte("{}"), RequestedBy: "agent"},
 			Owner:  "one", LeaseFor: time.Minute,
 		}
-		if res.Record.Entrusted = rapid.Bool().Draw(t, "entrusted"); res.Record.Entrusted {
-			res.Events = []ledger.Event{{Kind: rapid.SampledFrom([]ledger.EventKind{ledger.EvEntrusted, ledger.EvHeld}).Draw(t, "begins"), Need: 2}}
+		if res.Record.Delegated = rapid.Bool().Draw(t, "entrusted"); res.Record.Delegated {
+			res.Events = []ledger.Event{{Kind: rapid.SampledFrom([]ledger.EventKind{ledger.EvDelegated, ledger.EvHeld}).Draw(t, "begins"), Need: 2}}
 		}
 		var err error
 		if l.rec, l.events, err = ledger.Begin(res, "", l.now); err != nil {

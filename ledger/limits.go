@@ -10,23 +10,21 @@ import (
 )
 
 const (
-	// defaultList and maxList bound one listing: a page for a person, and what
-	// fits in memory and on a wire without thought.
+	// defaultList and maxList bound one listing: a page for people, and what easily fits in
+	// memory and on a wire.
 	defaultList = 100
 	maxList     = 1000
 )
 
-// MaxUnread is how many writes that cannot be read one listing names. Single
-// rows are damaged by hand; where there are more, the first hundred say so, and
-// a listing must not walk through all of them.
+// MaxUnread is the most unreadable writes that one listing names. Single rows are damaged by
+// hand. Where there are more, the first hundred suffice, and a listing must not read through all
+// of them.
 const MaxUnread = 100
 
-// maxReasons is how many of them say why, in one message: enough to see what
-// kind of damage it is.
+// maxReasons is how many of them one message explains: enough to show the kind of damage.
 const maxReasons = 3
 
-// Checked is the filter with its defaults filled in, or an error that says
-// what is missing.
+// Checked returns the filter with its defaults, or an error that names what is missing.
 func (f Filter) Checked() (Filter, error) {
 	if f.Tenant == "" {
 		return f, errors.New("list: the tenant is missing; every listing is of one tenant")
@@ -38,12 +36,11 @@ func (f Filter) Checked() (Filter, error) {
 	return f, nil
 }
 
-// maxClaim bounds one claim: each record is lent, and its lease runs, from the
-// moment of the claim, whether the worker gets to it soon or late.
+// maxClaim bounds one claim: the lease of each record runs from the moment of the claim, whether
+// the worker gets to it soon or late.
 const maxClaim = 1000
 
-// Checked is the claim with its defaults filled in, or an error that says
-// what is missing.
+// Checked returns the claim with its defaults, or an error that names what is missing.
 func (c Claim) Checked() (Claim, error) {
 	if (c.Tenant == "") != (c.ID == "") {
 		return c, errors.New("claim: tenant and id belong together: name both for one record, or neither for any that is due")
@@ -53,7 +50,7 @@ func (c Claim) Checked() (Claim, error) {
 	return c, nil
 }
 
-// Freed is the record without the lease of an owner that is [Claim.Gone].
+// Freed returns the record without the lease of an owner that is [Claim.Gone].
 func (c Claim) Freed(r Record) Record {
 	if c.ID != "" && c.Gone != "" && r.Owner == c.Gone {
 		r.LeaseUntil = time.Time{}
@@ -61,7 +58,7 @@ func (c Claim) Freed(r Record) Record {
 	return r
 }
 
-// Lease is how long a lease on a record of a destination lasts.
+// Lease returns how long a lease on a record of a destination lasts.
 func (c Claim) Lease(destination string) time.Duration {
 	if own, ok := c.Leases[destination]; ok {
 		return own
@@ -69,10 +66,9 @@ func (c Claim) Lease(destination string) time.Duration {
 	return c.LeaseFor
 }
 
-// Share is what a claim gets of the records that it may have, which stand
-// oldest due first: tenants and destinations take turns, within the bounds of
-// the claim. Drivers that cannot look at all that is due ask it about the
-// oldest of each.
+// Share returns what a claim gets of the records available to it, which are sorted oldest due
+// first: tenants and destinations alternate, within the bounds of the claim. Drivers that cannot
+// read everything that is due pass the oldest of each.
 func (c Claim) Share(due []Record) []Record {
 	type party struct{ tenant, destination string }
 	var turns []party
@@ -108,13 +104,13 @@ func (c Claim) Share(due []Record) []Record {
 }
 
 const (
-	// maxNoteName and maxNoteValue bound a note: a name is read by people and
-	// is part of a key; a value is read whole, again and again, by every worker.
+	// maxNoteName and maxNoteValue bound a note: a name is read by people and is part of a key;
+	// every worker reads a value whole, again and again.
 	maxNoteName  = 200
 	maxNoteValue = 256 << 10
 )
 
-// Check says what is wrong with a note before it is stored, or nil.
+// Check returns what is wrong with a note before it is stored, or nil.
 func (n Note) Check() error {
 	switch {
 	case n.Name == "" || len(n.Name) > maxNoteName || !utf8.ValidString(n.Name) || strings.ContainsRune(n.Name, 0):
@@ -128,20 +124,26 @@ func (n Note) Check() error {
 }
 
 const (
-	// defaultPrune and maxPrune bound one call of Prune, so that it can be
-	// stopped between two.
+	// defaultPrune and maxPrune bound one call of Prune, so that it can be stopped between two
+	// calls.
 	defaultPrune = 1000
 	maxPrune     = 100_000
 )
 
-// Checked is the request with its defaults filled in, or an error that says
-// what is missing.
+// Checked returns the request with its defaults, or an error that names what is missing.
 func (p Prune) Checked() (Prune, error) {
 	switch {
 	case p.Keep <= 0:
 		return p, fmt.Errorf("prune: keep is %s; want how long a settled write keeps its intent, evidence and events, above zero", p.Keep)
 	case p.Remember < p.Keep:
 		return p, fmt.Errorf("prune: remember (%s) is shorter than keep (%s); want at least that long, and longer than the longest window in which a write may be repeated", p.Remember, p.Keep)
+	}
+	for what, keeps := range map[string]map[string]time.Duration{"tenant": p.Tenants, "destination": p.Destinations} {
+		for name, keep := range keeps {
+			if keep <= 0 || keep > p.Remember && keep != Forever {
+				return p, fmt.Errorf("prune: keep of %s %q is %s; want above zero and at most remember (%s), or Forever", what, name, keep, p.Remember)
+			}
+		}
 	}
 	if p.Limit <= 0 {
 		p.Limit = defaultPrune
@@ -150,32 +152,36 @@ func (p Prune) Checked() (Prune, error) {
 	return p, nil
 }
 
-// maxRefusal bounds, in runes, the reason that is kept with a refused entry of
-// the outbox: a sentence for a person.
+// maxRefusal bounds, in runes, the reason that is kept with a refused entry of the outbox: a
+// sentence for people.
 const maxRefusal = 500
 
 const (
-	maxPaperName = 255     // a tenant, a binder, a subject: names as intents have them
-	maxPaperID   = 600     // a workflow and a step of it, and what stands between
-	maxPaperWord = 32      // a kind, a state
-	maxPaperText = 1024    // 255 runes of a trace id
-	maxPaperBody = 1 << 20 // what a step put out, and what decided about it
-	// maxFiling and maxFilingBody bound one filing, which is one transaction that
-	// others wait for: its parts, and the bodies of its papers together.
-	maxFiling     = 100
-	maxFilingBody = 4 << 20
+	maxDocumentName = 255     // a tenant, a collection, a subject: names as intents have them
+	maxDocumentID   = 600     // a workflow and a step of it, and a separator
+	maxDocumentWord = 32      // a kind, a state
+	maxDocumentText = 1024    // 255 runes of a trace id
+	maxDocumentBody = 1 << 20 // the output of a step, and what decided about it
+	// maxBatch and maxBatchBody bound one batch, which is one transaction that others wait for:
+	// its parts, and the bodies of its documents together.
+	maxBatch     = 100
+	maxBatchBody = 4 << 20
 )
 
-// DueLimit is how many papers [Papers.DuePapers] returns at the most.
+// DueLimit is the most documents that [Documents.DueDocuments] returns.
 func DueLimit(limit int) int { return min(max(limit, 1), maxList) }
 
-// OperationLimit is how many writes [Operations.Operation] returns at the most:
-// nobody reads more attempts at one operation.
+// MaxErasing is the most writes that one call of [Maintenance.Erase] erases: one transaction, for
+// which others wait only briefly.
+const MaxErasing = 100
+
+// OperationLimit is the most writes that [Ledger.Operation] returns: no reviewer reads more
+// attempts at one operation.
 const OperationLimit = 100
 
 const (
-	// defaultFollowed is what is sent on in one go, maxFollowed what fits in
-	// memory for each of many who follow.
+	// defaultFollowed is what is sent on at once, maxFollowed what fits in memory for each of
+	// many followers.
 	defaultFollowed = 100
 	maxFollowed     = 1000
 
@@ -183,20 +189,19 @@ const (
 	maxSpans = 1000
 )
 
-// ChangesKept is how long changes can be followed: whoever was away over a long
-// weekend, or a plot of a week, finds them; after that what is wanted is the
-// writes themselves. They are pruned by [Pruner] and counted by nobody's limit
-// but MaxForgotten.
+// ChangesKept is how long changes can be followed: a follower that was off over a long weekend,
+// and a plot of a week, still get them. After that, read the writes themselves. [Maintenance] prunes
+// them; of all limits only [MaxChangesPruned] counts them.
 const ChangesKept = 7 * 24 * time.Hour
 
-// MaxChangesPruned is how many changes one call of [Pruner] forgets: they are
-// small, and come with every write, so that a turn each minute must keep up.
+// MaxChangesPruned is the most changes that one call of [Maintenance] deletes. They are small and come
+// with every write, and a call each minute must keep up.
 const MaxChangesPruned = 100_000
 
-// aside is how far the order in which writes were created may differ from that of
-// the times at which they were: some times what drivers let a clock step back.
+// aside is how far the order in which writes were created may differ from the order of their
+// creation times: several times the clock step that drivers tolerate.
 const aside = 10 * time.Minute
 
-// MaxLooked is how many writes one [Ledger.Find] looks at, whether they fit or
-// not: some tens of milliseconds.
+// MaxLooked is the most writes that one [Ledger.Find] reads, whether they match or not: some tens
+// of milliseconds.
 const MaxLooked = 5000

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// street is some lines under random hands, with the pure half of a ledger and
-// the plainest other half: the machine that rapid drives.
+// street is some queues under random operations, with the pure half of a ledger and the simplest
+// other half: the machine that rapid drives.
 type street struct {
 	recs []ledger.Record // in order of creation
 	now  time.Time
@@ -31,14 +31,14 @@ func (s *street) find(id ledger.ID) *ledger.Record {
 	return nil
 }
 
-// last is who is in line and has nobody behind it.
+// last returns the write in the queue that none is queued behind.
 func (s *street) last(keyDigest string) (last ledger.Record) {
 	behind := map[ledger.ID]bool{}
 	for _, r := range s.recs {
-		behind[r.Behind] = true
+		behind[r.QueuedBehind] = true
 	}
 	for _, r := range s.recs {
-		if r.KeyDigest == keyDigest && r.InLine() && !behind[r.ID] {
+		if r.KeyDigest == keyDigest && r.InQueue() && !behind[r.ID] {
 			last = r
 		}
 	}
@@ -46,7 +46,7 @@ func (s *street) last(keyDigest string) (last ledger.Record) {
 }
 
 func (s *street) hurry(last ledger.Record) {
-	if hurried, _, changed := ledger.Hurry(last, s.now); changed {
+	if hurried, _, changed := ledger.Expedite(last, s.now); changed {
 		*s.find(last.ID) = hurried
 	}
 }
@@ -75,12 +75,12 @@ func (s *street) reserve(t *rapid.T) {
 		return
 	}
 	s.recs = append(s.recs, rec)
-	if rec.Behind != "" {
+	if rec.QueuedBehind != "" {
 		s.hurry(last)
 	}
 }
 
-// streetEvent is one that often is legal, so that writes get far.
+// streetEvent is often a legal one, so that writes progress.
 func streetEvent(t *rapid.T) ledger.Event {
 	e := anyEvent(t)
 	e.Ago, e.By, e.Settlement, e.Child, e.Generation = 0, "p", ledger.Accepted, "wr_2", 0
@@ -88,7 +88,7 @@ func streetEvent(t *rapid.T) ledger.Event {
 	if e.Kind == ledger.EvDeferred {
 		e.Unverified = rapid.Bool().Draw(t, "unverified")
 	}
-	e.Behind = rapid.SampledFrom([]ledger.ID{"", "wr_of nobody"}).Draw(t, "behind")
+	e.QueuedBehind = rapid.SampledFrom([]ledger.ID{"", "wr_of nobody"}).Draw(t, "behind")
 	return e
 }
 
@@ -105,7 +105,7 @@ func (s *street) append(t *rapid.T) {
 	var last ledger.Record
 	if ledger.Joins(before, events) {
 		last = s.last(before.KeyDigest)
-		events = ledger.JoinBehind(events, last.ID)
+		events = ledger.QueueBehind(events, last.ID)
 	}
 	after, _, err := ledger.Advance(before, before.Fence, events, s.now)
 	if err != nil {
@@ -115,14 +115,14 @@ func (s *street) append(t *rapid.T) {
 		return
 	}
 	*s.find(before.ID) = after
-	if after.Behind != "" && before.Behind == "" {
+	if after.QueuedBehind != "" && before.QueuedBehind == "" {
 		s.hurry(last)
 	}
 	if !ledger.Left(before, after) {
 		return
 	}
 	for i, r := range s.recs {
-		if r.Behind == before.ID {
+		if r.QueuedBehind == before.ID {
 			if s.recs[i], _, err = ledger.Free(r, before, s.now); err != nil {
 				t.Fatalf("what waits cannot be freed: %v", err)
 			}
@@ -141,29 +141,29 @@ func (s *street) claim(t *rapid.T) {
 	}
 }
 
-// check holds after every step: of each line one is first and is or will be
-// due, and each other one waits for one that is in it, and for nothing else.
+// check holds after every step: each queue has one first write, which is or will be due, and each
+// other one waits only for one that is in it.
 func (s *street) check(t *rapid.T) {
 	followers := map[ledger.ID]ledger.ID{}
 	heads, in := map[string]ledger.ID{}, map[string]int{}
 	for _, r := range s.recs {
 		switch {
-		case !r.InLine():
-			if r.Behind != "" {
-				t.Fatalf("%s is in no line, and behind %s", r.ID, r.Behind)
+		case !r.InQueue():
+			if r.QueuedBehind != "" {
+				t.Fatalf("%s is in no line, and behind %s", r.ID, r.QueuedBehind)
 			}
 			continue
-		case r.Behind == "" && heads[r.KeyDigest] != "":
+		case r.QueuedBehind == "" && heads[r.KeyDigest] != "":
 			t.Fatalf("%s and %s are both first", r.ID, heads[r.KeyDigest])
-		case r.Behind == "":
+		case r.QueuedBehind == "":
 			heads[r.KeyDigest] = r.ID
 			if r.State == ledger.Queued && r.Due.IsZero() {
 				t.Fatalf("%s is first, and nobody would ever look", r.ID)
 			}
-		case followers[r.Behind] != "":
-			t.Fatalf("%s and %s are both behind %s", r.ID, followers[r.Behind], r.Behind)
+		case followers[r.QueuedBehind] != "":
+			t.Fatalf("%s and %s are both behind %s", r.ID, followers[r.QueuedBehind], r.QueuedBehind)
 		default:
-			followers[r.Behind] = r.ID
+			followers[r.QueuedBehind] = r.ID
 			if !r.Due.IsZero() || r.Owner != "" || r.State != ledger.Queued {
 				t.Fatalf("%s waits, and is %s, due %s, owned by %q", r.ID, r.State, r.Due, r.Owner)
 			}
@@ -181,8 +181,7 @@ func (s *street) check(t *rapid.T) {
 	}
 }
 
-// No sequence of reservations, appends and claims makes two first ones or
-// lets one wait for ever.
+// No sequence of reservations, appends and claims makes two first ones or lets one wait for ever.
 func TestLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &street{now: at}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -9,40 +10,52 @@ import (
 	"time"
 )
 
-// Memory is a ledger in memory: for tests, and for whoever can afford to
-// forget. It loses everything with the process.
+// Memory is a ledger in memory, for tests and for programs that can afford to lose it. It loses
+// everything when the process ends.
 type Memory struct {
-	now     func() time.Time
-	mu      sync.Mutex
-	records map[ID]Record
-	events  map[ID][]Event
-	order   []ID
-	commits int
-	notes   map[string]Note // also the removed ones, with an empty value
-	bell    Bell
-	papers  map[paperName]Paper
-	// paperOrder is the order in which papers came.
-	paperOrder []paperName
-	chronicle  chronicle
-	numbers    map[ID]int64 // of writes, in the order of their creation
-	reserved   int64        // the last of them
-	changes    []Change
-	changed    int64 // the number of the last one
-	mark       int64 // of this ledger, in cursors
-	herald     Bell
+	now       func() time.Time
+	mu        sync.Mutex
+	records   map[ID]Record
+	events    map[ID][]Event
+	order     []ID
+	commits   int
+	notes     map[string]Note // also the removed ones, with an empty value
+	notifier  Notifier
+	documents map[documentName]Document
+	// documentOrder is the order in which documents were created.
+	documentOrder []documentName
+	chronicle     chronicle
+	numbers       map[ID]int64 // of writes, in the order of their creation
+	reserved      int64        // the last of them
+	changes       []Change
+	changed       int64 // the number of the last one
+	mark          int64 // of this ledger, in cursors
+	subscribers   Notifier
+	digests       KeyDigests
 }
 
 // NewMemory returns an empty ledger in memory.
 func NewMemory() *Memory {
-	return &Memory{
+	m := &Memory{
 		now:     time.Now,
-		records: make(map[ID]Record), events: make(map[ID][]Event), papers: make(map[paperName]Paper),
+		records: make(map[ID]Record), events: make(map[ID][]Event), documents: make(map[documentName]Document),
 		numbers: make(map[ID]int64), mark: rand.Int64(),
 	}
+	kept, err := NewDigestKey(nil)
+	if err == nil {
+		m.digests, err = OpenKeyDigests(kept, nil)
+	}
+	if err != nil {
+		panic(err) // only without random bytes
+	}
+	return m
 }
 
-// SetClock replaces the ledger's clock, so that a test can step it. Like the clock
-// of every ledger it must never run backwards. Call it before the first write.
+// KeyDigests implements [Maintenance].
+func (m *Memory) KeyDigests() KeyDigests { return m.digests }
+
+// SetClock replaces the ledger's clock, so that a test can step it. Like every ledger's clock it
+// must never run backwards. Call it before the first write.
 func (m *Memory) SetClock(now func() time.Time) { m.now = now }
 
 // Commits counts the calls that changed a write.
@@ -54,7 +67,8 @@ func (m *Memory) Commits() int {
 
 // Precheck implements [Ledger].
 func (m *Memory) Precheck(ctx context.Context, r Record) (Precheck, error) {
-	if err := ctx.Err(); err != nil {
+	r, err := m.digests.OfRecord(r)
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Precheck{}, err
 	}
 	m.mu.Lock()
@@ -62,7 +76,7 @@ func (m *Memory) Precheck(ctx context.Context, r Record) (Precheck, error) {
 	have, recorded := m.records[r.ID]
 	p := Precheck{Recorded: recorded && have.Tenant == r.Tenant, Newest: m.reserved}
 	for _, other := range m.records {
-		p.Contended = p.Contended || r.KeyDigest != "" && other.KeyDigest == r.KeyDigest && (other.InLine() || other.State == Held)
+		p.Contended = p.Contended || r.KeyDigest != "" && other.KeyDigest == r.KeyDigest && (other.InQueue() || other.State == Held)
 	}
 	return p, nil
 }
@@ -80,7 +94,9 @@ func (m *Memory) recordedSince(keyDigest string, newest int64) bool {
 
 // Reserve implements [Ledger].
 func (m *Memory) Reserve(ctx context.Context, res Reservation) (Record, bool, error) {
-	if err := ctx.Err(); err != nil {
+	var err error
+	res.Record, err = m.digests.OfRecord(res.Record)
+	if err := cmp.Or(ctx.Err(), err); err != nil {
 		return Record{}, false, err
 	}
 	m.mu.Lock()
@@ -98,7 +114,7 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	}
 	if prior, blocked := m.prior(res, now); blocked {
 		prior.Now = now
-		return Record{}, false, &BlockedError{Prior: prior, Received: res.Record.Digest}
+		return Record{}, false, BlockedBy(prior, res)
 	}
 	last, _ := m.last(res.Record.KeyDigest)
 	if res.Precheck != nil && m.recordedSince(res.Record.KeyDigest, res.Precheck.Newest) {
@@ -108,8 +124,8 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	if err != nil {
 		return Record{}, false, err
 	}
-	if rec.Behind != "" {
-		m.hurry(last, now)
+	if rec.QueuedBehind != "" {
+		m.expedite(last, now)
 	}
 	m.order = append(m.order, rec.ID)
 	m.reserved++
@@ -118,8 +134,8 @@ func (m *Memory) reserve(res Reservation, now time.Time) (Record, bool, error) {
 	return rec, true, nil
 }
 
-// prior is the write that blocks a reservation: the newest that is open, or else
-// the one that was settled last.
+// prior returns the write that blocks a reservation: the newest open one, or else the one that
+// was settled last.
 func (m *Memory) prior(res Reservation, now time.Time) (prior Record, blocked bool) {
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
@@ -131,37 +147,37 @@ func (m *Memory) prior(res Reservation, now time.Time) (prior Record, blocked bo
 	return prior, blocked
 }
 
-// last is the last write in line.
+// last returns the last write in the queue.
 func (m *Memory) last(keyDigest string) (last Record, found bool) {
 	if keyDigest == "" {
 		return Record{}, false
 	}
 	followed := make(map[ID]bool)
 	for _, r := range m.records {
-		followed[r.Behind] = true
+		followed[r.QueuedBehind] = true
 	}
 	for _, id := range m.order {
-		if r := m.records[id]; r.KeyDigest == keyDigest && r.InLine() && !followed[id] {
+		if r := m.records[id]; r.KeyDigest == keyDigest && r.InQueue() && !followed[id] {
 			last, found = r, true
 		}
 	}
 	return last, found
 }
 
-// hurry brings the look at a write forward that another one now waits for.
-func (m *Memory) hurry(last Record, now time.Time) {
-	if hurried, events, changed := Hurry(last, now); changed {
+// expedite brings forward the read of a write that another one is now queued behind.
+func (m *Memory) expedite(last Record, now time.Time) {
+	if hurried, events, changed := Expedite(last, now); changed {
 		m.store(last, hurried, events)
 	}
 }
 
-// free lets the one behind a write go that left its line.
+// free frees the write that was queued behind one that left its queue.
 func (m *Memory) free(before, after Record, now time.Time) error {
 	if !Left(before, after) {
 		return nil
 	}
 	for _, id := range m.order {
-		if r := m.records[id]; r.Behind == before.ID {
+		if r := m.records[id]; r.QueuedBehind == before.ID {
 			freed, events, err := Free(r, before, now)
 			if err != nil {
 				return err
@@ -179,9 +195,9 @@ func (m *Memory) store(before, rec Record, events []Event) {
 	if len(events) > 0 {
 		m.chronicle.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq})
 	}
-	m.tell(ChangesOf(before, rec, events))
+	m.publish(ChangesOf(before, rec, events))
 	if Wakes(rec) {
-		m.bell.Ring()
+		m.notifier.Ring()
 	}
 }
 
@@ -232,15 +248,15 @@ func (m *Memory) append(id ID, fence int64, events []Event, now time.Time) (Reco
 	var last Record
 	if Joins(rec, events) {
 		last, _ = m.last(rec.KeyDigest)
-		events = JoinBehind(events, last.ID)
+		events = QueueBehind(events, last.ID)
 	}
 	next, stamped, err := Advance(rec, fence, events, now)
 	if err != nil {
 		return Record{}, err
 	}
 	m.store(rec, next, stamped)
-	if next.Behind != "" && rec.Behind == "" {
-		m.hurry(last, now)
+	if next.QueuedBehind != "" && rec.QueuedBehind == "" {
+		m.expedite(last, now)
 	}
 	return next, m.free(rec, next, now)
 }
@@ -276,6 +292,9 @@ func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
 		return nil, err
 	}
 	f, err := f.Checked()
+	if err == nil {
+		f.KeyDigest, err = m.digests.Of(f.KeyDigest)
+	}
 	if err != nil {
 		return nil, err
 	}

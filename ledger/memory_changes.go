@@ -7,28 +7,22 @@ import (
 	"time"
 )
 
-var (
-	_ Follower  = (*Memory)(nil)
-	_ Herald    = (*Memory)(nil)
-	_ Historian = (*Memory)(nil)
-)
+// Changed implements [Feed].
+func (m *Memory) Changed(ctx context.Context) <-chan struct{} { return m.subscribers.Woken(ctx) }
 
-// Told implements [Herald].
-func (m *Memory) Told(ctx context.Context) <-chan struct{} { return m.herald.Woken(ctx) }
-
-// tell keeps changes for those who follow.
-func (m *Memory) tell(changes []Change) {
+// publish keeps changes for followers.
+func (m *Memory) publish(changes []Change) {
 	for _, c := range changes {
 		m.changed++
 		c.Cursor = m.place(m.changed).Cursor()
 		m.changes = append(m.changes, c)
-		m.herald.Ring()
+		m.subscribers.Ring()
 	}
 }
 
 func (m *Memory) place(n int64) Place { return Place{N: n, Mark: m.mark} }
 
-// Follow implements [Follower].
+// Follow implements [Feed].
 func (m *Memory) Follow(ctx context.Context, q Following) (changes []Change, next string, err error) {
 	q, err = q.Checked()
 	if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -60,14 +54,14 @@ func (m *Memory) Follow(ctx context.Context, q Following) (changes []Change, nex
 	return changes, next, nil
 }
 
-// Latest implements [Follower].
+// Latest implements [Feed].
 func (m *Memory) Latest(ctx context.Context) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.place(m.changed).Cursor(), ctx.Err()
 }
 
-// pruneChanges forgets those that nobody can still want to follow.
+// pruneChanges deletes those that are too old to be followed.
 func (m *Memory) pruneChanges(now time.Time) (forgotten int) {
 	for forgotten < min(len(m.changes)-1, MaxChangesPruned) && now.Sub(m.changes[forgotten].At) >= ChangesKept {
 		forgotten++
@@ -76,7 +70,7 @@ func (m *Memory) pruneChanges(now time.Time) (forgotten int) {
 	return forgotten
 }
 
-// History implements [Historian].
+// History implements [Feed].
 func (m *Memory) History(ctx context.Context, q Past) ([]Span, error) {
 	q, err := q.Checked()
 	if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -96,12 +90,15 @@ func (m *Memory) History(ctx context.Context, q Past) ([]Span, error) {
 // Find implements [Ledger].
 func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
 	s, err := s.Checked()
+	if err == nil {
+		s.KeyDigest, err = m.digests.Of(s.KeyDigest)
+	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return Found{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ids := m.behind(s)
+	ids := m.queuedBehind(s)
 	var found Found
 	now := m.now()
 	for i, id := range ids {
@@ -121,15 +118,15 @@ func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
 	return found, nil
 }
 
-// behind are the writes behind the cursor of a search, in its order.
-func (m *Memory) behind(s Search) []ID {
+// queuedBehind returns the writes after the cursor of a search, in its order.
+func (m *Memory) queuedBehind(s Search) []ID {
 	ids := slices.Clone(m.order) // in the order of their numbers
 	at := len(ids)
 	if s.Oldest {
 		at = 0
 	}
 	if s.After != "" {
-		n, _ := FoundAfter(s.After) // it was checked
+		n, _ := FoundAfter(s.After) // already checked
 		var there bool
 		at, there = slices.BinarySearchFunc(ids, n, func(id ID, n int64) int { return cmp.Compare(m.numbers[id], n) })
 		if there && s.Oldest {

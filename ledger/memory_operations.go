@@ -5,9 +5,7 @@ import (
 	"slices"
 )
 
-var _ Operations = (*Memory)(nil)
-
-// Operation implements [Operations].
+// Operation implements [Ledger].
 func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -18,7 +16,7 @@ func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Rec
 	var open, settled []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
-		if r.Tenant != tenant || r.Tool != tool || r.IdempotencyKey != key || !r.Blocking() {
+		if !SameOperation(r, tenant, tool, key) || !r.Blocking() {
 			continue
 		}
 		r.Now = now

@@ -10,17 +10,10 @@ import (
 	"time"
 )
 
-var (
-	_ Notes    = (*Memory)(nil)
-	_ Pruner   = (*Memory)(nil)
-	_ Surveyor = (*Memory)(nil)
-	_ Waker    = (*Memory)(nil)
-)
+// Woken implements [Ledger].
+func (m *Memory) Woken(ctx context.Context) <-chan struct{} { return m.notifier.Woken(ctx) }
 
-// Woken implements [Waker].
-func (m *Memory) Woken(ctx context.Context) <-chan struct{} { return m.bell.Woken(ctx) }
-
-// Notes implements [Notes].
+// Notes implements [Documents].
 func (m *Memory) Notes(ctx context.Context, prefix string) ([]Note, time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, time.Time{}, err
@@ -38,8 +31,8 @@ func (m *Memory) Notes(ctx context.Context, prefix string) ([]Note, time.Time, e
 	return found, m.now(), nil
 }
 
-// SetNote implements [Notes]. A note that was removed leaves its version
-// behind, so that nobody takes another one of the same name for it.
+// SetNote implements [Documents]. A removed note leaves its version behind, so that another one of
+// the same name is not mistaken for it.
 func (m *Memory) SetNote(ctx context.Context, n Note) (Note, error) {
 	if err := cmp.Or(ctx.Err(), n.Check()); err != nil {
 		return Note{}, err
@@ -66,7 +59,7 @@ func (m *Memory) SetNote(ctx context.Context, n Note) (Note, error) {
 	return n, nil
 }
 
-// Prune implements [Pruner].
+// Prune implements [Maintenance].
 func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	p, err := p.Checked()
 	if err = cmp.Or(ctx.Err(), err); err != nil {
@@ -75,15 +68,18 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	did := Pruned{Changes: m.pruneChanges(now)}
+	did, holds := Pruned{Changes: m.pruneChanges(now)}, m.holds()
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
 		return m.records[a].SettledAt.Compare(m.records[b].SettledAt)
 	})
 	for _, id := range oldest {
 		r := m.records[id]
-		switch relatives := m.relatives(r); {
+		relatives := m.relatives(r)
+		_, held := holds.On(r, relatives...)
+		switch {
 		case did.Buried+did.Forgotten == p.Limit:
 			return did, nil
+		case held:
 		case m.chronicle.unsealed(id):
 		case p.Forgets(r, now, relatives...):
 			m.chronicle.mark(p.Forgotten(r, now))
@@ -94,23 +90,76 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			m.commits++
 			did.Forgotten++
 		case p.Buries(r, now, relatives...) && !m.waitedFor(id):
-			buried, err := p.Buried(Bury(r), now)
+			buried, err := p.Buried(Compact(r), now)
 			if err != nil {
 				return did, err
 			}
 			m.chronicle.mark(buried)
-			m.records[id] = Bury(r)
+			m.records[id] = Compact(r)
 			delete(m.events, id)
 			m.commits++
 			did.Buried++
 		}
 	}
-	did.Papers = m.prunePapers(p, p.Limit-did.Buried-did.Forgotten, now)
+	did.Documents = m.pruneDocuments(p, holds, p.Limit-did.Buried-did.Forgotten, now)
 	return did, nil
 }
 
-// relatives are the write that this one compensates and the one that
-// compensates it, where they are there.
+// holds returns the active legal holds.
+func (m *Memory) holds() Holds {
+	var documents []Document
+	for _, name := range m.documentOrder {
+		if p := m.documents[name]; p.Kind == HoldKind && !p.Due.IsZero() {
+			documents = append(documents, p)
+		}
+	}
+	return HoldsOf(documents)
+}
+
+// Erase implements [Maintenance].
+func (m *Memory) Erase(ctx context.Context, e Erasing) (did Erased, err error) {
+	if err := cmp.Or(ctx.Err(), e.Check()); err != nil {
+		return Erased{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.documents[documentName{e.Tenant, ErasureKind, e.Erasure}]; !ok {
+		return Erased{}, fmt.Errorf("%w: %s %q", ErrNoDocument, ErasureKind, e.Erasure)
+	}
+	now, holds := m.now(), m.holds()
+	for _, id := range e.Writes {
+		r, there := m.records[id]
+		if !there || r.Tenant != e.Tenant || r.Erased != "" {
+			continue
+		}
+		why := e.Keeps(r, now, holds, m.waitedFor(id), m.relatives(r)...)
+		if why == "" && m.chronicle.unsealed(id) {
+			why = NotSealed
+		}
+		if why != "" {
+			did.Left = append(did.Left, LeftOver{Write: id, Why: why})
+			continue
+		}
+		erased := Erase(r, e.Erasure)
+		mark, err := e.Mark(erased, now)
+		if err != nil {
+			return did, err
+		}
+		m.chronicle.mark(mark)
+		m.records[id] = erased
+		delete(m.events, id)
+		m.commits++
+		did.Writes++
+	}
+	m.eraseDocuments(e, holds, now, &did)
+	return did, nil
+}
+
+// Scrub implements [Maintenance]. The garbage collector frees the memory.
+func (m *Memory) Scrub(ctx context.Context) error { return ctx.Err() }
+
+// relatives returns the write that this one compensates and the one that compensates it, where
+// they exist.
 func (m *Memory) relatives(r Record) []Record {
 	var found []Record
 	for _, id := range []ID{r.Parent, r.Child} {
@@ -123,22 +172,22 @@ func (m *Memory) relatives(r Record) []Record {
 
 func (m *Memory) waitedFor(id ID) bool {
 	for _, r := range m.records {
-		if r.Behind == id {
+		if r.QueuedBehind == id {
 			return true
 		}
 	}
 	return false
 }
 
-// Survey implements [Surveyor].
-func (m *Memory) Survey(ctx context.Context) (Survey, error) {
+// QueueStats implements [Maintenance].
+func (m *Memory) QueueStats(ctx context.Context) (QueueStats, error) {
 	if err := ctx.Err(); err != nil {
-		return Survey{}, err
+		return QueueStats{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Survey{Now: m.now()}
-	at := make(map[Queue]int) // by the names alone
+	s := QueueStats{Now: m.now()}
+	at := make(map[Queue]int) // by the names only
 	for _, id := range m.order {
 		r := m.records[id]
 		if done(r) {
@@ -162,6 +211,7 @@ func (m *Memory) Survey(ctx context.Context) (Survey, error) {
 func (q Queue) with(r Record, now time.Time) Queue {
 	due := !r.Due.IsZero() && !r.Due.After(now)
 	q.Count++
+	q.Bytes += int64(len(r.Intent))
 	switch {
 	case r.LeaseUntil.After(now):
 		q.Leased++
@@ -169,8 +219,8 @@ func (q Queue) with(r Record, now time.Time) Queue {
 		q.Orphaned++
 	case due:
 		q.Due++
-	case r.Behind != "":
-		q.Behind++
+	case r.QueuedBehind != "":
+		q.Waiting++
 	}
 	if due && !r.LeaseUntil.After(now) && (q.OldestDue.IsZero() || r.Due.Before(q.OldestDue)) {
 		q.OldestDue = r.Due
@@ -180,3 +230,9 @@ func (q Queue) with(r Record, now time.Time) Queue {
 	}
 	return q
 }
+
+// KeepWith implements [Ledger]. A memory ledger has no outbox.
+func (m *Memory) KeepWith(func(Record) (Record, error)) {}
+
+// KeepByDefault implements [Ledger].
+func (m *Memory) KeepByDefault(func(Record) (Record, error)) {}

@@ -2,15 +2,13 @@ package ledger
 
 import "time"
 
-// Blocking reports whether a recorded write can stop a reservation that names
-// the same business operation, whichever that is: it names one, and is not known
-// to have come to nothing. Drivers keep the answer in a row of its own, so that
-// the look-up walks through no others. A write that is open blocks however old
-// it is; a settled one while
-// [Record.SettledAt] lies in the window: it can have been held, or its fate
-// unknown, for long before that.
+// Blocking reports whether a recorded write can stop some reservation that names the same
+// business operation: it names one, and is not known to have failed. Drivers keep the answer in a
+// column, so that the query reads no other rows. An open write blocks at any age; a settled one
+// while [Record.SettledAt] is within the window, since it can have been held, or of unknown fate,
+// for long before that.
 func (r Record) Blocking() bool {
-	if r.IdempotencyKey == "" || r.Parent != "" || r.Yielded { // an undoing is another operation than what it undoes
+	if r.IdempotencyKey == "" || r.Parent != "" || r.Yielded { // a compensation is another operation than what it undoes
 		return false
 	}
 	switch r.Settlement {
@@ -20,31 +18,29 @@ func (r Record) Blocking() bool {
 	return true
 }
 
-// StepOf is the workflow of an entrusted write, which stops none of the same
+// StepOf returns the workflow of a delegated write, which does not stop writes of the same
 // workflow; "" for all others.
 func (r Record) StepOf() string {
-	if r.Entrusted {
+	if r.Delegated {
 		return r.Workflow
 	}
 	return ""
 }
 
-// Blocks reports whether a recorded write stops a reservation that names the
-// same business operation: same tenant, tool and idempotency key, another
-// structural key, settled inside the window or still open, and not known to have
-// come to nothing. Of several that do, the reservation is told of the newest that
-// is open, or else of the one that was settled last.
+// Blocks reports whether a recorded write stops a reservation that names the same business
+// operation: same tenant, tool and idempotency key, another structural key, settled inside the
+// window or still open, and not known to have failed. Of several, the refusal names the newest
+// open one, or else the one that was settled last.
 func Blocks(prior Record, res Reservation, now time.Time) bool {
 	r := res.Record
 	switch {
-	case r.IdempotencyKey != prior.IdempotencyKey, r.Tenant != prior.Tenant, r.Tool != prior.Tool,
-		r.StructuralKey == prior.StructuralKey:
+	case !SameOperation(prior, r.Tenant, r.Tool, r.IdempotencyKey), r.StructuralKey == prior.StructuralKey:
 		return false
 	case !prior.Blocking(), r.Parent != "":
 		return false
-	case (r.Entrusted || prior.Entrusted) && r.Workflow == prior.Workflow: // a step, and what is written in it
+	case (r.Delegated || prior.Delegated) && r.Workflow == prior.Workflow: // a step, and a write made within it
 		return false
 	}
-	// One that is still open can yet be done, however old.
+	// An open write can still be done, at any age.
 	return prior.State != Settled || res.Window <= 0 || now.Sub(prior.SettledAt) <= res.Window
 }

@@ -40,16 +40,16 @@ func TestBlocks(t *testing.T) {
 		"an undoing":       {"an undoing is another operation than what it undoes", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Parent = "wr_1" }, false},
 		"of an undoing":    {"likewise", func(p *ledger.Record, _ *ledger.Reservation) { p.Parent = "wr_0" }, false},
 		"same workflow":    {"two writes of one workflow are two", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Workflow = "w1" }, true},
-		"step, then write": {"a step and what is written in it are one", func(p *ledger.Record, r *ledger.Reservation) { p.Entrusted, r.Record.Workflow = true, "w1" }, false},
-		"write, then step": {"in whatever order they come", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Entrusted, r.Record.Workflow = true, "w1" }, false},
+		"step, then write": {"a step and what is written in it are one", func(p *ledger.Record, r *ledger.Reservation) { p.Delegated, r.Record.Workflow = true, "w1" }, false},
+		"write, then step": {"in whatever order they come", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Delegated, r.Record.Workflow = true, "w1" }, false},
 		"step, then step": {"a workflow's steps are the gate's business", func(p *ledger.Record, r *ledger.Reservation) {
-			p.Entrusted, r.Record.Entrusted, r.Record.Workflow = true, true, "w1"
+			p.Delegated, r.Record.Delegated, r.Record.Workflow = true, true, "w1"
 		}, false},
-		"another's step":  {"but not another's", func(p *ledger.Record, _ *ledger.Reservation) { p.Entrusted = true }, true},
-		"another's write": {"nor the other way", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Entrusted = true }, true},
+		"another's step":  {"but not another's", func(p *ledger.Record, _ *ledger.Reservation) { p.Delegated = true }, true},
+		"another's write": {"nor the other way", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Delegated = true }, true},
 		"yielded":         {"a person has let it go", func(p *ledger.Record, _ *ledger.Reservation) { p.Yielded = true }, false},
 		"open and old": {"nobody knows what became of it", func(p *ledger.Record, _ *ledger.Reservation) {
-			p.State, p.Created = ledger.Entrusted, at.Add(-1000*time.Hour)
+			p.State, p.Created = ledger.Delegated, at.Add(-1000*time.Hour)
 		}, true},
 		"in review and old": {"likewise", func(p *ledger.Record, _ *ledger.Reservation) {
 			p.State, p.Created = ledger.Review, at.Add(-1000*time.Hour)
@@ -64,7 +64,7 @@ func TestBlocks(t *testing.T) {
 		"compensated":           {"it was undone", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Compensated, 0) }, false},
 		"denied":                {"nothing was sent", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Denied, 0) }, false},
 		"expired":               {"likewise", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Expired, 0) }, false},
-		"pruned":                {"a tombstone still says how it ended", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Verified, 0); *p = ledger.Bury(*p) }, true},
+		"pruned":                {"a tombstone still says how it ended", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Verified, 0); *p = ledger.Compact(*p) }, true},
 	} {
 		p, r := prior(), next()
 		c.change(&p, &r)
@@ -95,8 +95,8 @@ func TestBlockedSaysWhat(t *testing.T) {
 func TestNewEntrusted(t *testing.T) {
 	whole := ledger.Operation{Tenant: "a", Workflow: "w", Step: "s", Tool: "t", IdempotencyKey: "op", Digest: "d", Asked: json.RawMessage("{}"),
 		Destination: "shop", Kind: "order", CorrelationID: "c", RequestedBy: "agent"}
-	rec, err := ledger.NewEntrusted(whole)
-	if err != nil || !rec.Entrusted || rec.RequestedBy != "agent" || rec.KeyDigest != "" || rec.ID != ledger.IDOf(rec.StructuralKey) || rec.StepOf() != "w" || !rec.Blocking() {
+	rec, err := ledger.NewDelegated(whole)
+	if err != nil || !rec.Delegated || rec.RequestedBy != "agent" || rec.KeyDigest != "" || rec.ID != ledger.IDOf(rec.StructuralKey) || rec.StepOf() != "w" || !rec.Blocking() {
 		t.Errorf("%+v, error %v", rec, err)
 	}
 	for says, change := range map[string]func(*ledger.Operation){
@@ -107,17 +107,17 @@ func TestNewEntrusted(t *testing.T) {
 	} {
 		o := whole
 		change(&o)
-		if _, err := ledger.NewEntrusted(o); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := ledger.NewDelegated(o); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("without its %s: error %v", says, err)
 		}
 	}
 	o := whole
 	o.Step = "other"
-	if other, err := ledger.NewEntrusted(o); err != nil || other.ID == rec.ID {
+	if other, err := ledger.NewDelegated(o); err != nil || other.ID == rec.ID {
 		t.Errorf("another step: %s, error %v", other.ID, err)
 	}
 	for name, res := range map[string]ledger.Reservation{
-		"without events": {Record: rec}, "in a line": {Record: inLine(rec), Events: []ledger.Event{{Kind: ledger.EvEntrusted}}},
+		"without events": {Record: rec}, "in a line": {Record: inLine(rec), Events: []ledger.Event{{Kind: ledger.EvDelegated}}},
 	} {
 		if _, _, err := ledger.Begin(res, "", at); err == nil {
 			t.Errorf("%s: it was begun", name)
@@ -128,9 +128,9 @@ func TestNewEntrusted(t *testing.T) {
 func inLine(r ledger.Record) ledger.Record { r.KeyDigest = "k"; return r }
 
 func TestClaimableEntrusted(t *testing.T) {
-	for state, want := range map[ledger.State]bool{ledger.Entrusted: false, ledger.Held: true, ledger.Review: true} {
+	for state, want := range map[ledger.State]bool{ledger.Delegated: false, ledger.Held: true, ledger.Review: true} {
 		r := inState(state)
-		r.Entrusted, r.LeaseUntil = true, time.Time{}
+		r.Delegated, r.LeaseUntil = true, time.Time{}
 		if got := r.Claimable(at, true); got != want {
 			t.Errorf("%s: claimable %v, want %v; reason: what is in its caller's hands is nobody else's", state, got, want)
 		}

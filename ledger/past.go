@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Checked is the request for changes with its defaults, or what is wrong with
-// it.
+// Checked returns the request for changes with its defaults, or what is wrong with it.
 func (q Following) Checked() (Following, error) {
 	switch {
 	case q.Limit < 0 || q.Limit > maxFollowed:
@@ -20,7 +19,7 @@ func (q Following) Checked() (Following, error) {
 	return q, nil
 }
 
-// Checked is the request for a history, or what is wrong with it.
+// Checked returns the request for a history, or what is wrong with it.
 func (q Past) Checked() (Past, error) {
 	switch {
 	case q.Tenant == "":
@@ -35,7 +34,7 @@ func (q Past) Checked() (Past, error) {
 	return q, nil
 }
 
-// Counted is how many changes in a span are alike, as drivers count them.
+// Counted is a group of like changes in a span with its count, as drivers count them.
 type Counted struct {
 	Span       int64 // its number, from 0 at Since
 	Kind       EventKind
@@ -45,8 +44,7 @@ type Counted struct {
 	Saved, Sends, Reads int
 }
 
-// Counted is a change as one that is to be counted, and whether it is in the
-// time that is asked for.
+// Counted returns a change as a group of one, and whether it is in the requested time.
 func (q Past) Counted(c Change) (Counted, bool) {
 	if c.Tenant != q.Tenant || c.At.Before(q.Since) || !c.At.Before(q.Until) {
 		return Counted{}, false
@@ -58,7 +56,7 @@ func (q Past) Counted(c Change) (Counted, bool) {
 	return of, true
 }
 
-// Spans is the history that counts make, oldest first.
+// Spans returns the history from counts, oldest first.
 func (q Past) Spans(counts []Counted) []Span {
 	at := make(map[int64]*Span)
 	for _, c := range counts {

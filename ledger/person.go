@@ -7,13 +7,12 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// SamePerson reports whether two names are one person's: capitals, blanks
-// around and between words, and other ways to write one letter do not make two
-// people of one (RFC 8266). A name of blanks is nobody's, "".
+// SamePerson reports whether two names belong to one person. Case, blanks around and between
+// words, and other spellings of one letter do not matter (RFC 8266). A name of blanks equals "",
+// which is no name.
 func SamePerson(a, b string) bool { return personKey(a) == personKey(b) }
 
-// AmongPeople reports whether a name is one of these people's, as [SamePerson]
-// has it.
+// AmongPeople reports whether a name is one of these, as [SamePerson] compares them.
 func AmongPeople(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(one string) bool { return SamePerson(one, name) })
 }
@@ -22,7 +21,6 @@ func personKey(name string) string {
 	if key, err := precis.Nickname.CompareKey(name); err == nil {
 		return key
 	}
-	// Controls and the like, which have no place in a name: what is left is told
-	// apart at least.
+	// Control characters and the like, which do not belong in a name: the rest is still compared.
 	return strings.ToLower(strings.Join(strings.Fields(name), " "))
 }

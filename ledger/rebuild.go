@@ -2,17 +2,11 @@ package ledger
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
-// ErrNoIdentity says that the first event of a write does not say which write it is, as
-// in ledgers that were written before events did. It cannot be rebuilt.
-var ErrNoIdentity = errors.New("the reserved event does not say which write it is")
-
-// identity is what the reserved event keeps as its evidence: [Record.Identity]
-// without the intent, for which the digest stands. A field that is added there
-// belongs here too.
+// identity is the evidence of the reserved event: [Record.Identity] without the intent, which the
+// digest represents. A field that is added there must be added here too.
 type identity struct {
 	ID             ID     `json:"id"`
 	Tenant         string `json:"tenant"`
@@ -28,7 +22,7 @@ type identity struct {
 	Destination    string `json:"destination"`
 	Kind           string `json:"kind"`
 	Parent         ID     `json:"parent,omitempty"`
-	Entrusted      bool   `json:"entrusted,omitempty"`
+	Delegated      bool   `json:"entrusted,omitempty"`
 	RequestedBy    string `json:"requested_by,omitempty"`
 	Trace          string `json:"trace,omitempty"`
 
@@ -36,13 +30,13 @@ type identity struct {
 	Proof      string   `json:"proof,omitempty"`
 }
 
-// identityOf is the identity of a record as evidence.
+// identityOf returns the identity of a record as evidence.
 func identityOf(r Record) (json.RawMessage, error) {
 	text, err := json.Marshal(identity{
 		ID: r.ID, Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		StructuralKey: r.StructuralKey, Digest: r.Digest, KeyDigest: r.KeyDigest,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID, Destination: r.Destination, Kind: r.Kind,
-		Parent: r.Parent, Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
+		Parent: r.Parent, Delegated: r.Delegated, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reserve: the identity of write %s cannot be kept: %w", r.ID, err)
@@ -50,24 +44,23 @@ func identityOf(r Record) (json.RawMessage, error) {
 	return text, nil
 }
 
-// record is the identity as the record that was reserved.
+// record returns the identity as the record that was reserved.
 func (i identity) record() Record {
 	return Record{
 		ID: i.ID, Tenant: i.Tenant, Workflow: i.Workflow, Step: i.Step, Tool: i.Tool, Call: i.Call,
 		StructuralKey: i.StructuralKey, Digest: i.Digest, KeyDigest: i.KeyDigest,
 		IdempotencyKey: i.IdempotencyKey, CorrelationID: i.CorrelationID, Destination: i.Destination, Kind: i.Kind,
-		Parent: i.Parent, Entrusted: i.Entrusted, RequestedBy: i.RequestedBy, Trace: i.Trace, NotChecked: i.NotChecked, Proof: i.Proof,
+		Parent: i.Parent, Delegated: i.Delegated, RequestedBy: i.RequestedBy, Trace: i.Trace, NotChecked: i.NotChecked, Proof: i.Proof,
 	}
 }
 
-// Rebuild is the record that follows from the events of one write, from the
-// first on: what [Ledger.Get] would return, without the table of states having
-// been looked at. What no event says stays zero: the intent's body (its digest is
-// there), the lease, and that the write was pruned. Fence is the highest that an
-// event was appended under; Now is the time of the last event.
+// Rebuild derives the record from all events of one write: what [Ledger.Get] would return,
+// without reading the stored record. What no event contains stays zero: the intent's body (its
+// digest is there), the lease, and that the write was pruned. Fence is the highest that an event
+// was appended under; Now is the time of the last event.
 //
-// It fails with [ErrNoIdentity]; with [ErrCorrupt] where events are missing or out
-// of order, or the first one is another write's; and with [ErrIllegalMove].
+// It fails with [ErrCorrupt] where events are missing or out of order, or the first one does not
+// identify the write; and with [ErrIllegalMove].
 func Rebuild(events []Event) (Record, error) {
 	if len(events) == 0 {
 		return Record{}, fmt.Errorf("%w: a write without events cannot be rebuilt", ErrCorrupt)
@@ -88,13 +81,10 @@ func Rebuild(events []Event) (Record, error) {
 	return r, nil
 }
 
-// reserved is the identity in the first event of a life.
+// reserved returns the identity in the first event of a write.
 func reserved(first Event) (Record, error) {
-	switch {
-	case first.Kind != EvReserved || first.Seq != 1:
+	if first.Kind != EvReserved || first.Seq != 1 {
 		return Record{}, fmt.Errorf("%w: the life begins with event %d, %q; want event 1, %q", ErrCorrupt, first.Seq, first.Kind, EvReserved)
-	case len(first.Evidence) == 0:
-		return Record{}, fmt.Errorf("%w: an earlier version wrote it; only its record says", ErrNoIdentity)
 	}
 	var i identity
 	if err := json.Unmarshal(first.Evidence, &i); err != nil {

@@ -69,7 +69,7 @@ func TestRebuildRefuses(t *testing.T) {
 		"out of order":     {"two events changed places", func(e []ledger.Event) []ledger.Event { e[2], e[3] = e[3], e[2]; return e }, ledger.ErrCorrupt},
 		"twice":            {"an event was put in", func(e []ledger.Event) []ledger.Event { return slices.Insert(e, 4, e[3]) }, ledger.ErrCorrupt},
 		"an illegal move":  {"what never could happen did not", change(3, func(e *ledger.Event) { e.Kind = ledger.EvRechecked }), ledger.ErrIllegalMove},
-		"no identity":      {"old ledgers do not say whose life it is", change(0, func(e *ledger.Event) { e.Evidence = nil }), ledger.ErrNoIdentity},
+		"no identity":      {"the events do not say whose life it is", change(0, func(e *ledger.Event) { e.Evidence = nil }), ledger.ErrCorrupt},
 		"a broken one":     {"the identity is no JSON", change(0, func(e *ledger.Event) { e.Evidence = []byte("{") }), ledger.ErrCorrupt},
 		"another's":        {"an id follows from its structural key", change(0, func(e *ledger.Event) { e.Evidence = []byte(`{"id":"wr_1","tenant":"a","structural_key":"2"}`) }), ledger.ErrCorrupt},
 		"nobody's":         {"an identity names its tenant", change(0, func(e *ledger.Event) { e.Evidence = []byte(`{}`) }), ledger.ErrCorrupt},
@@ -85,8 +85,8 @@ func TestRebuildRefuses(t *testing.T) {
 	}
 }
 
-// TestIdentityIsWhole holds what the reserved event keeps against what a record is
-// reserved as, field by field.
+// TestIdentityIsWhole compares the evidence of the reserved event with the reserved record, field
+// by field.
 func TestIdentityIsWhole(t *testing.T) {
 	var full ledger.Record
 	v := reflect.ValueOf(&full).Elem()
@@ -103,12 +103,12 @@ func TestIdentityIsWhole(t *testing.T) {
 	full.Intent, full.KeyDigest, full.ID = json.RawMessage(`{}`), "", ledger.IDOf(full.StructuralKey)
 	want := full.Identity()
 	want.Intent = nil
-	for _, key := range []string{"", "line"} { // an entrusted write has no key digest
-		full.KeyDigest, full.Entrusted = key, key == ""
-		want.KeyDigest, want.Entrusted = full.KeyDigest, full.Entrusted
+	for _, key := range []string{"", "line"} { // a delegated write has no key digest
+		full.KeyDigest, full.Delegated = key, key == ""
+		want.KeyDigest, want.Delegated = full.KeyDigest, full.Delegated
 		res := ledger.Reservation{Record: full}
-		if full.Entrusted {
-			res.Events = []ledger.Event{{Kind: ledger.EvEntrusted}}
+		if full.Delegated {
+			res.Events = []ledger.Event{{Kind: ledger.EvDelegated}}
 		}
 		_, events, err := ledger.Begin(res, "", at)
 		if err != nil {

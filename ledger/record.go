@@ -7,51 +7,51 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// ID names a write. It follows from the structural key, so one logical write
-// has one ID in every ledger.
+// ID names a write. It is derived from the structural key, so one logical write has one ID in
+// every ledger.
 type ID string
 
-// IDOf is the ID of the write with this structural key (hex).
+// IDOf returns the ID of the write with this structural key (hex).
 func IDOf(structuralKey string) ID {
 	const enough = 32 // hex digits: 128 bits
 	return ID("wr_" + structuralKey[:min(enough, len(structuralKey))])
 }
 
-// State is where a write stands.
+// State is the state of a write.
 type State string
 
-// The states. Up to queued nothing of the present attempt was sent; from
-// sending on, a crash leads only to a read.
+// The states. Up to queued nothing of the current attempt was sent; from sending on, only a read
+// may follow a crash.
 const (
-	Held         State = "held"         // waits for a person's approval; nothing sent
+	Held         State = "held"         // waits for approval; nothing sent
 	Queued       State = "queued"       // to be sent when due; nothing sent
 	Sending      State = "sending"      // announced: it may or may not have been sent
 	Checking     State = "checking"     // sent; being read back
-	Entrusted    State = "entrusted"    // let go to its caller, who makes the write itself; never sent from here
+	Delegated    State = "entrusted"    // delegated to its caller, which makes the write; never sent from here
 	Compensating State = "compensating" // a compensating write is under way
-	Review       State = "review"       // a person decides
+	Review       State = "review"       // a reviewer decides
 	Settled      State = "settled"      // done; see Settlement
 )
 
-// Settlement says how a settled write ended.
+// Settlement is how a settled write ended.
 type Settlement string
 
 // The settlements. The zero value is not settled.
 const (
-	Verified    Settlement = "verified"    // seen at the destination
+	Verified    Settlement = "verified"    // observed at the destination
 	NotApplied  Settlement = "not_applied" // known not to have happened
 	Compensated Settlement = "compensated" // undone, and that was verified
-	Accepted    Settlement = "accepted"    // a person took responsibility for it as it is
-	Abandoned   Settlement = "abandoned"   // a person gave it up; its effect stays unknown
-	Denied      Settlement = "denied"      // a person refused it; nothing sent
-	Expired     Settlement = "expired"     // nobody approved it in time; nothing sent
-	Reported    Settlement = "reported"    // whoever made it says that it is done, its caller or a destination that cannot be read; nobody looked
+	Accepted    Settlement = "accepted"    // a reviewer accepted it as it is
+	Abandoned   Settlement = "abandoned"   // a reviewer gave it up; its effect stays unknown
+	Denied      Settlement = "denied"      // a reviewer refused it; nothing sent
+	Expired     Settlement = "expired"     // not approved in time; nothing sent
+	Reported    Settlement = "reported"    // reported as done by its caller, or by a destination that cannot be read; not verified
 )
 
 var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}
 
-// FateAnswered and FateUnknown are the fates of a send (see connectors.Fate)
-// that change what is known for good.
+// FateAnswered and FateUnknown are the fates of a send (see connectors.Fate) that permanently
+// change what is known.
 const (
 	FateUnknown  = ""
 	FateAnswered = "answered"
@@ -60,12 +60,12 @@ const (
 // fateLogin is the fate of a send whose credentials the destination refused.
 const fateLogin = "login_refused"
 
-// notTakenUp are the fates of sends that the destination provably did not take
-// up: they do not count against the budget of sends.
+// notTakenUp are the fates of sends that the destination provably did not accept: they do not
+// count against the budget of sends.
 var notTakenUp = []string{"not_sent", "throttled", fateLogin}
 
-// Said is why a destination did not take a send, in its own words: foreign text,
-// bounded and redacted, which is data and never an instruction.
+// Said is why a destination did not accept a send, in its own words: foreign text, bounded and
+// redacted, which is data and never an instruction.
 type Said struct {
 	Status    string `json:"status,omitempty" jsonschema:"the status that it answered, such as 422"`
 	Code      string `json:"code,omitempty" jsonschema:"its own code, such as charge_already_refunded"`
@@ -75,33 +75,36 @@ type Said struct {
 
 // Record is what is known about one write now.
 type Record struct {
-	ID             ID     `json:"id"`
-	Tenant         string `json:"tenant"`
-	Workflow       string `json:"workflow"`
-	Step           string `json:"step,omitempty"`
-	Tool           string `json:"tool"`
-	Call           int    `json:"call,omitempty"`
-	StructuralKey  string `json:"structural_key"`
-	Digest         string `json:"digest"`
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	CorrelationID  string `json:"correlation_id,omitempty"`
-	Destination    string `json:"destination"`
-	Kind           string `json:"kind"`
-	// KeyDigest names the record at the destination that the write is about:
-	// writes that share it form one line and are sent one after another (see
-	// [Record.InLine]). Empty for a compensating write, which has the place of
-	// the one it undoes unless that was settled and has left it, and where the
-	// key is known to name no record of its own.
+	ID            ID     `json:"id"`
+	Tenant        string `json:"tenant"`
+	Workflow      string `json:"workflow"`
+	Step          string `json:"step,omitempty"`
+	Tool          string `json:"tool"`
+	Call          int    `json:"call,omitempty"`
+	StructuralKey string `json:"structural_key"`
+	Digest        string `json:"digest"`
+	// Digests are all forms of Digest, with keys and without, by which a repeat is recognised.
+	// They are only in requests to a ledger, which stores none of them. Default: Digest alone.
+	Digests        []string `json:"-"`
+	IdempotencyKey string   `json:"idempotency_key,omitempty"`
+	CorrelationID  string   `json:"correlation_id,omitempty"`
+	Destination    string   `json:"destination"`
+	Kind           string   `json:"kind"`
+	// KeyDigest names the record at the destination that the write is about, as the ledger's
+	// [KeyDigests] makes it. Writes that share it form one queue and are sent one after another
+	// (see [Record.InQueue]). Empty for a compensating write, which has the place of the one it
+	// undoes unless that was settled and has left it, and where the key is known to name no
+	// record of its own.
 	KeyDigest string `json:"key_digest,omitempty"`
 
-	// Entrusted says that the caller makes the write itself and the ledger only
-	// knows of it: it is never sent from here, stands in no line, and its intent
-	// may be any JSON object. RequestedBy is whose credentials asked for it.
-	Entrusted   bool   `json:"entrusted,omitempty"`
+	// Delegated says that the caller makes the write and the ledger only records it: it is never
+	// sent from here, is in no queue, and its intent may be any JSON object. RequestedBy names
+	// the credentials of the request.
+	Delegated   bool   `json:"entrusted,omitempty"`
 	RequestedBy string `json:"requested_by,omitempty"`
 
-	// Trace is the W3C trace context (traceparent) that the write came with, or
-	// the one it was given. Default none.
+	// Trace is the W3C trace context (traceparent) that the write came with, or the one that it
+	// was given. Default none.
 	Trace string `json:"trace,omitempty"`
 
 	// Intent is the declared write as JSON; Parent is the write that this one
@@ -117,58 +120,51 @@ type Record struct {
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 
-	// Sends counts announcements, Unsent those of them that the destination
-	// provably did not take up, Reads counts reads; all over the whole life.
-	// LoginRefused counts those of the unsent whose credentials were refused.
-	// Generation is that of the idempotency key in use.
+	// Sends counts announcements, Unsent those of them that the destination provably did not
+	// accept, Reads counts reads; all over the whole lifetime. LoginRefused counts those of the
+	// unsent whose credentials were refused. Generation is that of the idempotency key in use.
 	Sends        int `json:"sends"`
 	Unsent       int `json:"unsent,omitempty"`
 	LoginRefused int `json:"login_refused,omitempty"`
 	Reads        int `json:"reads"`
 	Generation   int `json:"generation,omitempty"`
-	// Unknown says that some send has a fate nobody knows; later certainty
-	// about another send does not erase it. Answered says that some send was
-	// answered with yes.
+	// Unknown says that some send has an unknown fate; later certainty about another send does
+	// not erase it. Answered says that some send was answered with yes.
 	Unknown  bool   `json:"unknown,omitempty"`
 	Answered bool   `json:"answered,omitempty"`
 	LastFate string `json:"last_fate,omitempty"`
-	// LastConflict, LastRefusal and RetryAfter are what the destination said
-	// when it did not answer the last send with yes.
+	// LastConflict, LastRefusal and RetryAfter are from the destination's response to the last
+	// send, if that was not a yes.
 	LastConflict bool          `json:"last_conflict,omitempty"`
 	LastRefusal  string        `json:"last_refusal,omitempty"`
 	RetryAfter   time.Duration `json:"retry_after,omitempty"`
-	// Refusal is the same in the destination's own words. Nil where it said nothing,
-	// or yes.
+	// Refusal is the same in the destination's own words. Nil if it gave none, or answered yes.
 	Refusal *Said `json:"refusal,omitempty"`
-	// Repaired says that the last send was an update of what the destination had
-	// not stored.
+	// Repaired says that the last send updated what the destination had not stored.
 	Repaired bool `json:"repaired,omitempty"`
-	// OwesRecheck says that a send was made which an earlier one, landing
-	// late, could double.
+	// OwesRecheck says that a send was made which an earlier one, arriving late, could duplicate.
 	OwesRecheck bool `json:"owes_recheck,omitempty"`
-	// EffectSeen says that some read after a send showed an effect of ours. If
-	// a later one does not, somebody took it back.
+	// EffectSeen says that some read after a send showed an effect of this write. If a later one
+	// does not, another actor or the destination reverted it.
 	EffectSeen bool `json:"effect_seen,omitempty"`
-	// FirstSend is when the first send was announced, KeySend when the first
-	// send of this generation was. LastSend is the latest time at which the
-	// last send can have ended.
+	// FirstSend is when the first send was announced, KeySend when the first send of this
+	// generation was. LastSend is the latest time at which the last send can have ended.
 	FirstSend time.Time `json:"first_send,omitzero"`
 	KeySend   time.Time `json:"key_send,omitzero"`
 	LastSend  time.Time `json:"last_send,omitzero"`
-	// LostSend is when the latest send was announced whose end no worker recorded,
-	// LostFor how long after that it could still be under way by the count of the
-	// process that made it. Zero where there is none, or that process has ended.
+	// LostSend is when the latest send whose end no worker recorded was announced. LostFor is how
+	// long after that it could still be in flight, as counted by the process that made it. Zero
+	// where there is none, or that process has ended.
 	LostSend time.Time     `json:"lost_send,omitzero"`
 	LostFor  time.Duration `json:"lost_for,omitempty"`
 
-	// FirstLook is when the first read after the last send was made.
-	FirstLook time.Time `json:"first_look,omitzero"`
-	// Unproven counts the reads in a row, since the last send, that could not be
-	// made or proved nothing.
+	// FirstRead is when the first read after the last send was made.
+	FirstRead time.Time `json:"first_look,omitzero"`
+	// Unproven counts the consecutive reads, since the last send, that failed or proved nothing.
 	Unproven int `json:"unproven,omitempty"`
 	// NotChecked lists what is sent and never compared, as JSON Pointers.
 	NotChecked []string `json:"not_checked,omitempty"`
-	// Proof is what verified proves of it, where that is less than the effect.
+	// Proof describes what verified proves, where that is less than the effect.
 	Proof string `json:"proof,omitempty"`
 	// RecheckUntil is when the last pending recheck of a settled write is due;
 	// zero when none is pending.
@@ -178,51 +174,53 @@ type Record struct {
 	Ref     string `json:"ref,omitempty"`
 	URL     string `json:"url,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Before is the pre-state, Evidence what the last read that succeeded found,
-	// Mismatches how that differs from the intent.
+	// Before is the pre-state, Evidence the result of the last successful read, Mismatches how
+	// that differs from the intent.
 	Before     json.RawMessage `json:"before,omitempty"`
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
 	// Prepared is what the connector built to be sent, once for all sends.
 	Prepared []byte `json:"prepared,omitempty"`
-	// Child is the compensating write, ChildIntent what it asks for. Directed
-	// is what a person told the engine to do next.
+	// Child is the compensating write, ChildIntent what it asks for. Directed is what a reviewer
+	// instructed the engine to do next.
 	Child       ID              `json:"child,omitempty"`
 	ChildIntent json.RawMessage `json:"child_intent,omitempty"`
 	Directed    string          `json:"directed,omitempty"`
 
-	// Need is how many people must approve a held write, 0 for one; Agreed are
-	// those who have and were not enough. While it is held, Due is when the time
-	// for it is over, and Overdue says that it was once and that somebody else was
-	// to be told.
+	// Need is how many reviewers must approve a held write, 0 for one; Agreed are those who have
+	// approved so far. While it is held, Due is the deadline for approval, and Overdue says that
+	// a deadline passed once and other reviewers were to be notified.
 	Need    int      `json:"need,omitempty"`
 	Agreed  []string `json:"agreed,omitempty"`
 	Overdue bool     `json:"overdue,omitempty"`
-	// Yielded says that a person let the business operation go although this
-	// write may have done it: it blocks no other any more.
+	// Yielded says that a reviewer released the business operation although this write may have
+	// done it: it blocks no other any more.
 	Yielded bool `json:"yielded,omitempty"`
 
-	// Behind is the write of the same line that must be done first; "" when it
-	// is this one's turn. Passed says that the write was done once, Alone that
-	// it needs no line, as its key names no record of its own: from then on it
-	// holds nobody up, however it goes on.
-	Behind ID   `json:"behind,omitempty"`
-	Passed bool `json:"passed,omitempty"`
-	Alone  bool `json:"alone,omitempty"`
-	// Unverified says that the destination answered with yes and that the look
-	// which is owed was put off on purpose: callers need not wait for it.
+	// QueuedBehind is the write of the same queue that must be done first; "" when this one is
+	// first. LeftQueue says that the write was done once, Unordered that it needs no queue, as
+	// its key names no record of its own: from then on it delays no other write, however it
+	// continues.
+	QueuedBehind ID   `json:"behind,omitempty"`
+	LeftQueue    bool `json:"passed,omitempty"`
+	Unordered    bool `json:"alone,omitempty"`
+	// Unverified says that the destination answered with yes and that the pending read was
+	// deferred on purpose: callers need not wait for it.
 	Unverified bool `json:"unverified,omitempty"`
-	// Tombstone says that the write was pruned: what is left is its identity
-	// and how it ended, without intent, evidence and events.
+	// Tombstone says that the write was pruned: only its identity and how it ended are left,
+	// without intent, evidence and events.
 	Tombstone bool `json:"tombstone,omitempty"`
+	// Erased is the erasure that removed the contents of the write ([Erase]); such a write is a
+	// tombstone too. Default none.
+	Erased string `json:"erased,omitempty"`
 
-	// QueuedAt is since when the write may be sent: reserved, approved, or freed
-	// by the one before it.
+	// QueuedAt is since when the write may be sent: reserved, approved, or freed by the one
+	// before it.
 	QueuedAt time.Time `json:"queued_at,omitzero"`
-	// Due is when the record wants work. Zero: not before something happens.
+	// Due is when the record needs work. Zero: not before something happens.
 	Due time.Time `json:"due,omitzero"`
-	// Owner holds the lease until LeaseUntil; Fence grows with every change of
-	// hands. LeaseFor is how far each append extends the lease.
+	// Owner holds the lease until LeaseUntil; Fence grows with every change of owner. LeaseFor is
+	// how far each append extends the lease.
 	Owner      string        `json:"owner,omitempty"`
 	LeaseUntil time.Time     `json:"lease_until,omitzero"`
 	LeaseFor   time.Duration `json:"lease_for,omitempty"`
@@ -238,7 +236,7 @@ type Record struct {
 	Now       time.Time `json:"-"`
 }
 
-// Phase is the state for people: settled records say how.
+// Phase is the state for display: settled records say how they ended.
 func (r Record) Phase() string {
 	if r.State == Settled {
 		return string(r.State) + " (" + string(r.Settlement) + ")"
@@ -246,50 +244,46 @@ func (r Record) Phase() string {
 	return string(r.State)
 }
 
-// NewRecord is the identity of a write as it is reserved. The intent must be
-// valid.
+// NewRecord returns the identity of a write as it is reserved. The intent must be valid.
 func NewRecord(w intent.WriteIntent) (Record, error) {
-	digest, err := w.Digest()
+	f, err := w.Form()
 	if err != nil {
 		return Record{}, err
 	}
-	body, err := w.Encode()
-	if err != nil {
-		return Record{}, err
+	return RecordOf(f), nil
+}
+
+// RecordOf is [NewRecord] for an intent that is in canonical form already.
+func RecordOf(f intent.Form) Record {
+	w, keyDigest := f.Intent, f.KeyDigest
+	if w.Compensates != "" {
+		keyDigest = ""
 	}
-	keyDigest := ""
-	if w.Compensates == "" {
-		if keyDigest, err = w.KeyDigest(); err != nil {
-			return Record{}, err
-		}
-	}
-	key := w.StructuralKey()
 	return Record{
-		ID: IDOf(key), StructuralKey: key, KeyDigest: keyDigest, Digest: digest, Intent: body,
+		ID: IDOf(f.StructuralKey), StructuralKey: f.StructuralKey, KeyDigest: keyDigest, Digest: f.Digest, Intent: f.Encoded,
 		Tenant: w.Tenant, Workflow: w.Workflow, Step: w.Step, Tool: w.Tool, Call: w.Call,
 		IdempotencyKey: w.IdempotencyKey, CorrelationID: w.CorrelationID,
 		Destination: w.Destination, Kind: w.Kind, Parent: ID(w.Compensates),
-	}, nil
+	}
 }
 
-// Identity is the record as it was reserved: what never changes about it, and
-// nothing that happened to it.
+// Identity returns the record as it was reserved: its immutable fields, and nothing that happened
+// to it.
 func (r Record) Identity() Record {
 	return Record{
 		ID: r.ID, StructuralKey: r.StructuralKey, Digest: r.Digest, KeyDigest: r.KeyDigest, Intent: r.Intent,
 		Tenant: r.Tenant, Workflow: r.Workflow, Step: r.Step, Tool: r.Tool, Call: r.Call,
 		IdempotencyKey: r.IdempotencyKey, CorrelationID: r.CorrelationID,
 		Destination: r.Destination, Kind: r.Kind, Parent: r.Parent,
-		Entrusted: r.Entrusted, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
+		Delegated: r.Delegated, RequestedBy: r.RequestedBy, Trace: r.Trace, NotChecked: r.NotChecked, Proof: r.Proof,
 	}
 }
 
-// InLine reports whether the write holds a place in the line of its
-// [Record.KeyDigest]: it may yet be sent, or land, and so whatever comes after
-// it on the same record waits. A held write is not in line; it joins at its
-// approval.
-func (r Record) InLine() bool {
-	if r.KeyDigest == "" || r.Passed || r.Alone {
+// InQueue reports whether the write has a place in the queue of its [Record.KeyDigest]: it may
+// still be sent, or arrive, so that later writes about the same record wait. A held write is not
+// in the queue; it joins at its approval.
+func (r Record) InQueue() bool {
+	if r.KeyDigest == "" || r.LeftQueue || r.Unordered {
 		return false
 	}
 	switch r.State {
@@ -299,17 +293,17 @@ func (r Record) InLine() bool {
 	return false
 }
 
-// Claimable reports whether a worker may take the record at the time now: its
-// lease has ended and it is due, or early is set, and nothing is before it. A
-// tombstone is no work, and what is in its caller's hands is nobody else's.
+// Claimable reports whether a worker may take the record at the time now: its lease has ended and
+// it is due, or early is set, and nothing is queued before it. Tombstones and delegated writes
+// are never claimable.
 func (r Record) Claimable(now time.Time, early bool) bool {
-	if r.LeaseUntil.After(now) || r.Behind != "" || r.Tombstone || r.State == Entrusted {
+	if r.LeaseUntil.After(now) || r.QueuedBehind != "" || r.Tombstone || r.State == Delegated {
 		return false
 	}
 	return early || (!r.Due.IsZero() && !r.Due.After(now))
 }
 
-// Lend gives the record to a worker under the next fence.
+// Lend leases the record to a worker under the next fence.
 func (r Record) Lend(owner string, leaseFor time.Duration, now time.Time) Record {
 	r.Owner, r.LeaseFor, r.LeaseUntil = owner, leaseFor, now.Add(leaseFor)
 	r.Fence++

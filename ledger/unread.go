@@ -5,25 +5,24 @@ import (
 	"strings"
 )
 
-// UnreadError names the writes that a listing, or a pruning, left out because
-// their rows cannot be read: damaged ones, for which it wraps [ErrCorrupt], and
-// those of a newer program, for which it wraps [ErrVersion]. It comes beside
-// everything that can be read.
+// UnreadError names the writes that a listing, or a pruning, left out because their rows cannot
+// be read: damaged ones, for which it wraps [ErrCorrupt], and those of a newer program, for which
+// it wraps [ErrVersion]. It is returned together with everything that can be read.
 type UnreadError struct {
-	// Writes are in the order in which they were met, at most [MaxUnread].
+	// Writes are in the order in which they were read, at most [MaxUnread].
 	Writes []Unread
-	// Next is set when there were so many that the listing ended before its
-	// time: it goes on before this write ([Filter.Before]).
+	// Next is set when there were so many that the listing ended early. Continue it before this
+	// write ([Filter.Before]).
 	Next ID
 }
 
 // Unread is a write whose row cannot be read.
 type Unread struct {
 	ID  ID
-	Err error // why; it names the write
+	Err error // the reason; it names the write
 }
 
-// Error gives the reasons for the first of them, and the ids of all.
+// Error returns the reasons for the first of them, and the ids of all.
 func (e *UnreadError) Error() string {
 	var b strings.Builder
 	if len(e.Writes) == 1 {
@@ -49,7 +48,7 @@ func (e *UnreadError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns why each of them cannot be read.
+// Unwrap returns the reason for each of them.
 func (e *UnreadError) Unwrap() []error {
 	errs := make([]error, 0, len(e.Writes))
 	for _, w := range e.Writes {
@@ -65,10 +64,10 @@ type Page struct {
 	unread  []Unread
 }
 
-// NewPage begins the listing that a checked filter asks for.
+// NewPage begins the listing of a checked filter.
 func NewPage(f Filter) *Page { return &Page{Records: []Record{}, limit: f.Limit} }
 
-// Add takes the next row: a record, or, with a reason, only its id.
+// Add adds the next row: a record, or, with a reason, only its id.
 func (p *Page) Add(rec Record, unread error) {
 	if unread == nil {
 		p.Records = append(p.Records, rec)
@@ -77,12 +76,12 @@ func (p *Page) Add(rec Record, unread error) {
 	p.unread = append(p.unread, Unread{ID: rec.ID, Err: unread})
 }
 
-// Want is how many more rows are to be read, at the most. Each that could not
-// be read is made up for by another one, so that a page which is not full is
-// the last, but for one that ends with [UnreadError.Next].
+// Want is the most rows that are still to be read. Each unreadable row is replaced by another
+// one, so that a page which is not full is the last, except one that ends with
+// [UnreadError.Next].
 func (p *Page) Want() int { return min(p.limit-len(p.Records), MaxUnread-len(p.unread)) }
 
-// Result is the listing when nothing more is wanted, or there is nothing more.
+// Result returns the listing when no more rows are wanted, or there are none.
 func (p *Page) Result() ([]Record, error) {
 	if len(p.unread) == 0 {
 		return p.Records, nil

@@ -1,14 +1,13 @@
 // Package policies decides what to do about a verdict.
 //
-// A [Policy] is pure: it looks at a [Case] and returns a [Decision]. [Standard]
-// is the order in which ours are asked; [Decide] asks them and then holds the
-// answer against the rules that no policy can override: a second send only
-// where [SecondSend] shows it harmless, acceptance only of what was seen, "not
-// applied" only where [KnownNotApplied] says so, and undoing only what is ours
-// to undo.
+// A [Policy] is pure: it reads a [Case] and returns a [Decision]. [Standard] lists ours in
+// order. [Decide] consults them and then checks the decision against the rules that no policy
+// can override: a second send only where [SecondSend] shows it harmless, acceptance only of
+// what was observed, "not applied" only where [KnownNotApplied] says so, and an undo only of
+// effects that are ours.
 //
-// The package sends nothing, waits for nothing and records nothing. It does
-// not know who asks; a person's word reaches it as [Case.Directed].
+// The package sends nothing, waits for nothing and records nothing. It does not know its
+// caller; a reviewer's decision reaches it as [Case.Directed].
 package policies
 
 import (
@@ -24,89 +23,81 @@ type Case struct {
 	Intent  intent.WriteIntent
 	Profile connectors.Profile
 	verify.Judgement
-	// Agreeing is how many reads in a row gave this verdict, this one
-	// included.
+	// Agreeing is how many reads in a row gave this verdict, this one included.
 	Agreeing int
 
-	// Sends counts sends that were announced; Unsent those of them that the
-	// destination provably did not take up (not sent, throttled, login refused),
-	// LoginRefused those of them whose credentials it refused.
+	// Sends counts announced sends. Unsent counts those that the destination provably did not
+	// accept (not sent, throttled, login refused), and LoginRefused those whose credentials it
+	// refused.
 	Sends, Unsent, LoginRefused int
 	// EffectSeen: some earlier read showed an effect of ours.
 	EffectSeen bool
-	// Unknown: some send has a fate nobody knows. Answered: some send was
-	// answered with yes. Last is the fate of the last send, LastConflict
-	// whether it was refused because something exists or changed.
+	// Unknown: some send has an unknown fate. Answered: some send was answered with success.
+	// Last is the fate of the last send. LastConflict says whether it was refused because
+	// something exists or changed.
 	Unknown, Answered bool
 	Last              connectors.Fate
 	LastConflict      bool
-	// Repaired: the last send was a repair, an update of what was not stored.
+	// Repaired: the last send was a repair, an update of values that were not stored.
 	Repaired bool
-	// Named is the destination's own id of the record that a send was answered
-	// with, "" where none was.
+	// Named is the destination's own id of the record in the receipt of a send, "" where there
+	// is none.
 	Named string
-	// MadeBy is the other write of the same ledger whose stamp the record in the way
-	// of a create bears, "" where there is none.
+	// MadeBy is the other write of the same ledger whose stamp is in the record that blocks a
+	// create, "" where there is none.
 	MadeBy string
-	// LastRefusal is what the destination said when the last send was not
-	// answered, for people.
+	// LastRefusal is the destination's text when the last send was refused, for reviewers.
 	LastRefusal string
 
-	// SinceSend is the time since the last send ended at least, as this process
-	// counted it, and SinceByClock the same by the ledger's clock, which may have
-	// stepped. SinceKey is the time since the first send under the present
-	// idempotency key at most, Age since the write was first tried.
+	// SinceSend is the minimum time since the last send ended, as this process counted it, and
+	// SinceByClock the same by the ledger's clock, which may have stepped. SinceKey is the
+	// maximum time since the first send under the present idempotency key, Age the time since
+	// the write was first tried.
 	SinceSend, SinceByClock, SinceKey, Age time.Duration
-	// Unproven counts the reads in a row, since the last send, that could not be
-	// made or proved nothing.
+	// Unproven counts the reads in a row, since the last send, that failed or proved nothing.
 	Unproven int
-	// RetryAfter is what the destination asked us to wait after the last
-	// send; 0 when it did not.
+	// RetryAfter is the pause that the destination asked for after the last send; 0 when it did
+	// not.
 	RetryAfter time.Duration
 	// Late says that the intent's deadline has passed.
 	Late bool
-	// Budget is how many sends that reached the destination the write may
-	// have over its life.
+	// Budget is how many sends of the write may reach the destination over its lifetime.
 	Budget int
 
-	// Directed is what a person said: "", [DirectRetry], [DirectForce] or
+	// Directed is a reviewer's decision: "", [DirectRetry], [DirectForce] or
 	// [DirectCompensate].
 	Directed string
 	// Invertible says that the connector can build the write that undoes this
 	// one.
 	Invertible bool
-	// Again says, at a recheck, that our record is another one than was verified.
+	// Again says, at a recheck, that our record is not the one that was verified.
 	Again bool
-	// Doubled is set at a recheck of a verified create that finds more records
-	// than declared, else nil.
-	Doubled *Doubled
 }
 
-// What a person may direct.
+// The decisions of a reviewer.
 const (
 	DirectRetry      = "retry"      // send again if that is provably harmless
-	DirectForce      = "force"      // send again: the person vouches that it is not there
+	DirectForce      = "force"      // send again: the reviewer vouches that it is not there
 	DirectCompensate = "compensate" // undo it
 )
 
-// Kind is what a decision says.
+// Kind is the action of a decision.
 type Kind uint8
 
-// The kinds of decision. The zero value hands the write to a person.
+// The kinds of decision. The zero value escalates the write to a reviewer.
 const (
-	Escalate   Kind = iota // a person decides
+	Escalate   Kind = iota // a reviewer decides
 	Accept                 // settled as verified
-	Wait                   // look again
+	Wait                   // read again
 	Retry                  // send again
 	Compensate             // undo
 	Fail                   // settled as not applied
-	Remove                 // at a recheck: remove the surplus record of a doubled create
-	Report                 // settled as reported: answered with yes where nobody can look
+	Report                 // settled as reported: answered with success by a destination that cannot be read
 )
 
-var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove", "report"}
+var kindNames = [...]string{"escalate", "accept", "wait", "retry", "compensate", "fail", "report"}
 
-// String is the word for the kind.
+// String returns the word for the kind.
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
 		return kindNames[Escalate]
@@ -117,9 +108,9 @@ func (k Kind) String() string {
 // Decision is what to do, and why.
 type Decision struct {
 	Kind Kind
-	// After is, for Wait, how long at least; 0 leaves the pace to the engine.
+	// After is, for Wait, the minimum pause; 0 leaves the pace to the engine.
 	After time.Duration
-	// Rule names who decided; Reason is a sentence for a person.
+	// Rule names the policy that decided; Reason is a sentence for a reviewer.
 	Rule, Reason string
 	// Permit is, for Retry, what makes it harmless. Filled by Decide.
 	Permit Permit

@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// always is a policy that says one thing.
+// always is a policy with one fixed decision.
 func always(d policies.Decision) policies.Policy {
 	return policies.Func(func(policies.Case) (policies.Decision, bool) { return d, true })
 }
@@ -20,7 +20,7 @@ func saying(k policies.Kind) policies.Policy {
 	return always(policies.Decision{Kind: k, Rule: "mine", Reason: "because"})
 }
 
-// What no policy may say is overruled: a person decides.
+// A decision that no policy may take is overruled: a reviewer decides.
 func TestDecideBounds(t *testing.T) {
 	undoable := func(c *policies.Case) { c.Intent.Reversibility, c.Invertible = intent.Compensable, true }
 	differs := with(read(lost(), verify.Mismatched, 0), fate(connectors.FateAnswered), undoable, own)
@@ -102,7 +102,7 @@ func TestDecideOrder(t *testing.T) {
 }
 
 func TestKindWords(t *testing.T) {
-	want := []string{"escalate", "accept", "wait", "retry", "compensate", "fail", "remove"}
+	want := []string{"escalate", "accept", "wait", "retry", "compensate", "fail", "report"}
 	for i, word := range want {
 		if got := policies.Kind(i).String(); got != word {
 			t.Errorf("kind %d is %q, want %q", i, got, word)
@@ -114,8 +114,8 @@ func TestKindWords(t *testing.T) {
 }
 
 func TestRecheck(t *testing.T) {
-	firm := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Firm: true} }
-	undone := verify.Judgement{Verdict: verify.Mismatched, Firm: true, Undone: true}
+	firm := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Conclusive: true} }
+	undone := verify.Judgement{Verdict: verify.Mismatched, Conclusive: true, Undone: true}
 	weak := func(v verify.Verdict, since time.Duration) verify.Judgement {
 		return verify.Judgement{Verdict: v, Since: since}
 	}
@@ -151,7 +151,7 @@ func TestRecheck(t *testing.T) {
 		"not applied, came":           {"it landed late", false, intent.Create, firm(verify.Verified), policies.Escalate},
 		"not applied, differing":      {"it landed late", false, intent.Create, firm(verify.Mismatched), policies.Escalate},
 		"not applied, collateral":     {"it landed late, on a record that changed", false, intent.Update, firm(verify.Collateral), policies.Escalate},
-		"not applied, theirs":         {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Firm: true}, policies.Accept},
+		"not applied, theirs":         {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Conclusive: true}, policies.Accept},
 		"not applied, doubled":        {"it landed twice", false, intent.Create, firm(verify.Duplicated), policies.Escalate},
 		"not applied, written to":     {"the fields are as before, whoever touched them", false, intent.Update, undone, policies.Accept},
 		"not deleted, changed":        {"it is still there", false, intent.Delete, firm(verify.Mismatched), policies.Accept},
@@ -171,10 +171,10 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// What a recheck says of an outcome that holds is no contradiction of what it found.
+// The reason of a recheck that confirms an outcome does not contradict the read.
 func TestARecheckDoesNotContradictItself(t *testing.T) {
 	found := map[verify.Verdict]string{verify.Verified: "found exactly as declared", verify.Mismatched: "1 field differs from what was expected",
-		verify.Collateral: "2 fields that nobody asked to change have changed", verify.Absent: "no record bears the stamp", verify.Stale: "the record still is as it was before the send",
+		verify.Collateral: "2 fields that the intent does not mention have changed", verify.Absent: "no record bears the stamp", verify.Stale: "the record still is as it was before the send",
 		verify.Vacuous: "the record was as expected before"}
 	for verdict, reason := range found {
 		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
@@ -182,7 +182,7 @@ func TestARecheckDoesNotContradictItself(t *testing.T) {
 				for _, proof := range []string{"", "a copy"} {
 					for _, undone := range []bool{true, false} {
 						c := policies.Case{Intent: intent.WriteIntent{Write: write}, Profile: connectors.Profile{Proof: proof},
-							Judgement: verify.Judgement{Verdict: verdict, Reason: reason, Firm: true, Undone: undone, Conflict: !settled}}
+							Judgement: verify.Judgement{Verdict: verdict, Reason: reason, Conclusive: true, Undone: undone, Conflict: !settled}}
 						d := policies.Recheck(c, settled)
 						agrees := verdict == verify.Verified || verdict == verify.Vacuous ||
 							(!settled || write == intent.Delete) && (verdict == verify.Absent || verdict == verify.Stale && !settled)
@@ -196,10 +196,10 @@ func TestARecheckDoesNotContradictItself(t *testing.T) {
 	}
 }
 
-// Where a record proves a copy, its removal takes nothing back.
+// Where a record proves a copy, its removal contradicts nothing.
 func TestRecheckOfACopy(t *testing.T) {
 	for proof, want := range map[string]policies.Kind{"": policies.Escalate, "a copy": policies.Accept} {
-		c := policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{Proof: proof}, Judgement: verify.Judgement{Verdict: verify.Absent, Firm: true}}
+		c := policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{Proof: proof}, Judgement: verify.Judgement{Verdict: verify.Absent, Conclusive: true}}
 		if got := policies.Recheck(c, true); got.Kind != want {
 			t.Errorf("proof %q: %s (%s), want %s", proof, got.Kind, got.Reason, want)
 		}

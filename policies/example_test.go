@@ -10,9 +10,8 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// A policy of one's own stands in front of the standard ones and decides only
-// what it is about: here, payments are never repeated at night, when nobody is
-// there to look at what goes wrong.
+// Put your own policy before the standard ones. It decides only its own cases: here, payments
+// are never repeated at night, when no operator can react to faults.
 func Example() {
 	night := true
 	noPaymentsAtNight := policies.Func(func(c policies.Case) (policies.Decision, bool) {
@@ -24,8 +23,8 @@ func Example() {
 	})
 	asked := append([]policies.Policy{noPaymentsAtNight}, policies.Standard()...)
 
-	// A payment whose answer was lost, and that a read does not show. The
-	// destination deduplicates by our key, so a repeat would be harmless.
+	// A payment whose response was lost, and that a read does not show. The destination
+	// deduplicates by our key, so a repeat would be harmless.
 	c := policies.Case{
 		Intent: intent.WriteIntent{Kind: "payment", Write: intent.Create},
 		Profile: connectors.Profile{
@@ -33,7 +32,7 @@ func Example() {
 			Horizon:      connectors.Within(time.Minute),
 			NativeWindow: map[intent.WriteType]time.Duration{intent.Create: 24 * time.Hour},
 		},
-		Judgement: verify.Judgement{Verdict: verify.Absent, Firm: true},
+		Judgement: verify.Judgement{Verdict: verify.Absent, Conclusive: true},
 		Sends:     1, Unknown: true, Budget: policies.DefaultBudget,
 	}
 	for _, night = range []bool{true, false} {
@@ -41,7 +40,7 @@ func Example() {
 		fmt.Printf("night %t: %s, by %q\n", night, d.Kind, d.Rule)
 	}
 
-	// What no policy can do: accept what was not seen.
+	// No policy can accept an effect that was not observed.
 	hopeful := policies.Func(func(policies.Case) (policies.Decision, bool) {
 		return policies.Decision{Kind: policies.Accept, Rule: "hope"}, true
 	})

@@ -9,39 +9,39 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Guarantee is what can be promised about one write type at a destination,
-// after a send whose answer was lost and whose effect is not there.
+// Guarantee is what can be promised about one write type at a destination, after a send whose
+// response was lost and whose effect is not there.
 type Guarantee struct {
 	Write intent.WriteType `json:"write"`
 	// Row is the row of the second-send table that decides.
 	Row string `json:"row"`
-	// Repeats says whether the engine may send again by itself, After how long
-	// after the send at the earliest.
+	// Repeats says whether the engine may send again by itself. After is the earliest time
+	// after the send.
 	Repeats bool          `json:"repeats"`
 	After   time.Duration `json:"after"`
-	// MayDouble says that a request which lands later than the horizon could
-	// still make a second effect; the recheck that is owed then finds it.
+	// MayDouble says that a request which arrives after the horizon could still make a second
+	// effect; the needed recheck then finds it.
 	MayDouble bool `json:"may_double"`
-	// Text is a sentence for a person.
+	// Text is a sentence for an operator.
 	Text string `json:"text"`
 }
 
-// Explain says what the profile's declarations come to for a write type. It
-// asks [SecondSend] itself, about the case that matters: one send of unknown
-// fate, and a read that shows the state from before.
+// Explain returns what the profile's declarations guarantee for a write type. It uses
+// [SecondSend] itself, on the case that matters: one send of unknown fate, and a read that
+// shows the state from before.
 func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 	c := Case{Intent: intent.WriteIntent{Write: w}, Profile: p, Sends: 1, Budget: 2, Unknown: true,
 		Judgement: verify.Judgement{Verdict: verify.Stale}}
 	if w == intent.Create {
 		c.Verdict = verify.Absent
 	}
-	if p.Blind {
+	if p.WriteOnly {
 		c.Judgement = verify.Judgement{}
 	}
 	permit := SecondSend(c)
 	after := time.Duration(0)
-	if !permit.Allowed && !p.Blind {
-		c.Firm, after = conclusiveAfter(p)
+	if !permit.Allowed && !p.WriteOnly {
+		c.Conclusive, after = conclusiveAfter(p)
 		c.AsOf, _ = p.Horizon.Declared()
 		permit = SecondSend(c)
 	}
@@ -52,8 +52,8 @@ func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 	return g
 }
 
-// conclusiveAfter says whether a read can be firm at all, and how long after a
-// send one can show everything that may land.
+// conclusiveAfter returns whether a read can be conclusive at all, and how long after a send
+// one can show everything that may arrive.
 func conclusiveAfter(p connectors.Profile) (firm bool, after time.Duration) {
 	horizon, _ := p.Horizon.Declared()
 	for _, path := range p.Reads {
@@ -65,7 +65,7 @@ func conclusiveAfter(p connectors.Profile) (firm bool, after time.Duration) {
 	return declared, horizon + settle
 }
 
-// promise is the sentence for a permit.
+// promise returns the sentence for a permit.
 func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time.Duration) string {
 	switch permit.Row {
 	case RowNativeKey:
@@ -75,7 +75,7 @@ func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time
 	case RowConditional:
 		return fmt.Sprintf("a repeated %s is sent only on the condition that the record is as it was before the first one", w)
 	case RowAbsence:
-		if p.Blind {
+		if p.WriteOnly {
 			return fmt.Sprintf("an answered %s is reported and never verified, as nothing can be read there; after a lost answer a person decides, and nothing is sent again by itself: %s", w, permit.Reason)
 		}
 		return fmt.Sprintf("after a lost answer the effect of the %s is looked for, and it is sent again when that is still missing after %s; a request delayed for longer could still double it, which a later look would find", w, after)

@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What is declared for one write type says nothing about another.
+// A declaration for one write type says nothing about another.
 func TestExplainIsByWriteType(t *testing.T) {
 	p := connectors.Profile{Unique: []intent.WriteType{intent.Upsert}, NativeWindow: map[intent.WriteType]time.Duration{intent.Create: time.Hour}}
 	for w, row := range map[intent.WriteType]string{intent.Create: policies.RowNativeKey, intent.Upsert: policies.RowUnique, intent.Update: policies.RowNone} {

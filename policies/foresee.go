@@ -9,22 +9,21 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Prospect is what a person's word would come to, where the look that is made
-// first finds what the last one found.
+// Prospect predicts the effect of a reviewer's decisions if the first read shows what the last
+// one showed.
 type Prospect struct {
-	// Retry is what the table says of another send, Forced of one for which the
-	// person vouches.
+	// Retry is the table's permit for another send, Forced the permit if the reviewer vouches
+	// for it.
 	Retry, Forced Permit
-	// Danger is why the send that would be made could make a second effect. ""
-	// where none would be made, or where it is known to be harmless.
+	// Danger is why the send could make a second effect. It is "" where no send would be made,
+	// or where it is known to be harmless.
 	Danger string
 	// Kept is why the write would not be undone, "" where it would be.
 	Kept string
 }
 
-// Foresee says what a person's word would come to. It asks the same rules that
-// [Decide] holds the word against, so that nobody is told anything else than
-// what then happens.
+// Foresee predicts the effect of a reviewer's decisions. It applies the rules that [Decide]
+// applies to them, so that the prediction matches what then happens.
 func Foresee(c Case) Prospect {
 	with := func(directed string) Case { c.Directed = directed; return c }
 	p := Prospect{
@@ -40,7 +39,7 @@ func Foresee(c Case) Prospect {
 	return p
 }
 
-// doubling says why a send that is permitted could make a second effect.
+// doubling describes why a permitted send could make a second effect.
 func doubling(c Case, p Permit) string {
 	switch p.Row {
 	case RowAbsence:
@@ -51,7 +50,7 @@ func doubling(c Case, p Permit) string {
 	return ""
 }
 
-// because lists what leaves a second send open to doubling the first.
+// because lists the reasons why a second send could double the first.
 func because(c Case) []string {
 	var all []string
 	switch window := c.Profile.NativeWindow[c.Intent.Write]; {
@@ -74,7 +73,7 @@ func because(c Case) []string {
 	return all
 }
 
-// Restores says in words what undoing a write does.
+// Restores describes what undoing a write does.
 func Restores(w intent.WriteType) string {
 	switch w {
 	case intent.Create:

@@ -9,13 +9,13 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// backoffAfter is how long to wait after the n-th send that was not taken up,
-// unless the destination asked for longer.
+// backoffAfter returns how long to wait after the n-th send that was not accepted, unless the
+// destination asked for longer.
 func backoffAfter(n int, asked time.Duration) time.Duration {
 	b := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(retryFirst), backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(retryMost), backoff.WithMaxElapsedTime(0),
-		backoff.WithRandomizationFactor(0)) // pure: the spread comes from the engine
+		backoff.WithRandomizationFactor(0)) // pure: the engine adds the jitter
 	pause := b.NextBackOff()
 	for range min(n-1, maxDoublings) {
 		pause = b.NextBackOff()
@@ -23,13 +23,13 @@ func backoffAfter(n int, asked time.Duration) time.Duration {
 	return max(pause, min(asked, maxRetryAfter))
 }
 
-// blindPause is how long to wait before what cannot be read is sent again, after
-// n sends of which nobody knows what became: nothing will be known in between, so
-// that only a destination that answers again makes a difference.
-func blindPause(n int, asked time.Duration) time.Duration {
-	pause := blindFirst
+// writeOnlyPause returns how long to wait before repeating a send that cannot be read back,
+// after n sends of unknown fate. Nothing becomes known in between, so only a destination that
+// responds again makes a difference.
+func writeOnlyPause(n int, asked time.Duration) time.Duration {
+	pause := writeOnlyFirst
 	for range min(n-1, maxDoublings) {
-		pause = min(pause*blindGrowth, blindMost)
+		pause = min(pause*writeOnlyGrowth, writeOnlyMost)
 	}
 	if asked > pause {
 		pause = min(asked, maxRetryAfter)
@@ -46,14 +46,14 @@ func ReadPace() backoff.BackOff {
 		backoff.WithRandomizationFactor(0.2))
 }
 
-// PausePreparing is how long to wait before a pre-state is read again, for a
-// write accepted age ago.
+// PausePreparing returns how long to wait before a pre-state is read again, for a write
+// accepted age ago.
 func PausePreparing(age time.Duration) time.Duration {
 	return min(max(age/2, retryFirst), retryMost)
 }
 
-// PreparingTooLong reports whether a write accepted age ago, whose pre-state
-// cannot be relied on, is given up: nothing of it was sent.
+// PreparingTooLong reports whether to give up a write accepted age ago whose pre-state is
+// unreliable: nothing of it was sent.
 func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duration) bool {
 	if j.Verdict == verify.Unavailable {
 		return age > maxUndelivered
@@ -61,18 +61,17 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 	return age > lag(Case{Profile: p})
 }
 
-// ReadPause is how long to wait before the next read of a write: at the pace
-// of reading back, but not past the next moment at which a verdict can change
-// its meaning (the settle time, the horizon, both together). What has lasted
-// for hours is read ever more rarely: a horizon of a day would leave ten
-// thousand events.
+// ReadPause returns how long to wait before the next read of a write: at the pace of reading
+// back, but not past the next moment at which a verdict can change its meaning (the settle
+// time, the horizon, both together). After hours the reads become ever rarer: otherwise a
+// horizon of a day would leave ten thousand events.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
 	return WithinReason(c, pause)
 }
 
-// WithinReason is a pause before the next read that does not go past the next
-// moment at which a verdict can change its meaning.
+// WithinReason bounds a pause before the next read by the next moment at which a verdict can
+// change its meaning.
 func WithinReason(c Case, pause time.Duration) time.Duration {
 	horizon, _ := c.Profile.Horizon.Declared()
 	for _, moment := range []time.Duration{lag(c), horizon, window(c)} {
@@ -83,9 +82,9 @@ func WithinReason(c Case, pause time.Duration) time.Duration {
 	return pause
 }
 
-// RecheckPause is how long to wait before a recheck is made again whose last
-// reads failed: the pace of first reads, and ever more rarely for what fails for
-// hours. It counts reads, so that a worker that comes late is no slower.
+// RecheckPause returns how long to wait before a recheck whose last reads failed is repeated:
+// the pace of first reads, and ever more rarely after hours of failure. It counts reads, so
+// that a late worker is no slower.
 func RecheckPause(failed int) time.Duration {
 	pace, pause, passed := ReadPace(), time.Duration(0), time.Duration(0)
 	for range min(failed, maxUnsent) {

@@ -17,7 +17,7 @@ import (
 var (
 	writes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 	fates  = []connectors.Fate{connectors.FateUnknown, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled}
-	// times stand on and beside every border that matters.
+	// times are at and beside every relevant boundary.
 	times = []time.Duration{0, 1, settle - 1, settle, horizon - 1, horizon, horizon + settle - 1, horizon + settle,
 		time.Minute - 1, time.Minute, time.Hour, fits, fits + 1, 24 * time.Hour, 48 * time.Hour, -1}
 )
@@ -38,7 +38,7 @@ func anyProfile(t *rapid.T) connectors.Profile {
 		Settle: anyBound(t, "settle", settle), Horizon: anyBound(t, "horizon", horizon),
 		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"),
 		Stamped: rapid.Bool().Draw(t, "stamped"), FreshKeys: rapid.Bool().Draw(t, "fresh"),
-		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), Blind: rapid.IntRange(0, 3).Draw(t, "blind") == 0,
+		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), WriteOnly: rapid.IntRange(0, 3).Draw(t, "blind") == 0,
 		NativeWindow: map[intent.WriteType]time.Duration{},
 	}
 	for _, w := range anyOf(t, "native") {
@@ -47,7 +47,7 @@ func anyProfile(t *rapid.T) connectors.Profile {
 	return p
 }
 
-// anyCase is any case at all, also such as never come to be.
+// anyCase returns any case, even an impossible one.
 func anyCase(t *rapid.T) policies.Case {
 	flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	at := func(name string) time.Duration { return rapid.SampledFrom(times).Draw(t, name) }
@@ -60,7 +60,7 @@ func anyCase(t *rapid.T) policies.Case {
 		Profile: anyProfile(t),
 		Judgement: verify.Judgement{
 			Verdict: rapid.SampledFrom(verify.Verdicts()).Draw(t, "verdict"), Conflict: flag("conflict"),
-			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Firm: flag("firm"), Since: at("since"), AsOf: at("as_of"),
+			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Conclusive: flag("firm"), Since: at("since"), AsOf: at("as_of"),
 		},
 		Agreeing: rapid.IntRange(0, 3).Draw(t, "agreeing"),
 		Sends:    rapid.IntRange(0, 5).Draw(t, "sends"), EffectSeen: flag("effect_seen"),
@@ -74,8 +74,7 @@ func anyCase(t *rapid.T) policies.Case {
 	return c
 }
 
-// anyPolicies is a list of policies that decide as they like, with the standard
-// ones somewhere among them or not.
+// anyPolicies returns arbitrary policies, with or without the standard ones among them.
 func anyPolicies(t *rapid.T) []policies.Policy {
 	var all []policies.Policy
 	for range rapid.IntRange(0, 4).Draw(t, "policies") {
@@ -92,19 +91,19 @@ func anyPolicies(t *rapid.T) []policies.Policy {
 	return all
 }
 
-// TestMain makes the properties look at more cases than rapid would: a case has
-// thirty parts, and one costs microseconds.
+// TestMain makes the properties check more cases than rapid's default: a case has thirty parts,
+// and one costs microseconds.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "20000"); err != nil {
 		panic(err)
 	}
-	flag.Parse() // after it, so that the command line has the last word
+	flag.Parse() // after it, so that the command line takes precedence
 	m.Run()
 }
 
-// Whatever policies say of whatever case: nothing is sent again that the table
-// does not allow, nothing is accepted that was not seen, nothing is called not
-// applied that may have been, and nothing is undone that is not ours.
+// For any policies and any case: nothing is sent again that the table does not allow, nothing
+// is accepted that was not observed, nothing is called not applied that may have been, and
+// nothing is undone that is not ours.
 func TestNoPolicyOverridesTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase(t)
@@ -113,8 +112,8 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 		permit := policies.SecondSend(c)
 		switch d.Kind {
 		case policies.Accept:
-			if c.Profile.Blind || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
-				t.Fatalf("accepted on %s, blind %v", c.Verdict, c.Profile.Blind)
+			if c.Profile.WriteOnly || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+				t.Fatalf("accepted on %s, blind %v", c.Verdict, c.Profile.WriteOnly)
 			}
 		case policies.Retry:
 			if !permit.Allowed || d.Permit != permit {
@@ -125,11 +124,11 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 				t.Fatal("called not applied")
 			}
 		case policies.Compensate:
-			if c.Intent.Reversibility != intent.Compensable || !c.Invertible || !c.Effect() || !c.Firm || c.Profile.Blind {
+			if c.Intent.Reversibility != intent.Compensable || !c.Invertible || !c.Effect() || !c.Conclusive || c.Profile.WriteOnly {
 				t.Fatal("undone without right")
 			}
 		case policies.Report:
-			if !c.Profile.Blind || !c.Answered {
+			if !c.Profile.WriteOnly || !c.Answered {
 				t.Fatal("reported where it can be read, or without a yes")
 			}
 		case policies.Escalate, policies.Wait:
@@ -142,7 +141,7 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 	})
 }
 
-// The table, said another way: what must hold of every send that it allows.
+// The table, stated another way: what must be true of every send that it allows.
 func TestEveryPermittedSendIsHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase(t)
@@ -152,13 +151,13 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 		}
 		mayBeApplied := c.Unknown || c.Answered
 		asBefore := (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
-		proven := asBefore && !c.EffectSeen && c.Firm && c.Profile.Horizon.Passed(c.AsOf)
+		proven := asBefore && !c.EffectSeen && c.Conclusive && c.Profile.Horizon.Passed(c.AsOf)
 		window := c.Profile.NativeWindow[c.Intent.Write]
 		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
-		person := c.Directed == policies.DirectForce && (asBefore && p.OwesRecheck || c.Profile.Blind && p.Row == policies.RowPerson)
+		person := c.Directed == policies.DirectForce && (asBefore && p.OwesRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
 		switch {
-		case c.Profile.Blind && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !person:
+		case c.Profile.WriteOnly && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !person:
 			t.Fatalf("nobody can look, and %s", p.Row)
 		case c.Late, c.Conflict, c.Sends > 0 && c.Sends-c.Unsent >= c.Budget:
 			t.Fatal("late, in conflict, or over budget")
@@ -174,8 +173,7 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 	})
 }
 
-// "Not applied" is said of what was never sent, provably refused, or proven
-// absent.
+// "Not applied" is only a write that was never sent, provably refused, or proven absent.
 func TestNotAppliedIsKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase(t)
@@ -185,7 +183,7 @@ func TestNotAppliedIsKnown(t *testing.T) {
 		switch {
 		case c.Verdict != verify.Absent && c.Verdict != verify.Stale, c.Conflict, c.EffectSeen:
 			t.Fatalf("%s is not the state from before", c.Verdict)
-		case !c.Firm, !c.Profile.Horizon.Passed(c.AsOf):
+		case !c.Conclusive, !c.Profile.Horizon.Passed(c.AsOf):
 			t.Fatal("a send may have landed unseen")
 		case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
 			t.Fatal("irreversible effects cannot be looked for")

@@ -9,8 +9,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// CaseOf is what a record says for a decision at a time, without what was read.
-// SinceSend and sinceKey are the times that the process has counted since the last
+// CaseOf returns the part of a decision's case that comes from the record at a time, without
+// the reads. SinceSend and sinceKey are the times that the process has counted since the last
 // send, at most, and since the first one under the present key, at least.
 func CaseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, sinceSend, sinceKey time.Duration) Case {
 	c := Case{
@@ -25,8 +25,8 @@ func CaseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now tim
 	return c
 }
 
-// tried is since when the write is tried, or could be: what a guard held for long
-// has not been tried for long.
+// tried returns since when the write is tried, or could be: time held by a guard does not
+// count.
 func tried(r ledger.Record) time.Time {
 	if r.FirstSend.After(r.QueuedAt) {
 		return r.FirstSend
@@ -39,14 +39,13 @@ func Late(w intent.WriteIntent, now time.Time) bool {
 	return !w.Deadline.IsZero() && now.After(w.Deadline)
 }
 
-// Rechecks are how long after its last send a write that was settled so is to be
-// read again, in order: where a send could still arrive, when it should have, and
-// no sooner than soonest; where one may have been doubled, once more when no
-// process can stand still any longer; and when the destination asks for it, also
-// where the write was undone meanwhile: what a destination doubles by itself it
-// doubles then too.
+// Rechecks returns how long after its last send a write that was settled this way is to be read
+// again, in order. Where a send could still arrive: when it should have, and no sooner than
+// soonest. Where one may have been doubled: once more when no process can still be stalled.
+// Where the destination asks for it: then too, even if the write was undone meanwhile, because
+// the destination may double an effect by itself.
 func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Settlement, soonest time.Duration) []time.Duration {
-	if p.Blind {
+	if p.WriteOnly {
 		return nil
 	}
 	var at []time.Duration

@@ -11,53 +11,50 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Timeout says what becomes of a held write that nobody approves in time.
+// Timeout says what becomes of a held write that is not approved in time.
 type Timeout string
 
-// What becomes of it. The zero value denies.
+// The values of Timeout. The zero value denies.
 const (
 	OnTimeoutDeny     Timeout = "deny"     // it is settled as expired; nothing is sent
-	OnTimeoutEscalate Timeout = "escalate" // it is marked overdue and goes on waiting
+	OnTimeoutEscalate Timeout = "escalate" // it is marked overdue and continues to wait
 )
 
-// RiskRule raises the risk class of the writes that it is for. It never lowers
-// one.
+// RiskRule raises the risk class of the writes that it matches. It never lowers one.
 type RiskRule struct {
-	// Name is told to whoever has to approve. Default: the number of the rule,
-	// from 1.
+	// Name is shown to the approvers. Default: the number of the rule, from 1.
 	Name string
-	// Tool, Destination and Kind say which writes, as patterns of [path.Match] in
-	// which * and ? stand for a slash too. Default any. A pattern that is none is
-	// for every write; [RiskRule.Check] finds it.
+	// Tool, Destination and Kind select the writes, as patterns of [path.Match] in which * and
+	// ? match a slash too. Default any. An invalid pattern matches every write;
+	// [RiskRule.Check] reports it.
 	Tool, Destination, Kind string
-	// Writes says of which types. Default any.
+	// Writes selects the write types. Default any.
 	Writes []intent.WriteType
-	// Class is the least careful class that such a write may have. Default
-	// approve, as is every word that is none.
+	// Class is the least careful class that such a write may have. Default approve, which also
+	// replaces an invalid class.
 	Class intent.Risk
-	// Approvers is how many different people must approve it. Default 1.
+	// Approvers is how many different reviewers must approve it. Default 1.
 	Approvers int
 	// Within is how long they have for it. Default 24 h.
 	Within time.Duration
-	// OnTimeout says what follows when they do not. Default deny.
+	// OnTimeout says what follows if they do not. Default deny.
 	OnTimeout Timeout
 }
 
-// Hold is what rules ask for before a write is sent. Approvers, Within and
-// OnTimeout are filled in always and count where Class is approve.
+// Hold is what rules require before a write is sent. Approvers, Within and OnTimeout are always
+// set and apply where Class is approve.
 type Hold struct {
 	Class     intent.Risk
 	Approvers int           // at least 1
 	Within    time.Duration // above 0
 	OnTimeout Timeout
-	// Rules are those that matched, in their order, by name.
+	// Rules are the names of the rules that matched, in order.
 	Rules []string
 }
 
-// Classify is the most careful of what the intent says of itself and of what
-// every rule that is for it says: the most approvers, the shortest time, and
-// denial rather than escalation. It is pure, and no rule lowers what the intent
-// or another rule asks for.
+// Classify returns the most careful combination of the intent's own class and every matching
+// rule: the most approvers, the shortest time, and denial rather than escalation. It is pure,
+// and no rule lowers what the intent or another rule requires.
 func Classify(rules []RiskRule, w intent.WriteIntent) Hold {
 	h := Hold{Class: atLeast(intent.RiskAuto, w.Risk), Approvers: 1}
 	for i, r := range rules {
@@ -74,8 +71,8 @@ func Classify(rules []RiskRule, w intent.WriteIntent) Hold {
 	return h
 }
 
-// and is a hold with what one more rule asks for. A rule that raises to less
-// than approve has no say in what happens to a held write unless it says so.
+// and combines a hold with one more rule. A rule that raises to less than approve does not
+// change how a held write is handled unless it says so.
 func (h Hold) and(r RiskRule) Hold {
 	class := cmp.Or(r.Class, intent.RiskApprove)
 	h.Class = atLeast(h.Class, class)
@@ -93,8 +90,8 @@ func (h Hold) and(r RiskRule) Hold {
 	return h
 }
 
-// careful orders the classes. A word that is none is as careful as any can be;
-// an intent that says nothing is auto.
+// careful orders the classes. An invalid class is the most careful; an intent without one is
+// auto.
 func careful(c intent.Risk) int {
 	switch c {
 	case "", intent.RiskAuto:
@@ -117,20 +114,20 @@ func (r RiskRule) fits(w intent.WriteIntent) bool {
 		(len(r.Writes) == 0 || slices.Contains(r.Writes, w.Write))
 }
 
-// matches reports whether a name fits a pattern. Slashes are letters like any
-// other: "crm/*" and "*" are for "crm/eu/contacts" as well, since a rule that is
-// passed over by mistake lets something go.
+// matches reports whether a name matches a pattern. Slashes are ordinary characters: "crm/*"
+// and "*" match "crm/eu/contacts" as well, since a rule that fails to match by mistake lets a
+// write pass.
 func matches(pattern, name string) bool {
 	if pattern == "" {
 		return true
 	}
-	const letter = "\x01" // stands in no name
+	const letter = "\x01" // occurs in no name
 	plain := func(s string) string { return strings.ReplaceAll(s, "/", letter) }
 	fits, err := path.Match(plain(pattern), plain(name))
 	return fits || err != nil
 }
 
-// Check says what is wrong with a rule, or nil.
+// Check returns what is wrong with a rule, or nil.
 func (r RiskRule) Check() error {
 	for _, p := range []struct{ field, pattern string }{{"tool", r.Tool}, {"destination", r.Destination}, {"kind", r.Kind}} {
 		if _, err := path.Match(p.pattern, ""); err != nil {

@@ -96,8 +96,7 @@ func drawRule(t *rapid.T) RiskRule {
 	}
 }
 
-// Whatever stands in a file of rules, one more of them never lets more go, and
-// their order does not count.
+// For any rules, one more rule never permits more, and their order does not matter.
 func TestRulesNeverLower(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := wire()

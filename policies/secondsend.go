@@ -15,13 +15,13 @@ type Permit struct {
 	Allowed bool
 	// NewKey asks for the next generation of the idempotency key.
 	NewKey bool
-	// Conditional asks for a conditional write.
+	// Conditional requires a conditional write.
 	Conditional bool
-	// Repair asks for an update of what the destination did not store, in place of
+	// Repair requires an update of the values that the destination did not store, in place of
 	// the write itself.
 	Repair bool
-	// OwesRecheck says that a late arrival of an earlier send could still make
-	// a second effect: look again later.
+	// OwesRecheck says that a late arrival of an earlier send could still make a second effect:
+	// a recheck is needed.
 	OwesRecheck bool
 	// Row names the row of the table that decided; Reason is a sentence.
 	Row, Reason string
@@ -39,17 +39,16 @@ const (
 	RowNone        = "no row of the table allows it"
 )
 
-// SecondSend is the table of when a write may be sent again. It is the only
-// place that says so; the engine asks it before every send but the first, and
-// no policy can overrule it. The rows stand in the order in which they are
-// tried.
+// SecondSend is the table of when a write may be sent again. It is the only place that decides
+// this. The engine consults it before every send but the first, and no policy can overrule it.
+// The rows are in the order in which they are tried.
 func SecondSend(c Case) Permit {
 	switch {
 	case c.Late:
 		return refuse("the deadline has passed")
 	case c.Conflict:
 		return refuse("the last read found a conflict")
-	case c.Sends == 0 && c.Directed != "" && !untouched(c) && !c.Profile.Blind:
+	case c.Sends == 0 && c.Directed != "" && !untouched(c) && !c.Profile.WriteOnly:
 		return refuse("the last read does not show that nothing is there: " + c.Verdict.String())
 	case c.Sends == 0:
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
@@ -57,8 +56,8 @@ func SecondSend(c Case) Permit {
 		return refuse("the budget of sends is used up")
 	case !c.Unknown && !c.Answered && !present(c) && (c.LastConflict || c.Verdict != verify.Mismatched):
 		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
-	case c.Profile.Blind:
-		return blindly(c)
+	case c.Profile.WriteOnly:
+		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
 		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case gone(c):
@@ -79,29 +78,29 @@ func SecondSend(c Case) Permit {
 	return conclusive(c)
 }
 
-// createsLate reports whether an earlier send can make the record again: its key is
-// free once the record was deleted.
+// createsLate reports whether an earlier send can create the record again: its key is free once
+// the record was deleted.
 func createsLate(c Case) bool { return c.Unknown && c.Intent.Write == intent.Create }
 
-// blindly is the table for a destination at which nothing can be read: no row
-// but the key and a person's word can show anything.
-func blindly(c Case) Permit {
+// writeOnly is the table for a destination that cannot be read: only the key and a reviewer's
+// decision permit a send.
+func writeOnly(c Case) Permit {
 	switch {
 	case replayed(c):
-		return refuse("the destination said yes, and nobody can look whether it is so")
+		return refuse("the destination said yes, and it cannot be read back")
 	case c.Directed == DirectForce:
 		return Permit{Allowed: true, Row: RowPerson, Reason: "a person says that it did not arrive"}
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
-		return refuse("nobody can look at the destination, and the window in which it deduplicates by our key may be over")
+		return refuse("the destination cannot be read, and the window in which it deduplicates by our key may be over")
 	}
-	return refuse("nobody can look at the destination, and it does not deduplicate by our key")
+	return refuse("the destination cannot be read, and it does not deduplicate by our key")
 }
 
-// repair is the row for a record that this write alone made or changed, and in which
-// every difference is a value that was not stored. Who changed the record since has
-// to be proven away, by c.Own: an update would replace that change.
+// repair is the row for a record that only this write made or changed, and in which every
+// difference is a value that was not stored. c.Own must exclude changes by other actors: an
+// update would replace them.
 func repair(c Case) Permit {
 	switch {
 	case c.Repaired && c.Last == connectors.FateAnswered:
@@ -110,7 +109,7 @@ func repair(c Case) Permit {
 		return refuse("the destination refused the repair")
 	case !c.Own:
 		return refuse(notProvenOurs)
-	case !c.Firm:
+	case !c.Conclusive:
 		return refuse("the last read may be older than the send that is to be repaired")
 	case c.Unknown && !settledFate(c):
 		return refuse("a send may still land, over what the repair stores")
@@ -123,16 +122,16 @@ func repair(c Case) Permit {
 
 func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
 
-// untouched reports whether the last read showed the state from before the
-// send. Nothing where something was before is not that state.
+// untouched reports whether the last read showed the state from before the send. A missing
+// record that was there before is not that state.
 func untouched(c Case) bool {
 	return (c.Verdict == verify.Absent || c.Verdict == verify.Stale) && !c.Conflict
 }
 
-// gone reports whether an effect of this write is not there any more: it was seen, or a
-// send was answered. Another actor may have taken it back on purpose, unless the
-// destination is declared to do that by itself and was read in time. A record that is
-// made again has another id: one that is still there was not deleted.
+// gone reports whether an effect of this write has disappeared: it was seen, or a send was
+// answered. Another actor may have removed it on purpose, unless the destination is declared to
+// do that by itself and was read in time. A recreated record has another id: one that is still
+// there was not deleted.
 func gone(c Case) bool {
 	within, declared := c.Profile.Rollback.Declared()
 	if !untouched(c) || declared && max(c.Since, c.SinceByClock) <= within+window(c) {
@@ -153,41 +152,39 @@ func whyGone(c Case) string {
 	return "its effect was seen before and is gone: another actor may have taken it back on purpose"
 }
 
-// ownRecordDiffers reports whether the last read showed the one record that a
-// repeat would address, with other values that are proven to be our own. Only a
-// repeat that replaces those values can mend that.
+// ownRecordDiffers reports whether the last read showed the one record that a repeat would
+// address, with other values that are proven to be our own. Only a repeat that replaces those
+// values can fix that.
 func ownRecordDiffers(c Case) bool {
 	replaces := c.Intent.Write == intent.Update || c.Intent.Write == intent.Upsert
-	return c.Verdict == verify.Mismatched && c.Firm && c.Own && replaces && slices.Contains(c.Profile.Unique, c.Intent.Write)
+	return c.Verdict == verify.Mismatched && c.Conclusive && c.Own && replaces && slices.Contains(c.Profile.Unique, c.Intent.Write)
 }
 
-// burnt reports whether the destination answered yes under the present key and
-// then showed nothing: it would replay that answer.
+// burnt reports whether the destination answered success under the present key and then showed
+// nothing: it would replay that response.
 func burnt(c Case) bool { return replayed(c) && c.Profile.NativeWindow[c.Intent.Write] > 0 }
 
-// replayed reports whether the present key was answered, or is that of a repair, so
-// that only another one gets a send of its own. A key without an answer stays: its send may still
-// be under way, and meeting its key is what stops it.
+// replayed reports whether the present key was answered, or is that of a repair, so that only a
+// new key causes a real send. A key without a response stays: its send may still be in
+// progress, and the shared key is what stops the repeat.
 func replayed(c Case) bool { return c.Last == connectors.FateAnswered || c.Repaired }
 
-// native reports whether a repeat under the same key is recognised wherever
-// and whenever it lands: the destination forgets a key when its window has
-// passed since the first send under it, and both the repeat and the sends
-// before it may still be on their way for as long as a send and the horizon
-// take. Where no horizon is declared the window is taken at its word.
+// native reports whether a repeat under the same key is recognised wherever and whenever it
+// arrives. The destination forgets a key when its window has passed since the first send under
+// it. The repeat and the sends before it may be in transit for as long as a send and the
+// horizon take. Where no horizon is declared, the window alone counts.
 func native(c Case) bool { return InWindow(c, sendSlack) }
 
-// InWindow reports whether a send that begins within slack lands while the
-// destination knows the present key.
+// InWindow reports whether a send that begins within slack arrives while the destination knows
+// the present key.
 func InWindow(c Case, slack time.Duration) bool {
 	horizon, _ := c.Profile.Horizon.Declared()
 	landed := c.SinceKey + slack + c.Profile.SendFor() + horizon
 	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write]
 }
 
-// conclusive is the last row: a read shows the state from before, and it shows
-// everything that can still have landed. A new key follows an answered send
-// only.
+// conclusive is the last row: a read shows the state from before, and it shows everything that
+// can still have arrived. A new key follows an answered send only.
 func conclusive(c Case) Permit {
 	if !Conclusive(c) {
 		return refuse("absence is not conclusive: " + missingProof(c))
@@ -196,28 +193,26 @@ func conclusive(c Case) Permit {
 		Reason: "a read that shows all that could land within the horizon shows the state from before"}
 }
 
-// Conclusive reports whether the last read proves that no send was applied and
-// that none will be: it shows the state from before, and the moment up to which
-// it shows everything lies past the horizon. A read that was begun before the
-// horizon had passed proves nothing, however long it took, and one that lags
-// must be begun later by the settle time. The effect of an irreversible write
-// may lie where no read looks: no absence proves that it was not applied.
+// Conclusive reports whether the last read proves that no send was applied and that none will
+// be: it shows the state from before, and it shows everything up to a moment past the horizon.
+// A read that began before the horizon had passed proves nothing, however long it took. A
+// lagging read must begin later by the settle time. The effect of an irreversible write may be
+// where no read can see it: no absence proves that it was not applied.
 func Conclusive(c Case) bool {
 	return untouched(c) && !gone(c) && settledFate(c) && !hidden(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write)
 }
 
-// hidden reports whether the destination refused the last send since something
-// is there that the read does not show: it may be ours, in other hands. Where it
-// knows our key and no unique one, it only says that an earlier send under that
-// key is under way, which the horizon covers.
+// hidden reports whether the destination refused the last send because of a record that the
+// read does not show: it may be ours, changed by another actor. A destination that knows our
+// idempotency key, and has no unique key, only says that an earlier send under that key is in
+// progress, which the horizon covers.
 func hidden(c Case) bool {
 	keyInUse := c.Profile.NativeWindow[c.Intent.Write] > 0 && !slices.Contains(c.Profile.Unique, c.Intent.Write)
 	return c.LastConflict && c.Verdict == verify.Absent && !keyInUse
 }
 
-// settledFate reports whether no send can land any more that the last read did
-// not show.
-func settledFate(c Case) bool { return c.Firm && c.Profile.Horizon.Passed(c.AsOf) }
+// settledFate reports whether no send that the last read did not show can still arrive.
+func settledFate(c Case) bool { return c.Conclusive && c.Profile.Horizon.Passed(c.AsOf) }
 
 func missingProof(c Case) string {
 	_, settle := c.Profile.Settle.Declared()
@@ -229,9 +224,9 @@ func missingProof(c Case) string {
 		return "the last read does not show the state from before the send"
 	case hidden(c):
 		return "the destination refused since something is there, and the read does not show it"
-	case !c.Firm && !settle:
+	case !c.Conclusive && !settle:
 		return "reads may lag and the destination declares no settle time"
-	case !c.Firm:
+	case !c.Conclusive:
 		return "the settle time has not passed"
 	case !horizon:
 		return "the destination declares no horizon for late arrivals"
@@ -239,15 +234,15 @@ func missingProof(c Case) string {
 	return "a send may still have landed after what the last read shows: the horizon had not passed"
 }
 
-// KnownNotApplied reports whether it is certain that nothing was applied, and
-// why: the only ground on which a write may be called not applied.
+// KnownNotApplied reports whether it is certain that nothing was applied, and why: the only
+// basis for calling a write not applied.
 func KnownNotApplied(c Case) (string, bool) {
 	switch {
 	case c.Sends == 0:
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c):
 		return "every send was provably not applied", true
-	case madeByAnother(c) && (!c.Unknown && c.Firm || settledFate(c)):
+	case madeByAnother(c) && (!c.Unknown && c.Conclusive || settledFate(c)):
 		return fmt.Sprintf("write %s made the record under the unique key, so that this create cannot have been applied", c.MadeBy), true
 	case Conclusive(c) && c.Verdict == verify.Stale:
 		return "the record is as it was before the send, and no send can arrive any more", true
@@ -257,16 +252,16 @@ func KnownNotApplied(c Case) (string, bool) {
 	return "", false
 }
 
-// madeByAnother reports whether a record of another write of ours is under the unique
-// key of a create. A send of unknown fate can still land once that record is gone.
+// madeByAnother reports whether a record of another write of ours is under the unique key of a
+// create. A send of unknown fate can still apply once that record is gone.
 func madeByAnother(c Case) bool {
 	return c.Conflict && c.MadeBy != "" && c.Intent.Write == intent.Create && slices.Contains(c.Profile.Unique, intent.Create)
 }
 
-// present reports whether the last read found what a refused send should not
-// have made: a refusal that the destination itself contradicts proves nothing.
-// A record that differs is no contradiction: another actor changed or made it,
-// unless our stamp or a key that only we can have made says otherwise.
+// present reports whether the last read showed what a refused send should not have made: a
+// refusal that the destination itself contradicts proves nothing. A differing record is no
+// contradiction: another actor changed or made it, unless our stamp, or a key that only we can
+// have made, proves otherwise.
 func present(c Case) bool {
 	return c.Effect() && (c.Verdict != verify.Mismatched || c.Stamped || c.Profile.FreshKeys)
 }

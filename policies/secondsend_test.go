@@ -16,14 +16,13 @@ const (
 	horizon = 30 * time.Second
 )
 
-// plain is a destination that can do nothing but be read, and declares how
-// long things take.
+// plain is a destination that can only be read, and declares its times.
 func plain() connectors.Profile {
 	return connectors.Profile{Settle: connectors.Within(settle), Horizon: connectors.Within(horizon)}
 }
 
-// lost is a create whose one send was not answered, and of which a strong read
-// just made shows nothing: the case that everything here is about.
+// lost is a create whose one send was not answered, and that a strong read just made does not
+// show: the base case of these tests.
 func lost() policies.Case {
 	c := policies.Case{
 		Intent:  intent.WriteIntent{Write: intent.Create},
@@ -33,25 +32,25 @@ func lost() policies.Case {
 	return read(c, verify.Absent, 0)
 }
 
-// read is the case after a strong read begun at a time since the send.
+// read returns the case after a strong read begun at a time since the send.
 func read(c policies.Case, v verify.Verdict, since time.Duration) policies.Case {
-	c.Judgement = verify.Judgement{Verdict: v, Firm: true, Based: true, Since: since, AsOf: since, Reason: "it is " + v.String()}
+	c.Judgement = verify.Judgement{Verdict: v, Conclusive: true, Based: true, Since: since, AsOf: since, Reason: "it is " + v.String()}
 	c.SinceSend, c.SinceKey, c.Age, c.Agreeing = since, since, since, 1
 	return c
 }
 
-// readWeakly is the case after a read that lags, as package verify judges it.
+// readWeakly returns the case after a read that lags, as package verify judges it.
 func readWeakly(c policies.Case, v verify.Verdict, since time.Duration) policies.Case {
 	c = read(c, v, since)
 	lag, declared := c.Profile.Settle.Declared()
-	c.Firm, c.AsOf = declared && since >= lag, 0
-	if c.Firm {
+	c.Conclusive, c.AsOf = declared && since >= lag, 0
+	if c.Conclusive {
 		c.AsOf = since - lag
 	}
 	return c
 }
 
-// with is the case changed.
+// with returns the changed case.
 func with(c policies.Case, changes ...func(*policies.Case)) policies.Case {
 	for _, change := range changes {
 		change(&c)
@@ -59,7 +58,7 @@ func with(c policies.Case, changes ...func(*policies.Case)) policies.Case {
 	return c
 }
 
-// fate is the case in which the last send had a fate of which an error tells.
+// fate sets the fate of the last send, as an error reports it.
 func fate(f connectors.Fate) func(*policies.Case) {
 	return func(c *policies.Case) {
 		c.Last, c.Unknown, c.Answered = f, f == connectors.FateUnknown, f == connectors.FateAnswered
@@ -96,9 +95,9 @@ func sinceKey(d time.Duration) func(*policies.Case) {
 
 var (
 	native = window(24 * time.Hour)
-	// fits is the latest time since the first send at which a repeat is sure
-	// to land inside a window of a day: a decision's way to the wire (1 min), a
-	// send (30 s) and the horizon are kept free.
+	// fits is the latest time since the first send at which a repeat certainly arrives inside a
+	// window of a day: the time from decision to send (1 min), a send (30 s) and the horizon
+	// are subtracted.
 	fits = 24*time.Hour - time.Minute - 30*time.Second - horizon - 1
 )
 
@@ -218,7 +217,7 @@ func TestSecondSendRepair(t *testing.T) {
 	}
 }
 
-// The second row: the destination makes one of two.
+// The second row: the destination deduplicates.
 func TestSecondSendRecognised(t *testing.T) {
 	nativeKey, uniqueKey := allowed(policies.RowNativeKey), allowed(policies.RowUnique)
 	update := with(lost(), write(intent.Update))
@@ -315,8 +314,8 @@ func TestSecondSendConclusive(t *testing.T) {
 	}
 }
 
-// A phantom success burns the key: the next send carries a new one, after an
-// answered send and conclusive absence only.
+// A phantom success burns the key: the next send has a new one, after an answered send and
+// conclusive absence only.
 func TestSecondSendKeys(t *testing.T) {
 	answered := with(lost(), native, fate(connectors.FateAnswered), takesBack)
 	same := policies.Permit{Allowed: true, OwesRecheck: true, Row: policies.RowAbsence}
@@ -358,14 +357,14 @@ func TestSecondSendKeys(t *testing.T) {
 	}
 }
 
-// A sentence about a write that was not applied does not say that there is no
-// record where the last read found one.
+// A sentence about a write that was not applied does not claim that there is no record where
+// the last read showed one.
 func TestNotAppliedNamesTheRecord(t *testing.T) {
 	for v, want := range map[verify.Verdict]string{
 		verify.Absent: "there is no record",
 		verify.Stale:  "the record is as it was",
 	} {
-		for _, sends := range []int{1, 4} { // the second is all of the budget
+		for _, sends := range []int{1, 4} { // the second is the whole budget
 			c := with(read(lost(), v, horizon), write(intent.Update), func(c *policies.Case) { c.Sends = sends })
 			if why, known := policies.KnownNotApplied(c); !known || !strings.HasPrefix(why, want) {
 				t.Errorf("%v after %d sends: %q, %t, want %q", v, sends, why, known, want)

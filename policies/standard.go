@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Standard are the policies that readback asks, in order. Put your own in
-// front of them: append([]policies.Policy{mine}, policies.Standard()...).
+// Standard returns readback's policies, in order. Put your own first:
+// append([]policies.Policy{mine}, policies.Standard()...).
 func Standard() []Policy {
 	return []Policy{
 		Func(acceptSeen), Func(notTakenUp), Func(person), Func(unseen), Func(patience),
@@ -20,11 +20,11 @@ func Standard() []Policy {
 	}
 }
 
-// Decide asks the policies in order and holds the answer against the rules
-// that none of them can override. When nobody decides, a person does.
+// Decide consults the policies in order and checks the decision against the rules that none of
+// them can override. When no policy decides, a reviewer does.
 //
-// A policy that panics decides nothing, and none after it is asked: what it
-// would have said may have been to stop.
+// A policy that panics decides nothing, and no later one is consulted: it may have been about
+// to stop the write.
 func Decide(c Case, asked []Policy) (d Decision) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -39,14 +39,14 @@ func Decide(c Case, asked []Policy) (d Decision) {
 	return Decision{Kind: Escalate, Rule: "nobody decided", Reason: explain(c, "no policy decides this case")}
 }
 
-// bounded turns what a policy may not decide into an escalation.
+// bounded turns a decision that a policy may not take into an escalation.
 func bounded(c Case, d Decision) Decision {
 	d.Permit = Permit{}
 	why := ""
 	switch d.Kind {
 	case Escalate, Wait:
 	case Accept:
-		if c.Profile.Blind || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
+		if c.Profile.WriteOnly || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
 			why = "accepted by a policy without having been seen"
 		}
 	case Retry:
@@ -61,12 +61,8 @@ func bounded(c Case, d Decision) Decision {
 	case Compensate:
 		why = notUndoable(c)
 	case Report:
-		if !c.Profile.Blind || !c.Answered {
+		if !c.Profile.WriteOnly || !c.Answered {
 			why = "reported by a policy where the destination can be read, or did not say yes"
-		}
-	case Remove:
-		if _, not := Surplus(c); not != "" {
-			why = "no record is removed: " + not
 		}
 	default:
 		why = "a policy decided what there is no word for"
@@ -77,11 +73,11 @@ func bounded(c Case, d Decision) Decision {
 	return d
 }
 
-// notUndoable says why a write must not be undone now, "" when it may be.
+// notUndoable returns why a write must not be undone now, "" when it may be.
 func notUndoable(c Case) string {
 	switch {
-	case c.Profile.Blind:
-		return "nobody can look at the destination, so that nothing there can be undone by what it shows"
+	case c.Profile.WriteOnly:
+		return "the destination cannot be read, so that nothing there can be undone by what it shows"
 	case c.Intent.Reversibility != intent.Compensable:
 		return "the intent does not say that it is compensable"
 	case !c.Invertible:
@@ -93,8 +89,8 @@ func notUndoable(c Case) string {
 	case !c.Own && c.Directed != DirectCompensate:
 		return notProvenOurs
 	case c.Intent.Write != intent.Create && !based(c) && c.Directed != DirectCompensate:
-		return "the state before was read weakly: undoing could take back what somebody else did just before"
-	case !c.Firm:
+		return "the state before was read weakly: undoing could take back what another actor did just before"
+	case !c.Conclusive:
 		return "the last read may be older than the send that is to be undone"
 	case c.Unknown && !settledFate(c):
 		return "a send may still land: undoing now could come before it"
@@ -102,10 +98,10 @@ func notUndoable(c Case) string {
 	return ""
 }
 
-// Undo says whether a write that was settled as verified may be undone by itself,
-// going by the look that settled it: Compensate, or Escalate with the reason why
-// a person must decide. Told says that the caller says how. That nobody has
-// changed the record since is for the undoing itself to require.
+// Undo decides whether a write that was settled as verified may be undone without a reviewer,
+// by the read that settled it: Compensate, or Escalate with the reason. Told says that the
+// caller provides the undo. The undo itself must require that no other actor has changed the
+// record since.
 func Undo(c Case, told bool) Decision {
 	_, ends := c.Profile.Horizon.Declared()
 	why := ""
@@ -115,9 +111,9 @@ func Undo(c Case, told bool) Decision {
 	case !c.Own:
 		why = notProvenOurs
 	case !told && c.Intent.Write != intent.Create && !based(c):
-		why = "the state before was read weakly: undoing could take back what somebody else did just before"
+		why = "the state before was read weakly: undoing could take back what another actor did just before"
 	case !ends && c.Unknown && c.Sends-c.Unsent > 1:
-		why = "an earlier send may still land, and nobody knows until when"
+		why = "an earlier send may still land, and it is not known until when"
 	}
 	if why != "" {
 		return Decision{Kind: Escalate, Rule: "undo", Reason: explain(c, why)}
@@ -125,8 +121,8 @@ func Undo(c Case, told bool) Decision {
 	return Decision{Kind: Compensate, Rule: "undo", Reason: c.Reason}
 }
 
-// based reports whether what the undoing would bring back is what our send
-// found: it was read surely, or the destination held the send against it.
+// based reports whether the state that the undo would restore is the one that our send met: it
+// was read reliably, or the destination checked the send against it.
 func based(c Case) bool {
 	return c.Based || c.Last == connectors.FateAnswered && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 }
@@ -140,7 +136,7 @@ func explain(c Case, why string) string {
 	return why + " (" + c.Reason + ")"
 }
 
-// acceptSeen accepts what was seen often enough.
+// acceptSeen accepts a result that was observed often enough.
 func acceptSeen(c Case) (Decision, bool) {
 	switch {
 	case c.Verdict == verify.Vacuous:
@@ -158,15 +154,15 @@ func acceptSeen(c Case) (Decision, bool) {
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 }
 
-// mayStillLand reports whether a send of unknown fate can still land after this write
-// is settled, and change what the next write of the record makes.
+// mayStillLand reports whether a send of unknown fate can still arrive after this write is
+// settled, and change what the next write of the record makes.
 //   - A condition on the record's version refuses a late send. An upsert's condition can
-//     be that there is no record, which holds again after a delete.
-//   - A single send has landed if the effect is proven to be its own. Otherwise another
+//     be that there is no record, which is true again after a delete.
+//   - A single send has arrived if the effect is proven to be its own. Otherwise another
 //     actor may have made the same change.
-//   - A native key refuses a late send once a send under it was applied. An answer, or an
+//   - A native key refuses a late send once a send under it was applied. A response, or an
 //     effect of our own, proves that.
-//   - Any other repeated update, upsert or delete may land. A repeated create meets the
+//   - Any other repeated update, upsert or delete may arrive. A repeated create meets the
 //     record: see [StillCreates].
 func mayStillLand(c Case) bool {
 	horizon, ends := c.Profile.Horizon.Declared()
@@ -183,9 +179,9 @@ func mayStillLand(c Case) bool {
 	return !creates && !native(c)
 }
 
-// StillCreates is how long a later delete or upsert of the record has to wait, since
-// an earlier send of this create, that was repeated since, may still arrive: it would
-// make again what was deleted. A destination that recognises our key refuses it.
+// StillCreates returns how long a later delete or upsert of the record must wait because an
+// earlier send of this create, which was repeated since, may still arrive: it would recreate
+// the deleted record. A destination that recognises our key refuses it.
 func StillCreates(c Case) time.Duration {
 	horizon, _ := c.Profile.Horizon.Declared()
 	if !createsLate(c) || c.Sends-c.Unsent < 2 || native(c) || !Counting(c) {
@@ -194,8 +190,8 @@ func StillCreates(c Case) time.Duration {
 	return max(horizon-c.SinceSend, 0)
 }
 
-// someoneElses reports whether a record that looks like ours cannot be: every
-// send was refused, and the record bears no stamp that would say otherwise.
+// someoneElses reports whether a record that looks like ours cannot be: every send was refused,
+// and no stamp in the record proves otherwise.
 func someoneElses(c Case) bool {
 	return c.Intent.Write == intent.Create && !c.Profile.Stamped && !c.Profile.FreshKeys && !c.Unknown && !c.Answered
 }
@@ -206,39 +202,37 @@ func notTakenUp(c Case) (Decision, bool) {
 	if c.Sends == 0 || c.Unknown || c.Answered || !known {
 		return Decision{}, false
 	}
-	if !turnedAway(c) || c.Late || undeliverable(c) {
+	if !refusedForNow(c) || c.Late || undeliverable(c) {
 		return Decision{Kind: Fail, Rule: "retry", Reason: why + ": " + c.LastRefusal}, true
 	}
 	return waitThenRetry(c, backoffAfter(c.Unsent, c.RetryAfter), why), true
 }
 
-// turnedAway reports whether the last send was not taken up, for a reason that
-// passes.
-func turnedAway(c Case) bool {
+// refusedForNow reports whether the last send was not accepted, for a temporary reason.
+func refusedForNow(c Case) bool {
 	return c.Last == connectors.FateNotSent || c.Last == connectors.FateThrottled || c.Last == connectors.FateLogin
 }
 
-// undeliverable reports whether the destination has turned sends away for so
-// long that no more are made. They are not counted in the budget, so this is
-// what ends them, also where an earlier send has a fate that nobody knows. A
-// refused login ends nothing: it concerns the destination, and every write waits
-// until an operator has renewed the credentials.
+// undeliverable reports whether the destination has rejected sends for so long that no more are
+// made. They are not counted in the budget, so this ends them, even where an earlier send has
+// an unknown fate. A refused login ends nothing: it concerns the destination, and every write
+// waits until an operator has renewed the credentials.
 func undeliverable(c Case) bool {
 	if c.Last == connectors.FateLogin {
 		return false
 	}
-	return turnedAway(c) && (c.Age > maxUndelivered || c.Unsent-c.LoginRefused >= maxUnsent)
+	return refusedForNow(c) && (c.Age > maxUndelivered || c.Unsent-c.LoginRefused >= maxUnsent)
 }
 
 func waitThenRetry(c Case, pause time.Duration, why string) Decision {
-	// By the ledger's clock: a process that has just begun owes no courtesy anew.
+	// By the ledger's clock: a newly started process need not begin the pause anew.
 	if left := pause - max(c.SinceSend, c.SinceByClock); left > 0 {
 		return Decision{Kind: Wait, After: left, Rule: "retry", Reason: strings.TrimSuffix(why+": "+c.LastRefusal, ": ")}
 	}
 	return Decision{Kind: Retry, Rule: "retry", Reason: why}
 }
 
-// person does what a person directed. The rules of Decide hold for it too.
+// person does what a reviewer directed. The rules of Decide apply to it too.
 func person(c Case) (Decision, bool) {
 	switch c.Directed {
 	case DirectRetry, DirectForce:
@@ -261,23 +255,23 @@ func patience(c Case) (Decision, bool) {
 			return Decision{Kind: Wait, After: PausePreparing(max(c.SinceSend, c.SinceByClock)), Rule: "login",
 				Reason: explain(c, "it is read when the destination accepts our login again")}, true
 		}
-		// A worker that comes late has made few reads, however long ago the send
-		// was: the destination gets as many chances to answer as in time.
+		// A late worker has made few reads, however long ago the send was: the destination gets
+		// as many chances to respond as it would have had in time.
 		if inTime || c.Unproven < unprovenReads {
 			return wait("nothing is proven yet")
 		}
 	case verify.Mismatched:
-		if !c.Firm && !c.Conflict && inTime {
+		if !c.Conclusive && !c.Conflict && inTime {
 			return wait("the read may be older than the send")
 		}
 	case verify.Absent, verify.Stale:
 		_, known := KnownNotApplied(c)
 		permit := SecondSend(c)
 		open := !spent(c) && !permit.Allowed || spent(c) && !known
-		// The answer to a repeat under a native key tells more than further reads.
+		// The response to a repeat under a native key proves more than further reads.
 		recognised := !spent(c) && permit.Row == RowNativeKey
 		switch {
-		case !c.Firm && c.Since < lag(c) && !recognised:
+		case !c.Conclusive && c.Since < lag(c) && !recognised:
 			return wait("reads may lag behind the send")
 		case open && untouched(c) && inTime:
 			return wait("the horizon of late arrivals has not passed")
@@ -286,8 +280,8 @@ func patience(c Case) (Decision, bool) {
 	return Decision{}, false
 }
 
-// lag is how long a weak read that shows nothing is not believed: the settle
-// time, or our patience where none is declared.
+// lag returns how long a weak read that shows nothing is not believed: the settle time, or our
+// patience where none is declared.
 func lag(c Case) time.Duration {
 	if settle, ok := c.Profile.Settle.Declared(); ok {
 		return settle
@@ -295,10 +289,9 @@ func lag(c Case) time.Duration {
 	return undeclaredPatience
 }
 
-// window is how long after the last send a read must have been begun for the
-// engine to give up looking: until a read that lags shows what landed at the
-// end of the horizon, but no less than our patience where one of the two is not declared or the
-// destination cannot be read.
+// window returns how long after the last send a read must have begun for the engine to give up
+// reading: until a lagging read shows everything that arrived by the end of the horizon, but at
+// least our patience where one of the two is not declared or the destination cannot be read.
 func window(c Case) time.Duration {
 	settle, settles := c.Profile.Settle.Declared()
 	horizon, ends := c.Profile.Horizon.Declared()
@@ -308,16 +301,16 @@ func window(c Case) time.Duration {
 	return settle + horizon
 }
 
-// Counting reports whether a process may still be expected to count until no send
-// can land any more. Where none lives that long a reviewer decides.
+// Counting reports whether a process can still be expected to count until no send can arrive
+// any more. If none lives that long, a reviewer decides.
 func Counting(c Case) bool { return c.SinceByClock < maxUncounted }
 
-// spent reports whether no send is left, whatever is found.
+// spent reports whether no send is left, whatever a read shows.
 func spent(c Case) bool {
 	return c.Late || c.Sends-c.Unsent >= c.Budget || undeliverable(c)
 }
 
-// differing does what the intent says about a record that differs.
+// differing applies the intent's policy to a record that differs.
 func differing(c Case) (Decision, bool) {
 	if c.Verdict != verify.Mismatched {
 		return Decision{}, false
@@ -344,8 +337,7 @@ func differing(c Case) (Decision, bool) {
 	return escalate, true
 }
 
-// again sends again what is not there, where the table allows it and the
-// budget is not used up.
+// again sends a missing effect again, where the table allows it and the budget is not used up.
 func again(c Case) (Decision, bool) {
 	if !untouched(c) || spent(c) {
 		return Decision{}, false
@@ -361,7 +353,7 @@ func again(c Case) (Decision, bool) {
 	return waitThenRetry(c, pause, permit.Reason), true
 }
 
-// settledAbsent says "not applied" of what is known not to be.
+// settledAbsent settles a write as not applied where that is certain.
 func settledAbsent(c Case) (Decision, bool) {
 	if c.Verdict != verify.Absent && c.Verdict != verify.Stale {
 		return Decision{}, false
@@ -380,13 +372,13 @@ func settledAbsent(c Case) (Decision, bool) {
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true
 }
 
-// unproven hands what is left to a person.
+// unproven escalates the remaining cases to a reviewer.
 func unproven(c Case) (Decision, bool) {
 	why := map[verify.Verdict]string{
 		verify.Unavailable:   "the destination could not be read in time to tell",
 		verify.Indeterminate: "the time is up and nothing is proven",
 		verify.Duplicated:    "there is more than was declared",
-		verify.Collateral:    "something changed that nobody asked to change",
+		verify.Collateral:    "something changed that the intent does not mention",
 	}[c.Verdict]
 	if why == "" {
 		return Decision{}, false
@@ -394,18 +386,17 @@ func unproven(c Case) (Decision, bool) {
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, why)}, true
 }
 
-// Recheck says what follows from a later look at a settled write: Accept when
-// nothing contradicts the outcome, Wait when the look must be made again,
-// Escalate when the outcome does not hold any more. Fields that others changed
-// since do not contradict it: only an effect that is gone, that was doubled, or
-// that came after all.
+// Recheck decides about a later read of a settled write: Accept when nothing contradicts the
+// outcome, Wait when the read must be repeated, Escalate when the outcome is no longer true.
+// Later changes of fields by other actors do not contradict it. Only an effect that is gone,
+// that was doubled, or that appeared after all does.
 //
-// A weak read that shows no contradiction is believed as late as one that finds
-// nothing after a send.
+// A weak read that shows no contradiction is believed as late as one that shows nothing after a
+// send.
 func Recheck(c Case, verified bool) Decision {
 	deletes := c.Intent.Write == intent.Delete
 	gone := c.Verdict == verify.Absent && !deletes || c.Verdict == verify.Stale || c.Undone
-	came := c.Effect() && !c.Undone && !(deletes && c.Verdict == verify.Mismatched) // a record that changed is still there
+	came := c.Effect() && !c.Undone && !(deletes && c.Verdict == verify.Mismatched) // a changed record is still there
 	says := func(k Kind, why string) Decision {
 		return Decision{Kind: k, Rule: "recheck", Reason: explain(c, why)}
 	}
@@ -420,16 +411,16 @@ func Recheck(c Case, verified bool) Decision {
 		return says(Escalate, "it was verified, deleted since, and made again: an earlier send arrived late")
 	case !verified && came:
 		return says(Escalate, "it was settled as not applied, or as undone, and a later look found it")
-	case !c.Firm && c.Since < lag(c):
+	case !c.Conclusive && c.Since < lag(c):
 		return says(Wait, "the read may be older than the send")
-	case verified && gone && c.Profile.Proof == "": // else what is gone is not the effect
+	case verified && gone && c.Profile.Proof == "": // otherwise what is gone is not the effect
 		return says(Escalate, "it was verified, and a later look did not find it any more")
 	}
 	return says(Accept, unbroken(c, verified))
 }
 
-// unbroken is why a later read takes nothing back of the outcome. The finding of the
-// read follows in brackets, and must not contradict it.
+// unbroken returns why a later read does not change the outcome. The read's result follows in
+// parentheses, and must not contradict it.
 func unbroken(c Case, verified bool) string {
 	changed := c.Verdict == verify.Mismatched || c.Verdict == verify.Collateral
 	switch {

@@ -11,12 +11,12 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// decided is what the standard policies say of a case.
+// decided is the standard policies' decision about a case.
 type decided struct {
 	reason string
 	c      policies.Case
 	want   policies.Kind
-	after  time.Duration // of Wait, 0 where the pace is the engine's
+	after  time.Duration // of Wait, 0 where the engine sets the pace
 	row    string        // of Retry
 }
 
@@ -245,8 +245,8 @@ func TestReasonsCarryTheEvidence(t *testing.T) {
 // lookedLong: the destination has been read often.
 func lookedLong(c *policies.Case) { c.Unproven = 10 }
 
-// A recheck whose read failed is made again as quickly as a first read. One that
-// fails for days is made ever more rarely.
+// A recheck whose read failed is repeated as quickly as a first read. One that fails for days
+// is repeated ever more rarely.
 func TestRecheckPause(t *testing.T) {
 	for failed, most := range map[int]time.Duration{1: 100 * time.Millisecond, 2: 200 * time.Millisecond, 5: time.Second, 10: 10 * time.Second} {
 		if pause := policies.RecheckPause(failed); pause <= 0 || pause > most {

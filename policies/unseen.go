@@ -1,14 +1,14 @@
 package policies
 
-// unseen decides about what was sent to a destination at which nothing can be
-// read: a yes is reported, and what was not answered is sent again where the
-// destination makes one of two, or else is a person's.
+// unseen decides about sends to a destination that cannot be read. An answered send is
+// reported. An unanswered one is sent again where the destination deduplicates, and otherwise
+// goes to a reviewer.
 func unseen(c Case) (Decision, bool) {
-	if !c.Profile.Blind {
+	if !c.Profile.WriteOnly {
 		return Decision{}, false
 	}
 	if c.Answered {
-		return Decision{Kind: Report, Rule: "blind", Reason: "the destination said yes; nobody can look"}, true
+		return Decision{Kind: Report, Rule: "blind", Reason: "the destination said yes; it cannot be read"}, true
 	}
 	permit := SecondSend(c)
 	if !permit.Allowed || spent(c) {
@@ -18,5 +18,5 @@ func unseen(c Case) (Decision, bool) {
 		}
 		return Decision{Kind: Escalate, Rule: "blind", Reason: why}, true
 	}
-	return waitThenRetry(c, blindPause(c.Sends-c.Unsent, c.RetryAfter), permit.Reason), true
+	return waitThenRetry(c, writeOnlyPause(c.Sends-c.Unsent, c.RetryAfter), permit.Reason), true
 }

@@ -16,7 +16,7 @@ import (
 // unread is a create whose one send to a destination that cannot be read was not
 // answered.
 func unread() policies.Case {
-	return policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{Blind: true},
+	return policies.Case{Intent: intent.WriteIntent{Write: intent.Create}, Profile: connectors.Profile{WriteOnly: true},
 		Sends: 1, Unknown: true, Budget: 4, LastRefusal: "no answer"}
 }
 
@@ -24,8 +24,8 @@ func since(d time.Duration) func(*policies.Case) {
 	return func(c *policies.Case) { c.SinceSend, c.SinceKey, c.Age = d, d, d }
 }
 
-// What is sent where nobody can look is reported when it was answered, and sent
-// again only where the destination makes one of two.
+// A send to a destination that cannot be read is reported when it was answered, and sent again
+// only where the destination deduplicates.
 func TestBlind(t *testing.T) {
 	asked := func(directed string) func(*policies.Case) {
 		return func(c *policies.Case) { c.Directed = directed }
@@ -55,7 +55,7 @@ func TestBlind(t *testing.T) {
 		"unique, which no read shows":    {"only the key makes one of two", with(unread(), unique, since(time.Hour)), policies.Escalate, "does not deduplicate"},
 		"a person asks":                  {"nothing shows it harmless", with(unread(), asked(policies.DirectRetry)), policies.Escalate, "does not deduplicate"},
 		"a person vouches":               {"it is their word", with(unread(), asked(policies.DirectForce)), policies.Retry, ""},
-		"a person has it undone":         {"there is nothing to go by", with(unread(), asked(policies.DirectCompensate)), policies.Escalate, "nobody can look"},
+		"a person has it undone":         {"there is nothing to go by", with(unread(), asked(policies.DirectCompensate)), policies.Escalate, "the destination cannot be read"},
 		"never sent, a person asks":      {"it was never sent", with(unread(), sent(0), fate(connectors.FateUnknown), asked(policies.DirectRetry)), policies.Retry, ""},
 		"a verdict from nowhere":         {"nobody can have seen it", with(read(unread(), verify.Verified, 0), fate(connectors.FateUnknown)), policies.Escalate, ""},
 	} {
@@ -68,7 +68,7 @@ func TestBlind(t *testing.T) {
 	}
 }
 
-// Pauses grow, so that a receiver that is down for hours gets it when it is back.
+// Pauses grow, so that a receiver that is down for hours gets the write when it is back.
 func TestBlindPauses(t *testing.T) {
 	var got []time.Duration
 	for n := range 9 {
@@ -101,7 +101,7 @@ func TestBlindKeepsItsKey(t *testing.T) {
 	}
 }
 
-// What is reported by a policy must have been answered where nobody can look.
+// A policy can report only an answered send to a destination that cannot be read.
 func TestReportIsBounded(t *testing.T) {
 	answered := with(unread(), fate(connectors.FateAnswered))
 	for name, d := range map[string]struct {
@@ -110,7 +110,7 @@ func TestReportIsBounded(t *testing.T) {
 	}{
 		"answered, blind":     {answered, policies.Report},
 		"not answered":        {unread(), policies.Escalate},
-		"it could be read":    {with(answered, func(c *policies.Case) { c.Profile.Blind = false }), policies.Escalate},
+		"it could be read":    {with(answered, func(c *policies.Case) { c.Profile.WriteOnly = false }), policies.Escalate},
 		"nobody looked there": {with(unread(), func(c *policies.Case) { c.Profile = connectors.Profile{} }), policies.Escalate},
 	} {
 		if got := policies.Decide(d.c, []policies.Policy{saying(policies.Report)}); got.Kind != d.want {

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Mode says when an answered write is looked at.
+// Mode says when an answered write is read back.
 type Mode string
 
 // The modes. The zero value is the careful one.
@@ -20,31 +20,30 @@ const (
 	Batch  Mode = "batch"  // all in batches
 )
 
-// Verification says when the answered writes of a destination are looked at.
-// What is not looked at at once is unverified until a batch has looked at it;
-// a send that was not answered with yes is always looked at at once.
+// Verification says when the answered writes of a destination are read back. A write that is
+// not read at once is unverified until a batch has read it. A send that was not answered with
+// success is always read back at once.
 type Verification struct {
-	// Destination, Kind and Risk say which writes; empty means any.
+	// Destination, Kind and Risk select the writes; empty means any.
 	Destination string
 	Kind        string
 	Risk        intent.Risk
 	Mode        Mode
-	// Part is, for Sample, how many of all writes are looked at at once, from 0
-	// to 1. The structural key decides, so that a repeat decides the same.
+	// Part is, for Sample, the share of all writes to read at once, from 0 to 1. The structural
+	// key decides, so that a repeat decides the same.
 	Part float64
-	// Within is how soon the others are looked at. Default one hour.
+	// Within is how soon the others are read. Default one hour.
 	Within time.Duration
 }
 
-// LookLater reports whether the look at an answered send of this write may be
-// put off, and how long at the most: what the first rule that fits says. It is
-// pure, and says the same for every repeat of one logical write.
+// ReadLater reports whether the read of an answered send of this write may be postponed, and
+// for how long at most: the first matching rule decides. It is pure, and the same for every
+// repeat of one logical write.
 //
-// Some writes are always looked at at once, whatever the rules say: those that
-// cannot be taken back, those that a person had to approve, those that undo
-// others, and those that are to be sent again or undone by themselves where the
-// record differs: what differs an hour later may be what somebody else meant.
-func LookLater(rules []Verification, w intent.WriteIntent, p connectors.Profile) (within time.Duration, later bool) {
+// Some writes are always read at once, whatever the rules say: those that are irreversible,
+// that needed approval, that undo others, and that are to be sent again or undone automatically
+// where the record differs: a difference an hour later may be another actor's intention.
+func ReadLater(rules []Verification, w intent.WriteIntent, p connectors.Profile) (within time.Duration, later bool) {
 	mended := w.OnMismatch != "" && w.OnMismatch != intent.MismatchEscalate
 	if mended || w.Risk == intent.RiskApprove || w.Compensates != "" || slices.Contains(p.Irreversible, w.Write) {
 		return 0, false
@@ -73,8 +72,8 @@ func (v Verification) fits(w intent.WriteIntent) bool {
 		matches(string(v.Risk), cmp.Or(string(w.Risk), string(intent.RiskAuto)))
 }
 
-// drawn reports whether a structural key is in the part that is looked at at
-// once. Keys are digests, so that their first digits are as good as drawn.
+// drawn reports whether a structural key is in the share that is read at once. Keys are
+// digests, so their first digits are as good as random.
 func drawn(structuralKey string, part float64) bool {
 	const digits = 13 // 52 bits: what a float64 holds exactly
 	n, err := strconv.ParseUint(structuralKey[:min(digits, len(structuralKey))], 16, 64)

@@ -56,7 +56,7 @@ func TestLookLater(t *testing.T) {
 		"not a number":       {of(func(v *policies.Verification) { v.Mode, v.Part = policies.Sample, math.NaN() }), w, connectors.Profile{}, time.Minute, true, "no key is below it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			within, later := policies.LookLater(c.rules, c.w, c.p)
+			within, later := policies.ReadLater(c.rules, c.w, c.p)
 			if within != c.within || later != c.later {
 				t.Errorf("%s, %t; want %s, %t: %s", within, later, c.within, c.later, c.reason)
 			}
@@ -64,7 +64,7 @@ func TestLookLater(t *testing.T) {
 	}
 }
 
-// A sample is about the part that was asked for, and the same whoever asks.
+// A sample has about the requested size, and is the same for every caller.
 func TestSampleIsOfTheSizeAskedFor(t *testing.T) {
 	for _, part := range []float64{0.01, 0.25, 0.9} {
 		rules := []policies.Verification{{Mode: policies.Sample, Part: part}}
@@ -72,8 +72,8 @@ func TestSampleIsOfTheSizeAskedFor(t *testing.T) {
 		atOnce := 0
 		for n := range writes {
 			w := intent.WriteIntent{Tenant: "acme", Workflow: "wf", Step: fmt.Sprint(n), Tool: "t", Write: intent.Create}
-			_, later := policies.LookLater(rules, w, connectors.Profile{})
-			if _, again := policies.LookLater(rules, w, connectors.Profile{}); again != later {
+			_, later := policies.ReadLater(rules, w, connectors.Profile{})
+			if _, again := policies.ReadLater(rules, w, connectors.Profile{}); again != later {
 				t.Fatalf("write %d: %t, then %t", n, later, again)
 			}
 			if !later {

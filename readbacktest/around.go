@@ -13,16 +13,14 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// Link stands before a connector and has the same vices as a [Proxy]. Its
-// methods about what happened are those of [Log].
+// Link wraps a connector and has the same faults as a [Proxy]. It has the methods of [Log].
 type Link struct {
 	*Log
 	conn connectors.Connector
 	past past[read]
 }
 
-// Around stands before a connector. tb fails where the options ask for what
-// cannot be.
+// Around wraps a connector. tb fails if the options are invalid.
 func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
 	tb.Helper()
 	if conn == nil {
@@ -32,14 +30,14 @@ func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
 	return &Link{Log: newLog(tb, o), conn: conn, past: past[read]{on: o.lags()}}
 }
 
-// Connector is the connector with its vices: each write, and each read, is a
-// call. It checks, prepares, inverts and removes as the one behind it does, and
-// reads in bulk one by one; it has none of the powers that measure or list.
+// Connector is the connector with its faults: each write, and each read, is a call. It checks,
+// prepares, inverts and removes like the wrapped one, and reads in bulk one by one. It has no
+// capabilities that measure or list.
 func (l *Link) Connector() connectors.Connector {
 	return clothed(&vicious{link: l, powers: powers{l.conn}}, l.conn)
 }
 
-// vicious is a connector over a link.
+// vicious is a connector with the faults of a link.
 type vicious struct {
 	powers
 	link *Link
@@ -116,8 +114,8 @@ func (l *Link) know(q connectors.Query) {
 	})
 }
 
-// old is an answer of a replica that is behind: it is never stronger than weak,
-// whatever the connector said when it was new.
+// old is an answer of a lagging replica: it is never stronger than weak, whatever the connector
+// reported when it was new.
 func (l *Link) old(q connectors.Query, c *Call, f Fault) (read, bool) {
 	a, ok := l.past.lagging(asked(q), c, f)
 	a.seen.Strength, a.seen.At = connectors.Weak, c.At
@@ -125,7 +123,7 @@ func (l *Link) old(q connectors.Query, c *Call, f Fault) (read, bool) {
 	return a, ok
 }
 
-// asked names a question by what it looks for; a write asks without a ref.
+// asked names a query by what it looks for; a write asks without a ref.
 func asked(q connectors.Query) string {
 	return q.Intent.Destination + "\n" + q.Intent.Kind + "\n" + keyOf(q.Intent.Key) + "\n" + q.Stamp
 }
@@ -135,8 +133,8 @@ var (
 	errHalf           = errors.New("half of an answer")
 )
 
-// errorOf is what a connector makes of a status, as the contract of connectors
-// has it: a 429 is throttled, what the 5xx mean nobody knows.
+// errorOf is a connector's error for a status, by the contract of connectors: 429 is throttled, a
+// 5xx is of unknown fate.
 func errorOf(code int) error {
 	err := fmt.Errorf("answered with %d", code)
 	if code == http.StatusTooManyRequests {
@@ -155,8 +153,7 @@ func said(what string, err error) string {
 	return what
 }
 
-// keyOf is a business key as logs and counters name it: its one value, or all of
-// it as JSON.
+// keyOf is a business key for logs and counters: its one value, or all of it as JSON.
 func keyOf(key map[string]any) string {
 	if len(key) == 1 {
 		for _, v := range key {

@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
 // shop is a destination behind a link.
-func shop(t *testing.T, faults ...rt.Fault) (*simulated.World, *rt.Link, connectors.Connector) {
+func shop(t *testing.T, faults ...rt.Fault) (*orders.World, *rt.Link, connectors.Connector) {
 	t.Helper()
-	w, err := simulated.New(simulated.Plain.Options())
+	w, err := orders.New(orders.Plain.Options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,20 +25,20 @@ func shop(t *testing.T, faults ...rt.Fault) (*simulated.World, *rt.Link, connect
 
 func order() connectors.Request {
 	w := intent.WriteIntent{
-		Tenant: "acme", Workflow: "run-1", Tool: "charge", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Tenant: "acme", Workflow: "run-1", Tool: "charge", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Key: intent.Fields{"order_id": invoice}, Expect: intent.Fields{"currency": "USD"},
 	}
 	return connectors.Request{Intent: w, Stamp: w.Stamp(), Attempt: 1}
 }
 
-// TestAround: what a connector says under each vice, and what the shop has.
+// TestAround: what a connector returns under each fault, and what the shop has.
 func TestAround(t *testing.T) {
-	cases := map[rt.Vice]struct {
+	cases := map[rt.Kind]struct {
 		fate    connectors.Fate
 		records int
 		reason  string
 	}{
-		rt.NoVice:         {connectors.FateAnswered, 1, "nothing happens"},
+		rt.None:           {connectors.FateAnswered, 1, "nothing happens"},
 		rt.LostAnswer:     {connectors.FateUnknown, 1, "nobody knows"},
 		rt.DroppedBefore:  {connectors.FateUnknown, 0, "nobody knows"},
 		rt.LateCommit:     {connectors.FateUnknown, 1, "it lands when the client is gone"},
@@ -50,16 +50,16 @@ func TestAround(t *testing.T) {
 		rt.Throttled:      {connectors.FateThrottled, 0, "a 429 says not now"},
 		rt.ThrottledAfter: {connectors.FateThrottled, 1, "a lie"},
 	}
-	for _, v := range append(rt.WriteVices(), rt.NoVice, rt.ThrottledAfter) {
-		t.Run("vice "+string(v), func(t *testing.T) {
+	for _, v := range append(rt.WriteKinds(), rt.None, rt.ThrottledAfter) {
+		t.Run("fault "+string(v), func(t *testing.T) {
 			c, known := cases[v]
 			if !known {
-				t.Fatal("no case for this vice")
+				t.Fatal("no case for this fault")
 			}
 			synctest.Test(t, func(t *testing.T) {
 				var faults []rt.Fault
-				if v != rt.NoVice {
-					faults = append(faults, rt.Fault{Vice: v, Nth: 1})
+				if v != rt.None {
+					faults = append(faults, rt.Fault{Kind: v, Nth: 1})
 				}
 				w, l, conn := shop(t, faults...)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -76,11 +76,11 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// TestAroundLag: a read of an old state is weak, whatever the connector would
-// have called it; a write makes its own question known.
+// TestAroundLag: a read of an old state is weak, whatever the connector would have called it; a
+// write records its own query.
 func TestAroundLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, l, conn := shop(t, rt.Fault{Vice: rt.LaggingRead, Nth: 1})
+		_, l, conn := shop(t, rt.Fault{Kind: rt.LaggingRead, Nth: 1})
 		r := order()
 		if _, err := conn.Write(t.Context(), r); err != nil {
 			t.Fatal(err)
@@ -97,12 +97,11 @@ func TestAroundLag(t *testing.T) {
 	})
 }
 
-// The optional powers of a connector, one by one.
+// The optional capabilities of a connector, one by one.
 type (
 	plain   struct{ connectors.Connector }
 	prepare struct{}
 	invert  struct{}
-	remove  struct{}
 )
 
 func (prepare) Prepare(context.Context, connectors.Request) ([]byte, error) {
@@ -113,17 +112,11 @@ func (invert) Invert(w intent.WriteIntent, _ *connectors.Observation, _ connecto
 	return w, nil
 }
 
-func (remove) Remove(w intent.WriteIntent, _ connectors.Record) (intent.WriteIntent, error) {
-	return w, nil
-}
-
-// TestPowers: a connector is asked for what it can do as if no link were before
-// it.
+// TestPowers: a connector with a link has the same capabilities as without.
 func TestPowers(t *testing.T) {
-	has := func(c connectors.Connector) (p [3]bool) {
+	has := func(c connectors.Connector) (p [2]bool) {
 		_, p[0] = c.(connectors.Preparer)
 		_, p[1] = c.(connectors.Inverter)
-		_, p[2] = c.(connectors.Remover)
 		return p
 	}
 	for _, c := range []connectors.Connector{
@@ -138,33 +131,13 @@ func TestPowers(t *testing.T) {
 		}{},
 		struct {
 			plain
-			remove
-		}{},
-		struct {
-			plain
 			prepare
 			invert
-		}{},
-		struct {
-			plain
-			prepare
-			remove
-		}{},
-		struct {
-			plain
-			invert
-			remove
-		}{},
-		struct {
-			plain
-			prepare
-			invert
-			remove
 		}{},
 	} {
 		linked := rt.Around(t, c, rt.Options{}).Connector()
 		if has(linked) != has(c) {
-			t.Errorf("prepares, inverts, removes: %v, and %v behind a link", has(c), has(linked))
+			t.Errorf("prepares, inverts: %v, and %v behind a link", has(c), has(linked))
 		}
 		checks, ok := linked.(connectors.Checker)
 		if !ok || checks.Check(order().Intent) != nil {
@@ -177,9 +150,9 @@ func TestPowers(t *testing.T) {
 	}
 }
 
-// TestBulk: what is read in bulk is read one by one, with a vice for each.
+// TestBulk: a bulk read is made one by one, with a fault for each.
 func TestBulk(t *testing.T) {
-	_, l, conn := shop(t, rt.Fault{Vice: rt.Unavailable, Nth: 2, Reads: true})
+	_, l, conn := shop(t, rt.Fault{Kind: rt.Unavailable, Nth: 2, Ops: []rt.Op{rt.Read}})
 	r := order()
 	q := connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
 	if _, err := conn.Write(t.Context(), r); err != nil {

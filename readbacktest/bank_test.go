@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// bank charges whatever it is asked to, as often as it is asked.
+// bank makes every charge that it is asked for, each time.
 type bank struct {
 	mu      sync.Mutex
 	charges []charge
@@ -76,7 +76,7 @@ func post(ctx context.Context, client *http.Client, base, invoice string) string
 	return seen(client.Do(r))
 }
 
-// look asks for the charges of an invoice.
+// look reads the charges of an invoice.
 func look(ctx context.Context, client *http.Client, base, invoice string) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/charges?invoice="+invoice, nil)
 	if err != nil {
@@ -100,13 +100,13 @@ func seen(res *http.Response, err error) string {
 	return fmt.Sprintf("%d %s", res.StatusCode, strings.TrimSpace(string(body)))
 }
 
-// invoiceOf names what a request is about.
+// invoiceOf names the subject of a request.
 func invoiceOf(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return r.URL.Query().Get("invoice")
 	}
 	var c charge
-	_ = json.NewDecoder(r.Body).Decode(&c) // what is no charge is about nothing
+	_ = json.NewDecoder(r.Body).Decode(&c) // a body that is not a charge has no subject
 	return c.Invoice
 }
 
@@ -145,12 +145,12 @@ func (n *noted) FailNow() {
 	runtime.Goexit()
 }
 
-// failures are what do fails a test with.
+// failures are the failures of a test that runs do.
 func failures(tb testing.TB, do func(tb testing.TB)) string {
 	return strings.Join(outcome(tb, do).errors, "\n")
 }
 
-// outcome is what a test that does this comes to.
+// outcome is the result of a test that runs do.
 func outcome(tb testing.TB, do func(tb testing.TB)) *noted {
 	n := &noted{TB: tb}
 	var wg sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
-// TestWhatIsCarried: a proxy that does nothing gives what the target gave, or says
-// plainly that it cannot.
+// TestWhatIsCarried: a proxy without faults returns the target's answer, or reports plainly that
+// it cannot.
 func TestWhatIsCarried(t *testing.T) {
 	target := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -92,12 +92,12 @@ func carried(t *testing.T, by http.RoundTripper, req *http.Request) string {
 	return fmt.Sprintf("%d %s", res.StatusCode, text)
 }
 
-// TestOneViceOverAllWays: a story with two proxies has its vice at one request of
-// both, and each of them has its turn.
-func TestOneViceOverAllWays(t *testing.T) {
+// TestOneFaultOverAllWays: a story with two proxies has its fault at one request of both, at each
+// in turn.
+func TestOneFaultOverAllWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}
-		rt.Replay(t, rt.Plan{Vices: []rt.Vice{rt.LostAnswer}, Kills: -1}, func(s *rt.Story) {
+		rt.Replay(t, rt.Plan{Kinds: []rt.Kind{rt.LostAnswer}, Kills: -1}, func(s *rt.Story) {
 			one, other := s.Proxy(&bank{}, rt.Options{}), s.Proxy(&bank{}, rt.Options{})
 			_ = s.Run(func(ctx context.Context, run *rt.Run) error {
 				post(ctx, run.Client(one), "http://one.example", invoice)
@@ -107,7 +107,7 @@ func TestOneViceOverAllWays(t *testing.T) {
 			var met []string
 			for way, p := range map[string]*rt.Proxy{"one": one, "other": other} {
 				for _, c := range p.Calls() {
-					if c.Vice != rt.NoVice {
+					if c.Fault != rt.None {
 						met = append(met, way)
 					}
 				}

@@ -6,25 +6,24 @@ import (
 	"net/http"
 )
 
-// way is how one request goes to its target and an answer A comes back: over
-// HTTP, or through a connector.
+// way is how one request reaches its target and an answer A returns: over HTTP, or through a
+// connector.
 type way[A any] struct {
-	// send carries it to the target, once, and tells what the target said and
-	// whether that means that it did it.
+	// send sends it to the target, once, and returns the target's answer in words and whether
+	// that means that the target applied it.
 	send func(ctx context.Context) (a A, said string, done bool)
-	// dead is what a client sees when no answer comes.
+	// dead is what a client sees if no answer arrives.
 	dead A
-	// status is an answer that is not the target's.
+	// status is an answer that does not come from the target.
 	status func(code int) A
-	// half is an answer that breaks off; phantom one of success that is none; both
-	// in words too. old is what the target would have said a while ago.
+	// half is a truncated answer; phantom one of success without an effect; both also in words.
+	// old is the target's answer of a while ago.
 	half    func(A) (A, string)
 	phantom func() (A, string)
 	old     func(Fault) (A, bool)
 }
 
-// carry takes one call to its target as its fault wants it. It is the one place
-// that says what each vice does.
+// carry sends one call to its target, with its fault. Every fault is implemented here.
 func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	defer l.calling.end()
 	said := ""
@@ -42,7 +41,7 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 		l.saw(c, saw)
 		return w.dead
 	}
-	switch f.Vice {
+	switch f.Kind {
 	case LostAnswer:
 		send(ctx)
 		return dead(deadConnection)
@@ -77,7 +76,7 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	}
 	a := send(ctx)
 	l.saw(c, said)
-	if f.Vice == Duplicate {
+	if f.Kind == Duplicate {
 		first := said
 		send(ctx)
 		l.saw(c, first)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Count is how many effects there are under a key, to be asserted.
+// Count is the number of effects under a key, to be asserted.
 type Count struct {
 	tb   testing.TB
 	key  string
@@ -15,11 +15,11 @@ type Count struct {
 	logs []*Log
 }
 
-// Effects counts the effects under a key: count is asked once, after everything
-// that is held has landed. It should ask the world (a handler's own records, a
-// table, a mailbox), or be [Log.Landed] of a proxy. seen are the proxies on the way
-// to that world: only of these it is known what is held or under way, which lands
-// first, and only their calls does a failure show. Those of a [Story] are known.
+// Effects counts the effects under a key. It calls count once, after all held requests have
+// arrived. count should ask the destination (a handler's own records, a table, a mailbox), or be
+// [Log.Landed] of a proxy. seen are the proxies on the way to it: Effects waits only for their
+// held and in-flight requests, and a failure lists only their calls. Those of a [Story] are
+// included.
 func Effects(tb testing.TB, count func(key string) int, key string, seen ...Source) Count {
 	tb.Helper()
 	c := Count{tb: tb, key: key}
@@ -56,12 +56,12 @@ func (c Count) AtMost(n int) {
 
 func (c Count) fail(want string) {
 	c.tb.Helper()
-	c.tb.Errorf("%d effects under %q, %s%s", c.n, c.key, want, told(c.tb, c.logs))
+	c.tb.Errorf("%d effects under %q, %s%s", c.n, c.key, want, shown(c.tb, c.logs))
 }
 
-// ExpectEffects fails a test unless the calls for which match returns true had
-// exactly n effects together, by what reached the target and was answered with
-// success. Everything that is held lands first. match may be nil: all calls.
+// ExpectEffects fails a test unless the calls for which match returns true had exactly n effects
+// together, by what reached the target and was answered with success. All held requests arrive
+// first. match may be nil: all calls.
 func (l *Log) ExpectEffects(tb testing.TB, match func(Call) bool, n int) {
 	tb.Helper()
 	l.settle(tb)
@@ -69,12 +69,12 @@ func (l *Log) ExpectEffects(tb testing.TB, match func(Call) bool, n int) {
 		match = func(Call) bool { return true }
 	}
 	if got := l.count(match); got != n {
-		tb.Errorf("%d effects reached the target, want exactly %d%s", got, n, told(tb, []*Log{l}))
+		tb.Errorf("%d effects reached the target, want exactly %d%s", got, n, shown(tb, []*Log{l}))
 	}
 }
 
-// told is what a failure shows of the calls, and how to repeat it.
-func told(tb testing.TB, logs []*Log) string {
+// shown lists the calls for a failure, and how to repeat it.
+func shown(tb testing.TB, logs []*Log) string {
 	var b strings.Builder
 	for _, l := range logs {
 		b.WriteString("\n" + l.String())

@@ -8,12 +8,12 @@ import (
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
-// TestFailureSaysAll: which requests, when, in what order, under which vice, and
-// how to see it again.
+// TestFailureSaysAll: which requests, when, in what order, under which fault, and how to repeat
+// it.
 func TestFailureSaysAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bank{}
-		p := rt.NewProxy(t, b, rt.Options{Seed: 11, Key: invoiceOf, Script: []rt.Fault{{Vice: rt.LateCommit, Nth: 1}}})
+		p := rt.NewProxy(t, b, rt.Options{Seed: 11, Key: invoiceOf, Script: []rt.Fault{{Kind: rt.LateCommit, Nth: 1}}})
 		post(t.Context(), p.Client(), "http://bank.example", invoice)
 		post(t.Context(), p.Client(), "http://bank.example", invoice)
 		for name, assert := range map[string]func(testing.TB){
@@ -43,11 +43,10 @@ func TestFailureSaysAll(t *testing.T) {
 	})
 }
 
-// TestUnmet: a vice that never happened is told of, since the test has shown
-// nothing then.
+// TestUnmet: a fault that never happened is reported, since the test has shown nothing then.
 func TestUnmet(t *testing.T) {
 	logs := strings.Join(outcome(t, func(tb testing.TB) {
-		p := rt.NewProxy(tb, &bank{}, rt.Options{Script: []rt.Fault{{Vice: rt.LostAnswer, Nth: 3}, {Vice: rt.LaggingRead}, {Vice: rt.Throttled, Nth: 1}, {Vice: rt.BadGateway, Nth: 1}}})
+		p := rt.NewProxy(tb, &bank{}, rt.Options{Script: []rt.Fault{{Kind: rt.LostAnswer, Nth: 3}, {Kind: rt.LaggingRead}, {Kind: rt.Throttled, Nth: 1}, {Kind: rt.BadGateway, Nth: 1}}})
 		post(t.Context(), p.Client(), "http://bank.example", invoice)
 	}).logs, "\n")
 	for says, want := range map[string]bool{"lost-answer on write 3 never happened": true, "lagging-read on each read never happened": true, "throttled on write 1": false, "bad-gateway on write 1 never happened": true} {
@@ -69,22 +68,22 @@ func TestNothingBehind(t *testing.T) {
 	}
 }
 
-// TestImpossible: what cannot be asked for fails the test that asks, and says
-// what could be.
+// TestImpossible: an invalid request fails the test that makes it, and the message names the
+// valid ones.
 func TestImpossible(t *testing.T) {
 	for name, c := range map[string]struct {
 		options rt.Options
 		says    string
 	}{
-		"unknown vice":       {rt.Options{Script: []rt.Fault{{Vice: "hiccup"}}}, `"hiccup"; want one of`},
-		"no vice":            {rt.Options{Script: []rt.Fault{{}}}, `""; want one of`},
-		"unknown by seed":    {rt.Options{Vices: []rt.Vice{"hiccup"}}, `"hiccup"; want one of`},
-		"negative nth":       {rt.Options{Script: []rt.Fault{{Vice: rt.LostAnswer, Nth: -1}}}, "want 1 for the first"},
-		"negative delay":     {rt.Options{Script: []rt.Fault{{Vice: rt.LateCommit, Delay: -1}}}, "want none or more"},
-		"duplicated read":    {rt.Options{Script: []rt.Fault{{Vice: rt.Duplicate, Reads: true}}}, "happens to writes only"},
+		"unknown fault":      {rt.Options{Script: []rt.Fault{{Kind: "hiccup"}}}, `"hiccup"; want one of`},
+		"no fault":           {rt.Options{Script: []rt.Fault{{}}}, `""; want one of`},
+		"unknown by seed":    {rt.Options{Kinds: []rt.Kind{"hiccup"}}, `"hiccup"; want one of`},
+		"negative nth":       {rt.Options{Script: []rt.Fault{{Kind: rt.LostAnswer, Nth: -1}}}, "want 1 for the first"},
+		"negative delay":     {rt.Options{Script: []rt.Fault{{Kind: rt.LateCommit, Delay: -1}}}, "want none or more"},
+		"duplicated read":    {rt.Options{Script: []rt.Fault{{Kind: rt.Duplicate, Ops: []rt.Op{rt.Read}}}}, "happens to writes only"},
 		"chance above one":   {rt.Options{Chance: 1.5}, "want a number in (0, 1]"},
 		"chance below zero":  {rt.Options{Chance: -0.1}, "want a number in (0, 1]"},
-		"good, for contrast": {rt.Options{Chance: 1, Vices: rt.Vices(), Script: []rt.Fault{{Vice: rt.LaggingRead}}}, ""},
+		"good, for contrast": {rt.Options{Chance: 1, Kinds: rt.Kinds(), Script: []rt.Fault{{Kind: rt.LaggingRead}}}, ""},
 	} {
 		says := failures(t, func(tb testing.TB) { rt.NewProxy(tb, &bank{}, c.options) })
 		if (c.says == "") != (says == "") || !strings.Contains(says, c.says) {

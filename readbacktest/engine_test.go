@@ -7,21 +7,20 @@ import (
 	"testing/synctest"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
-// TestEngineLives: an engine before a connector with vices, killed at each of its
-// calls and, in a second life, somewhere. Its calls come from goroutines that are
-// not the loop's own.
+// TestEngineLives: an engine before a connector with faults, killed at each of its calls and, in
+// a second life, somewhere. Its calls come from goroutines that are not the loop's own.
 func TestEngineLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stories := 0
 		rt.Replay(t, rt.Plan{Kills: 2}, func(s *rt.Story) {
 			stories++
-			w, err := simulated.New(simulated.Plain.Options())
+			w, err := orders.New(orders.Plain.Options())
 			if err != nil {
 				s.Fatal(err)
 			}
@@ -45,7 +44,7 @@ func TestEngineLives(t *testing.T) {
 				s.Error(err)
 			}
 			want := 1
-			if v, _ := s.Vice(); v == rt.Duplicate {
+			if v, _ := s.Fault(); v == rt.Duplicate {
 				want = 2
 			}
 			rt.Effects(s, func(key string) int { return len(w.Records(key)) }, invoice).Exactly(want)

@@ -9,13 +9,12 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/readbacktest"
 )
 
-// t stands for the t of a test. What would fail the test is printed, its first
-// line.
+// t replaces the t of a test. It prints the first line of each failure.
 var t = printing{}
 
 type printing struct{ testing.TB }
@@ -30,8 +29,7 @@ func (printing) Errorf(format string, args ...any) {
 	fmt.Println(first)
 }
 
-// pay is the code under test: it asks for a charge, and again where it does not
-// hear that it was made.
+// pay is the code under test: it asks for a charge, and again if it gets no confirmation.
 func pay(client *http.Client, invoice string) error {
 	for range 3 {
 		body := strings.NewReader(fmt.Sprintf(`{"invoice": %q, "cents": 1999}`, invoice))
@@ -52,7 +50,7 @@ func pay(client *http.Client, invoice string) error {
 func Example() {
 	bank := &bank{} // an http.Handler
 	proxy := readbacktest.NewProxy(t, bank, readbacktest.Options{
-		Script: []readbacktest.Fault{{Vice: readbacktest.LostAnswer, Nth: 1}},
+		Script: []readbacktest.Fault{{Kind: readbacktest.LostAnswer, Nth: 1}},
 	})
 	fmt.Println("pay says:", pay(proxy.Client(), "INV-7721"))
 	readbacktest.Effects(t, bank.Charges, "INV-7721", proxy).Exactly(1)
@@ -61,16 +59,16 @@ func Example() {
 	// 2 effects under "INV-7721", want exactly 1
 }
 
-// By seed: each request may meet a vice, and one seed is always the same life.
+// By seed: each request may meet a fault, and one seed always gives the same run.
 func ExampleNewProxy() {
 	bank := &bank{}
-	proxy := readbacktest.NewProxy(t, bank, readbacktest.Options{Seed: 3, Vices: []readbacktest.Vice{readbacktest.LostAnswer, readbacktest.Unavailable}})
+	proxy := readbacktest.NewProxy(t, bank, readbacktest.Options{Seed: 3, Kinds: []readbacktest.Kind{readbacktest.LostAnswer, readbacktest.Unavailable}})
 	for n := range 20 {
 		_ = pay(proxy.Client(), fmt.Sprint("INV-", n))
 	}
-	met := map[readbacktest.Vice]int{}
+	met := map[readbacktest.Kind]int{}
 	for _, c := range proxy.Calls() {
-		met[c.Vice]++
+		met[c.Fault]++
 	}
 	fmt.Println("answers lost:", met[readbacktest.LostAnswer], "unavailable:", met[readbacktest.Unavailable])
 	proxy.ExpectEffects(t, nil, 20)
@@ -79,9 +77,9 @@ func ExampleNewProxy() {
 	// 23 effects reached the target, want exactly 20
 }
 
-// A loop is killed at each of its points, and begun again.
+// A loop is killed at each of its points, and started again.
 func ExampleReplay() {
-	plan := readbacktest.Plan{Vices: []readbacktest.Vice{readbacktest.NoVice}} // kills alone
+	plan := readbacktest.Plan{Kinds: []readbacktest.Kind{readbacktest.None}} // kills only
 	readbacktest.Replay(t, plan, func(s *readbacktest.Story) {
 		bank := &bank{} // a world for each story
 		proxy := s.Proxy(bank, readbacktest.Options{})
@@ -100,14 +98,14 @@ func ExampleReplay() {
 	// life 1 killed at point 4, "the end, before anybody notes it": 2 effects under "INV-7721", want exactly 1
 }
 
-// The same vices before a connector.
+// The same faults before a connector.
 func ExampleAround() {
-	shop, _ := simulated.New(simulated.Plain.Options())
+	shop, _ := orders.New(orders.Plain.Options())
 	link := readbacktest.Around(t, shop.Destination().Connector, readbacktest.Options{
-		Script: []readbacktest.Fault{{Vice: readbacktest.PhantomSuccess, Nth: 1}},
+		Script: []readbacktest.Fault{{Kind: readbacktest.PhantomSuccess, Nth: 1}},
 	})
 	w := intent.WriteIntent{
-		Tenant: "acme", Workflow: "run-42", Tool: "charge", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Tenant: "acme", Workflow: "run-42", Tool: "charge", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Key: intent.Fields{"order_id": "INV-7721"}, Expect: intent.Fields{"currency": "USD"},
 	}
 	_, err := link.Connector().Write(context.Background(), connectors.Request{Intent: w, Stamp: w.Stamp(), Attempt: 1})

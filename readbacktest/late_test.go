@@ -11,7 +11,7 @@ import (
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
-// slowly is a bank that takes its time, whoever has gone meanwhile.
+// slowly is a slow bank, which continues after its client has gone.
 type slowly struct{ *bank }
 
 func (s slowly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -19,14 +19,14 @@ func (s slowly) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.bank.ServeHTTP(w, r)
 }
 
-// TestHeldAndNotSeen: a count of the world that does not know of the proxy comes
-// too early, and the test fails for it when it ends.
+// TestHeldAndNotSeen: a count of the destination that does not include the proxy comes too early,
+// and the test fails for it when it ends.
 func TestHeldAndNotSeen(t *testing.T) {
 	for seen, want := range map[bool]string{false: "had not landed", true: "2 effects"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bank{}
 			says := failures(t, func(tb testing.TB) {
-				p := rt.NewProxy(tb, b, rt.Options{Script: []rt.Fault{{Vice: rt.LateCommit, Nth: 1}}})
+				p := rt.NewProxy(tb, b, rt.Options{Script: []rt.Fault{{Kind: rt.LateCommit, Nth: 1}}})
 				post(t.Context(), p.Client(), "http://bank.example", invoice)
 				post(t.Context(), p.Client(), "http://bank.example", invoice)
 				if seen {
@@ -42,7 +42,7 @@ func TestHeldAndNotSeen(t *testing.T) {
 	}
 }
 
-// TestUnderWay: a request whose client has gone lands before it is counted.
+// TestUnderWay: a request whose client has gone arrives before it is counted.
 func TestUnderWay(t *testing.T) {
 	for name, count := range map[string]func(testing.TB, *bank, *rt.Proxy){
 		"Effects":       func(tb testing.TB, b *bank, p *rt.Proxy) { rt.Effects(tb, b.Charges, invoice, p).Exactly(1) },
@@ -60,12 +60,12 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// TestUnderWayWhenKilled: what another goroutine of a dead life has on its way
-// lands before anybody counts.
+// TestUnderWayWhenKilled: an in-flight request of another goroutine of a dead life arrives before
+// the count.
 func TestUnderWayWhenKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		says := failures(t, func(tb testing.TB) {
-			rt.Replay(tb, rt.Plan{Vices: []rt.Vice{rt.NoVice}}, func(s *rt.Story) {
+			rt.Replay(tb, rt.Plan{Kinds: []rt.Kind{rt.None}}, func(s *rt.Story) {
 				b := &bank{}
 				_ = s.Run(func(_ context.Context, run *rt.Run) error {
 					go func() {
@@ -90,7 +90,7 @@ func TestUnderWayWhenKilled(t *testing.T) {
 	})
 }
 
-// TestNoPoints: a loop whose requests cannot be killed shows less than it seems.
+// TestNoPoints: a loop whose requests cannot be killed shows less than it seems to.
 func TestNoPoints(t *testing.T) {
 	says := failures(t, func(tb testing.TB) {
 		rt.Replay(tb, rt.Plan{}, func(s *rt.Story) {

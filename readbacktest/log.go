@@ -9,35 +9,46 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// Call is one request as it came, what reached the target of it, and what the
-// client saw.
+const (
+	// defaultLate is after how many further requests a late commit arrives: the next two reads do
+	// not see it.
+	defaultLate = 2
+	// longestLate is how long after the client gave up a late commit arrives even if few requests
+	// came: networks do not hold a request forever, and programs that wait for a horizon wait
+	// longer.
+	longestLate = 10 * time.Second
+)
+
+// Call is one request, its arrivals at the target, and what the client saw.
 type Call struct {
-	N     int       // in the order in which they came, from 1
+	N     int       // in order, from 1
 	At    time.Time // when it came
 	Write bool
 	What  string // "POST /charges", or "create" of a connector
-	Key   string // what it is about: Options.Key, or the business key
-	Body  []byte // as it came
-	Vice  Vice   // what happened to it, NoVice for nothing
-	// Unharmed says why a vice that met the call did nothing.
+	Key   string // its subject: Options.Key, or the business key
+	Body  []byte // as sent
+	Fault Kind   // its fault, None for none
+	// Unharmed is why a fault that met the call did nothing.
 	Unharmed string
-	// Arrivals are the times it reached the target, late ones included.
+	// Arrivals are its arrivals at the target, late ones included.
 	Arrivals []Arrival
 	// Saw is what the client got: "201", "a dead connection".
 	Saw string
 }
 
-// Arrival is one time at which a request reached the target.
+// Arrival is one arrival of a request at the target.
 type Arrival struct {
 	Order int       // among all arrivals, from 1
 	At    time.Time // when
-	Said  string    // what the target answered, "201"
-	Done  bool      // it answered that it did what was asked (2xx, or no error)
+	Said  string    // the target's answer, "201"
+	Done  bool      // the answer was success (2xx, or no error)
 }
 
-// Effects is how often the target did what the call asks for, 0 for a read.
+// Effects is how often the target applied the call, 0 for a read.
 func (c Call) Effects() int {
 	n := 0
 	for _, a := range c.Arrivals {
@@ -48,27 +59,25 @@ func (c Call) Effects() int {
 	return n
 }
 
-// Log is what happened to the requests that went one way, in their order. It is
-// safe for concurrent use.
+// Log records the requests of one proxy or link, in order. It is safe for concurrent use.
 type Log struct {
 	tb      testing.TB
 	options Options
 	began   time.Time
-	calling traffic // calls that have come and not gone
+	calling traffic // calls in progress
 
-	mu     sync.Mutex
-	calls  []*Call
-	passed []int          // by line of the script: how many calls it was about
-	met    []int          // likewise: to how many of them it happened
-	came   map[string]int // by subject: how often it came
-	order  int
-	held   []*held
+	faults *fault.Schedule
+
+	mu    sync.Mutex
+	calls []*Call
+	order int
+	held  []*held
 }
 
-// held is a request that lands later.
+// held is a request that arrives later.
 type held struct {
-	after int       // lands before the call with a higher number; 0: no number counts
-	due   time.Time // lands before what comes then; zero: no time counts
+	after int       // arrives before the call with a higher number; 0: no number counts
+	due   time.Time // arrives before requests from then on; zero: no time counts
 	land  func()
 }
 
@@ -77,13 +86,17 @@ func (h *held) lands(c Call) bool {
 }
 
 func newLog(tb testing.TB, o Options) *Log {
-	l := &Log{tb: tb, options: o, began: time.Now(), passed: make([]int, len(o.Script)), met: make([]int, len(o.Script)), came: map[string]int{}}
+	l := &Log{tb: tb, options: o, began: time.Now(), faults: fault.NewSchedule(forms, o.Seed)}
+	for _, f := range o.Script {
+		if err := l.faults.Set(f); err != nil {
+			tb.Fatalf("readbacktest: %v", err)
+		}
+	}
 	tb.Cleanup(l.unmet)
 	return l
 }
 
-// settle lets land what is held, and waits for what is under way: in the end that
-// lands, too.
+// settle applies held requests, and waits for those in flight.
 func (l *Log) settle(tb testing.TB) {
 	tb.Helper()
 	l.Release()
@@ -93,8 +106,8 @@ func (l *Log) settle(tb testing.TB) {
 	l.Release()
 }
 
-// unmet says which lines of the script came to nothing: a test that never met
-// its vice has shown nothing. Of a story's it is expected: it may be killed before.
+// unmet reports entries of the script that met no request: a test that never met its fault has
+// shown nothing. A story is exempt: it may be killed before.
 func (l *Log) unmet() {
 	l.tb.Helper()
 	l.mu.Lock()
@@ -105,22 +118,20 @@ func (l *Log) unmet() {
 	if _, ok := l.tb.(*Story); ok {
 		return
 	}
-	for i, f := range l.options.Script {
-		if l.met[i] == 0 {
-			l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, l.passed[i], len(l.calls))
-		}
+	for f, concerned := range l.faults.Unmet {
+		l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, concerned, len(l.calls))
 	}
 }
 
-// Source is what has a log: a [Proxy], a [Link], or a [Log] itself.
+// Source has a log: a [Proxy], a [Link], or a [Log] itself.
 type Source interface{ source() *Log }
 
 func (l *Log) source() *Log { return l }
 
-// Seed is what vices by seed follow from.
+// Seed returns the seed of the random faults.
 func (l *Log) Seed() uint64 { return l.options.Seed }
 
-// Calls returns what came so far.
+// Calls returns the calls so far.
 func (l *Log) Calls() []Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,9 +143,9 @@ func (l *Log) Calls() []Call {
 	return all
 }
 
-// Landed counts the effects under a key, by what reached the target and was
-// answered with success: for [Effects]. A target that recognises a repeat, and
-// answers it with success too, is counted too high; ask the world there.
+// Landed counts the effects under a key, by what reached the target and was answered with
+// success: for [Effects]. The count is too high for a target that recognises a repeat and answers
+// it with success too; ask the destination then.
 func (l *Log) Landed(key string) int {
 	return l.count(func(c Call) bool { return c.Key == key })
 }
@@ -149,8 +160,8 @@ func (l *Log) count(match func(Call) bool) int {
 	return n
 }
 
-// Release lets everything land that is held (LateCommit), in the order in which
-// it came. Whatever counts effects calls it first: in the end it lands.
+// Release applies all held requests (LateCommit), in order. Call it before counting effects: in
+// the end they arrive.
 func (l *Log) Release() {
 	l.mu.Lock()
 	all := l.held
@@ -161,7 +172,7 @@ func (l *Log) Release() {
 	}
 }
 
-// String is the log as a failure shows it, a line for each call.
+// String returns the log for a failure, one line per call.
 func (l *Log) String() string {
 	var b strings.Builder
 	for _, c := range l.Calls() {
@@ -179,8 +190,8 @@ func (l *Log) line(c Call) string {
 	if c.Key != c.What {
 		line += fmt.Sprintf(" %q", c.Key)
 	}
-	if c.Vice != NoVice {
-		line += " [" + string(c.Vice) + "]"
+	if c.Fault != None {
+		line += " [" + string(c.Fault) + "]"
 	}
 	if c.Unharmed != "" {
 		line += " (unharmed: " + c.Unharmed + ")"
@@ -198,7 +209,7 @@ func (l *Log) line(c Call) string {
 	return line + "; the client saw " + c.Saw
 }
 
-// begin notes a call and says what happens to it; what is due lands first.
+// begin records a call and returns its fault; due requests arrive first.
 func (l *Log) begin(c Call) (*Call, Fault) {
 	l.calling.begin() // carry ends it
 	l.mu.Lock()
@@ -213,7 +224,7 @@ func (l *Log) begin(c Call) (*Call, Fault) {
 		return false
 	})
 	f := l.pick(c)
-	c.Vice = f.Vice
+	c.Fault = f.Kind
 	l.mu.Unlock()
 	for _, h := range due {
 		h.land()
@@ -221,33 +232,14 @@ func (l *Log) begin(c Call) (*Call, Fault) {
 	return &c, f
 }
 
-// pick says what happens to a call: what the script says, else the seed.
+// pick chooses a call's fault: by the script, else by the seed.
 func (l *Log) pick(c Call) Fault {
-	met := Fault{}
-	for i, f := range l.options.Script {
-		if !f.concerns(c) {
-			continue
-		}
-		l.passed[i]++
-		if met.Vice == NoVice && (f.Nth == 0 || f.Nth == l.passed[i]) {
-			met = f
-			l.met[i]++
-		}
+	r := Request{Op: Op(c.What), Write: c.Write, Key: c.Key, Body: c.Body}
+	if f, met := l.faults.First(r); met || len(l.options.Kinds) == 0 {
+		return f
 	}
-	if met.Vice != NoVice || len(l.options.Vices) == 0 {
-		return met
-	}
-	subject := fmt.Sprint(c.Write, c.What, c.Key)
-	l.came[subject]++
-	dice := roll(l.options.Seed, subject, l.came[subject])
-	if dice.Float64() >= l.options.Chance {
-		return met
-	}
-	possible := slices.DeleteFunc(slices.Clone(l.options.Vices), func(v Vice) bool { return !can(v, c.Write) })
-	if len(possible) == 0 {
-		return met
-	}
-	return Fault{Vice: possible[dice.IntN(len(possible))], Reads: !c.Write}
+	possible := slices.DeleteFunc(slices.Clone(l.options.Kinds), func(k Kind) bool { return !can(k, c.Write) })
+	return Fault{Kind: l.faults.ByChance(r, l.options.Chance, possible)}
 }
 
 // now is the number of the latest call.
@@ -276,8 +268,7 @@ func (l *Log) unharmed(c *Call, why string) {
 	c.Unharmed = why
 }
 
-// hold keeps a request until its time, and its client waiting until that gives
-// up.
+// hold keeps a request until its time, and lets its client wait until it gives up.
 func (l *Log) hold(ctx context.Context, c *Call, f Fault, land func()) (saw string) {
 	h := &held{land: land}
 	switch {
@@ -300,7 +291,7 @@ func (l *Log) hold(ctx context.Context, c *Call, f Fault, land func()) (saw stri
 
 // outwait waits until the client gives up, or has waited long enough.
 func (l *Log) outwait(ctx context.Context) (saw string) {
-	var cut <-chan time.Time // nil waits for ever
+	var cut <-chan time.Time // nil waits forever
 	if _, bounded := ctx.Deadline(); !bounded {
 		timer := time.NewTimer(l.options.Patience)
 		defer timer.Stop()

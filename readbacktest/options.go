@@ -7,52 +7,56 @@ import (
 	"time"
 )
 
-// Options say what happens to whom. The zero value lets everything pass, and
-// counts.
+const (
+	// defaultChance is the probability of a random fault for each request: high enough to meet a
+	// loop of a few requests, and low enough that it ends.
+	defaultChance = 0.2
+	// defaultPatience is how long a client without a deadline waits for an answer that never
+	// comes, before the connection is cut.
+	defaultPatience = time.Second
+)
+
+// Options configures the faults. The zero value passes and counts all requests.
 type Options struct {
-	// Seed decides about Vices. Default: the environment variable
-	// READBACKTEST_SEED (a number, or "random"), else 1.
+	// Seed drives Kinds. Default: the environment variable READBACKTEST_SEED (a number, or
+	// "random"), else 1.
 	Seed uint64
-	// Script is what happens for certain. Default nothing.
+	// Script lists faults that happen for certain. Default none.
 	Script []Fault
-	// Vices happen by seed to requests that the script leaves alone. Which of
-	// them meets a request follows from its key and from how often that key
-	// came. Default none.
-	Vices []Vice
-	// Chance is how probable a vice by seed is for each request, up to 1.
-	// Default 0.2.
+	// Kinds happen by seed to requests that the script does not match. Which of them meets a
+	// request follows from its key and from how often that key came. Default none.
+	Kinds []Kind
+	// Chance is the probability of a random fault for each request, up to 1. Default 0.2.
 	Chance float64
-	// Patience is how long a client without a deadline waits for an answer that
-	// never comes; then the connection is cut. Over [Proxy.URL] a deadline cannot
-	// be seen, and the client's own time-out counts if it is shorter. Default
-	// 1 s.
+	// Patience is how long a client without a deadline waits for an answer that never comes; then
+	// the connection is cut. Over [Proxy.URL] the client's deadline is unknown, and its own
+	// time-out applies if it is shorter. Default 1 s.
 	Patience time.Duration
 
-	// The others are for a [Proxy] alone.
+	// The others apply only to a [Proxy].
 
-	// IsWrite tells writes from reads. It may read the body. Default: by method;
-	// all but GET, HEAD, OPTIONS and TRACE write.
+	// IsWrite distinguishes writes from reads. It may read the body. Default: by method; all but
+	// GET, HEAD, OPTIONS and TRACE write.
 	IsWrite func(*http.Request) bool
-	// Key names what a request is about, say the invoice in its body. It may read
-	// the body. Default: method and path.
+	// Key names the subject of a request, for example the invoice in its body. It may read the
+	// body. Default: method and path.
 	Key func(*http.Request) string
-	// Phantom answers in place of the target for PhantomSuccess. Default: 201 for
-	// POST and 200 otherwise, with the request's own body.
+	// Phantom answers instead of the target for PhantomSuccess. Default: 201 for POST and 200
+	// otherwise, with the request's own body.
 	Phantom http.Handler
-	// Watch are reads that lagging ones can be about though the client did not
-	// make them before. Default none: a read of which no older answer is known
-	// passes unharmed.
+	// Watch are reads that can lag although the client did not make them before. Default none: a
+	// read without a known older answer passes unharmed.
 	Watch []*http.Request
 }
 
-// checked fills in defaults and fails a test that asks for what cannot be.
+// checked fills in defaults and fails a test with invalid options.
 func (o Options) checked(tb testing.TB) Options {
 	tb.Helper()
 	for _, f := range o.Script {
-		f.check(tb)
+		check(tb, f)
 	}
-	for _, v := range o.Vices {
-		Fault{Vice: v, Reads: slices.Contains(onlyReads, v)}.check(tb)
+	for _, v := range o.Kinds {
+		check(tb, Fault{Kind: v})
 	}
 	if o.Chance < 0 || o.Chance > 1 {
 		tb.Fatalf("readbacktest: Chance is %v; want a number in (0, 1]", o.Chance)
@@ -78,8 +82,8 @@ func (o Options) checked(tb testing.TB) Options {
 
 // lags reports whether a lagging read can happen.
 func (o Options) lags() bool {
-	return slices.Contains(o.Vices, LaggingRead) ||
-		slices.ContainsFunc(o.Script, func(f Fault) bool { return f.Vice == LaggingRead })
+	return slices.Contains(o.Kinds, LaggingRead) ||
+		slices.ContainsFunc(o.Script, func(f Fault) bool { return f.Kind == LaggingRead })
 }
 
 func writesByMethod(r *http.Request) bool {

@@ -7,10 +7,21 @@ import (
 	"time"
 )
 
-// past keeps what reads would have been answered with before each write: the
-// state does not change in between, as far as this way is concerned.
+const (
+	// maxQuestions bounds the different reads whose answers are kept for lagging ones: each is
+	// repeated before each write.
+	maxQuestions = 64
+	// maxStates bounds the states kept for lagging reads, one per write.
+	maxStates = 256
+	// defaultBehind is how many requests a lagging read is behind: the two reads after a write do
+	// not see it.
+	defaultBehind = 3
+)
+
+// past keeps the answers of reads before each write. The state does not change in between, except
+// by other ways.
 type past[A any] struct {
-	on bool // whether anybody will ask
+	on bool // whether they are needed
 
 	mu        sync.Mutex
 	questions []string
@@ -18,15 +29,14 @@ type past[A any] struct {
 	states    []state[A]
 }
 
-// state is what was answered before the write that came with a number, at a
-// time.
+// state is the answers before the write with a number, at a time.
 type state[A any] struct {
 	n       int
 	at      time.Time
 	answers map[string]A
 }
 
-// know notes a question, which is asked before each write from then on.
+// know records a question, which is asked before each later write.
 func (p *past[A]) know(question string, ask func(context.Context) A) {
 	if !p.on {
 		return
@@ -60,9 +70,9 @@ func (p *past[A]) keep(ctx context.Context, n int) {
 	}
 }
 
-// asOf is what a question was answered with at the time of an earlier call: the
-// state before the first write since then. It reports false where nothing was
-// written since, or the question was not known then.
+// asOf is the answer to a question at the time of an earlier call: the state before the first
+// write since then. It reports false if nothing was written since, or the question was not known
+// then.
 func (p *past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,12 +85,16 @@ func (p *past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool
 	return a, false
 }
 
-// lagging is what a call is answered with that meets a lagging read.
+// lagging is the answer to a call that meets a lagging read.
 func (p *past[A]) lagging(question string, c *Call, f Fault) (A, bool) {
 	return p.asOf(question, func(s state[A]) bool {
 		if f.Delay > 0 {
 			return s.at.After(c.At.Add(-f.Delay))
 		}
-		return s.n >= c.N-f.behind()
+		behind := f.After
+		if behind <= 0 {
+			behind = defaultBehind
+		}
+		return s.n >= c.N-behind
 	})
 }

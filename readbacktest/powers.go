@@ -5,8 +5,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// powers are those of a connector that look at an intent alone, and mean nothing
-// where the connector has none.
+// powers are the capabilities of a connector that only read an intent, and do nothing if the
+// connector lacks them.
 type powers struct{ conn connectors.Connector }
 
 // Check implements [connectors.Checker].
@@ -17,44 +17,24 @@ func (p powers) Check(w intent.WriteIntent) error {
 	return nil
 }
 
-// clothed gives a connector those optional powers of another one whose mere
-// presence says something: whoever asks for them must get the same answer.
+// clothed gives a connector those optional capabilities of another one whose presence alone has a
+// meaning: a type assertion must give the same result.
 func clothed(c connectors.Connector, of connectors.Connector) connectors.Connector {
 	type reader interface {
 		connectors.Connector
 		connectors.BulkReader
 		connectors.Checker
 	}
-	base := c.(reader) //nolint:forcetypeassert // all of this package are
+	base := c.(reader) //nolint:forcetypeassert // all in this package are
 	p, prepares := of.(connectors.Preparer)
 	i, inverts := of.(connectors.Inverter)
-	r, removes := of.(connectors.Remover)
 	switch {
-	case prepares && inverts && removes:
-		return struct {
-			reader
-			connectors.Preparer
-			connectors.Inverter
-			connectors.Remover
-		}{base, p, i, r}
 	case prepares && inverts:
 		return struct {
 			reader
 			connectors.Preparer
 			connectors.Inverter
 		}{base, p, i}
-	case prepares && removes:
-		return struct {
-			reader
-			connectors.Preparer
-			connectors.Remover
-		}{base, p, r}
-	case inverts && removes:
-		return struct {
-			reader
-			connectors.Inverter
-			connectors.Remover
-		}{base, i, r}
 	case prepares:
 		return struct {
 			reader
@@ -65,11 +45,6 @@ func clothed(c connectors.Connector, of connectors.Connector) connectors.Connect
 			reader
 			connectors.Inverter
 		}{base, i}
-	case removes:
-		return struct {
-			reader
-			connectors.Remover
-		}{base, r}
 	}
 	return base
 }

@@ -19,9 +19,13 @@ import (
 	"github.com/readback-go/readback/internal/wire"
 )
 
-// Proxy stands before an HTTP API, in the same process. Requests come over
-// [Proxy.Transport], or over [Proxy.URL]. Bodies are kept in memory whole;
-// answers are not streamed. Its methods about what happened are those of [Log].
+// maxBody bounds the body of a request or an answer, which is kept in memory: tests send far
+// less.
+const maxBody = 16 << 20
+
+// Proxy runs before an HTTP API, in the same process. Requests come over [Proxy.Transport], or
+// over [Proxy.URL]. Bodies are kept in memory whole; answers are not streamed. It has the methods
+// of [Log].
 type Proxy struct {
 	*Log
 	target http.RoundTripper
@@ -30,8 +34,8 @@ type Proxy struct {
 	server *httptest.Server
 }
 
-// NewProxy stands before a target: a handler of the test's own, or [Forward].
-// tb fails where the options ask for what cannot be.
+// NewProxy returns a proxy before a target: a handler of the test's own, or [Forward]. tb fails
+// if the options are invalid.
 func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
 	tb.Helper()
 	if target == nil {
@@ -45,12 +49,12 @@ func NewProxy(tb testing.TB, target http.Handler, o Options) *Proxy {
 	return p
 }
 
-// Forward is a target somewhere else: the server at a base URL. A server that
-// cannot be reached looks like a dead connection.
+// Forward is a remote target: the server at a base URL. An unreachable server looks like a dead
+// connection.
 func Forward(base *url.URL) http.Handler {
-	// Connections are used once: net/http sends again by itself what a kept one
-	// may have swallowed, and no connection outlives the test.
-	// Nor does it ask for another encoding than the client did.
+	// Connections are used once: net/http repeats by itself a request that a kept connection may
+	// have lost, and no connection outlives the test. Nor does it ask for another encoding than
+	// the client did.
 	return forward(base, &http.Transport{DisableKeepAlives: true, DisableCompression: true})
 }
 
@@ -62,23 +66,22 @@ func forward(base *url.URL, by http.RoundTripper) http.Handler {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// As for requests of a server: an answer that breaks off breaks off.
+		// As for requests of a server: pass on a truncated answer as truncated.
 		to.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{})))
 	})
 }
 
-// Transport carries requests to the target, whatever host they name. It uses no
-// network and starts no goroutine, so that it works in a testing/synctest
-// bubble.
+// Transport returns a transport that sends requests to the target, whatever host they name. It
+// uses no network and starts no goroutine, so it works in a testing/synctest bubble.
 func (p *Proxy) Transport() http.RoundTripper { return wire.Transport(p, nil) }
 
-// Client is a client that uses [Proxy.Transport] and has no time-out.
+// Client returns a client that uses [Proxy.Transport] and has no time-out.
 func (p *Proxy) Client() *http.Client { return &http.Client{Transport: p.Transport()} }
 
-// URL is where the proxy listens, on this machine alone, from the first call to
-// the end of the test. Not for a testing/synctest bubble, which knows no network.
-// A client of net/http repeats by itself what a kept connection may have lost
-// (reads, and whatever bears an idempotency key): the log shows it.
+// URL is where the proxy listens, on this machine only, from the first call to the end of the
+// test. Do not use it in a testing/synctest bubble, which has no network. A net/http client
+// repeats by itself requests that a kept connection may have lost (reads, and requests with an
+// idempotency key): the log shows it.
 func (p *Proxy) URL() string {
 	p.serve.Do(func() {
 		p.server = httptest.NewServer(p)
@@ -145,10 +148,10 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) answer {
 		a.cut = true
 	}
 	switch {
-	case len(a.body) > maxBody: // it must not look whole
+	case len(a.body) > maxBody: // it must not appear complete
 		a.body, a.cut = a.body[:maxBody], true
 	case r.Method == http.MethodHead, a.status == http.StatusNoContent, a.status == http.StatusNotModified:
-		a.body = nil // as a server does, whatever its handler writes
+		a.body = nil // like a server, whatever its handler writes
 	}
 	return a
 }
@@ -159,7 +162,7 @@ func (p *Proxy) phantom(r *http.Request) answer {
 	return answer{status: rec.Code, header: rec.Header(), body: rec.Body.Bytes()}
 }
 
-// echo answers that all went well, as many APIs do: with what was sent.
+// echo answers with success and the request's body, as many APIs do.
 func echo(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
 	if r.Method == http.MethodPost {
@@ -176,13 +179,13 @@ func question(r *http.Request, body []byte) string {
 	return fmt.Sprintf("%s %s\n%s", r.Method, r.URL.RequestURI(), body)
 }
 
-// answer is what comes back over HTTP.
+// answer is an HTTP answer.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	cut    bool // the body breaks off
-	dead   bool // none comes
+	cut    bool // the body is truncated
+	dead   bool // there is none
 }
 
 func (a answer) String() string {
@@ -195,7 +198,7 @@ func (a answer) String() string {
 	return strconv.Itoa(a.status)
 }
 
-// answered is an answer that a proxy gives.
+// answered is an answer of the proxy itself.
 func answered(status int) answer {
 	h := http.Header{"Content-Type": {"text/plain; charset=utf-8"}}
 	if status == http.StatusTooManyRequests {
@@ -204,8 +207,7 @@ func answered(status int) answer {
 	return answer{status: status, header: h, body: []byte(http.StatusText(status) + "\n")}
 }
 
-// half is an answer that breaks off in the middle. Of one without a body nothing
-// comes.
+// half is an answer truncated in the middle. One without a body becomes no answer.
 func (a answer) half() answer {
 	if len(a.body) == 0 {
 		return answer{dead: true}
@@ -221,7 +223,7 @@ func (a answer) writeTo(w http.ResponseWriter) {
 	}
 	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) // who has gone hears nothing
+	_, _ = w.Write(a.body) // the client may be gone
 	if a.cut {
 		if f, ok := w.(http.Flusher); ok {
 			f.Flush()

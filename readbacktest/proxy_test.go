@@ -21,12 +21,12 @@ import (
 
 const invoice = "INV-7721"
 
-// TestVices: what the client sees and what the bank has, for each vice, on a
-// client that asks twice when it does not hear yes.
-func TestVices(t *testing.T) {
-	cases := map[rt.Vice]struct {
+// TestKinds: what the client sees and what the bank has, for each fault, with a client that asks
+// twice if it gets no success.
+func TestKinds(t *testing.T) {
+	cases := map[rt.Kind]struct {
 		saw     string
-		charges int // of one attempt, when everything has landed
+		charges int // of one attempt, when everything has arrived
 		naive   int // of a client that tries again
 		reason  string
 	}{
@@ -41,16 +41,16 @@ func TestVices(t *testing.T) {
 		rt.Throttled:      {"429 Too Many Requests", 0, 1, "it is true"},
 		rt.ThrottledAfter: {"429 Too Many Requests", 1, 2, "it is a lie"},
 	}
-	for _, v := range append(rt.WriteVices(), rt.ThrottledAfter) {
+	for _, v := range append(rt.WriteKinds(), rt.ThrottledAfter) {
 		t.Run(string(v), func(t *testing.T) {
 			c, known := cases[v]
 			if !known {
-				t.Fatal("no case for this vice")
+				t.Fatal("no case for this fault")
 			}
 			for attempts, want := range map[int]int{1: c.charges, 2: c.naive} {
 				synctest.Test(t, func(t *testing.T) {
 					b := &bank{}
-					p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Script: []rt.Fault{{Vice: v, Nth: 1}}})
+					p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Script: []rt.Fault{{Kind: v, Nth: 1}}})
 					client := p.Client()
 					client.Timeout = 10 * time.Second
 					first := post(t.Context(), client, "http://bank.example", invoice)
@@ -72,15 +72,15 @@ func TestVices(t *testing.T) {
 	}
 }
 
-// TestReads: what befalls reads changes nothing at the bank.
+// TestReads: faults of reads change nothing at the bank.
 func TestReads(t *testing.T) {
-	for v, want := range map[rt.Vice]string{
+	for v, want := range map[rt.Kind]string{
 		rt.LostAnswer: "dead", rt.DroppedBefore: "dead", rt.CutBody: "200 cut",
 		rt.BadGateway: "502 Bad Gateway", rt.Unavailable: "503 Service Unavailable", rt.Throttled: "429 Too Many Requests",
 	} {
 		t.Run(string(v), func(t *testing.T) {
 			b := &bank{}
-			p := rt.NewProxy(t, b, rt.Options{Script: []rt.Fault{{Vice: v, Nth: 2, Reads: true}}})
+			p := rt.NewProxy(t, b, rt.Options{Script: []rt.Fault{{Kind: v, Nth: 2, Ops: []rt.Op{rt.Read}}}})
 			post(t.Context(), p.Client(), "http://bank.example", invoice)
 			look(t.Context(), p.Client(), "http://bank.example", invoice)
 			if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != want {
@@ -91,23 +91,23 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestLag: a read shows what was there so many requests, or so long, ago; where
-// nothing older is known it is not made up.
+// TestLag: a read shows the state of that many requests, or that long, ago. If nothing older is
+// known it is not invented.
 func TestLag(t *testing.T) {
 	const none, one = "200 []", `200 [{"invoice":"INV-7721","cents":1999}]`
 	cases := map[string]struct {
 		fault  rt.Fault
 		watch  bool
-		before bool // look before the write
+		before bool // read before the write
 		want   []string
 		reason string
 	}{
-		"by requests": {rt.Fault{Vice: rt.LaggingRead, After: 2}, false, true, []string{none, none, one}, "two requests behind"},
-		"default":     {rt.Fault{Vice: rt.LaggingRead}, false, true, []string{none, none, none, one}, "three requests behind"},
-		"once":        {rt.Fault{Vice: rt.LaggingRead, Nth: 3}, false, true, []string{one, none, one}, "the third read alone; the look before is the first"},
-		"by time":     {rt.Fault{Vice: rt.LaggingRead, Delay: 2500 * time.Millisecond}, false, true, []string{none, none, none, one}, "a look each second"},
-		"not asked":   {rt.Fault{Vice: rt.LaggingRead}, false, false, []string{one}, "nobody knows what it would have been"},
-		"watched":     {rt.Fault{Vice: rt.LaggingRead, After: 1}, true, false, []string{none, one}, "the proxy was told to ask"},
+		"by requests": {rt.Fault{Kind: rt.LaggingRead, After: 2}, false, true, []string{none, none, one}, "two requests behind"},
+		"default":     {rt.Fault{Kind: rt.LaggingRead}, false, true, []string{none, none, none, one}, "three requests behind"},
+		"once":        {rt.Fault{Kind: rt.LaggingRead, Nth: 3}, false, true, []string{one, none, one}, "the third read alone; the look before is the first"},
+		"by time":     {rt.Fault{Kind: rt.LaggingRead, Delay: 2500 * time.Millisecond}, false, true, []string{none, none, none, one}, "a look each second"},
+		"not asked":   {rt.Fault{Kind: rt.LaggingRead}, false, false, []string{one}, "nobody knows what it would have been"},
+		"watched":     {rt.Fault{Kind: rt.LaggingRead, After: 1}, true, false, []string{none, one}, "the proxy was told to ask"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -135,18 +135,18 @@ func TestLag(t *testing.T) {
 	}
 }
 
-// TestLate: when a held request lands.
+// TestLate: when a held request arrives.
 func TestLate(t *testing.T) {
 	cases := map[string]struct {
 		fault  rt.Fault
-		want   []int // charges before the first look, and after each
+		want   []int // charges before the first read, and after each
 		reason string
 	}{
-		"default":   {rt.Fault{Vice: rt.LateCommit, Nth: 1}, []int{0, 0, 0, 1}, "two requests pass it"},
-		"after one": {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: 1}, []int{0, 0, 1, 1}, "one passes it"},
-		"by time":   {rt.Fault{Vice: rt.LateCommit, Nth: 1, Delay: 2500 * time.Millisecond}, []int{0, 0, 1, 1}, "the client waits a second, and looks follow each second"},
-		"long ago":  {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: 12}, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, "ten seconds are the longest, looks follow each second"},
-		"released":  {rt.Fault{Vice: rt.LateCommit, Nth: 1, After: -1}, []int{0, 0, 0, 0}, "it waits for its release"},
+		"default":   {rt.Fault{Kind: rt.LateCommit, Nth: 1}, []int{0, 0, 0, 1}, "two requests pass it"},
+		"after one": {rt.Fault{Kind: rt.LateCommit, Nth: 1, After: 1}, []int{0, 0, 1, 1}, "one passes it"},
+		"by time":   {rt.Fault{Kind: rt.LateCommit, Nth: 1, Delay: 2500 * time.Millisecond}, []int{0, 0, 1, 1}, "the client waits a second, and looks follow each second"},
+		"long ago":  {rt.Fault{Kind: rt.LateCommit, Nth: 1, After: 12}, []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, "ten seconds are the longest, looks follow each second"},
+		"released":  {rt.Fault{Kind: rt.LateCommit, Nth: 1, After: -1}, []int{0, 0, 0, 0}, "it waits for its release"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -172,24 +172,24 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// life is what 40 invoices see under vices by seed, asked for in an order.
+// life is what 40 invoices see under faults by seed, requested in an order.
 func life(t *testing.T, seed uint64, order []int) map[string]string {
 	t.Helper()
 	b := &bank{}
-	p := rt.NewProxy(t, b, rt.Options{Seed: seed, Key: invoiceOf, Vices: rt.Vices(), Chance: 0.5, Patience: time.Millisecond})
+	p := rt.NewProxy(t, b, rt.Options{Seed: seed, Key: invoiceOf, Kinds: rt.Kinds(), Chance: 0.5, Patience: time.Millisecond})
 	for _, n := range order {
 		post(t.Context(), p.Client(), "http://bank.example", "INV-"+string(rune('a'+n)))
 	}
 	p.Release()
 	met := map[string]string{}
 	for _, c := range p.Calls() {
-		met[c.Key] += string(c.Vice) + ";"
+		met[c.Key] += string(c.Fault) + ";"
 	}
 	return met
 }
 
-// TestSeed: one seed is one life, whatever the order in which the requests come;
-// another seed is another life.
+// TestSeed: one seed gives one run, whatever the order in which the requests come; another seed
+// gives another run.
 func TestSeed(t *testing.T) {
 	var order []int
 	for n := range 20 {
@@ -206,7 +206,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestSeedFromOutside: the environment repeats what failed.
+// TestSeedFromOutside: the environment repeats a failure.
 func TestSeedFromOutside(t *testing.T) {
 	for said, want := range map[string]uint64{"": 1, "42": 42} {
 		t.Setenv("READBACKTEST_SEED", said)
@@ -223,9 +223,9 @@ func TestSeedFromOutside(t *testing.T) {
 	}
 }
 
-// TestURL: the same over a real connection, before a server somewhere else.
+// TestURL: the same over a real connection, before a remote server.
 func TestURL(t *testing.T) {
-	cases := map[rt.Vice]struct {
+	cases := map[rt.Kind]struct {
 		saw     string
 		charges int
 	}{
@@ -241,7 +241,7 @@ func TestURL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := rt.NewProxy(t, rt.Forward(at), rt.Options{Script: []rt.Fault{{Vice: v, Nth: 1}}, Patience: 10 * time.Millisecond})
+			p := rt.NewProxy(t, rt.Forward(at), rt.Options{Script: []rt.Fault{{Kind: v, Nth: 1}}, Patience: 10 * time.Millisecond})
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			if saw := post(t.Context(), client, p.URL(), invoice); saw != c.saw {
 				t.Errorf("the client saw %q, want %q", saw, c.saw)
@@ -252,8 +252,8 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestForwardBroken: a target that cannot be reached, or whose own answer breaks
-// off, did not say yes.
+// TestForwardBroken: a target that is unreachable, or whose own answer is cut, did not answer
+// with success.
 func TestForwardBroken(t *testing.T) {
 	breaks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -277,8 +277,8 @@ func TestForwardBroken(t *testing.T) {
 	}
 }
 
-// TestForwardForgets: no connection is used twice, on which net/http would send
-// again by itself, and none is left.
+// TestForwardForgets: no connection is used twice, on which net/http would send again by itself,
+// and none is left open.
 func TestForwardForgets(t *testing.T) {
 	var opened atomic.Int64
 	server := httptest.NewUnstartedServer(&bank{})
@@ -302,10 +302,10 @@ func TestForwardForgets(t *testing.T) {
 	}
 }
 
-// TestRefused: what the target refuses is no effect, though it reached it; and
-// who is throttled hears for how long.
+// TestRefused: a request that the target refuses is no effect, though it arrived; a throttled
+// client gets the time to wait.
 func TestRefused(t *testing.T) {
-	p := rt.NewProxy(t, &bank{}, rt.Options{Script: []rt.Fault{{Vice: rt.Throttled, Nth: 2}}})
+	p := rt.NewProxy(t, &bank{}, rt.Options{Script: []rt.Fault{{Kind: rt.Throttled, Nth: 2}}})
 	if saw := post(t.Context(), p.Client(), "http://bank.example", ""); saw != "422 {}" {
 		t.Errorf("a charge for nothing saw %q", saw)
 	}
@@ -323,20 +323,20 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestExpectReleases: what is held lands before it is counted.
+// TestExpectReleases: held requests arrive before the count.
 func TestExpectReleases(t *testing.T) {
 	b := &bank{}
-	p := rt.NewProxy(t, b, rt.Options{Patience: time.Millisecond, Script: []rt.Fault{{Vice: rt.LateCommit}}})
+	p := rt.NewProxy(t, b, rt.Options{Patience: time.Millisecond, Script: []rt.Fault{{Kind: rt.LateCommit}}})
 	post(t.Context(), p.Client(), "http://bank.example", invoice)
 	p.ExpectEffects(t, nil, 1)
 }
 
-// TestIsWrite: an API that writes with GET, or reads with POST, says so.
+// TestIsWrite: an API that writes with GET, or reads with POST, declares it.
 func TestIsWrite(t *testing.T) {
 	b := &bank{}
 	p := rt.NewProxy(t, b, rt.Options{
 		IsWrite: func(r *http.Request) bool { return r.Method == http.MethodGet },
-		Script:  []rt.Fault{{Vice: rt.DroppedBefore}},
+		Script:  []rt.Fault{{Kind: rt.DroppedBefore}},
 	})
 	if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != "dead" {
 		t.Errorf("the GET saw %q, want that of a write", saw)
@@ -348,11 +348,11 @@ func TestIsWrite(t *testing.T) {
 	}
 }
 
-// TestConcurrent: many clients at once, and each request is told of once.
+// TestConcurrent: many clients at once, and each request is logged once.
 func TestConcurrent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bank{}
-		p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Vices: rt.Vices()})
+		p := rt.NewProxy(t, b, rt.Options{Key: invoiceOf, Kinds: rt.Kinds()})
 		var wg sync.WaitGroup
 		for n := range 64 {
 			wg.Go(func() {

@@ -12,40 +12,54 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// Plan is which stories a [Replay] tells. The zero value tells all there are.
+const (
+	// defaultStories bounds the stories of one Replay: a loop of ten requests has some twenty
+	// points, each under a dozen faults at several requests.
+	defaultStories = 1000
+	// defaultLives is how often a loop is started in one story.
+	defaultLives = 6
+	// maxPoints bounds the points of one life: a loop with more of them does not end.
+	maxPoints = 10_000
+	// maxFailed is after how many failed stories a Replay stops: they usually have the same
+	// cause.
+	maxFailed = 3
+)
+
+// Plan selects the stories of a [Replay]. The zero value runs all of them.
 type Plan struct {
-	// Vices are what the network and the destination do, one in each story, at
-	// each request in turn; beside them there are always the stories in which
-	// nothing happens. Default: Vices(). For kills alone: []Vice{NoVice}.
-	Vices []Vice
-	// Kills is how often the loop is killed in a story: first at each point in
-	// turn, of all lives that it would have without, then again at points chosen
-	// by seed. Default 1; negative: never.
+	// Kinds are the faults of the network and the destination, one in each story, at each request
+	// in turn; the stories without a fault always run too. Default: Kinds(). For kills only:
+	// []Kind{None}.
+	Kinds []Kind
+	// Kills is how often the loop is killed in a story: first at each point in turn, of all lives
+	// that it would have without, then again at points chosen by seed. Default 1; negative:
+	// never.
 	Kills int
-	// Lives is how often the loop is begun in a story at most: after a kill, and
-	// after an error, as an orchestrator does. Default 6.
+	// Lives is how often the loop is started in a story at most: after a kill, and after an
+	// error, as an orchestrator does. Default 6.
 	Lives int
-	// Stories bounds how many are told; which are left out follows from the seed,
-	// and is logged. Default 1000.
+	// Stories bounds how many run; the seed decides which are left out, and they are logged.
+	// Default 1000.
 	Stories int
-	// Seed as in Options. Default likewise.
+	// Seed is as in Options, with the same default.
 	Seed uint64
 }
 
-// Story is one telling: one vice at one request, one kill at one point, in a
-// world of its own. It is a [testing.TB] whose failures name the story.
+// Story is one run: one fault at one request, one kill at one point, in a world of its own. It is
+// a [testing.TB] whose failures name the story.
 type Story struct {
 	testing.TB
 	seed  uint64
 	lives int
-	vice  Vice
+	kind  Kind
 	nth   int
 	kills []int // the points at which a life ends, counted over all lives
 
-	points atomic.Int64 // that lives came to
-	turns  atomic.Int64 // requests that the vice concerns, over all ways
+	points atomic.Int64 // of all lives
+	turns  atomic.Int64 // requests that the fault matches, over all ways
 
 	logs     []*Log
 	runs     []*Run
@@ -53,9 +67,9 @@ type Story struct {
 	failed   atomic.Bool
 }
 
-// Replay tells a story for each point of a loop at which it can be killed, under
-// each vice. tell is called once for each, and builds a world, runs the loop in
-// it ([Story.Run]), and asserts what came of it:
+// Replay runs a story for each point of a loop at which it can be killed, under each fault. It
+// calls tell once for each. tell builds a world, runs the loop in it ([Story.Run]), and asserts
+// the result:
 //
 //	readbacktest.Replay(t, readbacktest.Plan{}, func(s *readbacktest.Story) {
 //		bank := newBank()
@@ -66,38 +80,37 @@ type Story struct {
 //		readbacktest.Effects(s, bank.Charges, "INV-7721").Exactly(1)
 //	})
 //
-// Stories are told one after the other, in the goroutine of the test. The points
-// of a loop should come in the same order each time: a loop that makes requests
-// from several goroutines at once is killed somewhere all the same, and is not
-// repeated exactly.
+// Stories run one after the other, in the goroutine of the test. The points of a loop should come
+// in the same order each time: a loop that makes requests from several goroutines at once is
+// still killed, but is not repeated exactly.
 func Replay(tb testing.TB, p Plan, tell func(*Story)) {
 	tb.Helper()
-	r := replay{TB: tb, plan: p.checked(tb), tell: tell}
+	r := replay{TB: tb, plan: p.checked(tb), run: tell}
 	if name := os.Getenv(storyVar); name != "" {
-		s := r.story(NoVice, 0)
+		s := r.story(None, 0)
 		s.called(name)
-		r.telling(s)
+		r.next(s)
 		return
 	}
 	r.Helper()
-	writes, reads := r.kills(NoVice, 0)
+	writes, reads := r.kills(None, 0)
 	var scenes []Fault
-	for _, v := range r.plan.Vices {
+	for _, v := range r.plan.Kinds {
 		most := writes
-		if slices.Contains(onlyReads, v) {
+		if v.OfReads() {
 			most = reads
 		}
 		for n := range most {
-			scenes = append(scenes, Fault{Vice: v, Nth: n + 1})
+			scenes = append(scenes, Fault{Kind: v, Nth: n + 1})
 		}
 	}
-	if r.told*(1+len(scenes)) > r.plan.Stories {
+	if r.stories*(1+len(scenes)) > r.plan.Stories {
 		rand.New(rand.NewPCG(r.plan.Seed, 0)).Shuffle(len(scenes), func(i, j int) { scenes[i], scenes[j] = scenes[j], scenes[i] })
 	}
 	for _, f := range scenes {
-		r.kills(f.Vice, f.Nth)
+		r.kills(f.Kind, f.Nth)
 	}
-	tb.Logf("readbacktest: %d stories told, seed %d; undisturbed the loop comes to the points %q", r.told, r.plan.Seed, r.points)
+	tb.Logf("readbacktest: %d stories told, seed %d; undisturbed the loop comes to the points %q", r.stories, r.plan.Seed, r.points)
 	if r.left > 0 {
 		tb.Logf("readbacktest: at least %d left out, by Plan.Stories or since %d failed", r.left, maxFailed)
 	}
@@ -105,12 +118,12 @@ func Replay(tb testing.TB, p Plan, tell func(*Story)) {
 
 func (p Plan) checked(tb testing.TB) Plan {
 	tb.Helper()
-	if p.Vices == nil {
-		p.Vices = Vices()
+	if p.Kinds == nil {
+		p.Kinds = Kinds()
 	}
-	p.Vices = slices.DeleteFunc(slices.Clone(p.Vices), func(v Vice) bool { return v == NoVice })
-	for _, v := range p.Vices {
-		Fault{Vice: v}.check(tb)
+	p.Kinds = slices.DeleteFunc(slices.Clone(p.Kinds), func(v Kind) bool { return v == None })
+	for _, v := range p.Kinds {
+		check(tb, Fault{Kind: v})
 	}
 	if p.Kills == 0 {
 		p.Kills = 1
@@ -129,34 +142,34 @@ func (p Plan) checked(tb testing.TB) Plan {
 // replay is one call of Replay.
 type replay struct {
 	testing.TB
-	plan               Plan
-	tell               func(*Story)
-	told, left, failed int
-	points             []string // of the story in which nothing happens
+	plan                  Plan
+	run                   func(*Story)
+	stories, left, failed int
+	points                []string // of the story without a fault
 }
 
-func (r *replay) story(v Vice, nth int) *Story {
-	return &Story{TB: r.TB, seed: r.plan.Seed, lives: r.plan.Lives, vice: v, nth: nth}
+func (r *replay) story(v Kind, nth int) *Story {
+	return &Story{TB: r.TB, seed: r.plan.Seed, lives: r.plan.Lives, kind: v, nth: nth}
 }
 
-// kills tells the stories of one scene: undisturbed, and killed at each point of
-// that one. It returns the most writes and reads that one of them had.
-func (r *replay) kills(v Vice, nth int) (writes, reads int) {
-	calm := r.telling(r.story(v, nth))
+// kills runs the stories of one fault: undisturbed, and killed at each point of that one. It
+// returns the most writes and reads that one of them had.
+func (r *replay) kills(v Kind, nth int) (writes, reads int) {
+	calm := r.next(r.story(v, nth))
 	if calm == nil {
 		return 0, 0
 	}
-	if v == NoVice {
+	if v == None {
 		r.points = slices.Concat(calm.Lives()...)
-		if len(calm.logs) == 0 && len(r.plan.Vices) > 0 {
-			r.Fatalf("readbacktest: no vice of the plan can happen, since the story calls neither Proxy nor Around of its Story; for kills alone set Plan.Vices to []Vice{NoVice}")
+		if len(calm.logs) == 0 && len(r.plan.Kinds) > 0 {
+			r.Fatalf("readbacktest: no fault of the plan can happen, since the story calls neither Proxy nor Around of its Story; for kills alone set Plan.Kinds to []Kind{None}")
 		}
 	}
 	writes, reads = calm.calls()
 	if r.plan.Kills < 0 {
 		return writes, reads
 	}
-	if v == NoVice && writes+reads > 0 && !slices.ContainsFunc(r.points, func(p string) bool { return p != theEnd }) {
+	if v == None && writes+reads > 0 && !slices.ContainsFunc(r.points, func(p string) bool { return p != theEnd }) {
 		r.Fatalf("readbacktest: the loop made requests, and none of them is a point at which it can be killed; give it run.Client, run.Transport, run.URL or run.Connector, or set Plan.Kills to -1")
 	}
 	points := int(calm.points.Load())
@@ -164,9 +177,9 @@ func (r *replay) kills(v Vice, nth int) (writes, reads int) {
 		s := r.story(v, nth)
 		s.kills = []int{k + 1}
 		for n := 2; n <= r.plan.Kills; n++ {
-			s.kills = append(s.kills, s.kills[n-2]+1+roll(r.plan.Seed, s.name(), n).IntN(points))
+			s.kills = append(s.kills, s.kills[n-2]+1+fault.Roll(r.plan.Seed, s.name(), n).IntN(points))
 		}
-		if s = r.telling(s); s != nil {
+		if s = r.next(s); s != nil {
 			w, rd := s.calls()
 			writes, reads = max(writes, w), max(reads, rd)
 		}
@@ -174,29 +187,28 @@ func (r *replay) kills(v Vice, nth int) (writes, reads int) {
 	return writes, reads
 }
 
-// telling tells one story, nil where there have been enough.
-func (r *replay) telling(s *Story) *Story {
-	if r.told >= r.plan.Stories || r.failed >= maxFailed {
+// next runs one story; it returns nil once there have been enough.
+func (r *replay) next(s *Story) *Story {
+	if r.stories >= r.plan.Stories || r.failed >= maxFailed {
 		r.left++
 		return nil
 	}
-	r.told++
+	r.stories++
 	defer func() {
 		if s.Failed() {
 			r.failed++
 		}
 	}()
 	defer s.clean()
-	r.tell(s)
+	r.run(s)
 	if len(s.runs) == 0 {
 		s.Fatalf("the story never called Run")
 	}
 	return s
 }
 
-// Proxy is a proxy for this story, with its vice at the request whose turn it is,
-// counted over all proxies and links of the story.
-// What the options script happens besides.
+// Proxy returns a proxy for this story, with the story's fault at its request, counted over all
+// proxies and links of the story. The script of the options applies as well.
 func (s *Story) Proxy(target http.Handler, o Options) *Proxy {
 	s.Helper()
 	p := NewProxy(s, target, s.options(o))
@@ -204,7 +216,7 @@ func (s *Story) Proxy(target http.Handler, o Options) *Proxy {
 	return p
 }
 
-// Around stands before a connector likewise.
+// Around wraps a connector likewise.
 func (s *Story) Around(conn connectors.Connector, o Options) *Link {
 	s.Helper()
 	l := Around(s, conn, s.options(o))
@@ -213,10 +225,10 @@ func (s *Story) Around(conn connectors.Connector, o Options) *Link {
 }
 
 func (s *Story) options(o Options) Options {
-	if s.vice != NoVice {
-		// Counted over all ways: one vice at one request. A log asks once for each.
-		turn := func(Call) bool { return s.turns.Add(1) == int64(s.nth) }
-		o.Script = append([]Fault{{Vice: s.vice, Match: turn}}, o.Script...)
+	if s.kind != None {
+		// Counted over all ways: one fault at one request. A log asks once for each.
+		turn := func(Request) bool { return s.turns.Add(1) == int64(s.nth) }
+		o.Script = append([]Fault{{Kind: s.kind, Match: turn}}, o.Script...)
 	}
 	if o.Seed == 0 {
 		o.Seed = s.seed
@@ -224,9 +236,9 @@ func (s *Story) options(o Options) Options {
 	return o
 }
 
-// Run lives the loop through its lives: from the beginning again after a kill,
-// and after an error, until it returns without one or Plan.Lives are over. Then
-// everything that is held lands. It returns the error of the last life.
+// Run runs the loop through its lives: again from the beginning after a kill, and after an error,
+// until it returns without one or Plan.Lives is reached. Then all held requests arrive. It
+// returns the error of the last life.
 func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 	s.Helper()
 	var err error
@@ -252,7 +264,7 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 		}
 	}
 	for _, r := range s.runs {
-		if !r.making.wait() { // what a goroutine of a dead life was about may land yet
+		if !r.making.wait() { // a request of a dead life's goroutine may still arrive
 			s.Errorf("life %d: a call has been under way for %v after its life", r.Life, grace)
 		}
 	}
@@ -279,12 +291,12 @@ func (s *Story) calls() (writes, reads int) {
 	return writes, reads
 }
 
-// Vice is what happens in this story, NoVice for nothing, and at which of the
-// requests that it concerns, from 1.
-func (s *Story) Vice() (v Vice, nth int) { return s.vice, s.nth }
+// Fault returns the fault of this story, None for none, and which of the matching requests it
+// meets, from 1.
+func (s *Story) Fault() (k Kind, nth int) { return s.kind, s.nth }
 
-// Lives are the points that each life so far came to, in their order; the last
-// of a killed one is where it was killed.
+// Lives returns the points that each life so far reached, in order; the last of a killed one is
+// where it was killed.
 func (s *Story) Lives() [][]string {
 	var all [][]string
 	for _, r := range s.runs {
@@ -293,31 +305,31 @@ func (s *Story) Lives() [][]string {
 	return all
 }
 
-// deadly counts a point, and says whether a life ends there.
+// deadly counts a point, and reports whether a life ends there.
 func (s *Story) deadly() bool { return slices.Contains(s.kills, int(s.points.Add(1))) }
 
-// name is short and can be given again ([storyVar]).
+// name is short and can be passed to [storyVar].
 func (s *Story) name() string {
-	vice := "undisturbed"
-	if s.vice != NoVice {
-		vice = fmt.Sprintf("%s@%d", s.vice, s.nth)
+	what := "undisturbed"
+	if s.kind != None {
+		what = fmt.Sprintf("%s@%d", s.kind, s.nth)
 	}
 	if len(s.kills) == 0 {
-		return vice
+		return what
 	}
-	return vice + " killed@" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.kills), " ", ","), "[]")
+	return what + " killed@" + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.kills), " ", ","), "[]")
 }
 
 // called makes it the story of that name.
 func (s *Story) called(name string) {
 	s.Helper()
-	vice, kills, killed := strings.Cut(name, " killed@")
+	what, kills, killed := strings.Cut(name, " killed@")
 	var err error
-	if vice != "undisturbed" {
-		v, nth, _ := strings.Cut(vice, "@")
-		s.vice = Vice(v)
+	if what != "undisturbed" {
+		v, nth, _ := strings.Cut(what, "@")
+		s.kind = Kind(v)
 		_, err = fmt.Sscan(nth, &s.nth)
-		Fault{Vice: s.vice}.check(s.TB)
+		check(s.TB, Fault{Kind: s.kind})
 	}
 	for k := range strings.SplitSeq(kills, ",") {
 		if !killed || err != nil {
@@ -332,11 +344,11 @@ func (s *Story) called(name string) {
 	}
 }
 
-// String is the story for people: the vice, and where each life was killed.
+// String describes the story: the fault, and where each life was killed.
 func (s *Story) String() string {
 	var parts []string
-	if s.vice != NoVice {
-		parts = append(parts, Fault{Vice: s.vice, Nth: s.nth}.String())
+	if s.kind != None {
+		parts = append(parts, Fault{Kind: s.kind, Nth: s.nth}.String())
 	}
 	for _, r := range s.runs {
 		if r.killed() {

@@ -14,9 +14,9 @@ import (
 	rt "github.com/readback-go/readback/readbacktest"
 )
 
-var kills = rt.Plan{Vices: []rt.Vice{rt.NoVice}}
+var kills = rt.Plan{Kinds: []rt.Kind{rt.None}}
 
-// naive charges, and fails when it does not hear yes.
+// naive charges, and fails if it gets no success.
 func naive(ctx context.Context, client *http.Client) error {
 	if saw := post(ctx, client, "http://bank.example", invoice); !strings.HasPrefix(saw, "201") {
 		return errors.New(saw)
@@ -24,7 +24,7 @@ func naive(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// careful looks first.
+// careful reads first.
 func careful(ctx context.Context, client *http.Client) error {
 	if strings.Contains(look(ctx, client, "http://bank.example", invoice), invoice) {
 		return nil
@@ -32,8 +32,8 @@ func careful(ctx context.Context, client *http.Client) error {
 	return naive(ctx, client)
 }
 
-// told are the stories of a naive loop and how many charges each leaves.
-func told(t testing.TB, p rt.Plan, loop func(context.Context, *http.Client) error) map[string]int {
+// shown are the stories of a naive loop and how many charges each leaves.
+func shown(t testing.TB, p rt.Plan, loop func(context.Context, *http.Client) error) map[string]int {
 	charges := map[string]int{}
 	rt.Replay(t, p, func(s *rt.Story) {
 		b := &bank{}
@@ -51,8 +51,8 @@ func told(t testing.TB, p rt.Plan, loop func(context.Context, *http.Client) erro
 	return charges
 }
 
-// TestKills: a loop is killed at each point, before and after each request, and
-// after its end; it is begun again each time.
+// TestKills: a loop is killed at each point, before and after each request, and after its end; it
+// is started again each time.
 func TestKills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := map[string]int{
@@ -63,17 +63,17 @@ func TestKills(t *testing.T) {
 			`life 1 killed at point 4, "charged"`:                          2,
 			`life 1 killed at point 5, "the end, before anybody notes it"`: 2,
 		}
-		if diff := cmp.Diff(want, told(t, kills, naive)); diff != "" {
+		if diff := cmp.Diff(want, shown(t, kills, naive)); diff != "" {
 			t.Errorf("charges by story (-want +got): %s", diff)
 		}
 	})
 }
 
-// TestVicesAndKills: under each vice too. The naive loop charges twice or not at
-// all; looking first helps where the look can be believed.
-func TestVicesAndKills(t *testing.T) {
+// TestFaultsAndKills: under each fault too. The naive loop charges twice or not at all; reading
+// first helps if the read is reliable.
+func TestFaultsAndKills(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n, c := told(t, rt.Plan{}, naive), told(t, rt.Plan{}, careful)
+		n, c := shown(t, rt.Plan{}, naive), shown(t, rt.Plan{}, careful)
 		for story, want := range map[string]int{
 			"lost-answer on write 1":     2,
 			"late-commit on write 1":     2,
@@ -87,7 +87,7 @@ func TestVicesAndKills(t *testing.T) {
 		}
 		for story, want := range map[string]int{
 			"lost-answer on write 1": 1,
-			"late-commit on write 1": 2, // the look comes before it lands
+			"late-commit on write 1": 2, // the read comes before it arrives
 			"lagging-read on read 2, life 1 killed at point 5, \"after POST /charges\"":              2,
 			"lagging-read on read 1, life 1 killed at point 5, \"after POST /charges\"":              1,
 			"life 1 killed at point 5, \"after POST /charges\"":                                      1,
@@ -102,26 +102,26 @@ func TestVicesAndKills(t *testing.T) {
 	})
 }
 
-// TestSameStories: one seed tells the same stories with the same ends; where
-// there is no room for all, another seed tells others.
+// TestSameStories: one seed runs the same stories with the same results; if not all fit, another
+// seed runs others.
 func TestSameStories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		few := func(seed uint64) rt.Plan { return rt.Plan{Seed: seed, Stories: 40, Kills: 2} }
-		first := told(t, few(3), careful)
-		if diff := cmp.Diff(first, told(t, few(3), careful)); diff != "" {
+		first := shown(t, few(3), careful)
+		if diff := cmp.Diff(first, shown(t, few(3), careful)); diff != "" {
 			t.Errorf("seed 3 again (-first +again): %s", diff)
 		}
 		if len(first) > 40 {
 			t.Errorf("%d stories, at most 40 were asked for", len(first))
 		}
-		if cmp.Equal(first, told(t, few(4), careful)) {
+		if cmp.Equal(first, shown(t, few(4), careful)) {
 			t.Error("seed 4 tells what seed 3 tells")
 		}
 	})
 }
 
-// TestNothingAfter: nothing after the point runs, of the loop's own goroutine;
-// any other is told, has no effect, and the loop has to end.
+// TestNothingAfter: nothing of the loop's own goroutine runs after the point; any other goroutine
+// gets an error, has no effect, and the loop has to end.
 func TestNothingAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stories := 0
@@ -130,7 +130,7 @@ func TestNothingAfter(t *testing.T) {
 			b, after := &bank{}, 0
 			proxy := s.Proxy(b, rt.Options{})
 			err := s.Run(func(ctx context.Context, run *rt.Run) error {
-				defer func() { // as what is deferred does, and no process that is killed
+				defer func() { // deferred calls try to, and a killed process does not
 					err := run.Do("late", func() error { after++; return nil })
 					if ctx.Err() != nil && err == nil {
 						s.Error("a dead life had an effect")
@@ -165,17 +165,17 @@ func TestNothingAfter(t *testing.T) {
 	})
 }
 
-// TestKillsOverURL: a loop that takes a base URL is killed at its requests too: it
-// hears of a dead connection, and has no effect any more.
+// TestKillsOverURL: a loop that takes a base URL is killed at its requests too: it sees a dead
+// connection, and has no further effect.
 func TestKillsOverURL(t *testing.T) {
 	charges := map[string]int{}
-	rt.Replay(t, rt.Plan{Vices: []rt.Vice{rt.CutBody}}, func(s *rt.Story) {
+	rt.Replay(t, rt.Plan{Kinds: []rt.Kind{rt.CutBody}}, func(s *rt.Story) {
 		b := &bank{}
 		proxy := s.Proxy(b, rt.Options{})
 		_ = s.Run(func(ctx context.Context, run *rt.Run) error {
 			base, saw := run.URL(proxy), ""
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			for range 3 { // whatever happens
+			for range 3 { // whatever the result
 				if saw = post(context.WithoutCancel(ctx), client, base, invoice); strings.HasPrefix(saw, "201 {") {
 					return ctx.Err()
 				}
@@ -197,8 +197,7 @@ func TestKillsOverURL(t *testing.T) {
 	}
 }
 
-// TestStopsWhereItStands: the loop's own goroutine does not even hear that its
-// request failed.
+// TestStopsWhereItStands: the loop's own goroutine does not even see that its request failed.
 func TestStopsWhereItStands(t *testing.T) {
 	rt.Replay(t, kills, func(s *rt.Story) {
 		proxy := s.Proxy(&bank{}, rt.Options{})
@@ -226,12 +225,11 @@ func TestStopsWhereItStands(t *testing.T) {
 	})
 }
 
-// TestRepeatOne: a failure names its story, and the environment tells that one
-// alone.
+// TestRepeatOne: a failure names its story, and the environment runs only that one.
 func TestRepeatOne(t *testing.T) {
 	assert := func(told *[]string) func(testing.TB) {
 		return func(tb testing.TB) {
-			rt.Replay(tb, rt.Plan{Vices: []rt.Vice{rt.LostAnswer}, Seed: 5, Kills: 2}, func(s *rt.Story) {
+			rt.Replay(tb, rt.Plan{Kinds: []rt.Kind{rt.LostAnswer}, Seed: 5, Kills: 2}, func(s *rt.Story) {
 				b := &bank{}
 				proxy := s.Proxy(b, rt.Options{Key: invoiceOf})
 				_ = s.Run(func(ctx context.Context, run *rt.Run) error { return naive(ctx, run.Client(proxy)) })
@@ -301,7 +299,7 @@ func TestBadLoops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				says := failures(t, func(tb testing.TB) { rt.Replay(tb, kills, c.tell) })
-				time.Sleep(time.Hour) // for the one that goes on
+				time.Sleep(time.Hour) // for the one that continues
 				if !strings.Contains(says, c.says) || strings.Contains(says, "it went on") {
 					t.Errorf("it says %q, want %q", says, c.says)
 				}
@@ -310,15 +308,15 @@ func TestBadLoops(t *testing.T) {
 	}
 }
 
-// TestNoWay: a plan whose vices can never happen is refused.
+// TestNoWay: a plan whose faults can never happen is refused.
 func TestNoWay(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan rt.Plan
 		says string
 	}{
-		"all vices":  {rt.Plan{}, "no vice of the plan can happen"},
-		"kills only": {kills, ""},
-		"a bad vice": {rt.Plan{Vices: []rt.Vice{"hiccup"}}, `"hiccup"; want one of`},
+		"all faults":  {rt.Plan{}, "no fault of the plan can happen"},
+		"kills only":  {kills, ""},
+		"a bad fault": {rt.Plan{Kinds: []rt.Kind{"hiccup"}}, `"hiccup"; want one of`},
 	} {
 		says := failures(t, func(tb testing.TB) {
 			rt.Replay(tb, c.plan, func(s *rt.Story) {
@@ -331,11 +329,11 @@ func TestNoWay(t *testing.T) {
 	}
 }
 
-// TestErrorsAreReplayed: an orchestrator begins again what failed, so often and
-// no more; a clean-up of a story runs with the story.
+// TestErrorsAreReplayed: an orchestrator restarts a failed loop a bounded number of times; a
+// clean-up of a story runs with the story.
 func TestErrorsAreReplayed(t *testing.T) {
 	lives, cleaned, stories := 0, 0, 0
-	rt.Replay(t, rt.Plan{Vices: []rt.Vice{rt.NoVice}, Kills: -1, Lives: 3}, func(s *rt.Story) {
+	rt.Replay(t, rt.Plan{Kinds: []rt.Kind{rt.None}, Kills: -1, Lives: 3}, func(s *rt.Story) {
 		stories++
 		s.Cleanup(func() { cleaned++ })
 		err := s.Run(func(_ context.Context, run *rt.Run) error {

@@ -17,18 +17,20 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// ErrDead is what calls of a killed life fail with that its own goroutine does
-// not make.
+// grace is how long a loop that was killed elsewhere than in its own goroutine may run after its
+// context was cancelled: longer than a call of a destination, which some loops wait for.
+const grace = time.Minute
+
+// ErrDead is the error of calls of a killed life that its own goroutine does not make.
 var ErrDead = errors.New("this life was killed")
 
-// Run is one life of a loop: from its beginning to its end, or to the point at
-// which it is killed. Whatever goes through it (Point, Do, Client, Transport,
-// URL, Connector) is a point, and has no effect once the life is over.
+// Run is one life of a loop: from its beginning to its end, or to the point at which it is
+// killed. Every call through it (Point, Do, Client, Transport, URL, Connector) is a point, and
+// has no effect once the life is over.
 //
-// Where the loop's own goroutine comes to the point, it ends there: what is
-// deferred runs, as it would not in a process that is killed, and nothing else.
-// Any other goroutine gets [ErrDead], the context of the life is cancelled, and
-// the loop must return.
+// If the loop's own goroutine reaches the point, it ends there: only its deferred calls run,
+// which a killed process would not run. Any other goroutine gets [ErrDead], the context of the
+// life is cancelled, and the loop must return.
 type Run struct {
 	// Life counts the lives of the loop in its story, from 1.
 	Life int
@@ -45,17 +47,16 @@ type Run struct {
 	until   time.Time
 }
 
-// Point is a place at which the life may be killed: it ends the goroutine that
-// calls it, and nothing after it happens.
+// Point is a place at which the life may be killed: it ends the calling goroutine, and nothing
+// after it happens.
 func (r *Run) Point(name string) {
 	if r.ends(name) {
 		runtime.Goexit()
 	}
 }
 
-// Do makes a call that has an effect of its own, say on a ledger, and is a point
-// before and after. A dead life does not make it. The error is the call's, or
-// [ErrDead].
+// Do makes a call that has an effect of its own, for example on a ledger, and is a point before
+// and after. A dead life does not make it. The error is the call's, or [ErrDead].
 func (r *Run) Do(name string, call func() error) error {
 	r.making.begin()
 	defer r.making.end()
@@ -69,25 +70,24 @@ func (r *Run) Do(name string, call func() error) error {
 	return err
 }
 
-// Client is a client of the proxy whose requests are points. It has no time-out.
+// Client returns a client of the proxy whose requests are points. It has no time-out.
 func (r *Run) Client(p *Proxy) *http.Client {
 	return &http.Client{Transport: r.Transport(p.Transport())}
 }
 
-// URL is where the proxy listens for this life alone, on this machine and until
-// the story ends, for a loop that takes a base URL. Its requests are points; a
-// killed life gets a dead connection for this one and all others, and must
-// return. Not for a testing/synctest bubble.
+// URL is where the proxy listens for this life only, on this machine and until the story ends,
+// for a loop that takes a base URL. Its requests are points; a killed life gets a dead connection
+// for this one and all others, and must return. Do not use it in a testing/synctest bubble.
 func (r *Run) URL(p *Proxy) string {
 	server := httptest.NewServer(forward(&url.URL{Scheme: "http", Host: "target.example"}, r.Transport(p.Transport())))
 	r.story.Cleanup(server.Close)
 	return server.URL
 }
 
-// Transport carries requests by another transport; before each is a point, and
-// after it, when its effect is there and its answer unheard. A client with a
-// time-out of its own (http.Client.Timeout) has a goroutine that waits for it,
-// also when the life is over: in a testing/synctest bubble a story ends after it.
+// Transport sends requests by another transport; there is a point before each, and one after it,
+// when its effect is there and its answer not yet returned. A client with a time-out of its own
+// (http.Client.Timeout) has a goroutine that waits for it, also when the life is over: in a
+// testing/synctest bubble a story ends after it.
 func (r *Run) Transport(by http.RoundTripper) http.RoundTripper {
 	return tripper(func(req *http.Request) (res *http.Response, err error) {
 		r.making.begin()
@@ -101,7 +101,7 @@ func (r *Run) Transport(by http.RoundTripper) http.RoundTripper {
 		if r.ends("after " + name) {
 			r.leaves(req)
 			if err == nil {
-				_ = res.Body.Close() // nobody reads it
+				_ = res.Body.Close() // not read
 			}
 			return nil, r.die()
 		}
@@ -113,8 +113,8 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// Connector is a connector whose calls are points, before and after. It has the
-// powers that [Link.Connector] has.
+// Connector returns a connector whose calls are points, before and after. It has the capabilities
+// of [Link.Connector].
 func (r *Run) Connector(conn connectors.Connector) connectors.Connector {
 	return clothed(&mortal{powers: powers{conn}, run: r}, conn)
 }
@@ -153,7 +153,7 @@ func (m *mortal) ReadMany(ctx context.Context, qs []connectors.Query) ([]connect
 	return oneByOne(ctx, m, qs)
 }
 
-// ends counts a point and reports whether the life is over there, or was before.
+// ends counts a point and reports whether the life ends there, or ended before.
 func (r *Run) ends(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,8 +168,7 @@ func (r *Run) ends(name string) bool {
 	return r.dead
 }
 
-// leaves notes until when net/http may still wait for a request that nobody
-// waits for any more.
+// leaves records until when net/http may still wait for an abandoned request.
 func (r *Run) leaves(req *http.Request) {
 	if until, ok := req.Context().Deadline(); ok {
 		r.mu.Lock()
@@ -180,16 +179,16 @@ func (r *Run) leaves(req *http.Request) {
 	}
 }
 
-// outlast waits until the last request of the life has timed out, where that
-// costs nothing: in a bubble, whose time begins with the year 2000, a goroutine
-// that still waits when the test returns is a deadlock.
+// outlast waits until the last request of the life has timed out, in a bubble, where that costs
+// nothing: its time begins with the year 2000, and a goroutine that still waits when the test
+// returns is a deadlock.
 func (r *Run) outlast() {
-	if time.Now().Year() < 2009 { // before there was Go
+	if time.Now().Year() < 2009 { // before Go existed: a bubble
 		<-time.After(time.Until(r.until))
 	}
 }
 
-// die ends the loop's own goroutine, and tells any other.
+// die ends the loop's own goroutine, and returns ErrDead to any other.
 func (r *Run) die() error {
 	if goroutine() == r.self {
 		runtime.Goexit()
@@ -216,7 +215,7 @@ type ending struct {
 	panicked string
 }
 
-// live lives one life, in a goroutine of its own, which is gone then.
+// live runs one life, in a goroutine of its own, which has then ended.
 func (r *Run) live(loop func(context.Context, *Run) error) ending {
 	var end ending
 	done := make(chan struct{})
@@ -250,7 +249,7 @@ func (r *Run) live(loop func(context.Context, *Run) error) ending {
 	}
 }
 
-// theEnd is the last point of each loop: it is done, and nobody has noted it.
+// theEnd is the last point of each loop: it is done, and the result is not recorded.
 const theEnd = "the end, before anybody notes it"
 
 func last(names []string) string {
@@ -260,9 +259,8 @@ func last(names []string) string {
 	return names[len(names)-1]
 }
 
-// goroutine names the goroutine that calls it. There is no other way to end the
-// loop's goroutine where it stands, and to leave alone those of what it uses,
-// which could not go on without them.
+// goroutine names the calling goroutine. This is the only way to end just the loop's own
+// goroutine, and not those of its dependencies, which must keep running.
 func goroutine() string {
 	buf := make([]byte, 64)
 	buf = buf[:runtime.Stack(buf, false)]

@@ -2,7 +2,6 @@ package readbacktest
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -11,7 +10,10 @@ import (
 	"testing"
 )
 
-// seedVar and storyVar repeat what failed.
+// defaultSeed is the default seed: an unchanged test behaves the same every day.
+const defaultSeed = 1
+
+// seedVar and storyVar repeat a failure.
 const (
 	seedVar  = "READBACKTEST_SEED"
 	storyVar = "READBACKTEST_STORY"
@@ -40,20 +42,11 @@ func seedOf(tb testing.TB, own uint64) uint64 {
 	}
 }
 
-// repeat says how a test is run again as it was.
+// repeat describes how to repeat a test run.
 func repeat(tb testing.TB, seed uint64) string {
 	story := ""
 	if s, ok := tb.(*Story); ok {
 		story = fmt.Sprintf(" %s='%s'", storyVar, s.name())
 	}
 	return fmt.Sprintf("seed %d; to repeat: %s=%d%s go test -run '^%s$'", seed, seedVar, seed, story, strings.ReplaceAll(regexp.QuoteMeta(tb.Name()), "/", "$/^"))
-}
-
-// roll is a source of numbers that follows from the seed, the subject and how
-// often the subject came, and from nothing else: other requests do not shift it,
-// in whatever order goroutines make them.
-func roll(seed uint64, subject string, nth int) *rand.Rand {
-	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%s %d", subject, nth)
-	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }

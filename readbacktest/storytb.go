@@ -2,10 +2,10 @@ package readbacktest
 
 import "fmt"
 
-// What follows makes a story a testing.TB of its own: its failures name it, and
-// its clean-ups run when it is told.
+// The following makes a story a testing.TB of its own: its failures name it, and its clean-ups
+// run at its end.
 
-// Cleanup runs f when the story is told.
+// Cleanup runs f at the end of the story.
 func (s *Story) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 func (s *Story) clean() {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// traffic counts what is under way. The zero value is quiet.
+// traffic counts requests in flight. The zero value is quiet.
 type traffic struct {
 	mu    sync.Mutex
 	n     int
-	quiet chan struct{} // closed when nothing is under way any more; nil: nobody waits
+	quiet chan struct{} // closed when nothing is in flight; nil: no goroutine waits
 }
 
 func (t *traffic) begin() {
@@ -27,8 +27,7 @@ func (t *traffic) end() {
 	}
 }
 
-// wait waits until nothing is under way, and reports false where that takes longer
-// than grace.
+// wait waits until nothing is in flight, and reports false if that takes longer than grace.
 func (t *traffic) wait() bool {
 	t.mu.Lock()
 	if t.n == 0 {

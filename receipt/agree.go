@@ -10,15 +10,15 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// field is whether a field of a record is what follows from its events.
+// field is one field of a record, and whether it follows from the events.
 type field struct {
 	name string
 	same bool
 }
 
-// agree holds a record against what follows from its events, field by field, but
-// for those that no event says, the intent's body, the lease and its owner, and for
-// those that say what comes next and nothing of what was.
+// agree compares a record with what follows from its events, field by field. It excludes fields
+// that are in no event (the intent's body, the lease and its owner) and fields that only describe
+// what comes next.
 func agree(r, rebuilt ledger.Record) error {
 	for _, f := range append(whichWrite(r, rebuilt), whatBecame(r, rebuilt)...) {
 		if !f.same {
@@ -43,7 +43,7 @@ func whichWrite(r, rebuilt ledger.Record) []field {
 		{"correlation_id", r.CorrelationID == rebuilt.CorrelationID},
 		{"destination", r.Destination == rebuilt.Destination},
 		{"kind", r.Kind == rebuilt.Kind},
-		{"entrusted", r.Entrusted == rebuilt.Entrusted},
+		{"entrusted", r.Delegated == rebuilt.Delegated},
 		{"requested_by", r.RequestedBy == rebuilt.RequestedBy},
 		{"trace", r.Trace == rebuilt.Trace},
 		{"parent", r.Parent == rebuilt.Parent},
@@ -86,15 +86,15 @@ func whatBecame(r, rebuilt ledger.Record) []field {
 	}
 }
 
-// near reports whether two times are one: databases keep times to the microsecond,
-// and what is counted from a time that was cut off is cut off as well.
+// near reports whether two times are equal at microsecond precision, which is what databases
+// store. Times derived from a truncated time are truncated as well.
 func near(a, b time.Time) bool {
 	const cutOff = 10 * time.Microsecond
 	return a.IsZero() == b.IsZero() && a.Sub(b).Abs() < cutOff
 }
 
-// sameJSON reports whether two texts hold the same value: databases may keep the
-// value and not the text.
+// sameJSON reports whether two texts hold the same value: databases may store the value and not
+// the text.
 func sameJSON(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -103,5 +103,5 @@ func sameJSON(a, b []byte) bool {
 	return x.Canonicalize(exactly...) == nil && y.Canonicalize(exactly...) == nil && bytes.Equal(x, y)
 }
 
-// exactly makes JSON canonical and leaves its numbers as they stand.
+// exactly makes JSON canonical and leaves its numbers unchanged.
 var exactly = []jsontext.Options{jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)}

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/signing"
@@ -19,15 +19,15 @@ const version = "v1.2.3"
 // bench is an engine on a ledger in memory before a simulated destination.
 type bench struct {
 	t       *testing.T
-	world   *simulated.World
+	world   *orders.World
 	ledger  *ledger.Memory
 	engine  *engine.Engine
 	profile connectors.Profile
 }
 
-func newBench(t *testing.T, o simulated.Options) *bench {
+func newBench(t *testing.T, o orders.Options) *bench {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func newBench(t *testing.T, o simulated.Options) *bench {
 	}
 	b.engine = engine.New(b.ledger, &reg, nil)
 	t.Cleanup(b.engine.Close)
-	if _, b.profile, err = reg.Lookup("orders", simulated.Kind); err != nil {
+	if _, b.profile, err = reg.Lookup("orders", orders.Kind); err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func (b *bench) set(f simulated.Fault) {
+func (b *bench) set(f orders.Fault) {
 	b.t.Helper()
 	if err := b.world.Set(f); err != nil {
 		b.t.Fatal(err)
@@ -67,7 +67,7 @@ func (b *bench) do(w intent.WriteIntent) engine.Outcome {
 	return out
 }
 
-// life is a write as the ledger has it.
+// life is a write as stored in the ledger.
 func (b *bench) life(id ledger.ID) (ledger.Record, []ledger.Event) {
 	b.t.Helper()
 	rec, err := b.ledger.Get(b.t.Context(), "acme", id)
@@ -94,7 +94,7 @@ func (b *bench) receipt(id ledger.ID, o receipt.Options) (receipt.Statement, err
 func order(write intent.WriteType) intent.WriteIntent {
 	w := intent.WriteIntent{
 		Tenant: "acme", Workflow: "wf-1", Step: "pay", Tool: "orders." + string(write),
-		Destination: "orders", Kind: simulated.Kind,
+		Destination: "orders", Kind: orders.Kind,
 		Key: intent.Fields{"order_id": "A-1"}, Write: write,
 	}
 	if write != intent.Delete {
@@ -127,10 +127,10 @@ func newPair(tb testing.TB) pair {
 	return p
 }
 
-// signed is a statement as somebody gets it.
+// signed is a statement as its recipient gets it.
 func (p pair) signed(tb testing.TB, s receipt.Statement) []byte {
 	tb.Helper()
-	e, err := s.Sign(p.signer)
+	e, err := s.Sign(context.Background(), p.signer)
 	if err != nil {
 		tb.Fatal(err)
 	}

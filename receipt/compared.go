@@ -11,26 +11,25 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// Compared is what of the records that were read was held against something, and
-// what was not. Paths are JSON Pointers into a record.
+// Compared lists which fields of the records that were read were compared, and which were not.
+// Paths are JSON Pointers into a record.
 type Compared struct {
-	// Fields are those that were compared with what was declared, the business key
-	// included. Default none: there was no record to compare.
+	// Fields are those that were compared with the declared ones, the business key included.
+	// Default none: there was no record to compare.
 	Fields []Field `json:"fields,omitzero"`
-	// Absent are fields that were not to be there. Default none.
+	// Absent are fields that had to be absent. Default none.
 	Absent []string `json:"absent,omitzero"`
-	// Ignored are fields that the intent says not to compare. Default none.
+	// Ignored are fields that the intent excludes from comparison. Default none.
 	Ignored []string `json:"ignored,omitzero"`
-	// NotCompared are fields that were sent and that no read compares, and those that
-	// the destination changes by itself. Default none.
+	// NotCompared are fields that were sent and that no read compares, and those that the
+	// destination changes by itself. Default none.
 	NotCompared []string `json:"not_compared,omitzero"`
-	// Others says what of all further fields: "as_before" where they were compared
-	// with a read from before the first send, else "not_compared". Default there was
-	// no record.
+	// Others describes all further fields: "as_before" if they were compared with a read from
+	// before the first send, else "not_compared". Default: there was no record.
 	Others string `json:"others,omitzero"`
 }
 
-// The words for [Compared.Others].
+// The values of [Compared.Others].
 const (
 	OthersAsBefore    = "as_before"
 	OthersNotCompared = "not_compared"
@@ -39,16 +38,15 @@ const (
 // Field is one field and how it was compared.
 type Field struct {
 	Path string `json:"path"`
-	// Rules are the rules of the comparison in order, each as in an intent. Default
-	// exact equality.
+	// Rules are the rules of the comparison in order, each as in an intent. Default exact
+	// equality.
 	Rules intent.Comparison `json:"rules,omitzero"`
-	// From is "intent" where the rules are those of the intent, and "destination"
-	// where they are those that the destination is configured with when the receipt
-	// is issued. Default there are none.
+	// From is "intent" if the rules are the intent's, and "destination" if they are those that
+	// the destination is configured with when the receipt is issued. Default: there are none.
 	From string `json:"from,omitzero"`
 }
 
-// compared says what the read of a sighting was held against.
+// compared describes what the read of a sighting was compared with.
 func (s sighting) compared(p connectors.Profile) *Compared {
 	w, records := s.of.shown, len(s.obs.Records)
 	c := &Compared{Ignored: slices.Sorted(slices.Values(w.Ignore))}
@@ -78,8 +76,8 @@ func (s sighting) compared(p connectors.Profile) *Compared {
 	return c
 }
 
-// asBefore reports whether fields that the intent does not name were compared with
-// those of a read from before the first send.
+// asBefore reports whether fields that the intent does not name were compared with those of a
+// read from before the first send.
 func (s sighting) asBefore() bool {
 	var before struct {
 		Records []json.RawMessage `json:"records"`
@@ -91,8 +89,8 @@ func (s sighting) asBefore() bool {
 	return s.event.Verdict == verdictStale || s.event.Verdict == verdictVerified && (w == intent.Update || w == intent.Upsert)
 }
 
-// fieldsOf lists the fields of what was declared, each as deep as it was compared: an
-// object is compared member by member, unless rules are about the whole.
+// fieldsOf lists the declared fields, each as deep as it was compared: an object is compared
+// member by member, unless rules apply to the whole.
 func fieldsOf(all map[string]Field, at intent.Pointer, declared map[string]any, w intent.WriteIntent, p connectors.Profile) {
 	for name, value := range declared {
 		path := at.AppendToken(name)
@@ -121,7 +119,7 @@ const (
 	fromDestination = "destination"
 )
 
-// check says what is wrong with what is said of the comparison.
+// check returns what is wrong with the description of the comparison.
 func (c *Compared) check(records int) error {
 	others := []string{OthersAsBefore, OthersNotCompared}
 	if records == 0 {
@@ -143,19 +141,19 @@ func (c *Compared) check(records int) error {
 	return nil
 }
 
-// Difference is one field that a later read found otherwise than declared.
+// Difference is one field that a later read observed different from the declared one.
 type Difference struct {
-	// Path is a JSON Pointer into the record, or "/count"; Problem what is wrong with
-	// it, as an outcome has it ("differs", "not there", "changed").
+	// Path is a JSON Pointer into the record, or "/count"; Problem is the outcome's word for it
+	// ("differs", "not there", "changed").
 	Path    string `json:"path"`
 	Problem string `json:"problem"`
-	// Declared is the value that was declared, or was there before, Found the one that
-	// was read. Default there is none.
+	// Declared is the value that was declared, or was there before, Found the one that was read.
+	// Default there is none.
 	Declared *Text `json:"declared,omitzero"`
 	Found    *Text `json:"found,omitzero"`
 }
 
-// differencesOf are the mismatches of a read, as the ledger has them.
+// differencesOf are the mismatches of a read, as stored in the ledger.
 func differencesOf(stored []byte, values bool) (all []Difference, err error) {
 	if len(stored) == 0 {
 		return nil, nil
@@ -189,9 +187,11 @@ func differencesOf(stored []byte, values bool) (all []Difference, err error) {
 	return all, nil
 }
 
-// About reports whether the receipt is about this very intent: nil, or [ErrAnother],
-// which says how they differ.
-func (s Statement) About(w intent.WriteIntent) error {
+// About returns nil if the receipt is about this very intent, or [ErrAnother] with the
+// difference. The vault has the keys of the ledger. It is needed if the intent has sensitive
+// values ([IntentDigest]), else it may be nil. Without the key About fails with
+// [redact.ErrNoKey].
+func (s Statement) About(w intent.WriteIntent, v *redact.Vault) error {
 	if len(s.Subject) != 1 {
 		return another("it has %d subjects", len(s.Subject))
 	}
@@ -202,8 +202,15 @@ func (s Statement) About(w intent.WriteIntent) error {
 	if err != nil {
 		return err
 	}
-	if have := s.Subject[0].Digest.SHA256; digest != have {
+	have := s.Subject[0].Digest.String()
+	key := intent.DigestKey(have)
+	switch {
+	case v.SameIntent(s.Predicate.Tenant, digest, have):
+		return nil
+	case key == "":
 		return another("the digest of its intent is %.16s…, and that of the intent given is %.16s…: the same write was declared otherwise", have, digest)
+	case !v.Has(key):
+		return fmt.Errorf("%w: the intent has sensitive values, and its digest is made with the redaction key %q of the ledger; a holder of that key can compare the intent, and the structural key, which is the same, names the write", redact.ErrNoKey, key)
 	}
-	return nil
+	return another("the digest of the intent given is not that of its intent: the same write was declared otherwise")
 }

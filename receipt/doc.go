@@ -1,24 +1,22 @@
-// Package receipt exports a settled outcome as a signed statement (an in-toto
-// Statement in a DSSE envelope) that anybody can check who has the public key.
+// Package receipt exports a settled outcome as a signed statement (an in-toto Statement in a DSSE
+// envelope) that anyone with the public key can check.
 //
 //	statement, err := receipt.Of(record, events, profile, receipt.Options{Version: version})
-//	envelope, err := statement.Sign(signer)
+//	envelope, err := statement.Sign(ctx, signer)
 //
 //	statement, err := receipt.Verify(text, keys)
 //
-// A receipt says what was declared (by its digest), what was observed at the
-// destination, by which read, and when. It is issued for nothing but what was
-// observed: a write that was verified, one whose undoing was verified, and one of
-// which a read after its last send showed that nothing had come of it. Everything
-// else is [ErrNotObserved], with a sentence why. The record is held against its
-// events first, so that an altered row of the ledger's table of states gives no
-// receipt.
+// A receipt states what was declared (by its digest), what was observed at the destination, by
+// which read, and when. It is issued only for what was observed: a verified write, a write whose
+// undoing was verified, and a write for which a read after its last send showed no effect.
+// Everything else is [ErrNotObserved], with the reason. The record is compared with its events
+// first, so that an altered row of the ledger's table of states gives no receipt.
 //
-// It does not prove that the destination told the truth, that what it shows is so
-// now, or that its signer is honest: it proves that whoever has the key says so,
-// and that nobody altered it since. It holds no value that is sensitive, and other
-// values only where they are asked for. docs/receipts.md says the same at length.
+// It does not prove that the destination's answer is true, that the observed state still holds,
+// or that its signer is honest. It proves that the holder of the key states so, and that the
+// statement was not altered since. It holds no sensitive value, and other values only on request.
+// docs/operate/evidence.md has the details.
 //
-// It knows no files, keys or networks, does not look anything up, and takes the
-// verdict as the ledger has it: what a read showed was judged when it was made.
+// The package knows no files, keys or networks, reads nothing, and takes the verdict from the
+// ledger: a read was judged when it was made.
 package receipt

@@ -7,19 +7,22 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// The errors, to be asked for with errors.Is.
+// clipped is how much of an external text an error repeats, in bytes.
+const clipped = 80
+
+// The errors, for errors.Is.
 var (
-	// ErrNotObserved: what a receipt would say of the write was not observed. The
-	// message says why, and what could change it.
+	// ErrNotObserved: what a receipt would state of the write was not observed. The message gives
+	// the reason, and what could change it.
 	ErrNotObserved = errors.New("no receipt")
-	// ErrContradiction: the record, its intent and its events do not say the same.
-	// It wraps [ledger.ErrCorrupt]: somebody altered the ledger, or it is damaged.
+	// ErrContradiction: the record, its intent and its events differ. It wraps
+	// [ledger.ErrCorrupt]: the ledger was altered, or it is damaged.
 	ErrContradiction = fmt.Errorf("%w: the record and its events contradict each other", ledger.ErrCorrupt)
-	// ErrInvalid: what was signed is no receipt that this version can read, or one
-	// that contradicts itself. The message names the field.
+	// ErrInvalid: the signed text is not a receipt that this version can read, or contradicts
+	// itself. The message names the field.
 	ErrInvalid = errors.New("not a valid receipt")
-	// ErrAnother: the receipt is genuine, and about another write or another intent
-	// than the one that was asked for.
+	// ErrAnother: the receipt is genuine, and about another write or another intent than the
+	// requested one.
 	ErrAnother = errors.New("a receipt of something else")
 )
 
@@ -39,7 +42,7 @@ func invalid(field, what string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalid, field, fmt.Sprintf(what, args...))
 }
 
-// clip shortens text from outside for a message.
+// clip shortens external text for a message.
 func clip(s string) string {
 	if len(s) <= clipped {
 		return fmt.Sprintf("%q", s)

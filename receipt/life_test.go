@@ -12,14 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/redact"
 )
 
-// Evidence as reads leave it.
+// Evidence of reads.
 const (
 	nothingSeen = `{"records":[],"strength":"strong","at":"2026-01-01T00:00:00Z"}`
 	oneSeen     = `{"records":[{"ref":"1","fields":{"order_id":"A-1"}}],"strength":"strong","at":"2026-01-01T00:00:00Z"}`
@@ -28,21 +28,20 @@ const (
 	oneWeakly     = `{"records":[{"ref":"1","fields":{"order_id":"A-1"}}],"path":"search","at":"2026-01-01T00:00:00Z"}`
 )
 
-// lived is a write with these events, one a second, whatever an engine would say
-// to that.
+// lived is a write with these events, one a second, even if an engine would refuse them.
 func lived(t *testing.T, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
 	t.Helper()
 	return livedAs(t, order(intent.Create), entrusted, events...)
 }
 
-// livedAs is lived of a write of one's own.
+// livedAs is lived with a given write.
 func livedAs(t *testing.T, w intent.WriteIntent, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
 	t.Helper()
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec.Entrusted = entrusted; entrusted {
+	if rec.Delegated = entrusted; entrusted {
 		rec.KeyDigest = ""
 	}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -76,18 +75,18 @@ var (
 	toAPerson  = ledger.Event{Kind: ledger.EvEscalated, Rule: "recheck"}
 )
 
-// sentLate is what a worker that had lost the write learned: a send so long ago.
+// sentLate is late evidence of a worker that had lost the write: a send that long ago.
 func sentLate(ago time.Duration, fate string) ledger.Event {
-	learned, _ := json.Marshal([]ledger.Event{{Kind: ledger.EvSent, Fate: fate, Ago: ago}}) // it has nothing that cannot be
+	learned, _ := json.Marshal([]ledger.Event{{Kind: ledger.EvSent, Fate: fate, Ago: ago}}) // all of it can be encoded
 	return ledger.Event{Kind: ledger.EvLate, Evidence: learned}
 }
 
-// saw is a read with a verdict, and what it found.
+// saw is a read with a verdict, and its evidence.
 func saw(verdict, evidence string) ledger.Event {
 	return ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: []byte(evidence)}
 }
 
-// A receipt rests on what the events show, whoever wrote them.
+// A receipt is based on what the events show, whichever actor wrote them.
 func TestWhatTheEventsDoNotShow(t *testing.T) {
 	before, nothingBefore := sawOne, sawNothing
 	before.Before, nothingBefore.Before = true, true
@@ -114,10 +113,10 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"not applied, and seen":        {[]ledger.Event{announced, nobodyTold, sawOne, notApplied}, false, soon, receipt.ErrNotObserved, `judged "verified"`},
 		"not there before":             {[]ledger.Event{announced, nobodyTold, nothingBefore, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
 		"not read after":               {[]ledger.Event{announced, nobodyTold, sawNothing, announced, nobodyTold, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
-		"its caller's own":             {[]ledger.Event{{Kind: ledger.EvEntrusted}, sawOne, verified}, true, soon, receipt.ErrNotObserved, "made by its caller"},
+		"its caller's own":             {[]ledger.Event{{Kind: ledger.EvDelegated}, sawOne, verified}, true, soon, receipt.ErrNotObserved, "made by its caller"},
 		"looked at later":              {[]ledger.Event{announced, answered, {Kind: ledger.EvDeferred, Unverified: true, In: time.Hour}}, false, soon, receipt.ErrNotObserved, "is looked at later"},
 		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "nobody looked"},
-		"expired":                      {[]ledger.Event{{Kind: ledger.EvHeld}, {Kind: ledger.EvSettled, Settlement: ledger.Expired}}, false, soon, receipt.ErrNotObserved, "nobody approved it in time"},
+		"expired":                      {[]ledger.Event{{Kind: ledger.EvHeld}, {Kind: ledger.EvSettled, Settlement: ledger.Expired}}, false, soon, receipt.ErrNotObserved, "no reviewer approved it in time"},
 		"under way":                    {[]ledger.Event{announced, answered, sawOne}, false, soon, receipt.ErrNotObserved, "under way (checking)"},
 		"doubled later":                {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson}, false, soon, receipt.ErrNotObserved, "waits for a person"},
 		"doubled later, and accepted so": {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson,
@@ -135,7 +134,7 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, events := lived(t, c.entrusted, c.events...)
-			c.profile.Destination, c.profile.Kind = "orders", simulated.Kind
+			c.profile.Destination, c.profile.Kind = "orders", orders.Kind
 			_, err := receipt.Of(rec, events, c.profile, receipt.Options{Version: version})
 			if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%v\nwant %v with: %s", err, c.is, c.reason)
@@ -148,7 +147,7 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 	}
 }
 
-// What is said of the read is what its event says, and no more than that.
+// The receipt describes the read as its event does, and no further.
 func TestWhatIsSaidOfTheRead(t *testing.T) {
 	look := saw("verified", oneWeakly)
 	look.Count, look.Ago = 3, 300*time.Millisecond
@@ -156,7 +155,7 @@ func TestWhatIsSaidOfTheRead(t *testing.T) {
 	by := func(kind ledger.EventKind, who string) ledger.Event { return ledger.Event{Kind: kind, By: who} }
 	rec, events := lived(t, false, held, by(ledger.EvAgreed, "ann"), by(ledger.EvApproved, "bob"),
 		held, by(ledger.EvAgreed, "cy"), by(ledger.EvApproved, "dan"), announced, answered, look, verified)
-	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version})
+	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: orders.Kind}, receipt.Options{Version: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +171,8 @@ func TestWhatIsSaidOfTheRead(t *testing.T) {
 	}
 }
 
-// A receipt says of the way by which it was read what that very read says of itself,
-// whatever others could have been, or were.
+// A receipt states the independence that this very read reported, whatever others could have
+// been, or were.
 func TestByWhichWayItWasRead(t *testing.T) {
 	by := func(way string) ledger.Event {
 		return saw("verified", strings.Replace(oneSeen, `"strength"`, `"path":"standby","independent":"`+way+`","strength"`, 1))
@@ -196,7 +195,7 @@ func TestByWhichWayItWasRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rec, events := lived(t, false, slices.Concat([]ledger.Event{announced, answered}, c.read, []ledger.Event{verified})...)
-			c.profile.Destination, c.profile.Kind = "orders", simulated.Kind
+			c.profile.Destination, c.profile.Kind = "orders", orders.Kind
 			s, err := receipt.Of(rec, events, c.profile, receipt.Options{Version: version})
 			if err != nil {
 				t.Fatal(err)
@@ -218,14 +217,14 @@ func TestAsManyAsWereDeclared(t *testing.T) {
 	w.Count = 2
 	for evidence, want := range map[string]error{twoSeen: nil, oneSeen: receipt.ErrContradiction} {
 		rec, events := livedAs(t, w, false, announced, answered, saw("verified", evidence), verified)
-		_, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version})
+		_, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: orders.Kind}, receipt.Options{Version: version})
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", evidence, err, want)
 		}
 	}
 }
 
-// An undoing counts when it is the one that was asked for, and was seen.
+// An undoing counts if it is the one that was requested, and was observed.
 func TestUndoingsThatDoNotCount(t *testing.T) {
 	undoing := func(parent ledger.ID) intent.WriteIntent {
 		w := order(intent.Delete)
@@ -256,7 +255,7 @@ func TestUndoingsThatDoNotCount(t *testing.T) {
 			rec, events := lived(t, false, announced, answered, sawOne, verified,
 				ledger.Event{Kind: ledger.EvCompensating, By: "ada", Child: child.ID, Evidence: asked},
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Compensated, Rule: "compensate"})
-			_, err = receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind},
+			_, err = receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: orders.Kind},
 				receipt.Options{Version: version, Undoing: child, UndoingEvents: since})
 			if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.reason) {
 				t.Errorf("%v\nwant %v with: %s", err, c.is, c.reason)
@@ -265,8 +264,7 @@ func TestUndoingsThatDoNotCount(t *testing.T) {
 	}
 }
 
-// Names at the destination that tell something sensitive, and values that are,
-// leave as digests.
+// Sensitive names at the destination, and sensitive values, appear only as digests.
 func TestSealedNamesAndValues(t *testing.T) {
 	vault, err := redact.New([]redact.Key{{ID: "a", Secret: bytes.Repeat([]byte{7}, 32)}}, redact.Options{})
 	if err != nil {
@@ -288,7 +286,7 @@ func TestSealedNamesAndValues(t *testing.T) {
 	if rec.Intent, err = seals.SealIntent(w); err != nil {
 		t.Fatal(err)
 	}
-	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: simulated.Kind}, receipt.Options{Version: version, Values: true, Vault: vault})
+	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: orders.Kind}, receipt.Options{Version: version, Values: true, Vault: vault})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,16 +15,16 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// sighting is the one read that a receipt rests on.
+// sighting is the one read that a receipt is based on.
 type sighting struct {
 	of    *life
 	event ledger.Event
 	obs   connectors.Observation
-	text  []byte // the evidence as the ledger has it
+	text  []byte // the evidence as stored in the ledger
 }
 
-// proof finds the read that a receipt of the write rests on: its own, or that of
-// the write that undid it.
+// proof finds the read that a receipt of the write is based on: its own, or that of the write
+// that undid it.
 func (l *life) proof(p connectors.Profile, o Options) (sighting, *life, error) {
 	switch l.rec.Settlement {
 	case ledger.Verified:
@@ -56,7 +56,7 @@ func (l *life) undone(o Options) (*life, error) {
 		return nil, contradiction("write %s was undone by write %s, not by %s", r.ID, r.Child, child.rec.ID)
 	}
 	if asked, err := intent.DecodeStored(r.ChildIntent); err == nil && !redact.Sealed(r.ChildIntent) {
-		if digest, err := asked.Digest(); err != nil || digest != child.rec.Digest {
+		if digest, err := asked.Digest(); err != nil || !o.Vault.SameIntent(r.Tenant, digest, child.rec.Digest) {
 			return nil, contradiction("write %s was to be undone by another intent than that of %s", r.ID, child.rec.ID)
 		}
 	}
@@ -67,8 +67,7 @@ func (l *life) undone(o Options) (*life, error) {
 	return child, err
 }
 
-// last is the last read before the write was settled, and whether anything was
-// sent after it.
+// last is the last read before the write was settled, and whether anything was sent after it.
 func (l *life) last() (e ledger.Event, sentSince, found bool) {
 	for _, e := range reversed(l.events[:l.settling()]) {
 		switch e.Kind {
@@ -105,7 +104,7 @@ func (l *life) verified() (sighting, error) {
 	return s, nil
 }
 
-// wanted is how many records there are when all is as declared.
+// wanted is the declared number of records.
 func wanted(w intent.WriteIntent) int {
 	if w.Write == intent.Delete {
 		return 0
@@ -113,8 +112,8 @@ func wanted(w intent.WriteIntent) int {
 	return w.Want()
 }
 
-// notApplied is the read that showed that nothing had come of the last send. That
-// a send was refused, or never made, is what somebody says, and no observation.
+// notApplied is the read that showed no effect of the last send. A refused or unmade send is a
+// report, and no observation.
 func (l *life) notApplied(p connectors.Profile) (sighting, error) {
 	r := l.rec
 	if r.Sends == 0 {
@@ -134,12 +133,12 @@ func (l *life) notApplied(p connectors.Profile) (sighting, error) {
 	if e.Verdict == verdictAbsent && len(s.obs.Records) > 0 && l.intent.Write == intent.Create {
 		return s, contradiction("write %s was judged absent, and its read found %d records", r.ID, len(s.obs.Records))
 	}
-	return s, s.firm(p)
+	return s, s.conclusive(p)
 }
 
-// firm refuses a read that may be older than the last send, or, where a send may
-// have been taken up, older than the latest moment at which it could land.
-func (s sighting) firm(p connectors.Profile) error {
+// conclusive refuses a read that may be older than the last send, or, if a send may have been
+// accepted, older than the latest moment at which it could arrive.
+func (s sighting) conclusive(p connectors.Profile) error {
 	r, shows := s.of.rec, s.seen().Sub(s.of.rec.LastSend)
 	if s.obs.Strength != connectors.Strong {
 		settle, declared := p.Settle.Declared()
@@ -154,7 +153,7 @@ func (s sighting) firm(p connectors.Profile) error {
 	return nil
 }
 
-// sighting reads the observation that a read left.
+// sighting decodes the observation of a read.
 func (l *life) sighting(e ledger.Event) (sighting, error) {
 	s := sighting{of: l, event: e, text: e.Evidence}
 	var cut struct {
@@ -172,8 +171,8 @@ func (l *life) sighting(e ledger.Event) (sighting, error) {
 	return s, nil
 }
 
-// seen is when the read had its answer, on the ledger's clock: no earlier than the
-// write was there.
+// seen is when the read had its answer, on the ledger's clock: no earlier than the write's
+// creation.
 func (s sighting) seen() time.Time {
 	at := s.event.At.Add(-s.event.Ago)
 	if created := s.of.rec.Created; at.Before(created) {
@@ -182,8 +181,8 @@ func (s sighting) seen() time.Time {
 	return at
 }
 
-// tell says in a receipt what was seen, and how.
-func (s sighting) tell(pr *Predicate, p connectors.Profile, values bool) error {
+// describe adds to a receipt what was seen, and how.
+func (s sighting) describe(pr *Predicate, p connectors.Profile, values bool) error {
 	text, err := textOf(s.text, values)
 	if err != nil {
 		return contradiction("write %s: what was seen cannot be read: %v", s.of.rec.ID, err)
@@ -197,7 +196,7 @@ func (s sighting) tell(pr *Predicate, p connectors.Profile, values bool) error {
 	return nil
 }
 
-// askedBy is what a way of reading asks by, as far as the profile says.
+// askedBy is what a way of reading queries by, if the profile declares it.
 func askedBy(p connectors.Profile, path string) []string {
 	var by []string
 	for _, way := range p.Reads {
@@ -209,18 +208,17 @@ func askedBy(p connectors.Profile, path string) []string {
 	return by
 }
 
-// agrees are, for each settlement that there are receipts of, what a look since
-// can be judged to show that does not speak against it. Of a write that was undone
-// nothing is to be left: a look that finds it is one at what came back.
+// agrees are, for each settlement that has receipts, the verdicts of a later read that do not
+// contradict it. A write that was undone must have no effect left: a later read that shows one
+// contradicts it.
 var agrees = map[ledger.Settlement][]string{
 	ledger.Verified:    {verdictVerified, verdictVacuous, verdictUnavailable},
 	ledger.Compensated: {verdictAbsent, verdictStale, verdictUnavailable},
 	ledger.NotApplied:  {verdictAbsent, verdictStale, verdictUnavailable},
 }
 
-// rechecks are the reads since the write was settled. One that did not show what
-// the receipt would say, and about which nothing is decided yet, is a reason to
-// issue none, whatever was seen or not seen after it.
+// rechecks are the reads since the write was settled. One that contradicts the receipt, and about
+// which no decision is made yet, stops the receipt, whatever other reads showed after it.
 func (l *life) rechecks(values bool) (*Rechecks, error) {
 	var since *Rechecks
 	open := ""
@@ -254,9 +252,9 @@ func (l *life) rechecks(values bool) (*Rechecks, error) {
 	return since, nil
 }
 
-// late refuses a write that was sent after it was seen, by a worker that had lost
-// it: what such a worker learned comes as evidence and decides nothing, but the read
-// was then none after the last send. A look since, which agreed, makes it good.
+// late refuses a write that was sent after it was seen, by a worker that had lost its lease: that
+// worker's results are stored as evidence and decide nothing, but the read was then not after the
+// last send. A later read that agreed makes the receipt possible.
 func (l *life) late(seen time.Time) error {
 	var open *ledger.Event
 	for i, e := range l.events {
@@ -275,8 +273,7 @@ func (l *life) late(seen time.Time) error {
 	return nil
 }
 
-// sentLate reports whether late evidence tells of a send after a time that may have
-// been taken up.
+// sentLate reports whether late evidence shows a send after a time that may have been accepted.
 func sentLate(late ledger.Event, seen time.Time) bool {
 	var learned []ledger.Event
 	if json.Unmarshal(late.Evidence, &learned) != nil {
@@ -288,7 +285,7 @@ func sentLate(late ledger.Event, seen time.Time) bool {
 	})
 }
 
-// textOf is a JSON value by its digest, and by itself where that is asked for.
+// textOf is a JSON value by its digest, and with its text if values is set.
 func textOf(value []byte, values bool) (Text, error) {
 	form := jsontext.Value(slices.Clone(shown(value)))
 	if err := form.Canonicalize(exactly...); err != nil {

@@ -13,29 +13,28 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// Options are what a receipt may say beyond the least.
+// Options configures what a receipt states beyond the minimum.
 type Options struct {
-	// Values asks for the values of the business key and of the observation,
-	// those that are sensitive apart. Default their digests alone.
+	// Values includes the values of the business key and of the observation, except sensitive
+	// ones. Default: only their digests.
 	Values bool
 	// Version is the version of readback that issues the receipt. Required.
 	Version string
-	// Undoing is the write that undid this one, with its events; needed for a
-	// write that was compensated. Its profile is that of the write. Default none.
+	// Undoing is the write that undid this one, with its events; required for a write that was
+	// compensated. Its profile is that of the write. Default none.
 	Undoing       ledger.Record
 	UndoingEvents []ledger.Event
-	// Vault opens the sensitive values of the stored intent, so that it can be held
-	// against its digest; nothing of them gets into the receipt. Default nil: of a
-	// write with sensitive values there is no receipt.
+	// Vault opens the sensitive values of the stored intent, so that it can be compared with its
+	// digest; the receipt contains none of them. Default nil: a write with sensitive values gets
+	// no receipt.
 	Vault *redact.Vault
 	// Head is the newest signed head of the tenant's chain. Default none.
 	Head *Head
 }
 
-// Of is the receipt of a write: of its record, all its events, and what the
-// profile of its destination says. It fails with [ErrNotObserved] unless what it
-// would claim was observed, and with [ErrContradiction] where the record, its
-// intent and its events do not say the same.
+// Of returns the receipt of a write, from its record, all its events, and its destination's
+// profile. It fails with [ErrNotObserved] unless everything it would state was observed, and with
+// [ErrContradiction] if the record, its intent and its events differ.
 func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options) (Statement, error) {
 	main, err := lifeOf(r, events, o)
 	if err != nil {
@@ -54,18 +53,18 @@ func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options)
 		}
 	}
 	s := main.statement(o)
-	if err := seen.tell(&s.Predicate, p, o.Values); err != nil {
+	if err := seen.describe(&s.Predicate, p, o.Values); err != nil {
 		return Statement{}, err
 	}
 	if undoing != nil {
-		s.Predicate.Undoing = &Subject{Name: string(undoing.rec.ID), Digest: Digest{undoing.rec.Digest}}
+		s.Predicate.Undoing = &Subject{Name: string(undoing.rec.ID), Digest: digestOf(undoing.rec)}
 	}
 	s.Predicate.Claim = claims[claimed{s.Predicate.Settlement, s.Predicate.Verdict}]
 	if s.Predicate.Rechecks, err = main.rechecks(o.Values); err != nil {
 		return Statement{}, err
 	}
 	s.Predicate.Ledger.At = utc(r.Now)
-	if r.Now.IsZero() { // what was read no ledger gave out
+	if r.Now.IsZero() { // the record was not read from a ledger
 		s.Predicate.Ledger.At = utc(events[len(events)-1].At)
 	}
 	s.Predicate.Recheck = pending(s.Predicate.Ledger.At, main, seen.of)
@@ -75,7 +74,7 @@ func Of(r ledger.Record, events []ledger.Event, p connectors.Profile, o Options)
 	return s, s.check()
 }
 
-// pending is what is still to be read of some writes, as of a time; nil for nothing.
+// pending is the next pending recheck of some writes, as of a time; nil for none.
 func pending(now time.Time, of ...*life) (next *Recheck) {
 	for _, l := range of {
 		due, until := utc(l.rec.Due), utc(l.rec.RecheckUntil)
@@ -107,25 +106,22 @@ func recheckState(due, now time.Time) string {
 	return RecheckPending
 }
 
-// life is one write, as it follows from its events.
+// life is one write, rebuilt from its events.
 type life struct {
 	rec    ledger.Record // rebuilt
 	events []ledger.Event
 	intent intent.WriteIntent
-	shown  intent.WriteIntent // as it may be shown: names of members can be sensitive too
-	key    []byte             // the business key as it is stored, in JSON
+	shown  intent.WriteIntent // redacted for display: names of members can be sensitive too
+	key    []byte             // the business key as stored, in JSON
 }
 
-// lifeOf rebuilds a write and holds its record and its intent against that.
+// lifeOf rebuilds a write and compares its record and its intent with the result.
 func lifeOf(r ledger.Record, events []ledger.Event, o Options) (*life, error) {
 	if r.Tombstone {
 		return nil, unobserved("write %s was pruned: what was seen of it is no longer kept", r.ID)
 	}
 	rebuilt, err := ledger.Rebuild(events)
-	switch {
-	case errors.Is(err, ledger.ErrNoIdentity):
-		return nil, unobserved("write %s was recorded by an earlier version, whose events do not say which write they are about", r.ID)
-	case err != nil:
+	if err != nil {
 		return nil, contradiction("write %s cannot be rebuilt from its events: %v", r.ID, err)
 	}
 	if err := agree(r, rebuilt); err != nil {
@@ -138,20 +134,20 @@ func lifeOf(r ledger.Record, events []ledger.Event, o Options) (*life, error) {
 	return l, l.declared(r, o)
 }
 
-// why says, for each settlement that nobody observed, what it rests on instead.
+// why is the reason against a receipt, for each settlement that is no observation.
 var why = map[ledger.Settlement]string{
 	ledger.Accepted:  "a person took responsibility for it as it is, and that is no observation",
 	ledger.Abandoned: "a person gave it up, and its effect stays unknown",
 	ledger.Denied:    "a person refused it: nothing was sent, and nothing was to be observed",
-	ledger.Expired:   "nobody approved it in time: nothing was sent, and nothing was to be observed",
+	ledger.Expired:   "no reviewer approved it in time: nothing was sent, and nothing was to be observed",
 	ledger.Reported:  "whoever made it says that it is done, and nobody looked",
 }
 
-// settled refuses a write whose end is not known, or is nothing that was seen.
+// settled refuses a write whose result is not known, or was not observed.
 func (l *life) settled() error {
 	r := l.rec
 	switch {
-	case r.Entrusted:
+	case r.Delegated:
 		return unobserved("write %s was made by its caller: which intent a look was held against is not in its events", r.ID)
 	case r.State == ledger.Review:
 		return unobserved("write %s waits for a person; nothing is settled about it", r.ID)
@@ -168,8 +164,8 @@ func (l *life) settled() error {
 	return nil
 }
 
-// declared reads the stored intent and holds it against the digest and the
-// identity that the events have.
+// declared reads the stored intent and compares it with the digest and the identity in the
+// events.
 func (l *life) declared(r ledger.Record, o Options) error {
 	stored, err := intent.DecodeStored(r.Intent)
 	if err != nil {
@@ -192,20 +188,20 @@ func (l *life) declared(r ledger.Record, o Options) error {
 	if err != nil {
 		return contradiction("write %s: the stored intent is none: %v", r.ID, err)
 	}
-	if same.Digest != l.rec.Digest || same.StructuralKey != l.rec.StructuralKey ||
+	if !o.Vault.SameIntent(r.Tenant, same.Digest, l.rec.Digest) || same.StructuralKey != l.rec.StructuralKey ||
 		same.Destination != l.rec.Destination || same.Kind != l.rec.Kind || same.Parent != l.rec.Parent {
 		return contradiction("write %s: the stored intent is not the one that its events are about (digest %.12s…, the events say %.12s…)", r.ID, same.Digest, l.rec.Digest)
 	}
 	return nil
 }
 
-// statement is what a receipt says of a write, but for what was seen.
+// statement is the receipt of a write, without the observation.
 func (l *life) statement(o Options) Statement {
 	r := l.rec
 	settling := l.events[l.settling()]
 	return Statement{
 		Type: statementType, PredicateType: PredicateType,
-		Subject: []Subject{{Name: string(r.ID), Digest: Digest{r.Digest}}},
+		Subject: []Subject{{Name: string(r.ID), Digest: digestOf(r)}},
 		Predicate: Predicate{
 			Tenant:     r.Tenant,
 			Write:      Write{Type: l.intent.Write, Destination: r.Destination, Kind: r.Kind, StructuralKey: r.StructuralKey},
@@ -220,7 +216,7 @@ func (l *life) statement(o Options) Statement {
 	}
 }
 
-// by is who decided. Only people are named; who works on a write is no matter.
+// by returns the deciding actors. Only reviewers are named; the worker does not matter.
 func (l *life) by(settling ledger.Event) By {
 	by := By{Rule: settling.Rule}
 	for _, e := range l.events {
@@ -229,17 +225,17 @@ func (l *life) by(settling ledger.Event) By {
 			by.Approved = append(by.Approved, e.By)
 		case e.Kind == ledger.EvDirected && e.Rule == byPerson:
 			by.Directed = e.By
-		case e.Kind == ledger.EvHeld: // what was approved before it was held again is void
+		case e.Kind == ledger.EvHeld: // approvals before a second hold are void
 			by.Approved = nil
 		}
 	}
 	return by
 }
 
-// byPerson is the rule of what a person directs.
+// byPerson is the rule of a reviewer's decision.
 const byPerson = "person"
 
-// settling is the index of the event that settled the write for good.
+// settling is the index of the event that finally settled the write.
 func (l *life) settling() int {
 	return len(l.events) - 1 - slices.IndexFunc(reversed(l.events), func(e ledger.Event) bool { return e.Kind == ledger.EvSettled })
 }
@@ -257,7 +253,7 @@ func utc(t time.Time) time.Time {
 	return t.UTC().Round(0)
 }
 
-// traceID is the trace id of a traceparent, "" where that is none.
+// traceID is the trace ID of a traceparent, "" if that is invalid.
 func traceID(traceparent string) string {
 	parts := strings.Split(traceparent, "-")
 	const id = 32

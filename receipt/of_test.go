@@ -15,42 +15,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/redact"
 )
 
-// Every class of destination, every write, every vice: a receipt is issued for
-// nothing that the destination's own record contradicts, and always for what was
-// verified.
+// Every class of destination, every write, every fault: no receipt contradicts the destination's
+// own record, and every verified write gets one.
 func TestReceiptsAgreeWithTheWorld(t *testing.T) {
 	key := newPair(t)
-	vices := append([]simulated.Vice{""}, simulated.Vices()...)
-	for _, class := range simulated.Classes() {
+	kinds := append([]orders.FaultKind{""}, orders.FaultKinds()...)
+	for _, class := range orders.Classes() {
 		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
-			for _, vice := range vices {
-				if vice == simulated.DuplicateBehindOurBack && class.Options().Unique || vice == simulated.Unreachable {
-					continue // there is no such thing, and nothing is sent
+			for _, kind := range kinds {
+				if kind == orders.DuplicateByOthers && class.Options().Unique || kind == orders.Unreachable {
+					continue // there is no record, and nothing is sent
 				}
-				t.Run(strings.Join([]string{string(class), string(write), string(vice)}, "/"), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { aWrite(t, key, class, write, vice) })
+				t.Run(strings.Join([]string{string(class), string(write), string(kind)}, "/"), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { aWrite(t, key, class, write, kind) })
 				})
 			}
 		}
 	}
 }
 
-func aWrite(t *testing.T, key pair, class simulated.Class, write intent.WriteType, vice simulated.Vice) {
+func aWrite(t *testing.T, key pair, class orders.Class, write intent.WriteType, kind orders.FaultKind) {
 	b := newBench(t, class.Options())
 	if write == intent.Update || write == intent.Delete {
 		b.seed()
 		time.Sleep(time.Minute)
 	}
-	if vice != "" {
-		b.set(simulated.Fault{Vice: vice, Times: 1})
+	if kind != "" {
+		b.set(orders.Fault{Kind: kind, Times: 1})
 	}
 	out := b.do(order(write))
 	s, err := b.receipt(out.ID, receipt.Options{Values: true})
@@ -76,7 +75,7 @@ func aWrite(t *testing.T, key pair, class simulated.Class, write intent.WriteTyp
 
 func TestWhatAReceiptSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options())
+		b := newBench(t, orders.Unique.Options())
 		w := order(intent.Create)
 		out := b.do(w)
 		bare, err := b.receipt(out.ID, receipt.Options{})
@@ -85,7 +84,7 @@ func TestWhatAReceiptSays(t *testing.T) {
 		}
 		rec, _ := b.life(out.ID)
 		digest, _ := w.Digest()
-		if want := (receipt.Subject{Name: string(out.ID), Digest: receipt.Digest{SHA256: digest}}); bare.Subject[0] != want {
+		if want := (receipt.Subject{Name: string(out.ID), Digest: receipt.IntentDigest{SHA256: digest}}); bare.Subject[0] != want {
 			t.Errorf("subject %+v, want %+v", bare.Subject[0], want)
 		}
 		p := bare.Predicate
@@ -123,7 +122,7 @@ func TestWhatAReceiptSays(t *testing.T) {
 
 func TestWhatWasUndone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options())
+		b := newBench(t, orders.Plain.Options())
 		undone := b.undone()
 		s, err := b.receipt(undone.ID, receipt.Options{})
 		if err != nil {
@@ -157,7 +156,7 @@ func TestWhatWasUndone(t *testing.T) {
 
 func TestWhatWasSoBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options())
+		b := newBench(t, orders.Plain.Options())
 		w := order(intent.Update)
 		if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": w.Expect["amount_cents"], "currency": "USD"}, ""); err != nil {
 			t.Fatal(err)
@@ -177,8 +176,8 @@ func TestWhatWasSoBefore(t *testing.T) {
 
 func TestWhatCameToNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options())
-		b.set(simulated.Fault{Vice: simulated.Refused})
+		b := newBench(t, orders.Plain.Options())
+		b.set(orders.Fault{Kind: orders.Refused})
 		out := b.do(order(intent.Create))
 		s, err := b.receipt(out.ID, receipt.Options{})
 		if err != nil || out.Status != engine.StatusNotApplied {
@@ -187,7 +186,7 @@ func TestWhatCameToNothing(t *testing.T) {
 		if p := s.Predicate; p.Settlement != ledger.NotApplied || p.Verdict != "absent" || p.Observed.Records != 0 || p.Attempts.Sends != 1 {
 			t.Errorf("%+v", p)
 		}
-		// With a profile that promises less the same read proves less.
+		// With a profile that promises less, the same read proves less.
 		rec, events := b.life(out.ID)
 		both(&rec, &events, strings.Replace(string(read(events).Evidence), `"strength":"strong",`, "", 1))
 		b.profile.Settle = b.profile.Horizon
@@ -231,7 +230,7 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options())
+				b := newBench(t, orders.Plain.Options())
 				_, err := b.receipt(c.make(b), receipt.Options{})
 				if !errors.Is(err, receipt.ErrNotObserved) || !strings.Contains(err.Error(), c.reason) {
 					t.Errorf("%v; want no receipt: %s", err, c.reason)
@@ -243,7 +242,7 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 
 func TestWhatPeopleDidIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options())
+		b := newBench(t, orders.Plain.Options())
 		id := b.decided(b.held(), engine.WordApprove)
 		s, err := b.receipt(id, receipt.Options{})
 		if err != nil {
@@ -257,7 +256,7 @@ func TestWhatPeopleDidIsNamed(t *testing.T) {
 
 func TestLooksSinceAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options())
+		b := newBench(t, orders.Plain.Options())
 		id := b.lookedAgain("mismatched", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
 		s, err := b.receipt(id, receipt.Options{})
 		if err != nil {
@@ -269,8 +268,8 @@ func TestLooksSinceAreTold(t *testing.T) {
 	})
 }
 
-// A receipt says what was compared and what not, what is still to be read, and what a
-// later read found: the field, both values, and who changed it.
+// A receipt states what was compared and what not, what is still to be read, and what a later
+// read observed: the field, both values, and which write changed it.
 func TestWhatWasComparedAndFoundLater(t *testing.T) {
 	w := order(intent.Update)
 	w.Expect = intent.Fields{"currency": "USD", "ship": map[string]any{"to": "Oslo"}, "note": "x"}
@@ -283,7 +282,7 @@ func TestWhatWasComparedAndFoundLater(t *testing.T) {
 	again := verified
 	again.In, again.Until = time.Hour, 24*time.Hour
 	rechecked := ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck", Later: later, In: time.Hour, Until: 2 * time.Hour}
-	p := connectors.Profile{Destination: "orders", Kind: simulated.Kind, Volatile: []string{"/updated_at"},
+	p := connectors.Profile{Destination: "orders", Kind: orders.Kind, Volatile: []string{"/updated_at"},
 		Compare: map[string]intent.Comparison{"/currency": {{Name: intent.RuleTrim}}}}
 	of := func(now time.Duration, events ...ledger.Event) receipt.Predicate {
 		t.Helper()
@@ -336,11 +335,11 @@ func TestWhatWasComparedAndFoundLater(t *testing.T) {
 	}
 }
 
-// A sensitive value that another actor changed is in no receipt, not even with values:
-// neither what was declared nor what was found.
+// A sensitive value that another actor changed is in no receipt, not even with values: neither
+// the declared nor the observed one.
 func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o)
 		vault, err := redact.New([]redact.Key{{ID: "a", Secret: bytes.Repeat([]byte{7}, 32)}}, redact.Options{})
@@ -377,41 +376,53 @@ func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			plain := sha256.Sum256([]byte(`"canary-after"`))
-			if text := string(payload); strings.Contains(text, "canary") || strings.Contains(text, hex.EncodeToString(plain[:])) || strings.Contains(text, redact.Prefix) {
+			digest, err := w.Digest()
+			if text := string(payload); err != nil || strings.Contains(text, "canary") || strings.Contains(text, hex.EncodeToString(plain[:])) || strings.Contains(text, digest) || strings.Contains(text, redact.Prefix) {
 				t.Errorf("values %v: %s", values, text)
+			}
+			otherwise := w
+			otherwise.Expect = intent.Fields{"currency": "EUR"}
+			for _, c := range []struct {
+				w    intent.WriteIntent
+				v    *redact.Vault
+				want error
+			}{{w, vault, nil}, {w, nil, redact.ErrNoKey}, {otherwise, nil, redact.ErrNoKey}, {otherwise, vault, receipt.ErrAnother}} {
+				if err := s.About(c.w, c.v); !errors.Is(err, c.want) {
+					t.Errorf("about %v: %v, want %v", c.w.Expect, err, c.want)
+				}
 			}
 		}
 	})
 }
 
-// A receipt is about one intent, also where it is shown for another.
+// A receipt is about one intent, even if it is presented for another.
 func TestWhichIntentAReceiptIsAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options())
+		b := newBench(t, orders.Unique.Options())
 		w := order(intent.Create)
 		s, err := b.receipt(b.do(w).ID, receipt.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.About(w); err != nil {
+		if err := s.About(w, nil); err != nil {
 			t.Error(err)
 		}
 		other, otherwise := w, w
 		other.Step = "another"
 		otherwise.Expect = intent.Fields{"currency": "EUR"}
 		for reason, w := range map[string]intent.WriteIntent{"structural key": other, "declared otherwise": otherwise} {
-			if err := s.About(w); !errors.Is(err, receipt.ErrAnother) || !strings.Contains(err.Error(), reason) {
+			if err := s.About(w, nil); !errors.Is(err, receipt.ErrAnother) || !strings.Contains(err.Error(), reason) {
 				t.Errorf("%s: %v", reason, err)
 			}
 		}
 	})
 }
 
-// Of a write that was undone a look since says what is left of it.
+// For a write that was undone, a later read shows what is left of it.
 func TestLooksSinceAtWhatWasUndone(t *testing.T) {
 	for _, verdict := range []string{"absent", "stale", "unavailable"} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, simulated.Plain.Options())
+			b := newBench(t, orders.Plain.Options())
 			id := b.appended(b.undone().ID, ledger.Event{Kind: ledger.EvRead, Verdict: verdict}, notYet)
 			s, err := b.receipt(id, receipt.Options{})
 			if err != nil {
@@ -431,7 +442,7 @@ func (b *bench) held() ledger.ID {
 }
 
 func (b *bench) inReview() ledger.ID {
-	b.seed() // somebody else's
+	b.seed() // a foreign record
 	return b.do(order(intent.Create)).ID
 }
 
@@ -443,7 +454,7 @@ func (b *bench) decided(id ledger.ID, word engine.Word) ledger.ID {
 	return id
 }
 
-// notYet puts off what is to be decided about a look.
+// notYet postpones the decision about a read.
 var notYet = ledger.Event{Kind: ledger.EvDeferred, In: time.Minute}
 
 // undone is a write that was verified and then undone.
@@ -458,7 +469,7 @@ func (b *bench) undone() engine.Outcome {
 	return out
 }
 
-// appended is a write to which something has happened besides.
+// appended is a write with further events.
 func (b *bench) appended(id ledger.ID, events ...ledger.Event) ledger.ID {
 	b.t.Helper()
 	rec, _ := b.life(id)
@@ -468,8 +479,8 @@ func (b *bench) appended(id ledger.ID, events ...ledger.Event) ledger.ID {
 	return id
 }
 
-// lookedAgain is a verified write that was read once more, with a verdict, and
-// what was decided about that.
+// lookedAgain is a verified write that was read once more, with a verdict, and the events of the
+// decision about that.
 func (b *bench) lookedAgain(verdict string, then ...ledger.Event) ledger.ID {
 	b.t.Helper()
 	out := b.do(order(intent.Create))
@@ -478,8 +489,8 @@ func (b *bench) lookedAgain(verdict string, then ...ledger.Event) ledger.ID {
 	return b.appended(out.ID, append([]ledger.Event{look}, then...)...)
 }
 
-// Whatever is altered in the row of the table of states, in the intent or in the
-// events, there is no receipt.
+// Any alteration in the row of the table of states, in the intent or in the events prevents a
+// receipt.
 func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 	other := order(intent.Create)
 	other.Key = intent.Fields{"order_id": "A-2"}
@@ -506,7 +517,6 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 		"the intent":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = foreign }, receipt.ErrContradiction},
 		"no intent":           {func(r *ledger.Record, _ *[]ledger.Event) { r.Intent = []byte(`{}`) }, receipt.ErrContradiction},
 		"pruned":              {func(r *ledger.Record, _ *[]ledger.Event) { r.Tombstone = true }, receipt.ErrNotObserved},
-		"an earlier version":  {func(_ *ledger.Record, e *[]ledger.Event) { (*e)[0].Evidence = nil }, receipt.ErrNotObserved},
 		"no events":           {func(_ *ledger.Record, e *[]ledger.Event) { *e = nil }, receipt.ErrContradiction},
 		"no read":             {func(_ *ledger.Record, e *[]ledger.Event) { *e = slices.Delete(*e, len(*e)-2, len(*e)-1) }, receipt.ErrContradiction},
 		"no end":              {func(_ *ledger.Record, e *[]ledger.Event) { *e = (*e)[:len(*e)-1] }, receipt.ErrContradiction},
@@ -522,7 +532,7 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options())
+				b := newBench(t, orders.Unique.Options())
 				rec, events := b.life(b.decided(b.held(), engine.WordApprove))
 				if _, err := receipt.Of(rec, events, b.profile, receipt.Options{Version: version}); err != nil {
 					t.Fatalf("unaltered: %v", err)

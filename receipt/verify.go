@@ -13,16 +13,23 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/signing"
 )
 
-// Verify checks a receipt, an envelope in JSON, against the public keys that are
-// trusted, and gives out what it says. It needs nothing else. The signature is
-// checked first; then everything that the statement says of itself. Errors are
-// those of package signing, and [ErrInvalid].
+const (
+	// maxNames bounds how many reviewers a receipt names. More never approve one write.
+	maxNames = 32
+	// digestLength is that of a SHA-256 in hex.
+	digestLength = 64
+)
+
+// Verify checks a receipt, an envelope in JSON, against the trusted public keys, and returns its
+// statement. It needs nothing else. It checks the signature first, then the statement's
+// consistency. Errors are those of package signing, and [ErrInvalid].
 //
-// It does not say that what the receipt says is so now, nor whether its key was
-// revoked: a key that is not trusted any more is not among the keys given.
+// It does not check that the statement still holds, nor whether its key was revoked: leave a
+// revoked key out of k.
 func Verify(envelope []byte, k signing.Keys) (Statement, error) {
 	e, err := signing.ReadEnvelope(envelope)
 	if err != nil {
@@ -77,7 +84,7 @@ func known(frame, predicate string) error {
 	return invalid("predicateType", "%s is no receipt of readback (%q)", clip(predicate), PredicateType)
 }
 
-// inToto asks the library of the frame whether a payload is a statement.
+// inToto asks the in-toto library whether a payload is a statement.
 func inToto(payload []byte) error {
 	var s attestation.Statement
 	if err := protojson.Unmarshal(payload, &s); err != nil {
@@ -89,7 +96,7 @@ func inToto(payload []byte) error {
 	return nil
 }
 
-// The verdicts of which there are receipts, or that a recheck may have.
+// The verdicts that have receipts, or that a recheck may have.
 const (
 	verdictVerified    = "verified"
 	verdictVacuous     = "vacuous"
@@ -98,8 +105,7 @@ const (
 	verdictUnavailable = "unavailable"
 )
 
-// verdicts are, for each settlement that there are receipts of, what the read
-// can have been judged to show.
+// verdicts are, for each settlement that has receipts, the possible verdicts of the read.
 var verdicts = map[ledger.Settlement][]string{
 	ledger.Verified:    {verdictVerified, verdictVacuous},
 	ledger.Compensated: {verdictVerified, verdictVacuous},
@@ -111,7 +117,7 @@ type claimed struct {
 	verdict    string
 }
 
-// claims are all that a receipt can say.
+// claims are all claims that a receipt can make.
 var claims = map[claimed]string{
 	{ledger.Verified, verdictVerified}:    "the destination was read, and showed exactly what was declared",
 	{ledger.Verified, verdictVacuous}:     "the destination was read before anything was sent, showed what was declared, and nothing was sent",
@@ -121,7 +127,7 @@ var claims = map[claimed]string{
 	{ledger.NotApplied, verdictStale}:     "the destination was read after the last send, and showed the record as it was before",
 }
 
-// check says what a statement contradicts itself in, or nil.
+// check returns where a statement contradicts itself, or nil.
 func (s Statement) check() error {
 	if err := known(s.Type, s.PredicateType); err != nil {
 		return err
@@ -149,8 +155,8 @@ func (s Statement) check() error {
 }
 
 func checkSubject(field string, s Subject) error {
-	if !strings.HasPrefix(s.Name, string(ledger.IDOf(""))) || !isDigest(s.Digest.SHA256) {
-		return invalid(field, "%s with digest %s; the id of a write and a SHA-256 in hex are wanted", clip(s.Name), clip(s.Digest.SHA256))
+	if !strings.HasPrefix(s.Name, string(ledger.IDOf(""))) || !s.Digest.valid() {
+		return invalid(field, "%s with digest %s; the id of a write and either a SHA-256 in hex or an HMAC-SHA-256 with the id of its key are wanted", clip(s.Name), clip(s.Digest.String()))
 	}
 	return nil
 }
@@ -248,7 +254,8 @@ func (p Predicate) checkRest() error {
 	return nil
 }
 
-// checkVersion says what a receipt says that its version does not, or leaves out.
+// checkVersion refuses a receipt with a member that its version lacks, or without one that it
+// requires.
 func (s Statement) checkVersion() error {
 	p := s.Predicate
 	r := p.Rechecks
@@ -285,6 +292,15 @@ func (s Statement) checkVersion() error {
 		}
 	}
 	return p.Compared.check(p.Observed.Records)
+}
+
+// valid reports whether exactly one of the two is set, in the issued form.
+func (d IntentDigest) valid() bool {
+	if d.HMAC == "" {
+		return isDigest(d.SHA256)
+	}
+	key, hex := intent.DigestKey(d.HMAC), d.HMAC[max(0, len(d.HMAC)-digestLength):]
+	return d.SHA256 == "" && redact.IsKeyID(key) && isDigest(hex) && d.HMAC == intent.KeyedDigest(key, hex)
 }
 
 func isDigest(s string) bool { return len(s) == digestLength && isHex(s) }

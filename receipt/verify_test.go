@@ -16,19 +16,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/signing"
 )
 
-// a receipt with everything that one can say, of a write that was verified.
+// aStatement is a receipt with every optional part, of a verified write.
 func aStatement(t *testing.T) (s receipt.Statement) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options())
+		b := newBench(t, orders.Unique.Options())
 		id := b.lookedAgain("verified", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
 		var err error
 		if s, err = b.receipt(id, receipt.Options{Values: true, Head: &receipt.Head{Ledger: "l-1", Page: 3, Digest: receipt.Digest{SHA256: strings.Repeat("ab", 32)}, At: time.Unix(1, 0).UTC()}}); err != nil {
@@ -38,15 +38,14 @@ func aStatement(t *testing.T) (s receipt.Statement) {
 	return s
 }
 
-// envelope is an envelope as JSON has it, to be changed at will.
+// envelope is an envelope in JSON, for changes.
 type envelope struct {
 	PayloadType string            `json:"payloadType"`
 	Payload     string            `json:"payload"`
 	Signatures  []json.RawMessage `json:"signatures"`
 }
 
-// Receipts of ours are checked by openssl, which has none of our code; what was
-// altered is refused by it and by us.
+// openssl, which shares no code with us, checks our receipts; both refuse an altered one.
 func TestASecondImplementation(t *testing.T) {
 	need.Program(t, "sh")
 	need.Program(t, "openssl")
@@ -122,11 +121,11 @@ func opensslSays(t *testing.T, public, text []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// The five lines of the page do what the page says.
+// The five lines of the documentation page do what the page says.
 func TestThePageCanBeFollowed(t *testing.T) {
 	need.Program(t, "sh")
 	need.Program(t, "openssl")
-	page, err := os.ReadFile(filepath.Join("..", "docs", "receipts.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "operate", "evidence.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +151,7 @@ func TestThePageCanBeFollowed(t *testing.T) {
 	}
 }
 
-// contradictions are changes to a good receipt, and where they are found.
+// contradictions are changes to a valid receipt, and where they are detected.
 var contradictions = map[string]struct {
 	change func(m map[string]any)
 	reason string
@@ -199,6 +198,17 @@ var contradictions = map[string]struct {
 	"no time":               {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "must be said"},
 	"sends without a time":  {func(m map[string]any) { delete(at(m, "predicate", "times"), "last_send") }, "times of sends"},
 	"more unsent than sent": {func(m map[string]any) { at(m, "predicate", "attempts")["unsent"] = 2 }, "cannot be"},
+	"neither digest":        {func(m map[string]any) { at(m, "subject", 0)["digest"] = map[string]any{} }, "either a SHA-256"},
+	"two digests": {func(m map[string]any) {
+		at(m, "subject", 0, "digest")["hmac_sha256"] = "hmac:k1:" + strings.Repeat("ab", 32)
+	}, "either a SHA-256"},
+	"a plain one as keyed": {func(m map[string]any) {
+		at(m, "subject", 0)["digest"] = map[string]any{"hmac_sha256": strings.Repeat("ab", 32)}
+	}, "either a SHA-256"},
+	"keyed with no key": {func(m map[string]any) {
+		at(m, "subject", 0)["digest"] = map[string]any{"hmac_sha256": "hmac:" + strings.Repeat("ab", 32)}
+	}, "either a SHA-256"},
+	"keyed, and cut":        {func(m map[string]any) { at(m, "subject", 0)["digest"] = map[string]any{"hmac_sha256": "hmac:k1:abcd"} }, "either a SHA-256"},
 	"no rule":               {func(m map[string]any) { at(m, "predicate", "by")["rule"] = "" }, "by/rule"},
 	"no trace":              {func(m map[string]any) { at(m, "predicate")["trace"] = "../../" }, "trace"},
 	"no events":             {func(m map[string]any) { at(m, "predicate", "ledger")["event"] = 0 }, "has events"},
@@ -222,7 +232,7 @@ var contradictions = map[string]struct {
 	"more than the first version says": {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "2") + "1" }, "are not said in"},
 }
 
-// What contradicts itself is refused although whoever has the key signed it.
+// A receipt that contradicts itself is refused although the holder of the key signed it.
 func TestWhatContradictsItself(t *testing.T) {
 	key := newPair(t)
 	s := aStatement(t)
@@ -261,7 +271,7 @@ func TestWhatContradictsItself(t *testing.T) {
 
 func verify(t *testing.T, key pair, payload []byte) (receipt.Statement, error) {
 	t.Helper()
-	e, err := key.signer.Sign(receipt.PayloadType, payload)
+	e, err := key.signer.Sign(t.Context(), receipt.PayloadType, payload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +282,7 @@ func verify(t *testing.T, key pair, payload []byte) (receipt.Statement, error) {
 	return receipt.Verify(text, key.keys)
 }
 
-// at goes down in decoded JSON.
+// at returns the value at a path in decoded JSON.
 func at(m map[string]any, path ...any) map[string]any {
 	var v any = m
 	for _, step := range path {
@@ -302,13 +312,13 @@ func TestSignRefusesWhatContradictsItself(t *testing.T) {
 	key := newPair(t)
 	s := aStatement(t)
 	s.Predicate.Settlement = "accepted"
-	if _, err := s.Sign(key.signer); !errors.Is(err, receipt.ErrInvalid) {
+	if _, err := s.Sign(t.Context(), key.signer); !errors.Is(err, receipt.ErrInvalid) {
 		t.Errorf("signed: %v", err)
 	}
-	if _, err := new(receipt.Statement).Sign(key.signer); !errors.Is(err, receipt.ErrInvalid) {
+	if _, err := new(receipt.Statement).Sign(t.Context(), key.signer); !errors.Is(err, receipt.ErrInvalid) {
 		t.Errorf("signed nothing: %v", err)
 	}
-	if e, err := key.signer.Sign("text/plain", []byte("{}")); err == nil {
+	if e, err := key.signer.Sign(t.Context(), "text/plain", []byte("{}")); err == nil {
 		text, _ := e.Encode()
 		if _, err := receipt.Verify(text, key.keys); !errors.Is(err, signing.ErrType) {
 			t.Errorf("another type: %v", err)
@@ -316,8 +326,8 @@ func TestSignRefusesWhatContradictsItself(t *testing.T) {
 	}
 }
 
-// FuzzVerify signs whatever comes: what passes is a receipt in its one form, and
-// says what it says without contradiction.
+// FuzzVerify signs any input: whatever passes is a receipt in its one form, without
+// contradiction.
 func FuzzVerify(f *testing.F) {
 	key := newPair(f)
 	good, err := os.ReadFile(filepath.Join("testdata", "payload-v2.json"))
@@ -340,7 +350,7 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-// The form of a receipt never changes within a version: these still pass.
+// The format of a receipt never changes within a version: these still pass.
 func TestAReceiptOfEachVersion(t *testing.T) {
 	key := newPair(t)
 	for _, version := range []string{"v1", "v2"} {
@@ -355,11 +365,11 @@ func TestAReceiptOfEachVersion(t *testing.T) {
 	}
 }
 
-// A second program computes the digest of an intent by the script of the page, and
-// so finds out which receipt is its own.
+// A second program computes the digest of an intent by the script of the page, and so recognises
+// its own receipt.
 func TestTheDigestOfAnIntentOnThePage(t *testing.T) {
 	need.Program(t, "node")
-	page, err := os.ReadFile(filepath.Join("..", "docs", "receipts.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "operate", "evidence.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// unescaped are the texts that a text may stand for where somebody has quoted or
-// encoded what is in it: without HTML's entities, what URLs and what JSON and Go
-// write for letters, and without several of these. There are so many ways to write
-// one letter that looking for each is hopeless, while each is read in one way. The
-// text itself is not among them.
+// unescaped returns the possible readings of a text that is quoted or encoded: HTML entities, URL
+// escapes, and JSON and Go escapes decoded, and several of these. One letter can be written in
+// too many ways to search for each, while each is decoded in one way. The text itself is not
+// included.
 func unescaped(text string) []string {
 	if len(text) > maxText || !strings.ContainsAny(text, `&%\`) {
 		return nil
@@ -29,7 +28,7 @@ func unescaped(text string) []string {
 	return all[1:]
 }
 
-// withoutPercents is a text with %20 read as URLs do; what is none stays.
+// withoutPercents is a text with %20 decoded as in URLs; invalid escapes stay.
 func withoutPercents(text string) string {
 	var b strings.Builder
 	for {
@@ -48,7 +47,7 @@ func withoutPercents(text string) string {
 	}
 }
 
-// withoutPluses is the same where a plus stands for a blank, as in forms.
+// withoutPluses is the same with a plus decoded as a blank, as in forms.
 func withoutPluses(text string) string {
 	if !strings.Contains(text, "%") {
 		return text
@@ -64,12 +63,11 @@ func hexed(text string, digits int) (uint64, bool) {
 	return code, err == nil
 }
 
-// slashed are the letters that a backslash and one letter stand for. Any other one
-// stands for itself.
+// slashed are the letters that a backslash and one letter stand for. Any other letter stands for
+// itself.
 var slashed = map[byte]byte{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
 
-// withoutSlashes is a text with \" and \u00fc read as JSON, Go and most languages
-// do.
+// withoutSlashes is a text with \" and \u00fc decoded as in JSON, Go and most languages.
 func withoutSlashes(text string) string {
 	var b strings.Builder
 	for {
@@ -98,8 +96,8 @@ func withoutSlashes(text string) string {
 	}
 }
 
-// writeRune writes a letter that JSON gives in one or two halves, and says how much
-// of what follows is the other half.
+// writeRune writes a letter that JSON gives in one or two halves, and returns the length of the
+// other half.
 func writeRune(b *strings.Builder, r rune, follows string) (used int) {
 	if utf16.IsSurrogate(r) && strings.HasPrefix(follows, `\u`) {
 		if low, ok := hexed(follows[2:], 4); ok {

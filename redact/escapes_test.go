@@ -13,8 +13,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// A value is found however others quote and encode it, in sentences and in other
-// values.
+// A value is found in any supported quoting and encoding, in sentences and in other values.
 func TestOtherWaysOfWriting(t *testing.T) {
 	const value = `Ada O'Neil (privat)/ada+x@hot.example & ü <"q">` + " \U0001F600"
 	v := vault(t, []Key{key("k1", 1)}, cards)
@@ -45,14 +44,14 @@ func TestOtherWaysOfWriting(t *testing.T) {
 		if got := s.Text(tc.text); (got == tc.text) != tc.open {
 			t.Errorf("%s (%s): %q", title, tc.reason, got)
 		}
-		if short := strings.Contains(title, "short"); !short && s.Tells(tc.text) == tc.open {
+		if short := strings.Contains(title, "short"); !short && s.Reveals(tc.text) == tc.open {
 			t.Errorf("%s (%s): as a value it tells: %t", title, tc.reason, !tc.open)
 		}
 	}
 }
 
-// What was met of one write is sensitive in another one beside it, and in what is to
-// be sent.
+// A value that was met in one write is sensitive in another one beside it, and in what is to be
+// sent.
 func TestWhatWasMetCounts(t *testing.T) {
 	s := vault(t, []Key{key("k1", 1)}).Scope("acme", "w", []string{"/name"})
 	s.Learn(intent.Fields{"name": "Lovelace"})
@@ -64,7 +63,7 @@ func TestWhatWasMetCounts(t *testing.T) {
 	}
 }
 
-// What is quoted again and again is read so often, and no more.
+// Repeated quoting is decoded a bounded number of times.
 func TestUnescapedIsBounded(t *testing.T) {
 	text := strings.Repeat(`&amp;amp;%2525\\\\u0026`, 100)
 	if all := unescaped(text); len(all) == 0 || len(all) > maxUnescaped {
@@ -78,8 +77,8 @@ func TestUnescapedIsBounded(t *testing.T) {
 	}
 }
 
-// Objects can have values for names of their members. Such a name is sealed in what
-// is asked for and in what is read, and opens to what it was.
+// Objects can have values as member names. Such a name is sealed in intents and in observations,
+// and opens to the original.
 func TestNamesThatAreValues(t *testing.T) {
 	v := vault(t, []Key{key("k1", 1)})
 	for title, tc := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// FuzzSealOpen: what is sealed is opened as it was, by its own write alone; no
-// string at a marked place is left in what is sealed, wherever else it stood.
+// FuzzSealOpen: a sealed value opens to the original, only for its own write; no string at a
+// marked place is left in the sealed text, wherever else it occurred.
 func FuzzSealOpen(f *testing.F) {
 	f.Add(`{"a":"secret value","b":{"a":"xx secret value"},"n":12345.50,"c":[true,null,{"d":"4111111111111111"}]}`, "/a")
 	f.Add(`{"a":{"b":[1,"two",{}]},"rbs1:x":"rbs1:y"}`, "/a/b/1")
@@ -58,7 +58,7 @@ func FuzzSealOpen(f *testing.F) {
 	})
 }
 
-// noneLeft looks for the strings below a marked place among all values.
+// noneLeft searches all values for the strings below a marked place.
 func noneLeft(t *testing.T, sealed []byte, in intent.Fields, path string) {
 	t.Helper()
 	marked, there := intent.Lookup(in, path)
@@ -104,8 +104,7 @@ func strs(v any, all *[]string) {
 
 var shownExpr = regexp.MustCompile(ShownPrefix + `[0-9a-f]{16}`)
 
-// FuzzText: no sentence tells a value, in whatever case, and what tells none is
-// left alone.
+// FuzzText: no sentence reveals a value, in any case, and a sentence without one is unchanged.
 func FuzzText(f *testing.F) {
 	f.Add("secret", "the Secret is secret", "x@y")
 	f.Add("a\"b\\c", `{"x":"a\"b\\c"}`, "zz")
@@ -120,18 +119,18 @@ func FuzzText(f *testing.F) {
 		s.Learn(intent.Fields{"a": value})
 		for _, way := range ways(value, false) {
 			got := s.Text(before + way + after)
-			rest := shownExpr.ReplaceAllString(got, "\x00") // digits of a digest and what follows can look like it by chance
+			rest := shownExpr.ReplaceAllString(got, "\x00") // digits of a digest and the text after it can match by chance
 			if strings.Contains(strings.ToLower(rest), strings.ToLower(value)) {
 				t.Errorf("%q tells %q", got, value)
 			}
 		}
-		if got := s.Text(before); !s.Tells(before) && got != before {
+		if got := s.Text(before); !s.Reveals(before) && got != before {
 			t.Errorf("%q became %q, which tells nothing", before, got)
 		}
 	})
 }
 
-// FuzzToken: what is no token is never opened, and never panics.
+// FuzzToken: an invalid token is never opened, and never panics.
 func FuzzToken(f *testing.F) {
 	v := vault(f, []Key{key("k1", 1)})
 	good, _ := v.Scope("acme", "w").Seal("x")

@@ -11,9 +11,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Scope seals and opens for one write of one tenant, or for whatever else has a
-// name of its own, and remembers which sensitive values it has met. It is not
-// safe for concurrent use.
+// Scope seals and opens for one write of one tenant, or for another named object, and remembers
+// the sensitive values that it has met. It is not safe for concurrent use.
 type Scope struct {
 	vault         *Vault
 	tenant, write string
@@ -23,22 +22,21 @@ type Scope struct {
 	tokens        map[string]string // by JSON text: equal values have one token
 }
 
-// Scope is what is about one write. Marks are the JSON Pointers of its sensitive
-// fields, in lists by whoever says so. A vault that is nil has scopes that seal
-// nothing.
+// Scope returns the scope of one write. Marks are the JSON Pointers of its sensitive fields, one
+// list per source. A nil vault has scopes that seal nothing.
 func (v *Vault) Scope(tenant, write string, marks ...[]string) *Scope {
 	s := &Scope{vault: v, tenant: tenant, write: write, paths: Marks(marks...)}
 	s.marks = marked(s.paths)
 	return s
 }
 
-// Beside is a scope for another write of the tenant, of which all is sensitive
-// that is so here: by its place, and by having been met.
+// Beside is a scope for another write of the tenant. Everything sensitive here is sensitive
+// there: by its place, and by having been met.
 func (s *Scope) Beside(write string) *Scope {
 	return &Scope{vault: s.vault, tenant: s.tenant, write: write, paths: s.paths, marks: s.marks, met: s.met.copied()}
 }
 
-// Marks is all that several lists mark, sorted, each path once.
+// Marks merges the lists, sorted, each path once.
 func Marks(lists ...[]string) []string {
 	n := 0
 	for _, l := range lists {
@@ -50,13 +48,13 @@ func Marks(lists ...[]string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...))))
 }
 
-// Idle reports whether nothing can be sensitive here: no field is marked, and
-// there is no pattern.
+// Idle reports whether nothing can be sensitive here: no field is marked, and there is no
+// pattern.
 func (s *Scope) Idle() bool {
 	return len(s.paths) == 0 && (s.vault == nil || len(s.vault.patterns) == 0)
 }
 
-// mark is a place that is marked, or above one that is.
+// mark is a place that is marked, or an ancestor of one.
 type mark struct {
 	whole bool
 	below map[string]*mark
@@ -98,7 +96,7 @@ func (m *mark) element(i int) *mark {
 	return m.below[strconv.Itoa(i)]
 }
 
-// at is the mark at a place; all below one that is marked is.
+// at is the mark at a place; everything below a marked place is marked.
 func (m *mark) at(place intent.Pointer) *mark {
 	for name := range place.Tokens() {
 		if m == nil || m.whole {
@@ -109,8 +107,8 @@ func (m *mark) at(place intent.Pointer) *mark {
 	return m
 }
 
-// Learn remembers the sensitive values among the fields of a record, so that they
-// are found in sentences and in other values.
+// Learn remembers the sensitive values among the fields of a record, so that they are found in
+// sentences and in other values.
 func (s *Scope) Learn(fields ...intent.Fields) {
 	if s.Idle() {
 		return
@@ -165,8 +163,8 @@ func (s *Scope) meet(v any) {
 	}
 }
 
-// Digest is the keyed digest of a decoded JSON value, in hex: equal values of one
-// tenant have the same, as long as the same key seals. "" without a key.
+// Digest is the keyed digest of a decoded JSON value, in hex: equal values of one tenant have the
+// same, as long as the same key seals. "" without a key.
 func (s *Scope) Digest(v any) string {
 	text, err := canonical(v)
 	if err != nil || s.vault == nil {
@@ -175,7 +173,40 @@ func (s *Scope) Digest(v any) string {
 	return s.vault.keys[0].digest(s.tenant, text)
 }
 
-// Seal makes one token of a decoded JSON value, whatever is marked.
+// IntentDigest is the digest of an intent ([intent.WriteIntent.Digest]) as stored next to the
+// intent: the plain digest if nothing of the stored intent is sealed, else keyed with the sealing
+// key. In all are all digests under which the same intent can have been recorded, as far as the
+// keys are here: before the keys were, with other marks, or under an earlier key.
+func (s *Scope) IntentDigest(plain string, stored []byte) (kept string, all []string) {
+	all = s.vault.digests(s.tenant, plain)
+	if len(all) > 1 && Sealed(stored) {
+		return all[1], all
+	}
+	return plain, all
+}
+
+// SameIntent reports whether a recorded digest is that of the intent with this plain digest.
+func (v *Vault) SameIntent(tenant, plain, recorded string) bool {
+	return slices.Contains(v.digests(tenant, plain), recorded)
+}
+
+// digests are all forms of a digest, the plain one first, then that of the sealing key.
+func (v *Vault) digests(tenant, plain string) []string {
+	all := []string{plain}
+	if v == nil {
+		return all
+	}
+	for _, k := range v.keys {
+		all = append(all, intent.KeyedDigest(k.ID, k.mac("intent digest", tenant, []byte(plain))))
+	}
+	return all
+}
+
+// Named is what replaces a value for display: "redacted:" and the first hex digits of its keyed
+// digest. The scope needs a vault.
+func (s *Scope) Named(v any) string { return shortened(s.Digest(v)) }
+
+// Seal makes one token of a decoded JSON value, regardless of marks.
 func (s *Scope) Seal(v any) (string, error) {
 	if s.vault == nil {
 		return "", fmt.Errorf("%w: no redaction keys are configured", ErrNoKey)
@@ -197,7 +228,7 @@ func (s *Scope) Seal(v any) (string, error) {
 	return t, nil
 }
 
-// sealing walks decoded JSON and seals what is sensitive in it.
+// sealing seals what is sensitive in decoded JSON.
 type sealing struct {
 	*Scope
 	err error
@@ -211,7 +242,7 @@ func (s *sealing) token(v any) any {
 	return t
 }
 
-// value is v with all that is sensitive sealed. It shares with v what is not.
+// value is v with everything sensitive sealed. It shares the rest with v.
 func (s *sealing) value(m *mark, v any) any {
 	if m != nil && m.whole {
 		return s.token(v)
@@ -226,19 +257,19 @@ func (s *sealing) value(m *mark, v any) any {
 		}
 		return out
 	case string:
-		if s.Tells(v) {
+		if s.Reveals(v) {
 			return s.token(v)
 		}
 	case json.Number:
-		if s.Tells(string(v)) {
+		if s.Reveals(string(v)) {
 			return s.token(v)
 		}
 	}
 	return v
 }
 
-// object seals the members, and those of their names that tell a sensitive value:
-// a name is not a value, but there are objects whose members are named by one.
+// object seals the members, and their names if they contain a sensitive value: some objects have
+// values as member names.
 func (s *sealing) object(m *mark, v map[string]any) map[string]any {
 	if v == nil {
 		return nil
@@ -254,26 +285,25 @@ func (s *sealing) object(m *mark, v map[string]any) map[string]any {
 	return out
 }
 
-// Tells reports whether a text tells a sensitive value: a pattern is found in it,
-// or a value that was met; or it looks like a token, which must not be taken for
-// one of ours.
-func (s *Scope) Tells(text string) bool {
+// Reveals reports whether a text contains a sensitive value: a pattern matches, or it contains a
+// value that was met. It also reports an apparent token, which must not be taken for a real one.
+func (s *Scope) Reveals(text string) bool {
 	if strings.HasPrefix(text, Prefix) {
 		return true
 	}
 	return !s.Idle() && (s.vault.Matches(text) != "" || s.met.in(text))
 }
 
-// Names is Tells for a name that we or callers made: a value of fewer than four
-// letters counts where it is all of it.
+// Names is Reveals for a name that we or callers made: a value of fewer than four letters counts
+// only if it is the whole name.
 func (s *Scope) Names(name string) bool {
-	return s.Tells(name) || !s.Idle() && s.met.brief(name)
+	return s.Reveals(name) || !s.Idle() && s.met.brief(name)
 }
 
-// SealName is a name that somebody else gave (an id, a URL), as it is, or as one
-// token where it tells something sensitive; "" where it cannot be kept at all.
+// SealName is an external name (an ID, a URL) unchanged, or as one token if it contains a
+// sensitive value; "" if it cannot be kept.
 func (s *Scope) SealName(name string) string {
-	if name == "" || !s.Tells(name) {
+	if name == "" || !s.Reveals(name) {
 		return name
 	}
 	t, err := s.Seal(name)
@@ -283,8 +313,7 @@ func (s *Scope) SealName(name string) string {
 	return t
 }
 
-// OpenName is the name that [Scope.SealName] was given. It fails with [ErrNoKey]
-// or [ErrToken].
+// OpenName is the name that [Scope.SealName] was given. It fails with [ErrNoKey] or [ErrToken].
 func (s *Scope) OpenName(name string) (string, error) {
 	if !strings.HasPrefix(name, Prefix) {
 		return name, nil
@@ -300,10 +329,10 @@ func (s *Scope) OpenName(name string) (string, error) {
 	return plain, nil
 }
 
-// SealBytes is what is not JSON: as it is, or sealed as a whole where anything of
-// the write is sensitive. It fails with [ErrNoKey].
+// SealBytes is for data that is not JSON: unchanged, or sealed as a whole if anything of the
+// write is sensitive. It fails with [ErrNoKey].
 func (s *Scope) SealBytes(b []byte) ([]byte, error) {
-	if len(b) == 0 || !s.met.any() && !s.Tells(string(b)) {
+	if len(b) == 0 || !s.met.any() && !s.Reveals(string(b)) {
 		return b, nil
 	}
 	if s.vault == nil {
@@ -313,8 +342,7 @@ func (s *Scope) SealBytes(b []byte) ([]byte, error) {
 	return []byte(k.seal(s.tenant, s.write, k.digest(s.tenant, b), b)), nil
 }
 
-// OpenBytes is what [Scope.SealBytes] was given. It fails with [ErrNoKey] or
-// [ErrToken].
+// OpenBytes is what [Scope.SealBytes] was given. It fails with [ErrNoKey] or [ErrToken].
 func (s *Scope) OpenBytes(b []byte) ([]byte, error) {
 	if !strings.HasPrefix(string(b), Prefix) {
 		return b, nil
@@ -322,9 +350,8 @@ func (s *Scope) OpenBytes(b []byte) ([]byte, error) {
 	return s.vault.open(s.tenant, s.write, string(b))
 }
 
-// Open is a document with what its tokens were made of in their places, which is
-// remembered: what was sensitive once stays so. It fails with [ErrNoKey] or
-// [ErrToken], and never returns a token.
+// Open is a document with its tokens replaced by their values. It remembers these: a value that
+// was sensitive once stays so. It fails with [ErrNoKey] or [ErrToken], and never returns a token.
 func (s *Scope) Open(document json.RawMessage) (json.RawMessage, error) {
 	if !Sealed(document) {
 		return document, nil

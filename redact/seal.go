@@ -11,15 +11,15 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// SealIntent is an intent as the ledger keeps it: as [intent.WriteIntent.Encode]
-// writes it, with a token for each sensitive value, and with all that is marked
-// here in its list. It still is an intent for [intent.DecodeStored], and its
-// context is without what is sensitive for good. What it met is remembered.
+// SealIntent is an intent as the ledger stores it: in the format of [intent.WriteIntent.Encode],
+// with a token for each sensitive value, and with all marks of the scope in its list. It is still
+// an intent for [intent.DecodeStored]. Sensitive values are removed from its context permanently.
+// The scope remembers the values that it met.
 //
-// It fails with [ErrNoKey] where a field is marked and there is no key, and with
-// an [intent.InvalidError] for what cannot be sealed: a sensitive value in a name
-// by which the write is found (workflow, idempotency key and the like) or in the
-// path of a field, a member's name that a pattern is found in, and more than fits.
+// It fails with [ErrNoKey] if a field is marked and there is no key. It fails with an
+// [intent.InvalidError] for what cannot be sealed: a sensitive value in a name by which the write
+// is found (workflow, idempotency key and the like) or in the path of a field, a member's name
+// that a pattern matches, and a result that is too large.
 func (s *Scope) SealIntent(w intent.WriteIntent) ([]byte, error) {
 	if s.Idle() && len(w.Sensitive) == 0 {
 		text, err := w.Encode()
@@ -56,6 +56,72 @@ func (s *Scope) SealIntent(w intent.WriteIntent) ([]byte, error) {
 	return text, nil
 }
 
+// SealEntry is an intent as it waits in an outbox, sealed as a whole with the names of its
+// fields: the enqueuing process need not know its destination's marks. It refuses what
+// [Scope.SealIntent] would refuse. It is for a ledger.Keys.
+func (v *Vault) SealEntry(id string, w intent.WriteIntent) ([]byte, error) {
+	if v == nil {
+		return nil, fmt.Errorf("%w: no redaction keys are configured", ErrNoKey)
+	}
+	text, err := w.Encode()
+	if err == nil {
+		err = CheckClear(text)
+	}
+	if err == nil {
+		_, err = v.Scope(w.Tenant, id).SealIntent(w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	token, err := v.Scope(w.Tenant, entryOf(id)).Seal(json.RawMessage(text))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(entry{token})
+}
+
+// OpenEntry is what [Vault.SealEntry] was given, in JSON. It fails with [ErrNoKey] or [ErrToken],
+// also for the entry of another write.
+func (v *Vault) OpenEntry(tenant, id string, sealed []byte) ([]byte, error) {
+	var e entry
+	if err := json.Unmarshal(sealed, &e); err != nil {
+		return nil, fmt.Errorf("%w: what waits in the outbox is no sealed entry", ErrToken)
+	}
+	return v.open(tenant, entryOf(id), e.Sealed)
+}
+
+// SealDigestKey seals the digest key of a ledger, and returns the ID of the key used. It is for a
+// ledger.Keys.
+func (v *Vault) SealDigestKey(digestKey []byte) (id, sealed string, err error) {
+	if v == nil {
+		return "", "", fmt.Errorf("%w: no redaction keys are configured", ErrNoKey)
+	}
+	k := v.keys[0]
+	return k.ID, k.seal("", digestKeyName, k.digest("", digestKey), digestKey), nil
+}
+
+// OpenDigestKey is what [Vault.SealDigestKey] was given, and whether it would be sealed under the
+// same key now. It fails with [ErrNoKey] or [ErrToken].
+func (v *Vault) OpenDigestKey(id, sealed string) (digestKey []byte, current bool, err error) {
+	k, err := v.key(id)
+	if err == nil {
+		digestKey, err = v.open("", digestKeyName, sealed)
+	}
+	return digestKey, err == nil && k.ID == v.keys[0].ID, err
+}
+
+// digestKeyName is the name of the digest key of a ledger: no tenant, and no write.
+const digestKeyName = "ledger\ndigest key"
+
+// entry is an intent that is sealed as a whole.
+type entry struct {
+	Sealed string `json:"sealed"`
+}
+
+// entryOf names the entry of a write, distinct from the write itself: its sealed values open as
+// nothing else.
+func entryOf(id string) string { return "outbox\n" + id }
+
 func firstOf(a, b error) error {
 	if a != nil {
 		return a
@@ -63,7 +129,7 @@ func firstOf(a, b error) error {
 	return b
 }
 
-// noKeys says which field is marked where nothing can be sealed.
+// noKeys names the marked field that cannot be sealed.
 func noKeys(w intent.WriteIntent, paths []string) error {
 	problem := intent.Problem{Path: "/sensitive", Problem: fmt.Sprintf("marks %q, and there are no redaction keys", firstMark(w.Sensitive)),
 		Want: "keys in the configuration, or no sensitive fields"}
@@ -88,7 +154,7 @@ func (s *Scope) checkNames(w intent.WriteIntent) error {
 		{"/tenant", w.Tenant}, {"/workflow", w.Workflow}, {"/step", w.Step}, {"/tool", w.Tool}, {"/destination", w.Destination},
 		{"/kind", w.Kind}, {"/idempotency_key", w.IdempotencyKey}, {"/correlation_id", w.CorrelationID},
 	} {
-		if w.Compensates == "" && s.names(n.name) { // an undoing has the names of a write that was taken
+		if w.Compensates == "" && s.names(n.name) { // an undoing has the names of an accepted write
 			problems = append(problems, intent.Problem{Path: n.path, Problem: "tells a sensitive value, and is kept in the clear",
 				Want: "a name that does not, such as a random one"})
 		}
@@ -108,8 +174,8 @@ func (s *Scope) checkNames(w intent.WriteIntent) error {
 	return nil
 }
 
-// checkPaths refuses paths of fields that are named by a sensitive value. One that
-// is a mere word says no more than the names of fields do.
+// checkPaths refuses paths of fields that are named by a sensitive value. A plain word reveals no
+// more than the names of fields do.
 func (s *Scope) checkPaths(w intent.WriteIntent, problems *[]intent.Problem) {
 	for _, list := range []struct {
 		at    string
@@ -149,8 +215,8 @@ func (s *Scope) checkMembers(m *mark, at intent.Pointer, v any, problems *[]inte
 	}
 }
 
-// context is the context without what is sensitive. It proves nothing and has no
-// part in the digest, so that it need not be opened again.
+// context is the context without sensitive values. It proves nothing and has no part in the
+// digest, so it need not be opened again.
 func (s *Scope) context(given map[string]string) map[string]string {
 	if len(given) == 0 {
 		return given
@@ -162,21 +228,21 @@ func (s *Scope) context(given map[string]string) map[string]string {
 	return clean
 }
 
-// fit is a text without what is sensitive that is no longer than so many bytes.
+// fit is a text without sensitive values, cut to most bytes.
 func (s *Scope) fit(text string, most int) string {
 	clean := text
-	if s.Tells(text) || s.Text(text) != text {
+	if s.Reveals(text) || s.Text(text) != text {
 		clean = s.Text(text)
 	}
 	if clean == withheld || len(clean) > most {
-		return shortened(s.Digest(text))
+		return s.Named(text)
 	}
 	return clean
 }
 
-// OpenIntent is the intent that [Scope.SealIntent] was given, but for its context
-// and its list of what is sensitive. Its sensitive values are remembered. It
-// fails with [ErrNoKey], [ErrToken], or as [intent.DecodeStored] does.
+// OpenIntent is the intent that [Scope.SealIntent] was given, except for its context and its list
+// of sensitive fields. The scope remembers its sensitive values. It fails with [ErrNoKey],
+// [ErrToken], or as [intent.DecodeStored] does.
 func (s *Scope) OpenIntent(stored []byte) (intent.WriteIntent, error) {
 	text, err := s.Open(stored)
 	if err != nil {
@@ -194,8 +260,8 @@ func (s *Scope) OpenIntent(stored []byte) (intent.WriteIntent, error) {
 	return w, nil
 }
 
-// SealObservation is what a read found as the ledger keeps it. What it met is
-// remembered. It fails with [ErrNoKey].
+// SealObservation is an observation as the ledger stores it. The scope remembers the values that
+// it met. It fails with [ErrNoKey].
 func (s *Scope) SealObservation(seen connectors.Observation) (json.RawMessage, error) {
 	if s.Idle() {
 		if text, err := json.Marshal(seen); err != nil || !Sealed(text) {
@@ -224,16 +290,16 @@ func (s *Scope) SealObservation(seen connectors.Observation) (json.RawMessage, e
 	return json.Marshal(seen)
 }
 
-// SealValue is a decoded JSON value that stands at a place of a record with what
-// is sensitive in it sealed. It fails with [ErrNoKey].
+// SealValue is a decoded JSON value at a place of a record with its sensitive parts sealed. It
+// fails with [ErrNoKey].
 func (s *Scope) SealValue(at intent.Pointer, v any) (any, error) {
 	seal := sealing{Scope: s}
 	v = seal.value(s.marks.at(at), v)
 	return v, seal.err
 }
 
-// SealDocument is a document, whose root is that of a record, with what is
-// sensitive in it sealed. It fails with [ErrNoKey], and for what is no JSON.
+// SealDocument is a document, whose root is that of a record, with its sensitive parts sealed. It
+// fails with [ErrNoKey], and for invalid JSON.
 func (s *Scope) SealDocument(document json.RawMessage) (json.RawMessage, error) {
 	if s.Idle() && !Sealed(document) {
 		return document, nil
@@ -249,16 +315,16 @@ func (s *Scope) SealDocument(document json.RawMessage) (json.RawMessage, error) 
 	return json.Marshal(v)
 }
 
-// CheckClear refuses a document of a caller in which a string or a name begins as
-// tokens do: it would be taken for a sealed value. The error is an
-// [intent.InvalidError] that names the place; what is no JSON is not looked at.
+// CheckClear refuses a caller's document in which a string or a name begins like a token: it
+// would be taken for a sealed value. The error is an [intent.InvalidError] that names the place.
+// Invalid JSON passes.
 func CheckClear(document json.RawMessage) error {
 	if !Sealed(document) {
 		return nil
 	}
 	v, err := decoded(document)
 	if err != nil {
-		return nil //nolint:nilerr // whoever reads it says so
+		return nil //nolint:nilerr // its reader reports it
 	}
 	if at, found := lookalike("", v); found {
 		return &intent.InvalidError{Problems: []intent.Problem{{Path: string(at),
@@ -267,7 +333,7 @@ func CheckClear(document json.RawMessage) error {
 	return nil
 }
 
-// lookalike is the first place of what begins as a token does.
+// lookalike is the place of the first text that begins like a token.
 func lookalike(at intent.Pointer, v any) (intent.Pointer, bool) {
 	switch v := v.(type) {
 	case string:

@@ -15,18 +15,18 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// withheld stands in the place of a sentence that could not be kept in part.
+// withheld replaces a sentence that could not be kept in part.
 const withheld = "what was said here could tell a sensitive value, and is not kept"
 
-// literal is a value that was met, in one of the ways in which others write it.
+// literal is a value that was met, in one of its spellings.
 type literal struct {
 	letters []rune // folded
 	shown   string
-	// word says that it counts only as a word of its own, short that it cannot be
-	// taken out of a sentence that must go on making sense.
+	// word means that it counts only as a separate word, short that removing it from a sentence
+	// would make the rest unreadable.
 	word, short bool
-	// plain says that it is the value as it is and not quoted, number that this is a
-	// number, and more that it goes on.
+	// plain means that it is the value itself and not quoted, number that it is a number, and
+	// more that it was cut.
 	plain, number, more bool
 }
 
@@ -35,7 +35,7 @@ type literals struct {
 	by    map[beginning][]literal // the longest first
 	short []literal               // those with fewer letters than that, the longest first
 	known map[string]bool
-	many  bool // more than are looked for
+	many  bool // more than are searched for
 }
 
 // beginning are the first letters of a literal.
@@ -49,7 +49,7 @@ func beginningOf(letters []rune, at int) (b beginning) {
 // any reports whether any value was met.
 func (l *literals) any() bool { return len(l.known) > 0 || l.many }
 
-// copied is a copy that goes its own way.
+// copied is an independent copy.
 func (l *literals) copied() literals {
 	all := literals{short: slices.Clone(l.short), known: maps.Clone(l.known), many: l.many}
 	if l.by != nil {
@@ -111,9 +111,9 @@ func inserted(list []literal, one literal) []literal {
 	return slices.Insert(list, at, one)
 }
 
-// ways are how a value is written by others: as it is, without the blanks around
-// it, in JSON, in Go's quotes, in URLs and in HTML, and what these make of each
-// other; a number in other notations. What else there is, [unescaped] finds.
+// ways are the spellings of a value: as it is, without the blanks around it, in JSON, in Go's
+// quotes, in URLs and in HTML, and combinations of these; a number in other notations.
+// [unescaped] finds the others.
 func ways(text string, number bool) []string {
 	all := []string{text}
 	add := func(way string) {
@@ -135,7 +135,7 @@ func ways(text string, number bool) []string {
 	add(url.QueryEscape(text))
 	add(url.PathEscape(text))
 	add(html.EscapeString(text))
-	for _, way := range slices.Clone(all[1:]) { // what quotes an answer quotes what is quoted in it
+	for _, way := range slices.Clone(all[1:]) { // quoting an answer quotes its quotes
 		if quoted, err := json.Marshal(way); err == nil {
 			add(string(quoted[1 : len(quoted)-1]))
 		}
@@ -161,7 +161,7 @@ func notations(number string, add func(string)) {
 	}
 }
 
-// fold is one letter for all that differ in case alone.
+// fold maps letters that differ only in case to one letter.
 func fold(r rune) rune {
 	if r < utf8.RuneSelf {
 		if 'a' <= r && r <= 'z' {
@@ -192,9 +192,9 @@ func (l *literal) same(text []rune, at int) int {
 	return n
 }
 
-// counts is how many letters of a text from a place on are this literal, 0 for
-// none, where so many are its first. One that is long is found by its beginning, in
-// a sentence also one that is cut short where that ends.
+// counts is how many letters of a text from a place on are this literal, 0 for none, where n is
+// the number of equal first letters. A long one is found by its beginning, in a sentence also if
+// it is cut short at the end.
 func (l *literal) counts(text []rune, at, n int, inside bool) int {
 	whole := n >= min(len(l.letters), cutLiteral) || !inside && n >= max(minCut, len(l.letters)/2) && ends(text[at+n:])
 	if !whole || l.word && !bounded(text, at, n) {
@@ -203,12 +203,12 @@ func (l *literal) counts(text []rune, at, n int, inside bool) int {
 	return n
 }
 
-// ends reports whether nothing follows, or what says that something was left out.
+// ends reports whether the text ends here, or has a mark of omitted text.
 func ends(rest []rune) bool {
 	return len(rest) == 0 || rest[0] == '…' || len(rest) >= 3 && string(rest[:3]) == "..."
 }
 
-// bounded reports whether a part of a text is a word of its own.
+// bounded reports whether a part of a text is a separate word.
 func bounded(text []rune, at, n int) bool {
 	letter := func(i int) bool {
 		return i >= 0 && i < len(text) && (unicode.IsLetter(text[i]) || unicode.IsDigit(text[i]))
@@ -216,13 +216,13 @@ func bounded(text []rune, at, n int) bool {
 	return !letter(at-1) && !letter(at+n)
 }
 
-// span is a part of a text, in bytes, and what is shown in its place.
+// span is a part of a text, in bytes, and its replacement.
 type span struct {
 	from, to int
 	shown    string
 }
 
-// in reports whether a text tells one of the values, in whatever way it is quoted.
+// in reports whether a text contains one of the values, however quoted.
 func (l *literals) in(text string) bool {
 	if !l.any() {
 		return false
@@ -240,9 +240,8 @@ func (l *literals) brief(text string) bool {
 	return slices.ContainsFunc(l.short, func(one literal) bool { return slices.Equal(one.letters, letters) })
 }
 
-// find finds the values in a text, or those alone that count inside other values
-// too: not what is short, nor true and false. Withhold says that the text cannot
-// be kept.
+// find finds the values in a text. With inside it finds only those that count inside other values
+// too: not short ones, nor true and false. Withhold reports that the text cannot be kept.
 func (l *literals) find(text string, inside bool) (spans []span, withhold bool) {
 	switch {
 	case !l.any():
@@ -261,7 +260,7 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 				return nil, true
 			}
 		}
-		// Also where another one has begun before: it may end later.
+		// Also inside another match: this one may end later.
 		one, n := foundIn(l.by[beginningOf(letters, i)], letters, i, inside, &effort)
 		if effort < 0 {
 			return nil, true
@@ -276,8 +275,8 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 	return spans, false
 }
 
-// foundIn is the first of several that is found at a place, and how long it is.
-// What it takes is taken off the effort; where that is used up nothing is found.
+// foundIn is the first of several literals that matches at a place, and its length. It deducts
+// its cost from effort; once that is used up nothing is found.
 func foundIn(list []literal, text []rune, at int, inside bool, effort *int) (*literal, int) {
 	for j := range list {
 		if inside && list[j].word {
@@ -294,12 +293,10 @@ func foundIn(list []literal, text []rune, at int, inside bool, effort *int) (*li
 	return nil, 0
 }
 
-// Text is a sentence as it may be kept and shown: what it says of values that
-// were met, in whatever case and as JSON, URLs and HTML write them, and all that a
-// pattern finds is "redacted:" and 16 hex digits. A sentence that holds a value
-// too short to be taken out of it, or one that is quoted or encoded in another way
-// than these, is replaced as a whole, as is one longer than 16 KiB where anything
-// is sensitive.
+// Text is a sentence, redacted for storage and display: values that were met, in any case and as
+// JSON, URLs and HTML write them, and all pattern matches become "redacted:" and 16 hex digits. A
+// sentence with a value too short to be removed, or with one in another quoting or encoding, is
+// replaced as a whole, as is one longer than 16 KiB if anything is sensitive.
 func (s *Scope) Text(text string) string {
 	if s.Idle() || text == "" {
 		return text
@@ -323,8 +320,8 @@ func (s *Scope) Text(text string) string {
 	return replaced(text, spans)
 }
 
-// hides reports whether what is left of a text without its spans tells a sensitive
-// value to whoever reads what is quoted or encoded in it.
+// hides reports whether a text without its spans still contains a sensitive value in quoted or
+// encoded form.
 func (s *Scope) hides(text string, spans []span) bool {
 	blank := slices.Clone(spans)
 	for i := range blank {
@@ -336,8 +333,8 @@ func (s *Scope) hides(text string, spans []span) bool {
 	})
 }
 
-// replaced is a text with its spans replaced; of those that overlap the one that
-// begins first says what is shown for all.
+// replaced is a text with its spans replaced; of overlapping ones the first gives the
+// replacement.
 func replaced(text string, spans []span) string {
 	if len(spans) == 0 {
 		return text
@@ -356,8 +353,8 @@ func replaced(text string, spans []span) string {
 	return b.String()
 }
 
-// names reports whether a name tells a sensitive value: a pattern is found in it,
-// or a value that was met stands in it as a word.
+// names reports whether a name contains a sensitive value: a pattern matches, or it contains a
+// value that was met as a word.
 func (s *Scope) names(name string) bool {
 	if s.Idle() || name == "" {
 		return false
@@ -365,22 +362,22 @@ func (s *Scope) names(name string) bool {
 	return s.vault.Matches(name) != "" || s.met.words(name, func(*literal, bool) bool { return true })
 }
 
-// member reports whether the name of a member tells a sensitive value: as names do,
-// but that a value which is a mere word must be all of it. Such a word is part of
-// many a field's name.
+// member reports whether the name of a member contains a sensitive value, as names does, except
+// that a value which is a plain word must be the whole name. Such a word is part of many field
+// names.
 func (s *Scope) member(name string) bool {
 	return !s.Idle() && (s.vault.Matches(name) != "" || s.met.words(name, func(one *literal, whole bool) bool {
 		return whole || one.odd()
 	}))
 }
 
-// odd reports whether there is more in a value than the letters of a word.
+// odd reports whether a value has other characters than the letters of a word.
 func (l *literal) odd() bool {
 	return slices.ContainsFunc(l.letters, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) })
 }
 
-// words reports whether a value stands as a word in a name, however that is
-// encoded, or is all of it, and counts.
+// words reports whether a value is a word in a name, however that is encoded, or is the whole
+// name, and counts.
 func (l *literals) words(name string, counts func(one *literal, whole bool) bool) bool {
 	if len(l.by) == 0 {
 		return false

@@ -70,13 +70,13 @@ func TestTooManyValues(t *testing.T) {
 	if got := s.Text("found"); got != withheld {
 		t.Errorf("%q; want nothing said where not all values can be looked for", got)
 	}
-	if !s.Tells("anything") {
+	if !s.Reveals("anything") {
 		t.Error("a name was not taken to tell a value")
 	}
 }
 
-// TestSearchIsBounded: a text that is nearly each of very many values costs what
-// any other does, and tells none of them.
+// TestSearchIsBounded: a text that nearly matches each of very many values costs no more than any
+// other, and reveals none of them.
 func TestSearchIsBounded(t *testing.T) {
 	s := vault(t, []Key{key("a", 1)}).Scope("t", "w", []string{"/a"})
 	for i := range maxLiterals {
@@ -97,7 +97,7 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// What cannot be sealed is refused, with the place.
+// Names that cannot be sealed are refused, with the place.
 func TestNamesAreRefused(t *testing.T) {
 	v := vault(t, []Key{key("k1", 1)}, cards)
 	for name, tc := range map[string]struct {

@@ -15,14 +15,13 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Prefix begins every token, and no string that a caller may send. What follows
-// is the id of the key, a colon, the keyed digest of the value in hex, a colon,
-// and the sealed value in unpadded base64url. A token stands for a string, a
-// number or any other value alike.
+// Prefix begins every token, and no string that a caller may send. It is followed by the ID of
+// the key, a colon, the keyed digest of the value in hex, a colon, and the sealed value in
+// unpadded base64url. A token can stand for a string, a number or any other value.
 const Prefix = "rbs1:"
 
-// ShownPrefix begins what is shown in the place of a sensitive value; the first
-// hex digits of its keyed digest follow.
+// ShownPrefix begins the replacement of a sensitive value for display; the first hex digits of
+// its keyed digest follow.
 const ShownPrefix = "redacted:"
 
 const tokenPattern = Prefix + `([A-Za-z0-9_-]{1,32}):([0-9a-f]{64}):([A-Za-z0-9_-]{38,})`
@@ -32,7 +31,7 @@ var (
 	tokensExpr = regexp.MustCompile(tokenPattern)
 )
 
-// base64url is strict: one value has one token's text.
+// base64url is strict: one value has only one token text.
 var base64url = base64.RawURLEncoding.Strict()
 
 // token is a sealed value in its parts.
@@ -58,7 +57,7 @@ func (t token) String() string {
 	return Prefix + t.key + ":" + t.digest + ":" + base64url.EncodeToString(t.sealed)
 }
 
-// bound is what a token is bound to besides its ciphertext.
+// bound is the data that a token is bound to besides its ciphertext.
 func (t token) bound(tenant, write string) []byte {
 	var b []byte
 	for _, part := range []string{"readback/redact/v1", t.key, t.digest, tenant, write} {
@@ -68,14 +67,14 @@ func (t token) bound(tenant, write string) []byte {
 	return b
 }
 
-// seal makes the token of a JSON text of a value with that digest.
+// seal makes the token of a JSON text, given the value's digest.
 func (k Key) seal(tenant, write, digest string, text []byte) string {
 	t := token{key: k.ID, digest: digest}
 	t.sealed = k.aead(tenant).Seal(nil, nil, text, t.bound(tenant, write))
 	return t.String()
 }
 
-// open gives the JSON text back.
+// open returns the JSON text of a token.
 func (v *Vault) open(tenant, write, text string) ([]byte, error) {
 	t, err := parseToken(text)
 	if err != nil {
@@ -92,21 +91,23 @@ func (v *Vault) open(tenant, write, text string) ([]byte, error) {
 	return plain, nil
 }
 
-// digest names a value without telling it: equal values of one tenant have the
-// same, as long as the same key seals.
-func (k Key) digest(tenant string, text []byte) string {
-	h := hmac.New(sha256.New, k.subkey("digest", tenant))
+// digest names a value without revealing it: equal values of one tenant have the same, as long as
+// the same key seals.
+func (k Key) digest(tenant string, text []byte) string { return k.mac("digest", tenant, text) }
+
+func (k Key) mac(purpose, tenant string, text []byte) string {
+	h := hmac.New(sha256.New, k.subkey(purpose, tenant))
 	h.Write(text)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// canonical is the JSON of a value that all equal values share and no others: a
-// string and a number of the same letters differ.
+// canonical is the JSON of a value that is the same for all equal values and no others: a string
+// and a number of the same letters differ.
 func canonical(v any) ([]byte, error) {
 	if text, err := intent.Canonical(v); err == nil {
 		return text, nil
 	}
-	// A number that canonical JSON cannot hold: destinations have such.
+	// Destinations have numbers that canonical JSON cannot hold.
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("what is to be sealed is no JSON value: %w", err)
@@ -114,15 +115,14 @@ func canonical(v any) ([]byte, error) {
 	return text, nil
 }
 
-// shortened is what is shown of a digest.
+// shortened is the displayed form of a digest.
 func shortened(digest string) string { return ShownPrefix + digest[:shownDigest] }
 
-// Sealed reports whether a document holds what looks like a token.
+// Sealed reports whether a document holds an apparent token.
 func Sealed(document []byte) bool { return bytes.Contains(document, []byte(Prefix)) }
 
-// Shown is a document as it may be shown: in the place of every token, as a value
-// or as the name of a member, stands "redacted:" and 16 hex digits. It needs no
-// key, and changes nothing else.
+// Shown is a document for display: every token, as a value or as the name of a member, is
+// replaced by "redacted:" and 16 hex digits. It needs no key, and changes nothing else.
 func Shown(document json.RawMessage) json.RawMessage {
 	if !Sealed(document) {
 		return document
@@ -132,7 +132,7 @@ func Shown(document json.RawMessage) json.RawMessage {
 	})
 }
 
-// ShownText is a sentence, or a name, as it may be shown: as [Shown].
+// ShownText is [Shown] for a sentence, or a name.
 func ShownText(text string) string {
 	if !strings.Contains(text, Prefix) {
 		return text

@@ -14,32 +14,32 @@ import (
 // KeySize is the size of a key in bytes.
 const KeySize = 32
 
-// Key is a secret from which all keys that are used are derived.
+// Key is a secret from which all used keys are derived.
 type Key struct {
-	// ID names the key in what it seals: 1 to 32 letters, digits, "-" and "_". It
-	// must never be given to another key.
+	// ID names the key in what it seals: 1 to 32 letters, digits, "-" and "_". Never give it to
+	// another key.
 	ID string
 	// Secret is [KeySize] random bytes.
 	Secret []byte
 }
 
-// Pattern is what sensitive values look like, wherever they stand.
+// Pattern describes sensitive values, wherever they occur.
 type Pattern struct {
-	// Name is for people. Required.
+	// Name is for display. Required.
 	Name string
-	// Regexp is found in a value that is sensitive, which then is sensitive as a
-	// whole; in sentences what it finds is. Required; it must not find nothing.
+	// Regexp makes a value sensitive as a whole if it matches any part of it; in sentences only
+	// the match is sensitive. Required; it must not match the empty text.
 	Regexp *regexp.Regexp
 }
 
-// Options are what a vault can be told. The zero value works.
+// Options configures a Vault. The zero value is valid.
 type Options struct {
 	// Patterns are sensitive in every write. Default none.
 	Patterns []Pattern
 }
 
-// Vault holds the keys and the patterns. It is safe for concurrent use and never
-// changes. A nil one has no key: it opens nothing, and nothing can be sealed.
+// Vault holds the keys and the patterns. It is safe for concurrent use and never changes. A nil
+// one has no key: it opens and seals nothing.
 type Vault struct {
 	keys     []Key
 	patterns []Pattern
@@ -47,10 +47,12 @@ type Vault struct {
 
 var idExpr = regexp.MustCompile(`^[A-Za-z0-9_-]{1,` + strconv.Itoa(maxKeyID) + `}$`)
 
-// New makes a vault. The first key seals, all of them open: a new key is put
-// first, and the ones before stay until nothing that they sealed is kept any
-// more. The error wraps [ErrKey] and names the key or the pattern, never the
-// secret.
+// IsKeyID reports whether a text is a valid ID of a key.
+func IsKeyID(id string) bool { return idExpr.MatchString(id) }
+
+// New returns a vault. The first key seals, all of them open: put a new key first, and keep the
+// earlier ones until nothing that they sealed is left. The error wraps [ErrKey] and names the key
+// or the pattern, never the secret.
 func New(keys []Key, o Options) (*Vault, error) {
 	switch {
 	case len(keys) == 0:
@@ -80,7 +82,7 @@ func New(keys []Key, o Options) (*Vault, error) {
 
 func (v *Vault) add(k Key) error {
 	switch {
-	case !idExpr.MatchString(k.ID):
+	case !IsKeyID(k.ID):
 		return fmt.Errorf("the id is %q; want 1 to %d letters, digits, - and _", k.ID, maxKeyID)
 	case len(k.Secret) != KeySize:
 		return fmt.Errorf("%q has %d bytes; want %d random ones", k.ID, len(k.Secret), KeySize)
@@ -98,6 +100,12 @@ func (v *Vault) add(k Key) error {
 	return nil
 }
 
+// Has reports whether there is a key with this ID.
+func (v *Vault) Has(id string) bool {
+	_, err := v.key(id)
+	return err == nil
+}
+
 // key finds a key by its id.
 func (v *Vault) key(id string) (Key, error) {
 	if v == nil {
@@ -111,8 +119,8 @@ func (v *Vault) key(id string) (Key, error) {
 	return Key{}, fmt.Errorf("%w: it is %q; add it to the redaction keys", ErrNoKey, id)
 }
 
-// Matches names the first pattern that is found in a text, "" for none, also where
-// it is found only in what URLs, HTML or JSON have encoded there.
+// Matches names the first pattern that matches a text, "" for none. It also searches the text as
+// decoded from URLs, HTML or JSON.
 func (v *Vault) Matches(text string) string {
 	if v == nil || len(v.patterns) == 0 {
 		return ""
@@ -126,7 +134,7 @@ func (v *Vault) Matches(text string) string {
 	return name
 }
 
-// finds names the first pattern that is found in a text as it is.
+// finds names the first pattern that matches a text as it is.
 func (v *Vault) finds(text string) string {
 	if v == nil {
 		return ""
@@ -139,11 +147,11 @@ func (v *Vault) finds(text string) string {
 	return ""
 }
 
-// subkey derives the key for one purpose and tenant, so that no key is used for
-// two things, and equal values of two tenants have nothing in common.
+// subkey derives the key for one purpose and tenant, so that no key is used for two purposes, and
+// equal values of two tenants have different digests.
 func (k Key) subkey(purpose, tenant string) []byte {
 	sub, err := hkdf.Key(sha256.New, k.Secret, nil, "readback/redact/v1/"+purpose+"/"+tenant, KeySize)
-	if err != nil { // only for lengths that this is not
+	if err != nil { // only for invalid lengths
 		panic(err)
 	}
 	return sub
@@ -151,7 +159,7 @@ func (k Key) subkey(purpose, tenant string) []byte {
 
 func (k Key) aead(tenant string) cipher.AEAD {
 	block, err := aes.NewCipher(k.subkey("seal", tenant))
-	if err != nil { // only for lengths that this is not
+	if err != nil { // only for invalid lengths
 		panic(err)
 	}
 	aead, err := cipher.NewGCMWithRandomNonce(block)

@@ -5,21 +5,22 @@ import (
 	"fmt"
 )
 
-// The errors, to be asked for with errors.Is. Each message names what would be
-// right.
+// clipped is how much of an external text an error repeats, in bytes.
+const clipped = 80
+
+// The errors, for errors.Is. Each message names the correct value.
 var (
-	// ErrKey: a key cannot be read, is of the wrong kind, or is not among those
-	// trusted.
+	// ErrKey: a key cannot be read, is of the wrong kind, or is not trusted.
 	ErrKey = errors.New("wrong key")
-	// ErrEnvelope: what was given is no envelope of the form that is read here.
+	// ErrEnvelope: the input is not an envelope in the supported format.
 	ErrEnvelope = errors.New("no envelope")
-	// ErrType: the payload is of another type than the one wanted.
+	// ErrType: the payload has another type than the requested one.
 	ErrType = errors.New("wrong payload type")
 	// ErrSignature: the signature is not that of the key over this payload.
 	ErrSignature = errors.New("wrong signature")
 )
 
-// clip shortens text from outside for a message.
+// clip shortens external text for a message.
 func clip(s string) string {
 	if len(s) <= clipped {
 		return fmt.Sprintf("%q", s)

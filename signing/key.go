@@ -12,20 +12,24 @@ import (
 	"strings"
 )
 
-// The types of PEM blocks that are read.
+// maxKeyFile bounds one PEM text that is read, in bytes. A key has some hundred; a list of all
+// keys ever used fits.
+const maxKeyFile = 64 << 10
+
+// The supported types of PEM blocks.
 const (
 	privateBlock = "PRIVATE KEY"
 	publicBlock  = "PUBLIC KEY"
 )
 
-// PublicKey is a public key as it is handed out: its id, and its PEM.
+// PublicKey is a public key for distribution: its ID, and its PEM.
 type PublicKey struct {
 	ID  string `json:"id"`
 	PEM string `json:"pem"`
 }
 
-// Generate makes a new key: the private half as PKCS #8 and the public one as
-// SPKI, both in PEM. The private half is not encrypted; whoever keeps it must.
+// Generate makes a new key: the private half as PKCS #8 and the public one as SPKI, both in PEM.
+// The private half is not encrypted; encrypt it where you store it.
 func Generate() (privatePEM, publicPEM []byte, err error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -42,7 +46,7 @@ func Generate() (privatePEM, publicPEM []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: privateBlock, Bytes: der}), []byte(key.shown.PEM), nil
 }
 
-// public is a public key that can check.
+// public is a public key for checks.
 type public struct {
 	key   ed25519.PublicKey
 	shown PublicKey
@@ -58,7 +62,7 @@ func newPublic(key ed25519.PublicKey) (public, error) {
 	return public{key: key, shown: PublicKey{ID: hex.EncodeToString(sum[:]), PEM: string(text)}}, nil
 }
 
-// readPrivate reads the one private key that a text holds.
+// readPrivate reads the one private key of a text.
 func readPrivate(text []byte) (ed25519.PrivateKey, error) {
 	blocks, err := blocks(text, privateBlock)
 	if err != nil {
@@ -78,7 +82,7 @@ func readPrivate(text []byte) (ed25519.PrivateKey, error) {
 	return private, nil
 }
 
-// readPublic reads the public keys that a text holds, at least one.
+// readPublic reads the public keys of a text, at least one.
 func readPublic(text []byte) ([]public, error) {
 	blocks, err := blocks(text, publicBlock)
 	if err != nil {
@@ -103,8 +107,8 @@ func readPublic(text []byte) ([]public, error) {
 	return keys, nil
 }
 
-// blocks are the contents of the PEM blocks of a text, which must all be of one
-// type and have nothing but white space around them.
+// blocks are the contents of the PEM blocks of a text, which must all be of one type and have
+// only white space around them.
 func blocks(text []byte, want string) ([][]byte, error) {
 	if len(text) > maxKeyFile {
 		return nil, fmt.Errorf("%w: the text has %d bytes, and a key has at most %d", ErrKey, len(text), maxKeyFile)
@@ -149,7 +153,7 @@ func wrongBlock(got, want string) error {
 	return fmt.Errorf("%w: the PEM block is of type %s, and %q is wanted", ErrKey, clip(got), want)
 }
 
-// kindOf names the kind of a key that is none of Ed25519, for a person.
+// kindOf names the kind of a key other than Ed25519, for display.
 func kindOf(key any) string {
 	name := fmt.Sprintf("%T", key)
 	for _, kind := range []string{"rsa", "ecdsa", "ecdh"} {

@@ -2,6 +2,7 @@ package signing_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
@@ -17,6 +18,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -63,7 +66,7 @@ func TestWhatIsSignedIsGivenOut(t *testing.T) {
 		"text": []byte(`{"a":1}`), "empty": {}, "any bytes": {0, 255, '\n', '"'}, "the largest": bytes.Repeat([]byte("x"), signing.MaxPayload),
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := must(must(signer.Sign(kind, payload))(t).Encode())(t)
+			text := must(must(signer.Sign(t.Context(), kind, payload))(t).Encode())(t)
 			e := must(signing.ReadEnvelope(text))(t)
 			got, id, err := must(signing.ReadKeys(other.public, key.public))(t).Open(e, kind)
 			if err != nil {
@@ -189,20 +192,20 @@ func second(key pair) error {
 }
 
 func unmade() error {
-	_, err := new(signing.Signer).Sign(kind, nil)
+	_, err := new(signing.Signer).Sign(context.Background(), kind, nil)
 	return err
 }
 
 func unmadePointer() error {
 	var s *signing.Signer
-	_, err := s.Sign(kind, nil)
+	_, err := s.Sign(context.Background(), kind, nil)
 	return err
 }
 
 func TestEnvelopesThatAreRefused(t *testing.T) {
 	key, other := newPair(t), newPair(t)
-	good := must(key.signer(t).Sign(kind, []byte(`{"n":1}`)))(t)
-	stranger := must(other.signer(t).Sign(kind, []byte(`{"n":1}`)))(t)
+	good := must(key.signer(t).Sign(t.Context(), kind, []byte(`{"n":1}`)))(t)
+	stranger := must(other.signer(t).Sign(t.Context(), kind, []byte(`{"n":1}`)))(t)
 	with := func(change func(*signing.Envelope)) signing.Envelope {
 		e := good
 		e.Signatures = append(e.Signatures[:0:0], good.Signatures...)
@@ -251,7 +254,7 @@ func TestEnvelopesThatAreRefused(t *testing.T) {
 
 func TestEnvelopesThatCannotBeRead(t *testing.T) {
 	key := newPair(t)
-	good := string(must(must(key.signer(t).Sign(kind, []byte(`{}`)))(t).Encode())(t))
+	good := string(must(must(key.signer(t).Sign(t.Context(), kind, []byte(`{}`)))(t).Encode())(t))
 	for name, text := range map[string]string{
 		"nothing":             "",
 		"a list":              "[" + good + "]",
@@ -271,10 +274,10 @@ func TestEnvelopesThatCannotBeRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := key.signer(t).Sign("", nil); !errors.Is(err, signing.ErrType) {
+	if _, err := key.signer(t).Sign(t.Context(), "", nil); !errors.Is(err, signing.ErrType) {
 		t.Errorf("signed without a type: %v", err)
 	}
-	if _, err := key.signer(t).Sign(kind, make([]byte, signing.MaxPayload+1)); !errors.Is(err, signing.ErrEnvelope) {
+	if _, err := key.signer(t).Sign(t.Context(), kind, make([]byte, signing.MaxPayload+1)); !errors.Is(err, signing.ErrEnvelope) {
 		t.Errorf("signed more than is read: %v", err)
 	}
 }
@@ -282,7 +285,7 @@ func TestEnvelopesThatCannotBeRead(t *testing.T) {
 // No single changed byte of an envelope passes, wherever it is.
 func TestEveryByteCounts(t *testing.T) {
 	key := newPair(t)
-	good := must(must(key.signer(t).Sign(kind, []byte(`{"amount":10}`)))(t).Encode())(t)
+	good := must(must(key.signer(t).Sign(t.Context(), kind, []byte(`{"amount":10}`)))(t).Encode())(t)
 	keys := key.keys(t)
 	for i := range good {
 		for _, change := range []byte{1, 0x20, 0x80} {
@@ -313,7 +316,7 @@ func FuzzOpen(f *testing.F) {
 		f.Fatal(err)
 	}
 	const payload = `{"amount":10}`
-	e, err := signer.Sign(kind, []byte(payload))
+	e, err := signer.Sign(context.Background(), kind, []byte(payload))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -340,3 +343,83 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
+
+// remote is a key that is kept elsewhere.
+type remote struct {
+	private ed25519.PrivateKey
+	sign    func(ctx context.Context, data []byte) ([]byte, error)
+}
+
+func (k remote) Public() ed25519.PublicKey {
+	half, _ := k.private.Public().(ed25519.PublicKey)
+	return half
+}
+
+func (k remote) Sign(ctx context.Context, data []byte) ([]byte, error) { return k.sign(ctx, data) }
+
+// TestAKeyKeptElsewhere: its signatures equal those of a key file; if it fails, hangs or returns
+// another signature there is an error in bounded time, and no envelope.
+func TestAKeyKeptElsewhere(t *testing.T) {
+	_, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := errors.New("the HSM is out of order")
+	forever := make(chan struct{})
+	for name, tt := range map[string]struct {
+		sign func(ctx context.Context, data []byte) ([]byte, error)
+		want string // in the error, "" for an envelope
+	}{
+		"signs":             {func(_ context.Context, data []byte) ([]byte, error) { return ed25519.Sign(private, data), nil }, ""},
+		"fails":             {func(context.Context, []byte) ([]byte, error) { return nil, out }, out.Error()},
+		"hangs":             {func(ctx context.Context, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() }, "did not sign within 10s"},
+		"hangs for ever":    {func(context.Context, []byte) ([]byte, error) { <-forever; return nil, nil }, "did not sign within 10s"},
+		"panics":            {func(context.Context, []byte) ([]byte, error) { panic("no session") }, "the key panicked"},
+		"signs as another":  {func(_ context.Context, data []byte) ([]byte, error) { return ed25519.Sign(other, data), nil }, "not the signature of this key"},
+		"returns nothing":   {func(context.Context, []byte) ([]byte, error) { return nil, nil }, "not the signature of this key"},
+		"signs other bytes": {func(_ context.Context, data []byte) ([]byte, error) { return ed25519.Sign(private, data[1:]), nil }, "not the signature of this key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				forever = make(chan struct{})
+				defer func() { close(forever); synctest.Wait() }()
+				s, err := signing.NewSigner(remote{private, tt.sign})
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys := must(signing.ReadKeys(s.Public()))(t)
+				for range 20 { // more than may hang at once
+					begun := time.Now()
+					e, err := s.Sign(t.Context(), kind, []byte(`{}`))
+					if d := time.Since(begun); d > 10*time.Second {
+						t.Fatalf("it took %s", d)
+					}
+					if tt.want != "" {
+						if !errors.Is(err, signing.ErrKey) || !strings.Contains(err.Error(), tt.want) || len(e.Signatures) > 0 {
+							t.Fatalf("%v, %v; want an error with %q and no envelope", e, err, tt.want)
+						}
+						continue
+					}
+					if _, id, err := keys.Open(e, kind); err != nil || id != s.ID() {
+						t.Fatalf("%q, %v; want what a file would have signed", id, err)
+					}
+				}
+			})
+		})
+	}
+	if _, err := signing.NewSigner(nil); !errors.Is(err, signing.ErrKey) {
+		t.Errorf("no key: %v", err)
+	}
+	if _, err := signing.NewSigner(short{}); !errors.Is(err, signing.ErrKey) {
+		t.Errorf("a key of another kind: %v", err)
+	}
+}
+
+// short is a key whose public half is not Ed25519.
+type short struct{ remote }
+
+func (short) Public() ed25519.PublicKey { return make([]byte, 16) }

@@ -1,7 +1,6 @@
-// Package telemetry tells OpenTelemetry what happens to writes: spans and events
-// by the conventions for generative AI as far as they go, everything of our own
-// below "readback.", and metrics. It uses the API alone; without an SDK it does
-// nothing, and it never makes a write fail or wait.
+// Package telemetry reports writes to OpenTelemetry: spans and events by the conventions for
+// generative AI as far as they apply, readback's own below "readback.", and metrics. It uses only
+// the API; without an SDK it does nothing. It never makes a write fail or wait.
 //
-// It does not decide where the data goes; the program that embeds it does.
+// The embedding program decides where the data goes.
 package telemetry

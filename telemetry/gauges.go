@@ -11,10 +11,13 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Gauges shows what is open in a ledger, of all tenants together, whenever the
-// numbers are collected. Where the ledger cannot be counted they are missing, and
-// readback.ledger.up is 0. Call stop when the ledger is closed.
-func Gauges(mp metric.MeterProvider, known *connectors.Registry, from ledger.Surveyor) (stop func() error, err error) {
+// statsTimeout bounds one count of a ledger: a missing value is better than a reader that hangs.
+const statsTimeout = 3 * time.Second
+
+// Gauges reports the open writes of a ledger, of all tenants together, at each collection. If the
+// ledger cannot be counted they are missing, and readback.ledger.up is 0. Call stop when the
+// ledger is closed.
+func Gauges(mp metric.MeterProvider, known *connectors.Registry, from ledger.Maintenance) (stop func() error, err error) {
 	g := &gauges{words: NewWords(known), from: from}
 	meter := mp.Meter(Scope)
 	for _, i := range []struct {
@@ -51,19 +54,19 @@ func Gauges(mp metric.MeterProvider, known *connectors.Registry, from ledger.Sur
 
 type gauges struct {
 	words Words
-	from  ledger.Surveyor
+	from  ledger.Maintenance
 
 	up, queued, reviews, held, outbox metric.Int64ObservableGauge
 	due, oldest                       metric.Float64ObservableGauge
 }
 
 func (g *gauges) observe(ctx context.Context, o metric.Observer) error {
-	ctx, cancel := context.WithTimeout(ctx, surveyTimeout)
+	ctx, cancel := context.WithTimeout(ctx, statsTimeout)
 	defer cancel()
-	found, err := g.from.Survey(ctx)
+	found, err := g.from.QueueStats(ctx)
 	if err != nil {
 		o.ObserveInt64(g.up, 0)
-		return nil // it is told as a number
+		return nil // readback.ledger.up reports it
 	}
 	o.ObserveInt64(g.up, 1)
 	o.ObserveInt64(g.outbox, int64(found.Outbox))
@@ -83,22 +86,22 @@ func (g *gauges) observe(ctx context.Context, o metric.Observer) error {
 	return nil
 }
 
-// standing is what the queues of all tenants are added up by.
-type standing struct {
+// status is the key by which the queues of all tenants are summed.
+type status struct {
 	destination string
 	state       ledger.State
 }
 
-// queues adds up what is open. Where people are waited for there is a number for
-// each destination, be it 0: a number that comes and goes cannot be watched.
-func (g *gauges) queues(s ledger.Survey) map[standing]ledger.Queue {
-	all := map[standing]ledger.Queue{}
+// queues sums the open writes. States that wait for reviewers have a value for each destination,
+// even 0: a series that comes and goes cannot be watched.
+func (g *gauges) queues(s ledger.QueueStats) map[status]ledger.Queue {
+	all := map[status]ledger.Queue{}
 	for _, name := range g.words.known.Names() {
-		all[standing{name, ledger.Review}] = ledger.Queue{}
-		all[standing{name, ledger.Held}] = ledger.Queue{}
+		all[status{name, ledger.Review}] = ledger.Queue{}
+		all[status{name, ledger.Held}] = ledger.Queue{}
 	}
 	for _, q := range s.Queues {
-		at := standing{g.words.Destination(q.Destination), ledger.State(among(q.State, states...))}
+		at := status{g.words.Destination(q.Destination), ledger.State(among(q.State, states...))}
 		sum := all[at]
 		sum.Count += q.Count
 		sum.OldestDue = earlier(sum.OldestDue, q.OldestDue)
@@ -108,7 +111,7 @@ func (g *gauges) queues(s ledger.Survey) map[standing]ledger.Queue {
 	return all
 }
 
-// earlier is the earlier of two times; one that is not set does not count.
+// earlier is the earlier of two times; a zero time does not count.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -116,7 +119,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// age is how long something is ago in seconds, 0 where it never was.
+// age is the age of a time in seconds, 0 for a zero time.
 func age(t, now time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -14,8 +13,23 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Meter counts for OpenTelemetry. Create one with [NewMeter]. It is safe for
-// concurrent use.
+// maxTools bounds the distinct tool names: names come from callers, and each is a series of its
+// own for the lifetime of the process.
+const maxTools = 200
+
+// The histogram bounds, in seconds and counts.
+var (
+	// callBounds suit calls of APIs: from a service on the same machine to the longest usual
+	// time-out.
+	callBounds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+	// lifeBounds suit a write from its begin to its end: one that waits for a rate limit or a
+	// reviewer takes hours or days.
+	lifeBounds = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86400}
+	// pieceBounds count sends and reads: near one in the normal case.
+	pieceBounds = []float64{0, 1, 2, 3, 5, 8, 13, 21, 50}
+)
+
+// Meter records OpenTelemetry metrics. Create one with [NewMeter]. It is safe for concurrent use.
 type Meter struct {
 	words Words
 
@@ -28,15 +42,8 @@ type Meter struct {
 	tools  map[string]bool
 }
 
-var (
-	_ engine.Meter       = (*Meter)(nil)
-	_ engine.RepeatMeter = (*Meter)(nil)
-	_ engine.EffectMeter = (*Meter)(nil)
-	_ engine.CallMeter   = (*Meter)(nil)
-)
-
-// NewMeter makes a meter for the registered destinations. What happens at any
-// other is counted as [Other]. docs/telemetry.md lists the names.
+// NewMeter returns a meter for the registered destinations. Any other destination is counted as
+// [Other]. docs/operate/observe.md lists the names.
 func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 	i := instruments{mp.Meter(Scope)}
 	return &Meter{
@@ -44,7 +51,7 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 		writes:     i.counter("readback.writes", "{write}", "Writes that were settled, by their outcome; that went to a person (review); or whose look is put off on purpose (unverified)."),
 		sends:      i.counter("readback.sends", "{send}", "Sends, by what became of them."),
 		reads:      i.counter("readback.reads", "{read}", "Reads of destinations after a send, by verdict."),
-		replays:    i.counter("readback.replays", "{call}", "Calls that asked again for a write that somebody had asked for before, and got its outcome."),
+		replays:    i.counter("readback.replays", "{call}", "Calls for a write that was requested before. They got its outcome."),
 		prevented:  i.counter("readback.duplicates.prevented", "{write}", "Second effects that did not come about: calls that were answered instead of sent again (replay), and sends of unknown fate whose effect a read found (read)."),
 		holds:      i.counter("readback.holds", "{send}", "Sends that a guard did not let pass, by rule."),
 		failures:   i.counter("readback.failures", "{failure}", "Failures of the ledger or of the work on a write, by cause."),
@@ -58,15 +65,15 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 	}
 }
 
-// spot is where a write goes, and one thing more about it.
+// spot is a write's destination, and one more attribute.
 type spot struct {
 	destination, kind string
 	about             attribute.Key
 	word              string
 }
 
-// place is where a write goes, with one thing more about it, as attributes. There
-// are few places, and each is made once: to make them costs more than to count.
+// place is a write's destination, with one more attribute, as measurement options. There are few,
+// and each is made once: making one costs more than counting.
 func (m *Meter) place(rec ledger.Record, about attribute.Key, word string) metric.MeasurementOption {
 	destination, kind := m.words.Place(rec)
 	at := spot{destination, kind, about, word}
@@ -81,77 +88,61 @@ func (m *Meter) place(rec ledger.Record, about attribute.Key, word string) metri
 	return made.(metric.MeasurementOption)
 }
 
-// Sent implements [engine.Meter].
-func (m *Meter) Sent(rec ledger.Record, s engine.Sent) {
-	ctx, at := context.Background(), m.place(rec, keyFate, Fate(s.Fate))
-	m.sends.Add(ctx, 1, at)
-	m.sendTime.Record(ctx, s.Took.Seconds(), at)
-}
-
-// Looked implements [engine.Meter].
-func (m *Meter) Looked(rec ledger.Record, v verify.Verdict, took time.Duration) {
-	ctx, at := context.Background(), m.place(rec, keyVerdict, v.String())
-	m.reads.Add(ctx, 1, at)
-	m.readTime.Record(ctx, took.Seconds(), at)
-}
-
-// Ended implements [engine.Meter].
-func (m *Meter) Ended(rec ledger.Record) {
-	ctx, at := context.Background(), m.place(rec, keyStatus, Status(rec))
-	m.writes.Add(ctx, 1, at)
-	m.writeTime.Record(ctx, max(rec.Updated.Sub(rec.Created), 0).Seconds(), at)
-	m.writeSends.Record(ctx, int64(rec.Sends), at)
-	m.writeReads.Record(ctx, int64(rec.Reads), at)
-}
-
-// Held implements [engine.Meter].
-func (m *Meter) Held(rec ledger.Record, h engine.Hold) {
-	m.holds.Add(context.Background(), 1, m.place(rec, keyRule, Rule(h)))
-}
-
-// Failed implements [engine.Meter].
-func (m *Meter) Failed(rec ledger.Record, err error) {
-	m.failures.Add(context.Background(), 1, m.place(rec, keyCause, Cause(err)))
-}
-
-// Repeated implements [engine.RepeatMeter].
-func (m *Meter) Repeated(rec ledger.Record) {
-	ctx := context.Background()
-	m.replays.Add(ctx, 1, m.place(rec, "", ""))
-	m.prevented.Add(ctx, 1, m.place(rec, keyBy, "replay"))
-}
-
-// Shown implements [engine.EffectMeter].
-func (m *Meter) Shown(rec ledger.Record, v verify.Verdict, after time.Duration) {
-	ctx := context.Background()
-	if rec.LastFate == ledger.FateAnswered {
-		m.lag.Record(ctx, after.Seconds(), m.place(rec, "", ""))
-	}
-	if Prevented(rec, v) {
-		m.prevented.Add(ctx, 1, m.place(rec, keyBy, "read"))
+// Observe counts what an engine did. It is for [engine.Options].Observer.
+func (m *Meter) Observe(a engine.Activity) {
+	ctx, rec := context.Background(), a.Record
+	switch a.Kind {
+	case engine.ActivityCalled:
+		m.called(a)
+	case engine.ActivityRepeated:
+		m.replays.Add(ctx, 1, m.place(rec, "", ""))
+		m.prevented.Add(ctx, 1, m.place(rec, keyBy, "replay"))
+	case engine.ActivitySent:
+		at := m.place(rec, keyFate, Fate(a.Sent.Fate))
+		m.sends.Add(ctx, 1, at)
+		m.sendTime.Record(ctx, a.Sent.Took.Seconds(), at)
+	case engine.ActivityRead:
+		at := m.place(rec, keyVerdict, a.Verdict.String())
+		m.reads.Add(ctx, 1, at)
+		m.readTime.Record(ctx, a.Took.Seconds(), at)
+	case engine.ActivityShown:
+		if rec.LastFate == ledger.FateAnswered {
+			m.lag.Record(ctx, a.Took.Seconds(), m.place(rec, "", ""))
+		}
+		if Prevented(rec, a.Verdict) {
+			m.prevented.Add(ctx, 1, m.place(rec, keyBy, "read"))
+		}
+	case engine.ActivityHeld:
+		m.holds.Add(ctx, 1, m.place(rec, keyRule, Rule(a.Hold)))
+	case engine.ActivityEnded:
+		at := m.place(rec, keyStatus, Status(rec))
+		m.writes.Add(ctx, 1, at)
+		m.writeTime.Record(ctx, max(rec.Updated.Sub(rec.Created), 0).Seconds(), at)
+		m.writeSends.Record(ctx, int64(rec.Sends), at)
+		m.writeReads.Record(ctx, int64(rec.Reads), at)
+	case engine.ActivityFailed:
+		m.failures.Add(ctx, 1, m.place(rec, keyCause, Cause(a.Err)))
 	}
 }
 
-// Prevented reports whether a first read that showed an effect saved the write
-// from a second one: nobody knew what had become of its last send, and whoever had
-// sent again would have doubled it.
+// Prevented reports whether a first read that showed an effect prevented a duplicate: the result
+// of the last send was unknown, and a second send would have doubled it.
 func Prevented(rec ledger.Record, v verify.Verdict) bool {
 	return rec.Sends > 0 && rec.LastFate == ledger.FateUnknown && v != verify.Duplicated && v != verify.Indeterminate
 }
 
-// Called implements [engine.CallMeter].
-func (m *Meter) Called(rec ledger.Record, o engine.Outcome, err error, took time.Duration) {
-	attributes := []attribute.KeyValue{keyOperation.String("execute_tool"), keyTool.String(m.tool(rec.Tool, o))}
-	if wrong := engine.ErrorType(o, err); wrong != "" {
+func (m *Meter) called(a engine.Activity) {
+	attributes := []attribute.KeyValue{keyOperation.String("execute_tool"), keyTool.String(m.tool(a.Record.Tool, a.Outcome))}
+	if wrong := engine.ErrorType(a.Outcome, a.Err); wrong != "" {
 		attributes = append(attributes, keyError.String(wrong))
 	}
-	if err == nil {
-		attributes = append(attributes, keyStatus.String(among(o.Status, statuses...)))
+	if a.Err == nil {
+		attributes = append(attributes, keyStatus.String(among(a.Outcome.Status, statuses...)))
 	}
-	m.toolTime.Record(context.Background(), took.Seconds(), with(attributes...))
+	m.toolTime.Record(context.Background(), a.Took.Seconds(), with(attributes...))
 }
 
-// tool is the name of a tool, one of the first that brought about a write.
+// tool returns the name of a tool that made a write. Beyond maxTools names it returns Other.
 func (m *Meter) tool(name string, o engine.Outcome) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

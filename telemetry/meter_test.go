@@ -37,7 +37,7 @@ func registered(t *testing.T) *connectors.Registry {
 	return reg
 }
 
-// collector is a provider whose numbers can be looked at.
+// collector is a provider whose values can be read.
 func collector(t *testing.T) (*metric.MeterProvider, func() []string) {
 	t.Helper()
 	reader := metric.NewManualReader()
@@ -61,7 +61,7 @@ func collector(t *testing.T) (*metric.MeterProvider, func() []string) {
 	}
 }
 
-// points are the numbers of one metric: name, unit, attributes and value.
+// points are the values of one metric: name, unit, attributes and value.
 func points(t *testing.T, m metricdata.Metrics) (lines []string) {
 	t.Helper()
 	line := func(set attribute.Set, format string, values ...any) {
@@ -105,10 +105,10 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func at(lines ...string) []string { slices.Sort(lines); return lines }
 
-// happening is one thing that happens, and what it is counted as.
+// happening is one event, and how it is counted.
 type happening struct {
 	reason string
-	do     func(engine.Meter)
+	do     func(*telemetry.Meter)
 	want   []string
 }
 
@@ -120,68 +120,73 @@ func happenings() map[string]happening {
 	off.State, off.Settlement, off.Unverified = ledger.Checking, "", true
 	strange.Destination, strange.Settlement = "secret", "secret"
 	return map[string]happening{
-		"a send": {"by what became of it", func(m engine.Meter) { m.Sent(good, engine.Sent{Fate: connectors.FateAnswered, Took: 2 * time.Second}) }, at(
+		"a send": {"by what became of it", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: good, Sent: engine.Sent{Fate: connectors.FateAnswered, Took: 2 * time.Second}})
+		}, at(
 			"readback.sends [{send}] {readback.destination=orders readback.fate=answered readback.kind=order} 1",
 			"readback.send.duration [s] {readback.destination=orders readback.fate=answered readback.kind=order} 2 in 1")},
-		"a send that is in the dark": {"no word is unknown", func(m engine.Meter) { m.Sent(good, engine.Sent{}) }, at(
+		"a send that is in the dark": {"no word is unknown", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: good, Sent: engine.Sent{}})
+		}, at(
 			"readback.sends [{send}] {readback.destination=orders readback.fate=unknown readback.kind=order} 1",
 			"readback.send.duration [s] {readback.destination=orders readback.fate=unknown readback.kind=order} 0 in 1")},
-		"a read": {"by verdict", func(m engine.Meter) { m.Looked(good, verify.Duplicated, time.Second) }, at(
+		"a read": {"by verdict", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: good, Verdict: verify.Duplicated, Took: time.Second})
+		}, at(
 			"readback.reads [{read}] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1",
 			"readback.read.duration [s] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1 in 1")},
-		"an end": {"what it took", func(m engine.Meter) { m.Ended(good) }, at(
+		"an end": {"what it took", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: good}) }, at(
 			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=verified} 1",
 			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=verified} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=verified} 1 in 1",
 			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=verified} 2 in 1")},
-		"unverified": {"is not verified", func(m engine.Meter) { m.Ended(off) }, at(
+		"unverified": {"is not verified", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: off}) }, at(
 			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=unverified} 1",
 			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=unverified} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=unverified} 1 in 1",
 			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=unverified} 2 in 1")},
-		"what is on no list": {"no text of a caller becomes a series", func(m engine.Meter) { m.Ended(strange) }, at(
+		"what is on no list": {"no text of a caller becomes a series", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: strange}) }, at(
 			"readback.writes [{write}] {readback.destination=other readback.kind=other readback.status=other} 1",
 			"readback.write.duration [s] {readback.destination=other readback.kind=other readback.status=other} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=other readback.kind=other readback.status=other} 1 in 1",
 			"readback.write.reads [{read}] {readback.destination=other readback.kind=other readback.status=other} 2 in 1")},
-		"a hold": {"by rule", func(m engine.Meter) {
-			m.Held(good, engine.Hold{Rule: "breaker"})
-			m.Held(good, engine.Hold{Rule: "secret"})
+		"a hold": {"by rule", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: good, Hold: engine.Hold{Rule: "breaker"}})
+			m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: good, Hold: engine.Hold{Rule: "secret"}})
 		}, at(
 			"readback.holds [{send}] {readback.destination=orders readback.kind=order readback.rule=breaker} 1",
 			"readback.holds [{send}] {readback.destination=orders readback.kind=order readback.rule=other} 1")},
-		"a failure": {"by cause", func(m engine.Meter) {
-			m.Failed(good, fmt.Errorf("x: %w", ledger.ErrUnavailable))
-			m.Failed(ledger.Record{}, errors.New("secret"))
+		"a failure": {"by cause", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: good, Err: fmt.Errorf("x: %w", ledger.ErrUnavailable)})
+			m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: ledger.Record{}, Err: errors.New("secret")})
 		}, at(
 			"readback.failures [{failure}] {readback.cause=ledger_unavailable readback.destination=orders readback.kind=order} 1",
 			"readback.failures [{failure}] {readback.cause=other readback.destination=other readback.kind=other} 1")},
-		"a replay": {"it was not sent again", func(m engine.Meter) { m.(engine.RepeatMeter).Repeated(good) }, at(
+		"a replay": {"it was not sent again", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityRepeated, Record: good}) }, at(
 			"readback.replays [{call}] {readback.destination=orders readback.kind=order} 1",
 			"readback.duplicates.prevented [{write}] {readback.destination=orders readback.kind=order readback.prevented_by=replay} 1")},
-		"seen after an answer": {"that is the lag", func(m engine.Meter) {
-			m.(engine.EffectMeter).Shown(good, verify.Verified, 4*time.Second)
+		"seen after an answer": {"that is the lag", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: good, Verdict: verify.Verified, Took: 4 * time.Second})
 		}, at("readback.visibility.lag [s] {readback.destination=orders readback.kind=order} 4 in 1")},
-		"seen after no answer": {"whoever had sent again would have doubled it, and when it was applied nobody knows", func(m engine.Meter) {
-			m.(engine.EffectMeter).Shown(unknown, verify.Verified, 4*time.Second)
+		"seen after no answer": {"whoever had sent again would have doubled it, and when it was applied nobody knows", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: unknown, Verdict: verify.Verified, Took: 4 * time.Second})
 		}, at("readback.duplicates.prevented [{write}] {readback.destination=orders readback.kind=order readback.prevented_by=read} 1")},
-		"seen twice after no answer": {"nothing was prevented", func(m engine.Meter) {
-			m.(engine.EffectMeter).Shown(unknown, verify.Duplicated, time.Second)
+		"seen twice after no answer": {"nothing was prevented", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: unknown, Verdict: verify.Duplicated, Took: time.Second})
 		}, nil},
-		"a call": {"as the conventions for generative AI have it", func(m engine.Meter) {
-			m.(engine.CallMeter).Called(good, engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, nil, 5*time.Second)
+		"a call": {"as the conventions for generative AI have it", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, Err: nil, Took: 5 * time.Second})
 		}, at("gen_ai.execute_tool.duration [s] {gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=verified} 5 in 1")},
-		"a call in vain": {"the tool did not do what it was called for, as its span says", func(m engine.Meter) {
-			m.(engine.CallMeter).Called(good, engine.Outcome{ID: "wr_1", Status: engine.StatusDenied}, nil, 5*time.Second)
+		"a call in vain": {"the tool did not do what it was called for, as its span says", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusDenied}, Err: nil, Took: 5 * time.Second})
 		}, at("gen_ai.execute_tool.duration [s] {error.type=denied gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=denied} 5 in 1")},
-		"a refused call": {"its tool may be any word", func(m engine.Meter) {
-			m.(engine.CallMeter).Called(ledger.Record{Tool: "secret"}, engine.Outcome{}, fmt.Errorf("x: %w", intent.ErrInvalid), time.Second)
+		"a refused call": {"its tool may be any word", func(m *telemetry.Meter) {
+			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: ledger.Record{Tool: "secret"}, Outcome: engine.Outcome{}, Err: fmt.Errorf("x: %w", intent.ErrInvalid), Took: time.Second})
 		}, at("gen_ai.execute_tool.duration [s] {error.type=invalid gen_ai.operation.name=execute_tool gen_ai.tool.name=other} 1 in 1")},
 	}
 }
 
-// What each thing that happens is counted as: names, units and attributes are
-// what dashboards of others are built on.
+// How each event is counted: dashboards depend on names, units and attributes.
 func TestWhatIsCounted(t *testing.T) {
 	for name, c := range happenings() {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +203,7 @@ func TestToolsAreBounded(t *testing.T) {
 	mp, lines := collector(t)
 	m := telemetry.NewMeter(mp, registered(t))
 	for i := range 1000 {
-		m.Called(ledger.Record{Tool: fmt.Sprint("tool-", i)}, engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, nil, time.Second)
+		m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: ledger.Record{Tool: fmt.Sprint("tool-", i)}, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, Err: nil, Took: time.Second})
 	}
 	got := lines()
 	if len(got) != 201 || !strings.Contains(strings.Join(got, "\n"), "gen_ai.tool.name=other readback.status=verified} 800 in 800") {
@@ -206,11 +211,14 @@ func TestToolsAreBounded(t *testing.T) {
 	}
 }
 
-// surveyed is a ledger that can be counted, or not.
-type surveyed struct{ err error }
+// surveyed is a ledger that can be counted, or fails.
+type surveyed struct {
+	ledger.Maintenance
+	err error
+}
 
-func (s surveyed) Survey(context.Context) (ledger.Survey, error) {
-	return ledger.Survey{Now: noon, Outbox: 3, Queues: []ledger.Queue{
+func (s surveyed) QueueStats(context.Context) (ledger.QueueStats, error) {
+	return ledger.QueueStats{Now: noon, Outbox: 3, Queues: []ledger.Queue{
 		{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, OldestDue: noon.Add(-time.Hour), OldestCreated: noon.Add(-2 * time.Hour)},
 		{Tenant: "secret-tenant", Destination: "orders", State: ledger.Queued, Count: 7, OldestDue: noon.Add(-time.Second), OldestCreated: noon.Add(-3 * time.Hour)},
 		{Tenant: "acme", Destination: "orders", State: ledger.Review, Count: 2, OldestCreated: noon.Add(-time.Minute)},
@@ -242,7 +250,7 @@ func TestWhatIsOpen(t *testing.T) {
 		want   []string
 	}{
 		"counted":     {"tenants are added up, and what is gone is other", surveyed{}, at(want...)},
-		"unreachable": {"old or made up numbers are worse than none", surveyed{ledger.ErrUnavailable}, []string{"readback.ledger.up [1] {} 0"}},
+		"unreachable": {"old or made up numbers are worse than none", surveyed{err: ledger.ErrUnavailable}, []string{"readback.ledger.up [1] {} 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mp, lines := collector(t)
@@ -263,31 +271,22 @@ func TestWhatIsOpen(t *testing.T) {
 	}
 }
 
-// plain is a meter that can be told nothing more.
-type plain struct{ sent int }
-
-func (p *plain) Sent(ledger.Record, engine.Sent)                   { p.sent++ }
-func (*plain) Looked(ledger.Record, verify.Verdict, time.Duration) {}
-func (*plain) Ended(ledger.Record)                                 {}
-func (*plain) Held(ledger.Record, engine.Hold)                     {}
-func (*plain) Failed(ledger.Record, error)                         {}
-
-func TestTeeTellsEach(t *testing.T) {
+func TestTeeCallsEach(t *testing.T) {
 	first, one := collector(t)
 	second, other := collector(t)
-	p := &plain{}
-	all := telemetry.Tee(telemetry.NewMeter(first, registered(t)), nil, p, telemetry.NewMeter(second, registered(t)))
+	calls := 0
+	all := telemetry.Tee(telemetry.NewMeter(first, registered(t)).Observe, nil, func(engine.Activity) { calls++ }, telemetry.NewMeter(second, registered(t)).Observe)
 	rec := ledger.Record{Destination: "orders", Kind: "order"}
-	all.Sent(rec, engine.Sent{})
-	all.Looked(rec, verify.Verified, time.Second)
-	all.Ended(rec)
-	all.Held(rec, engine.Hold{})
-	all.Failed(rec, errors.New("x"))
-	all.(engine.RepeatMeter).Repeated(rec)
-	all.(engine.EffectMeter).Shown(ledger.Record{LastFate: ledger.FateAnswered}, verify.Verified, time.Second)
-	all.(engine.CallMeter).Called(rec, engine.Outcome{}, nil, time.Second)
-	if diff := cmp.Diff(one(), other()); diff != "" || p.sent != 1 {
-		t.Errorf("the meters were told different things: %s", diff)
+	all(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{}})
+	all(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
+	all(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
+	all(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{}})
+	all(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("x")})
+	all(engine.Activity{Kind: engine.ActivityRepeated, Record: rec})
+	all(engine.Activity{Kind: engine.ActivityShown, Record: ledger.Record{LastFate: ledger.FateAnswered}, Verdict: verify.Verified, Took: time.Second})
+	all(engine.Activity{Kind: engine.ActivityCalled, Record: rec, Outcome: engine.Outcome{}, Err: nil, Took: time.Second})
+	if diff := cmp.Diff(one(), other()); diff != "" || calls != 8 {
+		t.Errorf("the meters counted different things, or %d calls are not 8: %s", calls, diff)
 	}
 	names := map[string]bool{}
 	for _, line := range one() {
@@ -298,23 +297,23 @@ func TestTeeTellsEach(t *testing.T) {
 	}
 }
 
-// Every name, with its unit and attributes, is as the documentation has it.
+// Every name, with its unit and attributes, matches the documentation.
 func TestTheDocumentation(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "docs", "telemetry.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "operate", "observe.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	mp, lines := collector(t)
 	m := telemetry.NewMeter(mp, registered(t))
 	rec := ledger.Record{Destination: "orders", Kind: "order", LastFate: ledger.FateAnswered}
-	m.Sent(rec, engine.Sent{})
-	m.Looked(rec, verify.Verified, time.Second)
-	m.Ended(rec)
-	m.Held(rec, engine.Hold{})
-	m.Failed(rec, errors.New("x"))
-	m.Repeated(rec)
-	m.Shown(rec, verify.Verified, time.Second)
-	m.Called(rec, engine.Outcome{Status: engine.StatusDenied}, nil, time.Second)
+	m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{}})
+	m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
+	m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
+	m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{}})
+	m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("x")})
+	m.Observe(engine.Activity{Kind: engine.ActivityRepeated, Record: rec})
+	m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: rec, Verdict: verify.Verified, Took: time.Second})
+	m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: rec, Outcome: engine.Outcome{Status: engine.StatusDenied}, Err: nil, Took: time.Second})
 	if _, err := telemetry.Gauges(mp, registered(t), surveyed{}); err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +336,7 @@ func TestTheDocumentation(t *testing.T) {
 		documented[name] = unit + " " + strings.Join(sorted(strings.Split(attributes, ", ")), ", ")
 	}
 	if diff := cmp.Diff(told, documented); diff != "" {
-		t.Errorf("docs/telemetry.md (-told +documented):\n%s", diff)
+		t.Errorf("docs/operate/observe.md (-told +documented):\n%s", diff)
 	}
 }
 
@@ -346,7 +345,7 @@ func sorted(all []string) []string { slices.Sort(all); return all }
 // Without an SDK nothing is counted, and nothing breaks.
 func TestWithoutAnSDK(t *testing.T) {
 	m := telemetry.NewMeter(noop.NewMeterProvider(), registered(t))
-	m.Ended(ledger.Record{})
+	m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: ledger.Record{}})
 	if _, err := telemetry.Gauges(noop.NewMeterProvider(), registered(t), surveyed{}); err != nil {
 		t.Error(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// Scope names what tells: the instrumentation scope of all metrics here.
+// Scope is the instrumentation scope of all metrics here.
 const Scope = "github.com/readback-go/readback/telemetry"
 
 // The attributes of metrics.
@@ -27,8 +27,8 @@ const (
 	keyError     = attribute.Key("error.type")
 )
 
-// instruments makes instruments. What an implementation of the API refuses counts
-// nothing, and is told to its error handler.
+// instruments makes instruments. One that the API's implementation refuses counts nothing, and is
+// reported to its error handler.
 type instruments struct{ from metric.Meter }
 
 func (i instruments) counter(name, unit, what string) metric.Int64Counter {
@@ -58,7 +58,7 @@ func (i instruments) pieces(name, unit, what string) metric.Int64Histogram {
 	return h
 }
 
-// with is a set of attributes as an option of a measurement.
+// with returns attributes as a measurement option.
 func with(attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(attributes...))
 }

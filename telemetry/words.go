@@ -9,19 +9,18 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Other stands for every word that is not on a list.
+// Other replaces every word that is not on a list.
 const Other = "other"
 
-// Words says what happens in words of short lists, so that no caller can make
-// the number of series grow, or read in them what another tenant does. Create
-// one with [NewWords].
+// Words maps events to words of short lists, so that no caller can increase the number of series,
+// or learn from them what another tenant does. Create one with [NewWords].
 type Words struct{ known *connectors.Registry }
 
-// NewWords knows the names of the registered destinations and their kinds.
+// NewWords returns Words with the names of the registered destinations and their kinds.
 func NewWords(known *connectors.Registry) Words { return Words{known} }
 
-// Place is the destination and the kind of a write: both where they are
-// registered, else [Other] twice.
+// Place returns the destination and the kind of a write: both if they are registered, else
+// [Other] twice.
 func (w Words) Place(rec ledger.Record) (destination, kind string) {
 	if _, _, err := w.known.Lookup(rec.Destination, rec.Kind); err != nil {
 		return Other, Other
@@ -29,10 +28,10 @@ func (w Words) Place(rec ledger.Record) (destination, kind string) {
 	return rec.Destination, rec.Kind
 }
 
-// Destination is a name where it is registered.
+// Destination returns a name if it is registered, else [Other].
 func (w Words) Destination(name string) string { return among(name, w.known.Names()...) }
 
-// among is a word where it is on the list.
+// among returns a word if it is on the list, else [Other].
 func among[T ~string](word T, list ...T) string {
 	if slices.Contains(list, word) {
 		return string(word)
@@ -40,7 +39,7 @@ func among[T ~string](word T, list ...T) string {
 	return Other
 }
 
-// Fate is what became of a send: answered, not_sent, refused, throttled, login_refused, unknown.
+// Fate is the result of a send: answered, not_sent, refused, throttled, login_refused, unknown.
 func Fate(f connectors.Fate) string {
 	if f == connectors.FateUnknown {
 		return "unknown"
@@ -53,8 +52,8 @@ var statuses = []engine.Status{
 	engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied, engine.StatusExpired, engine.StatusReported,
 }
 
-// Status is how a write ended: the status of its outcome, or unverified where the
-// look that is owed was put off on purpose.
+// Status is how a write ended: the status of its outcome, or unverified if its required read was
+// postponed on purpose.
 func Status(rec ledger.Record) string {
 	if rec.Unverified && rec.State != ledger.Settled && rec.State != ledger.Review {
 		return "unverified"
@@ -62,10 +61,9 @@ func Status(rec ledger.Record) string {
 	return among(engine.OutcomeOf(rec).Status, statuses...)
 }
 
-// States are those in which a write is open, and settled for one that owes a
-// recheck.
+// States are those in which a write is open, and settled for one that needs a recheck.
 var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Entrusted, ledger.Compensating, ledger.Review, ledger.Settled,
+	ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Delegated, ledger.Compensating, ledger.Review, ledger.Settled,
 }
 
 // Rule is why a send was held: rate, breaker, busy, stopped.
@@ -82,8 +80,8 @@ var causes = []struct {
 	{ledger.ErrClock, "clock"},
 }
 
-// Cause is why the ledger or the work on a write failed: fenced,
-// ledger_unavailable, ledger_corrupt, clock.
+// Cause is why the ledger or the work on a write failed: fenced, ledger_unavailable,
+// ledger_corrupt, clock.
 func Cause(err error) string {
 	for _, c := range causes {
 		if errors.Is(err, c.is) {

@@ -10,48 +10,65 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// CoalescerOptions are what a coalescer can be told. The zero value works.
+const (
+	// defaultCalls bounds a coalescer's concurrent calls for one destination and kind: enough
+	// that a few hanging calls delay no other, few enough not to burden a slow destination.
+	defaultCalls = 8
+	// defaultWindow bounds how long a read waits to be joined by others: imperceptible to a
+	// user, and cheaper than a second read of the same write.
+	defaultWindow = 50 * time.Millisecond
+	// minWindow is the wait where calls take almost no time.
+	minWindow = time.Millisecond
+	// windowShare is the part of a usual call that a read waits to be joined. Reads become at
+	// most a quarter slower. As a new call begins at most that often, about four are in
+	// progress at any load.
+	windowShare = 4
+	// usualAtFirst is the assumed duration of a call before one has ended: a network request to
+	// a service that queries something.
+	usualAtFirst = 100 * time.Millisecond
+	// usualShare is the weight of the latest call in the usual duration, as a divisor.
+	usualShare = 8
+	// bulkRest is how long after a failed bulk read the next ones do not grow. Where no bulk
+	// read works, this costs two queries one failed read per period.
+	bulkRest = 10 * time.Second
+)
+
+// CoalescerOptions configures a coalescer. The zero value is valid.
 type CoalescerOptions struct {
-	// Calls bounds the calls that are under way at once. Default 8.
+	// Calls bounds the concurrent calls. Default 8.
 	Calls int
-	// Window bounds how long a read waits for company while a call is under
-	// way; it waits a quarter of what calls have taken lately, at most this
-	// long. Default 50 ms.
+	// Window bounds how long a read waits to be joined while a call is in progress. It waits a
+	// quarter of the recent duration of calls, at most this long. Default 50 ms.
 	Window time.Duration
 }
 
-// CoalescerStats counts what a coalescer did. Queries over Calls is what
-// joining spares.
+// CoalescerStats counts what a coalescer did. Queries minus Calls is what joining saves.
 type CoalescerStats struct {
-	Queries int64 // reads that were asked for
-	Calls   int64 // calls that were made for them, bulk and single
-	Bulk    int64 // those of the calls that were bulk reads
+	Queries int64 // requested reads
+	Calls   int64 // calls made for them, bulk and single
+	Bulk    int64 // bulk reads among the calls
 	Failed  int64 // bulk reads that failed as a whole
 }
 
-// Coalescer joins concurrent reads of one destination and kind into bulk
-// reads. It is a connector for reading: Write is passed on, and the optional
-// powers must be asked of the connector itself. Create one with
-// [NewCoalescer], and one only for each destination and kind.
+// Coalescer joins concurrent reads of one destination and kind into bulk reads. It is a
+// connector for reading. Write is passed on; optional interfaces must be requested from the
+// connector itself. Create one with [NewCoalescer], exactly one for each destination and kind.
 //
-// A read that comes alone is made at once, as if there were no coalescer. Reads
-// that come while a call is under way wait for company: until the call ends,
-// until there are as many as a bulk read takes, or until a short window has
-// passed that follows how long calls take. So at any load a handful of calls
-// is under way, and a read is at most that window later than it would be alone.
+// A lone read is made at once, as if there were no coalescer. Reads that arrive while a call is
+// in progress wait: until the call ends, until they fill a bulk read, or until a short window
+// has passed that depends on how long calls take. So at any load only a few calls are in
+// progress, and a read is later by at most that window.
 //
-// A query only joins a call that begins after it was asked: what was read
-// before must not answer for what was sent since. Who gives up leaves without
-// spoiling the call for the others, and a call for which nobody waits any more
-// is ended.
+// A query joins only a call that begins after the query was made: an earlier read must not
+// answer for a later send. A caller that gives up leaves without affecting the call for the
+// others. A call without waiting callers is ended.
 //
-// A bulk read that fails as a whole is an error to all of its queries, and
-// nothing is asked again here: the destination may be failing under load, and
-// many single reads in place of one would make that worse. Each write is read
-// again at its own pace. Since the cause may also be one poisonous query, or a
-// call too large to be answered in time, the next bulk reads take half as many
-// queries, down to single reads, and grow again by one with each success. A
-// destination that says "not now" is not asked in smaller parts.
+// A bulk read that fails as a whole returns an error to all of its queries, and is not repeated
+// here: the destination may be failing under load, and many single reads in place of one would
+// make that worse. Each write is read again at its own pace. The cause may also be one
+// poisonous query, or a call too large to be answered in time. The next bulk reads therefore
+// take half as many queries, down to single reads, and grow again by one with each success. A
+// destination that throttles is not asked in smaller parts.
 type Coalescer struct {
 	conn    connectors.Connector
 	bulk    connectors.BulkReader
@@ -59,35 +76,34 @@ type Coalescer struct {
 	opts    CoalescerOptions
 
 	mu     sync.Mutex
-	queue  []*asked    // in the order in which they came
+	queue  []*asked    // in order of arrival
 	window *time.Timer // ends the wait of the first in the queue; nil when none runs
-	under  int         // calls under way
+	under  int         // calls in progress
 	most   int         // queries in the next bulk read
 	failed time.Time   // when a bulk read last failed
 	usual  time.Duration
 	stats  CoalescerStats
 }
 
-// asked is one read that waits for its answer.
+// asked is one read that waits for its result.
 type asked struct {
-	ctx   context.Context // of whoever asked
+	ctx   context.Context // of the caller
 	query connectors.Query
-	call  *call // nil while it stands in the queue
+	call  *call // nil while it is in the queue
 	done  chan struct{}
-	seen  connectors.Observation // with err: to be read after done
+	seen  connectors.Observation // with err: read after done
 	err   error
 }
 
-// call is one call under way for several reads.
+// call is one call in progress for several reads.
 type call struct {
 	asked  []*asked
-	waited int // how many still wait for it
+	waited int // how many callers still wait for it
 	cancel context.CancelFunc
 }
 
-// NewCoalescer returns a [Coalescer] before the connector, or the connector
-// itself where it has no bulk read or the profile's limit is below two; o may
-// be nil.
+// NewCoalescer returns a [Coalescer] in front of the connector, or the connector itself where
+// it has no bulk read or the profile's limit is below two; o may be nil.
 func NewCoalescer(conn connectors.Connector, p connectors.Profile, o *CoalescerOptions) connectors.Connector {
 	bulk, ok := conn.(connectors.BulkReader)
 	if !ok || p.BulkLimit < 2 {
@@ -118,8 +134,8 @@ func (c *Coalescer) Stats() CoalescerStats {
 	return c.stats
 }
 
-// Read reads alone or together with others. Its error is the query's own, or
-// that of the whole bulk read.
+// Read reads alone or together with others. Its error is the query's own, or that of the whole
+// bulk read.
 func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	c.mu.Lock()
 	c.stats.Queries++
@@ -144,7 +160,7 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	}
 }
 
-// leave takes back a read for which nobody waits any more.
+// leave removes a read whose caller has given up.
 func (c *Coalescer) leave(a *asked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,18 +173,17 @@ func (c *Coalescer) leave(a *asked) {
 	}
 }
 
-// launchFull begins the calls that need no more company. The lock is held.
+// launchFull begins the calls that are full. The caller holds the lock.
 func (c *Coalescer) launchFull() {
 	for len(c.queue) >= c.most && c.under < c.opts.Calls {
 		c.launch()
 	}
 }
 
-// watch sees to it that nobody waits for company longer than the window. The
-// lock is held.
+// watch ensures that no read waits longer than the window. The caller holds the lock.
 func (c *Coalescer) watch() {
 	if c.window != nil || len(c.queue) == 0 || c.under >= c.opts.Calls {
-		return // whoever ends a call looks again
+		return // the end of a call checks again
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(min(max(c.usual/windowShare, minWindow), c.opts.Window), func() {
@@ -186,11 +201,11 @@ func (c *Coalescer) watch() {
 	c.window = timer
 }
 
-// launch begins a call for those who came first. The lock is held.
+// launch begins a call for the first reads in the queue. The caller holds the lock.
 func (c *Coalescer) launch() {
 	n := min(len(c.queue), c.most)
-	// The call outlives each single caller, so it has none of their contexts; what
-	// the only one carries along, such as the trace that it is in, it has.
+	// The call outlives each single caller, so it has none of their contexts. For a single
+	// caller it keeps the context's values, such as the trace.
 	of := context.Background()
 	if n == 1 {
 		of = context.WithoutCancel(c.queue[0].ctx)
@@ -213,7 +228,7 @@ func (c *Coalescer) launch() {
 	go c.run(ctx, one)
 }
 
-// run makes a call and hands out its answers.
+// run makes a call and distributes its results.
 func (c *Coalescer) run(ctx context.Context, one *call) {
 	defer one.cancel()
 	began := time.Now()
@@ -234,8 +249,8 @@ func (c *Coalescer) run(ctx context.Context, one *call) {
 	}
 }
 
-// read asks the destination. An error is about all of the queries; smaller
-// reports whether it may help to ask for fewer.
+// read asks the destination. An error is about all of the queries; smaller reports whether
+// fewer queries may help.
 func (c *Coalescer) read(ctx context.Context, all []*asked) (answers []connectors.BulkAnswer, smaller bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -261,7 +276,7 @@ func (c *Coalescer) read(ctx context.Context, all []*asked) (answers []connector
 	return answers, false, nil
 }
 
-// learn draws from a call how many queries the next one takes.
+// learn derives from a call how many queries the next one takes.
 func (c *Coalescer) learn(answers []connectors.BulkAnswer, smaller bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +293,7 @@ func (c *Coalescer) learn(answers []connectors.BulkAnswer, smaller bool) {
 	}
 }
 
-// ended counts a call as over and begins what waited for it.
+// ended counts a call as over and begins the waiting calls.
 func (c *Coalescer) ended(began time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

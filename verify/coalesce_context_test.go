@@ -13,7 +13,7 @@ import (
 
 type whose struct{}
 
-// slowReads notes with whose contexts it is called.
+// slowReads records the contexts of its calls.
 type slowReads struct {
 	connectors.Connector
 	mu     sync.Mutex
@@ -38,8 +38,8 @@ func (s *slowReads) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	return make([]connectors.BulkAnswer, len(qs)), nil
 }
 
-// A read that found no company carries along what its caller's context carries, say
-// the trace that it is in; a call for several is nobody's.
+// A lone read has the values of its caller's context, such as the trace. A call for several
+// reads has no caller's context.
 func TestALoneReadHasItsCallersContext(t *testing.T) {
 	for name, c := range map[string]struct {
 		more         int

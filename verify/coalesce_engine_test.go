@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// far is a destination each call to which takes a while.
+// far is a destination with slow calls.
 type far struct {
 	connectors.Connector
 	takes time.Duration
@@ -31,7 +31,7 @@ func (f far) Read(ctx context.Context, q connectors.Query) (connectors.Observati
 	return f.Connector.Read(ctx, q)
 }
 
-// farBulk is one that has bulk reads.
+// farBulk is one with bulk reads.
 type farBulk struct{ far }
 
 func (f farBulk) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
@@ -39,14 +39,13 @@ func (f farBulk) ReadMany(ctx context.Context, qs []connectors.Query) ([]connect
 	return f.Connector.(connectors.BulkReader).ReadMany(ctx, qs)
 }
 
-// writers carries so many writes at once through an engine and returns how
-// many calls the destination got for reading them back, and how long the
-// slowest took.
+// writers makes the given number of concurrent writes through an engine and returns how many
+// calls the destination got for reading them back, and how long the slowest took.
 func writers(tb testing.TB, bulk bool, round, many int) (reads int, slowest time.Duration) {
 	tb.Helper()
-	o := simulated.Unique.Options()
+	o := orders.Unique.Options()
 	o.Bulk = bulk
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -68,7 +67,7 @@ func writers(tb testing.TB, bulk bool, round, many int) (reads int, slowest time
 			id := fmt.Sprint("A-", round, "-", i)
 			began := time.Now()
 			out, err := e.Do(tb.Context(), intent.WriteIntent{
-				Tenant: "acme", Workflow: "wf", Step: id, Tool: "orders.create", Destination: "orders", Kind: simulated.Kind,
+				Tenant: "acme", Workflow: "wf", Step: id, Tool: "orders.create", Destination: "orders", Kind: orders.Kind,
 				Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"currency": "USD"},
 			})
 			mu.Lock()
@@ -84,8 +83,8 @@ func writers(tb testing.TB, bulk bool, round, many int) (reads int, slowest time
 	return reads, slowest
 }
 
-// 256 writes at once are read back with a tenth of a call each at most, and
-// nobody waits for it longer than a call takes.
+// 256 concurrent writes are read back with at most a tenth of a call each, and none waits
+// longer for it than a call takes.
 func TestEngineJoinsItsReads(t *testing.T) {
 	const many, call = 256, 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -98,9 +97,9 @@ func TestEngineJoinsItsReads(t *testing.T) {
 	})
 }
 
-// BenchmarkJoinedReads carries 256 writes at once, with bulk reads and without.
-// calls/write is what reading back takes; ×time is when the slowest write is
-// verified with them over when it is without.
+// BenchmarkJoinedReads makes 256 concurrent writes, with bulk reads and without. calls/write is
+// the cost of reading back; ×time is the time until the slowest write is verified with bulk
+// reads, relative to that without.
 func BenchmarkJoinedReads(b *testing.B) {
 	const many = 256
 	var alone, joined int

@@ -7,21 +7,25 @@ import (
 	"strings"
 )
 
-// sharedError is the failure of a bulk read as each of its queries is told: what
-// was asked for in the same call is other writes', perhaps of other tenants.
+// minNamed is the minimum length of a value to be searched for in the error text of a bulk
+// read: shorter ones occur in any text.
+const minNamed = 4
+
+// sharedError is the failure of a bulk read as returned to each of its queries: the other
+// queries of the call belong to other writes, perhaps of other tenants.
 type sharedError struct {
 	queries int
 	err     error
 }
 
-// shared is the error of a bulk read for whoever asked a part of it: as it is, or
-// without its text where that names a record that somebody asked for. The next
-// call is a smaller one, and one of a single query fails in its own words.
+// shared returns the error of a bulk read for the caller of one query: unchanged, or without
+// its text where that names a requested record. The next call is smaller, and a single query
+// returns its own error text.
 func shared(err error, all []*asked) error {
 	said := strings.ToLower(err.Error())
 	for _, a := range all {
 		q := a.query
-		if tells(said, map[string]any(q.Intent.Key)) || tells(said, q.Ref) || tells(said, q.Stamp) {
+		if names(said, map[string]any(q.Intent.Key)) || names(said, q.Ref) || names(said, q.Stamp) {
 			return &sharedError{len(all), err}
 		}
 	}
@@ -33,23 +37,23 @@ func (e *sharedError) Error() string {
 	return fmt.Sprintf("a read of %d records in one call failed, and what was said of it names records of other writes", e.queries)
 }
 
-// Unwrap is the error itself, for what is known by its kind.
+// Unwrap returns the error itself, for checks of its kind.
 func (e *sharedError) Unwrap() error { return e.err }
 
-// tells reports whether a text in lower case names a value, as it is or as JSON
-// and URLs write it. Values of few letters stand in any text.
-func tells(said string, v any) bool {
+// names reports whether a lower-case text names a value, as it is or as JSON and URLs encode
+// it. Short values occur in any text and do not count.
+func names(said string, v any) bool {
 	var text string
 	switch v := v.(type) {
 	case map[string]any:
 		for _, inner := range v {
-			if tells(said, inner) {
+			if names(said, inner) {
 				return true
 			}
 		}
 	case []any:
 		for _, inner := range v {
-			if tells(said, inner) {
+			if names(said, inner) {
 				return true
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// A whole call that fails is an error to all of its queries; it is not made
-// again in parts here, and the next ones are smaller.
+// A call that fails as a whole is an error to all of its queries. It is not repeated in parts
+// here, and the next ones are smaller.
 func TestABulkReadThatFails(t *testing.T) {
 	poison := func(qs []connectors.Query) error {
 		for _, q := range qs {
@@ -32,7 +32,7 @@ func TestABulkReadThatFails(t *testing.T) {
 		reason string
 		shelf  *shelf
 		says   string
-		well   bool // in the end all is read
+		well   bool // in the end everything is read
 		whole  bool // the calls stay whole
 	}{
 		"poison":    {"one query makes a call fail; the others get away from it", &shelf{fail: poison}, "400", true, false},
@@ -80,8 +80,8 @@ func TestABulkReadThatFails(t *testing.T) {
 	}
 }
 
-// What a destination says of a bulk read is told to all whose reads were in it,
-// unless it names what one of them asked for.
+// The destination's error for a bulk read is returned to all its queries, unless it names a
+// value of one of them.
 func TestABulkReadThatFailsNamesNobodyElse(t *testing.T) {
 	for name, key := range map[string]any{"text": "anna@acme.example", "odd": `A "b" <c>&d`, "a number": json.Number("4711"), "deep": map[string]any{"of": []any{"anna@acme.example"}}} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestABulkReadThatFailsNamesNobodyElse(t *testing.T) {
 	}
 }
 
-// What made bulk reads small passes.
+// Bulk reads that became small grow again.
 func TestBulkReadsGrowAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{takes: 10 * time.Millisecond, fail: func([]connectors.Query) error { return errors.New("503") }}
@@ -145,7 +145,7 @@ func TestBulkReadsGrowAgain(t *testing.T) {
 	})
 }
 
-// Two that ask the same do not share what they get.
+// Two identical queries do not share their results.
 func TestAnswersAreNotShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{takes: time.Second, shared: connectors.Observation{Records: []connectors.Record{{Ref: "A", Fields: intent.Fields{"tags": []any{"a"}, "n": 1}}}}}

@@ -17,8 +17,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// shelf is a destination with bulk reads. All calls take the same time, and
-// fail as told.
+// shelf is a destination with bulk reads. All calls take the same time, and fail as configured.
 type shelf struct {
 	takes time.Duration
 	fail  func(qs []connectors.Query) error // of whole bulk calls
@@ -30,7 +29,7 @@ type shelf struct {
 	single int
 	bulks  []int // how many queries each took
 	under  int
-	most   int // under way at once
+	most   int // in progress at once
 	ended  int // calls whose context ended first
 	shared connectors.Observation
 }
@@ -39,7 +38,7 @@ func (*shelf) Write(context.Context, connectors.Request) (connectors.Receipt, er
 	return connectors.Receipt{Ref: "written"}, nil
 }
 
-// arrive counts one call and waits as long as it takes.
+// arrive counts one call and waits for its duration.
 func (s *shelf) arrive(ctx context.Context, queries int) error {
 	s.mu.Lock()
 	if queries == 0 {
@@ -130,8 +129,7 @@ func coalesced(s *shelf, o *verify.CoalescerOptions) (*verify.Coalescer, connect
 	return verify.NewCoalescer(s, p, o).(*verify.Coalescer), p
 }
 
-// readAll makes n reads at once and returns their errors. Each answer must be
-// the reader's own.
+// readAll makes n reads at once and returns their errors. Each result must be the reader's own.
 func readAll(t *testing.T, c connectors.Connector, p connectors.Profile, n int) []error {
 	t.Helper()
 	errs := make([]error, n)
@@ -233,7 +231,7 @@ func TestConcurrentReadsShareCalls(t *testing.T) {
 	}
 }
 
-// As many as a bulk read takes need not wait for more.
+// A full bulk read need not wait for more.
 func TestAFullCallGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{takes: 100 * time.Millisecond}
@@ -249,7 +247,7 @@ func TestAFullCallGoesAtOnce(t *testing.T) {
 	})
 }
 
-// A stream of reads that come one by one is joined too, and nobody waits long.
+// A stream of sequential reads is joined too, and none waits long.
 func TestAStreamOfReadsIsJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const takes, every, reads = 100 * time.Millisecond, 2 * time.Millisecond, 1000
@@ -283,7 +281,7 @@ func TestAStreamOfReadsIsJoined(t *testing.T) {
 	})
 }
 
-// What was read before somebody asked does not answer them.
+// A read that began before a query does not answer it.
 func TestAReadJoinsNoCallThatBeganEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{takes: time.Second}
@@ -367,7 +365,7 @@ func TestWhoGivesUpSpoilsNothing(t *testing.T) {
 	})
 }
 
-// A call that hangs ends with the profile's bound, and holds up nobody else.
+// A hanging call ends with the profile's bound, and delays no other.
 func TestACallThatHangsHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := asks(1).Stamp

@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Mismatch is one difference between what was wanted and what was seen. Want
-// and Got hold decoded JSON; Problem tells null and not there apart.
+// Mismatch is one difference between the wanted and the observed values. Want and Got hold
+// decoded JSON; Problem distinguishes null from not there.
 type Mismatch struct {
 	Path    string `json:"path"`    // JSON Pointer into the record, or "/count"
 	Problem string `json:"problem"` // one of the Problem constants
@@ -20,27 +20,26 @@ type Mismatch struct {
 	Got     any    `json:"got,omitempty"`
 }
 
-// What can be wrong with a field. Where nobody asked for a change, want is what
-// was there before.
+// The problems of a field. Where no change was requested, want is the value before.
 const (
 	Differs     = "differs"      // there, with another value
 	NotThere    = "not there"    // wanted, and not in the record
 	NotExpected = "not expected" // there, and should not be
-	Changed     = "changed"      // changed, though nobody asked for it
+	Changed     = "changed"      // changed, though not requested
 	Count       = "count"        // not the declared number of records
 	NotOurs     = "not ours"     // under our key without our stamp
-	Failed      = "failed"       // as declared, and it came to nothing: got says why, in foreign words
+	More        = "more"         // ends a list that is cut
+	Failed      = "failed"       // as declared, but the effect failed: got says why, in foreign words
 )
 
-// Diff compares a record with what the intent wants of it: its key, its
-// expected fields, its absent fields. The intent's comparison of a field wins
-// over the destination's (byProfile); without either the field must be equal
-// exactly. Members that the intent does not name are not looked at. An array
-// needs the length that is wanted. The result is empty when all is as wanted,
-// sorted by path, and cut at a bound.
+// Diff compares a record with what the intent requires: its key, its expected fields, its
+// absent fields. The intent's comparison of a field takes precedence over the destination's
+// (byProfile). Without either, the field must be exactly equal. Members that the intent does
+// not name are not compared. An array must have the wanted length. The result is empty when
+// everything matches. It is sorted by path, and cut at a bound.
 //
-// Diff is pure. Both sides must hold values as [intent.Fields] says; a value of
-// any other Go type equals nothing.
+// Diff is pure. Both sides must hold values as [intent.Fields] says; a value of any other Go
+// type equals nothing.
 func Diff(w intent.WriteIntent, byProfile map[string]intent.Comparison, got intent.Fields) []Mismatch {
 	d := differ{intent: w.Compare, profile: byProfile, ignore: placesOf(w.Ignore)}
 	var found []Mismatch
@@ -60,8 +59,8 @@ func Diff(w intent.WriteIntent, byProfile map[string]intent.Comparison, got inte
 	return bounded(found)
 }
 
-// differs is the difference at a path, told in the values as they were written
-// and read, before any rule brought them into a common form.
+// differs returns the difference at a path, in the values as written and read, before any rule
+// normalised them.
 func differs(path string, want, got intent.Fields) Mismatch {
 	w, _ := intent.Lookup(want, path)
 	g, there := intent.Lookup(got, path)
@@ -71,8 +70,8 @@ func differs(path string, want, got intent.Fields) Mismatch {
 	return Mismatch{Path: path, Problem: Differs, Want: w, Got: g}
 }
 
-// decodedJSON makes go-cmp compare decoded JSON: numbers by the value they
-// denote, and what is no decoded JSON equals nothing.
+// decodedJSON makes go-cmp compare decoded JSON: numbers by value. A value that is no decoded
+// JSON equals nothing.
 var decodedJSON = cmp.Options{
 	cmp.Comparer(equalNumbers),
 	cmp.FilterValues(notDecoded, cmp.Comparer(func(_, _ any) bool { return false })),
@@ -91,8 +90,8 @@ func decoded(v any) bool {
 // equal reports whether two decoded JSON values are the same.
 func equal(a, b any) bool { return same(a, b) || cmp.Equal([]any{a}, []any{b}, decodedJSON) }
 
-// same says at a glance of most equal values that they are, so that go-cmp has
-// to be asked only about the others: it takes some microseconds for each value.
+// same quickly reports most equal values as equal. Only the others go to go-cmp, which takes
+// some microseconds for each value.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case nil, bool, string:
@@ -104,13 +103,13 @@ func same(a, b any) bool {
 	return false
 }
 
-// reporter collects from go-cmp the JSON Pointers of what differs.
+// reporter collects from go-cmp the JSON Pointers of the differences.
 type reporter struct {
 	path      cmp.Path
 	differing []string
 }
 
-// PushStep, PopStep and Report are what go-cmp asks of a reporter.
+// PushStep, PopStep and Report implement go-cmp's reporter.
 func (r *reporter) PushStep(s cmp.PathStep) { r.path = append(r.path, s) }
 func (r *reporter) PopStep()                { r.path = r.path[:len(r.path)-1] }
 func (r *reporter) Report(result cmp.Result) {
@@ -132,8 +131,7 @@ func pointer(path cmp.Path) string {
 	return string(p)
 }
 
-// bounded sorts what was found, says what stands in key and expect once, and
-// cuts it.
+// bounded sorts the mismatches, removes duplicates between key and expect, and cuts the list.
 func bounded(found []Mismatch) []Mismatch {
 	slices.SortStableFunc(found, func(a, b Mismatch) int {
 		if a.Path != b.Path {
@@ -159,8 +157,8 @@ func placesOf(lists ...[]string) places {
 	return set
 }
 
-// differ brings what was wanted and what was seen into a form that can be
-// compared: the same members, under the rules of each.
+// differ normalises the wanted and the observed values for comparison: the same members, under
+// the rules of each.
 type differ struct {
 	intent, profile map[string]intent.Comparison
 	ignore          places
@@ -173,11 +171,10 @@ func (d *differ) rules(path intent.Pointer) intent.Comparison {
 	return d.profile[string(path)]
 }
 
-// otherLength stands for an array that has not the length that is wanted: it
-// differs as a whole.
+// otherLength represents an array of another length than wanted: it differs as a whole.
 type otherLength struct{}
 
-// object keeps the members that are wanted and may differ.
+// object keeps the wanted members that may differ.
 func (d *differ) object(at intent.Pointer, want, got map[string]any) (a, b map[string]any) {
 	a, b = make(map[string]any), make(map[string]any)
 	for name, w := range want {
@@ -224,7 +221,7 @@ func (d *differ) array(path intent.Pointer, want, got []any) (any, any) {
 	a, b := make([]any, 0, len(want)), make([]any, 0, len(got))
 	for i := range want {
 		at := path.AppendToken(strconv.Itoa(i))
-		x, y := want[i], want[i] // an element that is ignored is as it should be
+		x, y := want[i], want[i] // an ignored element matches
 		if !d.ignore[string(at)] {
 			x, y = d.value(at, want[i], got[i])
 		}
@@ -256,9 +253,8 @@ func changes(mayChange places, before, after intent.Fields) []Mismatch {
 	return bounded(found)
 }
 
-// Changes lists what differs between two readings of one record, apart from the
-// places that the intent names or ignores and those given, which change by
-// themselves: what nobody asked to change. It is pure.
+// Changes lists the unrequested differences between two readings of one record: all except the
+// places that the intent names or ignores, and the given volatile places. It is pure.
 func Changes(w intent.WriteIntent, volatile []string, before, after intent.Fields) []Mismatch {
 	return changes(placesOf(named(w), volatile), before, after)
 }
@@ -294,8 +290,8 @@ func unchanged(mayChange places, path intent.Pointer, old, now any) bool {
 	return equal(old, now)
 }
 
-// asObject is an earlier reading of what is an object now. To set a member of
-// an object that was null or not there is to make the object.
+// asObject returns the earlier reading of a present object. Setting a member of an object that
+// was null or not there creates the object.
 func asObject(old any, now map[string]any) (map[string]any, bool) {
 	if _, gone := old.(missing); (gone || old == nil) && len(now) > 0 {
 		return nil, true
@@ -315,7 +311,7 @@ func unchangedMembers(mayChange places, path intent.Pointer, before, after map[s
 	return true
 }
 
-// named lists the places that an intent speaks of, and may therefore change.
+// named lists the places that an intent names, and may therefore change.
 func named(w intent.WriteIntent) []string {
 	all := slices.Concat(w.Ignore, w.Absent)
 	for _, f := range []intent.Fields{w.Key, w.Expect, w.Payload} {
@@ -324,8 +320,8 @@ func named(w intent.WriteIntent) []string {
 	return all
 }
 
-// leaves lists the places of all values below an object: naming one member of
-// a nested object does not speak of its others.
+// leaves lists the places of all values below an object: naming one member of a nested object
+// does not name its others.
 func leaves(all []string, at intent.Pointer, m map[string]any) []string {
 	for name, v := range m {
 		path := at.AppendToken(name)
@@ -349,8 +345,8 @@ func union(a, b map[string]any) map[string]bool {
 	return names
 }
 
-// MarshalJSON keeps null and not there apart: want is left out only where
-// nothing was wanted, got only where nothing was there.
+// MarshalJSON distinguishes null from not there: want is omitted only where nothing was wanted,
+// got only where nothing was there.
 func (m Mismatch) MarshalJSON() ([]byte, error) {
 	out := map[string]any{"path": m.Path, "problem": m.Problem}
 	if m.Problem != NotExpected && m.Problem != NotOurs && m.Problem != Failed {

@@ -14,7 +14,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// fields are decoded JSON, as intents and observations hold it; "" is nil.
+// fields returns decoded JSON, as in intents and observations; "" is nil.
 func fields(t testing.TB, text string) intent.Fields {
 	t.Helper()
 	if text == "" {
@@ -27,7 +27,7 @@ func fields(t testing.TB, text string) intent.Fields {
 	return f
 }
 
-// said is a mismatch in one line: path, problem, want > got.
+// said returns a mismatch as one line: path, problem, want > got.
 func said(m verify.Mismatch) string {
 	text := func(v any) string {
 		b, err := json.Marshal(v)

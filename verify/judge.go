@@ -12,19 +12,28 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Case is what there is to judge: the intent, what the destination can do, and
-// one observation.
+const (
+	// MaxMismatches is the maximum of differences in one judgement: a reviewer reads the first
+	// few, and a ledger record must stay small.
+	MaxMismatches = 64
+	// maxPaths and maxPath bound the fields that the reason of a judgement names, and each path
+	// in bytes: the rest is in the list of differences.
+	maxPaths = 5
+	maxPath  = 80
+)
+
+// Case is the input of a judgement: the intent, the destination's profile, and one observation.
 type Case struct {
 	Intent  intent.WriteIntent
 	Profile connectors.Profile
 	Stamp   string
-	// Receipt is what a send of this write was answered with; nil when none was.
+	// Receipt is the destination's response to a send of this write; nil when there is none.
 	Receipt *connectors.Receipt
 	// Before is the pre-state; nil when none was read.
 	Before *connectors.Observation
 	Seen   connectors.Observation
-	// Since is how long after the last send had ended the read began; negative
-	// when it began before that.
+	// Since is how long after the end of the last send the read began. It is negative when the
+	// read began before that.
 	Since time.Duration
 }
 
@@ -32,50 +41,49 @@ type Case struct {
 type Judgement struct {
 	Verdict    Verdict
 	Mismatches []Mismatch
-	// Reason is one sentence for a person.
+	// Reason is one sentence for a reviewer.
 	Reason string
-	// Conflict says that somebody else stands in the way, with a record under
-	// our key or by having removed the record to change, or that the effect came to
-	// nothing (Failed): no repeat helps, a person decides.
+	// Conflict says that another actor is in the way, with a record under our key or by having
+	// removed the record to change, or that the effect failed (Failed): no repeat helps, and a
+	// reviewer decides.
 	Conflict bool
 	// Ours says, beside Conflict, that a record of ours is there as well.
 	Ours bool
-	// Failed says that the record is there, and that its effect failed all
-	// the same. It comes with Conflict and Ours.
+	// Failed says that the record is there, but its effect failed. It comes with Conflict and
+	// Ours.
 	Failed bool
-	// Firm says that the read cannot be older than the last send: it was
-	// strong, or the settle time had fully passed. A verdict that is not firm
-	// may still change as replicas catch up.
-	Firm bool
-	// Since is how long after the last send had ended the read began.
+	// Conclusive says that the read cannot be older than the last send: it was strong, or the
+	// settle time had fully passed. An inconclusive verdict may still change as replicas catch
+	// up.
+	Conclusive bool
+	// Since is how long after the end of the last send the read began.
 	Since time.Duration
-	// AsOf says, where the read is firm, how long after the end of the last
-	// send everything that was applied by then is sure to be in it: when a
-	// strong read began, and the settle time before a weak one began.
+	// AsOf says, for a conclusive read, up to how long after the end of the last send it
+	// certainly shows everything applied: the begin of a strong read, or the settle time before
+	// the begin of a weak one.
 	AsOf time.Duration
-	// Undone says, with Mismatched, that nothing of the write is left although
-	// the record was written to: the same record has the fields of before; for
-	// a delete, the same record is there.
+	// Undone says, with Mismatched, that nothing of the write is left although the record was
+	// written to: the same record has its earlier fields; for a delete, the same record is
+	// there.
 	Undone bool
-	// Based says that the pre-state was no older than the read that found it.
-	// One that a weak read found can lack what others did just before us.
+	// Based says that the pre-state was no older than the read that returned it. A weakly read
+	// pre-state can lack what others did just before us.
 	Based bool
-	// Stamped says that every record found shows the stamp of this write.
+	// Stamped says that every matching record shows the stamp of this write.
 	Stamped bool
-	// Own says that all that differs from before the write is proven to be its
-	// effect: a read cannot tell a value that another actor wrote, so that what
-	// explains it otherwise must be excluded. Only then may it be undone, or
-	// replaced, without a reviewer.
+	// Own says that every difference from before the write is proven to be its effect: a read
+	// cannot identify another actor's value, so every other explanation must be excluded. Only
+	// then may it be undone, or replaced, without a reviewer.
 	Own bool
-	// Login says, with Unavailable, that the destination refused the credentials of the
-	// read. That concerns the destination, and ends when an operator renews them.
+	// Login says, with Unavailable, that the destination refused the credentials of the read.
+	// That concerns the destination, and ends when an operator renews them.
 	Login bool
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }
 
-// Effect reports whether the read, made after a send, showed something that
-// the send can have made.
+// Effect reports whether the read, made after a send, showed an effect that the send can have
+// made.
 func (j Judgement) Effect() bool {
 	switch j.Verdict {
 	case Verified, Mismatched, Duplicated, Collateral:
@@ -84,12 +92,11 @@ func (j Judgement) Effect() bool {
 	return false
 }
 
-// Shows reports whether the read, made after a send, showed what the send can
-// have made, be it that something older looked the same to it: of Judge's
-// verdicts Indeterminate means that.
+// Shows reports whether the read, made after a send, showed a possible effect of the send, even
+// if an older state looked the same: of Judge's verdicts Indeterminate means that.
 func (j Judgement) Shows() bool { return j.Effect() || j.Verdict == Indeterminate }
 
-// Judge says what an observation after a send proves. It is pure.
+// Judge returns what an observation after a send proves. It is pure.
 func Judge(c Case) Judgement {
 	j := judge(c)
 	if c.Seen.Failed != "" && len(c.Seen.Records) > 0 && (j.Verdict == Verified || j.Verdict == Indeterminate) {
@@ -99,14 +106,14 @@ func Judge(c Case) Judgement {
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allBear(c.Seen.Records, c.Stamp)
 	j.Own = own(c, j)
-	if j.Firm = firm(c); j.Firm {
+	if j.Conclusive = conclusive(c); j.Conclusive {
 		j.AsOf, _ = asOf(c)
 	}
 	return j
 }
 
-// asOf is the moment, counted from the end of the last send, up to which the
-// read shows everything; false when nobody knows.
+// asOf returns the moment, counted from the end of the last send, up to which the read shows
+// everything; false when unknown.
 func asOf(c Case) (time.Duration, bool) {
 	if c.Seen.Strength == connectors.Strong {
 		return c.Since, true
@@ -120,7 +127,7 @@ func based(c Case) bool {
 	return c.Before != nil && (c.Before.Strength == connectors.Strong || declared && settle == 0)
 }
 
-func firm(c Case) bool {
+func conclusive(c Case) bool {
 	moment, known := asOf(c)
 	return known && moment >= 0
 }
@@ -157,9 +164,9 @@ func beside(ours []connectors.Record) string {
 	return ", beside one that does"
 }
 
-// judgeAbsent: nothing is there. For a write that found a record before, that
-// is not the state from before the send: the record was removed or has another
-// key, which another actor or a later write of ours can have done.
+// judgeAbsent: nothing is there. For a write that had a record before, that is not the state
+// from before the send: the record was removed or has another key. Another actor or a later
+// write of ours can have done that.
 func judgeAbsent(c Case) Judgement {
 	if c.Intent.Write != intent.Create && !wasAbsent(c) {
 		why := "the record to change is gone from its key: it was removed or given another key, which does not say whether the send was applied"
@@ -171,7 +178,7 @@ func judgeAbsent(c Case) Judgement {
 	return Judgement{Verdict: Absent, Reason: "no record bears the stamp or matches the business key"}
 }
 
-// judgeFields judges the declared number of records by what stands in them.
+// judgeFields judges the declared number of records by their fields.
 func judgeFields(c Case, found []connectors.Record) Judgement {
 	if differing := diffAll(c, found); len(differing) > 0 {
 		switch {
@@ -188,7 +195,7 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 		return Judgement{Verdict: Indeterminate, Reason: "the record is as expected, but the read may be older than the send"}
 	}
 	if changed := collateral(c, found); len(changed) > 0 {
-		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: many(len(changed), "field that nobody asked to change has changed", "fields that nobody asked to change have changed")}
+		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: many(len(changed), "field that the intent does not mention has changed", "fields that the intent does not mention have changed")}
 	}
 	j := Judgement{Verdict: Verified, Reason: "found exactly as declared"}
 	if len(found) == 1 {
@@ -200,7 +207,7 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 func judgeDelete(c Case) Judgement {
 	found := c.Seen.Records
 	switch {
-	case len(found) == 0 && firm(c):
+	case len(found) == 0 && conclusive(c):
 		return Judgement{Verdict: Verified, Reason: "the record is gone"}
 	case len(found) == 0:
 		return Judgement{Verdict: Indeterminate, Reason: "no record found, but the read may be of a time before it existed"}
@@ -210,9 +217,8 @@ func judgeDelete(c Case) Judgement {
 	return Judgement{Verdict: Mismatched, Mismatches: counted(0, len(found)), Undone: asBefore(c, found, sameRecord), Reason: "a record is there, and it is not as it was before the send"}
 }
 
-// proves reports whether records that are as expected were made so by our
-// send: they bear our stamp, or nothing older can have looked like this to
-// this read.
+// proves reports whether records that are as expected are the effect of our send: they have our
+// stamp, or nothing older can have looked like this to this read.
 func proves(c Case, found []connectors.Record) bool {
 	if creates(c) && c.Profile.FreshKeys {
 		return true
@@ -220,7 +226,7 @@ func proves(c Case, found []connectors.Record) bool {
 	if stamps(c) && allBear(found, c.Stamp) {
 		return true
 	}
-	return firm(c)
+	return conclusive(c)
 }
 
 func wasAbsent(c Case) bool { return c.Before != nil && len(c.Before.Records) == 0 }
@@ -229,24 +235,23 @@ func allBear(found []connectors.Record, stamp string) bool {
 	return stamp != "" && !slices.ContainsFunc(found, func(r connectors.Record) bool { return r.Stamp != stamp })
 }
 
-// answered reports whether a record is the one that a create of ours was answered
-// with, and bears no stamp of another write: another actor may have taken our
-// stamp or key from it.
+// answered reports whether a record is the one in the receipt of a create of ours, and has no
+// other write's stamp: another actor may have replaced our stamp or key in it.
 func answered(c Case, r connectors.Record) bool {
 	return c.Intent.Write == intent.Create && c.Receipt != nil && c.Receipt.Ref != "" && r.Ref == c.Receipt.Ref &&
 		(r.Stamp == "" || r.Stamp == c.Stamp)
 }
 
-// reused reports whether a record has nothing of this create but the id that it was
-// answered with: another write was given that id after nothing had been stored.
+// reused reports whether a record has nothing of this create but the id of its receipt: the
+// destination stored nothing and gave that id to another write.
 func reused(c Case, r connectors.Record) bool {
 	return c.Intent.Write == intent.Create && c.Receipt != nil && r.Ref == c.Receipt.Ref && r.Stamp != "" && r.Stamp != c.Stamp &&
 		len(Diff(intent.WriteIntent{Key: c.Intent.Key, Compare: c.Intent.Compare}, c.Profile.Compare, r.Fields)) > 0
 }
 
-// split tells our records from others'. Only a create on a destination that
-// shows stamps can: there a record without ours is somebody else's, unless our
-// create was answered with it.
+// split separates our records from others'. Only a create on a destination that shows stamps
+// can do that: there, a record without our stamp belongs to another actor, unless our receipt
+// names it.
 func split(c Case, found []connectors.Record) (ours, others []connectors.Record) {
 	if c.Intent.Write != intent.Create || !c.Profile.Stamped {
 		return found, nil
@@ -272,13 +277,11 @@ func diffAll(c Case, found []connectors.Record) []Mismatch {
 	return all
 }
 
-// likeness compares two readings of one record; mayChange are the places that
-// do not count.
+// likeness compares two readings of one record; mayChange are the places that do not count.
 type likeness func(mayChange places, old, now connectors.Record) bool
 
-// untouched: the same fields, the same version and the same stamp. A record
-// that bears another stamp or version was written to, whatever it looks like
-// now.
+// untouched: the same fields, the same version and the same stamp. A record with another stamp
+// or version was written to, whatever its fields are now.
 func untouched(mayChange places, old, now connectors.Record) bool {
 	return old.Stamp == now.Stamp && (old.Version == now.Version || old.Version == "" || now.Version == "") &&
 		sameFields(mayChange, old, now)
@@ -290,8 +293,8 @@ func sameFields(mayChange places, old, now connectors.Record) bool {
 
 func sameRecord(places, connectors.Record, connectors.Record) bool { return true }
 
-// asBefore reports whether every record found was there before and is like it
-// was. Volatile and ignored fields do not count.
+// asBefore reports whether every matching record was there before, unchanged. Volatile and
+// ignored fields do not count.
 func asBefore(c Case, found []connectors.Record, like likeness) bool {
 	if c.Before == nil || len(c.Before.Records) != len(found) {
 		return false
@@ -324,8 +327,8 @@ func readingsOf(before *connectors.Observation) readings {
 	return all
 }
 
-// of is the earlier reading of a record, and whether it is surely of the same
-// record. By the destination's own id it is; the only record there was can be
+// of returns the earlier reading of a record, and whether it is certainly of the same record.
+// The destination's own id makes it certain. Without an id, a single earlier record can be
 // another one under the same key.
 func (all readings) of(r connectors.Record) (old connectors.Record, same bool) {
 	if old, ok := all.byRef[r.Ref]; ok {
@@ -337,19 +340,18 @@ func (all readings) of(r connectors.Record) (old connectors.Record, same bool) {
 	return connectors.Record{}, false
 }
 
-// collateral lists what changed though nobody asked for it. A record under the
-// key that is another one than before counts as the one there was: what it
-// lacks was lost.
+// collateral lists the unrequested changes. A new record under the key counts as the earlier
+// one: what it lacks was lost.
 func collateral(c Case, found []connectors.Record) []Mismatch {
 	if c.Before == nil || len(c.Before.Records) == 0 || c.Intent.Write == intent.Create {
-		return nil // a create changes no record that there was
+		return nil // a create changes no earlier record
 	}
 	var all []Mismatch
 	earlier, mayChange := readingsOf(c.Before), placesOf(named(c.Intent), c.Profile.Volatile)
 	for _, now := range found {
 		old, same := earlier.of(now)
 		if !same && earlier.only == nil {
-			continue // another record than any of those there were
+			continue // none of the earlier records
 		}
 		all = append(all, changes(mayChange, old.Fields, now.Fields)...)
 		if len(all) >= MaxMismatches {
@@ -359,8 +361,8 @@ func collateral(c Case, found []connectors.Record) []Mismatch {
 	return all
 }
 
-// fields lists the first of the fields that differ: the reviewer has to know
-// which. Only those that the intent names are in it, and no text of the destination.
+// fields lists the first of the fields that differ, for the reviewer. It contains only names
+// from the intent, and no text of the destination.
 func fields(w intent.WriteIntent, found []Mismatch) string {
 	var paths []string
 	for _, m := range found {
@@ -381,7 +383,7 @@ func fields(w intent.WriteIntent, found []Mismatch) string {
 	return ": " + strings.Join(paths, ", ") + more
 }
 
-// many is a number with its noun.
+// many returns a number with its noun.
 func many(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -403,12 +405,11 @@ func foreign(others []connectors.Record) []Mismatch {
 	return all[:min(len(all), MaxMismatches)]
 }
 
-// JudgeBefore says what the pre-state means for a write that was not sent yet;
-// Case.Since then counts from when the write was accepted. Indeterminate means:
-// go on and send. It is pure.
+// JudgeBefore returns what the pre-state means for a write that was not sent yet; Case.Since
+// then counts from when the write was accepted. Indeterminate means: send. It is pure.
 func JudgeBefore(c Case) Judgement {
 	j := judgeBefore(c)
-	j.Firm = j.Firm || firm(c)
+	j.Conclusive = j.Conclusive || conclusive(c)
 	return j
 }
 
@@ -418,7 +419,7 @@ func judgeBefore(c Case) Judgement {
 	case c.Intent.Write == intent.Create:
 		return judgeBeforeCreate(c)
 	case len(found) > want:
-		return Judgement{Verdict: Duplicated, Firm: true, Conflict: true, Mismatches: counted(want, len(found)),
+		return Judgement{Verdict: Duplicated, Conclusive: true, Conflict: true, Mismatches: counted(want, len(found)),
 			Reason: fmt.Sprintf("before the write the business key matches %d records, %d declared", len(found), want)}
 	}
 	if unmet := required(c); len(unmet) > 0 {
@@ -426,12 +427,12 @@ func judgeBefore(c Case) Judgement {
 			Reason: "what the intent requires of the record before the write does not hold" + fields(intent.WriteIntent{Expect: c.Intent.Require}, unmet)}
 	}
 	switch {
-	case c.Intent.Write == intent.Delete && len(found) == 0 && firm(c):
+	case c.Intent.Write == intent.Delete && len(found) == 0 && conclusive(c):
 		return Judgement{Verdict: Vacuous, Reason: "no such record: the wish was fulfilled before"}
 	case c.Intent.Write != intent.Upsert && len(found) < want:
 		return Judgement{Verdict: Absent, Mismatches: counted(want, len(found)),
 			Reason: fmt.Sprintf("the business key matches %d records, %d declared", len(found), want)}
-	case c.Intent.Write != intent.Delete && len(found) == want && firm(c) && len(diffAll(c, found)) == 0:
+	case c.Intent.Write != intent.Delete && len(found) == want && conclusive(c) && len(diffAll(c, found)) == 0:
 		return vacuous(found)
 	}
 	return Judgement{}
@@ -451,7 +452,7 @@ func judgeBeforeCreate(c Case) Judgement {
 	case !c.Profile.Stamped && len(ours) > 0, len(others) > 0:
 		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: foreign(c.Seen.Records),
 			Reason: "a record under the business key exists already, and no send of this write is recorded"}
-	case len(ours) > 0: // our own earlier send, which this ledger does not remember
+	case len(ours) > 0: // our own earlier send, unknown to this ledger
 		return judge(c)
 	}
 	return Judgement{}

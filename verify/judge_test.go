@@ -15,7 +15,7 @@ import (
 
 const ourStamp = "rb-ours"
 
-// seeing is an observation.
+// seeing returns an observation.
 func seeing(strength connectors.Strength, records ...connectors.Record) connectors.Observation {
 	return connectors.Observation{Strength: strength, Records: records}
 }
@@ -28,7 +28,7 @@ func weak(records ...connectors.Record) connectors.Observation {
 	return seeing(connectors.Weak, records...)
 }
 
-// record is a record "A" with fields and a stamp.
+// record returns a record "A" with fields and a stamp.
 func record(t *testing.T, stamp, text string) connectors.Record {
 	t.Helper()
 	return connectors.Record{Ref: "A", Stamp: stamp, Fields: fields(t, text)}
@@ -44,7 +44,7 @@ func versioned(r connectors.Record, version string) connectors.Record {
 	return r
 }
 
-// paid is what all intents of these tables want: {"id":"1"} paid in full.
+// paid is the intent of all these tables: {"id":"1"} paid in full.
 func paid(write intent.WriteType) intent.WriteIntent {
 	w := intent.WriteIntent{Write: write, Key: intent.Fields{"id": "1"}}
 	if write != intent.Delete {
@@ -74,7 +74,7 @@ type judgeCase struct {
 	firm     bool
 	found    []string // mismatches
 	record   bool     // the judgement names the record
-	ours     bool     // beside somebody else's
+	ours     bool     // beside another actor's
 	undone   bool     // nothing of the write is left
 }
 
@@ -87,8 +87,8 @@ func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
 	}
 	k := verify.Case{Intent: w, Profile: c.profile, Stamp: ourStamp, Before: c.before, Seen: c.seen, Since: c.since}
 	j := judge(k)
-	if j.Verdict != c.want || j.Conflict != c.conflict || j.Firm != c.firm {
-		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Firm, c.want, c.conflict, c.firm, c.reason, j.Reason)
+	if j.Verdict != c.want || j.Conflict != c.conflict || j.Conclusive != c.firm {
+		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Conclusive, c.want, c.conflict, c.firm, c.reason, j.Reason)
 	}
 	if diff := cmp.Diff(append([]string{}, c.found...), saidAll(j.Mismatches)); diff != "" {
 		t.Errorf("mismatches (-want +got): %s\n%s", c.reason, diff)
@@ -404,8 +404,8 @@ func TestJudgeLooksAtEveryRecord(t *testing.T) {
 	}
 }
 
-// AsOf is the moment up to which a read shows everything: a lagging read that
-// begins when the horizon has passed does not show what landed at its end.
+// AsOf is the moment up to which a read shows everything: a lagging read that begins when the
+// horizon has passed does not show what arrived at its end.
 func TestAsOf(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -441,8 +441,8 @@ func TestEffect(t *testing.T) {
 	}
 }
 
-// What is as declared and came to nothing is not verified; what differs, or is not
-// there, is told as that.
+// An effect that is as declared but failed is not verified. A differing or missing record is
+// reported as such.
 func TestJudgeFailed(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"name": "Ann"}}
 	record := func(name string) []connectors.Record {
@@ -467,8 +467,8 @@ func TestJudgeFailed(t *testing.T) {
 	}
 }
 
-// TestAbsenceNamesNoActor: a read that no longer finds the record says neither that it
-// was removed, since it may have another key, nor who did that.
+// TestAbsenceNamesNoActor: a read that no longer shows the record claims neither that it was
+// removed, since it may have another key, nor which actor did that.
 func TestAbsenceNamesNoActor(t *testing.T) {
 	before := strong(record(t, "", `{"id":"1","state":"open"}`))
 	for _, w := range []intent.WriteType{intent.Update, intent.Upsert} {

@@ -7,14 +7,14 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// own reports whether what a read after a send shows is proven to be the effect
-// of this write and of nothing else.
+// own reports whether what a read after a send shows is proven to be the effect of this write
+// and of nothing else.
 //
-// Whose record it is, its stamp says. Without stamps a send must have been
-// answered, and the read must show a declared value that was not there before.
-// Every other difference from before must be a value that was not stored: a value
-// that is neither the declared one nor the earlier one may be another actor's.
-// Only the version that our send was answered with excludes that.
+// The stamp identifies the record's owner. Without stamps, a send must have been answered, and
+// the read must show a declared value that was not there before. Every other difference from
+// before must be a value that was not stored. A value that is neither the declared nor the
+// earlier one may be another actor's. Only the version in the receipt of our send excludes
+// that.
 func own(c Case, j Judgement) bool {
 	found := c.Seen.Records
 	switch {
@@ -34,7 +34,7 @@ func own(c Case, j Judgement) bool {
 		case creates(c): // an undo deletes the whole record
 			return same
 		case same && c.Before != nil && slices.Contains(c.Profile.Conditional, c.Intent.Write):
-			return true // nor did another actor write between the pre-state and our send
+			return true // no other actor wrote between the pre-state and our send either
 		}
 	}
 	return len(collateral(c, found)) == 0 && !slices.ContainsFunc(j.Mismatches, func(m Mismatch) bool {
@@ -42,8 +42,8 @@ func own(c Case, j Judgement) bool {
 	})
 }
 
-// wrote reports whether the one record found shows that a send of this write was
-// applied to it.
+// wrote reports whether the one matching record shows that a send of this write was applied to
+// it.
 func wrote(c Case, j Judgement) bool {
 	found := c.Seen.Records
 	switch {
@@ -69,12 +69,11 @@ func creates(c Case) bool {
 	return c.Intent.Write == intent.Create || c.Intent.Write == intent.Upsert && wasAbsent(c)
 }
 
-// stamps reports whether a record that the write made or changed bears its stamp.
+// stamps reports whether a record that the write made or changed has its stamp.
 func stamps(c Case) bool { return creates(c) && c.Profile.Stamped || c.Profile.StampsUpdates }
 
-// unstored reports whether a place of a record is as it was before the write. In
-// a record that the write made, null is a field without a value: there are
-// destinations that name every field.
+// unstored reports whether a place of a record is as it was before the write. In a record that
+// the write made, null is a field without a value: some destinations name every field.
 func unstored(c Case, now connectors.Record, path string) bool {
 	seen, there := intent.Lookup(now.Fields, path)
 	if creates(c) {

@@ -9,8 +9,8 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Whose effect a read shows follows from our stamp, or from an answer and a value
-// that only our write can have produced.
+// The owner of an observed effect follows from our stamp, or from a receipt and a value that
+// only our write can have produced.
 func TestOwn(t *testing.T) {
 	const open, paid, half = `{"id":"1","state":"open","sum":1}`, `{"id":"1","state":"paid","sum":2}`, `{"id":"1","state":"paid","sum":1}`
 	const theirs, mixed, added = `{"id":"1","state":"void","sum":1}`, `{"id":"1","state":"paid","sum":3}`, `{"id":"1","state":"paid","sum":1,"note":"x"}`

@@ -14,13 +14,20 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// missing stands for a member that is not there, which is neither null nor
-// empty.
+const (
+	// maxNumberText is the longest number compared by value, in characters. Money and measures
+	// have a few dozen digits; a double has at most about 1,100.
+	maxNumberText = 1200
+	// maxExponentDigits keeps exponents below 1,000: enough for any double (308), and a power
+	// of ten that is fast to compute.
+	maxExponentDigits = 3
+)
+
+// missing represents a member that is not there, which is neither null nor empty.
 type missing struct{}
 
-// align brings what was wanted and what was seen into a common form under the
-// rules of one field. It reports whether a comparing rule (numeric, time, set)
-// found them equal.
+// align normalises the wanted and the observed value under the rules of one field. It reports
+// whether a comparing rule (numeric, time, set) found them equal.
 func align(rules intent.Comparison, want, got any) (a, b any, same bool) {
 	for _, r := range rules {
 		switch r.Name {
@@ -40,8 +47,8 @@ func align(rules intent.Comparison, want, got any) (a, b any, same bool) {
 	return want, got, same
 }
 
-// normal is a value in the form that the rule compares. Arrays are normalised
-// element by element.
+// normal returns a value in the form that the rule compares. Arrays are normalised element by
+// element.
 func normal(rule intent.RuleName, v any) any {
 	if list, ok := v.([]any); ok {
 		out := make([]any, len(list))
@@ -78,7 +85,7 @@ func normal(rule intent.RuleName, v any) any {
 	return v
 }
 
-// folded is the least letter that simple case folding makes the same.
+// folded returns the smallest letter that simple case folding makes the same.
 func folded(r rune) rune {
 	least := r
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -87,16 +94,16 @@ func folded(r rune) rune {
 	return least
 }
 
-// written is the text of a number, without exponent and with no more digits
-// than it needs, or of a boolean; other values stay.
+// written returns the text of a number, without exponent and with no more digits than needed,
+// or of a boolean; other values are unchanged.
 func written(v any) any {
 	switch v := v.(type) {
 	case json.Number:
-		r, ok := rational(v)
+		r, ok := Decimal(v)
 		if !ok {
 			return string(v)
 		}
-		digits, _ := r.FloatPrec() // exact: what was written in decimal ends in decimal
+		digits, _ := r.FloatPrec() // exact: a decimal text has finitely many digits
 		return r.FloatString(digits)
 	case bool:
 		if v {
@@ -114,7 +121,7 @@ func plainText(s string) string {
 	for {
 		switch z.Next() {
 		case nethtml.ErrorToken: // the end: the reader cannot fail otherwise
-			b.Write(z.Raw()) // a tag that never ends hides text: "a<b and c"
+			b.Write(z.Raw()) // an unclosed tag hides text: "a<b and c"
 			return strings.Join(strings.Fields(b.String()), " ")
 		case nethtml.TextToken:
 			b.WriteString(z.Token().Data)
@@ -124,10 +131,10 @@ func plainText(s string) string {
 	}
 }
 
-// rational reads a number exactly. Numbers longer than any that has a meaning
-// are left to be compared as they are written: a destination must not make us
-// compute 10^999999999.
-func rational(v any) (*big.Rat, bool) {
+// Decimal parses a number, or a numeric string, exactly. It reports false for anything else,
+// and for numbers of implausible length, which are compared as text: a destination must not
+// make us compute 10^999999999.
+func Decimal(v any) (*big.Rat, bool) {
 	var text string
 	switch v := v.(type) {
 	case json.Number:
@@ -147,14 +154,14 @@ func rational(v any) (*big.Rat, bool) {
 }
 
 func equalNumeric(r intent.Rule, want, got any) bool {
-	a, okA := rational(want)
-	b, okB := rational(got)
+	a, okA := Decimal(want)
+	b, okB := Decimal(got)
 	if !okA || !okB {
 		return false
 	}
 	tolerance := new(big.Rat)
 	if r.Tolerance != "" {
-		t, ok := rational(r.Tolerance)
+		t, ok := Decimal(r.Tolerance)
 		if !ok {
 			return false
 		}
@@ -167,13 +174,13 @@ func equalNumbers(a, b json.Number) bool {
 	if a == b {
 		return true
 	}
-	x, okX := rational(a)
-	y, okY := rational(b)
+	x, okX := Decimal(a)
+	y, okY := Decimal(b)
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// timeForms are the forms in which destinations write times, in the order
-// tried: RFC 3339, the offset without colon, no zone, date alone.
+// timeForms are the forms in which destinations write times, in the order tried: RFC 3339, the
+// offset without colon, no zone, date alone.
 var timeForms = []string{
 	time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700",
 	"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
@@ -201,7 +208,7 @@ func equalTime(r intent.Rule, want, got any) bool {
 	if err != nil || p <= 0 {
 		return false
 	}
-	// Destinations round, others cut: within one unit both are the same.
+	// Some destinations round, others cut: within one unit both are the same.
 	return a.Sub(b).Abs() < p
 }
 
@@ -224,12 +231,12 @@ func equalSet(want, got any) bool {
 	return okA && okB && maps.Equal(members(a), members(b))
 }
 
-// members are the distinct elements of an array, each by its canonical text.
+// members returns the distinct elements of an array, each by its canonical text.
 func members(list []any) map[string]bool {
 	set := make(map[string]bool, len(list))
 	for _, v := range list {
 		text, err := intent.Canonical(v)
-		if err != nil { // a number that no double holds: as it is written
+		if err != nil { // no double holds the number: its text is used
 			text, _ = json.Marshal(v)
 		}
 		set[string(text)] = true

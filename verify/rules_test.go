@@ -171,8 +171,8 @@ func TestSetRuleAndOrder(t *testing.T) {
 	}
 }
 
-// What a person is shown is what was wanted and seen, not the form in which the
-// rules compared it.
+// A mismatch shows the wanted and observed values, not the form in which the rules compared
+// them.
 func TestMismatchShowsWhatWasSeen(t *testing.T) {
 	w := intent.WriteIntent{
 		Expect:  fields(t, `{"a":"Ada","b":"x"}`),

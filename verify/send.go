@@ -11,6 +11,9 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// maxPanicText bounds the kept text of a connector's panic.
+const maxPanicText = 256
+
 // Result is what is known about one send.
 type Result struct {
 	Fate       connectors.Fate
@@ -18,16 +21,16 @@ type Result struct {
 	Code       string
 	Conflict   bool
 	RetryAfter time.Duration
-	// Err is what the connector said, nil when it was answered.
+	// Err is the connector's error, nil when the send was answered.
 	Err error
 }
 
-// Send calls the connector's Write once, bounded by the profile's send
-// time-out. A panic and a time-out are of unknown fate.
+// Send calls the connector's Write once, bounded by the profile's send time-out. A panic and a
+// time-out are of unknown fate.
 func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r connectors.Request) (res Result) {
 	ctx, cancel := context.WithTimeout(ctx, p.SendFor())
 	defer cancel()
-	defer func() { // reading the connector's error can panic as well as its Write
+	defer func() { // the connector's error can panic as well as its Write
 		if p := recover(); p != nil {
 			res = Result{Fate: connectors.FateUnknown, Err: panicked("write", p)}
 		}
@@ -42,7 +45,7 @@ func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r c
 	return res
 }
 
-// Check asks the connector whether it can ever serve the intent, where it is a
+// Check asks the connector whether it can ever serve the intent, if it is a
 // [connectors.Checker]. The error, or a panic, wraps [intent.ErrInvalid].
 func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
 	checker, ok := c.(connectors.Checker)
@@ -61,8 +64,8 @@ func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
 	return nil
 }
 
-// Fits asks whether a destination can ever serve an intent: by its profile, and as
-// [Check] does. The error wraps [intent.ErrInvalid].
+// Fits checks whether a destination can ever serve an intent: by its profile, and with [Check].
+// The error wraps [intent.ErrInvalid].
 func Fits(c connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
 	if err := p.Check(w.Write); err != nil {
 		return err
@@ -75,9 +78,8 @@ func Fits(c connectors.Connector, p connectors.Profile, w intent.WriteIntent) er
 	return Check(c, w)
 }
 
-// Prepare has the connector build what is sent, where it is a
-// [connectors.Preparer]; nil where it is none. An error, a panic and too many
-// bytes mean that the write cannot be sent.
+// Prepare has the connector build the request, if it is a [connectors.Preparer]; otherwise it
+// returns nil. An error, a panic and too many bytes mean that the write cannot be sent.
 func Prepare(ctx context.Context, c connectors.Connector, p connectors.Profile, r connectors.Request) (built []byte, err error) {
 	preparer, ok := c.(connectors.Preparer)
 	if !ok {
@@ -108,9 +110,9 @@ func panicked(what string, p any) error {
 	return fmt.Errorf("the connector's %s panicked: %s", what, text[:min(len(text), maxPanicText)])
 }
 
-// Read reads once, bounded by the profile's read time-out, and brings the
-// values into the form that [intent.Fields] promise. Whatever goes wrong is an
-// error: a read that failed never looks like one that found nothing.
+// Read reads once, bounded by the profile's read time-out, and normalises the values as
+// [intent.Fields] promise. Every failure is an error: a failed read never looks like an empty
+// one.
 func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q connectors.Query) (connectors.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.ReadFor())
 	defer cancel()
@@ -131,8 +133,8 @@ func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q c
 	return obs, nil
 }
 
-// begun is when a read was begun, as its connector says, but not after we asked
-// for it and not at a time that JSON cannot hold.
+// begun returns when a read began, according to its connector, but not after our request and
+// not at a time that JSON cannot hold.
 func begun(said, asked time.Time) time.Time {
 	switch {
 	case said.IsZero(), said.After(asked):
@@ -154,18 +156,18 @@ func read(ctx context.Context, c connectors.Connector, q connectors.Query) (obs 
 	return obs, connectors.OfRead(err)
 }
 
-// legible panics with an error that cannot be read (a nil pointer in an
-// error), so that the panic comes where it is expected.
+// legible panics with an error that cannot be read (a nil pointer in an error), so that the
+// panic occurs where it is expected.
 func legible(err error) {
 	if err != nil {
 		_ = err.Error()
 	}
 }
 
-// Look reads once and judges what it finds. A read that fails is
-// [Unavailable]. What the connector read earlier than it was asked, say in one
-// bulk call for many, is taken to be as old as it says.
-func Look(ctx context.Context, c connectors.Connector, q connectors.Query, k Case) (Judgement, connectors.Observation) {
+// ReadOnce reads once and judges the result. A read that fails is [Unavailable]. A result that
+// the connector read earlier than it was asked, for example in one bulk call, counts as that
+// old.
+func ReadOnce(ctx context.Context, c connectors.Connector, q connectors.Query, k Case) (Judgement, connectors.Observation) {
 	began := time.Now()
 	seen, err := Read(ctx, c, k.Profile, q)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// script is a connector that does as it is told.
+// script is a scripted connector.
 type script struct {
 	write func(context.Context, connectors.Request) (connectors.Receipt, error)
 	read  func(context.Context, connectors.Query) (connectors.Observation, error)
@@ -157,7 +157,7 @@ func TestRead(t *testing.T) {
 			if diff := cmp.Diff(c.want, obs.Records); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
-			look, _ := verify.Look(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
+			look, _ := verify.ReadOnce(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
 			if unread := look.Verdict == verify.Unavailable; unread != (c.fails != "") {
 				t.Errorf("a look says %s: %s", look.Verdict, c.reason)
 			}
@@ -175,11 +175,11 @@ func bad(v any) connectors.Observation {
 	return connectors.Observation{Records: []connectors.Record{{Ref: "A", Fields: intent.Fields{"x": true}}, {Ref: "B", Fields: intent.Fields{"x": v}}}}
 }
 
-// One bulk read for many may have been made before this one was asked for.
+// One bulk read for many may have been made before this one was requested.
 func TestLookTakesAReadToBeAsOldAsItIs(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		ago    time.Duration // negative: after it was asked
+		ago    time.Duration // negative: after the request
 		want   verify.Verdict
 	}{
 		"made now":               {"a strong read after the send", 0, verify.Verified},
@@ -199,7 +199,7 @@ func TestLookTakesAReadToBeAsOldAsItIs(t *testing.T) {
 					}
 					return obs, nil
 				}}
-				j, seen := verify.Look(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
+				j, seen := verify.ReadOnce(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
 				if j.Verdict != c.want {
 					t.Errorf("%s, want %s: %s", j.Verdict, c.want, c.reason)
 				}
@@ -229,12 +229,12 @@ func TestErrorThatCannotBeReadIsAnError(t *testing.T) {
 	if res := verify.Send(t.Context(), illegible{}, p, connectors.Request{}); res.Fate != connectors.FateUnknown || res.Err == nil || res.Err.Error() == "" {
 		t.Errorf("send: %+v, want an unknown fate that can be told", res)
 	}
-	if j, _ := verify.Look(t.Context(), illegible{}, connectors.Query{}, verify.Case{Profile: p}); j.Verdict != verify.Unavailable {
+	if j, _ := verify.ReadOnce(t.Context(), illegible{}, connectors.Query{}, verify.Case{Profile: p}); j.Verdict != verify.Unavailable {
 		t.Errorf("look: %+v, want unavailable", j)
 	}
 }
 
-// dated says when its reads were begun.
+// dated reports when its reads began.
 type dated struct {
 	illegible
 	at time.Time

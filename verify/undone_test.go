@@ -8,8 +8,8 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// A record that was written to and has nothing of the write left is told from
-// one that others changed.
+// A record that was written to and has nothing left of the write is distinguished from one that
+// others changed.
 func TestUndone(t *testing.T) {
 	open := record(t, "", isOpen)
 	void := record(t, "", `{"id":"1","state":"void"}`)

@@ -1,10 +1,9 @@
-// Package verify finds out what is true at a destination.
+// Package verify establishes what is true at a destination.
 //
-// [Send] sends once. [Look] reads once and judges what it found: [Diff]
-// compares fields, [Judge] turns a comparison into a [Verdict]; both are pure.
-// Nothing here decides what to do about a verdict, waits, or records: that is
-// for policies, engine and ledger. A verdict speaks of what one read found; it
-// does not know what lands later.
+// [Send] sends once. [ReadOnce] reads once and judges the result: [Diff] compares fields,
+// [Judge] turns a comparison into a [Verdict]; both are pure. The package decides nothing about
+// a verdict, does not wait, and records nothing: that is for policies, engine and ledger. A
+// verdict is about one read; it does not cover later arrivals.
 package verify
 
 import (
@@ -12,18 +11,17 @@ import (
 	"slices"
 )
 
-// Verdict is what the comparison of an intent with an observation says.
+// Verdict is the result of comparing an intent with an observation.
 type Verdict uint8
 
-// The verdicts. Only Verified passes on its own; the zero value proves
-// nothing.
+// The verdicts. Only Verified passes on its own; the zero value proves nothing.
 const (
 	Indeterminate Verdict = iota // nothing below is proven
 	Verified                     // the declared number of records, every expected field equal
 	Absent                       // no record
 	Mismatched                   // a record that differs from what was expected
 	Duplicated                   // more records than declared
-	Collateral                   // a field nobody asked to change has changed
+	Collateral                   // a field changed without being requested
 	Vacuous                      // true before we wrote
 	Stale                        // still as it was before we wrote
 	Unavailable                  // the destination could not be read
@@ -44,7 +42,7 @@ func Verdicts() []Verdict {
 	return all
 }
 
-// String is the verdict's word; an unknown value reads as indeterminate.
+// String returns the verdict's word; an unknown value reads as indeterminate.
 func (v Verdict) String() string {
 	if int(v) >= len(verdictNames) {
 		return verdictNames[Indeterminate]
@@ -65,10 +63,9 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseVerdict reads a verdict's word; what it does not know is
-// indeterminate.
+// ParseVerdict parses a verdict's word; an unknown word is indeterminate.
 func ParseVerdict(word string) Verdict {
 	var v Verdict
-	_ = v.UnmarshalText([]byte(word)) // the zero value is the answer then
+	_ = v.UnmarshalText([]byte(word)) // on error the result is the zero value
 	return v
 }

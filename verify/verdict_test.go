@@ -35,7 +35,7 @@ func TestVerdictText(t *testing.T) {
 
 func TestForgottenVerdictProvesNothing(t *testing.T) {
 	var zero verify.Judgement
-	if zero.Verdict != verify.Indeterminate || zero.Verdict.String() != "indeterminate" || zero.Firm || zero.Effect() {
+	if zero.Verdict != verify.Indeterminate || zero.Verdict.String() != "indeterminate" || zero.Conclusive || zero.Effect() {
 		t.Errorf("the zero judgement is %+v", zero)
 	}
 	if got := verify.Verdict(99); got.String() != "indeterminate" {

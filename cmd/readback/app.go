@@ -19,27 +19,33 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
+
+// idempotencyWindow is how long an idempotency key blocks other writes: the shortest
+// window that the large payment APIs promise.
+const idempotencyWindow = 24 * time.Hour
 
 // app is one run of the program.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            func(string) string
-	environ        func() []string         // what env can be asked for; nil is not known
-	forget         func(name string) error // takes a variable out of the environment, not out of env; nil does nothing
+	environ        func() []string         // lists the environment; nil: it is not known
+	forget         func(name string) error // removes a variable from the environment, not from env; nil does nothing
 	now            func() time.Time        // the ledger's clock; nil is the machine's
+	memory         memory                  // what this process may use; zero: nothing is derived
 
 	// The flags that every command has.
 	config, tenant string
 	json, verbose  bool
 
-	// vault opens what is sealed, once it is unlocked.
+	// vault opens sealed values, once it is unlocked.
 	vault atomic.Pointer[redact.Vault]
 
-	began bool // the arguments were understood
+	began bool // the arguments were parsed
 	code  int
 }
 
@@ -52,7 +58,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	err := root.ExecuteContext(ctx)
 	if err != nil && !a.began {
 		err = &usageError{err}
-		a.json = a.json || slices.Contains(args, "--json") // which may stand behind what was not understood
+		a.json = a.json || slices.Contains(args, "--json") // which may follow an argument that could not be parsed
 	}
 	if err != nil {
 		return a.fail(err)
@@ -60,7 +66,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	return a.code
 }
 
-// time is the time here, for answers that no record gives one to.
+// time is the current time, for responses without a record's time.
 func (a *app) time() time.Time {
 	if a.now != nil {
 		return a.now()
@@ -68,11 +74,11 @@ func (a *app) time() time.Time {
 	return time.Now()
 }
 
-// does makes a function of ours the work of a command.
+// does makes a function the action of a command.
 func (a *app) does(f func(ctx context.Context, args []string) (int, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) (err error) {
 		a.began = true
-		for _, name := range []string{"config", "tenant"} { // a variable that is not set must not mean the default
+		for _, name := range []string{"config", "tenant"} { // an unset variable must not select the default
 			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
 				return usagef("--%s is empty; want a value, or the flag left out", name)
 			}
@@ -82,7 +88,7 @@ func (a *app) does(f func(ctx context.Context, args []string) (int, error)) func
 	}
 }
 
-// usageError says that the command line cannot be understood.
+// usageError reports a command line that cannot be parsed.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -90,18 +96,18 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// print writes a value as JSON, or its form for people.
+// print writes a value as JSON or as text, either of which is safe for a terminal.
 func (a *app) print(v any, text func() string) error {
 	if a.json {
 		return report.JSON(a.stdout, v)
 	}
-	_, err := io.WriteString(a.stdout, text())
+	_, err := io.WriteString(a.stdout, visible.Lines(text()))
 	return err
 }
 
-// logger writes to standard error, as the configuration wants it.
+// logger logs to standard error, in the configured form.
 func (a *app) logger(form string) *slog.Logger {
-	return slog.New(scrubbed{a.handler(form), a.scrub})
+	return slog.New(scrubbed{a.handler(form), func(text string) string { return bounded(a.scrub(text)) }})
 }
 
 func (a *app) handler(form string) slog.Handler {
@@ -110,37 +116,36 @@ func (a *app) handler(form string) slog.Handler {
 		o.Level = slog.LevelDebug
 	}
 	if form == "json" {
-		return slog.NewJSONHandler(a.stderr, o)
+		return slog.NewJSONHandler(visibleLines{a.stderr}, o)
 	}
-	return slog.NewTextHandler(a.stderr, o)
+	return slog.NewTextHandler(visibleLines{a.stderr}, o)
 }
 
-// desk is what a command works with: the configuration, the ledger and the
-// tenant that is meant.
-type desk struct {
+// opened is what a command works with: the configuration, the ledger and the tenant.
+type opened struct {
 	config config.Config
 	ledger ledger.Ledger
 	closer io.Closer
 	tenant string
 	log    *slog.Logger
 	env    func(string) string
-	// clock is this machine's clock as tests have it; nil for the machine's.
+	// clock is this machine's clock in tests; nil for the real one.
 	clock func() time.Time
-	// standing is what stands guard over sends, once there is an engine.
-	standing standing
-	// vault seals and opens, nil where nothing is sealed; locked is why it is not
-	// there though it is configured.
+	// shared are the guards over sends, once there is an engine.
+	shared shared
+	// vault seals and opens, nil where nothing is sealed; locked is why it is missing
+	// though it is configured.
 	vault  *redact.Vault
 	locked error
-	// reg is where writes go, once there is an engine.
+	// reg holds the destinations, once there is an engine.
 	reg *connectors.Registry
-	// telling is where what happens is told.
-	telling telling
+	// telemetryRun exports telemetry.
+	telemetryRun telemetryRun
 	// sealer seals the audit log, once there is one.
 	sealer atomic.Pointer[audit.Sealer]
 }
 
-// environment is what settings the environment makes.
+// environment is the environment, for settings.
 func (a *app) environment() config.Environment {
 	return config.Environment{Get: a.env, All: a.environ}
 }
@@ -155,36 +160,38 @@ func (a *app) settings() (config.Config, error) {
 	if err == nil && a.tenant != "" {
 		c.Tenant = a.tenant
 	}
+	c.Commands.Logger = a.logger(c.Log)
+	a.memory.over(&c)
 	a.forgetSecrets(c)
 	if err == nil {
-		_, _ = a.unlock(c) // whoever needs the keys is told; what is refused before that is scrubbed
+		_, _ = a.unlock(c) // a command that needs the keys gets the error; errors before that are scrubbed
 	}
 	return c, err
 }
 
-// forgetSecrets takes the variables with secrets out of the environment, so that
-// no program that is started, and no library, finds them there.
+// forgetSecrets removes the variables with secrets from the environment, so that started
+// programs and libraries do not find them there.
 func (a *app) forgetSecrets(c config.Config) {
 	for _, name := range c.SecretVariables() {
 		if a.forget != nil {
-			_ = a.forget(name) // it fails for names alone that no variable can have
+			_ = a.forget(name) // it fails only for names that no variable can have
 		}
 	}
 }
 
 // open opens the ledger that the configuration names.
-func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*desk, error) {
+func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*opened, error) {
 	vault, locked := a.unlock(c)
-	o.Now, o.Window = a.now, idempotencyWindow
+	o.Now, o.Window, o.Commands, o.Vault, o.Locked = a.now, idempotencyWindow, c.Commands, vault, locked
 	l, closer, err := c.Ledger.Open(ctx, a.env, &o)
 	if err != nil {
 		return nil, err
 	}
-	return &desk{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), env: a.env, clock: a.now, vault: vault, locked: locked}, nil
+	return &opened{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), env: a.env, clock: a.now, vault: vault, locked: locked}, nil
 }
 
-// look opens the ledger for a command that only looks at it.
-func (a *app) look(ctx context.Context) (*desk, error) {
+// openToRead opens the ledger for a command that only reads it.
+func (a *app) openToRead(ctx context.Context) (*opened, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -193,15 +200,15 @@ func (a *app) look(ctx context.Context) (*desk, error) {
 }
 
 // time is a time on this machine's clock.
-func (d *desk) time(t time.Time) time.Time {
+func (d *opened) time(t time.Time) time.Time {
 	if d.clock != nil {
 		return d.clock()
 	}
 	return t
 }
 
-// close ends what is shared and the ledger. The engine is closed before.
-func (d *desk) close() {
+// close closes what is shared and the ledger. The engine is closed before.
+func (d *opened) close() {
 	d.leave()
 	d.hangUp()
 	d.hush()
@@ -210,9 +217,9 @@ func (d *desk) close() {
 	}
 }
 
-// hangUp ends what destinations have open, processes above all: one that does not
-// end with its standard input would stay behind.
-func (d *desk) hangUp() {
+// hangUp closes the destinations' connections and, above all, their processes: one that
+// does not end with its standard input would keep running.
+func (d *opened) hangUp() {
 	if d.reg == nil {
 		return
 	}
@@ -231,39 +238,39 @@ func (d *desk) hangUp() {
 }
 
 // engine starts an engine on the ledger.
-func (d *desk) engine(reg *connectors.Registry, meter engine.Meter) *engine.Engine {
+func (d *opened) engine(reg *connectors.Registry, observer func(engine.Activity), oneShot bool) *engine.Engine {
 	o := &engine.Options{
-		Logger: d.log, Window: idempotencyWindow, Meter: meter, Verify: d.config.Verification(), Risks: d.config.Risks,
-		MaxFlights: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting,
+		Logger: d.log, Window: idempotencyWindow, Observer: observer, Verify: d.config.Verification(), Risks: d.config.Risks,
+		MaxInFlight: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting, MaxQueuedBytes: d.config.Queue.Bytes, OneShot: oneShot,
 	}
 	o.Vault = d.vault
-	d.standing.into(o)
-	d.telling.into(o, reg)
+	d.shared.into(o)
+	d.telemetryRun.into(o, reg)
 	return engine.New(d.ledger, reg, o)
 }
 
-// bench opens what a command needs that lets the engine work.
-func (a *app) bench(ctx context.Context, o config.OpenOptions) (*desk, *engine.Engine, error) {
+// bench opens what a command needs that runs the engine.
+func (a *app) bench(ctx context.Context, o config.OpenOptions) (*opened, *engine.Engine, error) {
 	d, reg, err := a.registered(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := cmp.Or(d.stand(ctx, reg), a.tell(d, reg)); err != nil {
+	if err := cmp.Or(d.stand(ctx, reg), a.startTelemetry(d, reg)); err != nil {
 		d.close()
 		return nil, nil, err
 	}
-	return d, d.engine(reg, nil), nil
+	return d, d.engine(reg, nil, true), nil
 }
 
-// registered opens the ledger and makes the destinations.
-func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *connectors.Registry, error) {
+// registered opens the ledger and creates the destinations.
+func (a *app) registered(ctx context.Context, o config.OpenOptions) (*opened, *connectors.Registry, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, nil, err
 	}
 	reg, err := c.Registry(a.env)
 	if err == nil {
-		_, err = a.telling(c)
+		_, err = a.telemetrySettings(c)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -281,15 +288,15 @@ func (a *app) registered(ctx context.Context, o config.OpenOptions) (*desk, *con
 	return d, reg, nil
 }
 
-// outcome closes the engine, which hands everything back to the ledger, and
-// tells how the write stands then. out is what the engine said before.
-func (a *app) outcome(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome) (int, error) {
+// outcome closes the engine, which hands all work back to the ledger, and prints the
+// outcome of the write then. out is the engine's earlier outcome.
+func (a *app) outcome(ctx context.Context, d *opened, e *engine.Engine, out engine.Outcome) (int, error) {
 	return a.outcomeOf(ctx, d, e, out, nil)
 }
 
-// outcomeOf is outcome; p is there when the write is not the one that was asked
-// for, but the one that has begun the same operation before.
-func (a *app) outcomeOf(ctx context.Context, d *desk, e *engine.Engine, out engine.Outcome, p *prior) (int, error) {
+// outcomeOf is outcome; p is set if the write is not the requested one, but the one that
+// began the same operation before.
+func (a *app) outcomeOf(ctx context.Context, d *opened, e *engine.Engine, out engine.Outcome, p *prior) (int, error) {
 	e.Close()
 	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, out.ID)
 	if err != nil { // it is in the ledger, and may have been sent by now
@@ -304,12 +311,12 @@ func (a *app) outcomeOf(ctx context.Context, d *desk, e *engine.Engine, out engi
 		engine.Outcome
 		Exit int    `json:"exit"`
 		Next string `json:"next,omitempty"`
-		// Prior is the write that this is the outcome of, where another one has
-		// begun the operation before.
+		// Prior is the write of this outcome, if another one has begun the operation
+		// before.
 		Prior *prior `json:"prior,omitempty"`
 	}{now, code, report.Next(rec), p}
 	if err := a.print(answer, func() string { return p.heading() + report.Outcome(now, rec, rec.Now) }); err != nil {
-		// What became of the write is so whether it could be printed or not.
+		// A failure to print does not change the outcome.
 		d.log.Error("the outcome could not be printed", "write", now.ID, "status", now.Status, "exit", code, "error", err)
 	}
 	return code, nil

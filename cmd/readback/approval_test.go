@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // twoApprove configures that two people must approve every order within an hour.
@@ -13,7 +13,7 @@ func twoApprove(p *place, onTimeout string) {
 }
 
 func TestTwoApprovals(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitHeld, order("A-1", ""), "--by", "bot"))
 	digest := p.writes()[0].Digest
@@ -24,7 +24,7 @@ func TestTwoApprovals(t *testing.T) {
 		t.Helper()
 		return p.want(want, p.run(append([]string{"review", held, "approve", "--by", by, "--reason", "agreed"}, more...)...))
 	}
-	says(t, approve(exitForbidden, "Bot "), "somebody else must approve it")
+	says(t, approve(exitForbidden, "Bot "), "another reviewer must approve it")
 	says(t, approve(exitRefused, "ann", "--digest", "abc"), "the decision is about digest abc")
 	says(t, approve(exitUsage, " "), "--by is missing")
 	says(t, p.want(exitUsage, p.run("review", held, "approve", "--by", "ann", "--reason", " ")), "--reason is missing")
@@ -37,7 +37,7 @@ func TestTwoApprovals(t *testing.T) {
 }
 
 func TestApprovalExpires(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitHeld, order("A-1", "")))
 	says(t, p.want(exitAttention, p.run("status")), "1 write waits for a person, the oldest begun", "; the time of 1 of them is over within 1h.")
@@ -51,12 +51,12 @@ func TestApprovalExpires(t *testing.T) {
 }
 
 func TestOverdueGoesOnWaiting(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "escalate")
 	held := id(t, p.submit(exitHeld, order("A-1", "")))
 	p.now = later(2 * time.Hour)
 	p.want(exitVerified, p.run("resume"))
-	says(t, p.want(exitVerified, p.run("review")), held+" held", "overdue nobody approved it in time; it goes on waiting")
+	says(t, p.want(exitVerified, p.run("review")), held+" held", "overdue no reviewer approved it in time; it goes on waiting")
 	says(t, p.want(exitAttention, p.run("status")), "; 1 are overdue.")
 	p.want(exitHeld, p.run("review", held, "approve", "--by", "ann", "--reason", "late"))
 	p.want(exitVerified, p.run("review", held, "approve", "--by", "bob", "--reason", "late"))
@@ -64,7 +64,7 @@ func TestOverdueGoesOnWaiting(t *testing.T) {
 }
 
 func TestRiskIsNeverLowered(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, "risk:\n  - {name: marked, destination: orders, class: log}\n")
 	p.submit(exitHeld, order("A-1", `,"risk":"approve"`))
 	twoApprove(p, "deny")

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/audit"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/signing"
@@ -25,10 +28,10 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "The chain of all events: check it, seal it, show its head",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
-			return 0, usagef("audit what? want verify, head, seal or off")
+			return 0, usagef("audit what? want verify, events, head, seal or off")
 		}),
 	}
-	cmd.AddCommand(a.auditVerifyCommand(), a.auditHeadCommand(), a.auditSealCommand(), a.auditOffCommand())
+	cmd.AddCommand(a.auditVerifyCommand(), a.auditEventsCommand(), a.auditHeadCommand(), a.auditSealCommand(), a.auditOffCommand())
 	return cmd
 }
 
@@ -59,13 +62,75 @@ checked unless --tenant names one.`,
 	return cmd
 }
 
+func (a *app) auditEventsCommand() *cobra.Command {
+	q := ledger.DocumentQuery{Kind: access.EventKind}
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "List security events: logins, refusals, uses of tokens, replayed calls",
+		Long: `List the security events of the tenant, the newest first: logins and their ends,
+refused credentials and requests, uses of tokens, tokens that were made or revoked,
+configurations that were not taken, and calls that got the outcome of an earlier one.
+Equal events within a minute (of a token within an hour) are one, with their number.
+The log has the same events, as lines with the member "security".`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
+			d, err := a.openToRead(ctx)
+			if err != nil {
+				return 0, err
+			}
+			defer d.close()
+			q.Tenant = d.tenant
+			found, total, err := d.ledger.FindDocuments(ctx, q)
+			if err != nil {
+				return 0, err
+			}
+			bodies := make([]json.RawMessage, 0, len(found))
+			for _, f := range found {
+				bodies = append(bodies, f.Body)
+			}
+			return 0, a.print(map[string]any{"tenant": d.tenant, "total": total, "events": bodies}, func() string { return eventsText(bodies, total) })
+		}),
+	}
+	cmd.Flags().StringSliceVar(&q.States, "event", nil, "list these events alone, such as login or forbidden")
+	cmd.Flags().StringVar(&q.Subject, "about", "", "list events of this write, token or name alone")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "list so many at the most, up to 1000")
+	return cmd
+}
+
+// eventsText is a line for each event. Text from callers is in quotes.
+func eventsText(bodies []json.RawMessage, total int) string {
+	var b strings.Builder
+	for _, body := range bodies {
+		var e struct {
+			access.Event
+			Count int       `json:"count"`
+			Last  time.Time `json:"last"`
+		}
+		if err := json.Unmarshal(body, &e); err != nil {
+			fmt.Fprintf(&b, "an event that cannot be read: %v\n", err)
+			continue
+		}
+		fmt.Fprintf(&b, "%s  %-19s %dx", e.Last.UTC().Format(time.RFC3339), e.Event.Event, e.Count)
+		for _, part := range [][2]string{{"by", e.Name}, {"with", e.Credentials}, {"from", e.Address}, {"action", e.Action}, {"write", e.Write}, {"reason", e.Reason}} {
+			if part[1] != "" {
+				fmt.Fprintf(&b, " %s %s", part[0], report.Safe(part[1]))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if total > len(bodies) {
+		fmt.Fprintf(&b, "%d of %d events; --limit shows more.\n", len(bodies), total)
+	}
+	return b.String()
+}
+
 func (a *app) auditHeadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "head",
 		Short: "Print the newest signed head of the tenant's chain",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			d, err := a.look(ctx)
+			d, err := a.openToRead(ctx)
 			if err != nil {
 				return 0, err
 			}
@@ -76,7 +141,7 @@ func (a *app) auditHeadCommand() *cobra.Command {
 			}
 			text, err := e.Encode()
 			if err == nil {
-				_, err = a.stdout.Write(append(text, '\n')) // as it is kept: one line, for --heads
+				_, err = a.stdout.Write(append(text, '\n')) // as it is stored: one line, for --heads
 			}
 			return 0, err
 		}),
@@ -106,16 +171,12 @@ the next worker switches it on again; everything that the ledger then holds is
 sealed as found.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			d, err := a.look(ctx)
+			d, err := a.openToRead(ctx)
 			if err != nil {
 				return 0, err
 			}
 			defer d.close()
-			c, ok := d.ledger.(ledger.Chronicler)
-			if !ok {
-				return 0, audit.ErrCannot
-			}
-			changed, err := c.Chronicle(ctx, false)
+			changed, err := d.ledger.Chronicle(ctx, false)
 			if err != nil {
 				return 0, err
 			}
@@ -130,7 +191,7 @@ sealed as found.`,
 }
 
 func (a *app) sealAudit(ctx context.Context) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +204,7 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 		Entries int `json:"entries"`
 		Heads   int `json:"heads"`
 	}
-	var stuck, unsigned error // one chain that cannot go on stops no other
+	var stuck, unsigned error // one chain that cannot continue stops no other
 	done.Entries, stuck = s.Seal(ctx)
 	done.Heads, unsigned = s.SignAll(ctx)
 	if err := s.Flush(ctx); err != nil {
@@ -157,8 +218,8 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 	})
 }
 
-// sealer makes chains as the configuration says.
-func (a *app) sealer(d *desk) (*audit.Sealer, error) {
+// sealer makes chains as configured.
+func (a *app) sealer(d *opened) (*audit.Sealer, error) {
 	o, err := d.config.Sealing(a.env)
 	if err != nil {
 		return nil, err
@@ -167,9 +228,8 @@ func (a *app) sealer(d *desk) (*audit.Sealer, error) {
 	return audit.New(d.ledger, o), nil
 }
 
-// sealing is the work of chaining events; nil where the configuration does not ask
-// for it.
-func (a *app) sealing(d *desk) (func(context.Context) error, error) {
+// sealing is the work of chaining events; nil if it is not configured.
+func (a *app) sealing(d *opened) (func(context.Context) error, error) {
 	if !d.config.Audit.On() {
 		return nil, nil
 	}
@@ -199,7 +259,7 @@ func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time
 		return 0, err
 	}
 	o.Tenant = a.tenant
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -233,7 +293,7 @@ func readHeads(names []string) (all []signing.Envelope, err error) {
 			if err := f.Close(); err != nil {
 				return err
 			}
-			if len(bad) > 0 { // a head that is passed over may be the one that matters
+			if len(bad) > 0 { // a head that is skipped may be the one that matters
 				return fmt.Errorf("%s: %w", path, errors.Join(bad...))
 			}
 			return nil
@@ -274,6 +334,10 @@ func auditText(r audit.Report) string {
 		}
 	}
 	b.WriteString("\n")
+	for _, e := range r.Erased {
+		fmt.Fprintf(&b, "erasure %s of tenant %s at %s, entry %d: the contents of %d writes and %d documents\n",
+			report.Safe(e.ID), report.Safe(e.Tenant), e.At.UTC().Format(time.RFC3339), e.Entry, e.Writes, e.Documents)
+	}
 	for _, n := range r.Notes {
 		b.WriteString(report.Safe(n) + "\n")
 	}

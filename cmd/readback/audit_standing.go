@@ -7,13 +7,16 @@ import (
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/signing"
 )
 
-// ahead are the signed heads that the ledger does not reach and no operator knows of: it
-// is an older copy. Only heads in files can be read here.
-func (d *desk) ahead(ctx context.Context) ([]audit.Ahead, error) {
+// maxUnsealed bounds how many unsealed commits are read: they are read with their
+// evidence, and a sealer that runs each second leaves fewer.
+const maxUnsealed = 100
+
+// ahead are the signed heads that the ledger does not reach and no operator has
+// acknowledged: it is an older copy. Only heads in files can be read here.
+func (d *opened) ahead(ctx context.Context) ([]audit.Ahead, error) {
 	files := d.config.HeadFiles()
 	if len(files) == 0 {
 		return nil, nil
@@ -29,11 +32,10 @@ func (d *desk) ahead(ctx context.Context) ([]audit.Ahead, error) {
 	return audit.HeadsAhead(ctx, d.ledger, keys, files...)
 }
 
-// holdOlder stops all sends where the ledger is an older copy, before anything is
-// claimed: what was sent since it was copied is at the destinations, and would be
-// sent once more. It does so once for each head; the operator who releases the stop has seen
-// to it.
-func (d *desk) holdOlder(ctx context.Context, notes ledger.Notes) error {
+// holdOlder stops all sends if the ledger is an older copy, before any work is claimed:
+// what was sent since the copy is at the destinations, and would be sent again. It does
+// so once for each head; releasing the stop acknowledges it.
+func (d *opened) holdOlder(ctx context.Context) error {
 	ahead, err := d.ahead(ctx)
 	if err != nil {
 		d.log.Warn("the ledger is not compared with all signed heads that are kept: whether it is an older copy is not known", "error", err)
@@ -46,17 +48,17 @@ func (d *desk) holdOlder(ctx context.Context, notes ledger.Notes) error {
 		reason += fmt.Sprintf(" (and %d more)", n)
 	}
 	d.log.Error("all sends are stopped: the ledger is older than a signed head", "head", reason)
-	if err := guards.Stop(ctx, notes, guards.Scope{}, "readback", reason); err != nil {
+	if err := guards.Stop(ctx, d.ledger, guards.Scope{}, "readback", reason); err != nil {
 		return fmt.Errorf("the ledger is older than a signed head, and its sends could not be stopped: %w", err)
 	}
 	return audit.RememberAhead(ctx, d.ledger, ahead)
 }
 
-// auditStanding is how the audit log stands; nil where none is configured and none
-// is there. It keeps nothing else from being told.
-func (d *desk) auditStanding(ctx context.Context) *report.Audit {
+// auditStanding is the state of the audit log; nil where none is configured and none
+// exists. An error in it does not fail the status.
+func (d *opened) auditStanding(ctx context.Context) *report.Audit {
 	a := &report.Audit{Configured: d.config.Audit.On(), Tenant: d.tenant}
-	s, err := audit.StandingOf(ctx, d.ledger, d.tenant, maxUnsealed)
+	s, err := audit.StatusOf(ctx, d.ledger, d.tenant, maxUnsealed)
 	if err != nil {
 		if !a.Configured {
 			return nil
@@ -82,7 +84,7 @@ func (d *desk) auditStanding(ctx context.Context) *report.Audit {
 	return a
 }
 
-// examineAudit says how the audit log stands, where there is one.
+// examineAudit checks the state of the audit log, where there is one.
 func examineAudit(e *examination, f report.Found) {
 	if f.Audit == nil {
 		return
@@ -96,6 +98,6 @@ func examineAudit(e *examination, f report.Found) {
 		e.warn("audit log", m.Do, "%s", m.What)
 	}
 	if len(bad) == 0 {
-		e.ok("audit log", "%s", f.Audit.Text(f.Survey.Now))
+		e.ok("audit log", "%s", f.Audit.Text(f.QueueStats.Now))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/readback-go/readback/audit"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
@@ -23,7 +23,7 @@ import (
 // key.
 func chained(t *testing.T) (p *place, heads, public string) {
 	t.Helper()
-	p = newPlace(t, simulated.Plain.Options())
+	p = newPlace(t, orders.Plain.Options())
 	key := filepath.Join(p.dir, "audit.pem")
 	p.want(0, p.run("key", "new", "--out", key))
 	p.configure(p.url, "audit: {heads: {key_file: audit.pem, keep: [{file: heads.jsonl}]}}\n")
@@ -93,7 +93,7 @@ func TestAuditRefuses(t *testing.T) {
 	p.want(0, p.run("audit", "seal"))
 	other := filepath.Join(p.dir, "other.pem")
 	p.want(0, p.run("key", "new", "--out", other))
-	says(t, p.want(exitUsage, p.run("audit")), "want verify, head, seal or off")
+	says(t, p.want(exitUsage, p.run("audit")), "want verify, events, head, seal or off")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", heads)), "--key is missing")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", filepath.Join(p.dir, "none"), "--key", public)), "--heads", "no such file")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", public, "--key", public)), "--heads", "line 1")
@@ -103,8 +103,8 @@ func TestAuditRefuses(t *testing.T) {
 	says(t, p.want(exitConfig, p.run("audit", "seal")), "audit.heads", "gone.pem")
 }
 
-// A ledger that was put back sends nothing until an operator has seen to it: what was
-// sent since it was copied would be sent once more.
+// A restored ledger sends nothing until an operator has seen to it: what was sent since
+// the copy would be sent again.
 func TestALedgerThatWasPutBackSendsNothing(t *testing.T) {
 	p, heads, _ := chained(t)
 	p.submit(exitVerified, order("A-1", ""))
@@ -138,8 +138,8 @@ func TestALedgerThatWasPutBackSendsNothing(t *testing.T) {
 	says(t, p.want(exitAttention, p.run("status")), "Whether the ledger is an older copy is not known", "although it signed some")
 }
 
-// Whoever looks is told that nobody seals, how far the chain is, and by which key
-// its newest head was signed.
+// The status reports that no sealer runs, how far the chain is, and the key that signed
+// its newest head.
 func TestStatusOfTheAuditLog(t *testing.T) {
 	p, _, _ := chained(t)
 	p.submit(exitVerified, order("A-1", ""))
@@ -164,10 +164,10 @@ type closed struct{ *ledger.Memory }
 
 func (closed) Chronicle(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
 
-// How far the audit log is behind is measured also where nothing could be sealed
-// ever: a series that is missing raises no alarm.
+// The unsealed backlog is measured also where nothing was ever sealed: a missing series
+// raises no alarm.
 func TestUnsealedIsMeasuredThoughNothingCanBeSealed(t *testing.T) {
-	d := &desk{}
+	d := &opened{}
 	if _, here := d.sealed(); here {
 		t.Error("nobody seals here")
 	}

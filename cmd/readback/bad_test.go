@@ -14,11 +14,11 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// spoil changes a ledger behind everybody's back.
+// spoil changes a ledger bypassing its driver.
 func (p *place) spoil(statement string, args ...any) {
 	p.t.Helper()
 	conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
@@ -32,7 +32,24 @@ func (p *place) spoil(statement string, args ...any) {
 	}
 }
 
-// refused expects a failure of a kind, the same in JSON and for people.
+// digestKey is what the ledger keeps as its digest key.
+func (p *place) digestKey() (kept string) {
+	p.t.Helper()
+	conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadOnly)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	conn.SetBusyTimeout(10 * time.Second)
+	err = sqlitex.Execute(conn, "SELECT digest_key FROM ledger_meta", &sqlitex.ExecOptions{
+		ResultFunc: func(s *sqlite.Stmt) error { kept = s.ColumnText(0); return nil }})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kept
+}
+
+// refused expects a failure of a kind, the same in JSON and as text.
 func (p *place) refused(code int, kind string, intent string, pieces ...string) {
 	p.t.Helper()
 	says(p.t, p.submit(code, intent), pieces...)
@@ -59,7 +76,7 @@ func TestBadIntents(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			p.refused(exitInvalid, tt.kind, tt.intent, tt.want, "Nothing was recorded, and nothing was sent.")
 			p.calls(0)
 			if _, err := os.Stat(p.ledger); err == nil && len(p.writes()) != 0 {
@@ -70,7 +87,7 @@ func TestBadIntents(t *testing.T) {
 }
 
 func TestRepeatsThatAskForSomethingElse(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", `,"idempotency_key":"order:1"`))
 	other := strings.Replace(order("A-1", `,"idempotency_key":"order:1"`), "1999", "2999", 1)
 	p.refused(exitRefused, "digest_mismatch", other, "same structural key, another digest", "give a new call number", "nothing was sent")
@@ -83,7 +100,7 @@ func TestRepeatsThatAskForSomethingElse(t *testing.T) {
 }
 
 func TestBadConfiguration(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	mail := "  mail:\n    type: imap\n    addr: imap.example.org:993\n    username: a\n"
 	tests := map[string]struct {
 		reason, settings, want string
@@ -113,7 +130,7 @@ func TestBadConfiguration(t *testing.T) {
 }
 
 func TestDestinationDown(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	up := p.url
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -143,8 +160,8 @@ func TestDestinationDown(t *testing.T) {
 }
 
 func TestDestinationDownAfterTheSend(t *testing.T) {
-	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}, {Vice: simulated.UnreadableRead, Skip: 1, Times: 1}}
+	o := orders.Plain.Options()
+	o.Faults = []orders.Fault{{Kind: orders.LostAnswer, Times: 1}, {Kind: orders.UnreadableRead, Skip: 1, Times: 1}}
 	p := newPlace(t, o)
 	r := p.submit(exitInProgress, order("A-1", ""), "--wait", "0")
 	says(t, r, "could not be read", "the answer to one is missing")
@@ -154,7 +171,7 @@ func TestDestinationDownAfterTheSend(t *testing.T) {
 }
 
 func TestLedgerThatIsNoLedger(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	says(t, p.want(exitUnavailable, p.run("list")), p.ledger, "does not exist", "`readback submit` makes it")
 	garbage := strings.Repeat("this is no database, but somebody's notes. ", 500)
 	p.write("readback.db", garbage)
@@ -175,8 +192,8 @@ func TestLedgerThatContradictsItself(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := simulated.Plain.Options()
-			o.Faults = []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency"}}
+			o := orders.Plain.Options()
+			o.Faults = []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}}
 			p := newPlace(t, o)
 			write := id(t, p.submit(exitReview, order("A-1", "")))
 			p.spoil(tt.statement)
@@ -196,7 +213,7 @@ func TestLedgerThatContradictsItself(t *testing.T) {
 }
 
 func TestLedgerThatWasCutShort(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for i := range 20 {
 		p.submit(exitVerified, order(fmt.Sprintf("A-%d", i), ""))
 	}
@@ -208,7 +225,7 @@ func TestLedgerThatWasCutShort(t *testing.T) {
 }
 
 func TestLedgerOfANewerVersion(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	p.spoil("UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
 	p.refused(exitUnusable, "ledger_version", order("A-2", ""), "ledger of a newer version", "use the program that upgraded it, or a newer one", "Nothing was sent")
@@ -216,7 +233,7 @@ func TestLedgerOfANewerVersion(t *testing.T) {
 		p.want(exitUnusable, p.run(args...))
 	}
 	p.calls(1)
-	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 2")
+	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 1")
 	p.submit(exitVerified, order("A-2", ""))
 	p.want(0, p.run("show", write))
 }
@@ -224,8 +241,8 @@ func TestLedgerOfANewerVersion(t *testing.T) {
 // Two engines of different versions on one file: the newer one upgrades it
 // while the older one works, and a write of the older one becomes due.
 func TestLedgerUpgradedUnderAWorker(t *testing.T) {
-	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.Throttled, Times: 1, Delay: time.Hour, Ops: []simulated.Op{simulated.OpCreate}}}
+	o := orders.Plain.Options()
+	o.Faults = []orders.Fault{{Kind: orders.Throttled, Times: 1, Delay: time.Hour, Ops: []orders.Op{orders.OpCreate}}}
 	p := newPlace(t, o)
 	var ahead atomic.Int64
 	p.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
@@ -246,16 +263,16 @@ func TestLedgerUpgradedUnderAWorker(t *testing.T) {
 	}
 	p.calls(1)
 	p.effects(0, "A-1")
-	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 2")
+	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 1")
 	p.want(exitVerified, p.run("resume", write))
 	p.effects(1, "A-1")
 }
 
-// The ledger fails after the send, while its end is awaited at the door: what
-// is not known must not read as "nothing was sent".
+// The ledger fails after the send, while the API waits for the outcome: unknown must not
+// read as "nothing was sent".
 func TestLedgerThatFailsBehindAShortWait(t *testing.T) {
 	var p *place
-	p = newPlaceIn(t, t.TempDir(), simulated.Plain.Options(), func(h http.Handler) http.Handler {
+	p = newPlaceIn(t, t.TempDir(), orders.Plain.Options(), func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			if r.Method == http.MethodPost {
@@ -269,7 +286,7 @@ func TestLedgerThatFailsBehindAShortWait(t *testing.T) {
 }
 
 func TestClockGoingBackwards(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.now = later(2 * time.Hour)
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 
@@ -280,7 +297,7 @@ func TestClockGoingBackwards(t *testing.T) {
 	p.refused(exitUnusable, "clock", order("A-3", ""), "clock went backwards", "set this machine's clock right", "Nothing was sent", "readback resume --reset-clock")
 	p.want(exitUnusable, p.run("resume"))
 	p.calls(2)
-	says(t, p.want(0, p.run("show", write)), "VERIFIED") // what was recorded can be looked at
+	says(t, p.want(0, p.run("show", write)), "VERIFIED") // the recorded events can be read
 	if n := len(p.writes()); n != 2 {
 		t.Errorf("%d writes in the ledger, want 2", n)
 	}
@@ -291,7 +308,7 @@ func TestClockGoingBackwards(t *testing.T) {
 }
 
 func TestErrorsWithoutAnOutcomeSayNothingAboutTheEffect(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	p.spoil("UPDATE ledger_writes SET body = '{' WHERE n = 1")
 	r := p.submit(exitUnknown, order("A-1", ""))

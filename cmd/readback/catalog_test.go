@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 func TestCatalog(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	all := p.want(0, p.run("catalog"))
 	says(t, all, "NAME NATIVE KEY LOOK-UP SETTLE", "jira-cloud-issue none weak 5m 5m", "zendesk-tickets create for 30m strong")
 	one := p.want(0, p.run("catalog", "jira-cloud-issue"))
@@ -32,9 +32,9 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
-// What is printed is right as it is, so that one can begin from it.
+// The printed settings are valid, so that a user can start from them.
 func TestShippedDeclarationsCanBePrintedAndChecked(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for _, name := range rest.Shipped() {
 		text := p.want(0, p.run("destination", "print", name)).out
 		path := p.write(name+".yaml", text)
@@ -44,7 +44,7 @@ func TestShippedDeclarationsCanBePrintedAndChecked(t *testing.T) {
 }
 
 func TestDestinationCheckSaysWhatIsWrongByLine(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	good := p.want(0, p.run("destination", "print", "github-issues")).out
 	for name, c := range map[string]struct{ from, to, says string }{
 		"an unknown field":    {"\nsystem:", "\nsistem:", "sistem: is not known; did you mean system?"},
@@ -92,7 +92,7 @@ kinds:
 func TestDestinationCheckNamesWritesOfTheKeyAlone(t *testing.T) {
 	bookings := bookingsWith(`"booking {key.reference} {stamp}"`)
 	const line = "create has no place for a field beyond the key, such as {fields.NAME}: an intent that expects one is refused"
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	path := p.write("bookings.yaml", bookings)
 	says(t, p.want(0, p.run("destination", "check", path)), line)
 	says(t, p.want(0, p.run("destination", "check", path, "--json")), `"key_alone"`, `"booking"`, `"create"`)

@@ -2,24 +2,27 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
 func TestExitCodesOfOutcomes(t *testing.T) {
 	tests := map[string]struct {
 		reason string
-		faults []simulated.Fault
+		faults []orders.Fault
 		intent string
 		args   []string
 		code   int
@@ -27,22 +30,22 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 		effect int
 	}{
 		"verified": {"seen", nil, order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
-		"verified after a lost answer": {"seen, and sent once", []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}},
+		"verified after a lost answer": {"seen, and sent once", []orders.Fault{{Kind: orders.LostAnswer, Times: 1}},
 			order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
 		"verified without a wait": {"what is under way ends first, and the answer is what came of it", nil, order("A-1", ""), []string{"--wait", "0"}, exitVerified, engine.StatusVerified, 1},
-		"not applied": {"the destination said no", []simulated.Fault{{Vice: simulated.Refused}},
+		"not applied": {"the destination said no", []orders.Fault{{Kind: orders.Refused}},
 			order("A-1", ""), nil, exitNotApplied, engine.StatusNotApplied, 0},
-		"review": {"a field was dropped", []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency"}},
+		"review": {"a field was dropped", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
 			order("A-1", ""), nil, exitReview, engine.StatusReview, 1},
-		"compensated": {"a field was dropped, and the intent says what then", []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency"}},
+		"compensated": {"a field was dropped, and the intent says what then", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
 			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitCompensated, engine.StatusCompensated, 0},
 		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitHeld, engine.StatusHeld, 0},
-		"in progress": {"the destination says not now, and nobody waits", []simulated.Fault{{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Delay: time.Hour}},
+		"in progress": {"the destination says not now, and nobody waits", []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Delay: time.Hour}},
 			order("A-1", ""), []string{"--wait", "0"}, exitInProgress, engine.StatusInProgress, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := simulated.Plain.Options()
+			o := orders.Plain.Options()
 			o.Faults = tt.faults
 			p := newPlace(t, o)
 			answer := decode(t, p.submit(tt.code, tt.intent, append(tt.args, "--json")...))
@@ -61,7 +64,7 @@ func TestEveryStatusAndSettlementHasACode(t *testing.T) {
 	for _, s := range []engine.Status{
 		engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
 		engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied,
-		engine.StatusExpired, engine.StatusUnverified, engine.StatusEntrusted, engine.StatusReported,
+		engine.StatusExpired, engine.StatusUnverified, engine.StatusDelegated, engine.StatusReported,
 	} {
 		if _, ok := codes[s]; !ok {
 			t.Errorf("status %q has no exit code", s)
@@ -84,13 +87,34 @@ func TestEveryStatusAndSettlementHasACode(t *testing.T) {
 	}
 }
 
+// Scripts rely on the exit code of each outcome and of each kind of error: none changes.
+// What the codes mean is in the golden file of --help.
+func TestExitCodesDoNotChange(t *testing.T) {
+	table := map[string]int{}
+	for status, code := range codes {
+		table["status "+string(status)] = code
+	}
+	for _, k := range kinds {
+		name := "error " + k.kind
+		if code, ok := table[name]; ok && code != k.exit {
+			t.Errorf("%s has the codes %d and %d", name, code, k.exit)
+		}
+		table[name] = k.exit
+	}
+	var lines strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		fmt.Fprintf(&lines, "%s: %d\n", name, table[name])
+	}
+	golden(t, "exit-codes", result{out: lines.String()})
+}
+
 func TestDecisionsOfAPerson(t *testing.T) {
-	dropped := []simulated.Fault{{Vice: simulated.DroppedField, Field: "currency", Times: 1}}
+	dropped := []orders.Fault{{Kind: orders.DroppedField, Field: "currency", Times: 1}}
 	risky := `,"risk":"approve"`
 	undoable := `,"reversibility":"compensable"`
 	tests := map[string]struct {
 		reason string
-		faults []simulated.Fault
+		faults []orders.Fault
 		more   string
 		first  int
 		word   string
@@ -111,7 +135,7 @@ func TestDecisionsOfAPerson(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := simulated.Plain.Options()
+			o := orders.Plain.Options()
 			o.Faults = tt.faults
 			p := newPlace(t, o)
 			write := id(t, p.submit(tt.first, order("A-1", tt.more)))
@@ -126,13 +150,13 @@ func TestDecisionsOfAPerson(t *testing.T) {
 }
 
 func TestDecisionWithoutAWait(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`)))
 	p.want(exitDenied, p.run("review", write, "deny", "--by", "ann", "--reason", "no", "--wait", "0"))
 }
 
 func TestUsage(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	tests := map[string]struct {
 		reason string
 		args   []string
@@ -159,7 +183,7 @@ func TestUsage(t *testing.T) {
 		"no tenant":        {"a variable of a script is not set", []string{"list", "--tenant", ""}, "--tenant is empty"},
 		"no configuration": {"a variable of a script is not set", []string{"list", "--config", ""}, "--config is empty"},
 		"class":            {"unknown", []string{"simulated-orders", "--class", "best"}, "--class"},
-		"fault":            {"unknown", []string{"simulated-orders", "--fault", "sloth"}, "unknown vice"},
+		"fault":            {"unknown", []string{"simulated-orders", "--fault", "sloth"}, "unknown kind"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +201,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestInitThenFirstSteps(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.config = filepath.Join(p.dir, "fresh.yaml")
 	says(t, p.want(0, p.run("init")), "Wrote "+p.config, "readback submit -f intent.json")
 	text, err := os.ReadFile(p.config)
@@ -198,7 +222,7 @@ func TestInitThenFirstSteps(t *testing.T) {
 }
 
 func TestSchemaAndVersion(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	if got := p.want(0, p.run("schema")).out; got != string(intent.Schema()) {
 		t.Errorf("schema prints something else: %.200s", got)
 	}
@@ -208,7 +232,7 @@ func TestSchemaAndVersion(t *testing.T) {
 }
 
 func TestTenantsAreApart(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	r := p.submit(exitInvalid, order("A-1", ""), "--tenant", "other")
 	says(t, r, `/tenant is "acme"; want "other"`, "--tenant acme", "Nothing was recorded")
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
@@ -219,7 +243,7 @@ func TestTenantsAreApart(t *testing.T) {
 }
 
 func TestListPages(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for _, n := range []string{"A-1", "A-2", "A-3"} {
 		p.submit(exitVerified, order(n, ""))
 	}
@@ -256,11 +280,11 @@ func TestListPages(t *testing.T) {
 }
 
 func TestResumeContinuesWhatIsDue(t *testing.T) {
-	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 10 * time.Minute}}
+	o := orders.Plain.Options()
+	o.Faults = []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 1, Delay: 10 * time.Minute}}
 	p := newPlace(t, o)
 	write := id(t, p.submit(exitInProgress, order("A-1", ""), "--wait", "0"))
-	p.submit(exitInProgress, order("A-2", ""), "--wait", "0") // the destination said "not now" to everybody
+	p.submit(exitInProgress, order("A-2", ""), "--wait", "0") // the destination answered "not now" to all
 	says(t, p.want(0, p.run("resume")), "Took writes up 0 times. Not settled: 1 queued, 1 checking; the next is due in")
 	p.calls(1)
 	p.effects(0, "A-1")
@@ -273,7 +297,7 @@ func TestResumeContinuesWhatIsDue(t *testing.T) {
 }
 
 func TestVerboseLogsNameTheWrite(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	r := p.submit(exitVerified, order("A-1", `,"correlation_id":"corr-7"`), "--verbose")
 	says(t, r, "level=INFO", "write="+id(t, r), "correlation=corr-7")
 	if quiet := p.submit(exitVerified, order("A-1", `,"correlation_id":"corr-7"`)); quiet.err != "" {
@@ -281,7 +305,7 @@ func TestVerboseLogsNameTheWrite(t *testing.T) {
 	}
 }
 
-// What was built to be sent may hold addresses that nobody should see.
+// A built request may hold confidential addresses.
 func TestWhatIsSentIsNotShown(t *testing.T) {
 	rec := ledger.Record{ID: "wr_1", Prepared: []byte("bcc: secret@example.org")}
 	if got := shown(rec); len(got) != 1 || got[0].ID != "wr_1" || got[0].Prepared != nil {

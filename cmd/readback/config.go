@@ -13,7 +13,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow/rules"
+	"github.com/readback-go/readback/internal/rules"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -36,17 +36,18 @@ listed by file and line. Nothing is connected to, and the ledger is not opened;
 ` + "`readback doctor`" + ` does that.
 
 The file is often written elsewhere than it is used: secrets that it expects in
-environment variables count as set, and settings that the environment makes are
-left out. --env looks at both.`,
+environment variables count as set, commands that print secrets are not run, and
+settings that the environment makes are left out. --env looks at both, and runs
+the commands.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) { return a.checkConfig(withEnv) }),
 	}
-	check.Flags().BoolVar(&withEnv, "env", false, "look at the environment: settings it makes, and whether secrets are there")
+	check.Flags().BoolVar(&withEnv, "env", false, "look at the environment: settings it makes, whether secrets are there, and what commands print for them")
 	cmd.AddCommand(check)
 	return cmd
 }
 
-// fault is one thing wrong with what is configured.
+// fault is one configuration error.
 type fault struct {
 	File    string `json:"file"`
 	Line    int    `json:"line,omitempty"`
@@ -54,7 +55,7 @@ type fault struct {
 	Problem string `json:"problem"`
 }
 
-// configured is what a check of the configuration found.
+// configured is the result of a check of the configuration.
 type configured struct {
 	Path         string  `json:"path"`
 	Destinations int     `json:"destinations"`
@@ -64,14 +65,14 @@ type configured struct {
 	Warnings     []fault `json:"warnings"`
 }
 
-// anySecret stands for the secret of a variable that is not looked at: long enough
-// for each, in the form of those that have one, and another one for each variable.
+// anySecret stands for the secret of a variable that is not read: long enough for each
+// use, in the form that the use needs, and different for each variable.
 func anySecret(variable string) string {
 	digest := sha256.Sum256([]byte(variable))
 	return anySecretPrefix + base64.StdEncoding.EncodeToString(digest[:24])
 }
 
-// isAnySecret reports whether a secret only stands for one.
+// isAnySecret reports whether a secret is such a placeholder.
 func isAnySecret(secret string) bool { return strings.HasPrefix(secret, anySecretPrefix) }
 
 var anySecretPrefix = "whsec_" + base64.StdEncoding.EncodeToString([]byte("any secret of name"))
@@ -91,7 +92,8 @@ func (a *app) checkConfig(withEnv bool) (int, error) {
 		return 0, err
 	}
 	f.add(c, err)
-	if !withEnv { // it may be used elsewhere, where other users are
+	c.Commands.Off = !withEnv
+	if !withEnv { // it may be used elsewhere, with other users
 		for _, p := range c.Untrusted() {
 			f.Warnings = append(f.Warnings, fault{c.Path, p.Line, p.Field, "on this machine: " + p.Problem})
 		}
@@ -107,8 +109,8 @@ func (a *app) checkConfig(withEnv bool) (int, error) {
 	return code, a.print(f, f.text)
 }
 
-// examine checks what the configuration names; sound says that the file itself
-// is as it should be, without which nothing can be made of it.
+// examine checks what the configuration names. sound says that the file itself is valid;
+// if it is not, nothing can be built from it.
 func (f *configured) examine(c config.Config, env func(string) string, sound bool) {
 	f.Destinations, f.Tools = len(c.Destinations), len(c.MCP.Tools)
 	if c.Gate.Rules != "" {
@@ -141,11 +143,11 @@ func (f *configured) examine(c config.Config, env func(string) string, sound boo
 	f.add(c, err)
 	_, err = c.HeadSigner(asKey(env))
 	f.add(c, err)
-	_, err = c.Telling(func(name string) string { return asHeaders(env(name)) })
+	_, err = c.TelemetrySettings(func(name string) string { return asHeaders(env(name)) })
 	f.add(c, err)
 }
 
-// add takes the problems of an error, which may be nil.
+// add adds the problems of an error, which may be nil.
 func (f *configured) add(c config.Config, err error) {
 	var invalid *config.InvalidError
 	var bad *rules.InvalidError
@@ -164,7 +166,7 @@ func (f *configured) add(c config.Config, err error) {
 	}
 }
 
-// String is a fault as compilers write theirs.
+// String formats a fault as compilers format theirs.
 func (f fault) String() string {
 	return report.Safe(f.File + config.Problem{Line: f.Line, Field: f.Field, Problem: f.Problem}.String())
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/readback-go/readback/internal/report"
 )
 
-// contractTime bounds the questions to a server that is looked at.
+// contractTime bounds the requests to a server that is checked.
 const contractTime = 2 * time.Minute
 
 // upstream is how a server is named on the command line.
@@ -76,7 +76,7 @@ func (a *app) suggest(ctx context.Context, u upstream, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // it was only asked
+	defer func() { _ = client.Close() }() // it was only read
 	session, err := client.Session(ctx)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) suggest(ctx context.Context, u upstream, args []string) error {
 	return a.print(map[string]string{"server": name, "contract": text}, func() string { return text })
 }
 
-// saidBy logs what a server says on its standard error, which may be anything.
+// saidBy logs a server's standard error, which may be anything.
 type saidBy struct{ log *slog.Logger }
 
 // Write logs it, quoted.
@@ -105,7 +105,7 @@ func (s saidBy) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// reach makes a client for a server on the command line.
+// reach connects to a server that the command line names.
 func (a *app) reach(u upstream, args []string) (*mcp.Client, error) {
 	if strings.TrimSpace(u.server) == "" {
 		return nil, usagef("--server is missing; want a command line or an address")
@@ -157,18 +157,18 @@ func (a *app) contractCheck() *cobra.Command {
 	return cmd
 }
 
-// agreement is what a contract comes to.
+// agreement is the result of a contract's check.
 type agreement struct {
 	Name   string          `json:"name"`
 	Server string          `json:"server"`
 	Writes []agreedTool    `json:"writes"`
 	Reads  []string        `json:"reads"`
 	Kinds  []catalog.Entry `json:"kinds"`
-	// Held says that the tools of a server were held against it.
+	// Held reports that the tools of a server were compared with it.
 	Held bool `json:"held"`
-	// Withdrawn is why tools of the server would not be served.
+	// Withdrawn is why tools of the server would be withdrawn.
 	Withdrawn []string `json:"withdrawn,omitempty"`
-	// Unknown are tools of the server of which it says nothing.
+	// Unknown are tools of the server that it does not mention.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -179,7 +179,7 @@ type agreedTool struct {
 	Proofs []string `json:"proofs"`
 	// NotChecked are arguments that are sent and never compared.
 	NotChecked []string `json:"not_checked,omitempty"`
-	// Refused are arguments of the server's tool with which a call is refused.
+	// Refused are arguments of the server's tool that cause a call to be refused.
 	Refused []string `json:"refused,omitempty"`
 }
 
@@ -211,7 +211,7 @@ func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int
 	return exitVerified, nil
 }
 
-// hold holds the tools of a server against a contract.
+// hold compares the tools of a server with a contract.
 func (a *app) hold(ctx context.Context, g *agreement, c *mcp.Contract, u upstream, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, contractTime)
 	defer cancel()
@@ -219,7 +219,7 @@ func (a *app) hold(ctx context.Context, g *agreement, c *mcp.Contract, u upstrea
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Close() }() // it was only asked
+	defer func() { _ = client.Close() }() // it was only read
 	tools, err := client.Tools(ctx, true)
 	if err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
-	"github.com/readback-go/readback/connectors/simulated"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 func TestShippedContractsCanBePrintedAndChecked(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for _, name := range mcp.Shipped() {
 		text := p.want(0, p.run("contract", "print", name)).out
 		says(t, p.want(0, p.run("contract", "check", p.write(name+".yaml", text))), "PROVEN BY", "upsert: ")
@@ -26,7 +26,7 @@ func TestShippedContractsCanBePrintedAndChecked(t *testing.T) {
 }
 
 func TestContractCheckSaysWhatIsWrongByLine(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	good := p.want(0, p.run("contract", "print", "filesystem")).out
 	for name, c := range map[string]struct{ from, to, says string }{
 		"an unknown member": {"\nserver:", "\nsever:", ":5: sever: is not known; did you mean server?"},
@@ -47,10 +47,10 @@ func TestContractCheckSaysWhatIsWrongByLine(t *testing.T) {
 }
 
 func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
 	t.Cleanup(web.Close)
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	text := p.want(0, p.run("contract", "suggest", "--server", web.URL)).out
 	if s.World.Calls() != 0 {
 		t.Error("a tool was called")
@@ -60,7 +60,7 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 	lines := strings.Split(text, "\n")
 	finished := p.write("finished.yaml", strings.Join(append(lines[:1], lines[2:]...), "\n"))
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
-	s.Turn(mcptest.Create, "Creates an order, and tells everybody.")
+	s.Turn(fakemcp.Create, "Creates an order, and tells everybody.")
 	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
 	says(t, r, "create_order has another description or schema", "sha256:")
 }
@@ -68,19 +68,19 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 // What a contract never compares, and with which arguments of the server's tools a
 // call is refused, is in the text and in the JSON of a check.
 func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
 	t.Cleanup(web.Close)
 	text := strings.NewReplacer("made: $.id\n", "made: $.id\n        not_checked: [channel]\n",
-		"expect: {note: $.note, amount_cents: $.amount_cents}\n        ref", "expect: {note: $.note}\n        ref").Replace(mcptest.Contract) + "digests:\n"
-	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+		"expect: {note: $.note, amount_cents: $.amount_cents}\n        ref", "expect: {note: $.note}\n        ref").Replace(fakemcp.Contract) + "digests:\n"
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
 		d, err := mcp.Digest(s.Tool(name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text += "  " + name + ": " + d + "\n"
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	file := p.write("shop.yaml", text)
 	golden(t, "contract-check", p.want(0, p.run("contract", "check", file)))
 	golden(t, "contract-check-server", p.want(0, p.run("contract", "check", file, "--server", web.URL)))
@@ -99,7 +99,7 @@ func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
 	for _, w := range got.Writes {
 		not[w.Tool], refused[w.Tool] = w.NotChecked, w.Refused
 	}
-	if not[mcptest.Create] == nil || not[mcptest.Create][0] != "/channel" || refused[mcptest.Update] == nil || refused[mcptest.Update][0] != "/amount_cents" {
+	if not[fakemcp.Create] == nil || not[fakemcp.Create][0] != "/channel" || refused[fakemcp.Update] == nil || refused[fakemcp.Update][0] != "/amount_cents" {
 		t.Errorf("not_checked %v, refused %v; want /channel of create_order and /amount_cents of update_order", not, refused)
 	}
 }

@@ -45,7 +45,7 @@ func (a *app) declaredCommand() *cobra.Command {
 	return cmd
 }
 
-// checked is what a declaration comes to.
+// checked is the result of a declaration's check.
 type checked struct {
 	Name       string          `json:"name"`
 	System     string          `json:"system"`
@@ -57,20 +57,20 @@ type checked struct {
 	KeyAlone   []keyAlone      `json:"key_alone,omitempty"`
 }
 
-// keyAlone is the writes whose intents can expect nothing beyond their key.
+// keyAlone lists the writes whose intents can expect nothing beyond their key.
 type keyAlone struct {
 	Kind   string             `json:"kind"`
 	Writes []intent.WriteType `json:"writes"`
 }
 
-// unchecked is what a write sends and no read is compared with.
+// unchecked lists what a write sends and no read compares.
 type unchecked struct {
 	Kind   string           `json:"kind"`
 	Write  intent.WriteType `json:"write"`
 	Fields []string         `json:"fields"` // JSON Pointers into an intent
 }
 
-// parameter is what an account must give.
+// parameter is a setting that an account must give.
 type parameter struct {
 	Name    string `json:"name"`
 	About   string `json:"about"`

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func yamlOf(t *testing.T, name, text string) map[string]any {
 	return v
 }
 
-// member is what is at a place within YAML, by names and indices.
+// member is the value at a path within YAML, by names and indices.
 func member(t *testing.T, v any, path ...any) any {
 	t.Helper()
 	for _, p := range path {
@@ -86,7 +87,7 @@ func TestPackagingParses(t *testing.T) {
 
 var variableShape = regexp.MustCompile(`READBACK_[A-Z_]+`)
 
-// Every variable that is set somewhere is one that is looked at.
+// Every variable that is set somewhere is also read.
 func TestPackagingKnowsItsVariables(t *testing.T) {
 	known := []string{config.Variable}
 	for _, s := range config.Settings() {
@@ -103,13 +104,13 @@ func TestPackagingKnowsItsVariables(t *testing.T) {
 	if found < 8 {
 		t.Errorf("only %d were found", found)
 	}
-	text, err := os.ReadFile("../../docs/deploying.md")
+	text, err := os.ReadFile("../../docs/reference/config.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range known {
 		if !strings.Contains(string(text), "`"+v+"`") {
-			t.Errorf("docs/deploying.md does not list %s", v)
+			t.Errorf("docs/reference/config.md does not list %s", v)
 		}
 	}
 }
@@ -174,7 +175,7 @@ func seconds(t *testing.T, v any) time.Duration {
 	return d
 }
 
-// Whoever stops a server waits for as long as it may take.
+// A test that stops a server waits for as long as the stop may take.
 func TestPackagingWaitsForTheGrace(t *testing.T) {
 	files := packaged(t)
 	grace := config.DefaultServer().Grace
@@ -192,6 +193,56 @@ func TestPackagingWaitsForTheGrace(t *testing.T) {
 	for what, is := range map[string]time.Duration{"the pod": pod - pause, "compose": compose, "the unit": unit} {
 		if is < grace+5*time.Second {
 			t.Errorf("%s waits %s, and a server may take %s", what, is, grace)
+		}
+	}
+}
+
+// bytesOf parses a size in the notation of a file: Go, Docker, systemd and Kubernetes use
+// different units.
+func bytesOf(t *testing.T, text string) int64 {
+	t.Helper()
+	units := map[string]int64{"m": 1 << 20, "M": 1 << 20, "Mi": 1 << 20, "MiB": 1 << 20, "g": 1 << 30, "G": 1 << 30, "Gi": 1 << 30, "GiB": 1 << 30}
+	found := regexp.MustCompile(`^(\d+)([A-Za-z]+)$`).FindStringSubmatch(text)
+	if found == nil || units[found[2]] == 0 {
+		t.Fatalf("%q is no size that is known", text)
+	}
+	n, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n * units[found[2]]
+}
+
+// What Go's collector stays within is below what the kernel allows, and not so far
+// below that the rest is of no use.
+func TestPackagingLimitsMemory(t *testing.T) {
+	files := packaged(t)
+	service := func(key string) string {
+		found := regexp.MustCompile(`(?m)^` + key + `=(\S+)$`).FindStringSubmatch(files["readback.service"])
+		if found == nil {
+			t.Fatalf("the unit has no %s", key)
+		}
+		return found[1]
+	}
+	compose := member(t, yamlOf(t, "compose.yaml", files["compose.yaml"]), "services", "readback")
+	container := member(t, yamlOf(t, "deployment.yaml", files["deployment.yaml"]), "spec", "template", "spec", "containers", 0)
+	inPod := ""
+	for _, each := range member(t, container, "env").([]any) {
+		if member(t, each, "name") == "GOMEMLIMIT" {
+			inPod = member(t, each, "value").(string)
+		}
+	}
+	for what, is := range map[string]struct {
+		soft, hard string
+		least      int64 // percent
+	}{
+		"compose":  {fmt.Sprint(member(t, compose, "environment", "GOMEMLIMIT")), fmt.Sprint(member(t, compose, "mem_limit")), 75},
+		"the pod":  {inPod, member(t, container, "resources", "limits", "memory").(string), 75},
+		"the unit": {service("Environment=GOMEMLIMIT"), service("MemoryMax"), 45}, // programs run in it too
+	} {
+		soft, hard := bytesOf(t, is.soft), bytesOf(t, is.hard)
+		if share := soft * 100 / hard; share < is.least || share > softPercent {
+			t.Errorf("%s: GOMEMLIMIT is %d%% of the limit; want %d%% to %d%%", what, share, is.least, softPercent)
 		}
 	}
 }

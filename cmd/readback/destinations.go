@@ -30,7 +30,7 @@ type described struct {
 	Name  string   `json:"name"`
 	Type  string   `json:"type"`
 	Kinds []string `json:"kinds"`
-	// Probe is "ok", what is wrong, or "" when it was not asked.
+	// Probe is "ok", the error, or "" when it was not probed.
 	Probe string `json:"probe,omitempty"`
 }
 

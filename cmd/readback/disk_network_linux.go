@@ -2,8 +2,8 @@ package main
 
 import "syscall"
 
-// networkDisk names the network file system that a folder is on, "" when it is none
-// that is known.
+// networkDisk names the network file system of a folder, "" if it is on none that is
+// known.
 func networkDisk(folder string) string {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {
@@ -12,7 +12,7 @@ func networkDisk(folder string) string {
 	return networkKind(int64(s.Type)) //nolint:unconvert // 32 bits on some machines
 }
 
-// networkKind is by the numbers of statfs(2).
+// networkKind maps the numbers of statfs(2).
 func networkKind(magic int64) string {
 	switch uint32(magic) { //nolint:gosec // sign extension where it has 32 bits
 	case 0x6969:

@@ -2,5 +2,5 @@
 
 package main
 
-// networkDisk is not known here.
+// networkDisk knows none on this system.
 func networkDisk(string) string { return "" }

@@ -13,18 +13,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 )
 
-// insideNamespace tells the test binary that it runs in a namespace of its own.
+// insideNamespace marks a test binary that runs in a namespace of its own.
 const insideNamespace = "READBACK_TEST_IN_NAMESPACE"
 
-// inNamespace runs the calling test again in a process with a user and mount
-// namespace of its own, as the user uid there, and reports whether this is that
-// process. Disks can be mounted, filled and made read-only there without
-// anybody's leave: as user 0. Any other user may do less than the owner of the
-// test, whoever that is.
+// inNamespace runs the calling test again in a process with a user and mount namespace of
+// its own, as the user uid there, and reports whether this is that process. As user 0,
+// disks can be mounted, filled and made read-only there without privileges. Any other
+// user has fewer rights than the owner of the test.
 func inNamespace(t *testing.T, uid int) bool {
 	t.Helper()
 	if os.Getenv(insideNamespace) != "" {
@@ -84,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 	if !inNamespace(t, 0) {
 		return
 	}
-	p := newPlaceIn(t, disk(t), simulated.Plain.Options(), same)
+	p := newPlaceIn(t, disk(t), orders.Plain.Options(), same)
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	empty := fill(t, p.dir)
 	p.refused(exitUnavailable, "ledger_unavailable", order("A-2", ""), "ledger unavailable", p.ledger, "it may be full", "Nothing was sent by this call.", "Repeat the command as it is when the cause is gone")
@@ -99,7 +98,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 func TestOutcomeThatCannotBePrinted(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -112,14 +111,14 @@ func TestOutcomeThatCannotBePrinted(t *testing.T) {
 	}
 }
 
-// The disk fills up between the send and its outcome: the write was sent, and
-// the ledger cannot say so.
+// The disk fills up between the send and its outcome: the write was sent, and the ledger
+// cannot record it.
 func TestDiskThatFillsUpDuringTheSend(t *testing.T) {
 	if !inNamespace(t, 0) {
 		return
 	}
 	dir, empty := disk(t), func() {}
-	p := newPlaceIn(t, dir, simulated.Plain.Options(), func(h http.Handler) http.Handler {
+	p := newPlaceIn(t, dir, orders.Plain.Options(), func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				empty = fill(t, dir)
@@ -146,7 +145,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	if !inNamespace(t, 0) {
 		return
 	}
-	p := newPlaceIn(t, disk(t), simulated.Plain.Options(), same)
+	p := newPlaceIn(t, disk(t), orders.Plain.Options(), same)
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	if err := syscall.Mount("", p.dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
@@ -165,7 +164,7 @@ func TestReadOnlyLedgerFile(t *testing.T) {
 	if !inNamespace(t, 1000) {
 		return
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	if err := os.Chmod(p.ledger, 0o400); err != nil {
 		t.Fatal(err)
@@ -189,7 +188,7 @@ func TestLedgerInAFolderThatCannotBeWritten(t *testing.T) {
 	if !inNamespace(t, 1000) {
 		return
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	if err := os.Chmod(p.dir, 0o500); err != nil {
 		t.Fatal(err)
 	}

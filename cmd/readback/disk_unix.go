@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// freeSpace is how many bytes this user may still write in a folder.
+// freeSpace is how many bytes this user may still write to a folder.
 func freeSpace(folder string) (uint64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(folder, &s); err != nil {

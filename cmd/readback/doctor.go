@@ -4,14 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/webhooks"
 )
+
+// ledgerTime bounds a check of the ledger.
+const ledgerTime = 15 * time.Second
 
 func (a *app) doctorCommand() *cobra.Command {
 	security := false
@@ -48,7 +55,7 @@ and what programs that destinations start can read.`,
 type examination struct {
 	report.Checks
 	code   int
-	strict bool // a warning is a failure
+	strict bool // a warning counts as a failure
 }
 
 func (e *examination) ok(name, what string, args ...any) {
@@ -70,7 +77,7 @@ func (e *examination) fail(name, do, what string, args ...any) {
 	}
 }
 
-// broken is fail for what everything else rests on: its code is the command's.
+// broken is fail for a check that all others depend on: its code is the command's.
 func (e *examination) broken(name string, err error) {
 	f := explain(err)
 	do, _, _ := strings.Cut(f.Hint, ". ")
@@ -93,9 +100,8 @@ func (a *app) doctor(ctx context.Context) (int, error) {
 	return e.code, a.print(&e.Checks, e.Text)
 }
 
-// examineSettings checks what is configured, and opens the ledger; nil when
-// there is none.
-func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
+// examineSettings checks the configuration, and opens the ledger; nil when there is none.
+func (a *app) examineSettings(ctx context.Context, e *examination) *opened {
 	c, err := a.settings()
 	if err != nil {
 		e.broken("configuration", err)
@@ -104,13 +110,15 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	reg := a.examineRegistry(e, c)
 	if err := c.CheckRetention(longestWindow(reg).lasts, longestWindow(reg).what); err != nil {
 		e.fail("retention", "Give `retention.remember` at least that long.", "%s", flat(err.Error()))
-	} else {
+	} else if !c.Retention.Default { // the ledger records when the default began
 		e.ok("retention", "%s", retained(c.Retention))
 	}
+	examineRetention(e, c)
 	examineRules(e, c)
-	a.examineTelling(ctx, e, c)
+	a.checkTelemetry(ctx, e, c)
 	a.examineKeys(e, c)
 	examineThisProcess(e, c)
+	a.examineMemory(e, c)
 	opening, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})
@@ -123,7 +131,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *desk {
 	return d
 }
 
-// examineRegistry makes the destinations that are configured.
+// examineRegistry creates the configured destinations.
 func (a *app) examineRegistry(e *examination, c config.Config) *connectors.Registry {
 	reg, err := c.Registry(a.env)
 	if err != nil {
@@ -134,7 +142,7 @@ func (a *app) examineRegistry(e *examination, c config.Config) *connectors.Regis
 	return reg
 }
 
-// withoutWait says of a ledger that did not answer what it is.
+// withoutWait describes a ledger that did not answer.
 func withoutWait(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s: %w", ledgerTime, err)
@@ -143,10 +151,31 @@ func withoutWait(err error) error {
 }
 
 func retained(r config.Retention) string {
-	if r.Keep == 0 {
+	if !r.Prunes() {
 		return "everything is kept for ever"
 	}
-	return fmt.Sprintf("settled writes are kept for %s, and known for %s", report.Short(r.Keep), report.Short(r.Remember))
+	text := fmt.Sprintf("settled writes are kept for %s, and known for %s", spelledKeep(r.Keep), spelledKeep(r.Remember))
+	for _, of := range []struct {
+		what  string
+		keeps map[string]time.Duration
+	}{{"tenant", r.Tenants}, {"destination", r.Destinations}} {
+		for _, name := range slices.Sorted(maps.Keys(of.keeps)) {
+			text += fmt.Sprintf("; of %s %s for %s", of.what, report.Safe(name), spelledKeep(of.keeps[name]))
+		}
+	}
+	return text
+}
+
+// examineRetention warns of a rule for a destination that is not configured: its name may
+// be misspelt, and the intended destination then has the general rule.
+func examineRetention(e *examination, c config.Config) {
+	for _, name := range slices.Sorted(maps.Keys(c.Retention.Destinations)) {
+		known := slices.ContainsFunc(c.Destinations, func(d config.Destination) bool { return d.Name == name })
+		if !known && !strings.HasPrefix(name, webhooks.Prefix) {
+			e.warn("retention", "Correct the name, unless the destination was taken out and its old writes are meant.",
+				"retention.destinations.%s: no such destination is configured", report.Safe(name))
+		}
+	}
 }
 
 func plural(n int, one string) string {

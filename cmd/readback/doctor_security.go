@@ -11,21 +11,22 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 )
 
-// nearEnd is how long before its end a token is to be replaced: two weeks, so that a
-// person who is away has the time.
+// nearEnd is how long before its end a token should be replaced: two weeks, so that an
+// operator on leave has the time.
 const nearEnd = 14 * 24 * time.Hour
 
-// securityPage is what an auditor files: when and with what it was made, and what was
-// found.
+// securityPage is a report for an auditor: the time, version and configuration, and the
+// findings.
 type securityPage struct {
 	At   time.Time `json:"at"`
-	User int       `json:"user"` // whose rights the files were compared with
+	User int       `json:"user"` // the user whose rights the files were compared with
 	version
 	Configuration string `json:"configuration"`
 	config.Digest
@@ -46,7 +47,7 @@ func (p *securityPage) text() string {
 	return b.String()
 }
 
-// doctorSecurity examines what an auditor asks for, and writes nothing.
+// doctorSecurity checks what an auditor asks for, and writes nothing.
 func (a *app) doctorSecurity(ctx context.Context) (int, error) {
 	e := &examination{strict: true}
 	p := securityPage{At: a.time().UTC().Truncate(time.Second), User: os.Geteuid(), version: built()}
@@ -65,12 +66,13 @@ func (a *app) doctorSecurity(ctx context.Context) (int, error) {
 	return e.code, a.print(&p, p.text)
 }
 
-// examineBoundaries is what needs a configuration that can be used.
+// examineBoundaries makes the checks that need a valid configuration.
 func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Config) {
 	reg := a.examineRegistry(e, c)
 	examineTenants(e, c)
 	examineLimits(e, c, reg)
 	examinePlaintext(e, c)
+	examineProxies(e, c)
 	a.examineKeys(e, c)
 	examineHeads(e, c)
 	examineThisProcess(e, c)
@@ -86,12 +88,27 @@ func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Co
 	}
 	defer d.close()
 	d.examineTokens(ctx, e, a.time)
+	d.examineDigests(e)
 	found, err := d.found(ctx)
 	if err != nil {
 		e.broken("ledger contents", err)
 		return
 	}
 	examineAudit(e, found)
+}
+
+// examineDigests shows how the ledger stores digests of business keys, against which a
+// reader of it may test guesses.
+func (d *opened) examineDigests(e *examination) {
+	const name = "business keys"
+	switch digests := d.ledger.KeyDigests(); {
+	case digests.Err() != nil:
+		e.fail(name, "Add the key to redaction.keys, or put it back.", "%v", digests.Err())
+	case digests.SealedBy() == "":
+		e.ok(name, "digests of them are %s, as the intents are: there are no redaction keys", digests)
+	default:
+		e.ok(name, "digests of them are %s", digests)
+	}
 }
 
 // examineFiles shows who may read and write each file.
@@ -124,8 +141,8 @@ func examineFiles(e *examination, c config.Config) {
 	}
 }
 
-// examineTenants finds destinations and webhooks that serve more than one tenant: each
-// of these acts with the same credentials, or is notified of the others' writes.
+// examineTenants finds destinations and webhooks that serve more than one tenant: each of
+// these acts with the same credentials, or is notified of all their writes.
 func examineTenants(e *examination, c config.Config) {
 	serves := map[string][]string{}
 	for _, d := range c.Destinations {
@@ -151,7 +168,7 @@ func examineTenants(e *examination, c config.Config) {
 	}
 }
 
-// examineLimits finds destinations to which one agent may send as much as it likes.
+// examineLimits finds destinations to which one agent may send without limit.
 func examineLimits(e *examination, c config.Config, reg *connectors.Registry) {
 	limits, without := c.Limits(), []string(nil)
 	for _, d := range c.Destinations {
@@ -166,7 +183,7 @@ func examineLimits(e *examination, c config.Config, reg *connectors.Registry) {
 		}
 	}
 	if len(without) > 0 {
-		e.fail("limits", "Set `rate` or `concurrency` of the destination.", "nothing bounds what is sent to: %s", report.Safe(strings.Join(without, ", ")))
+		e.ok("limits", "%d calls of a process at once and no rate, the default, bound what is sent to: %s", guards.DefaultConcurrency, report.Safe(strings.Join(without, ", ")))
 		return
 	}
 	e.ok("limits", "each destination has a rate or a concurrency")
@@ -184,17 +201,31 @@ func examinePlaintext(e *examination, c config.Config) {
 	}
 }
 
-// examineHeads finds out whether anything outside of the ledger proves what was in it.
+// examineProxies checks whether callers behind a proxy can be distinguished.
+func examineProxies(e *examination, c config.Config) {
+	s := c.Server
+	inFront := s.CertFile == "" && (s.Plaintext && !s.Loopback() || strings.HasPrefix(s.PublicURL, "https://"))
+	switch {
+	case !inFront:
+		return
+	case len(s.Proxies) == 0:
+		e.fail("proxies", "Name the proxy's address in server.trusted_proxies.", "a proxy is in front, as server.plaintext or server.public_url says: all callers have its address, and failed logins of one delay those of the others")
+	default:
+		e.ok("proxies", "callers have the address that a trusted proxy names")
+	}
+}
+
+// examineHeads checks whether anything outside of the ledger proves its content.
 func examineHeads(e *examination, c config.Config) {
 	files, elsewhere := c.HeadPlaces()
 	beside := slices.DeleteFunc(slices.Clone(files), func(f string) bool {
 		return c.Ledger.Database() || filepath.Dir(f) != filepath.Dir(c.Ledger.File)
 	})
-	const do = "Say in `audit.heads` which key signs heads and where they are kept: http or objects of another machine, or a file on another disk, where who can write the ledger cannot write (docs/audit.md)."
+	const do = "Say in `audit.heads` which key signs heads and where they are kept: http or objects of another machine, or a file on another disk, where who can write the ledger cannot write (docs/operate/evidence.md)."
 	switch {
 	case !c.Audit.On():
 		e.fail("heads", do, "the events are in no chain: an alteration of the ledger would not be found")
-	case c.Audit.KeyEnv == "" && c.Audit.KeyFile == "":
+	case !c.Audit.Key.Given():
 		e.fail("heads", do, "no key signs the heads of the chain: who can write the ledger can make another chain")
 	case len(files) == 0 && !elsewhere:
 		e.fail("heads", do, "the key that signs heads has no place outside of the ledger to keep them: an older copy of the ledger would not be found")
@@ -205,13 +236,10 @@ func examineHeads(e *examination, c config.Config) {
 	}
 }
 
-// examineTokens finds tokens that are to be replaced soon.
-func (d *desk) examineTokens(ctx context.Context, e *examination, now func() time.Time) {
-	notes, ok := d.ledger.(ledger.Notes)
-	if !ok {
-		return
-	}
-	good, err := access.NewTokens(notes, &access.TokenOptions{Now: now, Logger: d.log}).Good(ctx)
+// examineTokens finds tokens that should be replaced soon, that may write everything, or
+// that are refused.
+func (d *opened) examineTokens(ctx context.Context, e *examination, now func() time.Time) {
+	good, err := access.NewTokens(d.ledger, &access.TokenOptions{Now: now, Logger: d.log}).Good(ctx)
 	if err != nil {
 		e.broken("tokens", err)
 		return
@@ -227,4 +255,33 @@ func (d *desk) examineTokens(ctx context.Context, e *examination, now func() tim
 	if near == 0 {
 		e.ok("tokens", "%s good, none near its end", plural(len(good), "token"))
 	}
+	examineScopes(e, good)
+	examinePersonTokens(e, good, d.config.Server.PersonTokens)
+}
+
+// examineScopes finds agents that may write everything of their tenant.
+func examineScopes(e *examination, good []access.Token) {
+	wide := 0
+	for _, t := range good {
+		if t.Role == engine.RoleAgent && t.Scope == nil {
+			wide++
+			e.fail("scopes", "Make another with a scope (`readback token create --destination …`), and revoke this one.", "%s may write everything", tokenOf(t))
+		}
+	}
+	if wide == 0 {
+		e.ok("scopes", "the token of every agent has one")
+	}
+}
+
+// examinePersonTokens finds tokens of people that are refused.
+func examinePersonTokens(e *examination, good []access.Token, allowed bool) {
+	for _, t := range good {
+		if t.Role != engine.RoleAgent && !allowed {
+			e.fail("person tokens", "Set `server.person_tokens: true`, or revoke it and let people log in with `server.oidc`.", "%s is refused", tokenOf(t))
+		}
+	}
+}
+
+func tokenOf(t access.Token) string {
+	return fmt.Sprintf("%s of %s, %s of tenant %s,", t.ID, report.Safe(t.Name), t.Role, report.Safe(t.Tenant))
 }

@@ -27,7 +27,7 @@ func TestDoctorSecurity(t *testing.T) {
 	p, bounded := secure(t)
 	page := p.want(0, p.run("doctor", "--security"))
 	says(t, page, "Security of readback", "as user", "SHA-256 with the files that it names", "ok file", "ok file audit.heads.key_file", "ok file ledger", "mode 0600",
-		"ok tenants", "ok limits", "ok plaintext", "ok heads", "ok tokens", "ok programs", "ok audit log", "Everything is in order.")
+		"ok tenants", "ok limits", "ok plaintext", "ok heads", "ok tokens", "ok business keys digests of them are keyed", "ok programs", "ok audit log", "Everything is in order.")
 	if strings.Contains(page.out, "warning") {
 		t.Errorf("there are warnings: %s", page.out)
 	}
@@ -42,15 +42,18 @@ func TestDoctorSecurity(t *testing.T) {
 		change func()
 		want   []string
 	}{
-		"no limit":        {strings.Replace(bounded, limit, "", 1), nil, []string{"failed limits nothing bounds what is sent to: orders", "Set `rate` or `concurrency`"}},
+		"no limit":        {strings.Replace(bounded, limit, "", 1), nil, []string{"ok limits 32 calls of a process at once and no rate, the default, bound what is sent to: orders"}},
 		"a rate":          {strings.Replace(bounded, limit, ", rate: {calls: 5, per: 1s}", 1), nil, []string{"ok limits"}},
 		"tenants":         {strings.Replace(bounded, limit, limit+", tenants: [acme, umbrella]", 1), nil, []string{"failed tenants destination orders is shared by the tenants acme, umbrella", "Give each tenant one of its own"}},
 		"every tenant":    {strings.Replace(bounded, limit, limit+", tenants: ['*']", 1), nil, []string{"failed tenants destination orders serves every tenant"}},
-		"a listener":      {strings.Replace(bounded, "listen: '127.0.0.1:0'", "listen: '0.0.0.0:8080', plaintext: true", 1), nil, []string{"failed plaintext server.listen: 0.0.0.0:8080 is reached from other machines without TLS", "Want server.tls"}},
+		"a listener":      {strings.Replace(bounded, "listen: '127.0.0.1:0'", "listen: '0.0.0.0:8080', plaintext: true", 1), nil, []string{"failed plaintext server.listen: 0.0.0.0:8080 is reached from other machines without TLS", "Want server.tls", "failed proxies a proxy is in front"}},
+		"a proxy":         {strings.Replace(bounded, "listen: '127.0.0.1:0'", "listen: '127.0.0.1:0', public_url: 'https://readback.example.org'", 1), nil, []string{"failed proxies a proxy is in front"}},
+		"a known proxy":   {strings.Replace(bounded, "listen: '127.0.0.1:0'", "listen: '0.0.0.0:8080', plaintext: true, trusted_proxies: [10.0.0.7]", 1), nil, []string{"failed plaintext", "ok proxies"}},
 		"metrics":         {bounded + "metrics: {listen: '0.0.0.0:9464', remote: true}\n", nil, []string{"failed plaintext metrics.listen: 0.0.0.0:9464"}},
 		"a destination":   {strings.Replace(bounded, p.url, "http://orders.example.org/secret-path", 1), nil, []string{"failed plaintext destinations.orders.url: what is sent to orders.example.org can be read on the way"}},
 		"no chain":        {strings.Replace(bounded, "audit:", "#audit:", 1), nil, []string{"failed heads the events are in no chain"}},
 		"no key":          {heads + "audit: {}\n", nil, []string{"failed heads no key signs the heads"}},
+		"a command":       {strings.Replace(bounded, "key_file: audit.pem", "key_command: [cat, audit.pem]", 1), nil, []string{"ok heads"}},
 		"nowhere outside": {heads + "audit: {heads: {key_file: audit.pem}}\n", nil, []string{"failed heads the key that signs heads has no place outside"}},
 		"beside":          {heads + "audit: {heads: {key_file: audit.pem, keep: [{file: heads.jsonl}]}}\n", nil, []string{"failed heads heads are kept beside the ledger alone"}},
 		"same user": {bounded[:strings.Index(bounded, "destinations:")] + "destinations:\n  files: {type: mcp, command: [node, a.js], contract: filesystem, concurrency: 1}\n", nil,
@@ -82,10 +85,10 @@ func TestDoctorSecurity(t *testing.T) {
 
 // Tokens are red in the last two weeks, and short ones in the last quarter of their time.
 func TestDoctorSecurityOfTokens(t *testing.T) {
-	p, _ := secure(t)
+	p, text := secure(t)
+	p.write("readback.yaml", strings.Replace(text, "server: {", "server: {person_tokens: true, ", 1))
 	begin := time.Now()
 	at := func(after time.Duration) { p.now = func() time.Time { return begin.Add(after) } }
-	const day = 24 * time.Hour
 	at(0)
 	p.want(0, p.run("token", "create", "--role", "agent", "--name", "ann"))
 	p.want(0, p.run("--tenant", "umbrella", "token", "create", "--role", "auditor", "--name", "ben", "--ttl", "8d"))

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,15 +15,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/internal/report"
 )
 
-// evaluating is how an evaluation is made.
+// evaluating are the options of an evaluation.
 type evaluating struct {
 	tier                              int
 	baseline, record, junit, snapshot string
+	findings                          string
 }
 
 func (a *app) evalCommand() *cobra.Command {
@@ -30,7 +33,7 @@ func (a *app) evalCommand() *cobra.Command {
 		Use:   "eval FILE",
 		Short: "Check afterwards that the world is as declared",
 		Long: `Check afterwards that the world is as declared, by a file of checks over a run, a
-workflow or a time (docs/evaluation.md).
+workflow or a time (docs/operate/evidence.md).
 
 Tier 1 is read from the destinations of the configuration and from nothing else: the
 ledger is not opened, and need not be there. Tier 2 compares rates that the run counted
@@ -52,6 +55,7 @@ the baseline does not fit, 65 when the file of checks is not acceptable.`,
 	flags.StringVar(&e.baseline, "baseline", "", "compare rates with this file")
 	flags.StringVar(&e.record, "record", "", "write the rates to this file, as a baseline to be reviewed")
 	flags.StringVar(&e.junit, "junit", "", "write the report to this file as JUnit XML, too")
+	flags.StringVar(&e.findings, "findings", "", "write every finding of tier 1 to this file, one JSON object a line; the report names the first of them")
 	flags.StringVar(&e.snapshot, "snapshot", "", "evaluate nothing; write what is there now to this file")
 	return cmd
 }
@@ -60,24 +64,50 @@ func (e evaluating) check() error {
 	switch {
 	case e.tier < 0 || e.tier > 2:
 		return usagef("--tier is %d; want 1 or 2, or the flag left out for both", e.tier)
-	case e.snapshot != "" && e.baseline+e.record+e.junit != "":
-		return usagef("--snapshot is made before a run; want it without --baseline, --record and --junit")
+	case e.snapshot != "" && e.baseline+e.record+e.junit+e.findings != "":
+		return usagef("--snapshot is made before a run; want it without --baseline, --record, --junit and --findings")
+	case e.tier == 2 && e.findings != "":
+		return usagef("--findings is about tier 1; want --tier 1, or the flag left out")
 	case e.tier == 1 && e.baseline+e.record != "":
 		return usagef("--baseline and --record are about tier 2; want --tier 2, or the flag left out")
 	}
 	return nil
 }
 
+// apart refuses to write to a file that was read. Only a baseline may be recorded over
+// the one that was compared.
+func (e evaluating) apart(read []string) error {
+	for _, out := range []struct{ flag, path, baseline string }{{"--snapshot", e.snapshot, ""}, {"--record", e.record, ""}, {"--junit", e.junit, e.baseline}, {"--findings", e.findings, e.baseline}} {
+		for _, path := range append(read, out.baseline) {
+			if out.path != "" && path != "" && sameFile(out.path, path) {
+				return usagef("%s is %s, which the evaluation reads and which would be lost; want another file", out.flag, report.Safe(out.path))
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two paths are of one file that exists.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
 func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, error) {
 	if err := e.check(); err != nil {
 		return 0, err
 	}
-	reg, done, err := a.onlyDestinations()
+	d, err := a.onlyDestinations()
 	if err != nil {
 		return 0, err
 	}
-	defer done()
-	load := eval.Load
+	defer d.hangUp()
+	show := progress(a.stderr)
+	load := func(path string) (*eval.File, error) { return eval.LoadWith(path, show) }
 	if e.snapshot != "" {
 		load = eval.LoadBefore
 	}
@@ -85,20 +115,27 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 	if err != nil {
 		return 0, err
 	}
+	configured, err := config.Find(a.config, a.env)
+	if err != nil {
+		return 0, err
+	}
+	if err := e.apart(append(f.Files(), configured)); err != nil {
+		return 0, err
+	}
 	if e.snapshot != "" {
-		err := written(e.snapshot, func(w io.Writer) error { return eval.Snapshot(ctx, f, reg, w) })
+		err := written(e.snapshot, func(w io.Writer) error { return eval.Snapshot(ctx, f, d.reg, w) })
 		if err != nil {
 			return 0, err
 		}
 		return 0, a.print(map[string]string{"snapshot": e.snapshot}, func() string { return "Written: " + report.Safe(e.snapshot) + "\n" })
 	}
-	o := eval.Options{Tier: e.tier, Recording: e.record != ""}
+	o := eval.Options{Tier: e.tier, Recording: e.record != "", Progress: show}
 	if e.baseline != "" {
 		if o.Baseline, err = eval.ReadBaseline(e.baseline); err != nil {
 			return 0, err
 		}
 	}
-	rep, err := eval.Run(ctx, f, reg, o)
+	rep, err := e.run(ctx, f, d.reg, o)
 	if err != nil {
 		return 0, err
 	}
@@ -114,16 +151,62 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 	if err := a.print(answer, rep.Text); err != nil {
 		return 0, err
 	}
-	if keep != nil { // the report says why, and decides the exit code
+	if keep != nil { // the report has the reason, and decides the exit code
 		_, _ = fmt.Fprintln(a.stderr, "readback:", keep)
 	}
 	return answer.Exit, nil
 }
 
-// errNotRecorded says why there is no baseline.
+// run evaluates, and writes each finding to the findings file as soon as it is known.
+func (e evaluating) run(ctx context.Context, f *eval.File, reg *connectors.Registry, o eval.Options) (eval.Report, error) {
+	if e.findings == "" {
+		return eval.Run(ctx, f, reg, o)
+	}
+	file, err := os.OpenFile(e.findings, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return eval.Report{}, err
+	}
+	to := bufio.NewWriter(file)
+	enc := json.NewEncoder(to)
+	var failed error
+	o.Found = func(check string, unread bool, n eval.Named) {
+		result := eval.Fail
+		if unread {
+			result = eval.NotChecked
+		}
+		failed = cmp.Or(failed, enc.Encode(struct {
+			Check  string      `json:"check"`
+			Result eval.Result `json:"result"`
+			eval.Named
+		}{check, result, n}))
+	}
+	rep, err := eval.Run(ctx, f, reg, o)
+	return rep, errors.Join(err, failed, to.Flush(), file.Close())
+}
+
+// progressEvery is how often the progress of an evaluation is printed.
+const progressEvery = 5 * time.Second
+
+// progress prints the progress of an evaluation; for a short one it prints nothing.
+func progress(to io.Writer) func(eval.Progress) {
+	last := time.Now()
+	return func(p eval.Progress) {
+		if time.Since(last) < progressEvery {
+			return
+		}
+		last = time.Now()
+		of := ""
+		if p.Of > 0 {
+			of = fmt.Sprintf(" of %d", p.Of)
+		}
+		_, _ = fmt.Fprintf(to, "readback: %s: %d%s\n", report.Safe(p.Doing), p.Done, of)
+	}
+}
+
+// errNotRecorded is why there is no baseline.
 var errNotRecorded = errors.New("nothing was recorded: a run that left the world otherwise than declared is no baseline")
 
-// keep writes the files that were asked for.
+// keep writes the requested files.
 func (e evaluating) keep(f *eval.File, rep eval.Report) error {
 	if e.junit != "" {
 		if err := written(e.junit, rep.JUnit); err != nil {
@@ -139,7 +222,7 @@ func (e evaluating) keep(f *eval.File, rep eval.Report) error {
 	return written(e.record, func(w io.Writer) error { return eval.Record(f, w, time.Now()) })
 }
 
-// exits of evaluations. What nobody thought of could not be checked.
+// exits of evaluations. A verdict that is not listed could not be checked.
 func exitOf(v eval.Verdict) int {
 	switch v {
 	case eval.VerdictPassed:
@@ -152,7 +235,7 @@ func exitOf(v eval.Verdict) int {
 	return exitUnchecked
 }
 
-// written writes a file whole: nothing is there where filling it fails.
+// written writes a file whole: if filling it fails, there is no file.
 func written(path string, fill func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := fill(&b); err != nil {
@@ -161,22 +244,20 @@ func written(path string, fill func(io.Writer) error) error {
 	return os.WriteFile(path, b.Bytes(), 0o600)
 }
 
-// onlyDestinations makes the destinations of the configuration, which needs no
-// ledger for that.
-func (a *app) onlyDestinations() (*connectors.Registry, func(), error) {
+// onlyDestinations creates the destinations of the configuration, without a ledger.
+func (a *app) onlyDestinations() (*opened, error) {
 	path, err := config.Find(a.config, a.env)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c, err := config.LoadDestinations(path, a.environment())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	a.forgetSecrets(c)
 	reg, err := c.Registry(a.env)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	d := &desk{reg: reg, log: a.logger(c.Log)}
-	return reg, d.hangUp, nil
+	return &opened{reg: reg, log: a.logger(c.Log)}, nil
 }

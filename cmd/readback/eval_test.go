@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/eval"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 const workflowEvaluation = `evaluation: 1
@@ -26,10 +29,10 @@ rates:
   compare: {retries: {}, reads_per_write: {}}
 `
 
-// exported submits some orders and exports what was declared, as a user would.
+// exported submits some orders and exports them, as a user would.
 func exported(t *testing.T) *place {
 	t.Helper()
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for n := range 3 {
 		p.submit(exitVerified, order(fmt.Sprintf("o-%d", n), ""))
 	}
@@ -64,7 +67,7 @@ func TestEvalNeedsNoLedger(t *testing.T) {
 	}
 }
 
-// TestEvalExits: each thing that can come of it has an exit code of its own.
+// TestEvalExits: each result has an exit code of its own.
 func TestEvalExits(t *testing.T) {
 	p := exported(t)
 	checks, base := filepath.Join(p.dir, "checks.yaml"), filepath.Join(p.dir, "baseline.json")
@@ -109,7 +112,7 @@ func TestEvalExits(t *testing.T) {
 	p.want(exitUsage, p.run("eval"))
 }
 
-// TestEvalOfWhatCannotBeReached: nobody takes it for passed.
+// TestEvalOfWhatCannotBeReached: it does not count as passed.
 func TestEvalOfWhatCannotBeReached(t *testing.T) {
 	p := exported(t)
 	p.configure("http://127.0.0.1:1", "")
@@ -117,7 +120,7 @@ func TestEvalOfWhatCannotBeReached(t *testing.T) {
 	says(t, p.want(exitUnchecked, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1")), "NOT CHECKED", "it could not be read")
 }
 
-// TestEvalSnapshot: what nobody asked to change is seen.
+// TestEvalSnapshot: changes that no intent asked for are detected.
 func TestEvalSnapshot(t *testing.T) {
 	p := exported(t)
 	p.write("checks.yaml", `evaluation: 1
@@ -137,4 +140,86 @@ checks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kin
 	p.want(exitVerified, p.run("eval", checks))
 	edit("o-2", intent.Fields{"currency": "EUR"})
 	says(t, p.want(exitWrong, p.run("eval", checks)), `/currency is "EUR", want "USD"`)
+}
+
+// TestEvalFindings: the file has each finding, whatever the report names.
+func TestEvalFindings(t *testing.T) {
+	p := exported(t)
+	for _, id := range []string{"o-1", "o-9"} {
+		if _, err := p.world.Seed(intent.Fields{"order_id": id}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(p.dir, "findings.jsonl")
+	p.want(exitWrong, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1", "--findings", file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"check":"exactly","result":"fail","name":"orders/order {\"order_id\":\"o-1\"}`,
+		`{"check":"unaccounted","result":"fail","name":"orders/order ord_000005","says":"it was not declared; its key is {\"order_id\":\"o-9\"}"`,
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+	p.want(exitUsage, p.run("eval", "x", "--snapshot", "y", "--findings", file))
+	p.want(exitUsage, p.run("eval", "x", "--tier", "2", "--findings", file))
+}
+
+// TestEvalOutputsAreNoInputs: an evaluation does not overwrite a file that it reads,
+// under any path, and refuses before anything is done.
+func TestEvalOutputsAreNoInputs(t *testing.T) {
+	p := exported(t)
+	at := func(name string) string { return filepath.Join(p.dir, name) }
+	p.write("effects.jsonl", `{"destination":"orders","kind":"order","key":{"order_id":"o-1"}}`)
+	p.write("run.yaml", "evaluation: 1\nname: orders\nrun: {file: effects.jsonl}\nchecks: {exactly: true}\n")
+	p.write("opinions.jsonl", `{"by":"model","says":"fine"}`)
+	p.write("checks.yaml", workflowEvaluation+"opinions: [opinions.jsonl]\n")
+	if err := os.Symlink(at("writes.json"), at("link")); err != nil {
+		t.Fatal(err)
+	}
+	p.want(exitVerified, p.run("eval", at("checks.yaml"), "--record", at("baseline.json")))
+	calls := len(p.world.Calls())
+	for _, args := range [][]string{
+		{"checks.yaml", "--findings", "checks.yaml"}, {"checks.yaml", "--findings", "writes.json"}, {"checks.yaml", "--findings", "link"},
+		{"checks.yaml", "--junit", "opinions.jsonl"}, {"checks.yaml", "--record", "writes.json"}, {"run.yaml", "--snapshot", "effects.jsonl"},
+		{"checks.yaml", "--findings", "baseline.json", "--baseline", "baseline.json"}, {"checks.yaml", "--findings", filepath.Base(p.config)},
+	} {
+		out := at(args[2])
+		before, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args[0], args[2] = at(args[0]), out
+		if len(args) > 4 {
+			args[4] = at(args[4])
+		}
+		says(t, p.want(exitUsage, p.run(append([]string{"eval"}, args...)...)), args[1]+" is "+out+", which the evaluation reads")
+		if after, err := os.ReadFile(out); err != nil || string(after) != string(before) {
+			t.Errorf("%v: %v, the file is now %q", args, err, after)
+		}
+	}
+	if n := len(p.world.Calls()); n != calls {
+		t.Errorf("the destination was asked %d times", n-calls)
+	}
+	p.want(exitVerified, p.run("eval", at("checks.yaml"), "--baseline", at("baseline.json"), "--record", at("baseline.json")))
+}
+
+// TestEvalProgress: a long evaluation reports its progress, at most every few seconds.
+func TestEvalProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		say := progress(&out)
+		say(eval.Progress{Doing: "listing orders/order", Done: 1})
+		<-time.After(progressEvery)
+		say(eval.Progress{Doing: "listing orders/order", Done: 2000})
+		say(eval.Progress{Doing: "listing orders/order", Done: 3000})
+		<-time.After(progressEvery)
+		say(eval.Progress{Doing: "reading", Done: 1000, Of: 4000})
+		if want := "readback: listing orders/order: 2000\nreadback: reading: 1000 of 4000\n"; out.String() != want {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+	})
 }

@@ -13,13 +13,27 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/pgserver"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
 
-// examineDestinations logs in to each destination, all at once.
+const (
+	// probeTime bounds the probe of one destination, maxProbes how many run at
+	// once.
+	probeTime = 10 * time.Second
+	maxProbes = 16
+	// clockBound is how far this machine's clock may differ from a database's before
+	// doctor reports it: an operator could no longer order the entries of logs.
+	clockBound = 10 * time.Second
+	// scarceSpace is how much free space a ledger on a disk should have: some hundred
+	// thousand writes, and a copy of its log.
+	scarceSpace = 1 << 30
+)
+
+// examineDestinations logs in to all destinations at once.
 func examineDestinations(ctx context.Context, e *examination, c config.Config, reg *connectors.Registry) {
 	said, lossy := make([]string, len(c.Destinations)), make([]string, len(c.Destinations))
 	var wg sync.WaitGroup
@@ -54,8 +68,8 @@ func examineDestinations(ctx context.Context, e *examination, c config.Config, r
 	}
 }
 
-// losing are the settings of a destination's server with which it can lose what a
-// strong read has shown, "" where none is known. A recheck finds what a failover lost.
+// losing are the settings of a destination's server with which it can lose what a strong
+// read has seen, "" where none is known. A recheck detects what a failover lost.
 func losing(ctx context.Context, reg *connectors.Registry, name string, kinds []string) string {
 	rechecked := true
 	var conn connectors.Connector
@@ -84,14 +98,14 @@ func losing(ctx context.Context, reg *connectors.Registry, name string, kinds []
 	return strings.Join(all, "; ")
 }
 
-// weak is what can name the settings of a server with which it can lose what it
-// acknowledged.
+// weak is implemented by connectors that can name the settings of a server with which it
+// can lose what it acknowledged.
 type weak interface {
 	Weaknesses(ctx context.Context) ([]string, error)
 }
 
 // examine checks an open ledger.
-func (d *desk) examine(ctx context.Context, e *examination) {
+func (d *opened) examine(ctx context.Context, e *examination) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
 	defer cancel()
 	if err := d.writable(ctx); err != nil {
@@ -104,6 +118,9 @@ func (d *desk) examine(ctx context.Context, e *examination) {
 		e.broken("ledger contents", err)
 		return
 	}
+	if found.Retention != "" {
+		e.ok("retention", "not configured: %s", found.Retention)
+	}
 	examineVersion(e, found.Version)
 	d.examineClock(e, found.Clock)
 	d.examineDisk(e)
@@ -111,18 +128,20 @@ func (d *desk) examine(ctx context.Context, e *examination) {
 	examineNotes(e, found)
 	examineContents(e, found)
 	examineAudit(e, found)
+	good, err := access.NewTokens(d.ledger, &access.TokenOptions{Logger: d.log}).Good(ctx)
+	if err != nil {
+		e.broken("tokens", err)
+		return
+	}
+	examinePersonTokens(e, good, d.config.Server.PersonTokens)
 }
 
-// writable writes a note and takes it away again.
-func (d *desk) writable(ctx context.Context) error {
-	notes, ok := d.ledger.(ledger.Notes)
-	if !ok {
-		return d.reached(ctx)
-	}
-	n, err := notes.SetNote(ctx, ledger.Note{Name: "doctor/" + rand.Text(), Value: []byte("x")})
+// writable writes a note and deletes it again.
+func (d *opened) writable(ctx context.Context) error {
+	n, err := d.ledger.SetNote(ctx, ledger.Note{Name: "doctor/" + rand.Text(), Value: []byte("x")})
 	if err == nil {
 		n.Value = nil
-		_, err = notes.SetNote(ctx, n)
+		_, err = d.ledger.SetNote(ctx, n)
 	}
 	return err
 }
@@ -141,9 +160,9 @@ func examineVersion(e *examination, v report.Version) {
 	}
 }
 
-// examineClock compares the clocks. With a database only what a person reads
-// depends on this machine's; a file's clock is this machine's.
-func (d *desk) examineClock(e *examination, c report.Clock) {
+// examineClock compares the clocks. With a database only displayed times depend on this
+// machine's clock; a file's clock is this machine's.
+func (d *opened) examineClock(e *examination, c report.Clock) {
 	if ahead := time.Duration(c.Ahead * float64(time.Second)).Abs(); ahead > clockBound {
 		e.warn("clock", "Let a time daemon set this machine's clock.", "%s", c.Text())
 		return
@@ -151,7 +170,7 @@ func (d *desk) examineClock(e *examination, c report.Clock) {
 	e.ok("clock", "%s", c.Text())
 }
 
-func (d *desk) examineDisk(e *examination) {
+func (d *opened) examineDisk(e *examination) {
 	if d.config.Ledger.Database() {
 		return
 	}
@@ -172,9 +191,9 @@ func (d *desk) examineDisk(e *examination) {
 	}
 }
 
-// examineDurability finds settings of a database with which what it acknowledged
-// can be lost.
-func (d *desk) examineDurability(ctx context.Context, e *examination) {
+// examineDurability finds settings of a database with which it can lose what it
+// acknowledged.
+func (d *opened) examineDurability(ctx context.Context, e *examination) {
 	l, ok := d.ledger.(weak)
 	if !ok {
 		return
@@ -182,7 +201,7 @@ func (d *desk) examineDurability(ctx context.Context, e *examination) {
 	switch found, err := l.Weaknesses(ctx); {
 	case err != nil:
 		e.warn("durability", "Let the ledger's user read the settings of the server.", "%s", flat(err.Error()))
-	case len(found) > 0 && strings.HasPrefix(found[0], pgserver.Standby): // the last one, which may be a copy for reads only
+	case len(found) > 0 && strings.HasPrefix(found[0], pgserver.Standby): // the last one, which may be a read-only copy
 		e.warn("durability", "Name a standby in synchronous_standby_names where one may take over.",
 			"a failover can lose what the database acknowledged: %s", found[0])
 	case len(found) > 0:
@@ -195,13 +214,13 @@ func (d *desk) examineDurability(ctx context.Context, e *examination) {
 
 func examineNotes(e *examination, f report.Found) {
 	var bad []string
-	for _, d := range f.Standing.Destinations {
+	for _, d := range f.Status.Destinations {
 		if len(d.Damaged) > 0 {
 			bad = append(bad, d.Name)
 		}
 	}
 	stops := 0
-	for _, s := range f.Standing.Stops {
+	for _, s := range f.Status.Stops {
 		if s.Damaged {
 			bad = append(bad, "a stop")
 		} else if s.Active {
@@ -219,7 +238,7 @@ func examineNotes(e *examination, f report.Found) {
 	}
 }
 
-// examineContents finds what cannot go on by itself.
+// examineContents finds what cannot continue by itself.
 func examineContents(e *examination, f report.Found) {
 	for _, m := range report.Stuck(f) {
 		e.fail(m.Name, m.Do, "%s", m.What)

@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// examinePrograms says what programs that destinations start can read of this
-// process and its files. Where none is started, nothing is said.
+// examinePrograms reports what programs that destinations start can read of this process
+// and its files. If none is started, it reports nothing.
 func examinePrograms(e *examination, c config.Config, undumped bool, environ []string) {
 	programs := c.Programs()
 	if len(programs) == 0 {
@@ -40,8 +40,7 @@ func examinePrograms(e *examination, c config.Config, undumped bool, environ []s
 	e.ok("programs", "each runs as another user than readback")
 }
 
-// secretNames are the variables that are left in the environment and have names
-// under which people keep secrets.
+// secretNames are the variables left in the environment whose names suggest secrets.
 func secretNames(environ []string) []string {
 	var all []string
 	for _, each := range environ {

@@ -46,7 +46,7 @@ func TestDoctorNamesWhatProgramsCanRead(t *testing.T) {
 	}
 }
 
-// holdsAll reports whether a check names what a line wants after its colon.
+// holdsAll reports whether a check names what a line lists after its colon.
 func holdsAll(c report.Check, want, line string) bool {
 	names, ok := strings.CutPrefix(want, line+": ")
 	return ok && (strings.Contains(c.What, names) || strings.Contains(c.Do, names))

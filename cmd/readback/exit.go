@@ -42,9 +42,9 @@ const (
 	exitConfig      = 78
 )
 
-// exits is the table of exit codes, as --help prints it. Up to 22 they are
-// outcomes of a write; from 30 on there is no outcome. From 64 on they are those
-// of sysexits.h where it has one that fits.
+// exits is the table of exit codes, as --help prints it. Up to 22 they are outcomes of a
+// write; from 30 on there is no outcome. From 64 on they are those of sysexits.h where
+// one fits.
 var exits = []struct {
 	code    int
 	word    string
@@ -57,18 +57,18 @@ var exits = []struct {
 	{exitAccepted, "accepted", "a person took responsibility for it as it is"},
 	{exitAbandoned, "abandoned", "a person gave it up; whether it happened stays unknown"},
 	{exitDenied, "denied", "a person refused it; nothing was sent"},
-	{exitExpired, "expired", "nobody approved it in time; nothing was sent"},
-	{exitReported, "reported", "whoever makes it by themselves says that it is done; nobody looked"},
+	{exitExpired, "expired", "no reviewer approved it in time; nothing was sent"},
+	{exitReported, "reported", "the caller reported success; not verified"},
 	{exitReview, "review", "a person must decide; do not try another way"},
 	{exitHeld, "held", "waits for a person's approval; nothing was sent"},
 	{exitInProgress, "in progress", "recorded, and goes on with `readback resume` or `readback work`"},
-	{exitRefused, "refused", "another write has this structural key or idempotency key; nothing was recorded"},
+	{exitRefused, "refused", "another write has this structural key or idempotency key, or a legal hold covers what was to be erased; nothing was recorded"},
 	{exitNotWaiting, "not waiting", "the write does not wait for this decision, or a worker holds it; nothing has changed"},
 	{exitNotFound, "not found", "no such write in this tenant"},
 	{exitForbidden, "forbidden", "whoever decides may not: they asked for it, approved it already, or are an agent; nothing has changed"},
 	{exitNotObserved, "not observed", "no receipt: what it would say was not observed; the message says why"},
 	{exitWeaker, "weaker", "the probed destination is weaker than the configuration says"},
-	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read"},
+	{exitAttention, "attention", "a person should see to something: what `readback status` or `readback doctor` found, or writes that list, review, resume or prune could not read or erase did not erase"},
 	{exitDiffers, "differs", "rules decide otherwise than expected, or have no answer"},
 	{exitTampered, "tampered", "the ledger and its chain, or its signed heads, do not agree: `readback audit verify` says where"},
 	{exitWrong, "wrong", "an evaluation read the world, and it is not as declared"},
@@ -97,11 +97,10 @@ var codes = map[engine.Status]int{
 	engine.StatusHeld:        exitHeld,
 	engine.StatusInProgress:  exitInProgress,
 	engine.StatusUnverified:  exitInProgress,
-	engine.StatusEntrusted:   exitInProgress,
+	engine.StatusDelegated:   exitInProgress,
 }
 
-// codeOf is the exit code of an outcome. One that nobody thought of must not
-// read as verified.
+// codeOf is the exit code of an outcome. An unknown one must not read as verified.
 func codeOf(s engine.Status) int {
 	if code, ok := codes[s]; ok {
 		return code

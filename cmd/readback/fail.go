@@ -10,33 +10,35 @@ import (
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/erasure"
+	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/rules"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/redact"
+	"github.com/readback-go/readback/saga"
 	"github.com/readback-go/readback/signing"
-	"github.com/readback-go/readback/workflow/rules"
-	"github.com/readback-go/readback/workflow/saga"
 )
 
-// failure is why there is no outcome, for machines.
+// failure is the reason why there is no outcome, for machines.
 type failure struct {
 	Kind    string `json:"kind"`
 	Exit    int    `json:"exit"`
 	Message string `json:"message"`
-	// Hint says what to do.
+	// Hint is the remedy.
 	Hint string `json:"hint,omitempty"`
-	// Write is the write that it is about, where one is known.
+	// Write is the affected write, where one is known.
 	Write ledger.ID `json:"write,omitempty"`
-	// Writes are those that could not be read.
+	// Writes are the writes that could not be read.
 	Writes []ledger.ID `json:"writes,omitempty"`
-	// Prior is the write that has begun the same business operation before.
+	// Prior is the write that began the same business operation before.
 	Prior *prior `json:"prior,omitempty"`
 	// Rules are the problems of a file of rules.
 	Rules []rules.Problem `json:"rules,omitempty"`
@@ -44,7 +46,7 @@ type failure struct {
 	Problems []intent.Problem `json:"problems,omitempty"`
 }
 
-// kinds says what an error means, the first that fits.
+// kinds maps errors to failures; the first that matches.
 var kinds = []struct {
 	is   error
 	kind string
@@ -57,19 +59,19 @@ var kinds = []struct {
 	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
 	{mcp.ErrInvalid, "contract", exitInvalid, "Nothing was sent. `readback contract print NAME` shows one that is right."},
 	{mcp.ErrUnreachable, "unreachable", exitUnavailable, "No tool was called."},
-	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/policies.md says what a rule can ask for."},
+	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/guide/gate.md says what a rule can ask for."},
 	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
 	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
-	{eval.ErrInvalid, "invalid_evaluation", exitInvalid, "Nothing was checked. docs/evaluation.md says what a file of checks looks like; `readback destinations` lists what there is."},
+	{eval.ErrInvalid, "invalid_evaluation", exitInvalid, "Nothing was checked. docs/operate/evidence.md says what a file of checks looks like; `readback destinations` lists what there is."},
 	{eval.ErrBaseline, "baseline", exitBaseline, "Nothing was compared."},
-	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/sagas.md says what a plan looks like."},
+	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/guide/sagas.md says what a plan looks like."},
 	{saga.ErrOtherPlan, "other_plan", exitRefused, "Nothing was changed, and nothing was sent."},
 	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
 	{saga.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback saga show` says what comes first."},
 	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
 	{errNoWorkflow, "not_found", exitNotFound, "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
 	{errNoStep, "not_found", exitNotFound, "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
-	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/receipts.md says what there are receipts of."},
+	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/operate/evidence.md says what there are receipts of."},
 	{receipt.ErrContradiction, "ledger_contradiction", exitUnusable, "Nothing was signed. Somebody altered the ledger, or it is damaged: a person must see to it."},
 	{receipt.ErrAnother, "another_receipt", exitInvalid, "It is genuine. Ask for the receipt of the write that you mean: `readback receipt export ID`."},
 	{receipt.ErrInvalid, "invalid_receipt", exitInvalid, notGenuine},
@@ -81,6 +83,8 @@ var kinds = []struct {
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
+	{redact.ErrNoKey, "redaction_key", exitConfig, "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys; --config names another configuration."},
+	{ledger.ErrNoKey, "digest_key", exitUnusable, "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys. A write that is recorded can be shown without them: `readback show ID`."},
 	{ledger.ErrBlocked, "blocked", exitRefused, "Nothing was recorded, and nothing was sent."},
 	{ledger.ErrFull, "full", exitRefused, "Nothing was recorded, and nothing was sent. Try again when some of what waits is done; `readback status` shows why it waits."},
 	{ledger.ErrRefused, "enqueued_refused", exitRefused, "It was enqueued in a transaction of its caller, and can never be taken in. Nothing was sent, and nothing will be."},
@@ -92,6 +96,7 @@ var kinds = []struct {
 	{engine.ErrForbidden, "forbidden", exitForbidden, "Nothing has changed. Somebody else must decide."},
 	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
 	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
+	{erasure.ErrHeld, "held", exitRefused, "`readback hold list` lists the legal holds of the tenant."},
 	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
 	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm, but elsewhere: what was sent can be read from them, and another file beside them is damaged. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent. Where only single writes cannot be read everything else goes on, and `readback status` lists them."},
 	{ledger.ErrVersion, "ledger_version", exitUnusable, "Nothing was sent, and nothing was changed."},
@@ -99,10 +104,10 @@ var kinds = []struct {
 	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
 }
 
-// notGenuine is what to do with a receipt that does not pass.
+// notGenuine is the hint for a receipt that does not pass.
 const notGenuine = "Do not rely on it."
 
-// explain says what an error means.
+// explain maps an error to a failure.
 func explain(err error) failure {
 	f := failure{Kind: "failed", Exit: exitFailed, Message: err.Error()}
 	var usage *usageError
@@ -119,7 +124,7 @@ func explain(err error) failure {
 		}
 	}
 	var invalid *intent.InvalidError
-	if errors.As(err, &invalid) && !errors.Is(err, saga.ErrPlan) { // which says itself where in the plan
+	if errors.As(err, &invalid) && !errors.Is(err, saga.ErrPlan) { // its message has the place in the plan
 		f.Problems = invalid.Problems
 	}
 	var badRules *rules.InvalidError
@@ -133,7 +138,7 @@ func explain(err error) failure {
 	if !errors.As(err, &known) {
 		return f
 	}
-	// What the engine knows is about this call: an earlier one may have sent.
+	// The engine's knowledge is about this call: an earlier one may have sent.
 	f.Write, f.Message = known.ID, fmt.Sprintf("write %s: %v", known.ID, known.Err)
 	if known.Known != engine.KnownNotApplied {
 		f.Kind, f.Exit = "unknown", exitUnknown
@@ -142,8 +147,8 @@ func explain(err error) failure {
 	return f
 }
 
-// unknownHint says what to do where it is not known whether a write was applied.
-// What cannot be read does not mend itself.
+// unknownHint is the hint where it is not known whether a write was applied. What cannot
+// be read does not repair itself.
 func unknownHint(known *engine.Error) string {
 	if errors.Is(known.Err, ledger.ErrCorrupt) {
 		return "Whether it was applied is not known: an earlier call may have sent it. The ledger cannot be read there, and a person must see to it; do not make the write in another way. `readback status` lists what cannot be read."
@@ -151,7 +156,7 @@ func unknownHint(known *engine.Error) string {
 	return fmt.Sprintf("Whether it was applied is not known now. It is in the ledger and will be read back: `readback resume %s`, when the cause is gone.", known.ID)
 }
 
-// fail tells why there is no outcome.
+// fail prints why there is no outcome.
 func (a *app) fail(err error) int {
 	f := explain(err).scrubbed(a.scrub)
 	if a.json {
@@ -160,11 +165,11 @@ func (a *app) fail(err error) int {
 		}
 		return f.Exit
 	}
-	_, _ = fmt.Fprint(a.stderr, f.text()) // the exit code says it as well
+	_, _ = fmt.Fprint(a.stderr, f.text()) // the exit code has it as well
 	return f.Exit
 }
 
-// scrubbed is a failure without what is sensitive: standard error is a log, too.
+// scrubbed is a failure without sensitive values: standard error is a log, too.
 func (f failure) scrubbed(scrub func(string) string) failure {
 	f.Message, f.Hint = scrub(f.Message), scrub(f.Hint)
 	f.Problems = slices.Clone(f.Problems)

@@ -11,21 +11,21 @@ import (
 	"github.com/readback-go/readback/internal/mcpgate"
 )
 
-// speaker is a door that serves one client on standard input and output.
+// speaker is a server of one client on standard input and output.
 type speaker interface {
 	Stdio(ctx context.Context, who access.Identity) error
 }
 
-// speaker is the door for the client of `readback mcp`: a gateway where one is
-// named, else the configured tools.
-func (h *house) speaker(ctx context.Context, a *app, s mcpSettings) (speaker, error) {
+// speaker is the server of `readback mcp`: a gateway if one is named, else the configured
+// tools.
+func (h *services) speaker(ctx context.Context, a *app, s mcpSettings) (speaker, error) {
 	if s.gateway == "" {
-		if len(h.desk.config.MCP.Tools) == 0 {
-			h.desk.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
+		if len(h.app.config.MCP.Tools) == 0 {
+			h.app.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
 		}
 		return h.models(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
 	}
-	all := h.desk.config.MCP.Gateways
+	all := h.app.config.MCP.Gateways
 	i := slices.IndexFunc(all, func(g config.Gateway) bool { return g.Name == s.gateway })
 	if i < 0 {
 		var names []string
@@ -39,6 +39,6 @@ func (h *house) speaker(ctx context.Context, a *app, s mcpSettings) (speaker, er
 	if err != nil {
 		return nil, err
 	}
-	return mcpgate.New(ctx, h.office, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
-		Version: built().Version, Logger: h.desk.log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	return mcpgate.New(ctx, h.service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
+		Version: built().Version, Logger: h.app.log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/need"
 )
@@ -35,7 +35,7 @@ func filesPlace(t *testing.T, program string) (p *place, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = newPlace(t, simulated.Plain.Options())
+	p = newPlace(t, orders.Plain.Options())
 	p.configure(p.url, fmt.Sprintf(`  files: {type: mcp, command: [node, %q, %q], contract: filesystem}
 mcp:
   gateway:
@@ -55,7 +55,7 @@ func (p *place) over(url string, b bearer) (*mcp.ClientSession, error) {
 	return s, err
 }
 
-// asked calls a twin and reads what became of the write.
+// asked calls a verified tool and reads the outcome of the write.
 func asked(s *mcp.ClientSession, tool string, args map[string]any) (r mcpapi.Result, err error) {
 	res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
@@ -141,7 +141,7 @@ func gatewayOverStdio(t *testing.T, program string) {
 	}
 }
 
-// gatewayOverHTTP: behind tokens, and what another role sees.
+// gatewayOverHTTP: with tokens, and what another role sees.
 func gatewayOverHTTP(t *testing.T, program string) {
 	p, dir := filesPlace(t, program)
 	agent, reviewer := p.token("agent"), p.token("reviewer")
@@ -165,8 +165,8 @@ func gatewayOverHTTP(t *testing.T, program string) {
 	}
 }
 
-// gatewayThatStops: who waits for the outcome of a write is told that it goes on.
-// The wait is longer than the time that a server takes to stop.
+// gatewayThatStops: a caller that waits for an outcome is notified that the write
+// continues. The wait is longer than the time that a server takes to stop.
 func gatewayThatStops(t *testing.T, program string) {
 	p, dir := filesPlace(t, program)
 	agent := p.token("agent")

@@ -11,9 +11,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// TestADeskHangsUp: the process behind a destination ends with what used it.
+// TestADeskHangsUp: the process of a destination ends with the command that used it.
 func TestADeskHangsUp(t *testing.T) {
-	c, err := mcp.New(mcp.None(), mcp.Options{Server: mcp.Server{Command: []string{"none"}}, Blind: true})
+	c, err := mcp.New(mcp.None(), mcp.Options{Server: mcp.Server{Command: []string{"none"}}, WriteOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestADeskHangsUp(t *testing.T) {
 	if err := reg.Register("x", connectors.Destination{Connector: c, Profiles: c.Profiles()}); err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{ledger: ledger.NewMemory(), closer: io.NopCloser(nil), log: slog.New(slog.DiscardHandler)}
+	d := &opened{ledger: ledger.NewMemory(), closer: io.NopCloser(nil), log: slog.New(slog.DiscardHandler)}
 	if err := d.stand(t.Context(), &reg); err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/internal/config"
 )
+
+// healthTime bounds a health check: its caller waits as long.
+const healthTime = 5 * time.Second
 
 func (a *app) healthcheckCommand() *cobra.Command {
 	var at string
@@ -62,7 +66,7 @@ func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, erro
 	case err != nil:
 		said, code = err.Error(), exitUnavailable
 	default:
-		_ = resp.Body.Close() // the status says it
+		_ = resp.Body.Close() // the status is enough
 		if resp.StatusCode != http.StatusOK {
 			said, code = "answers "+resp.Status, exitUnavailable
 		}
@@ -70,9 +74,9 @@ func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, erro
 	return code, a.print(map[string]string{"status": said}, func() string { return said + "\n" })
 }
 
-// whereItListens is what the configuration says of the server. A mistake that was
-// made in it under a running server is none of the server's, which goes on as it
-// was: what can be read is believed, and where nothing can the environment is.
+// whereItListens is the configuration of the server. An error made in the file while a
+// server runs does not affect that server. So what can be read is used, and if nothing
+// can, the environment is.
 func (a *app) whereItListens() (config.Server, error) {
 	c, err := a.serverConfig(serveSettings{})
 	if err == nil || !errors.Is(err, config.ErrInvalid) {
@@ -84,7 +88,7 @@ func (a *app) whereItListens() (config.Server, error) {
 	return c.Server, nil
 }
 
-// ownAddress is where this machine reaches a server that listens somewhere.
+// ownAddress is the address at which this machine reaches a server with a listen address.
 func ownAddress(listen string, secure bool) (string, error) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

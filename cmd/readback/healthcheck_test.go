@@ -42,7 +42,7 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("%v: %s", args, r)
 		}
 	}
-	dir := t.TempDir() // whose files are spoilt under a running server, which goes on
+	dir := t.TempDir() // whose files are corrupted under a running server, which continues
 	for name, text := range map[string]string{"setting.yaml": "ledger: a.db\nlog: xml\n", "no.yaml": "ledger: [\n"} {
 		putFile(t, dir, name, text)
 		if r := check(listen, "--config", filepath.Join(dir, name)); r.code != 0 {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/imap/imaptest"
-	"github.com/readback-go/readback/connectors/simulated"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 const letter = `{"tenant":"acme","workflow":"wf-1","tool":"append","destination":"mail","kind":"message","key":{"mailbox":"INBOX"},
@@ -15,8 +15,8 @@ const letter = `{"tenant":"acme","workflow":"wf-1","tool":"append","destination"
 // A destination of the configuration that needs a secret.
 func TestMailbox(t *testing.T) {
 	const password = "s3cret-phrase"
-	server := imaptest.Start(t, imaptest.Options{Username: "alice", Password: password})
-	p := newPlace(t, simulated.Plain.Options())
+	server := fakeimap.Start(t, fakeimap.Options{Username: "alice", Password: password})
+	p := newPlace(t, orders.Plain.Options())
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  mail:\n    type: imap\n    addr: %s\n    tls: none\n    username: alice\n    password_env: MAIL\n    single_store: true\n    breaker: {open: 1s}\n", server.Direct()))
 
 	r := p.submit(exitConfig, letter)

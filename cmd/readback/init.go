@@ -38,7 +38,7 @@ func (a *app) init(force bool) (int, error) {
 	if force {
 		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	}
-	f, err := os.OpenFile(path, how, 0o600) // it names secrets, if it holds none
+	f, err := os.OpenFile(path, how, 0o600) // it names secrets, though it holds none
 	if errors.Is(err, fs.ErrExist) {
 		return 0, usagef("%s is there already; --force overwrites it", path)
 	}

@@ -55,7 +55,7 @@ the SHA-256 of the public half in DER, in hex; what the key signs names it.`,
 	}
 }
 
-// keyMade is what key new tells.
+// keyMade is the output of key new.
 type keyMade struct {
 	signing.PublicKey
 	Private    string `json:"private_file"`
@@ -114,7 +114,7 @@ func (a *app) showKey(file string) (int, error) {
 	})
 }
 
-// createFile writes a file that is not there yet, for good or not at all.
+// createFile writes a new file durably, or not at all.
 func createFile(name string, text []byte, mode fs.FileMode) (err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, fs.ErrExist) {
@@ -125,7 +125,7 @@ func createFile(name string, text []byte, mode fs.FileMode) (err error) {
 	}
 	defer func() {
 		if err = errors.Join(err, f.Close()); err != nil {
-			err = errors.Join(err, os.Remove(name)) // half of it is worse than none
+			err = errors.Join(err, os.Remove(name)) // a partial file is worse than none
 		}
 	}()
 	if _, err := f.Write(text); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// states are those that can be asked for.
+// states are the states that can be requested.
 var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
+	ledger.Held, ledger.Queued, ledger.Delegated, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -55,7 +55,7 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	if limit < 1 || limit > 1000 {
 		return 0, usagef("--limit is %d; want 1 to 1000", limit)
 	}
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -69,9 +69,9 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	}
 	page := struct {
 		Writes []ledger.Record `json:"writes"`
-		// After is the write behind which it begins, States are those that were asked
-		// for; left out where it begins at the newest, and where all were. An export
-		// is told by them from a part of one.
+		// After is the write after which the list begins; left out if it begins at the
+		// newest. States are those requested; left out for all. They distinguish a full
+		// export from a partial one.
 		After  ledger.ID      `json:"after,omitempty"`
 		States []ledger.State `json:"states,omitempty"`
 		// Before continues the list; left out at its end.

@@ -1,16 +1,16 @@
-// Command readback is the one binary. It reads a configuration, opens the
-// ledger, starts an engine and prints what came of it: it wires, and decides
-// nothing. The commands are one file each; what the exit codes mean stands in
-// exit.go.
+// Command readback is the one binary. It reads a configuration, opens the ledger, starts
+// an engine and prints the outcome: it wires, and decides nothing. The commands are one
+// file each; the exit codes are in exit.go.
 //
-// It does not know what a write means, when it may be repeated or whether it
-// was applied: package engine says so.
+// It does not know what a write means, when it may be repeated or whether it was applied:
+// package engine decides that.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/readback-go/readback/internal/demo"
@@ -18,15 +18,18 @@ import (
 
 func main() { os.Exit(start()) }
 
-// start runs the program with what the process was given.
+// start runs the program with the arguments of the process.
 func start() int {
-	undumped() // before a secret is read; doctor names systems on which it does nothing
+	undumped() // before a secret is read; doctor reports systems on which it does nothing
 	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
 		return code
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return ofThisProcess().run(ctx, os.Args[1:])
+	a := ofThisProcess()
+	a.memory = memoryOf(os.DirFS("/"), debug.SetMemoryLimit(-1))
+	a.memory.apply()
+	return a.run(ctx, os.Args[1:])
 }
 
 // ofThisProcess is the program with the streams and the environment of this process.

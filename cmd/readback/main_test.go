@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -40,26 +40,26 @@ type place struct {
 	dir      string
 	config   string
 	ledger   string
-	world    *simulated.World
+	world    *orders.World
 	url      string
 	now      func() time.Time // default: the machine's
 	variable map[string]string
 }
 
-func newPlace(t *testing.T, o simulated.Options) *place {
+func newPlace(t *testing.T, o orders.Options) *place {
 	t.Helper()
 	return newPlaceIn(t, t.TempDir(), o, func(h http.Handler) http.Handler { return h })
 }
 
 // newPlaceIn makes a place in a folder, whose destination is served through a
 // handler of the test's.
-func newPlaceIn(t *testing.T, dir string, o simulated.Options, through func(http.Handler) http.Handler) *place {
+func newPlaceIn(t *testing.T, dir string, o orders.Options, through func(http.Handler) http.Handler) *place {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(through(simulated.Handler(world)))
+	server := httptest.NewServer(through(orders.Handler(world)))
 	t.Cleanup(server.Close)
 	p := &place{t: t, dir: dir, config: filepath.Join(dir, "readback.yaml"), ledger: filepath.Join(dir, "readback.db"), world: world}
 	p.configure(server.URL, "")
@@ -75,11 +75,21 @@ func (p *place) configure(url, settings string) {
 	p.write("readback.yaml", text)
 }
 
-// configureClass says that the destination is of a class, which may be a lie.
+// configureClass declares a class for the destination, which may be wrong.
 func (p *place) configureClass(class string) {
 	p.t.Helper()
 	text := fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: %s\n", p.url, class)
 	p.write("readback.yaml", text)
+}
+
+// personTokens allows tokens of people.
+func (p *place) personTokens() {
+	p.t.Helper()
+	text, err := os.ReadFile(p.config)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.write("readback.yaml", string(text)+"server: {person_tokens: true}\n")
 }
 
 func (p *place) write(name, text string) string {
@@ -91,7 +101,7 @@ func (p *place) write(name, text string) string {
 	return path
 }
 
-// result is what a run of the program came to.
+// result is the result of a run of the program.
 type result struct {
 	code     int
 	out, err string
@@ -138,7 +148,7 @@ func (p *place) want(code int, r result) result {
 	return r
 }
 
-// says expects pieces of text on either output.
+// says expects pieces of text in either output.
 func says(t *testing.T, r result, pieces ...string) {
 	t.Helper()
 	flat := strings.Join(strings.Fields(r.out+" "+r.err), " ") // lines may be broken anywhere
@@ -149,7 +159,7 @@ func says(t *testing.T, r result, pieces ...string) {
 	}
 }
 
-// decode reads an answer in JSON.
+// decode reads an output in JSON.
 func decode(t *testing.T, r result) map[string]any {
 	t.Helper()
 	var v map[string]any
@@ -159,7 +169,7 @@ func decode(t *testing.T, r result) map[string]any {
 	return v
 }
 
-// id is the id of the write in an answer for people.
+// id is the id of the write in a text output.
 func id(t *testing.T, r result) string {
 	t.Helper()
 	at := strings.Index(r.out, "wr_")
@@ -169,7 +179,7 @@ func id(t *testing.T, r result) string {
 	return strings.Fields(r.out[at:])[0]
 }
 
-// effects is what the destination says that it did to an order.
+// effects are the effects on an order according to the destination.
 func (p *place) effects(want int, orderID string) {
 	p.t.Helper()
 	if got := len(p.world.Records(orderID)); got != want {

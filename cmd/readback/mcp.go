@@ -17,14 +17,14 @@ import (
 const (
 	// workflowVariable names the workflow of `readback mcp` where no flag does.
 	workflowVariable = "READBACK_WORKFLOW"
-	// mcpName is who makes the calls of `readback mcp` when nobody says.
+	// mcpName is the default caller of `readback mcp`.
 	mcpName = "mcp"
-	// mcpParallel is how many writes of others a process beside a client works on
-	// at once: a person's machine has other things to do.
+	// mcpParallel is how many other writes the process works on at once: it shares a
+	// user's machine.
 	mcpParallel = 4
 )
 
-// mcpSettings are what `readback mcp` can be told on the command line.
+// mcpSettings are the flags of `readback mcp`.
 type mcpSettings struct {
 	workflow, name, gateway string
 	grace                   time.Duration
@@ -102,15 +102,15 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 	return h.speak(ctx, server, s)
 }
 
-// speak serves the one client, and works, until the client has gone, ctx ends or
-// a part of it fails.
-func (h *house) speak(ctx context.Context, server speaker, s mcpSettings) error {
+// speak serves the one client, and works, until the client disconnects, ctx ends or a
+// part of it fails.
+func (h *services) speak(ctx context.Context, server speaker, s mcpSettings) error {
 	speaking, hush := context.WithCancel(ctx)
 	defer hush()
 	spoken := make(chan error, 1)
 	w := h.work(ctx, mcpParallel, s.grace)
 	go func() {
-		spoken <- server.Stdio(speaking, access.Identity{Tenant: h.desk.tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
+		spoken <- server.Stdio(speaking, access.Identity{Tenant: h.app.tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
 	}()
 	var err error
 	select {
@@ -121,8 +121,8 @@ func (h *house) speak(ctx context.Context, server speaker, s mcpSettings) error 
 	return errors.Join(err, h.rest(w))
 }
 
-// models makes the door for models; c is what is its own here.
-func (h *house) models(c mcpapi.Config) (*mcpapi.Server, error) {
-	c.Tools, c.Registry, c.Version, c.Logger = h.desk.config.MCP.Tools, h.reg, built().Version, h.desk.log
-	return mcpapi.New(h.office, c)
+// models makes the MCP server; c has the settings of this caller.
+func (h *services) models(c mcpapi.Config) (*mcpapi.Server, error) {
+	c.Tools, c.Registry, c.Version, c.Logger = h.app.config.MCP.Tools, h.reg, built().Version, h.app.log
+	return mcpapi.New(h.service, c)
 }

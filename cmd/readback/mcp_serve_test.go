@@ -11,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // bearer sends a token.
@@ -27,6 +27,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (p *place) token(role string) bearer {
 	p.t.Helper()
+	if role != "agent" {
+		p.personTokens()
+	}
 	r := p.want(0, p.run("token", "create", "--role", role, "--name", role+"-1"))
 	return bearer(strings.TrimSpace(r.out))
 }
@@ -53,7 +56,7 @@ func (p *place) serveForTokens() (url string, end func() int) {
 		if cmd.ProcessState == nil {
 			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 			_, _ = r.Discard(1 << 20)               // until it closes its output
-			_ = cmd.Wait()                          // the exit code says it
+			_ = cmd.Wait()                          // the exit code has it
 		}
 		return cmd.ProcessState.ExitCode()
 	}
@@ -71,11 +74,11 @@ func (p *place) mcpOver(url string, b bearer, version string) (*mcp.ClientSessio
 	return s, err
 }
 
-// TestMCPOfAServer: the door for models of a real server, with tokens, in a version
-// of the protocol with sessions and in one without.
+// TestMCPOfAServer: the MCP API of a real server, with tokens, in a version of the
+// protocol with sessions and in one without.
 func TestMCPOfAServer(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
-	if err := p.world.Set(simulated.Fault{Vice: simulated.LostAnswer}); err != nil {
+	p := newPlace(t, orders.Plain.Options())
+	if err := p.world.Set(orders.Fault{Kind: orders.LostAnswer}); err != nil {
 		t.Fatal(err)
 	}
 	p.configure(p.url, someTools)
@@ -106,10 +109,10 @@ func TestMCPOfAServer(t *testing.T) {
 	}
 }
 
-// TestMCPOfAServerThatStops: who waits is told that the write goes on.
+// TestMCPOfAServerThatStops: waiting callers are notified that the write continues.
 func TestMCPOfAServerThatStops(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
-	if err := p.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: time.Hour}); err != nil {
+	p := newPlace(t, orders.Plain.Options())
+	if err := p.world.Set(orders.Fault{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 1, Delay: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	p.configure(p.url, someTools)

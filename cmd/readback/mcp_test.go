@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 )
 
@@ -59,13 +59,13 @@ func callOrder(t *testing.T, s *mcp.ClientSession, orderID string) mcpapi.Result
 	return r
 }
 
-// TestMCPProcess: a real process, in the oldest and the newest version of the
-// protocol, before a destination that loses every answer.
+// TestMCPProcess: a real process, in the oldest and the newest version of the protocol,
+// with a destination that loses every response.
 func TestMCPProcess(t *testing.T) {
 	for _, version := range []string{"2024-11-05", "2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
-			if err := p.world.Set(simulated.Fault{Vice: simulated.LostAnswer}); err != nil {
+			p := newPlace(t, orders.Plain.Options())
+			if err := p.world.Set(orders.Fault{Kind: orders.LostAnswer}); err != nil {
 				t.Fatal(err)
 			}
 			p.configure(p.url, someTools)
@@ -100,7 +100,7 @@ func TestMCPProcess(t *testing.T) {
 // TestMCPUnderTheSameName: the process that comes after another under its name
 // gets what that one did.
 func TestMCPUnderTheSameName(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, someTools)
 	var ids []string
 	for range 2 {
@@ -134,7 +134,7 @@ func TestMCPThatCannotStart(t *testing.T) {
 		"arguments": {"there are none", someTools, []string{"x"}, exitUsage, "unknown command"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			p.configure(p.url, c.settings)
 			r := p.run(append([]string{"mcp"}, c.args...)...)
 			if r.code != c.code || r.out != "" {

@@ -12,23 +12,22 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// serve serves the metrics of what the desk does, at an address, "" for
-// nowhere: the meter is nil then.
-func (d *desk) serve(addr string, reg *connectors.Registry) (engine.Meter, func(), error) {
+// serve serves the metrics of a command at an address; with "" there are none, and the
+// observer is nil.
+func (d *opened) serve(addr string, reg *connectors.Registry) (func(engine.Activity), func(), error) {
 	if addr == "" {
 		return nil, func() {}, nil
 	}
 	m := d.meter(reg)
 	end, err := d.serveMeter(addr, m)
-	return m, end, err
+	return m.Observe, end, err
 }
 
-// meter counts what is done with the destinations.
-func (d *desk) meter(reg *connectors.Registry) *metrics.Meter {
-	from := metrics.Sources{Standing: d.measured}
-	from.Ledger, _ = d.ledger.(ledger.Surveyor) // what cannot be counted is missing
-	if d.telling.sdk != nil {
-		from.Telemetry = d.telling.told
+// meter counts the calls of the destinations.
+func (d *opened) meter(reg *connectors.Registry) *metrics.Meter {
+	from := metrics.Sources{Ledger: d.ledger, InForce: d.measured}
+	if d.telemetryRun.sdk != nil {
+		from.Telemetry = d.telemetryRun.counts
 	}
 	if d.config.Audit.On() {
 		from.Audit = d.sealed
@@ -36,15 +35,15 @@ func (d *desk) meter(reg *connectors.Registry) *metrics.Meter {
 	return metrics.New(reg, from)
 }
 
-// sealed is how the audit log stands, as far as this process seals it.
-func (d *desk) sealed() (metrics.Audit, bool) {
+// sealed is the state of the audit log, if this process seals it.
+func (d *opened) sealed() (metrics.Audit, bool) {
 	s := d.sealer.Load()
 	if s == nil {
 		return metrics.Audit{}, false
 	}
 	found := s.Stats()
 	a := metrics.Audit{Unsealed: -1, Failures: found.Failures}
-	if since := cmp.Or(found.Looked, found.Tried); !since.IsZero() {
+	if since := cmp.Or(found.Read, found.Tried); !since.IsZero() {
 		a.Unsealed = time.Since(since)
 	}
 	for _, k := range found.Keepers {
@@ -54,7 +53,7 @@ func (d *desk) sealed() (metrics.Audit, bool) {
 }
 
 // serveMeter serves a meter at an address, "" for nowhere.
-func (d *desk) serveMeter(addr string, m *metrics.Meter) (end func(), err error) {
+func (d *opened) serveMeter(addr string, m *metrics.Meter) (end func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
@@ -70,9 +69,8 @@ func (d *desk) serveMeter(addr string, m *metrics.Meter) (end func(), err error)
 	}, nil
 }
 
-// reached reports whether the ledger can be reached, by a question that costs
-// it little.
-func (d *desk) reached(ctx context.Context) error {
+// reached checks whether the ledger can be reached, by a cheap read.
+func (d *opened) reached(ctx context.Context) error {
 	_, err := d.ledger.Get(ctx, d.tenant, "wr_0")
 	if errors.Is(err, ledger.ErrNotFound) {
 		return nil

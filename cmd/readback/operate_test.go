@@ -9,15 +9,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 func TestBadOperating(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	why := []string{"--reason", "x"}
 	tests := map[string]struct {
@@ -64,7 +64,7 @@ func TestBadOperating(t *testing.T) {
 	p.calls(1)
 }
 
-// A stop holds for whoever sends, and for nothing else.
+// A stop holds all senders, and nothing else.
 func TestStopAndRelease(t *testing.T) {
 	for name, c := range map[string]struct {
 		flags []string
@@ -76,7 +76,7 @@ func TestStopAndRelease(t *testing.T) {
 		"not both": {[]string{"--tenant", "acme", "--tool", "other"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			p.submit(exitVerified, order("A-0", ""))
 			says(t, p.want(0, p.run(append([]string{"stop", "--by", "ann", "--reason", "bad batch"}, c.flags...)...)), "Stopped: 1.", "ann", "bad batch")
 			code, sent := exitVerified, 1
@@ -100,7 +100,7 @@ func TestStopAndRelease(t *testing.T) {
 }
 
 func TestEnqueue(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitInProgress, order("A-1", ""), "--enqueue"))
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue") // the same
 	p.calls(0)
@@ -116,7 +116,7 @@ func TestEnqueue(t *testing.T) {
 }
 
 func TestAFullQueue(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	text := fmt.Sprintf("ledger: readback.db\ntenant: acme\nqueue: {waiting: 1}\nlog: json\ndestinations:\n  orders: {type: simulated, url: '%s', class: plain}\n", p.url)
 	p.write("readback.yaml", text)
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
@@ -130,8 +130,26 @@ func TestAFullQueue(t *testing.T) {
 	}
 }
 
+// A destination's own time holds for `readback prune` too, also beside --keep.
+func TestPruneOfADestination(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	p.configure(p.url, "retention: {keep: 400d, tenants: {acme: {keep: 500d}}, destinations: {orders: {keep: 30h}, oders: {keep: 2h}}}\n")
+	write := id(t, p.submit(exitVerified, order("A-1", "")))
+	p.now = later(29 * time.Hour)
+	says(t, p.want(0, p.run("prune", "--keep", "2h")), "made 0 settled writes tombstones")
+	p.now = later(31 * time.Hour)
+	says(t, p.want(0, p.run("prune")), "made 1 settled writes tombstones and forgot 0 tombstones")
+	says(t, p.want(0, p.run("show", write)), "settled (verified), pruned")
+	says(t, p.run("doctor"), "settled writes are kept for 9600h", "of destination orders for 30h", "of tenant acme for 12000h", "retention.destinations.oders: no such destination is configured")
+	says(t, p.want(exitUsage, p.run("prune", "--remember", "30d")), "--remember is 720h; want at least --keep, 9600h")
+	says(t, p.want(exitUsage, p.run("prune", "--keep", "2h", "--remember", "30d")), `keep of tenant "acme" is 12000h0m0s`)
+	p.configure(p.url, "retention: {keep: forever}\n")
+	says(t, p.want(exitUsage, p.run("prune")), "retention.keep is forever; nothing is pruned")
+	says(t, p.run("doctor"), "everything is kept for ever")
+}
+
 func TestPrune(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	p.now = later(48 * time.Hour)
 	p.submit(exitVerified, order("A-2", ""))
@@ -141,7 +159,7 @@ func TestPrune(t *testing.T) {
 	}
 	says(t, p.want(0, p.run("show", write)), "VERIFIED", "settled (verified), pruned", "It was pruned.")
 	says(t, p.want(0, p.run("list")), "settled (verified), pruned")
-	p.submit(exitVerified, order("A-1", "")) // is answered
+	p.submit(exitVerified, order("A-1", "")) // gets a response
 	p.effects(1, "A-1")
 	p.now = later(40 * 24 * time.Hour)
 	says(t, p.want(0, p.run("prune", "--keep", "30h", "--remember", "30d")), "forgot ")
@@ -155,7 +173,7 @@ func TestWorkerPrunes(t *testing.T) {
 		pruned bool
 	}{"as configured": {nil, true}, "not": {[]string{"--no-prune"}, false}} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			write := id(t, p.submit(exitVerified, order("A-1", "")))
 			p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\nretention: {keep: 1h, remember: 30d, every: 10ms}\ndestinations:\n  orders: {type: simulated, url: '%s', class: plain}\n", p.url))
 			p.now = later(2 * time.Hour)
@@ -180,15 +198,15 @@ func TestWorkerPrunes(t *testing.T) {
 			}
 		})
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\nretention: {keep: 1h, remember: 2h}\ndestinations:\n  orders: {type: simulated, url: '%s', class: plain}\n", p.url))
 	says(t, p.want(exitConfig, p.run("work")), "retention.remember: is 2h0m0s; want at least 24h0m0s, the window of idempotency keys")
 }
 
-// What a webhook is to be told is not for a destination that nobody configured, and a
-// destination is there for the tenants that it serves.
+// Notices of a webhook need no configured destination, and a destination exists for the
+// tenants that it serves.
 func TestWhomADestinationServes(t *testing.T) {
-	d := &desk{config: config.Config{
+	d := &opened{config: config.Config{
 		Destinations: []config.Destination{{Name: "own", Tenants: []string{"acme"}}, {Name: "open"}},
 		Webhooks:     []config.Webhook{{Hook: webhooks.Hook{Name: "ops"}}},
 	}}
@@ -206,7 +224,7 @@ func TestWhomADestinationServes(t *testing.T) {
 }
 
 func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	gone := p.url
 	p.configure("http://127.0.0.1:1", "")
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
@@ -220,7 +238,7 @@ func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 	says(t, p.want(exitAttention, p.run("doctor")), "failed open writes", `2 open writes are for "orders", which is not in this configuration`, "ok destination others")
 
 	p.spoil("UPDATE ledger_writes SET body = 'x' WHERE state = 'queued'")
-	p.run("resume") // finds it, and goes on with the others
+	p.run("resume") // finds it, and continues with the others
 	r := p.want(exitAttention, p.run("status"))
 	says(t, r, "1. The ledger holds 1 write that cannot be read")
 	says(t, p.want(exitAttention, p.run("doctor")), "failed ledger contents The ledger holds 1 write that cannot be read")
@@ -234,7 +252,7 @@ func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 }
 
 func TestStatusOfOneTenant(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
 	if got := decode(t, p.want(0, p.run("status", "--json", "--tenant", "other"))); len(got["queues"].([]any)) != 0 {
 		t.Errorf("the queues of another tenant: %v", got["queues"])
@@ -245,7 +263,7 @@ func TestStatusOfOneTenant(t *testing.T) {
 }
 
 func TestDoctorOfBadConfigurations(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	good := p.config
 	p.config = filepath.Join(p.dir, "nothing.yaml")
 	says(t, p.want(exitConfig, p.run("doctor")), "failed configuration", "does not exist", "1 of 1 checks failed.")
@@ -269,7 +287,7 @@ func TestOperatingOnALedgerThatCannotBeWritten(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Log("root may write any file: a ledger that is full stands in for one that is read-only")
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	for _, name := range []string{p.ledger, p.ledger + "-wal", p.ledger + "-shm"} {
 		if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
@@ -286,7 +304,7 @@ func TestOperatingOnALedgerThatCannotBeWritten(t *testing.T) {
 
 // A night's status, with everything in it that there can be.
 func TestGoldenStatus(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	h := &history{t: t, now: began}
 	l, err := sqlite.Open(t.Context(), p.ledger, &sqlite.Options{Now: func() time.Time { return h.now }})
 	if err != nil {

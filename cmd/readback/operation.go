@@ -8,11 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
+
+// maxWaiting bounds the list of what waits for a reviewer: no one reads more, and an
+// omission is reported.
+const maxWaiting = 1000
 
 func (a *app) operationCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -69,12 +73,12 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	case key == "":
 		return 0, usagef("--key is missing; want the idempotency key of the operation")
 	}
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
-	recs, err := d.operation(ctx, tool, key)
+	recs, err := d.ledger.Operation(ctx, d.tenant, tool, key)
 	left, err := partly(err)
 	if err != nil {
 		return 0, err
@@ -101,25 +105,25 @@ type operationAnswer struct {
 	Tool    string          `json:"tool"`
 	Key     string          `json:"idempotency_key"`
 	Holders []report.Holder `json:"holders"`
-	// Past are the newest writes of it that stop nobody any more; MorePast says that
+	// Past are its newest writes that block no other one any more; MorePast reports that
 	// there may be others.
 	Past     []ledger.Record `json:"past"`
 	MorePast bool            `json:"more_past,omitempty"`
-	// Steps are those that asked the gate for it, with what was decided; MoreSteps
-	// says that older ones were not looked through.
-	Steps     []workflow.StepTrace `json:"steps"`
-	MoreSteps bool                 `json:"more_steps,omitempty"`
+	// Steps are those that asked the gate for it, with their decisions; MoreSteps reports
+	// that older ones were not searched.
+	Steps     []gate.StepTrace `json:"steps"`
+	MoreSteps bool             `json:"more_steps,omitempty"`
 	// Error names what is left out because it cannot be read.
 	Error *failure `json:"error,omitempty"`
 }
 
-// holder says whether a write stops another one of its operation.
-func (d *desk) holder(r ledger.Record) report.Holder {
+// holder reports whether a write blocks another one of its operation.
+func (d *opened) holder(r ledger.Record) report.Holder {
 	window := idempotencyWindow
-	if r.Entrusted && d.config.Gate.Window > 0 {
+	if r.Delegated && d.config.Gate.Window > 0 {
 		window = d.config.Gate.Window
 	}
-	other := r.Identity() // the same operation, begun by some other workflow
+	other := r.Identity() // the same operation, begun by another workflow
 	other.StructuralKey, other.Workflow = "", ""
 	h := report.Holder{Record: r, Blocks: ledger.Blocks(r, ledger.Reservation{Record: other, Window: window}, r.Now)}
 	if r.State == ledger.Settled {
@@ -129,30 +133,6 @@ func (d *desk) holder(r ledger.Record) report.Holder {
 		}
 	}
 	return h
-}
-
-// operation finds the writes of a business operation: by the ledger's own
-// look-up, or, in one that has none, among all of the tenant's.
-func (d *desk) operation(ctx context.Context, tool, key string) ([]ledger.Record, error) {
-	if l, ok := d.ledger.(ledger.Operations); ok {
-		return l.Operation(ctx, d.tenant, tool, key)
-	}
-	var found []ledger.Record
-	for before := ledger.ID(""); ; {
-		page, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, Before: before, Limit: maxWaiting})
-		for _, r := range page {
-			if r.Tool == tool && r.IdempotencyKey == key {
-				found = append(found, r)
-			}
-		}
-		switch {
-		case err != nil:
-			return found, err
-		case len(page) < maxWaiting:
-			return found, nil
-		}
-		before = page[len(page)-1].ID
-	}
 }
 
 func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason string) (int, error) {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow"
 )
 
 // keyed is an order of another workflow under the key of one business operation.
@@ -16,7 +16,7 @@ func keyed(workflow, amount string) string {
 }
 
 func TestBlockedSaysByWhom(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	prior := id(t, p.submit(exitVerified, keyed("wf-1", "1999")))
 	r := p.submit(exitRefused, keyed("wf-2", "1999"))
 	says(t, r, "workflow wf-1", "step step-A-1", "tool create_order", "write "+prior, "state settled (verified)",
@@ -36,7 +36,7 @@ func TestBlockedSaysByWhom(t *testing.T) {
 }
 
 func TestWaitPrior(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	prior := id(t, p.submit(exitInProgress, keyed("wf-1", "1999"), "--enqueue"))
 	r := p.submit(exitVerified, keyed("wf-2", "1999"), "--wait-prior")
 	says(t, r, `The operation was begun before, by workflow "wf-1" (step "step-A-1"); nothing was recorded or sent now.`, "verified "+prior)
@@ -51,7 +51,7 @@ func TestWaitPrior(t *testing.T) {
 }
 
 func TestOperationShowAndRelease(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	prior := id(t, p.submit(exitVerified, keyed("wf-1", "1999")))
 	show := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
 	says(t, p.want(exitVerified, p.run(show...)), `Operation "order:1" of tool "create_order"`, prior+" settled (verified)", "workflow wf-1", "stops others yes, until")
@@ -70,29 +70,29 @@ func TestOperationShowAndRelease(t *testing.T) {
 	p.calls(2)
 }
 
-// TestOperationOfAStep: what a step does by itself stops a write of the same
-// operation, and its end is the answer.
+// TestOperationOfAStep: a write that a step makes itself blocks a write of the same
+// operation, whose outcome is the first one's.
 func TestOperationOfAStep(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	l, err := sqlite.Open(t.Context(), p.ledger, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := workflow.New(l, nil)
-	who := workflow.Caller{Tenant: "acme", Name: "bot"}
-	made, err := g.Create(t.Context(), who, workflow.CreateRequest{WorkflowName: "shop"})
+	g := gate.New(l, nil)
+	who := gate.Caller{Tenant: "acme", Name: "bot"}
+	made, err := g.Create(t.Context(), who, gate.CreateRequest{WorkflowName: "shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Gate(t.Context(), who, made.WorkflowID, "order", workflow.GateRequest{StepType: "tool_call", IdempotencyKey: "order:1",
-		ToolContext: &workflow.ToolContext{ToolName: "create_order"}}); err != nil {
+	if _, err := g.Gate(t.Context(), who, made.WorkflowID, "order", gate.GateRequest{StepType: "tool_call", IdempotencyKey: "order:1",
+		ToolContext: &gate.ToolContext{ToolName: "create_order"}}); err != nil {
 		t.Fatal(err)
 	}
 	says(t, p.submit(exitRefused, keyed("wf-2", "1999")), "workflow "+made.WorkflowID, "step order", "state entrusted", "--wait-prior")
 	says(t, p.submit(exitInProgress, keyed("wf-2", "1999"), "--wait-prior", "--wait", "0"), `by workflow "`+made.WorkflowID+`" (step "order")`)
 	says(t, p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1")),
 		`create_order by step "order" of workflow "`+made.WorkflowID+`" itself`, "stops others yes, for as long as it is open")
-	if _, err := g.CompleteStep(t.Context(), who, made.WorkflowID, "order", workflow.CompleteRequest{IdempotencyKey: "order:1"}); err != nil {
+	if _, err := g.CompleteStep(t.Context(), who, made.WorkflowID, "order", gate.CompleteRequest{IdempotencyKey: "order:1"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
@@ -103,7 +103,7 @@ func TestOperationOfAStep(t *testing.T) {
 }
 
 func TestBadOperations(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	prior := id(t, p.submit(exitVerified, order("A-1", "")))
 	tests := map[string]struct {
 		reason string
@@ -132,9 +132,9 @@ func TestBadOperations(t *testing.T) {
 	}
 }
 
-// What waits for people is denied: nobody is told to let it go in another way.
+// What waits for reviewers is denied: no message suggests another way to release it.
 func TestOperationThatIsHeld(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitHeld, keyed("wf-1", "1999")))
 	list := p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1"))

@@ -28,7 +28,7 @@ func TestBuildsArePositionIndependent(t *testing.T) {
 	}
 }
 
-// What is given to others has the licences of what is linked into it, made when it is
+// Released artifacts contain the licences of their linked code, generated when they are
 // built.
 func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
 	files := packaged(t)
@@ -51,15 +51,19 @@ func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
 	}
 }
 
-// Nothing that people are asked to make, and nothing that is mounted, can be read by
+// No file that users are asked to create, and no file that is mounted, can be read by
 // every user.
 func TestDeployedFilesAreNotForEverybody(t *testing.T) {
 	files := packaged(t)
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := []string{"../../README.md", "../../SECURITY.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(found), err)
+		}
+		pages = append(pages, found...)
 	}
-	for _, page := range append(pages, "../../README.md", "../../SECURITY.md") {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -79,9 +83,9 @@ func TestDeployedFilesAreNotForEverybody(t *testing.T) {
 		t.Errorf("only %d modes were found", found)
 	}
 	for what, want := range map[string]string{
-		"compose.yaml":            "-m 0600 -o 65532 /dev/stdin deploy/postgres-password",
-		"readback.service":        "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
-		"../../docs/deploying.md": "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+		"compose.yaml":                 "-m 0600 -o 65532 /dev/stdin deploy/postgres-password",
+		"readback.service":             "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+		"../../docs/operate/deploy.md": "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
 	} {
 		if !strings.Contains(files[what], want) {
 			t.Errorf("%s does not say %q", what, want)
@@ -101,7 +105,7 @@ func TestDeployedFilesAreNotForEverybody(t *testing.T) {
 }
 
 // The security policy is where forges look for it: it names a private way to report, and
-// the page that says what is promised leads to it, and it to the page.
+// it and the page of the promises link to each other.
 func TestSecurityPolicy(t *testing.T) {
 	policy, err := os.ReadFile("../../SECURITY.md")
 	if err != nil {
@@ -121,8 +125,8 @@ func TestSecurityPolicy(t *testing.T) {
 	}
 }
 
-// A database of vulnerabilities that cannot be asked is no failure, is kept for the
-// end of a run, and is no excuse for vulnerabilities that were found.
+// A vulnerability database that is unreachable is no failure, is reported at the end of a
+// run, and excuses no vulnerabilities that were found.
 func TestLintWithoutTheDatabaseOfVulnerabilities(t *testing.T) {
 	need.Program(t, "make")
 	versions, err := os.ReadFile("../../Makefile")

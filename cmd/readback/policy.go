@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/rules"
+	"github.com/readback-go/readback/internal/rules"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -39,7 +39,7 @@ with --strict a warning ends with 41 as well. No configuration is needed.`,
 	return cmd
 }
 
-// ruleFile is a file of rules that can be used.
+// ruleFile is a valid file of rules.
 type ruleFile struct {
 	Path     string          `json:"path"`
 	Rules    []rules.Rule    `json:"rules"`
@@ -59,8 +59,7 @@ func (a *app) checkRules(path string, strict bool) (int, error) {
 	return code, a.print(f, f.text)
 }
 
-// loadRules loads a file that the command line names: one that cannot be read is
-// a mistake there.
+// loadRules loads a file that the command line names; an unreadable one is a usage error.
 func loadRules(path string) (*rules.Set, []rules.Warning, error) {
 	set, warnings, err := rules.Load(path)
 	if err != nil && !errors.Is(err, rules.ErrInvalid) {
@@ -92,7 +91,7 @@ func gateRules(c config.Config) (*rules.Set, []rules.Warning, error) {
 	return set, warnings, err
 }
 
-// examineRules checks the rules of the gate, where there are any.
+// examineRules checks the rules of the gate, if there are any.
 func examineRules(e *examination, c config.Config) {
 	if c.Gate.Rules == "" {
 		return
@@ -108,17 +107,16 @@ func examineRules(e *examination, c config.Config) {
 	}
 }
 
-// gateOptions are what the configuration says of the step gate, its file of
-// rules read; what they lack has the gate's defaults. Warnings about rules go
-// to the log.
-func (d *desk) gateOptions() (*workflow.Options, error) {
+// gateOptions are the configured options of the step gate, with its file of rules; what
+// is not set has the gate's defaults. Warnings about rules are logged.
+func (d *opened) gateOptions() (*gate.Options, error) {
 	g := d.config.Gate
-	o := &workflow.Options{
+	o := &gate.Options{
 		Risks: d.config.Risks, Lease: g.Lease, MaxLease: g.MaxLease, Window: g.Window, Logger: d.log,
-		Approvals: workflow.Approvals{Approvers: g.Approvals.Approvers, Within: g.Approvals.Within, OnTimeout: g.Approvals.OnTimeout},
+		Approvals: gate.Approvals{Approvers: g.Approvals.Approvers, Within: g.Approvals.Within, OnTimeout: g.Approvals.OnTimeout},
 	}
 	if g.IgnoreOthers {
-		o.AcrossWorkflows = workflow.AcrossIgnore
+		o.AcrossWorkflows = gate.AcrossIgnore
 	}
 	if g.Rules == "" {
 		return o, nil

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/rules"
 	"github.com/readback-go/readback/policies"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/rules"
 )
 
 const goodRules = `version: 1
@@ -33,7 +33,7 @@ rules:
 `
 
 func TestPolicyCheck(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	good := p.write("rules.yaml", goodRules)
 	r := p.want(exitVerified, p.run("policy", "check", good))
 	says(t, r, "rules.yaml: 2 rules, 1 warning", "line 3 dear require_approval more than a hundred dollars",
@@ -49,7 +49,7 @@ func TestPolicyCheck(t *testing.T) {
 }
 
 func TestPolicyCheckOfBadRules(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	bad := p.write("rules.yaml", strings.ReplaceAll(goodRules, "step.cost", "step.csot"))
 	r := p.want(exitInvalid, p.run("policy", "check", bad))
 	says(t, r, bad+":4: rules[0].when: column 15: undefined field 'csot'", "No rule was used.")
@@ -63,7 +63,7 @@ func TestPolicyCheckOfBadRules(t *testing.T) {
 }
 
 func TestGateOptions(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, `gate:
   rules: rules.yaml
   lease: 5m
@@ -80,19 +80,19 @@ risk:
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{config: c, log: slog.New(slog.DiscardHandler)}
+	d := &opened{config: c, log: slog.New(slog.DiscardHandler)}
 	o, err := d.gateOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ruling, err := o.Rules.Decide(t.Context(), workflow.Facts{Cost: 101})
-	if err != nil || ruling.Decision != workflow.RequireApproval {
+	ruling, err := o.Rules.Decide(t.Context(), gate.Facts{Cost: 101})
+	if err != nil || ruling.Decision != gate.RequireApproval {
 		t.Errorf("the rules say %q, %v", ruling.Decision, err)
 	}
-	want := &workflow.Options{Risks: []policies.RiskRule{{Tool: "wire", Class: intent.RiskApprove, Approvers: 3}}, Lease: 5 * time.Minute, MaxLease: 2 * time.Hour,
-		Window: 48 * time.Hour, AcrossWorkflows: workflow.AcrossIgnore,
-		Approvals: workflow.Approvals{Approvers: 2, Within: 3 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}}
-	if diff := cmp.Diff(want, o, cmpopts.IgnoreFields(workflow.Options{}, "Rules", "Logger")); diff != "" {
+	want := &gate.Options{Risks: []policies.RiskRule{{Tool: "wire", Class: intent.RiskApprove, Approvers: 3}}, Lease: 5 * time.Minute, MaxLease: 2 * time.Hour,
+		Window: 48 * time.Hour, AcrossWorkflows: gate.AcrossIgnore,
+		Approvals: gate.Approvals{Approvers: 2, Within: 3 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}}
+	if diff := cmp.Diff(want, o, cmpopts.IgnoreFields(gate.Options{}, "Rules", "Logger")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	says(t, p.want(exitVerified, p.run("doctor")), "ok rules "+path+" has 2 rules, and 1 warning: readback policy check "+path)
@@ -108,14 +108,14 @@ risk:
 	if _, err := d.gateOptions(); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "gate.rules") {
 		t.Errorf("a gate whose rules are not there: %v", err)
 	}
-	o, err = (&desk{log: d.log}).gateOptions()
-	if err != nil || o.Rules != nil || o.AcrossWorkflows == workflow.AcrossIgnore {
+	o, err = (&opened{log: d.log}).gateOptions()
+	if err != nil || o.Rules != nil || o.AcrossWorkflows == gate.AcrossIgnore {
 		t.Errorf("a gate that nothing is said of: %+v, %v", o, err)
 	}
 }
 
 func TestPolicyTestOnAFile(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	path := p.write("rules.yaml", goodRules+`  - id: amounts
     when: step.tool == "wire" && step.input.amount > 1000
     decision: block

@@ -15,12 +15,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/rules"
+	"github.com/readback-go/readback/internal/rules"
 )
 
-// trying is how a file of rules is tried.
+const (
+	// defaultTried and maxTried are how many steps rules are tried on: the gate returns
+	// no more at once. maxStepLine bounds one step in a file, in bytes: the bounds of a
+	// step and its intent.
+	defaultTried = 100
+	maxTried     = 1000
+	maxStepLine  = 2 << 20
+)
+
+// trying are the options of a trial of rules.
 type trying struct {
 	steps string
 	limit int
@@ -54,23 +63,23 @@ no answer, or, with --same, when a decision of a recorded step changes.`,
 	return cmd
 }
 
-// tried is what rules say of one step.
+// tried is the rules' decision about one step.
 type tried struct {
-	Step     string            `json:"step_id"`
-	Workflow string            `json:"workflow_id,omitempty"`
-	Gate     int               `json:"gate_count"`
-	Then     workflow.Decision `json:"then,omitempty"`
-	Expected workflow.Decision `json:"expected,omitempty"`
-	Now      workflow.Decision `json:"now,omitempty"`
-	Reason   string            `json:"reason,omitempty"`
-	Rules    []string          `json:"rules"`
-	// Error is why there is no answer.
+	Step     string        `json:"step_id"`
+	Workflow string        `json:"workflow_id,omitempty"`
+	Gate     int           `json:"gate_count"`
+	Then     gate.Decision `json:"then,omitempty"`
+	Expected gate.Decision `json:"expected,omitempty"`
+	Now      gate.Decision `json:"now,omitempty"`
+	Reason   string        `json:"reason,omitempty"`
+	Rules    []string      `json:"rules"`
+	// Error is why there is no decision.
 	Error string `json:"error,omitempty"`
-	// Differs says that this is not what was expected.
+	// Differs reports that the decision is not the expected one.
 	Differs bool `json:"differs"`
 }
 
-// trial is what rules say of all steps.
+// trial is the rules' decision about all steps.
 type trial struct {
 	Steps   []tried `json:"steps"`
 	Same    int     `json:"as_expected"`
@@ -111,8 +120,8 @@ func (a *app) tryRules(ctx context.Context, path string, t trying) (int, error) 
 
 // step is a step to try rules on.
 type step struct {
-	facts          workflow.Facts
-	then, expected workflow.Decision
+	facts          gate.Facts
+	then, expected gate.Decision
 }
 
 func (all *trial) add(ctx context.Context, set *rules.Set, s step) error {
@@ -171,21 +180,18 @@ func (all *trial) text() string {
 		plural(len(all.Steps), "step"), all.Same, all.Changed, all.Failed, all.Differ)
 }
 
-// recordedSteps are the gates of the ledger at which rules were asked.
+// recordedSteps are the steps in the ledger for which rules were evaluated.
 func (a *app) recordedSteps(ctx context.Context, t trying) ([]step, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer d.close()
-	store, _, ok := d.papers(nil)
+	store, _ := d.documents(nil)
 	if d.locked != nil {
 		return nil, d.locked
 	}
-	if !ok {
-		return nil, errors.New("this ledger keeps no workflows; --steps names a file of steps")
-	}
-	recorded, err := workflow.New(store, &workflow.Options{Logger: d.log}).Recorded(ctx, d.tenant, t.limit)
+	recorded, err := gate.New(store, &gate.Options{Logger: d.log}).Recorded(ctx, d.tenant, t.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -203,11 +209,11 @@ func (a *app) recordedSteps(ctx context.Context, t trying) ([]step, error) {
 	return steps, nil
 }
 
-// written is a step as a line of a file has it.
+// writtenStep is a step as a line of a file.
 type writtenStep struct {
-	workflow.Facts
-	Seconds  *float64          `json:"first_attempt_age_seconds"`
-	Expected workflow.Decision `json:"expected"`
+	gate.Facts
+	Seconds  *float64      `json:"first_attempt_age_seconds"`
+	Expected gate.Decision `json:"expected"`
 }
 
 // readSteps reads a file of steps, one a line.
@@ -247,14 +253,14 @@ func readStep(line []byte) (step, error) {
 	var w writtenStep
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
-	dec.UseNumber() // what the digits say, as the gate keeps it
+	dec.UseNumber() // numbers stay as they are written, as in the gate
 	if err := dec.Decode(&w); err != nil {
 		return step{}, err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return step{}, errors.New("there is something behind the JSON object; want one object a line")
 	}
-	if w.Expected != "" && !slices.Contains([]workflow.Decision{workflow.Allow, workflow.Block, workflow.RequireApproval}, w.Expected) {
+	if w.Expected != "" && !slices.Contains([]gate.Decision{gate.Allow, gate.Block, gate.RequireApproval}, w.Expected) {
 		return step{}, fmt.Errorf("expected is %q; want allow, block or require_approval", w.Expected)
 	}
 	if w.Seconds != nil {

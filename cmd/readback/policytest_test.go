@@ -3,29 +3,29 @@ package main
 import (
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow"
 )
 
 // TestPolicyTestOnRecordedSteps: a new file of rules is tried on what the gate
 // decided by the old one.
 func TestPolicyTestOnRecordedSteps(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	l, err := sqlite.Open(t.Context(), p.ledger, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := workflow.New(l, nil)
-	who := workflow.Caller{Tenant: "acme", Name: "bot"}
-	made, err := g.Create(t.Context(), who, workflow.CreateRequest{WorkflowName: "pay"})
+	g := gate.New(l, nil)
+	who := gate.Caller{Tenant: "acme", Name: "bot"}
+	made, err := g.Create(t.Context(), who, gate.CreateRequest{WorkflowName: "pay"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cheap, dear := 1.0, 200.0
 	for step, cost := range map[string]*float64{"cheap": &cheap, "dear": &dear} {
-		for range 2 { // the second is answered from the cache, and no rule is asked
-			if _, err := g.Gate(t.Context(), who, made.WorkflowID, step, workflow.GateRequest{StepType: "tool_call", CostUSD: cost}); err != nil {
+		for range 2 { // the second comes from the cache, and no rule is evaluated
+			if _, err := g.Gate(t.Context(), who, made.WorkflowID, step, gate.GateRequest{StepType: "tool_call", CostUSD: cost}); err != nil {
 				t.Fatal(err)
 			}
 		}

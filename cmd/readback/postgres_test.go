@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 )
@@ -38,7 +38,7 @@ func closeServer() {
 
 // newPlaceInPostgres is a place whose ledger is a database, with the name of
 // that.
-func newPlaceInPostgres(t *testing.T, o simulated.Options) (*place, string) {
+func newPlaceInPostgres(t *testing.T, o orders.Options) (*place, string) {
 	t.Helper()
 	server.once.Do(func() { server.pg, server.err = pgtest.Open(pgtest.Options{}) })
 	pgtest.Need(t, server.err)
@@ -46,7 +46,7 @@ func newPlaceInPostgres(t *testing.T, o simulated.Options) (*place, string) {
 }
 
 // newPlaceOn is the same on a server of its own.
-func newPlaceOn(t *testing.T, pg *pgtest.Server, o simulated.Options) (*place, string) {
+func newPlaceOn(t *testing.T, pg *pgtest.Server, o orders.Options) (*place, string) {
 	t.Helper()
 	name, err := pg.CreateDatabase()
 	if err != nil {
@@ -75,7 +75,7 @@ func TestDoctorFindsWeakSettingsOfTheDatabase(t *testing.T) {
 			pg, err := pgtest.Open(pgtest.Options{Settings: map[string]string{setting: "off"}})
 			pgtest.Need(t, err)
 			t.Cleanup(func() { _ = pg.Close() })
-			p, _ := newPlaceOn(t, pg, simulated.Plain.Options())
+			p, _ := newPlaceOn(t, pg, orders.Plain.Options())
 			p.submit(exitVerified, order("A-1", ""))
 			says(t, p.want(exitAttention, p.run("doctor")), want, "1 of ")
 		})
@@ -95,14 +95,14 @@ func TestDoctorWarnsOfAsynchronousStandbys(t *testing.T) {
 	if err := standby.CaughtUp(pg); err != nil {
 		t.Fatal(err)
 	}
-	p, _ := newPlaceOn(t, pg, simulated.Plain.Options())
+	p, _ := newPlaceOn(t, pg, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	says(t, p.want(0, p.run("doctor")), "durability", "a failover can lose what the database acknowledged: synchronous_standby_names is empty, replication connections = 1")
 	if err := errors.Join(pg.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'"), pg.Exec("postgres", "SELECT pg_reload_conf()")); err != nil {
 		t.Fatal(err)
 	}
 	r := p.want(0, p.run("doctor"))
-	for asked := 1; asked < 200 && strings.Contains(r.out, "can lose"); asked++ { // the server reads its file when it comes to it
+	for asked := 1; asked < 200 && strings.Contains(r.out, "can lose"); asked++ { // the server reloads its file with a delay
 		r = p.want(0, p.run("doctor"))
 	}
 	says(t, r, "ok durability", "no setting of the database weakens it")
@@ -124,7 +124,7 @@ func TestDoctorWarnsOfDestinationsThatCanLoseWrites(t *testing.T) {
 	if err := pg.Exec("postgres", "CREATE TABLE orders (number text PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for recheck, warned := range map[string]bool{"": true, "    recheck: 10m\n": false} {
 		p.write("readback.yaml", "ledger: readback.db\ntenant: acme\ndestinations:\n  shop:\n    type: postgresql\n    dsn: postgres://postgres@"+pg.Addr()+"/postgres\n"+
 			"    tables: {order: {name: orders, columns: {number: text}, key: [number], unique: true}}\n"+recheck)
@@ -136,7 +136,7 @@ func TestDoctorWarnsOfDestinationsThatCanLoseWrites(t *testing.T) {
 	}
 }
 
-// execute runs SQL behind everybody's back.
+// execute runs SQL bypassing the program.
 func execute(t *testing.T, database, sql string) {
 	t.Helper()
 	if err := server.pg.Exec(database, sql); err != nil {
@@ -145,7 +145,7 @@ func execute(t *testing.T, database, sql string) {
 }
 
 func TestEveryCommandOnPostgres(t *testing.T) {
-	p, _ := newPlaceInPostgres(t, simulated.Plain.Options())
+	p, _ := newPlaceInPostgres(t, orders.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	p.submit(exitVerified, order("A-1", "")) // the same
 	p.effects(1, "A-1")
@@ -196,7 +196,7 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p, database := newPlaceInPostgres(t, simulated.Plain.Options())
+			p, database := newPlaceInPostgres(t, orders.Plain.Options())
 			p.want(0, p.run("list"))
 			tt.spoil(t, p, database)
 			for _, args := range [][]string{{"list"}, {"status"}, {"doctor"}, {"stop", "--all", "--reason", "x"}, {"prune", "--keep", "1h", "--remember", "30d"}, {"work"}, {"list", "--json"}} {
@@ -217,15 +217,15 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 
 var servedAt = regexp.MustCompile(`msg="metrics are served" address=(\S+)`)
 
-// Workers as processes of their own: they do what was enqueued, serve numbers,
-// and end on a signal with everything handed back.
+// Workers as processes of their own: they do enqueued writes, serve metrics, and end on a
+// signal with all work handed back.
 func TestWorkerOnPostgres(t *testing.T) {
-	p, name := newPlaceInPostgres(t, simulated.Plain.Options())
+	p, name := newPlaceInPostgres(t, orders.Plain.Options())
 	cmd, out, errs := p.process("", "work", "--verbose", "--metrics", "127.0.0.1:0", "--idle", "20ms")
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	for i := range 20 {
 		r := p.runIn(order(fmt.Sprintf("A-%d", i), ""), "submit", "-f", "-", "--enqueue")
-		if r.code != exitInProgress && r.code != exitVerified { // the worker may be quicker than the answer
+		if r.code != exitInProgress && r.code != exitVerified { // the worker may be faster than the response
 			t.Fatal(r)
 		}
 	}
@@ -284,8 +284,8 @@ func TestWorkerOnPostgresWithASendInHand(t *testing.T) {
 		held  bool
 	}{"finished": {"30s", true, 0, ledger.FateAnswered, false}, "left": {"100ms", false, exitFailed, ledger.FateUnknown, true}} {
 		t.Run(name, func(t *testing.T) {
-			g, asked, let := gate(t, simulated.Plain.Options())
-			p, _ := newPlaceInPostgres(t, simulated.Plain.Options())
+			g, asked, let := blockedPlace(t, orders.Plain.Options())
+			p, _ := newPlaceInPostgres(t, orders.Plain.Options())
 			p.url, p.world = g.url, g.world
 			p.database(p.variable["LEDGER"])
 			write := id(t, p.submit(exitInProgress, order("A-1", ""), "--enqueue"))
@@ -311,7 +311,7 @@ func TestWorkerOnPostgresWithASendInHand(t *testing.T) {
 
 // A second signal ends a worker at once.
 func TestSecondSignal(t *testing.T) {
-	p, asked, _ := gate(t, simulated.Plain.Options())
+	p, asked, _ := blockedPlace(t, orders.Plain.Options())
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
 	cmd, out, errs := p.process("", "work", "--verbose", "--grace", "10m")
 	t.Cleanup(func() { _ = cmd.Process.Kill() })

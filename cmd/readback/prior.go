@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// prior is the write that has begun a business operation before, for whoever is
+// prior is the write that began a business operation before, for the caller that is
 // refused because of it.
 type prior struct {
 	Workflow string    `json:"workflow"`
@@ -19,9 +19,9 @@ type prior struct {
 	Tool     string    `json:"tool"`
 	Write    ledger.ID `json:"write"`
 	State    string    `json:"state"`
-	// Differs says that it asks for something else under the same key.
+	// Differs reports that its intent differs under the same key.
 	Differs bool `json:"differs"`
-	// Outcome is there when it is settled.
+	// Outcome is set when it is settled.
 	Outcome *engine.Outcome `json:"outcome,omitempty"`
 }
 
@@ -41,9 +41,9 @@ func priorOf(err error) *prior {
 	return p
 }
 
-// declared says that it is known what a write asks for as an intent. A step that
-// declares none asks for it in words of its own, which cannot be compared.
-func declared(r ledger.Record) bool { return !r.Entrusted || r.Destination != "" }
+// declared reports whether the intent of a write is known. A step without a declared
+// intent has its own words instead, which cannot be compared.
+func declared(r ledger.Record) bool { return !r.Delegated || r.Destination != "" }
 
 func (p *prior) text() string {
 	rows := []string{"  workflow\t" + report.Safe(p.Workflow)}
@@ -57,7 +57,7 @@ func (p *prior) text() string {
 	return report.Table(rows...)
 }
 
-// hint says what can be done about it.
+// hint is the remedy.
 func (p *prior) hint() string {
 	text := "Nothing was recorded, and nothing was sent. "
 	if p.Differs {
@@ -75,8 +75,8 @@ func (p *prior) hint() string {
 	return text + fmt.Sprintf("`readback operation release --id %s` lets the operation go, by a person who answers for it.", p.Write)
 }
 
-// awaited is the outcome of the write that has begun the operation before, where
-// that is what an error says. One that asks for something else is no answer.
+// awaited is the outcome of the write that began the operation before, if err is about
+// such a write. It is not used if that write's intent differs.
 func awaited(ctx context.Context, e *engine.Engine, err error) (engine.Outcome, *prior, error) {
 	p := priorOf(err)
 	if p == nil || p.Differs {
@@ -86,7 +86,7 @@ func awaited(ctx context.Context, e *engine.Engine, err error) (engine.Outcome, 
 	return out, p, err
 }
 
-// heading says whose outcome follows.
+// heading names the write whose outcome follows.
 func (p *prior) heading() string {
 	if p == nil {
 		return ""

@@ -60,12 +60,12 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 	log := a.logger(c.Log)
 	o.Progress = func(line string) { log.Info("probe", "destination", name, "kind", kind, "now", line) }
 	found, err := probe.Run(ctx, conn, profile, kind, o)
-	if len(found.Lines) > 0 || len(found.Left) > 0 { // what was found is good, and what is left must be known, also after an error
+	if len(found.Lines) > 0 || len(found.Left) > 0 { // what was found is valid, and what is left must be shown, also after an error
 		if printed := a.print(found, found.Text); printed != nil {
 			return 0, errors.Join(err, printed)
 		}
 	}
-	stuck := slices.IndexFunc(found.Left, func(l probe.Leftover) bool { return !l.Kept }) // what can never be removed is no failure
+	stuck := slices.IndexFunc(found.Left, func(l probe.Leftover) bool { return !l.Kept }) // a record that can never be removed is no failure
 	switch {
 	case err != nil:
 		return 0, err

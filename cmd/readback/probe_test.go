@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 func TestProbeOfAnHonestDestination(t *testing.T) {
-	p := newPlace(t, simulated.Unique.Options())
+	p := newPlace(t, orders.Unique.Options())
 	p.configureClass("unique")
 	r := p.want(exitVerified, p.run("probe", "orders", "--rounds", "2"))
 	says(t, r, "MEASURED DECLARED RESULT", "orders/order")
@@ -19,9 +19,9 @@ func TestProbeOfAnHonestDestination(t *testing.T) {
 	}
 }
 
-// A destination that is weaker than the configuration says is told loudly.
+// A destination that is weaker than its configuration is reported loudly.
 func TestProbeOfAWeakDestination(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configureClass("unique")
 	r := p.want(exitWeaker, p.run("--json", "probe", "orders", "--kind", "order", "--rounds", "1"))
 	var found struct {
@@ -34,7 +34,7 @@ func TestProbeOfAWeakDestination(t *testing.T) {
 }
 
 func TestProbeThatCannotBegin(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	says(t, p.want(exitInvalid, p.run("probe", "erp")), `unknown destination "erp"; registered: orders`)
 	says(t, p.want(exitInvalid, p.run("probe", "orders", "--kind", "ticket")), `has no kind "ticket"`)
 	says(t, p.want(exitUsage, p.run("probe", "orders", "--rounds", "0")), "--rounds is 0; want 1 to 50")

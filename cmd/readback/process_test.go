@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -42,9 +42,9 @@ func (p *place) process(intent string, args ...string) (*exec.Cmd, *lines, *line
 	return cmd, &out, &errs
 }
 
-// end waits for a process and returns what it came to.
+// end waits for a process and returns its exit code and output.
 func end(cmd *exec.Cmd, out, errs *lines) result {
-	_ = cmd.Wait() // the exit code says it
+	_ = cmd.Wait() // the exit code has it
 	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
 }
 
@@ -71,28 +71,28 @@ func ordersProcess(t *testing.T, args ...string) (url string) {
 	return strings.TrimSpace(url)
 }
 
-// The whole of it, with nothing in this process: a destination that loses the
-// answer, an intent, one effect.
+// The whole program, with nothing in this process: a destination that loses the response,
+// an intent, one effect.
 func TestLostAnswerEndToEnd(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	log := filepath.Join(p.dir, "effects.log")
 	p.configure(ordersProcess(t, "--log", log, "--fault", "lost-answer,op=create,times=1"), "")
 	file := p.write("intent.json", order("A-1", ""))
 	for range 2 {
 		says(t, p.want(exitVerified, end(p.process("", "submit", "-f", file))), "verified wr_", "read back and is as declared")
 	}
-	effects, err := simulated.ReadLog(log)
+	effects, err := orders.ReadLog(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := simulated.Summarize(effects, "A-1")
-	if diff := cmp.Diff(simulated.Summary{SideEffectCalls: 1, BalanceCents: 1999, Orders: 1}, got); diff != "" {
+	got := orders.Summarize(effects, "A-1")
+	if diff := cmp.Diff(orders.Summary{SideEffectCalls: 1, BalanceCents: 1999, Orders: 1}, got); diff != "" {
 		t.Errorf("by the destination's own log (-want +got):\n%s", diff)
 	}
 }
 
-// gate is a destination that does what it is asked and answers when it is let.
-func gate(t *testing.T, o simulated.Options) (p *place, asked <-chan struct{}, let func()) {
+// blockedPlace is a destination that responds only when the test releases it.
+func blockedPlace(t *testing.T, o orders.Options) (p *place, asked <-chan struct{}, let func()) {
 	came, open := make(chan struct{}, 100), make(chan struct{})
 	p = newPlaceIn(t, t.TempDir(), o, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func gate(t *testing.T, o simulated.Options) (p *place, asked <-chan struct{}, l
 }
 
 func TestKillDuringTheSend(t *testing.T) {
-	p, asked, _ := gate(t, simulated.Plain.Options())
+	p, asked, _ := blockedPlace(t, orders.Plain.Options())
 	cmd, out, errs := p.process(order("A-1", ""), "submit", "-f", "-")
 	<-asked
 	if err := cmd.Process.Kill(); err != nil {
@@ -124,17 +124,17 @@ func TestKillDuringTheSend(t *testing.T) {
 	if rec.State != ledger.Sending {
 		t.Fatalf("state %s, want sending: it was announced before it was sent", rec.State)
 	}
-	p.want(exitInProgress, p.run("resume", string(rec.ID), "--wait", "0")) // nobody knows that its worker is dead
+	p.want(exitInProgress, p.run("resume", string(rec.ID), "--wait", "0")) // its worker's death is not known yet
 	p.now = later(2 * time.Minute)                                         // the lease has ended
 	p.want(exitVerified, p.run("resume", string(rec.ID)))
-	says(t, p.want(0, p.run("show", string(rec.ID))), "found announced with nobody at work")
+	says(t, p.want(0, p.run("show", string(rec.ID))), "recovered while announced, with no worker on it")
 	p.effects(1, "A-1")
 	p.calls(1)
 }
 
 func TestInterruptDuringTheWait(t *testing.T) {
-	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.DroppedBefore, Times: 1}} // absence takes the horizon to be conclusive
+	o := orders.Plain.Options()
+	o.Faults = []orders.Fault{{Kind: orders.DroppedBefore, Times: 1}} // absence takes the horizon to be conclusive
 	p := newPlace(t, o)
 	p.configure(p.url, "    horizon: 3s\n")
 	cmd, out, errs := p.process(order("A-1", ""), "submit", "-f", "-", "--json")
@@ -159,9 +159,9 @@ func TestInterruptDuringTheWait(t *testing.T) {
 func TestWorkerEndsWhatIsInHand(t *testing.T) {
 	for name, signal := range map[string]os.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": os.Interrupt} {
 		t.Run(name, func(t *testing.T) {
-			p, asked, let := gate(t, simulated.Plain.Options())
+			p, asked, let := blockedPlace(t, orders.Plain.Options())
 			up := p.url
-			p.configure("http://127.0.0.1:1", "") // nobody there
+			p.configure("http://127.0.0.1:1", "") // no caller there
 			p.submit(exitInProgress, order("A-1", ""), "--wait", "0")
 			p.configure(up, "")
 			cmd, out, errs := p.process("", "work", "--verbose")
@@ -169,7 +169,7 @@ func TestWorkerEndsWhatIsInHand(t *testing.T) {
 			if err := cmd.Process.Signal(signal); err != nil {
 				t.Fatal(err)
 			}
-			let() // the answer comes when the worker was told to stop
+			let() // the response comes after the worker's stop
 			says(t, p.want(0, end(cmd, out, errs)), "msg=working", "msg=stopped")
 			if rec := p.writes()[0]; rec.LastFate != ledger.FateAnswered || rec.Owner != "" {
 				t.Errorf("the send was not let end: fate %q, owner %q", rec.LastFate, rec.Owner)
@@ -182,8 +182,8 @@ func TestWorkerEndsWhatIsInHand(t *testing.T) {
 }
 
 func TestManyProcessesOneSend(t *testing.T) {
-	o := simulated.Plain.Options()
-	o.Faults = []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}}
+	o := orders.Plain.Options()
+	o.Faults = []orders.Fault{{Kind: orders.LostAnswer, Times: 1}}
 	p := newPlace(t, o)
 	type running struct {
 		cmd       *exec.Cmd
@@ -201,14 +201,14 @@ func TestManyProcessesOneSend(t *testing.T) {
 	p.calls(1)
 }
 
-// The demonstration starts this program again and again, before any command
-// line is looked at.
+// The demonstration starts this program again and again, before any command line is
+// parsed.
 func TestDemoIsWired(t *testing.T) {
 	out, err := program(t, "demo-child").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "demo-child: want one argument") {
 		t.Errorf("%v\n%s", err, out)
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	var stdout, stderr lines

@@ -13,12 +13,16 @@ import (
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
+	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/signing"
 )
+
+// maxKeyFile bounds the file of a key, in bytes: it has some hundred.
+const maxKeyFile = 64 << 10
 
 func (a *app) receiptCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -77,10 +81,18 @@ trusted. That a receipt is genuine does not say that what it says is so now.
 A genuine receipt can be that of another write. --intent and --write say which one it
 must be about: the file of the intent as it was submitted, whose structural key and
 digest it must have, or the id of the write. Where it is about something else this
-ends with 65.`,
+ends with 65. The digest of an intent with sensitive values is made with a redaction
+key: for such a receipt --intent needs a configuration with that key (--config).`,
 		Args: cobra.ExactArgs(1),
-		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.verifyReceipt(args[0], keys, about) }),
 	}
+	cmd.RunE = a.does(func(_ context.Context, args []string) (int, error) {
+		for _, name := range []string{"intent", "write"} { // an empty variable of a script must not skip the check
+			if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+				return 0, usagef("--%s is empty; want %s, or the flag left out", name, f.Usage)
+			}
+		}
+		return a.verifyReceipt(args[0], keys, about)
+	})
 	cmd.Flags().StringVar(&about.intent, "intent", "", "the file of the intent that the receipt must be about")
 	cmd.Flags().StringVar(&about.write, "write", "", "the id of the write that the receipt must be about")
 	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted; several are several of these (required)")
@@ -114,11 +126,10 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int
 	return 0, err
 }
 
-// forReceipt opens the ledger, after all rechecks of the write where that is asked
-// for.
-func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*desk, error) {
+// forReceipt opens the ledger, after all rechecks of the write if that is requested.
+func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*opened, error) {
 	if !o.final {
-		return a.look(ctx)
+		return a.openToRead(ctx)
 	}
 	if o.wait < 0 {
 		return nil, usagef("--wait is %s; want 0 or more", o.wait)
@@ -141,19 +152,19 @@ func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*desk,
 	return d, nil
 }
 
-// checkedReceipt is what receipt verify tells.
+// checkedReceipt is the output of receipt verify.
 type checkedReceipt struct {
 	Key       string            `json:"key"`
 	Statement receipt.Statement `json:"statement"`
-	// Bound says what it was shown to be about: "intent", "write". Default nothing
-	// was asked.
+	// Bound is what it was shown to be about: "intent", "write". Default nothing was
+	// requested.
 	Bound []string `json:"bound,omitempty"`
 }
 
 // binding is what a receipt must be about.
 type binding struct{ intent, write string }
 
-// check says what a receipt was shown to be about.
+// check returns what a receipt was shown to be about.
 func (b binding) check(a *app, s receipt.Statement) (bound []string, err error) {
 	if b.write != "" {
 		if name := s.Subject[0].Name; name != b.write {
@@ -167,10 +178,20 @@ func (b binding) check(a *app, s receipt.Statement) (bound []string, err error) 
 			return nil, err
 		}
 		w, err := intent.Decode(text)
-		if err == nil {
-			err = s.About(w)
-		}
 		if err != nil {
+			return nil, err
+		}
+		var keys *redact.Vault
+		if s.Subject[0].Digest.HMAC != "" { // without keys About reports what is missing
+			c, err := a.settings()
+			if err == nil {
+				keys, err = a.unlock(c)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if err := s.About(w, keys); err != nil {
 			return nil, err
 		}
 		bound = append(bound, "intent")
@@ -237,7 +258,7 @@ func readFile(file string) ([]byte, error) {
 	return text, err
 }
 
-// readBounded reads a file, or standard input for "-", to one byte beyond a bound.
+// readBounded reads a file, or standard input for "-", up to one byte beyond a bound.
 func (a *app) readBounded(file string, most int64) ([]byte, error) {
 	from := a.stdin
 	if file != "-" || from == nil {
@@ -255,7 +276,14 @@ func (a *app) readBounded(file string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// text is a receipt for people. What it says comes from elsewhere.
+func intentDigest(d receipt.IntentDigest) string {
+	if d.HMAC != "" {
+		return d.HMAC
+	}
+	return "sha256 " + d.SHA256
+}
+
+// text is a receipt for a reader. Its content is foreign text.
 func (c checkedReceipt) text() string {
 	var b strings.Builder
 	p, subject := c.Statement.Predicate, c.Statement.Subject[0]
@@ -266,7 +294,7 @@ func (c checkedReceipt) text() string {
 	line("claim", "%s", p.Claim)
 	line("write", "%s (%s), %s of %s at %s", subject.Name, p.Settlement, p.Write.Type, p.Write.Kind, p.Write.Destination)
 	line("tenant", "%s", p.Tenant)
-	line("intent", "sha256 %s", subject.Digest.SHA256)
+	line("intent", "%s", intentDigest(subject.Digest))
 	if len(c.Bound) > 0 {
 		line("bound to", "the %s that was given", strings.Join(c.Bound, " and the "))
 	}
@@ -290,7 +318,7 @@ func (c checkedReceipt) text() string {
 		line("directed by", "%s", p.By.Directed)
 	}
 	if p.Undoing != nil {
-		line("undone by", "write %s, intent sha256 %s", p.Undoing.Name, p.Undoing.Digest.SHA256)
+		line("undone by", "write %s, intent %s", p.Undoing.Name, intentDigest(p.Undoing.Digest))
 	}
 	if r := p.Rechecks; r != nil {
 		line("since", "%d reads, the last at %s: %s", r.Reads, r.Last.Format(time.RFC3339), r.Verdict)
@@ -357,5 +385,5 @@ func shownOrNone(t *receipt.Text) string {
 	return shownValue(*t)
 }
 
-// errNoSigner says that no receipt can be issued here.
-var errNoSigner = fmt.Errorf("%w: no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)", office.ErrUnsupported)
+// errNoSigner: no receipt can be issued here.
+var errNoSigner = fmt.Errorf("%w: no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)", service.ErrUnsupported)

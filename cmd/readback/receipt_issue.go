@@ -14,17 +14,20 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// issuer issues receipts of what is in a ledger.
+// receiptTries is how often a write that changes meanwhile is read for a receipt.
+const receiptTries = 5
+
+// issuer issues receipts for the writes of a ledger.
 type issuer struct {
 	ledger ledger.Ledger
 	reg    *connectors.Registry
 	keys   config.Signing
 	vault  *redact.Vault
-	heads  signing.Keys // who signs heads of the audit log; zero where nobody does
+	heads  signing.Keys // the keys of signed heads; zero if there are none
 }
 
-// issuer is what issues receipts of the desk's ledger. Without a key it fails.
-func (a *app) issuer(d *desk) (*issuer, error) {
+// issuer issues receipts of the opened ledger. Without a key it fails.
+func (a *app) issuer(d *opened) (*issuer, error) {
 	keys, err := d.config.Signing(a.env)
 	if err == nil && keys.Signer == nil {
 		err = errNoSigner
@@ -39,7 +42,7 @@ func (a *app) issuer(d *desk) (*issuer, error) {
 	return a.newIssuer(d, reg, keys)
 }
 
-func (a *app) newIssuer(d *desk, reg *connectors.Registry, keys config.Signing) (*issuer, error) {
+func (a *app) newIssuer(d *opened, reg *connectors.Registry, keys config.Signing) (*issuer, error) {
 	i := &issuer{ledger: d.ledger, reg: reg, keys: keys, vault: d.vault}
 	if !d.config.Audit.On() {
 		return i, nil
@@ -51,20 +54,20 @@ func (a *app) newIssuer(d *desk, reg *connectors.Registry, keys config.Signing) 
 	return i, err
 }
 
-// serverIssuer is what issues the receipts of a server; nil where the configuration
-// names no keys. One that names only those that are trusted hands them out.
-func (a *app) serverIssuer(h *house) (*issuer, error) {
-	keys, err := h.desk.config.Signing(a.env)
+// serverIssuer issues the receipts of a server; nil where the configuration names no
+// keys. With trusted keys alone it only lists them.
+func (a *app) serverIssuer(h *services) (*issuer, error) {
+	keys, err := h.app.config.Signing(a.env)
 	if err != nil || len(keys.Trusted.List()) == 0 {
 		return nil, err
 	}
-	return a.newIssuer(h.desk, h.reg, keys)
+	return a.newIssuer(h.app, h.reg, keys)
 }
 
-// Keys are the public keys: the one that signs first, then those that did.
+// Keys are the public keys: the current one first, then earlier ones.
 func (i *issuer) Keys() []signing.PublicKey { return i.keys.Trusted.List() }
 
-// Issue signs what was seen of a write of a tenant.
+// Issue signs a statement about a write of a tenant.
 func (i *issuer) Issue(ctx context.Context, tenant string, id ledger.ID, values bool) (signing.Envelope, error) {
 	if i.keys.Signer == nil {
 		return signing.Envelope{}, errNoSigner
@@ -86,11 +89,10 @@ func (i *issuer) Issue(ctx context.Context, tenant string, id ledger.ID, values 
 	if err != nil {
 		return signing.Envelope{}, err
 	}
-	return s.Sign(i.keys.Signer)
+	return s.Sign(ctx, i.keys.Signer)
 }
 
-// head is the newest head that was signed by whoever signs them here; nil where
-// there is none.
+// head is the newest head that was signed with a key known here; nil where there is none.
 func (i *issuer) head(ctx context.Context, tenant string) (*receipt.Head, error) {
 	if len(i.heads.List()) == 0 {
 		return nil, nil
@@ -128,8 +130,8 @@ func (i *issuer) life(ctx context.Context, tenant string, id ledger.ID) (rec led
 	return rec, events, nil
 }
 
-// profile is what the destination of a write can do. Of one that is not configured
-// any more nothing is known.
+// profile is the profile of a write's destination, empty if it is not configured any
+// more.
 func (i *issuer) profile(rec ledger.Record) connectors.Profile {
 	if _, p, err := i.reg.Lookup(rec.Destination, rec.Kind); err == nil {
 		return p
@@ -137,7 +139,7 @@ func (i *issuer) profile(rec ledger.Record) connectors.Profile {
 	return connectors.Profile{Destination: rec.Destination, Kind: rec.Kind}
 }
 
-// asKey makes a key of what stands for a secret that is not looked at.
+// asKey replaces the placeholder of an unread secret with a key.
 func asKey(env func(string) string) func(string) string {
 	return func(name string) string {
 		secret := env(name)
@@ -152,7 +154,7 @@ func asKey(env func(string) string) func(string) string {
 	}
 }
 
-// examineKeys tries the keys of receipts, where there are to be any.
+// examineKeys checks the keys of receipts, if they are configured.
 func (a *app) examineKeys(e *examination, c config.Config) {
 	if c.Receipts.Line == 0 {
 		return

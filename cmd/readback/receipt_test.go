@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/receipt"
 )
 
 // withKey is a place whose receipts are signed, and the file of its public key.
-func withKey(t *testing.T, o simulated.Options) (p *place, public string) {
+func withKey(t *testing.T, o orders.Options) (p *place, public string) {
 	t.Helper()
 	p = newPlace(t, o)
 	file := filepath.Join(p.dir, "receipts.pem")
@@ -34,7 +34,7 @@ func made(t *testing.T, r result) string {
 }
 
 func TestReceiptsOnTheCommandLine(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
 	exported := p.want(0, p.run("receipt", "export", id)).out
 	if strings.Contains(exported, "\n") != strings.HasSuffix(exported, "\n") || strings.Count(exported, "\n") != 1 {
@@ -60,7 +60,7 @@ func TestReceiptsOnTheCommandLine(t *testing.T) {
 }
 
 func TestReceiptsThatAreNotGenuine(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
 	good := p.want(0, p.run("receipt", "export", id)).out
 	p.want(0, p.run("key", "new", "--out", filepath.Join(p.dir, "other.pem")))
@@ -89,7 +89,7 @@ func TestReceiptsThatAreNotGenuine(t *testing.T) {
 
 // A genuine receipt of another write does not pass for the one that is meant.
 func TestReceiptsAreBoundToAnIntent(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	first := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
 	second := made(t, p.submit(exitVerified, order("A-2", ""), "--json"))
 	file := p.write("r.json", p.want(0, p.run("receipt", "export", first)).out)
@@ -104,12 +104,15 @@ func TestReceiptsAreBoundToAnIntent(t *testing.T) {
 	says(t, verify(exitInvalid, "--intent", p.write("otherwise.json", order("A-1", `,"risk":"log"`))), "declared otherwise")
 	says(t, verify(exitInvalid, "--intent", p.write("bad.json", `{"tenant":"acme"}`)), "/destination")
 	says(t, verify(exitUsage, "--intent", filepath.Join(p.dir, "gone")), "no such file")
+	for _, flag := range []string{"--intent", "--write"} { // a variable that a script did not set is no receipt of anything
+		says(t, verify(exitUsage, flag, ""), flag+" is empty; want the ")
+	}
 	says(t, p.want(exitUsage, p.run("receipt", "verify", "-", "--key", public, "--intent", "-")), "both standard input")
 }
 
-// A caller who asks for the final receipt gets none while a recheck is pending.
+// A caller that asks for the final receipt gets none while a recheck is pending.
 func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	p.configure(p.url, "    recheck: 1h\nreceipts: {key_file: receipts.pem}\n")
 	began := time.Now()
 	at := began
@@ -124,7 +127,7 @@ func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
 }
 
 func TestReceiptsThatAreNotIssued(t *testing.T) {
-	p, _ := withKey(t, simulated.Plain.Options())
+	p, _ := withKey(t, orders.Plain.Options())
 	held := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
 	says(t, p.want(exitNotObserved, p.run("receipt", "export", held)), "waits for approval", "Nothing was signed")
 	says(t, p.want(exitNotFound, p.run("receipt", "export", "wr_none")), "wr_none")
@@ -141,7 +144,7 @@ func TestReceiptsThatAreNotIssued(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	file := filepath.Join(p.dir, "k.pem")
 	p.want(0, p.run("key", "new", "--out", file))
 	for name, want := range map[string]os.FileMode{file: 0o600, file + ".pub": 0o644} {
@@ -191,7 +194,7 @@ func (p *place) said(text, public string) receipt.Statement {
 }
 
 func TestReceiptsNameTheHead(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	p.want(0, p.run("key", "new", "--out", filepath.Join(p.dir, "heads.pem")))
 	p.configure(p.url, "receipts: {key_file: receipts.pem}\naudit: {heads: {every: 1m, key_file: heads.pem}}\n")
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
@@ -206,7 +209,7 @@ func TestReceiptsNameTheHead(t *testing.T) {
 }
 
 func TestReceiptsTellNothingSensitive(t *testing.T) {
-	p, public := withKey(t, simulated.Plain.Options())
+	p, public := withKey(t, orders.Plain.Options())
 	p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
 	const sealed = "receipts: {key_file: receipts.pem}\nredaction: {keys: [{id: a, key_env: SEAL}]}\n"
 	p.configure(p.url, sealed)
@@ -228,14 +231,24 @@ func TestReceiptsTellNothingSensitive(t *testing.T) {
 			t.Errorf("what was seen: %s", values)
 		}
 	}
+	file := p.write("r.json", p.want(0, p.run("receipt", "export", id)).out)
+	mine := p.write("mine.json", secretly)
+	verify := func(code int, intent string) result {
+		t.Helper()
+		return p.want(code, p.run("receipt", "verify", file, "--key", public, "--intent", intent))
+	}
+	says(t, verify(0, mine), "bound to the intent that was given", "hmac:a:")
+	says(t, verify(exitInvalid, p.write("otherwise.json", strings.Replace(secretly, "1999", "2000", 1))), "declared otherwise")
 	p.configure(p.url, "receipts: {key_file: receipts.pem}\n")
 	says(t, p.want(exitNotObserved, p.run("receipt", "export", id)), "there is no key here that opens them")
+	says(t, verify(exitConfig, mine), `made with the redaction key "a"`, "--config")
+	p.want(0, p.run("receipt", "verify", file, "--key", public))
 }
 
-// A database gives back values, and not the texts that it was given: what is held
-// against each other for a receipt is the same all the same.
+// A database returns values, not their original texts: a receipt compares them all the
+// same.
 func TestReceiptsFromPostgres(t *testing.T) {
-	p, _ := newPlaceInPostgres(t, simulated.Plain.Options())
+	p, _ := newPlaceInPostgres(t, orders.Plain.Options())
 	file := filepath.Join(p.dir, "receipts.pem")
 	p.want(0, p.run("key", "new", "--out", file))
 	config, err := os.ReadFile(p.config)
@@ -245,7 +258,7 @@ func TestReceiptsFromPostgres(t *testing.T) {
 	p.write("readback.yaml", string(config)+"receipts: {key_file: receipts.pem}\n")
 	approved := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
 	p.want(exitVerified, p.run("review", approved, "approve", "--by", "ann", "--reason", "agreed"))
-	// Exponents, escapes and nothing: what a database writes otherwise.
+	// Exponents, escapes and nothing: what a database writes differently.
 	odd := `,"payload":{"note":"\u00e9 \u0026 <b>","factor":1.50e2,"none":null}`
 	for name, id := range map[string]string{
 		"approved": approved,

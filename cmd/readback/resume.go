@@ -14,6 +14,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+// maxUnsettled bounds what is counted after a resume.
+const maxUnsettled = 1000
+
 func (a *app) resumeCommand() *cobra.Command {
 	var wait time.Duration
 	var reset bool
@@ -80,8 +83,8 @@ func (a *app) resumeAll(ctx context.Context, o config.OpenOptions) (int, error) 
 	return a.part(left, left.Error, left.text)
 }
 
-// untilStopped runs the engine's work. When ctx ends it closes the engine, and
-// gives what is in hand a bounded time to end.
+// untilStopped runs the engine's work. When ctx ends it closes the engine, and gives the
+// writes in hand a bounded time to end.
 func untilStopped(ctx context.Context, e *engine.Engine, most time.Duration, work func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- work() }()
@@ -105,9 +108,9 @@ var errLate = errors.New("stopped with work still in hand")
 
 // remainder is what is left after a resume.
 type remainder struct {
-	// Taken is how many times a write was taken up.
+	// Taken is how many times a write was claimed.
 	Taken int `json:"taken"`
-	// States counts what is not settled, by state.
+	// States counts the writes that are not settled, by state.
 	States map[ledger.State]int `json:"states"`
 	// Next is when the next of them is due, if one is.
 	Next time.Time `json:"next_due,omitzero"`
@@ -117,7 +120,7 @@ type remainder struct {
 	now time.Time
 }
 
-func (d *desk) unsettled(ctx context.Context) (remainder, error) {
+func (d *opened) unsettled(ctx context.Context) (remainder, error) {
 	r := remainder{States: map[ledger.State]int{}}
 	var open []ledger.State
 	for _, s := range states {
@@ -129,7 +132,7 @@ func (d *desk) unsettled(ctx context.Context) (remainder, error) {
 	for _, rec := range recs {
 		r.now = rec.Now
 		r.States[rec.State]++
-		if rec.State == ledger.Held { // due for nobody's work but a person's
+		if rec.State == ledger.Held { // it waits for a reviewer, not for a worker
 			continue
 		}
 		if !rec.Due.IsZero() && (r.Next.IsZero() || rec.Due.Before(r.Next)) {

@@ -90,9 +90,9 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	return a.outcome(ctx, d, e, out)
 }
 
-// waiting lists what waits for a person.
+// waiting lists what waits for a reviewer.
 func (a *app) waiting(ctx context.Context) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -111,7 +111,7 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	list := struct {
 		Waiting []ledger.Record `json:"waiting"`
 		More    bool            `json:"more"`
-		// Sagas says that sagas wait as well, and how to list them.
+		// Sagas reports that sagas wait as well, and how to list them.
 		Sagas []report.Matter `json:"sagas,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`

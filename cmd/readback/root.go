@@ -22,8 +22,8 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.NoArgs,
-		// Without a command there is nothing to do but to say what could be
-		// done; a script that forgot it must hear of it.
+		// Without a command it prints the help; it fails, so that a script that forgot
+		// the command notices.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.json {
 				if err := cmd.Help(); err != nil {
@@ -40,7 +40,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.json, "json", false, "answer in JSON on standard output, errors included")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more on standard error")
 	root.AddCommand(
-		a.submitCommand(), a.showCommand(), a.policyCommand(), a.operationCommand(), a.workflowCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(), a.sagaCommand(), a.serveCommand(), a.mcpCommand(), a.contractCommand(), a.pruneCommand(), a.auditCommand(),
+		a.submitCommand(), a.showCommand(), a.policyCommand(), a.operationCommand(), a.workflowCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(), a.sagaCommand(), a.serveCommand(), a.mcpCommand(), a.contractCommand(), a.pruneCommand(), a.eraseCommand(), a.holdCommand(), a.auditCommand(),
 		a.statusCommand(), a.doctorCommand(), a.stopCommand(), a.releaseCommand(), a.stopsCommand(), a.tokenCommand(), a.keyCommand(), a.receiptCommand(),
 		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.probeCommand(), a.evalCommand(), a.initCommand(), a.configCommand(), a.healthcheckCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
 	)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 func (a *app) sagaCommand() *cobra.Command {
@@ -145,13 +144,10 @@ itself, nothing changes (exit code 31): the answer says what comes first.`,
 	return cmd
 }
 
-// sagas is what carries sagas out on the ledger of a desk. Without an engine it
-// can show and cancel them.
-func (d *desk) sagas(e *engine.Engine) (*saga.Runner, error) {
-	store, clean, ok := d.papers(d.reg)
-	if !ok {
-		return nil, errors.New("the ledger keeps no papers, and so no sagas")
-	}
+// sagas is the saga runner of the opened ledger. Without an engine it can show and cancel
+// sagas.
+func (d *opened) sagas(e *engine.Engine) (*saga.Runner, error) {
+	store, clean := d.documents(d.reg)
 	if d.locked != nil { // what it would read or write is sealed
 		return nil, d.locked
 	}
@@ -185,7 +181,7 @@ func (a *app) checkSaga(file string) error {
 	return a.print(answer, func() string { return sagaOrder(plan, order) })
 }
 
-// plan reads a plan, and makes the destinations that it is held against.
+// plan reads a plan, and creates the destinations that it is checked against.
 func (a *app) plan(file string) (saga.Plan, *connectors.Registry, error) {
 	c, err := a.settings()
 	if err != nil {
@@ -215,7 +211,7 @@ func (a *app) runSaga(ctx context.Context, file string, wait time.Duration) (int
 	if err != nil {
 		return 0, err
 	}
-	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
 		d.log.Info("saga", "saga", plan.ID, "steps", len(plan.Steps), "correlation", plan.CorrelationID)
 		s, err := r.Begin(a.traced(ctx), plan)
 		if err != nil {
@@ -229,7 +225,7 @@ func (a *app) resumeSaga(ctx context.Context, id string, wait time.Duration) (in
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
 		return carried(ctx, r, saga.Saga{Tenant: d.tenant, ID: id}, wait, r.Resume)
 	})
 }
@@ -241,7 +237,7 @@ func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.D
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
 		s, err := r.Cancel(a.traced(ctx), d.tenant, id, by, reason)
 		if err != nil {
 			return s, err
@@ -254,12 +250,12 @@ func (a *app) closeSaga(ctx context.Context, id, by, reason string) (int, error)
 	if err := signed(by, reason); err != nil {
 		return 0, err
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *desk, r *saga.Runner) (saga.Saga, error) {
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
 		return r.Close(a.traced(ctx), d.tenant, id, by, reason)
 	})
 }
 
-// signed refuses a person's word without a name or a reason.
+// signed refuses a decision without a name or a reason.
 func signed(by, reason string) error {
 	switch {
 	case by == "":
@@ -270,7 +266,7 @@ func signed(by, reason string) error {
 	return nil
 }
 
-// carried is a saga that was carried on for so long, by Run or Resume.
+// carried is a saga after Run or Resume, within the given time.
 func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duration, on func(context.Context, string, string) (saga.Saga, error)) (saga.Saga, error) {
 	if wait == 0 {
 		return r.Get(ctx, s.Tenant, s.ID)
@@ -280,9 +276,9 @@ func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duratio
 	return on(waiting, s.Tenant, s.ID)
 }
 
-// withSagas opens what a command needs that lets sagas go on, and tells where
-// the saga stands when everything is handed back to the ledger.
-func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*desk, *saga.Runner) (saga.Saga, error)) (int, error) {
+// withSagas opens what a command needs that runs sagas, and prints the saga's state when
+// all work is handed back to the ledger.
+func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*opened, *saga.Runner) (saga.Saga, error)) (int, error) {
 	d, e, err := a.bench(ctx, o)
 	if err != nil {
 		return 0, err
@@ -303,11 +299,11 @@ func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*de
 	}
 	code := sagaCode(s)
 	d.log.Info("saga", "saga", s.ID, "correlation", s.CorrelationID, "state", s.State, "exit", code)
-	return code, a.tellSaga(s, code)
+	return code, a.printSaga(s, code)
 }
 
-// tellSaga prints a saga.
-func (a *app) tellSaga(s saga.Saga, code int) error {
+// printSaga prints a saga.
+func (a *app) printSaga(s saga.Saga, code int) error {
 	answer := struct {
 		saga.Saga
 		Exit int `json:"exit"`
@@ -335,11 +331,11 @@ func sagaCode(s saga.Saga) int {
 	return exitInProgress
 }
 
-// sagasWait is what a person should see to of the sagas of a tenant.
-func (d *desk) sagasWait(ctx context.Context) ([]report.Matter, error) {
+// sagasWait lists what an operator should see to in the sagas of a tenant.
+func (d *opened) sagasWait(ctx context.Context) ([]report.Matter, error) {
 	r, err := d.sagas(nil)
 	if err != nil {
-		return nil, nil //nolint:nilerr // a ledger without papers has no sagas
+		return nil, nil //nolint:nilerr // without its keys a ledger shows no sagas
 	}
 	n, err := r.Count(ctx, d.tenant, saga.Review)
 	if err != nil || n == 0 {
@@ -353,7 +349,7 @@ func (d *desk) sagasWait(ctx context.Context) ([]report.Matter, error) {
 }
 
 func (a *app) showSaga(ctx context.Context, id string) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -383,7 +379,7 @@ func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, e
 	if limit < 1 || limit > 1000 {
 		return 0, usagef("--limit is %d; want 1 to 1000", limit)
 	}
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}

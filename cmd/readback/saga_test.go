@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // planYAML is a saga of four steps, with further lines for each.
@@ -36,7 +36,7 @@ func planYAML(more map[string]string) string {
 }
 
 func TestSagaCommands(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	file := p.write("plan.yaml", planYAML(nil))
 
 	says(t, p.want(exitVerified, p.run("saga", "check", file)), `The plan of saga "onboard-7" is good`, "1 contact compensable easy", "4 mail retryable easy")
@@ -60,8 +60,8 @@ func TestSagaCommands(t *testing.T) {
 }
 
 func TestSagaGoesBack(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
-	if err := p.world.Set(simulated.Fault{Vice: simulated.Refused, OrderID: "P-1"}); err != nil {
+	p := newPlace(t, orders.Plain.Options())
+	if err := p.world.Set(orders.Fault{Kind: orders.Refused, Key: "P-1"}); err != nil {
 		t.Fatal(err)
 	}
 	r := p.want(exitCompensated, p.runIn(planYAML(nil), "saga", "run", "-"))
@@ -72,7 +72,7 @@ func TestSagaGoesBack(t *testing.T) {
 }
 
 func TestSagaHeldAndCancelled(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	text := strings.Replace(planYAML(map[string]string{"pay": "    grace: 1h\n"}), "reversibility: compensable\n  - name: pay", "reversibility: compensable\n      risk: approve\n  - name: pay", 1)
 	var r result
 	eventually(t, "the ticket to be held", func() bool {
@@ -96,7 +96,7 @@ func TestSagaHeldAndCancelled(t *testing.T) {
 
 // The worker of the ledger carries sagas out too.
 func TestWorkCarriesSagas(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	says(t, p.want(exitInProgress, p.runIn(planYAML(nil), "saga", "run", "-", "--wait", "0")), "RUNNING", "nothing was begun yet", "not begun")
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -115,7 +115,7 @@ func TestWorkCarriesSagas(t *testing.T) {
 }
 
 func TestSagaRefusals(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	cycle := strings.Replace(planYAML(nil), "  - name: contact\n", "  - name: contact\n    after: [mail]\n", 1)
 	for name, tt := range map[string]struct {
 		text string
@@ -144,9 +144,9 @@ func TestSagaRefusals(t *testing.T) {
 	}
 }
 
-// A saga that cannot go on is told where people look.
+// A saga that cannot continue is reported where operators look.
 func TestStatusTellsOfSagas(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, strings.Replace(order("M-1", `,"idempotency_key":"letter:7"`), `"create_order"`, `"orders.create"`, 1))
 	text := strings.Replace(planYAML(nil), "      reversibility: retryable\n", "      reversibility: retryable\n      idempotency_key: letter:7\n", 1)
 	r := p.want(exitReview, p.runIn(text, "saga", "run", "-"))
@@ -176,7 +176,7 @@ func TestSagaCheckOfSensitiveFields(t *testing.T) {
 		"without keys": {"", "there are no redaction keys", exitInvalid, "it would be refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			p.configure(p.url, c.config)
 			p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
 			if got := p.run("saga", "check", p.write("plan.yaml", plan)); got.code != c.code || !strings.Contains(got.out+got.err, c.says) {

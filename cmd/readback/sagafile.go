@@ -9,10 +9,10 @@ import (
 	"os"
 
 	"github.com/readback-go/readback/internal/yamlfile"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// readPlan reads the file of a plan as JSON, whichever of the two it is in.
+// readPlan reads the file of a plan, JSON or YAML, as JSON.
 func (a *app) readPlan(file string) ([]byte, error) {
 	from := a.stdin
 	if file != "-" {
@@ -33,7 +33,7 @@ func (a *app) readPlan(file string) ([]byte, error) {
 	return fromYAML(text)
 }
 
-// fromYAML is a YAML file as JSON. What is wrong with it is told by line.
+// fromYAML converts a YAML file to JSON. Errors have the line.
 func fromYAML(text []byte) ([]byte, error) {
 	r := &yamlfile.Reader{Empty: "want a plan with tenant, id and steps"}
 	var v any
@@ -54,7 +54,7 @@ func fromYAML(text []byte) ([]byte, error) {
 // maxYAMLDepth is how deep a plan may nest: an intent within a step of it.
 const maxYAMLDepth = 40
 
-// plainYAML is a value of a YAML file as JSON has it.
+// plainYAML converts a value of a YAML file to its JSON form.
 func plainYAML(r *yamlfile.Reader, n yamlfile.Node, field string, depth int) any {
 	switch {
 	case depth > maxYAMLDepth:

@@ -8,10 +8,10 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// sagaOrder is what a checked plan comes to.
+// sagaOrder describes a checked plan.
 func sagaOrder(p saga.Plan, order []string) string {
 	rows := []string{"#\tSTEP\tCLASS\tREVERT\tGRACE\tWRITE"}
 	for i, name := range order {
@@ -29,8 +29,8 @@ func sagaOrder(p saga.Plan, order []string) string {
 	return fmt.Sprintf("The plan of saga %q is good. Its steps are carried out in this order:\n\n%s", report.Safe(p.ID), report.Table(rows...))
 }
 
-// sagaText is a saga for a person: where it stands, each step with what is
-// known of it, and what may be done.
+// sagaText is a saga for a reader: its state, each step with what is known of it, and
+// what may be done.
 func sagaText(s saga.Saga) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  saga %q\n", strings.ToUpper(string(s.State)), report.Safe(s.ID))
@@ -57,7 +57,7 @@ func sagaText(s saga.Saga) string {
 	return b.String() + sagaNext(s)
 }
 
-// sagaBegun says who began a saga and when, and where that is to be found.
+// sagaBegun describes who began a saga and when, and its trace.
 func sagaBegun(s saga.Saga) string {
 	text := "Begun at " + s.Created.UTC().Format(time.DateTime)
 	if s.By != "" {
@@ -104,7 +104,7 @@ func orDash(s string) string {
 	return s
 }
 
-// undoingText is how a step is undone, and what came of it.
+// undoingText describes how a step is undone, and the result.
 func undoingText(s saga.StepState) string {
 	switch {
 	case s.UndoStatus != "":
@@ -115,7 +115,7 @@ func undoingText(s saga.StepState) string {
 	return "-"
 }
 
-// asks are the commands by which a person answers about a step.
+// asks are the commands by which a reviewer decides about a step.
 func asks(s saga.StepState) []string {
 	var all []string
 	for _, one := range []struct {
@@ -134,7 +134,7 @@ func asks(s saga.StepState) []string {
 	return all
 }
 
-// sagaNext is what comes next.
+// sagaNext describes what comes next.
 func sagaNext(s saga.Saga) string {
 	if s.State == saga.Done || s.State == saga.Undone || s.State == saga.Closed {
 		return ""
@@ -153,7 +153,7 @@ func sagaNext(s saga.Saga) string {
 	return text + fmt.Sprintf("  readback saga resume %s\n", report.Safe(s.ID))
 }
 
-// matters are things to see to, below a list of others.
+// matters lists things to see to, below another list.
 func matters(all []report.Matter) string {
 	text := ""
 	for _, m := range all {

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"strings"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
-// scrubbed is a handler of logs that takes what is sensitive out of messages and
-// attributes before another one writes them: values that look like a pattern of
-// the configuration, and its secrets. Whoever logs need not think of it.
+// scrubbed is a log handler that redacts messages and attributes before another handler
+// writes them: values that match a pattern of the configuration, and its secrets. Callers
+// of the logger need not do it.
 type scrubbed struct {
 	next  slog.Handler
 	scrub func(string) string
@@ -62,8 +66,8 @@ func (s scrubbed) attr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// any is a value of any type: as it is where nothing in it is sensitive, however
-// a handler writes it, and else as text.
+// any is a value of any type: unchanged if nothing in it is sensitive, however a handler
+// writes it, and else as text.
 func (s scrubbed) any(v slog.Value) slog.Value {
 	switch one := v.Any().(type) {
 	case nil:
@@ -85,4 +89,28 @@ func (s scrubbed) any(v slog.Value) slog.Value {
 		return slog.StringValue(s.scrub(string(written)))
 	}
 	return v
+}
+
+// maxLogged bounds one text of a log entry, in bytes: a destination or a server behind a
+// gateway can answer with megabytes. A trace of a goroutine has less.
+const maxLogged = 16 << 10
+
+// bounded is a text of at most maxLogged bytes, and "…" where more was cut off.
+func bounded(text string) string {
+	if len(text) <= maxLogged {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxLogged-len("…")], "") + "…"
+}
+
+// visibleLines writes log lines in which every character is visible: both forms of the
+// log use JSON escapes for the others.
+type visibleLines struct{ to io.Writer }
+
+// Write implements [io.Writer].
+func (v visibleLines) Write(line []byte) (int, error) {
+	if _, err := v.to.Write(visible.JSON(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }

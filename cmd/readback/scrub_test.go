@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLogsAreScrubbed: whatever shape a sensitive value has in a log, it is taken
-// out, and what is not sensitive stays as it is written otherwise.
+// TestLogsAreScrubbed: a sensitive value of any type is redacted in a log, and everything
+// else is written unchanged.
 func TestLogsAreScrubbed(t *testing.T) {
 	const hot = "4111111111111111"
 	type record struct {
@@ -67,7 +67,7 @@ func TestLogsAreScrubbed(t *testing.T) {
 	}
 }
 
-// late is a value that says late what it is.
+// late is a value that is only formatted late.
 type late string
 
 func (l late) LogValue() slog.Value { return slog.StringValue(string(l)) }

@@ -15,7 +15,7 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// outputs are all that comes out, by where it does.
+// outputs are all outputs, by source.
 func (m *mine) outputs() map[string]string {
 	m.t.Helper()
 	all := map[string]string{
@@ -35,7 +35,7 @@ func (m *mine) outputs() map[string]string {
 	return all
 }
 
-// leastOf is how many bytes an output has at the least, or it was not looked at.
+// leastOf is the minimum size of an output in bytes: a smaller one was not searched.
 func leastOf(place string) int {
 	for begin, least := range map[string]int{"answers of": 20_000, "answers to": 100_000, "the stream of events": 2000, "the stream of the page": 10, "webhooks": 500, "receipts": 20_000, "the heads": 100, "spans": 20_000, "numbers": 1000, "the log": 5000, "the ledger's file readback.db-wal": 20_000, "the ledger's file again.db": 20_000} {
 		if strings.HasPrefix(place, begin) {
@@ -45,8 +45,8 @@ func leastOf(place string) int {
 	return 1
 }
 
-// unowned is a text without what its reader typed or gave there: whoever fills in a
-// form wrongly sees what they typed, and whoever asks for what a step gave gets it.
+// unowned is a text without what its reader typed or submitted there: a user who fills in
+// a form wrongly sees the typed text, and a caller that asks for a step's output gets it.
 func (m *mine) unowned(text string) string {
 	for name, value := range m.all {
 		if strings.HasPrefix(name, "reason on the page") || strings.HasPrefix(name, "step output") {
@@ -58,8 +58,8 @@ func (m *mine) unowned(text string) string {
 	return text
 }
 
-// questions asks every route that can be asked, about all that the stories made,
-// as all who may.
+// questions calls every route with GET, about everything that the stories made, as every
+// permitted role.
 func (m *mine) questions() string {
 	var all strings.Builder
 	askings := examples()
@@ -118,7 +118,7 @@ func (m *mine) abouts(named bool, writes []string) []things {
 	return all
 }
 
-// stream is what a stream says in its first moments.
+// stream is the beginning of a stream.
 func (m *mine) stream(path string) string {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), 2*time.Second)
@@ -136,8 +136,8 @@ func (m *mine) stream(path string) string {
 	return string(text)
 }
 
-// commandLines are the commands, each with what it is asked; {id} stands for each
-// write in turn. What is not asked says why.
+// commandLines are the commands, each with its arguments; {id} stands for each write in
+// turn. A command that is not run has a reason.
 var commandLines = map[string][]string{
 	"show": {"show {id}"}, "list": {"list --limit 500"}, "status": {"status"}, "review": {"review"}, "resume": {"resume --wait 1s"}, "stops": {"stops"},
 	"saga show": {"saga show hot-saga", "saga show hot-back", "saga show hot-waits"}, "saga list": {"saga list"},
@@ -146,22 +146,24 @@ var commandLines = map[string][]string{
 	"workflow show":  {"workflow show {workflow}", "workflow show {ended}", "workflow show {workflow} declared", "workflow show {workflow} look", "workflow show {ended} wait", "workflow show {workflow} open", "workflow show hot-flow"},
 	"config check":   {"config check", "config check --env", "config check --env --config {other}", "config check --config {broken}"},
 	"destinations":   {"destinations", "destinations --probe", "destinations --probe --config {other}"}, "doctor": {"doctor", "doctor --config {other}", "doctor --security", "doctor --security --config {other}"},
+	"erase list": {"erase list", "erase --write {id} --reason x"}, "hold list": {"hold list"},
 	"token list": {"token list"}, "submit": {"submit -f {file}", "submit -f {taken}"}, "prune": {"prune"}, "policy test": {"policy test {rules}"},
-	"version": {"version"}, "receipt export": {"receipt export {id} --values"}, "audit verify": {"audit verify --heads {heads} --key {heads-key}"}, "audit head": {"audit head"}, "audit seal": {"audit seal"}, "schema": {"schema"}, "token revoke": {"token revoke none"},
+	"version": {"version"}, "receipt export": {"receipt export {id} --values"}, "audit verify": {"audit verify --heads {heads} --key {heads-key}"}, "audit head": {"audit head"}, "audit events": {"audit events", "audit events --json"}, "audit seal": {"audit seal"}, "schema": {"schema"}, "token revoke": {"token revoke none"},
 }
 
-// notAsked says why a command is not among them.
+// notAsked is why a command is not among them.
 var notAsked = map[string]string{
 	"serve": "is what all of this is asked of", "work": "the same work as that of serve", "mcp": "the same tools as those of /mcp",
 	"demo": "has a world of its own", "simulated-orders": "is a destination", "probe": "writes samples of its own", "init": "writes the template",
 	"catalog": "prints what comes with the program", "contract": "reads contracts alone", "destination": "reads declarations alone", "healthcheck": "asks whether a server answers",
 	"policy check": "reads rules alone", "stop": "its reason is that of the door's, and stops shows it", "release": "likewise", "operation release": "its reason is that of the door's",
 	"saga check": "refusals are those of saga run", "saga run": "the same plans as those of the door", "saga resume": "carries on as serve does", "saga cancel": "its reason is that of the door's",
+	"hold add": "its reason is cleaned as that of a stop is, and hold list shows it", "hold release": "likewise",
 	"audit off": "says nothing of writes", "key new": "makes keys", "key show": "shows public keys", "receipt verify": "reads a receipt that was exported", "eval": "reads the world and no ledger; see package eval",
 	"token create": "prints a token, on purpose and once",
 }
 
-// commands runs the commands on the ledger, for people and for machines.
+// commands runs the commands on the ledger, for text and for JSON.
 func (m *mine) commands() map[string]string {
 	m.t.Helper()
 	value := m.word("submitted on the command line")
@@ -188,7 +190,7 @@ func (m *mine) commands() map[string]string {
 	return all
 }
 
-// misplaced is a secret that is put where none belongs.
+// misplaced is a secret in a wrong place.
 func (m *mine) misplaced(name string) string {
 	return m.plant(name, "hot_secret_"+strings.ReplaceAll(name, " ", "_")+"_"+number(name, 9))
 }
@@ -207,7 +209,7 @@ func (m *mine) each(line string) []string {
 	return all
 }
 
-// TestEveryCommandIsAnOutput: a new command is looked at, or says why not.
+// TestEveryCommandIsAnOutput: a new command is searched, or has a reason why not.
 func TestEveryCommandIsAnOutput(t *testing.T) {
 	left := map[string]bool{}
 	for name := range notAsked {

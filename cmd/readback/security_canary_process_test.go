@@ -10,8 +10,8 @@ import (
 
 var writeID = regexp.MustCompile(`wr_[0-9a-f]{32}`)
 
-// aside runs the program beside the server, hears what it says, and keeps the id
-// of the write that it names.
+// aside runs the program beside the server, reads its output, and stores the id of the
+// write that it names.
 func (m *mine) aside(name, stdin string, args ...string) {
 	m.t.Helper()
 	r := m.p.runIn(stdin, args...)
@@ -36,8 +36,8 @@ func (m *mine) turned() string {
 	return m.p.write("turned.yaml", turned)
 }
 
-// rotatedStory: a process whose first key is another one asks for a write, and the
-// server carries it on; both look at it.
+// rotatedStory: a process with another first key submits a write, and the server carries
+// it out; both read it.
 func (m *mine) rotatedStory() {
 	value, mail := m.word("sealed with the other key"), m.mail("sealed with the other key")
 	m.sent(value, mail)

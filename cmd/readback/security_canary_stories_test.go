@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // stories are all that happens, with canaries in all that is said.
@@ -26,21 +26,21 @@ func (m *mine) stories() {
 	eventually(m.t, "the notices", func() bool { return m.hook.got.Load() > 3 })
 }
 
-// hear keeps what a door answered, and says what it was.
+// hear stores a response of an API, and returns it.
 func (m *mine) hear(a answer) answer {
 	_, _ = fmt.Fprintln(m.said, a.all())
 	return a
 }
 
-// write is an intent with more members, and what it names sensitive.
+// write is an intent with more members, and with marks on its sensitive fields.
 func (m *mine) write(step, order, members string, sensitive ...string) string {
 	marks, _ := json.Marshal(append([]string{}, sensitive...)) // texts can be
 	return fmt.Sprintf(`{"workflow":"hot-flow","step":%q,"tool":"create","destination":"orders","kind":"order","key":{"order_id":%q},
 		"sensitive":%s,%s}`, step, order, marks, members)
 }
 
-// submit submits an intent and wants it in a state; its id is kept under the
-// name of its step.
+// submit submits an intent and requires its state; its id is stored under the name of its
+// step.
 func (m *mine) submit(step, body, want string) answer {
 	m.t.Helper()
 	a := m.hear(m.as(engine.RoleAgent, own, "POST", "/v1/writes", body, "Prefer", "wait=30"))
@@ -51,7 +51,7 @@ func (m *mine) submit(step, body, want string) answer {
 	return a
 }
 
-// seed puts an order there that is somebody else's.
+// seed puts a foreign order there.
 func (m *mine) seed(fields map[string]any) {
 	m.t.Helper()
 	if _, err := m.p.world.Seed(fields, ""); err != nil {
@@ -85,9 +85,9 @@ func (m *mine) keyStory() {
 	m.submit("key", m.write("key", key, `"write":"create","expect":{"amount_cents":1}`, "/order_id"), "verified")
 }
 
-// lostStory: the answer is lost, and the write is found by reading.
+// lostStory: the response is lost, and the write is found by reading.
 func (m *mine) lostStory() {
-	if err := m.p.world.Set(simulated.Fault{Vice: simulated.LostAnswer, OrderID: "order-lost", Times: 1}); err != nil {
+	if err := m.p.world.Set(orders.Fault{Kind: orders.LostAnswer, Key: "order-lost", Times: 1}); err != nil {
 		m.t.Fatal(err)
 	}
 	value := m.word("written with a lost answer")
@@ -95,11 +95,11 @@ func (m *mine) lostStory() {
 	m.submit("lost", m.write("lost", "order-lost", fmt.Sprintf(`"write":"create","expect":{"amount_cents":2,"owner":%q}`, value), "/owner"), "verified")
 }
 
-// differsStory: a sensitive field is not stored, another is stored in another
-// form; a person looks at it, and decides.
+// differsStory: a sensitive field is not stored, another is stored in another form; a
+// reviewer sees it, and decides.
 func (m *mine) differsStory() {
-	for _, f := range []simulated.Fault{{Vice: simulated.DroppedField, Field: "owner", OrderID: "order-dropped", Ops: []simulated.Op{simulated.OpCreate}},
-		{Vice: simulated.NormalisedField, Field: "owner", OrderID: "order-normal", Ops: []simulated.Op{simulated.OpCreate}}} {
+	for _, f := range []orders.Fault{{Kind: orders.DroppedField, Field: "owner", Key: "order-dropped", Ops: []orders.Op{orders.OpCreate}},
+		{Kind: orders.NormalisedField, Field: "owner", Key: "order-normal", Ops: []orders.Op{orders.OpCreate}}} {
 		if err := m.p.world.Set(f); err != nil {
 			m.t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func (m *mine) differsStory() {
 	m.decide("normal", "accept", "the owner is "+normal+" all the same, says "+m.mail("reason of a person"))
 }
 
-// decide decides about a write as a person.
+// decide decides about a write as a reviewer.
 func (m *mine) decide(step, word, reason string) answer {
 	m.t.Helper()
 	a := m.hear(m.as(engine.RoleReviewer, own, "POST", "/v1/writes/"+m.ids[step]+"/decision", fmt.Sprintf(`{"word":%q,"reason":%q}`, word, reason), "Prefer", "wait=30"))
@@ -122,9 +122,9 @@ func (m *mine) decide(step, word, reason string) answer {
 	return a
 }
 
-// undoStory: a write that differs is undone, by itself and by a person.
+// undoStory: a write that differs is undone, by itself and by a reviewer.
 func (m *mine) undoStory() {
-	if err := m.p.world.Set(simulated.Fault{Vice: simulated.DroppedField, Field: "colour", OrderID: "order-undone", Ops: []simulated.Op{simulated.OpCreate}}); err != nil {
+	if err := m.p.world.Set(orders.Fault{Kind: orders.DroppedField, Field: "colour", Key: "order-undone", Ops: []orders.Op{orders.OpCreate}}); err != nil {
 		m.t.Fatal(err)
 	}
 	owner, colour := m.word("of what is undone"), m.word("why it is undone")
@@ -138,8 +138,8 @@ func (m *mine) undoStory() {
 	}
 }
 
-// updateStory: what was there before is read, required and changed, and a field
-// that nobody asked about holds what nobody may see.
+// updateStory: the state before is read, required and changed, and a field that no intent
+// names holds a secret.
 func (m *mine) updateStory() {
 	before, after, other := m.word("before an update"), m.word("after an update"), m.mail("a field of the destination's own")
 	m.seed(map[string]any{"order_id": "order-up", "amount_cents": json.Number("5"), "owner": before, "agent": other})
@@ -150,8 +150,8 @@ func (m *mine) updateStory() {
 	m.submit("deleted", m.write("deleted", "order-up", fmt.Sprintf(`"write":"delete","require":{"owner":%q}`, after), "/owner"), "verified")
 }
 
-// echoStory: the destination says what it was told when it refuses something, and
-// when nobody knows what became of it.
+// echoStory: the destination repeats the request when it refuses it, and when its fate is
+// unknown.
 func (m *mine) echoStory() {
 	for _, how := range []string{"echo-422", "echo-500", "echo-409"} {
 		owner, mail := m.word(how+" owner"), m.mail(how+" mail")
@@ -167,8 +167,8 @@ func (m *mine) echoStory() {
 	}
 }
 
-// namedStory: the members of an object are named by what is sensitive elsewhere,
-// in what is asked for and in what is read.
+// namedStory: the names of an object's members are values that are sensitive elsewhere,
+// in requests and in reads.
 func (m *mine) namedStory() {
 	owner, seen := m.word("the name of an unmarked member"), m.word("the name of a member that was there")
 	m.sent(owner)
@@ -177,15 +177,15 @@ func (m *mine) namedStory() {
 		seen, owner, owner), "/owner"), "verified")
 }
 
-// foreignStory: the key is taken by a record of somebody else's, which holds what
-// nobody may see where the intent and the destination mark it.
+// foreignStory: the key is taken by a foreign record, which holds secrets where the
+// intent and the destination mark them.
 func (m *mine) foreignStory() {
 	theirs, pin := m.word("of somebody else's record"), m.digits("of somebody else's record, by the destination")
 	m.seed(map[string]any{"order_id": "order-taken", "amount_cents": json.Number("7"), "owner": theirs, "pin": json.Number(pin), "agent": m.card("of somebody else's")})
 	m.submit("taken", m.write("taken", "order-taken", fmt.Sprintf(`"write":"create","expect":{"amount_cents":8,"owner":%q}`, m.word("for a taken key")), "/owner"), "review")
 }
 
-// heldStory: a person approves, another one denies.
+// heldStory: one reviewer approves, another one denies.
 func (m *mine) heldStory() {
 	approved, denied := m.word("approved"), m.word("denied")
 	m.sent(approved)
@@ -245,7 +245,7 @@ func (m *mine) saga(id, steps, want string) {
 	m.hear(a)
 }
 
-// gateStory: what steps are called with and give back, and what is said about it.
+// gateStory: the inputs and outputs of steps, and comments on them.
 func (m *mine) gateStory() {
 	w := m.hear(m.must(engine.RoleAgent, own, "POST", "/api/v1/workflows", fmt.Sprintf(`{"workflow_name":"for %s","metadata":{"about":%q,"list":[%q]},"trace_id":"trace of %s"}`,
 		m.mail("name of a workflow"), m.mail("metadata"), m.card("metadata, a card"), m.mail("trace of a workflow")))).field("workflow_id")
@@ -256,11 +256,12 @@ func (m *mine) gateStory() {
 	}
 	input := fmt.Sprintf(`{"step_name":"look up %s","step_type":"tool_call","step_input":{"q":%q,"card":%q},"idempotency_key":"hot-step","tool_context":{"tool_name":"look","tool_input":{"who":%q}}}`,
 		m.mail("name of a step"), m.mail("step input"), m.card("step input, a card"), m.mail("tool input"))
+	m.guess("look", input)
 	output := m.mail("step output")
 	ask("look/gate", "", input)
 	ask("look/complete", "", fmt.Sprintf(`{"output":{"found":%q,"card":%q},"idempotency_key":"hot-step"}`, output, m.card("step output, a card")))
-	// Whoever has put something out gets it back as it was, or goes on with
-	// something else: it is the one answer in which a value may stand.
+	// A caller that submitted an output gets it back unchanged, or continues with another
+	// one: it is the only response in which a value may occur.
 	again := m.must(engine.RoleAgent, own, "POST", steps+"look/gate?include_prior_output=true", input)
 	_, _ = fmt.Fprintln(m.gave, again.all())
 	if !found(again.body, output) {
@@ -274,12 +275,14 @@ func (m *mine) gateStory() {
 	ask("declared/gate", "", fmt.Sprintf(`{"step_type":"tool_call","step_input":{"note":%[1]q},"tool_context":{"tool_name":"wire_bank","tool_input":{"owner":%[1]q}},
 		"intent":{"destination":"orders","kind":"order","key":{"order_id":"gate-1"},"write":"create","sensitive":["/owner"],"expect":{"amount_cents":1,"owner":%[1]q}},"idempotency_key":"hot-gate"}`, declared))
 	ask("declared/complete", "", `{"output":{"done":true},"idempotency_key":"hot-gate"}`)
-	ask("open/gate", "", fmt.Sprintf(`{"step_type":"tool_call","step_input":{"to":%q},"tool_context":{"tool_name":"wire_bank"}}`, m.mail("input that waits on")))
+	open := fmt.Sprintf(`{"step_type":"tool_call","step_input":{"to":%q},"tool_context":{"tool_name":"wire_bank"}}`, m.mail("input that waits on"))
+	m.guess("open", open)
+	ask("open/gate", "", open)
 	m.endedFlow()
 }
 
-// endedFlow is a workflow that ends, since a person rejects a step of it, and one
-// that its caller gives up.
+// endedFlow is a workflow that ends because a reviewer rejects a step of it, and one that
+// its caller gives up.
 func (m *mine) endedFlow() {
 	begin := func() string {
 		return "/api/v1/workflows/" + m.must(engine.RoleAgent, own, "POST", "/api/v1/workflows", `{"workflow_name":"ends"}`).field("workflow_id")
@@ -291,7 +294,7 @@ func (m *mine) endedFlow() {
 	m.hear(m.must(engine.RoleAgent, own, "POST", begin()+"/abort", fmt.Sprintf(`{"reason":"given up for %s"}`, m.mail("reason of a workflow's end"))))
 }
 
-// toolStory: what models say to tools, and to those behind a gateway.
+// toolStory: models' arguments for tools, and for those of a gateway.
 func (m *mine) toolStory() {
 	mail, gated, upserted := m.mail("argument of a tool"), m.mail("argument behind the gateway"), m.mail("argument of an upsert")
 	m.sent(mail)
@@ -299,10 +302,10 @@ func (m *mine) toolStory() {
 		"/mcp": {fmt.Sprintf(`{"name":"wire_order","arguments":{"order_id":"by %s","amount_cents":12}}`, mail),
 			fmt.Sprintf(`{"name":"wire_order","arguments":{"order_id":7,"amount_cents":%q}}`, m.mail("argument of the wrong type")),
 			fmt.Sprintf(`{"name":"get_outcome","arguments":{"id":%q}}`, m.mail("id of nothing"))},
-		"/mcp/shop": {fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, mcptest.Create, gated),
-			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, mcptest.Create, gated),
-			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":2}}`, mcptest.Put, upserted),
-			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-2","customer":%q}}`, mcptest.Notify, m.mail("argument of a tool without a contract"))},
+		"/mcp/shop": {fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, fakemcp.Create, gated),
+			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":1}}`, fakemcp.Create, gated),
+			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-1","note":%q,"amount_cents":2}}`, fakemcp.Put, upserted),
+			fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-2","customer":%q}}`, fakemcp.Notify, m.mail("argument of a tool without a contract"))},
 	} {
 		session := m.must(engine.RoleAgent, own, "POST", path, initialize, mcpAccept...).header.Get("Mcp-Session-Id")
 		headers := append([]string{"Mcp-Session-Id", session, "Mcp-Protocol-Version", "2025-11-25"}, mcpAccept...)
@@ -320,8 +323,7 @@ func (m *mine) toolStory() {
 	}
 }
 
-// refusedStory: what is refused is not said again: to nobody but in the log, and
-// there neither.
+// refusedStory: what is refused is not repeated in any response, nor in the log.
 func (m *mine) refusedStory() {
 	marked := func(name string) string { return quote(m.word("refused, " + name)) }
 	for name, body := range map[string]string{
@@ -348,7 +350,7 @@ func (m *mine) refusedStory() {
 	}
 }
 
-// personStory: what people say about other things.
+// personStory: people's comments on other things.
 func (m *mine) personStory() {
 	m.hear(m.as(engine.RoleOperator, own, "POST", "/v1/stops", fmt.Sprintf(`{"tool":"nobodys","reason":"stopped for %s"}`, m.mail("reason of a stop"))))
 	m.hear(m.as(engine.RoleOperator, own, "POST", "/v1/stops/release", fmt.Sprintf(`{"tool":"nobodys","reason":"released for %s"}`, m.mail("reason of a release"))))
@@ -360,13 +362,13 @@ func (m *mine) personStory() {
 	} {
 		q := m.request("POST", path, form.Encode(), "", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
 		q.AddCookie(session)
-		a := m.do(q) // a form that is not taken shows what was typed
+		a := m.do(q) // a refused form shows the typed text
 		_, _ = fmt.Fprintln(m.gave, a.all())
 	}
 }
 
-// TestEveryMemberOfAnIntentIsAnInput: a new member of an intent is planted in, or
-// is a name, which is kept as it is.
+// TestEveryMemberOfAnIntentIsAnInput: a new member of an intent gets a canary, or is a
+// name, which is stored unchanged.
 func TestEveryMemberOfAnIntentIsAnInput(t *testing.T) {
 	planted := []string{"key", "expect", "payload", "require", "context"}
 	names := []string{"tenant", "workflow", "step", "tool", "call", "destination", "kind", "write", "absent", "ignore", "compare", "count", "risk",
@@ -384,8 +386,7 @@ func TestEveryMemberOfAnIntentIsAnInput(t *testing.T) {
 	}
 }
 
-// spoken says of every route that takes a body in which story something is said to
-// it.
+// spoken names, for every route that takes a body, the story that sends one.
 var spoken = map[string]string{
 	"POST /v1/writes": "happy", "POST /v1/writes/{id}/decision": "differs", "POST /v1/writes/{id}/yield": "person", "POST /v1/sagas": "saga",
 	"POST /v1/sagas/{id}/cancel": "saga", "POST /v1/sagas/{id}/close": "its reason is one like that of a cancellation",
@@ -402,7 +403,7 @@ var spoken = map[string]string{
 	"POST /sagas/{id}/close": "its reason is that of the door's", "POST /theme": "a word of two", "POST /login": "a token, see TestSecretsStayWhereTheyAre", "POST /logout": "nothing is said",
 }
 
-// TestEveryDoorIsSpokenTo: a new door that takes something in is spoken to.
+// TestEveryDoorIsSpokenTo: a new route that takes a body has a story.
 func TestEveryDoorIsSpokenTo(t *testing.T) {
 	left := map[string]bool{}
 	for key := range spoken {

@@ -26,8 +26,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// canaries are values that nobody may see, by where they were planted. Each is
-// found nowhere else, so that one that comes out says where it came from.
+// canaries are confidential values, by where they were planted. Each occurs nowhere else,
+// so that a leaked one names its source.
 type canaries struct {
 	all map[string]string // by name
 	// reached are those that the destination must have got as they are.
@@ -60,7 +60,7 @@ func (c *canaries) odd(name string) string {
 // digits is a number that is sensitive since something marks its field.
 func (c *canaries) digits(name string) string { return c.plant(name, "7"+number(name, 11)) }
 
-// mail and card are sensitive since they look like one of the patterns.
+// mail and card are sensitive since they match one of the patterns.
 func (c *canaries) mail(name string) string {
 	return c.plant(name+", a mail", "hot."+strings.ReplaceAll(name, " ", ".")+"@hot.example")
 }
@@ -71,13 +71,13 @@ func (c *canaries) password(name string) string {
 	return c.plant(name, "hot-secret-"+strings.ReplaceAll(name, " ", "-")+"-"+number(name, 12))
 }
 
-// sent says of the last values that a destination must get them as they are.
+// sent requires that a destination gets the last values unchanged.
 func (c *canaries) sent(values ...string) {
 	c.reached = append(c.reached, values...)
 }
 
-// forms are the ways in which a value can stand in a text. Base64 has three, by
-// how many bytes stand before it.
+// forms are the ways in which a value can be encoded in a text. Base64 has three, by how
+// many bytes precede it.
 func forms(value string) map[string]string {
 	written, _ := json.Marshal(value) // a string always can be
 	inner := string(written[1 : len(written)-1])
@@ -96,7 +96,7 @@ func forms(value string) map[string]string {
 	for before := range 3 {
 		for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
 			text := enc.EncodeToString(append(make([]byte, before), value...))
-			all[fmt.Sprintf("%s behind %d", name, before)] = text[(before*8+5)/6 : len(text)-1] // without what its neighbours have a part in
+			all[fmt.Sprintf("%s behind %d", name, before)] = text[(before*8+5)/6 : len(text)-1] // without the characters that its neighbours influence
 		}
 	}
 	return all
@@ -126,8 +126,8 @@ func (c *canaries) sieve(t *testing.T) *sieve {
 	return s
 }
 
-// look fails for every canary in a text. own names canaries that whoever gets this
-// text put there themselves, and needs back.
+// look fails for every canary in a text. own names canaries that the reader of this text
+// planted there, and needs back.
 func (s *sieve) look(place, text string, own ...string) {
 	s.t.Helper()
 	s.bytes += len(text)
@@ -158,11 +158,11 @@ func found(text, value string) bool {
 type mine struct {
 	*fort
 	*canaries
-	// behind is all that the destination heard, echoed is that it answers some
-	// orders with what they hold.
+	// behind is all that the destination received; echoed makes it repeat the content of
+	// some orders.
 	heard *lines
-	said  *lines // what was answered, of whatever door
-	gave  *lines // what a caller was given back that it had put there
+	said  *lines // responses of all APIs
+	gave  *lines // what a caller got back that it had planted there
 	ids   map[string]string
 	told  *collector
 	// headsKey is the public key of heads.
@@ -218,20 +218,20 @@ func (m *mine) fortSecrets() map[string]string {
 	return all
 }
 
-// echo stands before the destination, keeps what it is told, and answers writes of
-// some orders with what they say: 422 for those that are refused, 500 for those
-// whose fate nobody knows, and in other words than ours, as careless servers do.
+// echo is a proxy to the destination. It records requests, and answers writes of some
+// orders with their own content: 422 for those that are refused, 500 for those with an
+// unknown fate, and in other words than ours, as careless servers do.
 func (m *mine) echo(t *testing.T, upstream string) string {
 	to, err := url.Parse(upstream)
 	if err != nil {
 		t.Fatal(err)
 	}
 	through := httputil.NewSingleHostReverseProxy(to)
-	through.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // an answer that is lost stays so
+	through.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // a lost response stays lost
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // who broke off has said nothing
+			return // a client that disconnected sent nothing
 		}
 		_, _ = m.heard.Write(append(body, '\n'))
 		for word, code := range map[string]int{"echo-422": 422, "echo-500": 500, "echo-409": 409} {
@@ -256,8 +256,8 @@ func (m *mine) echo(t *testing.T, upstream string) string {
 	return s.URL
 }
 
-// ledgerFiles are the files of the ledger, byte by byte, and what SQLite makes of
-// them anew: what was deleted is in the first, what is kept in both.
+// ledgerFiles are the files of the ledger, byte by byte, and a vacuumed copy: deleted
+// data is in the first, stored data in both.
 func (m *mine) ledgerFiles() map[string]string {
 	m.t.Helper()
 	names, err := filepath.Glob(m.p.ledger + "*")
@@ -288,20 +288,20 @@ func (m *mine) ledgerFiles() map[string]string {
 
 var sealedToken = regexp.MustCompile(`rbs1:[A-Za-z0-9_-]{1,32}:[0-9a-f]{64}:[A-Za-z0-9_-]{38,}`)
 
-// TestCanaries plants a value in everything that can be said to readback, lets all
-// happen that can happen, and looks for the values in everything that comes out of
-// it. Only the destination may get one, and it must.
+// TestCanaries plants a value in every input of readback, runs every story, and searches
+// for the values in every output. Only the destination may get one, and it must.
 func TestCanaries(t *testing.T) {
 	m := newMine(t)
 	m.stories()
 	m.compared()
+	m.guesses()
 	s := m.sieve(t)
 	for place, text := range m.outputs() {
 		if least := leastOf(place); len(text) < least {
 			t.Errorf("%s has %d bytes, want at least %d: nothing was looked through", place, len(text), least)
 		}
 		s.look(place, text)
-		// A token is for the ledger alone: what it seals can be opened with the key.
+		// A token is only for the ledger: what it seals can be opened with the key.
 		if at := sealedToken.FindString(text); at != "" && !strings.HasPrefix(place, "the ledger's file") {
 			t.Errorf("a sealed value is in %s: %s", place, at)
 		}
@@ -318,8 +318,8 @@ func TestCanaries(t *testing.T) {
 	t.Logf("%d canaries, %d of them at the destination; %d bytes of %d outputs", len(m.all), len(m.reached), s.bytes, len(s.places))
 }
 
-// TestTheSieveFinds: a canary in any form and any place is found, or finding none
-// says nothing.
+// TestTheSieveFinds: a canary in any form and any place is found. Otherwise finding none
+// would prove nothing.
 func TestTheSieveFinds(t *testing.T) {
 	c := &canaries{all: map[string]string{}}
 	for _, value := range []string{c.word("a"), c.odd("b"), c.digits("c"), c.mail("d e"), c.card("f"), c.password("g")} {

@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// TestNoDecisionIsDeclared: nothing that an agent may declare, at the gate, as a
-// write, as a saga or to a tool, is a decision, whatever stands in it.
+// TestNoDecisionIsDeclared: nothing that an agent may declare, at the gate, as a write,
+// as a saga or to a tool, is a decision, whatever its content.
 func TestNoDecisionIsDeclared(t *testing.T) {
 	f := newFort(t, holding)
 	th := f.held()
@@ -70,9 +70,9 @@ func wired(order, more string) string {
 	return strings.TrimSuffix(intentOf(own, "wire", order, order), "}") + more + "}"
 }
 
-// TestNoDecisionIsCalled: nor is anything that a model may say to a tool, in its
-// arguments, in _meta, in headers, in other methods of the protocol, or to a tool
-// behind a gateway.
+// TestNoDecisionIsCalled: nor is anything that a model may send to a tool, in its
+// arguments, in _meta, in headers, in other methods of the protocol, or to a tool of a
+// gateway.
 func TestNoDecisionIsCalled(t *testing.T) {
 	f := newFort(t, holding)
 	th := f.held()
@@ -103,7 +103,7 @@ func TestNoDecisionIsCalled(t *testing.T) {
 	}
 }
 
-// modelCalls are the method and the params of what a model could try.
+// modelCalls are the method and the params of calls that a model could try.
 func modelCalls(th things) []string {
 	call := func(name, arguments, more string) string {
 		return fmt.Sprintf(`"method":"tools/call","params":{"name":%q,"arguments":%s%s}`, name, arguments, more)
@@ -131,8 +131,8 @@ func modelCalls(th things) []string {
 	return all
 }
 
-// TestNoNoticeIsForged: an agent writes nothing to a webhook, whose receiver takes
-// what is signed for readback's own word, and takes no notice's place in the ledger.
+// TestNoNoticeIsForged: an agent writes nothing to a webhook, whose receiver trusts what
+// is signed by readback, and takes no notice's place in the ledger.
 func TestNoNoticeIsForged(t *testing.T) {
 	f := newFort(t, nil)
 	notice := `{"workflow":"webhook:ops","step":"wr_0/1","tool":%q,"destination":%q,"kind":%q,"key":{%q:"A-1"},"write":"create",
@@ -160,8 +160,8 @@ func TestNoNoticeIsForged(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they are, and returns all that comes until the server ends
-// the connection or says no more.
+// raw sends bytes unchanged, and returns the response until the server ends the
+// connection or stops sending.
 func (f *fort) raw(text string) string {
 	f.t.Helper()
 	conn, err := new(net.Dialer).DialContext(f.t.Context(), "tcp", strings.TrimPrefix(f.url, "http://"))
@@ -174,7 +174,7 @@ func (f *fort) raw(text string) string {
 	}
 	_ = conn.(*net.TCPConn).CloseWrite()
 	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
-	all, _ := io.ReadAll(bufio.NewReader(conn)) // what was broken off has said enough
+	all, _ := io.ReadAll(bufio.NewReader(conn)) // an aborted response has sent enough
 	return string(all)
 }
 

@@ -18,17 +18,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// The tenants of a fort: the one that asks, and the one that nobody of it may
-// hear of.
+// The tenants of a fort: the caller's, and the one whose data it must not see.
 const (
 	own     = "acme"
 	foreign = "umbrella"
@@ -38,15 +37,15 @@ const (
 // out.
 func canary(tenant, what string) string { return "canary-" + tenant + "-" + what }
 
-// fort is a whole server in this process, as `readback serve` makes it, with every
-// door open, two tenants, and a destination whose log says what was done.
+// fort is a whole server in this process, as `readback serve` makes it, with every API
+// enabled, two tenants, and a destination whose log records its calls.
 type fort struct {
 	t      *testing.T
 	p      *place
 	sv     *serving
 	url    string
 	log    *lines
-	shop   *mcptest.Server
+	shop   *fakemcp.Server
 	hook   *receiver
 	tokens *access.Tokens
 	secret map[string]string // by role and tenant
@@ -64,7 +63,7 @@ type receiver struct {
 func newReceiver(t *testing.T) *receiver {
 	r := &receiver{}
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
-		text, _ := io.ReadAll(q.Body) // who broke off has said nothing
+		text, _ := io.ReadAll(q.Body) // a client that disconnected sent nothing
 		_, _ = r.said.Write(text)
 		r.got.Add(1)
 	}))
@@ -85,8 +84,8 @@ const (
 // and variables are further ones of the environment.
 func newFort(t *testing.T, change func(string) string, variables ...string) *fort {
 	t.Helper()
-	f := &fort{t: t, p: newPlace(t, simulated.Plain.Options()), log: &lines{}, hook: newReceiver(t), secret: map[string]string{},
-		shop: mcptest.New(mcptest.NewWorld())}
+	f := &fort{t: t, p: newPlace(t, orders.Plain.Options()), log: &lines{}, hook: newReceiver(t), secret: map[string]string{},
+		shop: fakemcp.New(fakemcp.NewWorld())}
 	f.p.variable = map[string]string{"HOOK_SECRET": hookSecret, "SESSION_KEY": sessionKey, "SHOP_SECRET": shopSecret}
 	for i := 0; i+1 < len(variables); i += 2 {
 		f.p.variable[variables[i]] = variables[i+1]
@@ -111,7 +110,7 @@ func newFort(t *testing.T, change func(string) string, variables ...string) *for
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	f.tokens = access.NewTokens(l, nil)
+	f.tokens = access.NewTokens(l, &access.TokenOptions{People: true})
 	for _, tenant := range []string{own, foreign} {
 		for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor} {
 			f.secret[string(role)+"@"+tenant] = f.token(tenant, role, 0)
@@ -126,6 +125,7 @@ server:
   listen: 127.0.0.1:0
   grace: 20s
   sessions: {key_env: SESSION_KEY}
+  person_tokens: true
 receipts: {key_file: receipts.pem}
 destinations:
   orders: {type: simulated, url: %s, class: plain, tenants: [acme, umbrella]}
@@ -161,14 +161,14 @@ mcp:
 `
 
 // mcpWrites are the tools of the shop that change something.
-var mcpWrites = []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Notify}
+var mcpWrites = []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Notify}
 
 // pinnedShop is the contract of the shop with the digests of its tools.
 func pinnedShop(t *testing.T) string {
 	t.Helper()
-	text := mcptest.Contract + "digests:\n"
-	shop := mcptest.New(mcptest.NewWorld())
-	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+	text := fakemcp.Contract + "digests:\n"
+	shop := fakemcp.New(fakemcp.NewWorld())
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
 		d, err := mcp.Digest(shop.Tool(name))
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func (f *fort) token(tenant string, role engine.Role, ttl time.Duration) string 
 			f.t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
-		tokens = access.NewTokens(l, &access.TokenOptions{Now: func() time.Time { return time.Now().Add(-2 * ttl) }})
+		tokens = access.NewTokens(l, &access.TokenOptions{People: true, Now: func() time.Time { return time.Now().Add(-2 * ttl) }})
 	}
 	_, secret, err := tokens.Create(f.t.Context(), access.NewToken{Tenant: tenant, Name: canary(tenant, string(role)), Role: role, TTL: ttl, By: "root"})
 	if err != nil {
@@ -238,7 +238,7 @@ func (f *fort) token(tenant string, role engine.Role, ttl time.Duration) string 
 	return secret
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	header http.Header
@@ -247,14 +247,14 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprintf("%d %v\n%.2000s", a.status, a.header, a.body) }
 
-// all is the whole answer as one text.
+// all is the whole response as one text.
 func (a answer) all() string {
 	var b strings.Builder
 	_ = a.header.Write(&b) // into memory
 	return b.String() + a.body
 }
 
-// field is a member of an answer in JSON, "" where it is not there.
+// field is a member of a response in JSON, "" if it is missing.
 func (a answer) field(name string) string {
 	var m map[string]any
 	if json.Unmarshal([]byte(a.body), &m) != nil {
@@ -283,7 +283,7 @@ func (f *fort) request(method, path, body, token string, headers ...string) *htt
 	return r
 }
 
-// do asks, and reads the answer; of a stream its beginning.
+// do sends a request, and reads the response; of a stream its beginning.
 func (f *fort) do(r *http.Request) answer {
 	f.t.Helper()
 	return f.doWith(f.client, r)
@@ -313,8 +313,8 @@ func (f *fort) doWith(c *http.Client, r *http.Request) answer {
 	return a
 }
 
-// stranger is a client from an address of its own: bad credentials count against
-// where they come from, and this table has many.
+// stranger is a client with an address of its own: bad credentials count against their
+// address, and this table has many.
 func (f *fort) stranger() *http.Client {
 	n := f.from.Add(1)
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
@@ -344,7 +344,7 @@ func (f *fort) must(role engine.Role, tenant, method, path, body string, headers
 	return a
 }
 
-// record is how a write stands in the ledger.
+// record is the state of a write in the ledger.
 func (f *fort) record(tenant, id string) ledger.Record {
 	f.t.Helper()
 	l, err := sqlite.Open(f.t.Context(), f.p.ledger, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/readback-go/readback/internal/httpapi"
 )
 
-// filler is as much of one letter as is read.
+// filler repeats one letter for as long as it is read.
 type filler byte
 
 func (f filler) Read(p []byte) (int, error) {
@@ -35,7 +35,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// hostile are bodies that no door may take, or stumble over.
+// hostile are bodies that every API must refuse without a failure.
 func hostile() map[string]string {
 	deep := func(open, middle, shut string, n int) string {
 		return strings.Repeat(open, n) + middle + strings.Repeat(shut, n)
@@ -59,8 +59,8 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// TestHostileBodies: whatever comes as a body, to whichever route, is refused in
-// words, without a fault of ours, and without much memory; and the server goes on.
+// TestHostileBodies: every hostile body, at every route, is refused in words, without a
+// fault of ours, and without much memory; and the server continues.
 func TestHostileBodies(t *testing.T) {
 	f := newFort(t, nil)
 	mine := f.furnish(own)
@@ -75,7 +75,7 @@ func TestHostileBodies(t *testing.T) {
 		for name, body := range hostile() {
 			for i, kind := range kinds {
 				if i > 1 && len(body) > 1000 {
-					continue // large ones are looked at as what they say they are
+					continue // large ones are read with their own content type
 				}
 				before := allocated()
 				a := f.as(engine.RoleOperator, own, "POST", path, body, append(slices.Clone(mcpAccept), "Content-Type", kind)...)
@@ -107,7 +107,7 @@ func (f *fort) oversized(r routed, path string) {
 		q.Body, q.ContentLength = io.NopCloser(io.LimitReader(filler(' '), 64<<20)), size
 		before := allocated()
 		resp, err := f.client.Do(q)
-		if err == nil { // else it was cut off while it was sent, which is an answer too
+		if err == nil { // else it was cut off while it was sent, which also counts
 			text, _ := io.ReadAll(resp.Body)
 			_ = resp.Body.Close()
 			if resp.StatusCode/100 != 4 && r.Pattern != "/logout" {
@@ -120,8 +120,8 @@ func (f *fort) oversized(r routed, path string) {
 	}
 }
 
-// TestHostileAddressesAndHeaders: what is too long or too many is refused before
-// anybody looks at it.
+// TestHostileAddressesAndHeaders: what is too long or too many is refused before it is
+// handled.
 func TestHostileAddressesAndHeaders(t *testing.T) {
 	f := newFort(t, nil)
 	long := strings.Repeat("a", 20_000)
@@ -152,8 +152,8 @@ func TestHostileAddressesAndHeaders(t *testing.T) {
 	}
 }
 
-// TestSlowCallersHoldNobodyUp: hundreds who send half a request, or do not read
-// their answer, keep nobody else waiting, and the server ends in time all the same.
+// TestSlowCallersHoldNobodyUp: hundreds of clients that send half a request, or do not
+// read their response, delay no one else, and the server still ends in time.
 func TestSlowCallersHoldNobodyUp(t *testing.T) {
 	f := newFort(t, func(text string) string { return strings.Replace(text, "grace: 20s", "grace: 1s", 1) })
 	auth := "Authorization: Bearer " + f.secret["operator@"+own] + "\r\n"
@@ -198,12 +198,12 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// TestSlowCallersAreCutOff: a header or a body that comes letter by letter, and a
-// connection on which nothing comes, end by the server's bounds.
+// TestSlowCallersAreCutOff: a header or a body that arrives byte by byte, and an idle
+// connection, end by the server's bounds.
 func TestSlowCallersAreCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFront((&app{stderr: io.Discard}).logger("text"))
-		f.open([]door{{path: "/", handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })}},
+		f.open([]route{{path: "/", handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })}},
 			func(context.Context) error { return nil })
 		s, l := httpapi.Server(access.Protect(f, access.ProtectOptions{}), nil), make(pipes)
 		go func() { _ = s.Serve(l) }()

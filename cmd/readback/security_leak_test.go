@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/access/accesstest"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // TestWhoMayWhat pins the table of acts: the table of routes takes it for granted.
@@ -42,8 +42,8 @@ func TestWhoMayWhat(t *testing.T) {
 	}
 }
 
-// TestStreamsTellOfTheOwnTenantAlone: whoever follows events, from now on, from the
-// start, or as a page, hears of their own tenant.
+// TestStreamsTellOfTheOwnTenantAlone: every client of an event stream, from now on, from
+// the start, or as a page, gets only the events of its own tenant.
 func TestStreamsTellOfTheOwnTenantAlone(t *testing.T) {
 	f := newFort(t, nil)
 	first := f.must(engine.RoleAgent, foreign, "POST", "/v1/writes", intentOf(foreign, "wire", "F-1", "a")).field("id")
@@ -72,8 +72,8 @@ func TestStreamsTellOfTheOwnTenantAlone(t *testing.T) {
 	}
 }
 
-// searches are questions in which a text of another tenant's is given: it must
-// find nothing, and say nothing that it would not say of a made-up one.
+// searches are searches for a text of another tenant: they must find nothing, and respond
+// exactly as for a made-up text.
 func searches(th things) []string {
 	c := func(what string) string { return canary(th.tenant, what) }
 	return []string{
@@ -84,8 +84,7 @@ func searches(th things) []string {
 	}
 }
 
-// TestSearchesFindTheOwnAlone: what is looked for by another tenant's own words is
-// like what nobody has.
+// TestSearchesFindTheOwnAlone: a search by another tenant's own words finds nothing.
 func TestSearchesFindTheOwnAlone(t *testing.T) {
 	f := newFort(t, nil)
 	theirs := f.furnish(foreign)
@@ -119,8 +118,8 @@ func TestSearchesFindTheOwnAlone(t *testing.T) {
 	}
 }
 
-// told is every secret that a fort is told, in a token, a cookie, a body, a query,
-// a code of a login, or its configuration.
+// told is every secret that a fort receives, in a token, a cookie, a body, a query, a
+// code of a login, or its configuration.
 func (f *fort) told(extra ...string) []string {
 	all := append([]string{hookSecret, hookSecret[6:], sessionKey, shopSecret, passwordInURL, "canary-in-the-hook", accesstest.Secret}, extra...)
 	for _, secret := range f.secret {
@@ -129,9 +128,8 @@ func (f *fort) told(extra ...string) []string {
 	return all
 }
 
-// TestSecretsStayWhereTheyAre sends secrets through every door, and looks for them
-// in the log at its most talkative, in the ledger's files, in the numbers and in
-// all that is answered.
+// TestSecretsStayWhereTheyAre sends secrets to every API, and searches for them in the
+// debug log, in the ledger's files, in the metrics and in all responses.
 func TestSecretsStayWhereTheyAre(t *testing.T) {
 	provider := accesstest.New(t)
 	f := newFort(t, func(text string) string {
@@ -165,7 +163,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}
 	f.refusedSecrets(&answers, code)
 	eventually(t, "a notice", func() bool { return f.hook.got.Load() > 0 })
-	if err := f.p.world.Set(simulated.Fault{Vice: simulated.Refused, OrderID: "bad"}); err != nil {
+	if err := f.p.world.Set(orders.Fault{Kind: orders.Refused, Key: "bad"}); err != nil {
 		t.Fatal(err)
 	}
 	answers.WriteString(f.as(engine.RoleAgent, own, "POST", "/v1/writes", intentOf(own, "create", "bad", "bad"), "Prefer", "wait=5").all())
@@ -197,7 +195,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-// refusedSecrets sends secrets where they are not taken.
+// refusedSecrets sends secrets where they are not accepted.
 func (f *fort) refusedSecrets(answers *strings.Builder, code string) {
 	operator := f.secret["operator@"+own]
 	for _, path := range []string{"/v1/writes?access_token=" + operator, "/" + operator, "/writes/" + operator, "/search?q=" + operator, "/login?next=/" + operator,

@@ -21,8 +21,8 @@ type routed struct {
 
 func (r routed) key() string { return r.Method + " " + r.Pattern }
 
-// allRoutes are those of all doors, by the doors' own lists, and of what the
-// server serves besides.
+// allRoutes are the routes of all APIs, by their own lists, and the server's other
+// routes.
 func allRoutes() []routed {
 	var all []routed
 	add := func(door string, some []access.Route) {
@@ -33,7 +33,7 @@ func allRoutes() []routed {
 	add("gate", httpapi.Routes())
 	add("v1", v1.Routes())
 	add("mcp", mcpapi.Routes())
-	for _, r := range mcpapi.Routes() { // a gateway is asked like the door for models
+	for _, r := range mcpapi.Routes() { // a gateway is called like the MCP API
 		add("gateway", []access.Route{{Method: r.Method, Pattern: mcpapi.Path + "/shop", Act: r.Act}})
 	}
 	add("desk", reviewui.Routes())
@@ -42,14 +42,14 @@ func allRoutes() []routed {
 	return all
 }
 
-// asking is a request of a route about somebody's things.
+// asking is a request of a route about a resource of a tenant.
 type asking struct {
 	path func(th things) string
 	body func(th things) string
 	form bool
-	// named says that it names a thing, so that there are others' of it.
+	// named marks a route that names a resource, which other tenants also have.
 	named bool
-	// open is what anybody is answered where anybody may ask.
+	// open is the response to every caller where the route is open to all.
 	open []int
 	// accept is what is asked for.
 	accept string
@@ -197,7 +197,7 @@ func houseExamples() map[string]asking {
 	}
 }
 
-// TestEveryRouteHasAnExample: a new route, and a new door, is asked about here.
+// TestEveryRouteHasAnExample: a new route, and a new API, has a request here.
 func TestEveryRouteHasAnExample(t *testing.T) {
 	left := examples()
 	for _, r := range allRoutes() {
@@ -210,7 +210,7 @@ func TestEveryRouteHasAnExample(t *testing.T) {
 		t.Errorf("there is an example of %q, which is no route", key)
 	}
 	f := newFort(t, nil)
-	for _, d := range *f.sv.front.doors.Load() {
+	for _, d := range *f.sv.mux.routes.Load() {
 		found := false
 		for _, r := range allRoutes() {
 			found = found || d.fits(strings.TrimSuffix(r.Pattern, "{$}")) && (d.path != "/" || r.door == "desk")

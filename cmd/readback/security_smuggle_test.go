@@ -37,8 +37,8 @@ func holding(text string) string {
 	return strings.Replace(text, "risk:\n", "risk:\n  - {name: orders, destination: orders}\n", 1)
 }
 
-// deciding are the routes by which somebody decides or changes what holds, with
-// the request that an operator would send.
+// deciding are the routes that decide or change settings, with the request that an
+// operator would send.
 func deciding(t *testing.T) map[string]asking {
 	t.Helper()
 	all := map[string]asking{}
@@ -68,7 +68,7 @@ func spellings(path string) []string {
 	}
 }
 
-// claims are headers by which somebody claims to be more.
+// claims are headers by which a caller claims more rights.
 func claims() []string {
 	return []string{"X-Role: operator", "X-Tenant-ID: umbrella", "X-User-ID: root", "X-HTTP-Method-Override: POST", "X-HTTP-Method: POST", "X-Method-Override: POST",
 		"X-Original-URL: /v1/stops", "X-Rewrite-URL: /v1/stops", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded-User: root", "X-Remote-User: root",
@@ -78,9 +78,9 @@ func claims() []string {
 		"Idempotency-Key: approve", "Prefer: wait=1, handling=lenient", "Content-Encoding: gzip", "Expect: 100-continue", "TE: trailers", "Trailer: Authorization"}
 }
 
-// TestNoDecisionIsSmuggled: an agent that knows everything about what is held
-// asks every route that decides, in every spelling, by every method, with every
-// header and in every form. Nothing is decided, and nothing is sent.
+// TestNoDecisionIsSmuggled: an agent that knows everything about a held write calls every
+// route that decides, in every spelling, by every method, with every header and in every
+// form. Nothing is decided, and nothing is sent.
 func TestNoDecisionIsSmuggled(t *testing.T) {
 	f := newFort(t, holding)
 	th := f.held()
@@ -146,7 +146,7 @@ func TestNoDecisionIsSmuggled(t *testing.T) {
 	f.stillHeld(th)
 }
 
-// stillHeld fails when something about what is held was decided.
+// stillHeld fails if the held write was decided.
 func (f *fort) stillHeld(th things) {
 	f.t.Helper()
 	if r := f.record(own, th.held); r.State != ledger.Held || r.Sends != 0 || r.Agreed != nil {

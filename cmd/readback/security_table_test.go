@@ -15,15 +15,15 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// somebody asks: with a token, or none, or what is no good any more.
+// somebody is a caller: with a token, or none, or an invalid one.
 type somebody struct {
 	name   string
-	who    access.Identity // zero for whom nobody knows
+	who    access.Identity // zero for an unknown caller
 	token  string
 	change func(*http.Request)
 }
 
-// everybody are all who may come.
+// everybody are all callers.
 func (f *fort) everybody() []somebody {
 	f.t.Helper()
 	revoked := f.token(own, engine.RoleOperator, 0)
@@ -68,7 +68,7 @@ func (f *fort) everybody() []somebody {
 	return all
 }
 
-// login is the session of whoever pastes a token into the form.
+// login is the session of a user who pastes a token into the form.
 func (f *fort) login(token string) *http.Cookie {
 	f.t.Helper()
 	q := f.request("POST", "/login", "token="+token, "")
@@ -81,8 +81,8 @@ func (f *fort) login(token string) *http.Cookie {
 	return cookies[0]
 }
 
-// A browser that does not say which page asks is served by the token in the forms of
-// the server's own pages, and refused without it by every API.
+// A browser that does not say which page sends a form is served by the token in the forms
+// of the server's own pages, and refused without it by every API.
 func TestACookieAloneChangesNothing(t *testing.T) {
 	f := newFort(t, nil)
 	session := f.login(f.secret["operator@"+own])
@@ -117,7 +117,7 @@ func TestACookieAloneChangesNothing(t *testing.T) {
 	}
 }
 
-// ask sends the request of a asking as somebody.
+// ask sends the request of an asking as a caller.
 func (f *fort) ask(s somebody, r routed, e asking, th things) answer {
 	q := f.send(r, e, th, s.token)
 	if s.change != nil {
@@ -130,7 +130,7 @@ func (f *fort) ask(s somebody, r routed, e asking, th things) answer {
 	return f.doWith(client, q)
 }
 
-// refusal is how somebody must be refused; 0 where they may.
+// refusal is the status with which a caller must be refused; 0 if it may.
 func refusal(s somebody, r routed, e asking, theirs bool) int {
 	if r.Act == "" {
 		return 0
@@ -139,7 +139,7 @@ func refusal(s somebody, r routed, e asking, theirs bool) int {
 	case errors.Is(err, access.ErrForbidden):
 		return http.StatusForbidden
 	case err != nil && r.door == "desk" && r.Method == http.MethodGet && e.accept == "":
-		return http.StatusSeeOther // to where people log in
+		return http.StatusSeeOther // to the login page
 	case err != nil:
 		return http.StatusUnauthorized
 	case theirs:
@@ -148,7 +148,7 @@ func refusal(s somebody, r routed, e asking, theirs bool) int {
 	return 0
 }
 
-// leaks finds what of the other tenant is in an answer.
+// leaks finds texts of the other tenant in a response.
 func leaks(a answer, th things, asked string) string {
 	text := a.all()
 	for _, id := range append(th.names(), th.step) {
@@ -169,7 +169,7 @@ func leaks(a answer, th things, asked string) string {
 
 var times = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z`)
 
-// unnamed is an answer without what names the things that were asked about.
+// unnamed is a response without the names of the requested resources.
 func unnamed(a answer, th things) (string, http.Header) {
 	body, header := a.body, a.header.Clone()
 	for _, id := range th.names() {
@@ -184,11 +184,11 @@ func unnamed(a answer, th things) (string, http.Header) {
 	return times.ReplaceAllString(body, "NOW"), header
 }
 
-// TestEveryRouteAsEverybody asks every route as every role, with good credentials
-// and bad ones, about things of the own tenant and of another one. Who may not is
-// refused as [access.Identity.May] says; others' things are not found, like things
-// that there are none of; after a refusal nothing has changed, in the ledger or at
-// a destination; and no answer holds a text of the other tenant.
+// TestEveryRouteAsEverybody calls every route as every role, with valid credentials and
+// invalid ones, about resources of the own tenant and of another one. A caller without
+// permission is refused as [access.Identity.May] says. Resources of other tenants are not
+// found, like those that do not exist. After a refusal nothing has changed, in the ledger
+// or at a destination; and no response holds a text of the other tenant.
 func TestEveryRouteAsEverybody(t *testing.T) {
 	f := newFort(t, nil)
 	mine, theirs := f.furnish(own), f.furnish(foreign)
@@ -264,8 +264,8 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 // theirDesk is a destination of the other tenant.
 const theirDesk = "canary-umbrella-desk"
 
-// elsewhere asks every route that names a destination about one of another tenant. It
-// is answered as one that there is none of, whoever asks, and nothing changes.
+// elsewhere calls every route that names a destination about one of another tenant. For
+// every caller the response is that for a missing one, and nothing changes.
 func (f *fort) elsewhere(everybody []somebody, mine things, unchanged func(routed, somebody)) {
 	f.t.Helper()
 	const theirs, none = theirDesk, "canary-umbrella-none"
@@ -317,14 +317,14 @@ func (f *fort) untouched(th things) {
 	}
 }
 
-// gone reports whether what a route is about may be over after others have asked
-// for its end.
+// gone reports whether the resource of a route may be over after other callers have ended
+// it.
 func gone(r routed) bool {
 	return strings.Contains(r.Pattern, "/steps/") || strings.HasPrefix(r.Pattern, "/mcp")
 }
 
-// likeNone fails when an answer about a thing of others' differs from one about a
-// thing that is not there.
+// likeNone fails if a response about a resource of another tenant differs from one about
+// a missing resource.
 func (f *fort) likeNone(s somebody, r routed, e asking, a answer, theirs things) {
 	f.t.Helper()
 	none := theirs.mangled()

@@ -8,11 +8,12 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// things are what a tenant has: one of each kind that can be named.
+// things are a tenant's resources: one of each kind that can be named.
 type things struct {
 	tenant                                string
 	verified, held, review                string // writes
@@ -62,7 +63,7 @@ func (f *fort) furnish(tenant string) things {
 	}
 	th.verified = submit("create", th.verifiedOrder, "one").field("id")
 	th.held = submit("wire", th.heldOrder, "two").field("id")
-	if err := f.p.world.Set(simulated.Fault{Vice: simulated.DroppedField, Ops: []simulated.Op{simulated.OpCreate}, Field: "currency", OrderID: th.reviewOrder}); err != nil {
+	if err := f.p.world.Set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Key: th.reviewOrder}); err != nil {
 		f.t.Fatal(err)
 	}
 	th.review = submit("create", th.reviewOrder, "three").field("id")
@@ -97,7 +98,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 var mcpAccept = []string{"Accept", "application/json, text/event-stream"}
 
-// settle waits until the ledger stands still: what was told to webhooks is told.
+// settle waits until the ledger does not change: webhooks have been notified.
 func (f *fort) settle() {
 	f.t.Helper()
 	last, same := "", 0
@@ -107,26 +108,26 @@ func (f *fort) settle() {
 			last, same = now, 0
 		}
 		same++
-		return same > 60 // three times as long as a webhook takes to look again
+		return same > 60 // three times a webhook's poll interval
 	})
 }
 
-// runningSaga is a saga that is looked after every now and then, which is kept.
+// runningSaga is a saga that is polled at intervals; the poll is recorded.
 const runningSaga = "saga-that-runs"
 
-// housekeeping are notes that change by themselves: who works, what was seen of
-// lag, how far webhooks were told, and the ends of sessions.
+// housekeeping are notes that change by themselves: active workers, observed lag, the
+// progress of webhooks, and the ends of sessions.
 var housekeeping = []string{"webhooks/", "guard/", "lag/", "housekeeping/"}
 
-// isHousekeeping says so of a note. Stops are among those of guards, and do not
-// change by themselves.
+// isHousekeeping reports whether a note is one of them. Stops are among the guards'
+// notes, and do not change by themselves.
 func isHousekeeping(name string) bool {
 	return !strings.Contains(name, "stop/") && slices.ContainsFunc(housekeeping, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// state is everything that the ledger keeps, a line for each row, and how often
-// destinations were asked. That a write in review is read again now and then is
-// left out, with what counts that in its row: what is decided is an event.
+// state is everything that the ledger stores, a line for each row, and the number of
+// calls of destinations. Periodic reads of a write in review are omitted, with their
+// counters in its row: a decision is an event.
 func (f *fort) state() string {
 	f.t.Helper()
 	conn, err := sqlite.OpenConn(f.p.ledger, sqlite.OpenReadOnly)
@@ -144,6 +145,9 @@ func (f *fort) state() string {
 		}
 		err = sqlitex.ExecuteTransient(conn, `SELECT * FROM "`+table+`" ORDER BY 1, 2`, &sqlitex.ExecOptions{ResultFunc: func(s *sqlite.Stmt) error {
 			if table == "ledger_meta" || table == "ledger_notes" && isHousekeeping(s.ColumnText(0)) {
+				return nil
+			}
+			if table == "ledger_documents" && s.GetText("kind") == access.EventKind { // the record of the refusal
 				return nil
 			}
 			row := table

@@ -17,14 +17,13 @@ import (
 )
 
 const (
-	// devLedger is the ledger of a server without a configuration. It stays, so
-	// that whoever comes back after a crash finds what was done. It is not
-	// readback.db: that may be a ledger in earnest, of a configuration elsewhere.
+	// devLedger is the ledger of a server without a configuration. It is kept, so that a
+	// user finds the writes again after a crash. It is not named readback.db: that may be
+	// a production ledger, of a configuration elsewhere.
 	devLedger = "readback-dev.db"
 )
 
-// serveSettings are what a server can be told on the command line; what is not
-// set there is as configured.
+// serveSettings are the flags of a server; what is not set there is as configured.
 type serveSettings struct {
 	dev, sample    bool
 	listen, ledger string
@@ -42,10 +41,10 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve, and do what a worker does: continue whatever is due, and end holds that
 nobody decided about in time. The first line on standard output is the address.
 
-  /v1/, /openapi.json   writes, sagas and destinations; docs/http.md
-  /api/v1/workflows     the step gate; docs/gate.md
-  /mcp                  MCP; docs/mcp.md
-  /                     the page for people; docs/desk.md
+  /v1/, /openapi.json   writes, sagas and destinations; docs/reference/http.md
+  /api/v1/workflows     the step gate; docs/guide/gate.md
+  /mcp                  MCP; docs/reference/mcp.md
+  /                     the page for people; docs/guide/people.md
   /metrics              for whoever may see what others did (auditor, reviewer, operator)
   /healthz, /readyz     for everybody: the process is there, and the ledger too
 
@@ -78,7 +77,7 @@ is, /readyz and every door answer 503.`,
 	return cmd
 }
 
-// over lays what the command line says over a configuration.
+// over applies the flags to a configuration.
 func (s serveSettings) over(c *config.Config) error {
 	if s.given("listen") {
 		c.Server.Listen = s.listen
@@ -111,8 +110,8 @@ func (s serveSettings) over(c *config.Config) error {
 	return nil
 }
 
-// listen takes the address. What "localhost" means is the machine's business;
-// what it must mean is not.
+// listen opens the listener. The machine resolves "localhost", but only a loopback
+// address is accepted for it.
 func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
 	switch {
@@ -127,9 +126,8 @@ func listen(ctx context.Context, s config.Server) (net.Listener, error) {
 	return l, nil
 }
 
-// free fails where another program listens at the address of the metrics, "" for
-// none: they are served when the ledger is there, and whoever cannot start is to
-// hear it before one is made.
+// free fails if another program listens at the address of the metrics, "" for none. They
+// are served once the ledger is open, but the error must come before a ledger is created.
 func free(ctx context.Context, addr string) error {
 	if addr == "" {
 		return nil
@@ -141,8 +139,7 @@ func free(ctx context.Context, addr string) error {
 	return l.Close()
 }
 
-// serve is the whole of it: the doors, what is behind them, and what goes on
-// without anybody asking.
+// serve runs a server: the APIs, the service below them, and the background work.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if s.sample && !s.dev {
 		return 0, usagef("--sample is there to try things out on this machine; want --dev too")
@@ -168,11 +165,11 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err := free(ctx, c.Metrics.Listen); err != nil {
 		return 0, err
 	}
-	l, err := listen(ctx, c.Server) // before the ledger: who finds the port taken leaves none behind
+	l, err := listen(ctx, c.Server) // before the ledger: with the port taken none is created
 	if err != nil {
 		return 0, err
 	}
-	if s.sample { // and now there is a port for it as well
+	if s.sample { // now there is a port for it
 		ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 		defer end()
 		if c, err = a.sampled(ctx, c); err == nil {
@@ -190,12 +187,13 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	return 0, sv.run(ctx)
 }
 
-// serverConfig reads the configuration; to try things out there need be none.
+// serverConfig reads the configuration; a trial needs none.
 func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 	c, err := a.settings()
 	switch {
 	case a.unconfigured(err):
 		c, err = config.Without(a.environment(), devLedger)
+		a.memory.over(&c)
 		if a.tenant != "" {
 			c.Tenant = a.tenant
 		}
@@ -205,12 +203,12 @@ func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 	return c, err
 }
 
-// preflight finds what is wrong with a configuration before anything is opened:
-// whoever starts with a bad one leaves nothing behind.
+// preflight checks a configuration before anything is opened: a start with a bad one
+// leaves nothing behind.
 func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	reg, err := c.Registry(a.env)
 	if err == nil {
-		_, err = a.telling(c)
+		_, err = a.telemetrySettings(c)
 	}
 	if err == nil {
 		_, err = c.Signing(a.env)
@@ -229,8 +227,7 @@ func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
 	return reg, nil
 }
 
-// unconfigured reports whether there is no configuration because nobody asked
-// for one.
+// unconfigured reports whether there is no configuration because none was named.
 func (a *app) unconfigured(err error) bool {
 	if !errors.Is(err, config.ErrMissing) || a.config != "" || a.env(config.Variable) != "" {
 		return false

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/pgtest"
 )
 
-// answered is the status and the header of a request, and what was said.
+// answered is the status, the header and the body of a response.
 func answered(t *testing.T, method, url, body string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -32,8 +32,8 @@ func answered(t *testing.T, method, url, body string) (int, http.Header, string)
 	return resp.StatusCode, resp.Header, string(text)
 }
 
-// A database that is away when the server starts, and again later: the server
-// says so, and goes on when it is there, without being started anew.
+// A database that is unreachable when the server starts, and again later: the server
+// reports it, and continues when it is reachable, without a restart.
 func TestServeWhileItsDatabaseIsAway(t *testing.T) {
 	pg := pgtest.Start(t, pgtest.Options{})
 	name, err := pg.CreateDatabase()
@@ -43,7 +43,7 @@ func TestServeWhileItsDatabaseIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.database("postgres://postgres@" + pg.Addr() + "/" + name)
 	s := serveProcess(t, p.dir)
 	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil { // there is nothing to reload yet, which is no reason to end

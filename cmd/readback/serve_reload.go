@@ -9,27 +9,31 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
-	"github.com/readback-go/readback/workflow/rules"
+	"github.com/readback-go/readback/internal/rules"
 )
 
-// reloader puts what can be changed under a running server into force when its
-// file has changed, or when SIGHUP comes: the rules of the gate, risk rules, the
-// limits of destinations, and certificates.
+// reloadEvery is how often files are checked for changes: soon enough for an operator who
+// waits, at a negligible cost.
+const reloadEvery = 3 * time.Second
+
+// reloader applies the settings that can change under a running server, when their file
+// has changed or on SIGHUP: the rules of the gate, risk rules, the limits of
+// destinations, and certificates.
 //
-// Files are looked at every few seconds: what watches files hears nothing from
-// network file systems, and misses files that are put into place by exchanging a
-// link, as Kubernetes does.
+// Files are polled every few seconds: file watchers get no events from network file
+// systems, and miss files that are replaced by exchanging a link, as Kubernetes does.
 type reloader struct {
-	sv    *serving
-	house *house
-	// inForce is the configuration that is, read the one that was read last, which
-	// may have been refused; looked is what the files of both looked like then.
+	sv       *serving
+	services *services
+	// inForce is the configuration in force, read the one that was read last, which may
+	// have been refused; looked is the state of the files of both then.
 	inForce, read config.Config
-	looked        map[string]stamp
+	stats         map[string]stamp
 }
 
-// stamp is what a file looks like from outside; the zero value is none.
+// stamp is the state of a file, without its content; the zero value is none.
 type stamp struct {
 	changed time.Time
 	size    int64
@@ -43,17 +47,17 @@ func stampOf(path string) stamp {
 	return stamp{info.ModTime(), info.Size()}
 }
 
-// newReloader looks at the files as they are now: make it when they have just
-// been read, and give it its house when there is one.
+// newReloader records the current state of the files: call it when they have just been
+// read, and set its services when they exist.
 func newReloader(sv *serving) *reloader {
 	r := &reloader{sv: sv, inForce: sv.config, read: sv.config}
-	r.looked = r.look()
+	r.stats = r.stat()
 	return r
 }
 
-// look says what the files look like. Those that only a refused configuration
-// names are among them: it may be one of them that has to be put right.
-func (r *reloader) look() map[string]stamp {
+// stat returns the state of the files, including those that only a refused configuration
+// names: the fix may be in one of them.
+func (r *reloader) stat() map[string]stamp {
 	all := map[string]stamp{}
 	for _, c := range []config.Config{r.inForce, r.read} {
 		for _, path := range []string{c.Path, c.Gate.Rules, c.Server.CertFile, c.Server.KeyFile} {
@@ -66,13 +70,13 @@ func (r *reloader) look() map[string]stamp {
 }
 
 func (r *reloader) stale() bool {
-	now := r.look()
+	now := r.stat()
 	for path, s := range now {
-		if r.looked[path] != s {
+		if r.stats[path] != s {
 			return true
 		}
 	}
-	return len(now) != len(r.looked)
+	return len(now) != len(r.stats)
 }
 
 // work reloads until ctx ends.
@@ -93,31 +97,32 @@ func (r *reloader) work(ctx context.Context) error {
 	}
 }
 
-// reload reads everything anew and puts all of it into force, or nothing.
+// reload reads everything again and applies all of it, or nothing.
 func (r *reloader) reload(ctx context.Context) {
-	r.looked = r.look() // before: what changes while it is read is read again
-	log := r.house.desk.log
+	r.stats = r.stat() // before the read: a file that changes meanwhile is read again
+	log := r.services.app.log
 	c, reg, set, pair, err := r.readAll()
 	changed := c.Changed(r.inForce)
 	if err == nil {
 		e := settingsEvent{Event: settingsReloaded, Command: "serve", Changed: changed}
-		err = r.sv.app.recordSettings(ctx, r.house.desk, e, c)
+		err = r.sv.app.recordSettings(ctx, r.services.app, e, c)
 	}
-	r.house.meter.Reloaded(err == nil)
-	defer func() { r.looked = r.also() }()
+	r.services.meter.Reloaded(err == nil)
+	defer func() { r.stats = r.also() }()
 	if err != nil {
+		r.services.events.Record(access.Event{Event: access.EventReloadRefused, Action: c.Path, Reason: err.Error()})
 		log.Error("the configuration was read again and is not taken; what was in force stays so", "error", err)
 		return
 	}
 	if set != nil {
-		r.house.gate.SetRules(set)
+		r.services.gate.SetRules(set)
 	} else {
-		r.house.gate.SetRules(nil)
+		r.services.gate.SetRules(nil)
 	}
-	r.house.gate.SetRisks(c.Risks)
-	r.house.engine.SetRisks(c.Risks)
-	if g := r.house.desk.standing.guards; g != nil {
-		g.Set(limited(settings(c.Limits()), reg))
+	r.services.gate.SetRisks(c.Risks)
+	r.services.engine.SetRisks(c.Risks)
+	if g := r.services.app.shared.guards; g != nil {
+		g.Set(limited(c.Limits(), reg))
 	}
 	if pair != nil {
 		r.sv.certificate.pair.Store(pair)
@@ -129,20 +134,20 @@ func (r *reloader) reload(ctx context.Context) {
 	log.Info("the configuration was read again", "rules", c.Gate.Rules, "risk rules", len(c.Risks))
 }
 
-// also is what was looked at, and files that are named now for the first time.
+// also is the recorded state, plus that of files that are named for the first time.
 func (r *reloader) also() map[string]stamp {
-	now := r.look()
+	now := r.stat()
 	for path := range now {
-		if s, ok := r.looked[path]; ok {
+		if s, ok := r.stats[path]; ok {
 			now[path] = s
 		}
 	}
 	return now
 }
 
-// limited are guards with a rate for each destination: that of its profiles where
-// none is set, as they are read now, or none. Otherwise a rate that is taken out of
-// the configuration would stay, since profiles in force were made with it.
+// limited are guards with a rate for each destination: that of its profiles as they are
+// read now, or none, where no rate is set. Otherwise a rate that is removed from the
+// configuration would stay, since the profiles in force were made with it.
 func limited(all map[string]guards.Settings, reg *connectors.Registry) map[string]guards.Settings {
 	if reg == nil {
 		return all
@@ -158,18 +163,19 @@ func limited(all map[string]guards.Settings, reg *connectors.Registry) map[strin
 	return all
 }
 
-// readAll reads the configuration and all that it names and can be changed. What
-// was read is there when it fails, too; reg is nil where there is no file.
+// readAll reads the configuration and everything it names that can change. What was read
+// is returned on failure, too; reg is nil where there is no file.
 func (r *reloader) readAll() (c config.Config, reg *connectors.Registry, set *rules.Set, pair *tls.Certificate, err error) {
-	c = r.inForce // where there is no file, the rules and the certificate may still have one
+	c = r.inForce // without a file, the rules and the certificate may still have one
 	if c.Path != "" {
 		c, err = config.LoadOver(c.Path, r.sv.app.environment())
+		c.Commands.Logger = r.services.app.log
 		r.read = c
-		r.looked = r.also() // what it names, before that is read
+		r.stats = r.also() // the files that it names, before they are read
 		if err != nil {
 			return c, nil, nil, nil, err
 		}
-		if reg, err = c.Registry(r.sv.app.env); err != nil { // what could not be started with is not taken
+		if reg, err = c.Registry(r.sv.app.env); err != nil { // a configuration that could not start is not applied
 			return c, nil, nil, nil, err
 		}
 	}
@@ -182,11 +188,11 @@ func (r *reloader) readAll() (c config.Config, reg *connectors.Registry, set *ru
 	return c, reg, set, pair, err
 }
 
-// reloadable are the settings that are taken while a server runs; * stands for
-// one name.
+// reloadable are the settings that are applied while a server runs; * stands for one
+// name.
 var reloadable = []string{"gate.rules", "risk", "destinations.*.rate", "destinations.*.concurrency", "destinations.*.breaker", "server.tls"}
 
-// restarts are those settings that need one.
+// restarts are those settings that need a restart.
 func restarts(changed []string) []string {
 	var left []string
 	for _, path := range changed {

@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 func putFile(t *testing.T, dir, name, text string) {
@@ -89,8 +89,7 @@ func TestServeReloads(t *testing.T) {
 	}
 }
 
-// A file that only a refused configuration names is looked at as well: putting it
-// right is enough.
+// A file that only a refused configuration names is checked as well: fixing it is enough.
 func TestServeReloadsWhatIsPutRight(t *testing.T) {
 	dir := t.TempDir()
 	putFile(t, dir, "readback.yaml", "ledger: readback.db\n")
@@ -114,7 +113,7 @@ func TestRateThatIsTakenOut(t *testing.T) {
 		"none":    {connectors.Rate{}, connectors.Rate{}, connectors.Rate{Calls: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			world, err := simulated.New(simulated.Plain.Options())
+			world, err := orders.New(orders.Plain.Options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +136,7 @@ func TestRateThatIsTakenOut(t *testing.T) {
 
 // And so it is for a server that runs.
 func TestServeLetsGoOfARate(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, "    rate: {calls: 1, per: 1h}\n")
 	s := serveProcess(t, p.dir, "--verbose")
 	verified := func(order string) {

@@ -20,8 +20,20 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
+)
+
+const (
+	// answerSlack is how long a response may take beyond the wait for an outcome.
+	answerSlack = 30 * time.Second
+	// minRest is the least time of sends in hand when requests have used up the grace.
+	minRest = time.Second
+	// firstTry and longestTry are the pauses between attempts to reach a ledger at the
+	// start: a database that restarts is reachable again in seconds.
+	firstTry   = 500 * time.Millisecond
+	longestTry = 15 * time.Second
 )
 
 // serving is one run of a server.
@@ -32,16 +44,16 @@ type serving struct {
 	settings serveSettings
 	listener net.Listener
 	log      *slog.Logger
-	where    string // it can be reached, as it listens
-	front    *front
+	where    string // the address as it listens
+	mux      *mux
 	server   *http.Server
 
 	certificate certificate
 	announced   bool
-	asked       chan os.Signal // to read the configuration again
+	asked       chan os.Signal // requests to read the configuration again
 }
 
-// listening is what is served on: with TLS where there is a certificate.
+// listening is the listener: with TLS if there is a certificate.
 func (sv *serving) listening() net.Listener {
 	if sv.certificate.pair.Load() == nil {
 		return sv.listener
@@ -52,11 +64,11 @@ func (sv *serving) listening() net.Listener {
 // run serves until ctx ends or a part of it fails.
 func (sv *serving) run(ctx context.Context) error {
 	sv.asked = make(chan os.Signal, 1)
-	signal.Notify(sv.asked, syscall.SIGHUP) // before there is anything to reload: it would end the process
+	signal.Notify(sv.asked, syscall.SIGHUP) // before there is anything to reload: the signal would end the process
 	defer signal.Stop(sv.asked)
-	reloads := newReloader(sv) // what changes while a ledger is waited for is seen
-	sv.front = newFront(sv.log)
-	all := access.Protect(sv.front, access.ProtectOptions{Logger: sv.log})
+	reloads := newReloader(sv) // detects changes while it waits for the ledger
+	sv.mux = newFront(sv.log)
+	all := access.Protect(sv.mux, access.ProtectOptions{Proxies: sv.config.Server.Proxies, Logger: sv.log})
 	if sv.settings.dev {
 		all = httpapi.Local(all)
 	}
@@ -64,31 +76,31 @@ func (sv *serving) run(ctx context.Context) error {
 	sv.server.WriteTimeout = sv.config.Server.MaxWait + answerSlack
 	served := make(chan error, 1)
 	go func() { served <- sv.server.Serve(sv.listening()) }()
-	h, err := sv.house(ctx)
+	h, err := sv.build(ctx)
 	if err != nil || h == nil {
 		sv.shut(0)
 		return err
 	}
-	endMeter, err := h.desk.serveMeter(sv.config.Metrics.Listen, h.meter)
+	endMeter, err := h.app.serveMeter(sv.config.Metrics.Listen, h.meter)
 	if err != nil {
 		sv.shut(0)
 		h.close()
 		return err
 	}
 	defer endMeter()
-	doors, err := sv.doors(ctx, h)
+	doors, err := sv.routes(ctx, h)
 	if err != nil {
 		sv.shut(0)
 		h.close()
 		return err
 	}
-	sv.front.open(doors, h.desk.reached)
+	sv.mux.open(doors, h.app.reached)
 	if err := sv.announce(nil); err != nil {
 		sv.shut(0)
 		h.close()
 		return err
 	}
-	reloads.house = h
+	reloads.services = h
 	h.beside["the reload"] = reloads.work
 	w := h.work(ctx, sv.config.Server.Parallel, sv.config.Server.Grace)
 	select {
@@ -103,10 +115,9 @@ func (sv *serving) run(ctx context.Context) error {
 	return errors.Join(err, h.rest(w))
 }
 
-// house opens the ledger and makes what is behind the doors; nil when ctx ended
-// before that. A database that cannot be reached may be there later: it is tried
-// again.
-func (sv *serving) house(ctx context.Context) (*house, error) {
+// build opens the ledger and makes the services; nil if ctx ended before that. A database
+// that is unreachable is tried again.
+func (sv *serving) build(ctx context.Context) (*services, error) {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstTry), backoff.WithMaxInterval(longestTry), backoff.WithMaxElapsedTime(0))
 	for {
 		h, err := sv.furnished(ctx)
@@ -121,17 +132,15 @@ func (sv *serving) house(ctx context.Context) (*house, error) {
 		if err := sv.announce(err); err != nil {
 			return nil, err
 		}
-		pause := pace.NextBackOff()
-		sv.log.Error("the ledger cannot be reached; nothing can be served until it is, and it is tried again", "ledger", sv.config.Ledger.String(), "error", err, "again in", pause.Round(time.Millisecond))
-		select {
-		case <-ctx.Done():
+		rest := pace.NextBackOff()
+		sv.log.Error("the ledger cannot be reached; nothing can be served until it is, and it is tried again", "ledger", sv.config.Ledger.String(), "error", err, "again in", rest.Round(time.Millisecond))
+		if !pause.For(ctx, rest) {
 			return nil, nil
-		case <-time.After(pause):
 		}
 	}
 }
 
-func (sv *serving) furnished(ctx context.Context) (*house, error) {
+func (sv *serving) furnished(ctx context.Context) (*services, error) {
 	d, err := sv.app.open(ctx, sv.config, config.OpenOptions{Create: true})
 	if err != nil {
 		return nil, err
@@ -148,22 +157,22 @@ func (sv *serving) furnished(ctx context.Context) (*house, error) {
 	return h, nil
 }
 
-// shut ends the server: nobody new comes in, who waits is released, and whoever
-// else is in is answered, within a time.
+// shut stops the server within a time: new requests are refused, waiting callers are
+// released, and all other requests get their response.
 func (sv *serving) shut(within time.Duration) {
-	sv.front.close()
+	sv.mux.close()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if err := sv.server.Shutdown(ctx); err != nil {
 		if within > 0 {
 			sv.log.Warn("requests under way were cut off", "error", err)
 		}
-		_ = sv.server.Close() // what it did is in the ledger
+		_ = sv.server.Close() // the result is in the ledger
 	}
 }
 
-// announce says where it listens, on a line of its own, and on what. It says so
-// once.
+// announce prints the address it listens on, on a line of its own, and the ledger. It
+// does so once.
 func (sv *serving) announce(away error) error {
 	a, c := sv.app, sv.config
 	if sv.announced {

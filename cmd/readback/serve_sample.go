@@ -6,12 +6,16 @@ import (
 	"io"
 	"strings"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// sampleLog is where the destination of --sample keeps what it did, so that it
-// still knows after a restart what the ledger says that it did.
+// sampleLoses is the part of responses that the destination of --sample loses: so many
+// that a user's second write has probably met one.
+const sampleLoses = 0.5
+
+// sampleLog is where the destination of --sample stores its records, so that after a
+// restart it still agrees with the ledger.
 const sampleLog = "readback-dev-orders.log"
 
 // sampleConfig is what --sample adds to a configuration: its ledger is not used.
@@ -26,16 +30,16 @@ risk:
   - {name: money leaves the house, tool: wire_money}
 `
 
-// sampled starts the destination to try things out with, which loses every
-// other answer, and returns the configuration with it.
+// sampled starts the trial destination, which loses every other response, and returns the
+// configuration with it.
 func (a *app) sampled(ctx context.Context, c config.Config) (config.Config, error) {
-	o := simulated.RunOptions{Options: simulated.Plain.Options(), LogPath: sampleLog}
-	o.Faults = []simulated.Fault{{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpCreate}, Chance: sampleLoses}}
+	o := orders.RunOptions{Options: orders.Plain.Options(), LogPath: sampleLog}
+	o.Faults = []orders.Fault{{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpCreate}, Chance: sampleLoses}}
 	read, write := io.Pipe()
 	failed := make(chan error, 1)
 	go func() {
-		failed <- simulated.Run(ctx, o, write)
-		_ = write.Close() // whoever waits for its address hears that none comes
+		failed <- orders.Run(ctx, o, write)
+		_ = write.Close() // the reader of its address gets EOF
 	}()
 	var url string
 	if _, err := fmt.Fscanln(read, &url); err != nil {
@@ -55,7 +59,7 @@ func sampleIntent(tool, order string) string {
 	return fmt.Sprintf(`{"workflow":"first-steps","step":%q,"tool":%q,"destination":"orders","kind":"order","key":{"order_id":%q},"write":"create","expect":{"amount_cents":1999,"currency":"USD"}}`, order, tool, order)
 }
 
-// sampleText says what can be tried out.
+// sampleText describes what can be tried out.
 func (sv *serving) sampleText() string {
 	curl := func(tool, order string) string {
 		return fmt.Sprintf("  curl -s %s/v1/writes -H 'Content-Type: application/json' -H 'Prefer: wait=20' -d '%s'", sv.where, sampleIntent(tool, order))

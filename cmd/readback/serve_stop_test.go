@@ -15,19 +15,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// reading reads an answer as it comes; done is closed with its end.
+// reading reads a response as it comes; done is closed at its end.
 type reading struct {
 	code int
 	text *lines
 	done chan struct{}
 }
 
-// read sends a request and reads its answer beside the test.
+// read sends a request and reads its response beside the test.
 func read(t *testing.T, r *http.Request) *reading {
 	t.Helper()
 	a := &reading{text: &lines{}, done: make(chan struct{})}
@@ -47,7 +47,7 @@ func read(t *testing.T, r *http.Request) *reading {
 	return a
 }
 
-// mcpSession opens a session with a server for models, and says which.
+// mcpSession opens a session with an MCP server, and returns its id.
 func mcpSession(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(
@@ -65,11 +65,11 @@ func mcpSession(t *testing.T, url string) string {
 	return resp.Header.Get("Mcp-Session-Id")
 }
 
-// Whoever listens for news, or waits for an outcome that does not come, does not
-// keep a server from ending, and is told to come back; what was begun stays in
-// the ledger.
+// A client of an event stream, or one that waits for an outcome that does not come, does
+// not keep a server from ending, and is sent the time to reconnect; what was begun stays
+// in the ledger.
 func TestServeReleasesWhoWaits(t *testing.T) {
-	p, asked, _ := gate(t, simulated.Plain.Options()) // its answer never comes
+	p, asked, _ := blockedPlace(t, orders.Plain.Options()) // its response never comes
 	s := serveProcess(t, p.dir, "--grace", "2s")
 	var streams []*reading
 	session := mcpSession(t, s.url+"/mcp")
@@ -123,7 +123,7 @@ func TestServeReleasesWhoWaits(t *testing.T) {
 
 // A second signal ends a server at once, whatever is in hand.
 func TestServeSecondSignal(t *testing.T) {
-	p, asked, _ := gate(t, simulated.Plain.Options())
+	p, asked, _ := blockedPlace(t, orders.Plain.Options())
 	s := serveProcess(t, p.dir, "--grace", "10m")
 	if code, _ := s.ask("POST", "/v1/writes", sampleIntent("create_order", "A-1")); code != http.StatusAccepted {
 		t.Fatal(code)
@@ -146,13 +146,13 @@ func TestServeSecondSignal(t *testing.T) {
 	}
 }
 
-// What is tried out first: a write that is verified although its answer may be
-// lost, and one that waits for a person; and all of it is there after a restart.
+// The first trial: a write that is verified although its response may be lost, and one
+// that waits for a reviewer; and all of it is there after a restart.
 func TestServeSample(t *testing.T) {
 	dir := t.TempDir()
 	s := serveProcess(t, dir, "--sample")
 	wait := []string{"Prefer", "wait=30"}
-	for _, order := range []string{"A-1", "A-2", "A-3", "A-4"} { // so many that an answer is lost
+	for _, order := range []string{"A-1", "A-2", "A-3", "A-4"} { // so many that a response is lost
 		if code, out := s.ask("POST", "/v1/writes", sampleIntent("create_order", order), wait...); code/100 != 2 || out["status"] != "verified" {
 			t.Errorf("%s: %d %v", order, code, out)
 		}
@@ -167,7 +167,7 @@ func TestServeSample(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, s.errs)
 	}
 	says(t, result{0, s.rest.String(), ""}, "Page: "+s.url, "/v1/writes", "wire_money", `"order_id":"A-1"`)
-	effects, err := simulated.ReadLog(filepath.Join(dir, sampleLog))
+	effects, err := orders.ReadLog(filepath.Join(dir, sampleLog))
 	if err != nil || len(effects) != 4 {
 		t.Errorf("%d effects, %v; want 4, one for each", len(effects), err)
 	}
@@ -178,9 +178,9 @@ func TestServeSample(t *testing.T) {
 	again.end(syscall.SIGTERM)
 }
 
-// Without --dev whoever has no token is nobody.
+// Without --dev a caller without a token is unknown.
 func TestServeWithTokens(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	token := strings.TrimSpace(decode(t, p.want(0, p.run("token", "create", "--role", "agent", "--name", "bot", "--json")))["secret"].(string))
 	cmd := program(t, "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = p.dir
@@ -214,8 +214,8 @@ func TestServeWithTokens(t *testing.T) {
 	}
 }
 
-// Before there is a house everything but health is refused with a word on when
-// to come back; behind it each path has its door.
+// Before the services exist every route except health is refused with a Retry-After;
+// after that each path has its route.
 func TestFront(t *testing.T) {
 	f := newFront((&app{stderr: os.Stderr}).logger("text"))
 	ask := func(path string) *httptest.ResponseRecorder {
@@ -234,7 +234,7 @@ func TestFront(t *testing.T) {
 	named := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
 	}
-	f.open([]door{{path: "/mcp", handler: named("mcp")}, {path: "/v1/", handler: named("v1")}},
+	f.open([]route{{path: "/mcp", handler: named("mcp")}, {path: "/v1/", handler: named("v1")}},
 		func(context.Context) error { return nil })
 	for path, want := range map[string]string{"/mcp": "mcp", "/v1/writes": "v1", "/v1/": "v1"} {
 		if w := ask(path); w.Body.String() != want {
@@ -255,13 +255,13 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// The bound on the reading of a request does not end one that has been read and
-// whose caller waits for its answer.
+// The bound on the reading of a request does not end one that has been read and whose
+// caller waits for its response.
 func TestPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 30 * time.Second
 		f := newFront((&app{stderr: os.Stderr}).logger("text"))
-		f.open([]door{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.open([]route{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			select {
 			case <-r.Context().Done():

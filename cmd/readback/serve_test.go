@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
 	"github.com/readback-go/readback/ledger"
 )
@@ -68,12 +68,12 @@ func (s *served) end(signal os.Signal) int {
 	if s.cmd.ProcessState == nil {
 		_ = s.cmd.Process.Signal(signal) // it may have ended by itself
 		<-s.drained
-		_ = s.cmd.Wait() // the exit code says it
+		_ = s.cmd.Wait() // the exit code has it
 	}
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// ask sends a request, and reads the answer.
+// ask sends a request, and reads the response.
 func (s *served) ask(method, path, body string, headers ...string) (int, map[string]any) {
 	s.t.Helper()
 	client := &http.Client{Timeout: time.Minute}
@@ -168,7 +168,7 @@ func TestServeRemembers(t *testing.T) {
 	}
 }
 
-// Who is told to stop answers whom it let in.
+// A stopping server responds to the requests that it admitted.
 func TestServeEndsWhatItBegan(t *testing.T) {
 	s := serveProcess(t, t.TempDir())
 	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
@@ -178,7 +178,7 @@ func TestServeEndsWhatItBegan(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }() // the server closes it
 	body := `{"step_type":"tool_call"}`
-	// The body is not whole before the server was told to stop.
+	// The body is complete only after the server's stop.
 	if _, err := fmt.Fprintf(conn, "POST /api/v1/workflows/%s/steps/a/gate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", created["workflow_id"], len(body)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +306,8 @@ func TestServeSaysThatABodyIsTooLarge(t *testing.T) {
 	}
 }
 
-// Three servers on one ledger, and a crowd at one step: one of it is lent the
-// step, and everybody hears the same decision.
+// Three servers on one ledger, and many callers at one step: one of them leases the step,
+// and all get the same decision.
 func TestServeCrowd(t *testing.T) {
 	dir := t.TempDir()
 	var servers []*served
@@ -356,9 +356,9 @@ func TestServeCrowd(t *testing.T) {
 
 // It does what a worker does.
 func TestServeWorks(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	up := p.url
-	p.configure("http://127.0.0.1:1", "") // nobody there
+	p.configure("http://127.0.0.1:1", "") // no caller there
 	p.submit(exitInProgress, order("A-1", ""), "--wait", "0")
 	p.configure(up, "")
 	s := serveProcess(t, p.dir)
@@ -372,7 +372,7 @@ func TestServeWorks(t *testing.T) {
 
 // Two servers and a worker at one saga: each of its steps is sent once.
 func TestServeCarriesSagas(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.want(exitInProgress, p.runIn(planYAML(nil), "saga", "run", "-", "--wait", "0"))
 	servers := []*served{serveProcess(t, p.dir), serveProcess(t, p.dir)}
 	work := program(t, "work")
@@ -381,7 +381,7 @@ func TestServeCarriesSagas(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the saga to be done", func() bool { return strings.Contains(p.run("saga", "list").out, "done") })
-	_ = work.Process.Signal(syscall.SIGTERM) // how it ends, as late as it may have come, says nothing here
+	_ = work.Process.Signal(syscall.SIGTERM) // how it ends, however late, does not matter here
 	_ = work.Wait()
 	for _, s := range servers {
 		if code := s.end(syscall.SIGTERM); code != 0 {
@@ -394,9 +394,9 @@ func TestServeCarriesSagas(t *testing.T) {
 	}
 }
 
-// A server alone carries sagas on: nobody else need be there.
+// A server alone runs sagas: no other process is needed.
 func TestServeCarriesSagasAlone(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.want(exitInProgress, p.runIn(planYAML(nil), "saga", "run", "-", "--wait", "0"))
 	s := serveProcess(t, p.dir)
 	eventually(t, "the saga to be done", func() bool { return strings.Contains(p.run("saga", "list").out, "done") })
@@ -406,7 +406,7 @@ func TestServeCarriesSagasAlone(t *testing.T) {
 	}
 }
 
-// Holds end though nobody asks about them, and it is told.
+// Holds end without a request about them, and that is notified.
 func TestServeEndsHolds(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "readback.yaml"), []byte("ledger: readback.db\nrisk:\n  - {name: money, tool: bank, within: 1s}\n"), 0o600); err != nil {
@@ -418,13 +418,13 @@ func TestServeEndsHolds(t *testing.T) {
 	if held["decision"] != "require_approval" {
 		t.Fatalf("%v", held)
 	}
-	eventually(t, "the hold to be ended", func() bool { return strings.Contains(s.errs.String(), "nobody approved a step in time") })
+	eventually(t, "the hold to be ended", func() bool { return strings.Contains(s.errs.String(), "no reviewer approved a step in time") })
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs)
 	}
 }
 
-// What somebody looks at in a browser here is not this machine.
+// A web page in a browser on this machine is not trusted as this machine.
 func TestServeKeepsPagesOut(t *testing.T) {
 	s := serveProcess(t, t.TempDir())
 	client := &http.Client{Timeout: time.Minute}
@@ -464,7 +464,7 @@ func TestServeForMachines(t *testing.T) {
 		t.Errorf("%v", said)
 	}
 	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
-	for tenant, want := range map[string]int{"acme": 200, "other": 404} { // nobody named one before
+	for tenant, want := range map[string]int{"acme": 200, "other": 404} { // no one named one before
 		if code, _ := s.ask("GET", fmt.Sprintf("/api/v1/workflows/%s", created["workflow_id"]), "", "X-Tenant-ID", tenant); code != want {
 			t.Errorf("the workflow as tenant %s: %d, want %d", tenant, code, want)
 		}

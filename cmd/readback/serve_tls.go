@@ -9,8 +9,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 )
 
-// certificate is the one that a server shows, which may be replaced while it
-// runs.
+// certificate is the server's certificate, which may be replaced while it runs.
 type certificate struct {
 	pair atomic.Pointer[tls.Certificate]
 }
@@ -29,7 +28,7 @@ func loadPair(c config.Config) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// wrap makes a listener speak TLS. Versions before 1.2 are broken.
+// wrap makes a listener use TLS. Versions before 1.2 are broken.
 func (c *certificate) wrap(l net.Listener) net.Listener {
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.pair.Load(), nil }})

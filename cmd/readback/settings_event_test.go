@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,9 @@ import (
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	sqliteledger "github.com/readback-go/readback/ledger/sqlite"
 )
@@ -28,7 +30,7 @@ func (p *place) settingsEvents() (all []settingsEvent) {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	found, _, err := l.FindPapers(p.t.Context(), ledger.PaperQuery{Tenant: "acme", Kind: settingsKind})
+	found, _, err := l.FindDocuments(p.t.Context(), ledger.DocumentQuery{Tenant: "acme", Kind: settingsKind})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 	p.want(0, p.run("audit", "verify", "--heads", heads, "--key", public))
 	conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
 	if err == nil {
-		err = sqlitex.ExecuteScript(conn, "UPDATE ledger_papers SET body = replace(body, '"+before+"', '"+after+"') WHERE kind = 'configuration'", nil)
+		err = sqlitex.ExecuteScript(conn, "UPDATE ledger_documents SET body = replace(body, '"+before+"', '"+after+"') WHERE kind = 'configuration'", nil)
 	}
 	if err == nil {
 		err = conn.Close()
@@ -103,7 +105,7 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 
 // What cannot record its configuration does not start, and takes no other one.
 func TestWhatCannotRecordItsConfigurationDoesNotStart(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", "")) // makes the ledger
 	refusing := func(how string) {
 		conn, err := sqlite.OpenConn(p.ledger, sqlite.OpenReadWrite)
@@ -117,7 +119,7 @@ func TestWhatCannotRecordItsConfigurationDoesNotStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const refuse = "CREATE TRIGGER refusing BEFORE INSERT ON ledger_papers BEGIN SELECT RAISE(FAIL, 'no room'); END"
+	const refuse = "CREATE TRIGGER refusing BEFORE INSERT ON ledger_documents BEGIN SELECT RAISE(FAIL, 'no room'); END"
 	s := serveProcess(t, p.dir, "--verbose")
 	refusing(refuse)
 	p.configure(p.url, "risk: [{class: log}]\n")
@@ -137,7 +139,7 @@ func TestWhatCannotRecordItsConfigurationDoesNotStart(t *testing.T) {
 // No command that starts programs or reads secrets takes a configuration that
 // others may write, and a server that runs does not take it either.
 func TestConfigurationsThatOthersWrite(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	made := id(t, p.submit(exitVerified, order("A-1", "")))
 	s := serveProcess(t, p.dir, "--verbose")
 	loosen := func(mode os.FileMode) {
@@ -166,4 +168,54 @@ func TestConfigurationsThatOthersWrite(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.dir, devLedger)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a ledger was made: %v", err)
 	}
+}
+
+// Logins, refusals and uses of a server are in its audit chain, and a command lists them.
+func TestSecurityEventsAreInTheAuditChain(t *testing.T) {
+	p, heads, public := chained(t)
+	agent := p.token("agent")
+	p.token("auditor")
+	url, stop := p.serveForTokens()
+	ask := func(b bearer, method, path string, want int) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(`{"word":"approve"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := (&http.Client{Transport: b}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("%s %s: %d, want %d", method, path, answer.StatusCode, want)
+		}
+	}
+	ask(agent, "POST", "/v1/writes/wr_0123456789abcdef0123456789abcdef/decision", http.StatusForbidden)
+	ask("made-up", "GET", "/v1/destinations", http.StatusUnauthorized)
+	if code := stop(); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	var listed struct {
+		Events []struct {
+			access.Event
+			Count int `json:"count"`
+		} `json:"events"`
+	}
+	r := p.want(0, p.run("audit", "events", "--json"))
+	if err := json.Unmarshal([]byte(r.out), &listed); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int{}
+	for _, e := range listed.Events {
+		got[e.Event.Event+" "+e.Action] += e.Count
+	}
+	want := map[string]int{"token_created ": 2, "token_used ": 1, "forbidden POST /v1/writes": 1, "credentials_refused ": 1}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	says(t, p.want(0, p.run("audit", "events", "--event", "forbidden")), "forbidden", "1x by agent-1", "action POST /v1/writes")
+	p.want(0, p.run("audit", "seal"))
+	p.want(0, p.run("audit", "verify", "--heads", heads, "--key", public))
 }

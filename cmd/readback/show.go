@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -23,7 +23,7 @@ func (a *app) showCommand() *cobra.Command {
 }
 
 func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -36,7 +36,7 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	rec, events = office.Shown(rec), office.ShownEvents(events)
+	rec, events = service.Shown(rec), service.ShownEvents(events)
 	life := struct {
 		Outcome engine.Outcome `json:"outcome"`
 		Record  ledger.Record  `json:"record"`
@@ -46,21 +46,21 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
 }
 
-// atTheGate is where it is told what was decided about the step of a write that its
+// atTheGate is the command that shows the decision about the step of a write that its
 // caller makes.
 func atTheGate(rec ledger.Record) string {
-	if !rec.Entrusted {
+	if !rec.Delegated {
 		return ""
 	}
 	return fmt.Sprintf("\nWhat the gate decided about its step:\n  readback workflow show %s\n", report.Safe(rec.Workflow))
 }
 
-// known is what was known of a write at one of its events, and the times of the event
-// where that has durations.
+// known is what was known of a write at one of its events, and the times of an event that
+// has durations.
 type known struct {
 	report.Known
-	// Happened is when it happened, Due when the write wanted work again, Until when the
-	// last recheck was due. Default of the latter: never, or at once.
+	// Happened is the time of the event. Due is when the write was due for work again,
+	// Until when the last recheck was due. Default of the latter: never, or at once.
 	Happened time.Time `json:"happened"`
 	Due      time.Time `json:"due,omitzero"`
 	Until    time.Time `json:"until,omitzero"`
@@ -68,7 +68,7 @@ type known struct {
 
 func knownAt(rec ledger.Record, events []ledger.Event) []known {
 	all := make([]known, 0, len(events))
-	for _, one := range report.Told(rec, events) {
+	for _, one := range report.Shown(rec, events) {
 		k, e := known{Known: one.Known, Happened: one.At}, one.Event
 		if e.In > 0 {
 			k.Due = e.At.Add(e.In)
@@ -81,9 +81,9 @@ func knownAt(rec ledger.Record, events []ledger.Event) []known {
 	return all
 }
 
-// shown are records as they are shown. What was built to be sent is not: it is
-// the destination's matter, and may hold addresses that nobody should see. In the
-// place of sensitive values stand digests.
+// shown are records as they are shown. The built request is left out: it is the
+// destination's matter, and may hold confidential addresses. Sensitive values are
+// replaced by digests.
 func shown(recs ...ledger.Record) []ledger.Record {
-	return append([]ledger.Record{}, office.ShownAll(recs)...)
+	return append([]ledger.Record{}, service.ShownAll(recs)...)
 }

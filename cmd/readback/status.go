@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ what waits for approval, and one at the first of what is not sealed.`,
 }
 
 func (a *app) status(ctx context.Context) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -43,7 +42,7 @@ func (a *app) status(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if a.tenant != "" {
-		found.Survey.Queues = slices.DeleteFunc(found.Survey.Queues, func(q ledger.Queue) bool { return q.Tenant != a.tenant })
+		found.QueueStats.Queues = slices.DeleteFunc(found.QueueStats.Queues, func(q ledger.Queue) bool { return q.Tenant != a.tenant })
 	}
 	s := report.NewStatus(found)
 	waiting, err := d.sagasWait(ctx)
@@ -58,47 +57,42 @@ func (a *app) status(ctx context.Context) (int, error) {
 	return code, a.print(s, s.Text)
 }
 
-// found looks up how the ledger and those who work on it stand.
-func (d *desk) found(ctx context.Context) (report.Found, error) {
+// found reads the state of the ledger and of the workers on it.
+func (d *opened) found(ctx context.Context) (report.Found, error) {
 	f := report.Found{Ledger: d.config.Ledger.String(), Serves: d.serves}
-	surveyor, ok := d.ledger.(ledger.Surveyor)
-	if !ok {
-		return f, errors.New("this ledger cannot say what is open")
-	}
 	var err error
 	asked := time.Now()
-	if f.Survey, err = surveyor.Survey(ctx); err != nil {
+	if f.QueueStats, err = d.ledger.QueueStats(ctx); err != nil {
 		return f, err
 	}
-	if f.Holds, err = d.holds(ctx, f.Survey); err != nil {
+	if f.Holds, err = d.holds(ctx, f.QueueStats); err != nil {
 		return f, err
 	}
-	f.Clock = compared(f.Survey.Now, d.time(asked), d.time(time.Now()))
+	f.Clock = compared(f.QueueStats.Now, d.time(asked), d.time(time.Now()))
 	if f.Version, err = d.version(ctx); err != nil {
 		return f, err
 	}
 	f.Audit = d.auditStanding(ctx)
-	notes, ok := d.ledger.(ledger.Notes)
-	if !ok {
-		return f, nil
-	}
-	if f.Standing, err = guards.Status(ctx, notes); err != nil {
+	if f.Status, err = guards.Status(ctx, d.ledger); err != nil {
 		return f, err
 	}
-	f.Lags, err = lag.Quantiles(ctx, notes)
+	if f.Retention, err = d.defaultRetention(ctx); err != nil {
+		return f, err
+	}
+	f.Lags, err = lag.Quantiles(ctx, d.ledger)
 	return f, err
 }
 
-// holds looks at held writes whose time is short or over, where there are any:
-// as many of a tenant as a person would list.
-func (d *desk) holds(ctx context.Context, s ledger.Survey) (map[string]report.Holds, error) {
+// holds counts held writes whose time is short or over, if there are any: as many of a
+// tenant as a reviewer would list.
+func (d *opened) holds(ctx context.Context, s ledger.QueueStats) (map[string]report.Holds, error) {
 	all := map[string]report.Holds{}
 	for _, q := range s.Queues {
 		if _, done := all[q.Tenant]; done || q.State != ledger.Held {
 			continue
 		}
 		recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: q.Tenant, States: []ledger.State{ledger.Held}, Limit: maxWaiting})
-		if _, err = partly(err); err != nil { // what cannot be read stands among what is damaged
+		if _, err = partly(err); err != nil { // unreadable writes are listed as damaged
 			return nil, err
 		}
 		h := report.Holds{}
@@ -110,8 +104,8 @@ func (d *desk) holds(ctx context.Context, s ledger.Survey) (map[string]report.Ho
 	return all, nil
 }
 
-// compared is how this machine's clock stands to the ledger's, which was read
-// at some time between two readings of the machine's.
+// compared compares this machine's clock with the ledger's, which was read between two
+// readings of the machine's.
 func compared(ledgers, before, after time.Time) report.Clock {
 	half := after.Sub(before) / 2
 	return report.Clock{Ledger: ledgers, Ahead: before.Add(half).Sub(ledgers).Seconds(), Within: half.Seconds()}
@@ -123,7 +117,7 @@ type versioned interface {
 	Version(ctx context.Context) (have, known int, err error)
 }
 
-func (d *desk) version(ctx context.Context) (v report.Version, err error) {
+func (d *opened) version(ctx context.Context) (v report.Version, err error) {
 	if l, ok := d.ledger.(versioned); ok {
 		v.Ledger, v.Program, err = l.Version(ctx)
 	}

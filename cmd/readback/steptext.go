@@ -6,12 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow"
 )
 
-// operationText is a business operation for a person: who has it, what came to
-// nothing, and what the gate decided about the steps that asked for it.
+const (
+	// maxSaid and maxNameShown are how many characters of a sentence and of a name are
+	// shown, maxRulesShown how many rules of one decision are named. --json has all.
+	maxSaid       = 600
+	maxNameShown  = 80
+	maxRulesShown = 20
+)
+
+// operationText is a business operation for a reader: its current holder, its failed
+// writes, and the gate's decisions about the steps that asked for it.
 func operationText(o operationAnswer, now time.Time) string {
 	var b strings.Builder
 	b.WriteString(report.Operation(o.Tool, o.Key, o.Holders, now))
@@ -36,11 +44,11 @@ func operationText(o operationAnswer, now time.Time) string {
 	return b.String()
 }
 
-// workflowText is a workflow for a person.
+// workflowText is a workflow for a reader.
 func workflowText(w workflowAnswer, now time.Time) string {
 	var b strings.Builder
 	if l := w.Gate; l != nil {
-		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", report.Safe(l.WorkflowID), report.Clip(l.WorkflowName, maxNameTold), strings.ReplaceAll(string(l.Status), "_", " "), report.Ago(l.StartedAt, now), traceOf(l.TraceID))
+		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", report.Safe(l.WorkflowID), report.Clip(l.WorkflowName, maxNameShown), strings.ReplaceAll(string(l.Status), "_", " "), report.Ago(l.StartedAt, now), traceOf(l.TraceID))
 		if l.EndedAt != nil {
 			b.WriteString(report.Paragraph(fmt.Sprintf("Ended %s by %s%s.", report.Ago(*l.EndedAt, now), nameOf(l.EndedBy), whySaid(l.Reason)), ""))
 		}
@@ -58,7 +66,7 @@ func workflowText(w workflowAnswer, now time.Time) string {
 }
 
 // pageText is a page of the steps of a workflow.
-func pageText(l *workflow.StepList, now time.Time) string {
+func pageText(l *gate.StepList, now time.Time) string {
 	switch {
 	case l.Total == 0:
 		return "No step of it asked the gate.\n"
@@ -72,38 +80,38 @@ func pageText(l *workflow.StepList, now time.Time) string {
 	return text + fmt.Sprintf("`readback workflow show %s STEP` tells all that was decided about one.\n", report.Safe(l.WorkflowID))
 }
 
-// stepTable is a line for each step, with the last decision about it.
-func stepTable(all []workflow.StepTrace, flows bool, now time.Time) string {
+// stepTable is a row for each step, with the last decision about it.
+func stepTable(all []gate.StepTrace, flows bool, now time.Time) string {
 	rows := []string{"STEP\tSTANDING\tGATED\tLAST ASKED\tBY\tWHY"}
 	for _, t := range all {
-		name, at, by := report.Clip(t.StepID, maxNameTold), "-", "-"
+		name, at, by := report.Clip(t.StepID, maxNameShown), "-", "-"
 		if flows {
-			name = report.Clip(t.WorkflowID, maxNameTold) + "/" + name
+			name = report.Clip(t.WorkflowID, maxNameShown) + "/" + name
 		}
 		if last, ok := t.Last(); ok {
 			at, by = report.Ago(last.At, now), nameOf(last.Name)
 		}
-		rows = append(rows, strings.Join([]string{name, t.Standing(), fmt.Sprint(t.Gates), at, by, shortened(report.Safe(t.Reason))}, "\t"))
+		rows = append(rows, strings.Join([]string{name, t.Status(), fmt.Sprint(t.Gates), at, by, shortened(report.Safe(t.Reason))}, "\t"))
 	}
 	return report.Table(rows...)
 }
 
-// stepText is a step with all that was decided about it.
-func stepText(t workflow.StepTrace) string {
+// stepText is a step with all its decisions.
+func stepText(t gate.StepTrace) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  step %q of workflow %s (%q)\n", strings.ToUpper(t.Standing()), report.Clip(t.StepID, maxNameTold), report.Clip(t.WorkflowID, maxNameTold), report.Clip(t.WorkflowName, maxNameTold))
+	fmt.Fprintf(&b, "%s  step %q of workflow %s (%q)\n", strings.ToUpper(t.Status()), report.Clip(t.StepID, maxNameShown), report.Clip(t.WorkflowID, maxNameShown), report.Clip(t.WorkflowName, maxNameShown))
 	if t.Reason != "" {
 		b.WriteString(report.Paragraph(said(t.Reason), ""))
 	}
 	var rows []string
 	if t.IdempotencyKey != "" {
-		rows = append(rows, fmt.Sprintf("  operation\t%q of tool %q", report.Clip(t.IdempotencyKey, maxNameTold), report.Clip(t.Tool, maxNameTold)))
+		rows = append(rows, fmt.Sprintf("  operation\t%q of tool %q", report.Clip(t.IdempotencyKey, maxNameShown), report.Clip(t.Tool, maxNameShown)))
 	}
 	if t.WriteID != "" {
 		rows = append(rows, "  write\t"+report.Safe(t.WriteID))
 	}
 	if p := t.Prior; p != nil {
-		rows = append(rows, fmt.Sprintf("  in its way\twrite %s of step %q of workflow %s, then %s", report.Safe(p.PriorWriteID), report.Clip(p.PriorStepID, maxNameTold), report.Clip(p.PriorWorkflowID, maxNameTold), report.Safe(p.PriorState)))
+		rows = append(rows, fmt.Sprintf("  in its way\twrite %s of step %q of workflow %s, then %s", report.Safe(p.PriorWriteID), report.Clip(p.PriorStepID, maxNameShown), report.Clip(p.PriorWorkflowID, maxNameShown), report.Safe(p.PriorState)))
 	}
 	if t.CompletedAt != nil {
 		rows = append(rows, fmt.Sprintf("  completed\t%s, as %s said", report.Moment(*t.CompletedAt), nameOf(t.CompletedBy)))
@@ -111,18 +119,18 @@ func stepText(t workflow.StepTrace) string {
 	if len(rows) > 0 {
 		b.WriteString(report.Table(rows...))
 	}
-	told, untold := t.Told()
+	told, untold := t.Entries()
 	if untold > 0 {
 		fmt.Fprintf(&b, "  %d earlier answers of the gate are not kept any more.\n", untold)
 	}
 	for _, one := range told {
-		b.WriteString(tellingText(one))
+		b.WriteString(telemetryText(one))
 	}
 	return b.String()
 }
 
-// tellingText is one decision.
-func tellingText(one workflow.Telling) string {
+// telemetryText is one decision.
+func telemetryText(one gate.Entry) string {
 	var b strings.Builder
 	say := func(format string, args ...any) {
 		b.WriteString(report.Paragraph(fmt.Sprintf(format, args...), "      "))
@@ -132,16 +140,16 @@ func tellingText(one workflow.Telling) string {
 		say("Why: %s", said(one.Why))
 	}
 	switch one.By {
-	case workflow.TheGate:
+	case gate.TheGate:
 		say("Asked by %s: %s.", nameOf(one.Name), report.Clip(one.Asked, maxSaid))
 		say("Known: %s", said(one.Known))
-	case workflow.APerson:
+	case gate.APerson:
 		say("Decided by %s.", nameOf(one.Name))
 	}
 	if len(one.Rules) > 0 {
 		var names []string
-		for _, r := range one.Rules[:min(len(one.Rules), maxRulesTold)] {
-			names = append(names, report.Clip(r, maxNameTold))
+		for _, r := range one.Rules[:min(len(one.Rules), maxRulesShown)] {
+			names = append(names, report.Clip(r, maxNameShown))
 		}
 		if more := len(one.Rules) - len(names); more > 0 {
 			names = append(names, fmt.Sprintf("and %d more", more))
@@ -154,31 +162,31 @@ func tellingText(one workflow.Telling) string {
 	return b.String()
 }
 
-// stepNext is what a person can do about a step.
-func stepNext(t workflow.StepTrace) string {
+// stepNext is what an operator or reviewer can do about a step.
+func stepNext(t gate.StepTrace) string {
 	switch p := t.Prior; {
 	case t.CompletedAt != nil:
 		return ""
 	case t.Waits:
 		return "\nA person decides: approve or reject it at the desk or at the gate.\n"
-	case t.Decision == workflow.Block && p != nil:
+	case t.Decision == gate.Block && p != nil:
 		return fmt.Sprintf("\nWhat became of the other one:\n  readback show %s\n", report.Safe(p.PriorWriteID))
-	case t.Decision == workflow.Block && ruledOut(t):
+	case t.Decision == gate.Block && ruledOut(t):
 		return "\nIt stays so, however often it is asked for, until it is gated with \"retry_policy\": \"reevaluate\".\n"
 	}
 	return ""
 }
 
-// ruledOut reports whether rules block a step: one that people did not approve is not
-// ruled upon again.
-func ruledOut(t workflow.StepTrace) bool {
-	refused := slices.ContainsFunc(t.Heard, func(h workflow.Heard) bool {
-		return h.Decision == workflow.Rejected || h.Decision == workflow.Expired
+// ruledOut reports whether rules block a step. Rules are not evaluated again for a step
+// whose approval was denied.
+func ruledOut(t gate.StepTrace) bool {
+	refused := slices.ContainsFunc(t.Heard, func(h gate.Report) bool {
+		return h.Decision == gate.Rejected || h.Decision == gate.Expired
 	})
-	return !refused && len(t.Decisions) > 0 && t.Decisions[len(t.Decisions)-1].Decision == workflow.Block
+	return !refused && len(t.Decisions) > 0 && t.Decisions[len(t.Decisions)-1].Decision == gate.Block
 }
 
-// said is a sentence of somebody, as a sentence.
+// said formats foreign text as a sentence.
 func said(text string) string {
 	return sentence(strings.TrimSuffix(report.Clip(text, maxSaid), "."))
 }
@@ -187,14 +195,14 @@ func nameOf(name string) string {
 	if name == "" {
 		return "somebody without a name"
 	}
-	return report.Clip(name, maxNameTold)
+	return report.Clip(name, maxNameShown)
 }
 
 func traceOf(id string) string {
 	if id == "" {
 		return ""
 	}
-	return ", trace " + report.Clip(id, maxNameTold)
+	return ", trace " + report.Clip(id, maxNameShown)
 }
 
 func whySaid(reason string) string {

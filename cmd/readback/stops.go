@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os/user"
 	"slices"
@@ -12,12 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/guards"
-	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 )
 
-// switching is what stop and release are told.
+// switching are the flags of stop and release.
 type switching struct {
 	guards.Scope
 	all        bool
@@ -31,8 +28,8 @@ worker on the ledger, from the next send on and within a second. Several names
 together mean only the sends that fit all of them. It holds until it is released,
 and who did it and why is recorded. What was sent already is still read back, and
 writes that were stopped wait; none of them is lost.`,
-		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
-			return guards.Stop(ctx, notes, s.Scope, s.by, d.text(s.Tenant, s.reason))
+		func(ctx context.Context, d *opened, s switching) error {
+			return guards.Stop(ctx, d.ledger, s.Scope, s.by, d.text(s.Tenant, s.reason))
 		})
 }
 
@@ -40,12 +37,12 @@ func (a *app) releaseCommand() *cobra.Command {
 	return a.switchCommand("release", "Release what was stopped",
 		`End a stop. The scope must be named exactly as it was stopped: a stop of
 everything is not ended by releasing one destination. "readback stops" lists them.`,
-		func(ctx context.Context, d *desk, notes ledger.Notes, s switching) error {
-			return guards.Release(ctx, notes, s.Scope, s.by, d.text(s.Tenant, s.reason))
+		func(ctx context.Context, d *opened, s switching) error {
+			return guards.Release(ctx, d.ledger, s.Scope, s.by, d.text(s.Tenant, s.reason))
 		})
 }
 
-func (a *app) switchCommand(name, short, long string, do func(context.Context, *desk, ledger.Notes, switching) error) *cobra.Command {
+func (a *app) switchCommand(name, short, long string, do func(context.Context, *opened, switching) error) *cobra.Command {
 	var s switching
 	cmd := &cobra.Command{
 		Use:   name + " --tenant NAME|--destination NAME|--tool NAME|--all --reason TEXT",
@@ -65,7 +62,7 @@ func (a *app) switchCommand(name, short, long string, do func(context.Context, *
 	return cmd
 }
 
-func (a *app) switched(ctx context.Context, s switching, name string, do func(context.Context, *desk, ledger.Notes, switching) error) (int, error) {
+func (a *app) switched(ctx context.Context, s switching, name string, do func(context.Context, *opened, switching) error) (int, error) {
 	switch {
 	case s.all && s.Scope != guards.Scope{}:
 		return 0, usagef("--all and %s are given; want either everything or names", s.Scope)
@@ -75,7 +72,7 @@ func (a *app) switched(ctx context.Context, s switching, name string, do func(co
 		return 0, usagef("--reason is missing; want why")
 	}
 	s.by = cmp.Or(s.by, me())
-	d, notes, err := a.notes(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -83,13 +80,13 @@ func (a *app) switched(ctx context.Context, s switching, name string, do func(co
 	if err := d.knows(s.Destination, name); err != nil {
 		return 0, err
 	}
-	if err := do(ctx, d, notes, s); err != nil {
+	if err := do(ctx, d, s); err != nil {
 		return 0, err
 	}
-	return a.printStops(ctx, notes, d)
+	return a.printStops(ctx, d)
 }
 
-// me is the user of this machine, for who did something.
+// me is the user of this machine, recorded as the actor.
 func me() string {
 	u, err := user.Current()
 	if err != nil {
@@ -98,27 +95,9 @@ func me() string {
 	return u.Username
 }
 
-// notes opens the ledger for what workers tell each other in it.
-func (a *app) notes(ctx context.Context) (*desk, ledger.Notes, error) {
-	c, err := a.settings()
-	if err != nil {
-		return nil, nil, err
-	}
-	d, err := a.open(ctx, c, config.OpenOptions{})
-	if err != nil {
-		return nil, nil, err
-	}
-	notes, ok := d.ledger.(ledger.Notes)
-	if !ok {
-		d.close()
-		return nil, nil, errors.New("this ledger has no room for what workers tell each other")
-	}
-	return d, notes, nil
-}
-
-// knows refuses a destination that is not configured: a stop of a misspelt name
-// stops nothing. One that was taken out of the configuration can be released.
-func (d *desk) knows(destination, name string) error {
+// knows refuses a destination that is not configured: a stop of a misspelt name stops
+// nothing. One that was removed from the configuration can be released.
+func (d *opened) knows(destination, name string) error {
 	names := d.destinations()
 	if destination == "" || slices.Contains(names, destination) || name == "release" {
 		return nil
@@ -133,18 +112,18 @@ func (a *app) stopsCommand() *cobra.Command {
 		Short: "What is stopped, by whom and why, and what was released",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			d, notes, err := a.notes(ctx)
+			d, err := a.openToRead(ctx)
 			if err != nil {
 				return 0, err
 			}
 			defer d.close()
-			return a.printStops(ctx, notes, d)
+			return a.printStops(ctx, d)
 		}),
 	}
 }
 
-func (a *app) printStops(ctx context.Context, notes ledger.Notes, d *desk) (int, error) {
-	found, err := guards.Status(ctx, notes)
+func (a *app) printStops(ctx context.Context, d *opened) (int, error) {
+	found, err := guards.Status(ctx, d.ledger)
 	if err != nil {
 		return 0, err
 	}

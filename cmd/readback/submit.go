@@ -14,6 +14,10 @@ import (
 	"github.com/readback-go/readback/internal/config"
 )
 
+// defaultWait is how long a command waits for an outcome: as long as a destination takes
+// that declares nothing about itself.
+const defaultWait = time.Minute
+
 func (a *app) submitCommand() *cobra.Command {
 	var s submission
 	cmd := &cobra.Command{
@@ -47,14 +51,14 @@ the write: its record keeps it, and its destination gets it.`,
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the file of the intent, - for standard input (required)")
 	waitFlag(cmd, &s.wait)
 	cmd.Flags().BoolVar(&s.waitPrior, "wait-prior", false, "wait for whoever has begun the same operation before")
-	cmd.Flags().StringVar(&s.by, "by", "", "who asks: somebody else must approve it (default nobody in particular)")
+	cmd.Flags().StringVar(&s.by, "by", "", "who asks: another reviewer must approve it (default nobody in particular)")
 	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it, for whoever works on the ledger")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait-prior")
 	return cmd
 }
 
-// submission is what submit is told.
+// submission are the flags of submit.
 type submission struct {
 	file, by           string
 	wait               time.Duration
@@ -116,12 +120,12 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	return a.outcomeOf(ctx, d, e, out, begun)
 }
 
-// traced is the context of a command in the trace that whoever runs it is in.
+// traced is the context of a command in the trace of its environment.
 func (a *app) traced(ctx context.Context) context.Context {
 	return engine.WithTraceparent(ctx, a.env("TRACEPARENT"))
 }
 
-// readIntent reads a file, as far as an intent can be long.
+// readIntent reads a file, up to the longest intent.
 func (a *app) readIntent(file string) ([]byte, error) {
 	from := a.stdin
 	switch file {

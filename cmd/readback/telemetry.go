@@ -9,20 +9,19 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/metrics"
 	"github.com/readback-go/readback/internal/otel"
-	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/telemetry"
 )
 
-// telling is where a program tells what happens to writes. The zero value is
-// nowhere: nothing is made, and nothing is dialed.
-type telling struct {
+// telemetryRun exports what happens to writes. The zero value exports nothing and opens
+// no connection.
+type telemetryRun struct {
 	sdk  *otel.SDK
-	stop func() error // of the gauges, which ask the ledger
-	// content tells arguments and results as well.
+	stop func() error // of the gauges, which read the ledger
+	// content exports arguments and results as well.
 	content bool
 }
 
-// asHeaders makes headers of what stands for a secret that is not looked at.
+// asHeaders replaces the placeholder of an unread secret with headers.
 func asHeaders(secret string) string {
 	if isAnySecret(secret) {
 		return "Authorization=" + secret
@@ -30,17 +29,16 @@ func asHeaders(secret string) string {
 	return secret
 }
 
-// telling are the settings of telemetry, with what the environment adds.
-func (a *app) telling(c config.Config) (otel.Settings, error) {
-	s, err := c.Telling(a.env)
+// telemetrySettings are the settings of telemetry, with those of the environment.
+func (a *app) telemetrySettings(c config.Config) (otel.Settings, error) {
+	s, err := c.TelemetrySettings(a.env)
 	s.Env, s.Version = a.env, built().Version
 	return s, errors.Join(err, s.Check())
 }
 
-// tell begins to tell what happens with the destinations, where that is
-// configured. It is ended with the desk.
-func (a *app) tell(d *desk, reg *connectors.Registry) error {
-	s, err := a.telling(d.config)
+// startTelemetry starts the export, if it is configured. It ends when d is closed.
+func (a *app) startTelemetry(d *opened, reg *connectors.Registry) error {
+	s, err := a.telemetrySettings(d.config)
 	if err != nil || !s.On() {
 		return err
 	}
@@ -49,49 +47,44 @@ func (a *app) tell(d *desk, reg *connectors.Registry) error {
 	if err != nil {
 		return err
 	}
-	d.telling = telling{sdk: sdk, content: d.config.Telemetry.Content}
-	if l, ok := d.ledger.(ledger.Surveyor); ok {
-		if d.telling.stop, err = telemetry.Gauges(sdk.Meter(), reg, l); err != nil {
-			return err
-		}
-	}
-	return nil
+	d.telemetryRun = telemetryRun{sdk: sdk, content: d.config.Telemetry.Content}
+	d.telemetryRun.stop, err = telemetry.Gauges(sdk.Meter(), reg, d.ledger)
+	return err
 }
 
-// into gives it to an engine, beside the meter that it has.
-func (t telling) into(o *engine.Options, reg *connectors.Registry) {
+// into adds it to the options of an engine, beside the meter that they have.
+func (t telemetryRun) into(o *engine.Options, reg *connectors.Registry) {
 	if t.sdk == nil {
 		return
 	}
 	o.Tracer, o.Events, o.TraceContent = t.sdk.Tracer(), t.sdk.Events(), t.content
-	o.Meter = telemetry.Tee(o.Meter, telemetry.NewMeter(t.sdk.Meter(), reg))
+	o.Observer = telemetry.Tee(o.Observer, telemetry.NewMeter(t.sdk.Meter(), reg).Observe)
 }
 
-// told counts what was told, for metrics.
-func (t telling) told() map[string]metrics.Told {
-	all := map[string]metrics.Told{}
+// counts counts the exported telemetry, for metrics.
+func (t telemetryRun) counts() map[string]metrics.Exported {
+	all := map[string]metrics.Exported{}
 	for signal, d := range t.sdk.Deliveries() {
-		all[signal] = metrics.Told{Delivered: d.Delivered, Failed: d.Failed, Dropped: d.Dropped}
+		all[signal] = metrics.Exported{Delivered: d.Delivered, Failed: d.Failed, Dropped: d.Dropped}
 	}
 	return all
 }
 
-// hush ends it, before the ledger: what was not delivered yet is, within a few
-// seconds, or is lost.
-func (d *desk) hush() {
-	if d.telling.sdk == nil {
+// hush ends it, before the ledger: what is not delivered within a few seconds is lost.
+func (d *opened) hush() {
+	if d.telemetryRun.sdk == nil {
 		return
 	}
-	d.telling.sdk.Shutdown()
-	if d.telling.stop != nil {
-		_ = d.telling.stop() // what is over cannot be ended
+	d.telemetryRun.sdk.Shutdown()
+	if d.telemetryRun.stop != nil {
+		_ = d.telemetryRun.stop() // a second stop has no effect
 	}
-	d.telling = telling{}
+	d.telemetryRun = telemetryRun{}
 }
 
-// examineTelling tries where telemetry goes.
-func (a *app) examineTelling(ctx context.Context, e *examination, c config.Config) {
-	s, err := a.telling(c)
+// checkTelemetry tests the telemetry endpoint.
+func (a *app) checkTelemetry(ctx context.Context, e *examination, c config.Config) {
+	s, err := a.telemetrySettings(c)
 	switch {
 	case err != nil:
 		e.fail("telemetry", "Say in `telemetry`, or in the variables of OpenTelemetry, where it is to go.", "%s", flat(err.Error()))

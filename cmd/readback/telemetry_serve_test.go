@@ -9,17 +9,17 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/otel/oteltest"
 )
 
-// A caller's trace goes in at the door of a server, through the write, to its
-// destination, and arrives whole where telemetry goes.
+// A caller's trace passes from the API of a server, through the write, to its
+// destination, and arrives complete in the telemetry.
 func TestAServerTells(t *testing.T) {
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	var mu sync.Mutex
 	var asked []string // the trace context of each request to the destination
-	p := newPlaceIn(t, t.TempDir(), simulated.Plain.Options(), func(h http.Handler) http.Handler {
+	p := newPlaceIn(t, t.TempDir(), orders.Plain.Options(), func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			asked = append(asked, r.Method+" "+r.Header.Get("Traceparent")+" "+r.Header.Get("Tracestate")+r.Header.Get("Baggage"))
@@ -66,9 +66,9 @@ func TestAServerTells(t *testing.T) {
 	}
 }
 
-// A server that seals the audit log says in its numbers how far it is.
+// A server that seals the audit log reports its progress in metrics.
 func TestAServerCountsItsSealing(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, "audit: {seal: 100ms}\n")
 	s := serveProcess(t, p.dir)
 	eventually(t, "the numbers of the audit log", func() bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/otel/oteltest"
 )
 
@@ -16,9 +16,9 @@ func (p *place) tells(section string) {
 	p.configure(p.url, "telemetry:\n"+section)
 }
 
-// A command tells what it does, and by default nobody hears of it.
+// A command exports telemetry, but not by default.
 func TestACommandTells(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	r := oteltest.Start(t)
 	p.submit(exitVerified, order("A-0", ""))
 	if got := r.Requests(); len(got) != 0 {
@@ -58,7 +58,7 @@ func TestACommandTells(t *testing.T) {
 
 // A command ends as it would without a receiver.
 func TestACommandDoesNotMindItsReceiver(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	r := oteltest.Start(t)
 	for i, answer := range []func(http.ResponseWriter, *http.Request) bool{
 		func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(500); return true }, nil,
@@ -78,7 +78,7 @@ func TestACommandDoesNotMindItsReceiver(t *testing.T) {
 }
 
 func TestBadTelemetrySettings(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	t.Run("of the configuration", func(t *testing.T) {
 		p.tells("  endpoint: http://collector:4318\n")
 		says(t, p.want(exitConfig, p.run("work")), "telemetry.endpoint", "want https, or telemetry.plaintext: true")
@@ -107,15 +107,15 @@ func TestBadTelemetrySettings(t *testing.T) {
 }
 
 func TestDoctorTriesTheReceiver(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	r := oteltest.Start(t)
 	p.tells("  endpoint: " + r.URL + "\n")
 	says(t, p.want(0, p.run("doctor")), "ok telemetry the receiver answers")
 	r.Answer(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusUnauthorized); return true })
 	says(t, p.want(0, p.run("doctor")), "warning telemetry", "401", "Writes go on without it.")
-	p = newPlace(t, simulated.Plain.Options())
+	p = newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
-	p.tells("  endpoint: http://127.0.0.1:1\n") // a port of a server that was closed may be another's by now
+	p.tells("  endpoint: http://127.0.0.1:1\n") // a closed server's port may be reused by now
 	says(t, p.want(0, p.run("doctor")), "warning telemetry", "connection refused")
 }

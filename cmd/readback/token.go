@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (a *app) tokenCommand() *cobra.Command {
 
 func (a *app) tokenCreateCommand() *cobra.Command {
 	var n access.NewToken
-	var role, ttl string
+	var s tokenSettings
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE --name NAME",
 		Short: "Make a token, and print its secret once",
@@ -44,35 +44,90 @@ it is kept nowhere, and nobody can print it again. All else goes to standard err
 
 A token is sent as "Authorization: Bearer rbk_...". An agent declares writes and
 asks for outcomes; it decides nothing, ever. A reviewer decides about what waits
-for a person, an operator does all there is to do, an auditor looks.
+for a person, an operator does all there is to do, an auditor looks. Tokens for these
+three need server.person_tokens: true in the configuration.
+
+The token of an agent can have a scope: the destinations, kinds, write types and tools
+that it may write to, and the most that a field may be. What is not named is not
+bounded; of each, several can be named. It sees no more than it may write to. A scope
+never changes: revoke the token and create another one. Agents that submit over /v1
+name their tools themselves: bound the destination too.
 
 Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			n.Role = engine.Role(role)
-			return a.createToken(ctx, n, ttl)
+			return a.createToken(ctx, n, s)
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&role, "role", "", "agent, reviewer, operator or auditor (required)")
+	flags.StringVar(&s.role, "role", "", "agent, reviewer, operator or auditor (required)")
 	flags.StringVar(&n.Name, "name", "", "who acts with it: what is recorded as asking and deciding (required)")
-	flags.StringVar(&ttl, "ttl", days(access.DefaultTTL), "how long it is good, at most "+days(access.MaxTTL))
+	flags.StringVar(&s.ttl, "ttl", "", "how long it is good, at most "+days(access.MaxTTL)+" (default "+days(access.DefaultTTL)+")")
+	flags.StringVar(&s.expires, "expires", "", "when it ends, such as 2027-01-31T00:00:00Z, instead of --ttl")
+	flags.StringArrayVar(&s.scope.Destinations, "destination", nil, "scope: a destination that it may write to")
+	flags.StringArrayVar(&s.scope.Kinds, "kind", nil, "scope: a kind of record that it may write")
+	flags.StringArrayVar(&s.types, "type", nil, "scope: a write type: create, update, upsert or delete")
+	flags.StringArrayVar(&s.scope.Tools, "tool", nil, "scope: a tool that it may call")
+	flags.StringArrayVar(&s.max, "max", nil, "scope: the most that a field of a write may be, such as /amount=500")
 	flags.StringVar(&n.By, "by", "", "who makes it (default the user of this machine)")
 	return cmd
 }
 
 func days(d time.Duration) string { return fmt.Sprintf("%dd", d/(24*time.Hour)) }
 
-func (a *app) createToken(ctx context.Context, n access.NewToken, ttl string) (int, error) {
+// tokenSettings are flags of `token create` as they were given.
+type tokenSettings struct {
+	role, ttl, expires string
+	types, max         []string
+	scope              engine.Scope
+}
+
+// into applies the flags to a token.
+func (s tokenSettings) into(n *access.NewToken, now time.Time) error {
+	var err error
+	n.Role = engine.Role(s.role)
+	switch {
+	case s.ttl != "" && s.expires != "":
+		return usagef("--expires is given beside --ttl; want one of them")
+	case s.ttl != "":
+		if n.TTL, err = config.ParseAge(s.ttl); err != nil {
+			return usagef("--ttl: %w", err)
+		}
+	case s.expires != "":
+		end, err := time.Parse(time.RFC3339, s.expires)
+		if err != nil {
+			return usagef("--expires is %.60q; want a time such as 2027-01-31T00:00:00Z", s.expires)
+		}
+		// To the second, as the token stores it.
+		if n.TTL = end.Sub(now.UTC().Truncate(time.Second)); n.TTL <= 0 {
+			return usagef("--expires is %s, which is over; want a time within %s", s.expires, days(access.MaxTTL))
+		}
+	}
+	for _, t := range s.types {
+		s.scope.Writes = append(s.scope.Writes, intent.WriteType(t))
+	}
+	for _, m := range s.max {
+		field, most, ok := strings.Cut(m, "=")
+		if !ok {
+			return usagef("--max is %.60q; want a field and a number, such as /amount=500", m)
+		}
+		s.scope.Max = append(s.scope.Max, engine.Ceiling{Field: field, Most: most})
+	}
+	if s.scope.String() != (*engine.Scope)(nil).String() {
+		n.Scope = &s.scope
+	}
+	return nil
+}
+
+func (a *app) createToken(ctx context.Context, n access.NewToken, s tokenSettings) (int, error) {
+	if err := s.into(&n, a.time()); err != nil {
+		return 0, err
+	}
 	switch {
 	case n.Role == "":
 		return 0, usagef("--role is missing; want agent, reviewer, operator or auditor")
 	case n.Name == "":
 		return 0, usagef("--name is missing; want who acts with it")
-	}
-	var err error
-	if n.TTL, err = config.ParseAge(ttl); err != nil {
-		return 0, usagef("--ttl: %w", err)
 	}
 	n.By = cmp.Or(n.By, me())
 	d, tokens, err := a.tokens(ctx, config.OpenOptions{Create: true})
@@ -85,25 +140,37 @@ func (a *app) createToken(ctx context.Context, n access.NewToken, ttl string) (i
 	if err != nil {
 		return 0, err
 	}
+	a.recordToken(ctx, d, access.EventTokenCreated, made.ID, n.By)
 	if a.json {
 		return 0, report.JSON(a.stdout, struct {
 			access.Token
 			Secret string `json:"secret"`
 		}{made, secret})
 	}
-	if _, err := fmt.Fprintf(a.stderr, `Token %s for %s, %s of tenant %s, good until %s.
+	scope := ""
+	if made.Scope != nil {
+		scope = "\nScope: " + report.Safe(made.Scope.String()) + "."
+	}
+	if _, err := fmt.Fprintf(a.stderr, `Token %s for %s, %s of tenant %s, good until %s.%s
 This is its secret. It is not shown again:
-`, made.ID, report.Safe(made.Name), made.Role, report.Safe(made.Tenant), made.Expires.Format(time.RFC3339)); err != nil {
+`, made.ID, report.Safe(made.Name), made.Role, report.Safe(made.Tenant), made.Expires.Format(time.RFC3339), scope); err != nil {
 		return 0, err
 	}
-	if _, err := fmt.Fprintln(a.stdout, secret); err != nil { // nobody has it then
+	if _, err := fmt.Fprintln(a.stdout, secret); err != nil { // the secret is lost then
 		return 0, errors.Join(err, tokens.Revoke(context.WithoutCancel(ctx), d.tenant, made.ID, n.By))
 	}
 	return 0, nil
 }
 
+// recordToken records that a token was made or revoked, with the actor.
+func (a *app) recordToken(ctx context.Context, d *opened, event, id, by string) {
+	events := d.events(a.time)
+	events.Record(access.Event{Event: event, Tenant: d.tenant, Name: by, Via: "command line", Credentials: id})
+	events.Flush(ctx, true)
+}
+
 // tokens opens the ledger for the tokens in it.
-func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*desk, *access.Tokens, error) {
+func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*opened, *access.Tokens, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, nil, err
@@ -112,12 +179,7 @@ func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*desk, *access.
 	if err != nil {
 		return nil, nil, err
 	}
-	notes, ok := d.ledger.(ledger.Notes)
-	if !ok {
-		d.close()
-		return nil, nil, errors.New("this ledger has no room for tokens")
-	}
-	return d, access.NewTokens(notes, &access.TokenOptions{Now: a.time, Logger: d.log}), nil
+	return d, access.NewTokens(d.ledger, &access.TokenOptions{Now: a.time, Logger: d.log, People: c.Server.PersonTokens}), nil
 }
 
 func (a *app) tokenListCommand() *cobra.Command {
@@ -156,6 +218,7 @@ Agents must not be able to run this command.`,
 			if err := tokens.Revoke(ctx, d.tenant, args[0], cmp.Or(by, me())); err != nil {
 				return 0, err
 			}
+			a.recordToken(ctx, d, access.EventTokenRevoked, args[0], cmp.Or(by, me()))
 			return a.printTokens(ctx, tokens, d)
 		}),
 	}
@@ -163,13 +226,13 @@ Agents must not be able to run this command.`,
 	return cmd
 }
 
-// shownToken is a token with how it stands, for machines.
+// shownToken is a token with its status, for machines.
 type shownToken struct {
 	access.Token
 	State string `json:"state"`
 }
 
-func (a *app) printTokens(ctx context.Context, tokens *access.Tokens, d *desk) (int, error) {
+func (a *app) printTokens(ctx context.Context, tokens *access.Tokens, d *opened) (int, error) {
 	all, err := tokens.List(ctx, d.tenant)
 	if err != nil {
 		return 0, err
@@ -192,7 +255,7 @@ func stateOf(t access.Token, now time.Time) string {
 	return "good"
 }
 
-// tokensText is a table of tokens. Names are somebody's text.
+// tokensText is a table of tokens. Names are foreign text.
 func tokensText(all []shownToken, tenant string, now time.Time) string {
 	if len(all) == 0 {
 		return fmt.Sprintf("Tenant %s has no tokens.\n", report.Safe(tenant))
@@ -200,14 +263,18 @@ func tokensText(all []shownToken, tenant string, now time.Time) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(cells ...string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) } // to memory
-	line("ID", "ROLE", "NAME", "STATE", "UNTIL", "MADE", "BY")
+	line("ID", "ROLE", "NAME", "STATE", "UNTIL", "MADE", "BY", "SCOPE")
 	for _, t := range all {
+		scope := "-"
+		if t.Scope != nil {
+			scope = report.Safe(t.Scope.String())
+		}
 		state, until := t.State, humanize.RelTime(t.Expires, now, "ago", "from now")
 		if t.State == "revoked" {
 			state += " by " + report.Safe(t.RevokedBy)
 			until = humanize.RelTime(t.Revoked, now, "ago", "from now")
 		}
-		line(t.ID, string(t.Role), report.Safe(t.Name), state, until, humanize.RelTime(t.Created, now, "ago", "from now"), report.Safe(t.CreatedBy))
+		line(t.ID, string(t.Role), report.Safe(t.Name), state, until, humanize.RelTime(t.Created, now, "ago", "from now"), report.Safe(t.CreatedBy), scope)
 	}
 	_ = w.Flush() // to memory
 	return b.String()

@@ -10,22 +10,22 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 var secretLine = regexp.MustCompile(`^rbk_[a-z2-7]{16}_[a-z2-7]{59}\n$`)
 
-// plainIDs puts one text in the place of every id and secret, so that golden
-// files can be compared.
+// plainIDs replaces every id and secret by one text, so that golden files can be
+// compared.
 func plainIDs(r result) result {
 	text := regexp.MustCompile(`rbk_[a-z2-7]{16}_[a-z2-7]{59}`).ReplaceAllString(r.out, "SECRET")
 	r.out = regexp.MustCompile(`\b[a-z2-7]{16}\b`).ReplaceAllString(text, "SIXTEENLETTERSID")
 	return r
 }
 
-// known is who the server would say somebody is.
+// known is a caller's identity according to the server.
 func (p *place) known(secret string) (access.Identity, error) {
 	p.t.Helper()
 	l, err := sqlite.Open(p.t.Context(), p.ledger, &sqlite.Options{Now: p.now})
@@ -39,9 +39,10 @@ func (p *place) known(secret string) (access.Identity, error) {
 }
 
 func TestTokenLife(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	now := began
 	p.now = func() time.Time { return now }
+	p.personTokens()
 	r := p.want(0, p.run("token", "create", "--role", "agent", "--name", "billing bot", "--by", "alice", "--ttl", "30d"))
 	if !secretLine.MatchString(r.out) {
 		t.Fatalf("standard output is %q; want the secret and nothing else", r.out)
@@ -77,8 +78,9 @@ func TestTokenLife(t *testing.T) {
 }
 
 func TestTokenInJSON(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.now = func() time.Time { return began }
+	p.personTokens()
 	r := p.want(0, p.run("token", "create", "--role", "operator", "--name", "Ann", "--by", "root", "--json"))
 	if r.err != "" {
 		t.Errorf("standard error: %s", r.err)
@@ -87,7 +89,7 @@ func TestTokenInJSON(t *testing.T) {
 }
 
 func TestTokenBadly(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.want(0, p.run("token", "create", "--role", "agent", "--name", "x"))
 	if _, err := os.Stat(filepath.Join(p.dir, "readback.db")); err != nil {
 		t.Errorf("create makes the ledger: %v", err)
@@ -109,6 +111,19 @@ func TestTokenBadly(t *testing.T) {
 		"blank name":    {[]string{"create", "--role", "agent", "--name", "  "}, exitUsage, "name is missing", "blanks are nobody's name"},
 		"unseen name":   {[]string{"create", "--role", "agent", "--name", "a\u200bb"}, exitUsage, "cannot be seen", "it would be read as another's"},
 		"blank maker":   {[]string{"create", "--role", "agent", "--name", "x", "--by", "\t"}, exitUsage, "by ", "somebody made it"},
+		"a person":      {[]string{"create", "--role", "reviewer", "--name", "x"}, exitUsage, "set server.person_tokens: true", "people have tokens where that is configured"},
+		"two ends":      {[]string{"create", "--role", "agent", "--name", "x", "--ttl", "1d", "--expires", "2030-01-01T00:00:00Z"}, exitUsage, "--expires is given beside --ttl", "which one counts"},
+		"no time":       {[]string{"create", "--role", "agent", "--name", "x", "--expires", "tomorrow"}, exitUsage, "--expires is \"tomorrow\"", "it is no time"},
+		"over":          {[]string{"create", "--role", "agent", "--name", "x", "--expires", "2001-01-01T00:00:00Z"}, exitUsage, "which is over", "it would never be good"},
+		"far":           {[]string{"create", "--role", "agent", "--name", "x", "--expires", "2999-01-01T00:00:00Z"}, exitUsage, "400d", "no token is good for ever"},
+		"destination":   {[]string{"create", "--role", "agent", "--name", "x", "--destination", ""}, exitUsage, "the destination \"\"; want a name", "a variable of a script is not set"},
+		"kind":          {[]string{"create", "--role", "agent", "--name", "x", "--kind", " order"}, exitUsage, "the kind \" order\"; want a name", "no kind is called so"},
+		"type":          {[]string{"create", "--role", "agent", "--name", "x", "--type", "wipe"}, exitUsage, "want create, update, upsert or delete", "there is no such type"},
+		"tool":          {[]string{"create", "--role", "agent", "--name", "x", "--tool", "a", "--tool", "a"}, exitUsage, "the tool \"a\" twice", "one of them was meant otherwise"},
+		"max":           {[]string{"create", "--role", "agent", "--name", "x", "--max", "/amount"}, exitUsage, "--max is \"/amount\"; want a field and a number", "how much"},
+		"max of what":   {[]string{"create", "--role", "agent", "--name", "x", "--max", "amount=5"}, exitUsage, "want a JSON Pointer to a field", "it names no field"},
+		"max how much":  {[]string{"create", "--role", "agent", "--name", "x", "--max", "/amount=5 EUR"}, exitUsage, "want a decimal", "it cannot be compared"},
+		"whose scope":   {[]string{"create", "--role", "operator", "--name", "x", "--destination", "orders"}, exitUsage, "want the role agent, or no scope", "what people decide is not bounded by it"},
 		"no such token": {[]string{"revoke", "aaaaaaaaaaaaaaaa"}, exitNotFound, "no such token", "it may be another tenant's"},
 		"no id":         {[]string{"revoke"}, exitUsage, "", "which one"},
 		"its secret":    {[]string{"revoke", "rbk_aaaaaaaaaaaaaaaa_" + strings.Repeat("b", 59)}, exitNotFound, "no such token", "people paste what they have"},
@@ -126,8 +141,41 @@ func TestTokenBadly(t *testing.T) {
 }
 
 func TestTokenHelp(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	for _, command := range []string{"create", "list", "revoke"} {
 		golden(t, "help-token-"+command, p.want(0, p.run("token", command, "--help")))
 	}
+}
+
+// A scope is given when a token is made, and is listed.
+func TestTokenWithAScope(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	p.now = func() time.Time { return began }
+	scope := []string{"--destination", "orders", "--destination", "desk", "--kind", "order", "--type", "create", "--tool", "charge", "--max", "/amount=99.95"}
+	r := p.want(0, p.run(append([]string{"token", "create", "--role", "agent", "--name", "bot", "--by", "alice", "--expires", "2026-03-01T00:00:00Z"}, scope...)...))
+	const words = "destination orders, desk; kind order; write type create; tool charge; /amount at most 99.95"
+	says(t, result{out: r.err}, "good until 2026-03-01T00:00:00Z", "Scope: "+words+".")
+	who, err := p.known(r.out)
+	if err != nil || who.Scope.String() != words {
+		t.Errorf("the token has the scope %v, %v", who.Scope, err)
+	}
+	says(t, p.want(0, p.run("token", "list")), words)
+	says(t, p.want(0, p.run("token", "list", "--json")), `"destinations": [`, `"most": "99.95"`)
+}
+
+// Doctor names the tokens of people that are refused, and those of agents without a
+// scope.
+func TestDoctorNamesTokensWithoutASettingOrAScope(t *testing.T) {
+	p, text := secure(t)
+	p.write("readback.yaml", strings.Replace(text, "server: {", "server: {person_tokens: true, ", 1))
+	p.want(0, p.run("token", "create", "--role", "reviewer", "--name", "ben"))
+	p.want(0, p.run("token", "create", "--role", "agent", "--name", "bot", "--tool", "charge"))
+	p.want(0, p.run("audit", "seal"))
+	says(t, p.want(0, p.run("doctor", "--security")), "ok scopes")
+	p.write("readback.yaml", text)
+	for _, args := range [][]string{{"doctor"}, {"doctor", "--security"}} {
+		says(t, p.run(args...), "failed person tokens", "of ben, reviewer of tenant acme, is refused", "Set `server.person_tokens: true`")
+	}
+	p.want(0, p.run("token", "create", "--role", "agent", "--name", "wide"))
+	says(t, p.run("doctor", "--security"), "failed scopes", "of wide, agent of tenant acme, may write everything", "--destination")
 }

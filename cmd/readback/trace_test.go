@@ -6,16 +6,16 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// Whoever runs a command in a trace finds it in what the command left, and at the
-// destination.
+// A user who runs a command in a trace finds the trace in what the command recorded, and
+// at the destination.
 func TestCommandsAreInTheTraceOfWhoRunsThem(t *testing.T) {
 	const asked, decided = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
 	var mu sync.Mutex
 	got := map[string]int{}
-	p := newPlaceIn(t, t.TempDir(), simulated.Plain.Options(), func(next http.Handler) http.Handler {
+	p := newPlaceIn(t, t.TempDir(), orders.Plain.Options(), func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			got[r.Method+" "+strings.Join(r.Header.Values("Traceparent"), ",")]++

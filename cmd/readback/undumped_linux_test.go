@@ -12,13 +12,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 const hidden = "hunter2-of-the-environment"
 
-// asNobody lets a program run as a user without rights, in a folder of that user.
-// As another user than root it runs as that one: then the two are the same, too.
+// asNobody lets a program run as a user without rights, in a folder of that user. If the
+// test does not run as root, it runs as the test's user: then the two are the same.
 func asNobody(cmd *exec.Cmd, dir string) error {
 	cmd.Dir = dir
 	if os.Geteuid() != 0 {
@@ -30,8 +30,8 @@ func asNobody(cmd *exec.Cmd, dir string) error {
 	})
 }
 
-// Another process of the same user, such as a program behind a gateway, reads
-// neither the environment nor the memory of the server.
+// Another process of the same user, such as a program of a gateway, reads neither the
+// environment nor the memory of the server.
 func TestProgramsOfTheSameUserCannotReadTheServer(t *testing.T) {
 	dir, err := os.MkdirTemp("", "readback") //nolint:usetesting // another user cannot enter the folders of a test
 	if err != nil {
@@ -109,7 +109,7 @@ func first(t *testing.T, r io.Reader) string {
 // Variables with secrets leave the environment when the configuration is read, by
 // whatever command, and the program still knows them.
 func TestSecretsLeaveTheEnvironment(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	p.write("readback.yaml", `ledger: a.db
 destinations:
   shop: {type: rest, declaration: ./shop.yaml, base_url: 'https://a.example', secrets: {token: {env: TEST_TOKEN}}, parameters: {env: TEST_NONE}}
@@ -123,7 +123,7 @@ webhooks:
 	for name, read := range map[string]func(*app) error{
 		"settings": func(a *app) error { _, err := a.settings(); return err },
 		"destinations alone": func(a *app) error {
-			if _, _, err := a.onlyDestinations(); err == nil {
+			if _, err := a.onlyDestinations(); err == nil {
 				return errors.New("a declaration that is not there is taken")
 			}
 			return nil

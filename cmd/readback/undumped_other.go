@@ -2,8 +2,8 @@
 
 package main
 
-// undumped reports whether the system keeps processes of the same user from
-// reading this one; only Linux is asked.
+// undumped reports whether the system keeps processes of the same user from reading this
+// one; only Linux is supported.
 func undumped() bool { return false }
 
 func isUndumped() bool { return false }

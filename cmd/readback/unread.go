@@ -8,13 +8,13 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// unreadHint is what to do about writes that cannot be read.
+// unreadHint is the remedy for writes that cannot be read.
 const unreadHint = "Everything else goes on. What became of these is in the ledger, and cannot be told until their rows are mended: keep a copy of the ledger, look at the destination, then restore the rows from a backup or mend them, and set their column `damaged` to NULL. Do not submit them again unless they are idempotent. What only a newer program can read is left to that."
 
-// unread is what is said of writes that a ledger left out, or nil.
+// unread describes the writes that a ledger left out, or nil.
 func unread(err error) *failure {
 	var left *ledger.UnreadError
-	var known *engine.Error // says what is known of one write, which is more
+	var known *engine.Error // has more: what is known of one write
 	if !errors.As(err, &left) || errors.As(err, &known) {
 		return nil
 	}
@@ -25,8 +25,7 @@ func unread(err error) *failure {
 	return f
 }
 
-// partly separates what could not be read of an answer from an error that
-// leaves none.
+// partly separates the unread part of a result from an error without a result.
 func partly(err error) (left *failure, fatal error) {
 	if left = unread(err); left != nil {
 		return left, nil
@@ -34,7 +33,7 @@ func partly(err error) (left *failure, fatal error) {
 	return nil, err
 }
 
-// goesOn is where a listing goes on that ended before its time, if it did.
+// goesOn is where a listing that ended early continues, if it did.
 func goesOn(err error) ledger.ID {
 	var left *ledger.UnreadError
 	if errors.As(err, &left) {
@@ -43,14 +42,14 @@ func goesOn(err error) ledger.ID {
 	return ""
 }
 
-// part prints an answer and then what it lacks, which its JSON holds already,
-// and says what the command ends with.
+// part prints a result and then what it lacks, which its JSON contains already, and
+// returns the exit code.
 func (a *app) part(v any, left *failure, text func() string) (int, error) {
 	if err := a.print(v, text); err != nil || left == nil {
 		return 0, err
 	}
 	if !a.json {
-		_, _ = fmt.Fprint(a.stderr, left.text()) // the exit code says it as well
+		_, _ = fmt.Fprint(a.stderr, left.text()) // the exit code has it as well
 	}
 	return left.Exit, nil
 }

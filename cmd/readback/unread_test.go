@@ -5,20 +5,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// both puts what a command says of what it could not read below what it read.
+// both appends the report of unreadable entries to the output.
 func both(r result) result {
 	r.out += "--- standard error ---\n" + r.err
 	return r
 }
 
-// Rows that were damaged by hand cost no other: what can be read is printed,
-// then what cannot, and the exit code says that somebody is needed.
+// Rows that were damaged by hand affect no other: what can be read is printed, then what
+// cannot, and the exit code reports that an operator is needed.
 func TestGoldenDamaged(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	h := &history{t: t, now: began}
 	l, err := sqlite.Open(t.Context(), p.ledger, &sqlite.Options{Now: func() time.Time { return h.now }})
 	if err != nil {
@@ -50,7 +50,7 @@ func TestGoldenDamaged(t *testing.T) {
 func TestGoldenResumeDamaged(t *testing.T) {
 	for name, also := range map[string]string{"others": order("A-2", `,"risk":"approve"`), "alone": ""} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t, simulated.Plain.Options())
+			p := newPlace(t, orders.Plain.Options())
 			write := id(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`)))
 			if also != "" {
 				p.submit(exitHeld, also)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// variables are those of the environment as it was at the start. They are kept
-// beside it, so that those with secrets can be taken out of it.
+// variables are the environment at the start. They are stored apart from it, so that
+// those with secrets can be removed from it.
 type variables map[string]string
 
 func environmentNow() variables {

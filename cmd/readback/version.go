@@ -27,7 +27,7 @@ type version struct {
 	Go       string `json:"go"`
 }
 
-// built is what the go command wrote into the program.
+// built is the version that the go command wrote into the program.
 func built() version {
 	v := version{Version: "(devel)", Revision: "unknown revision", Go: runtime.Version()}
 	info, ok := debug.ReadBuildInfo()

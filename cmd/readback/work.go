@@ -13,7 +13,14 @@ import (
 	"github.com/readback-go/readback/internal/config"
 )
 
-// workSettings are what a worker can be told on the command line.
+const (
+	// defaultIdle is the pause of a worker that found nothing due: the engine's own.
+	// minIdle keeps a worker from polling the ledger all the time.
+	defaultIdle = 250 * time.Millisecond
+	minIdle     = 10 * time.Millisecond
+)
+
+// workSettings are the flags of a worker.
 type workSettings struct {
 	parallel    int
 	grace, idle time.Duration
@@ -34,8 +41,9 @@ else back to the ledger, and ends with 0; what lasts longer than --grace is left
 to the worker that takes it up when its lease has ended. A second signal ends it
 at once, which loses nothing either.
 
-Where the configuration says how long settled writes are kept, it forgets older
-ones from time to time. With --metrics it serves numbers for Prometheus at
+It forgets settled writes that are older than the configuration says (retention), from
+time to time: 400 days where it does not say, and then not before 30 days after its
+first start. With --metrics it serves numbers for Prometheus at
 /metrics, and /healthz and /readyz (the ledger can be reached).`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.work(ctx, s) }),
@@ -80,7 +88,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if err := d.retention(reg); err != nil {
 		return 0, errors.Join(err, d.closer.Close())
 	}
-	if err := cmp.Or(d.stand(ctx, reg), a.tell(d, reg)); err != nil {
+	if err := cmp.Or(d.stand(ctx, reg), a.startTelemetry(d, reg)); err != nil {
 		d.close()
 		return 0, err
 	}
@@ -89,8 +97,8 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		d.close()
 		return 0, err
 	}
-	e := d.engine(reg, meter)
-	tell, err := d.teller(e, d.config.Server.PublicURL)
+	e := d.engine(reg, meter, false)
+	tell, err := d.telemetry(e, d.config.Server.PublicURL)
 	seal, failed := a.sealing(d)
 	if err = cmp.Or(err, failed); err != nil {
 		e.Close()
@@ -104,21 +112,19 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		d.close()
 		return 0, err
 	}
-	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", d.config.Retention.Keep)
-	// Beside the work, and ended with it.
+	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", spelledKeep(d.config.Retention.Keep))
+	// Runs beside the work, and ends with it.
 	beside, endBeside := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	if sagas, err := d.sagas(e); err == nil {
-		wg.Go(func() { _ = sagas.Work(beside) }) // which always ends with nil
+		wg.Go(func() { _ = sagas.Work(beside) }) // it always returns nil
 	}
 	for _, work := range []func(context.Context) error{tell, seal} {
 		if work != nil {
-			wg.Go(func() { _ = work(beside) }) // which always ends with nil
+			wg.Go(func() { _ = work(beside) }) // it always returns nil
 		}
 	}
-	if d.config.Retention.Keep > 0 {
-		wg.Go(func() { d.pruneNowAndThen(beside) })
-	}
+	wg.Go(func() { d.pruneNowAndThen(beside) })
 	err = untilStopped(ctx, e, s.grace, func() error {
 		return e.Work(ctx, &engine.WorkOptions{Parallel: s.parallel, Idle: s.idle})
 	})

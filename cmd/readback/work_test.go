@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// Workers without a server tell webhooks as well: what was submitted at a command
-// line need not wait for a server to be told.
+// Workers without a server send webhooks as well: a write submitted on the command line
+// need not wait for a server.
 func TestWorkTellsWebhooks(t *testing.T) {
-	p, hook := newPlace(t, simulated.Plain.Options()), newReceiver(t)
+	p, hook := newPlace(t, orders.Plain.Options()), newReceiver(t)
 	p.variable = map[string]string{"HOOK_SECRET": hookSecret}
 	p.configure(p.url, fmt.Sprintf("webhooks:\n  - {name: ops, url: %q, secret_env: HOOK_SECRET, allow_private: [127.0.0.0/8]}\n"+
 		"server: {public_url: 'https://desk.example.org'}\n", hook.url+"/"))
@@ -23,7 +23,7 @@ func TestWorkTellsWebhooks(t *testing.T) {
 	ended := make(chan int, 1)
 	go func() { ended <- p.start(ctx, strings.NewReader(""), &out, &errs, "work", "--idle", "20ms") }()
 	n := 0
-	eventually(t, "the message", func() bool { // a hook is told of what happens from when it was first seen to
+	eventually(t, "the message", func() bool { // a hook gets changes from its first run on
 		n++
 		p.submit(exitVerified, order(fmt.Sprintf("A-%d", n), ""))
 		return hook.got.Load() > 0

@@ -7,9 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
+)
+
+const (
+	// maxStepsShown is how many steps of a workflow are shown at once: the gate returns
+	// no more. Of an operation maxStepsWhole are shown with all their decisions, others
+	// in a row each: no one reads more.
+	maxStepsShown = 100
+	maxStepsWhole = 20
+	// maxWrites is how many writes of a workflow, or of an operation, are listed beside
+	// its steps, and maxFinds how many pages are read to find them.
+	maxWrites = 50
+	maxFinds  = 20
 )
 
 func (a *app) workflowCommand() *cobra.Command {
@@ -40,7 +52,7 @@ trace id. Of the gate's answers the last 20 are kept.`,
 			return a.showWorkflow(ctx, args[0], limit, offset)
 		}),
 	}
-	show.Flags().IntVar(&limit, "limit", maxStepsTold, fmt.Sprintf("how many steps at the most, up to %d", maxStepsTold))
+	show.Flags().IntVar(&limit, "limit", maxStepsShown, fmt.Sprintf("how many steps at the most, up to %d", maxStepsShown))
 	show.Flags().IntVar(&offset, "offset", 0, "how many steps are passed over")
 	cmd.AddCommand(show)
 	return cmd
@@ -50,45 +62,40 @@ trace id. Of the gate's answers the last 20 are kept.`,
 var (
 	errNoWorkflow = errors.New("no such workflow")
 	errNoStep     = errors.New("no such step")
-	errNoGate     = errors.New("this ledger keeps no workflows")
 )
 
-// gateToLook is the gate of a command that only looks, with what keeps it from
-// telling what is sensitive.
-func (a *app) gateToLook(d *desk) (*workflow.Gate, error) {
+// gateToRead is the gate of a command that only reads, with its redactor.
+func (a *app) gateToRead(d *opened) (*gate.Gate, error) {
 	if d.locked != nil { // what it would read is sealed
 		return nil, d.locked
 	}
-	if d.vault != nil && d.reg == nil { // what destinations mark is in their profiles
+	if d.vault != nil && d.reg == nil { // the profiles have the fields that destinations mark
 		reg, err := d.config.Registry(a.env)
 		if err != nil {
 			return nil, err
 		}
 		d.reg = reg
 	}
-	store, clean, ok := d.papers(d.reg)
-	if !ok {
-		return nil, errNoGate
-	}
-	return workflow.New(store, redacting(&workflow.Options{Logger: d.log}, clean)), nil
+	store, clean := d.documents(d.reg)
+	return gate.New(store, redacting(&gate.Options{Logger: d.log}, clean)), nil
 }
 
-// caller is whoever runs a command.
-func (d *desk) caller() workflow.Caller { return workflow.Caller{Tenant: d.tenant} }
+// caller is the user who runs a command.
+func (d *opened) caller() gate.Caller { return gate.Caller{Tenant: d.tenant} }
 
-// unknownToGate reports whether an error says that the gate has nothing of a name.
+// unknownToGate reports whether the gate does not know a name.
 func unknownToGate(err error) bool {
-	var refused *workflow.Error
-	return errors.As(err, &refused) && (refused.Code == workflow.NotFound || refused.Code == workflow.BadRequest)
+	var refused *gate.Error
+	return errors.As(err, &refused) && (refused.Code == gate.NotFound || refused.Code == gate.BadRequest)
 }
 
 func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, error) {
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
-	g, err := a.gateToLook(d)
+	g, err := a.gateToRead(d)
 	if err != nil {
 		return 0, err
 	}
@@ -99,38 +106,35 @@ func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, err
 	case err != nil:
 		return 0, err
 	}
-	t = office.ShownStep(t)
+	t = service.ShownStep(t)
 	return 0, a.print(t, func() string { return stepText(t) + stepNext(t) })
 }
 
 func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset int) (int, error) {
 	switch {
-	case limit < 1 || limit > maxStepsTold:
-		return 0, usagef("--limit is %d; want 1 to %d", limit, maxStepsTold)
+	case limit < 1 || limit > maxStepsShown:
+		return 0, usagef("--limit is %d; want 1 to %d", limit, maxStepsShown)
 	case offset < 0:
 		return 0, usagef("--offset is %d; want 0 or more", offset)
 	}
-	d, err := a.look(ctx)
+	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.close()
 	var answer workflowAnswer
 	answer.Workflow = workflowID
-	g, err := a.gateToLook(d)
-	switch {
-	case errors.Is(err, errNoGate):
-	case err != nil:
+	g, err := a.gateToRead(d)
+	if err != nil {
 		return 0, err
-	default:
-		l, err := g.Steps(ctx, d.caller(), workflowID, limit, offset)
-		if err != nil && !unknownToGate(err) {
-			return 0, err
-		}
-		if err == nil {
-			l = office.ShownSteps(l)
-			answer.Gate = &l
-		}
+	}
+	l, err := g.Steps(ctx, d.caller(), workflowID, limit, offset)
+	if err != nil && !unknownToGate(err) {
+		return 0, err
+	}
+	if err == nil {
+		l = service.ShownSteps(l)
+		answer.Gate = &l
 	}
 	found, err := d.find(ctx, ledger.Search{Workflow: workflowID})
 	if err != nil {
@@ -149,18 +153,18 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 // workflowAnswer is what is known of a workflow.
 type workflowAnswer struct {
 	Workflow string `json:"workflow"`
-	// Gate is there when it was begun at the gate.
-	Gate *workflow.StepList `json:"gate,omitempty"`
-	// Writes are the newest that bear its name; More says that there are others.
+	// Gate is set if it was begun at the gate.
+	Gate *gate.StepList `json:"gate,omitempty"`
+	// Writes are the newest with its name; More reports that there are others.
 	Writes []ledger.Record `json:"writes"`
 	More   bool            `json:"more_writes,omitempty"`
 	// Error names writes that are left out because they cannot be read.
 	Error *failure `json:"error,omitempty"`
 }
 
-// find looks for the newest writes of the tenant that fit, at most maxWrites, and
-// says whether there are others.
-func (d *desk) find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
+// find searches the newest matching writes of the tenant, at most maxWrites, and reports
+// whether there are others.
+func (d *opened) find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
 	s.Tenant = d.tenant
 	for range maxFinds { // a page may hold fewer than there are
 		s.Limit = maxWrites - len(found.Records)
@@ -177,23 +181,20 @@ func (d *desk) find(ctx context.Context, s ledger.Search) (found ledger.Found, e
 	return found, nil
 }
 
-// stepsOf are the steps of the gate that a business operation is about: those that
-// its writes name, and those that asked for it and are not completed. more says that
-// steps that are not completed were not all looked through.
-func (a *app) stepsOf(ctx context.Context, d *desk, tool, key string, writes []ledger.Record) (steps []workflow.StepTrace, more bool, err error) {
-	g, err := a.gateToLook(d)
-	if errors.Is(err, errNoGate) {
-		return []workflow.StepTrace{}, false, nil
-	}
+// stepsOf are the steps of a business operation at the gate: those that its writes name,
+// and those that asked for it and are not completed. more reports that not all
+// uncompleted steps were searched.
+func (a *app) stepsOf(ctx context.Context, d *opened, tool, key string, writes []ledger.Record) (steps []gate.StepTrace, more bool, err error) {
+	g, err := a.gateToRead(d)
 	if err != nil {
-		return []workflow.StepTrace{}, false, err
+		return []gate.StepTrace{}, false, err
 	}
-	steps = []workflow.StepTrace{}
+	steps = []gate.StepTrace{}
 	seen := map[[2]string]bool{}
-	add := func(t workflow.StepTrace) {
+	add := func(t gate.StepTrace) {
 		if at := [2]string{t.WorkflowID, t.StepID}; !seen[at] {
 			seen[at] = true
-			steps = append(steps, office.ShownStep(t))
+			steps = append(steps, service.ShownStep(t))
 		}
 	}
 	for _, r := range writes {
@@ -212,15 +213,15 @@ func (a *app) stepsOf(ctx context.Context, d *desk, tool, key string, writes []l
 	return steps, more, err
 }
 
-// stepsFailure is why what the gate decided is not told.
+// stepsFailure is why the gate's decisions are not shown.
 func (a *app) stepsFailure(err error) *failure {
 	f := explain(fmt.Errorf("what the gate decided cannot be told: %w", err)).scrubbed(a.scrub)
 	return &f
 }
 
-// passed are the writes of an operation that stop nobody any more: they came to
-// nothing, or were let go.
-func (d *desk) passed(ctx context.Context, tool, key string, holders []ledger.Record) (past []ledger.Record, more bool, err error) {
+// passed are the writes of an operation that block no other one any more: they failed, or
+// were released.
+func (d *opened) passed(ctx context.Context, tool, key string, holders []ledger.Record) (past []ledger.Record, more bool, err error) {
 	held := map[ledger.ID]bool{}
 	for _, r := range holders {
 		held[r.ID] = true

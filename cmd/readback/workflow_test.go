@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow"
 )
 
 const stepTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-// night is a ledger in which an operation was begun by one workflow, and asked for by
+// night is a ledger in which an operation was begun by one workflow, and requested by
 // another, which was blocked; a third was blocked by the rules.
 type night struct {
 	*place
@@ -24,30 +24,30 @@ type night struct {
 type byTool struct{}
 
 // Decide blocks the step that has no key.
-func (byTool) Decide(_ context.Context, f workflow.Facts) (workflow.Ruling, error) {
+func (byTool) Decide(_ context.Context, f gate.Facts) (gate.Ruling, error) {
 	if f.StepID != "late" {
-		return workflow.Ruling{Decision: workflow.Allow, Reason: "nothing speaks against it"}, nil
+		return gate.Ruling{Decision: gate.Allow, Reason: "nothing speaks against it"}, nil
 	}
-	m := []workflow.PolicyMatch{{PolicyID: "no-orders-at-night", Action: "block"}}
-	return workflow.Ruling{Decision: workflow.Block, Reason: "nobody is\x1b[31m there", Evaluated: m, Matched: m}, nil
+	m := []gate.PolicyMatch{{PolicyID: "no-orders-at-night", Action: "block"}}
+	return gate.Ruling{Decision: gate.Block, Reason: "nobody is\x1b[31m there", Evaluated: m, Matched: m}, nil
 }
 
 func newNight(t *testing.T) night {
 	t.Helper()
-	n := night{place: newPlace(t, simulated.Plain.Options())}
+	n := night{place: newPlace(t, orders.Plain.Options())}
 	l, err := sqlite.Open(t.Context(), n.ledger, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := workflow.New(l, &workflow.Options{Rules: byTool{}})
-	who := workflow.Caller{Tenant: "acme", Name: "bot-7", Role: engine.RoleAgent}
+	g := gate.New(l, &gate.Options{Rules: byTool{}})
+	who := gate.Caller{Tenant: "acme", Name: "bot-7", Role: engine.RoleAgent}
 	ctx := engine.WithTraceparent(t.Context(), "00-"+stepTrace+"-00f067aa0ba902b7-01")
 	ask := func(name, step, key string) string {
 		t.Helper()
-		made, err := g.Create(ctx, who, workflow.CreateRequest{WorkflowName: name})
+		made, err := g.Create(ctx, who, gate.CreateRequest{WorkflowName: name})
 		if err == nil {
-			_, err = g.Gate(ctx, who, made.WorkflowID, step, workflow.GateRequest{StepType: "tool_call", IdempotencyKey: key,
-				ToolContext: &workflow.ToolContext{ToolName: "create_order"}})
+			_, err = g.Gate(ctx, who, made.WorkflowID, step, gate.GateRequest{StepType: "tool_call", IdempotencyKey: key,
+				ToolContext: &gate.ToolContext{ToolName: "create_order"}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func newNight(t *testing.T) night {
 	return n
 }
 
-// TestWhyDidNothingHappen: whoever has a tool and a key, or a workflow, and no address
-// of a step, is told what the gate decided.
+// TestWhyDidNothingHappen: a user with a tool and a key, or a workflow, and no address of
+// a step, gets the gate's decision.
 func TestWhyDidNothingHappen(t *testing.T) {
 	n := newNight(t)
 	prior := n.writes()[0].ID
@@ -75,7 +75,7 @@ func TestWhyDidNothingHappen(t *testing.T) {
 		not    []string
 	}{
 		"by the operation": {"both steps, with what was decided", operation, exitVerified, []string{
-			`ALLOWED step "order" of workflow ` + n.begun + ` ("shop")`, "The gate said allow, and lent the step to whoever asked", "write " + string(prior),
+			`ALLOWED step "order" of workflow ` + n.begun + ` ("shop")`, "The gate said allow, and granted the lease to the caller", "write " + string(prior),
 			`BLOCKED step "again" of workflow ` + n.blocked, `in its way write ` + string(prior) + ` of step "order" of workflow ` + n.begun + ", then entrusted",
 			"The gate said block.", "Asked by bot-7: tool create_order, risk class auto, retry policy idempotent, digest ", "Known: It was asked for the first time; the rules alone said allow.", "In trace " + stepTrace,
 		}, []string{"late"}},
@@ -146,7 +146,7 @@ func TestGateDecisionsInJSON(t *testing.T) {
 // TestWorkflowOfWritesAlone: a workflow that never came to the gate has its writes, and
 // what came to nothing is among those of its operation.
 func TestWorkflowOfWritesAlone(t *testing.T) {
-	p := newPlace(t, simulated.Plain.Options())
+	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitHeld, keyed("wf-1", "1999")))
 	says(t, p.want(exitVerified, p.run("workflow", "show", "wf-1")), "wf-1 was not begun at the gate", held+" held")
@@ -162,8 +162,8 @@ func TestWorkflowOfWritesAlone(t *testing.T) {
 	}
 }
 
-// TestStepsThatCannotBeOpened: who has not the keys is told so, and of all else what
-// there is.
+// TestStepsThatCannotBeOpened: a user without the keys gets that reason, and everything
+// else that can be read.
 func TestStepsThatCannotBeOpened(t *testing.T) {
 	n := newNight(t)
 	n.configure(n.url, "redaction: {keys: [{id: a, key_env: SEAL}]}\n")
@@ -184,21 +184,21 @@ func TestStepsThatCannotBeOpened(t *testing.T) {
 	says(t, n.want(exitVerified, n.run("workflow", "show", n.blocked)), "again blocked")
 }
 
-// TestWhatAPersonCanDoAboutAStep: nobody is sent where nothing can be done.
+// TestWhatAPersonCanDoAboutAStep: no hint leads where nothing can be done.
 func TestWhatAPersonCanDoAboutAStep(t *testing.T) {
-	block, hold := workflow.StepDecision{Decision: workflow.Block}, workflow.StepDecision{Decision: workflow.RequireApproval}
+	block, hold := gate.StepDecision{Decision: gate.Block}, gate.StepDecision{Decision: gate.RequireApproval}
 	done := time.Unix(1, 0)
 	for name, tt := range map[string]struct {
 		reason string
-		step   workflow.StepTrace
+		step   gate.StepTrace
 		want   string
 	}{
-		"rules":     {"they can be asked again", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{block}}, "reevaluate"},
-		"another":   {"what became of it is elsewhere", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{block}, Prior: &workflow.Prior{PriorWriteID: "wr_1"}}, "readback show wr_1"},
-		"rejected":  {"asking again is refused", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{hold, block}, Heard: []workflow.Heard{{Decision: workflow.Rejected}}}, ""},
-		"too late":  {"asking again is refused", workflow.StepTrace{Decision: workflow.Block, Decisions: []workflow.StepDecision{hold}}, ""},
-		"held":      {"somebody must decide", workflow.StepTrace{Decision: workflow.RequireApproval, Waits: true}, "approve or reject"},
-		"completed": {"it is done", workflow.StepTrace{Decision: workflow.Allow, CompletedAt: &done}, ""},
+		"rules":     {"they can be asked again", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{block}}, "reevaluate"},
+		"another":   {"what became of it is elsewhere", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{block}, Prior: &gate.Prior{PriorWriteID: "wr_1"}}, "readback show wr_1"},
+		"rejected":  {"asking again is refused", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{hold, block}, Heard: []gate.Report{{Decision: gate.Rejected}}}, ""},
+		"too late":  {"asking again is refused", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{hold}}, ""},
+		"held":      {"somebody must decide", gate.StepTrace{Decision: gate.RequireApproval, Waits: true}, "approve or reject"},
+		"completed": {"it is done", gate.StepTrace{Decision: gate.Allow, CompletedAt: &done}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stepNext(tt.step); !strings.Contains(got, tt.want) || tt.want == "" && got != "" {

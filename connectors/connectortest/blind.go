@@ -7,42 +7,43 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// BlindHarness is how the suite gets at a destination at which nothing can be
-// read ([connectors.Profile.Blind]). It is tested for what it can be: that a send
-// is made once, that its error says what is known and no more, and that copies
-// under one key are told apart where the profile says so.
-type BlindHarness struct {
+// WriteOnlyHarness gives the suite access to a destination at which nothing can be read
+// ([connectors.Profile.WriteOnly]). The suite tests that a send is made once, that its error says
+// what is known and no more, and that copies under one key are recognised where the profile says
+// so.
+type WriteOnlyHarness struct {
 	// Open returns a destination that took nothing, once for each check. It runs
 	// in the check's bubble. Required.
-	Open func(t *testing.T) *BlindFixture
-	// Lacks declares, by vice, what the destination cannot have, and the reason.
-	// Default nothing. Only the vices of a write count.
-	Lacks map[Vice]string
+	Open func(t *testing.T) *WriteOnlyFixture
+	// Lacks declares, by fault, what the destination cannot have, and the reason.
+	// Default nothing. Only the faults of a write count.
+	Lacks map[fault.Kind]string
 }
 
-// BlindFixture is one open destination. All of it is required.
-type BlindFixture struct {
+// WriteOnlyFixture is one open destination. All of it is required.
+type WriteOnlyFixture struct {
 	Connector connectors.Connector
 	Profile   connectors.Profile
 	// Intent returns a good intent of the first of the profile's write types, or
 	// a create; one n always the same, two n two.
 	Intent func(n int) intent.WriteIntent
-	// Set switches a vice on for the next write, and only for that one.
-	Set func(v Vice) error
+	// Set switches a fault on for the next write, and only for that one.
+	Set func(v fault.Kind) error
 	// Sends returns how many writes reached the destination, Effects how many of
 	// them it took for new.
 	Sends, Effects func() int
 }
 
-// RunBlind runs the suite.
-func RunBlind(t *testing.T, h BlindHarness) {
+// RunWriteOnly runs the suite.
+func RunWriteOnly(t *testing.T, h WriteOnlyHarness) {
 	if h.Open == nil {
 		t.Fatal("harness: Open is required")
 	}
-	for name, do := range map[string]func(*blindCheck){
-		"profile": blindProfile, "read": blindRead, "answered": blindAnswered, "concurrent": blindConcurrent, "copies": blindCopies,
+	for name, do := range map[string]func(*writeOnlyCheck){
+		"profile": writeOnlyProfile, "read": writeOnlyRead, "answered": writeOnlyAnswered, "concurrent": writeOnlyConcurrent, "copies": writeOnlyCopies,
 	} {
 		t.Run(name, func(t *testing.T) { h.run(t, do) })
 	}
@@ -52,47 +53,47 @@ func RunBlind(t *testing.T, h BlindHarness) {
 				t.Logf("not checked, declared: no %s: %s", v.vice, reason)
 				return
 			}
-			h.run(t, func(c *blindCheck) { blindVice(c, v) })
+			h.run(t, func(c *writeOnlyCheck) { blindVice(c, v) })
 		})
 	}
 }
 
-// blindVices are those of a write, what a connector must say of each, and how many
-// sends and effects there are then.
-var blindVices = []blindCase{
-	{LostAnswer, connectors.FateUnknown, 1, 1},
-	{DroppedBefore, connectors.FateUnknown, 1, 0},
-	{BadGateway, connectors.FateUnknown, 1, 1},
-	{LateCommit, connectors.FateUnknown, 1, 1},
-	{PhantomSuccess, connectors.FateAnswered, 1, 0},
-	{Unreachable, connectors.FateNotSent, 0, 0},
-	{Refused, connectors.FateRefused, 1, 0},
-	{Throttled, connectors.FateThrottled, 1, 0},
+// blindVices are the faults of a write, what a connector must return for each, and the resulting
+// number of sends and effects.
+var blindVices = []writeOnlyCase{
+	{fault.LostAnswer, connectors.FateUnknown, 1, 1},
+	{fault.DroppedBefore, connectors.FateUnknown, 1, 0},
+	{fault.BadGateway, connectors.FateUnknown, 1, 1},
+	{fault.LateCommit, connectors.FateUnknown, 1, 1},
+	{fault.PhantomSuccess, connectors.FateAnswered, 1, 0},
+	{fault.Unreachable, connectors.FateNotSent, 0, 0},
+	{fault.Refused, connectors.FateRefused, 1, 0},
+	{fault.Throttled, connectors.FateThrottled, 1, 0},
 }
 
-type blindCase struct {
-	vice           Vice
+type writeOnlyCase struct {
+	vice           fault.Kind
 	want           connectors.Fate
 	sends, effects int
 }
 
-type blindCheck struct {
+type writeOnlyCheck struct {
 	*testing.T
-	f *BlindFixture
+	f *WriteOnlyFixture
 }
 
-func (h BlindHarness) run(t *testing.T, do func(*blindCheck)) {
+func (h WriteOnlyHarness) run(t *testing.T, do func(*writeOnlyCheck)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := h.Open(t)
 		if f.Connector == nil || f.Intent == nil || f.Set == nil || f.Sends == nil || f.Effects == nil {
 			t.Fatal("harness: the fixture is not whole")
 		}
-		do(&blindCheck{t, f})
+		do(&writeOnlyCheck{t, f})
 	})
 }
 
 // request is a send of message n as the engine makes it.
-func (c *blindCheck) request(n int) connectors.Request {
+func (c *writeOnlyCheck) request(n int) connectors.Request {
 	c.Helper()
 	in := c.f.Intent(n)
 	if in.Workflow == "" {
@@ -116,7 +117,7 @@ func (c *blindCheck) request(n int) connectors.Request {
 }
 
 // counted compares what reached the destination with what should have.
-func (c *blindCheck) counted(sends, effects int) {
+func (c *writeOnlyCheck) counted(sends, effects int) {
 	c.Helper()
 	synctest.Wait()
 	if s, e := c.f.Sends(), c.f.Effects(); s != sends || e != effects {
@@ -124,8 +125,8 @@ func (c *blindCheck) counted(sends, effects int) {
 	}
 }
 
-func blindProfile(c *blindCheck) {
-	if !c.f.Profile.Blind {
+func writeOnlyProfile(c *writeOnlyCheck) {
+	if !c.f.Profile.WriteOnly {
 		c.Error("the profile does not say that it is blind; run the other suite")
 	}
 	if err := c.f.Profile.Valid(); err != nil {
@@ -133,8 +134,8 @@ func blindProfile(c *blindCheck) {
 	}
 }
 
-// blindRead: a read that finds nothing would be a lie.
-func blindRead(c *blindCheck) {
+// writeOnlyRead: a read that finds nothing would be a lie.
+func writeOnlyRead(c *writeOnlyCheck) {
 	r := c.request(1)
 	if _, err := c.f.Connector.Write(c.Context(), r); err != nil {
 		c.Fatal(err)
@@ -144,7 +145,7 @@ func blindRead(c *blindCheck) {
 	}
 }
 
-func blindAnswered(c *blindCheck) {
+func writeOnlyAnswered(c *writeOnlyCheck) {
 	for n := range 3 {
 		if _, err := c.f.Connector.Write(c.Context(), c.request(n)); err != nil {
 			c.Errorf("message %d: %v; nothing was wrong with it", n, err)
@@ -153,7 +154,7 @@ func blindAnswered(c *blindCheck) {
 	c.counted(3, 3)
 }
 
-func blindConcurrent(c *blindCheck) {
+func writeOnlyConcurrent(c *writeOnlyCheck) {
 	var wg sync.WaitGroup
 	for n := range 16 {
 		r := c.request(n)
@@ -167,15 +168,14 @@ func blindConcurrent(c *blindCheck) {
 	c.counted(16, 16)
 }
 
-// blindCopies: what the profile says of copies is so, also after an answer that
-// was lost.
-func blindCopies(c *blindCheck) {
+// writeOnlyCopies: the destination treats copies as the profile says, also after a lost response.
+func writeOnlyCopies(c *writeOnlyCheck) {
 	r := c.request(1)
 	if c.f.Profile.NativeWindow[r.Intent.Write] <= 0 {
 		c.Log("the profile says that copies are not told apart")
 		return
 	}
-	if err := c.f.Set(LostAnswer); err != nil {
+	if err := c.f.Set(fault.LostAnswer); err != nil {
 		c.Fatal(err)
 	}
 	for attempt := range 3 {
@@ -187,7 +187,7 @@ func blindCopies(c *blindCheck) {
 	c.counted(3, 1)
 }
 
-func blindVice(c *blindCheck, v blindCase) {
+func blindVice(c *writeOnlyCheck, v writeOnlyCase) {
 	if err := c.f.Set(v.vice); err != nil {
 		c.Fatalf("harness: set %s: %v; a vice that cannot be is declared in Lacks", v.vice, err)
 	}

@@ -16,8 +16,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // faulty is a connector with one fault of its own, on a good destination.
@@ -27,7 +28,7 @@ type faulty struct {
 	read  func(ctx context.Context, q connectors.Query, next connectors.Connector) (connectors.Observation, error)
 	undo  func(*intent.WriteIntent)
 	bulk  func([]connectors.BulkAnswer)
-	// aside is where it says that it reads, nil for the one place that there is.
+	// aside is its read path, nil for the only one.
 	aside func() (writes, reads int)
 }
 
@@ -164,17 +165,17 @@ func TestFaulty(t *testing.T) {
 	}
 	connectortest.Run(t, connectortest.Harness{
 		Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
-		Variants: map[connectortest.Vice][]string{
-			connectortest.UnreadableRead: {"500", "garbage"},
+		Variants: map[fault.Kind][]string{
+			fault.UnreadableRead: {"500", "garbage"},
 		},
 		Open: func(t *testing.T) *connectortest.Fixture { return open(t, faults[name].make()) },
 	})
 }
 
 func open(t *testing.T, f *faulty) *connectortest.Fixture {
-	o := simulated.Plain.Options()
+	o := orders.Plain.Options()
 	o.Versions, o.Bulk = true, true
-	w, err := simulated.New(o)
+	w, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,12 +199,12 @@ func open(t *testing.T, f *faulty) *connectortest.Fixture {
 			near.Key["order_id"] = strings.ToUpper(id(near.Key))
 			return []intent.WriteIntent{near}
 		},
-		Set: func(v connectortest.Vice, how string) error {
-			fault := simulated.Fault{Vice: simulated.Vice(v), Times: 1, How: how}
-			if v == connectortest.HangingRead {
-				fault.Vice, fault.How = simulated.UnreadableRead, "hang"
+		Set: func(v fault.Kind, how string) error {
+			set := orders.Fault{Kind: v, Times: 1, How: how}
+			if v == fault.HangingRead {
+				set.Kind, set.How = orders.UnreadableRead, "hang"
 			}
-			return w.Set(fault)
+			return w.Set(set)
 		},
 		Seed: func(in intent.WriteIntent) {
 			if _, err := w.Seed(intent.Fields{"order_id": in.Key["order_id"], "note": "theirs"}, ""); err != nil {
@@ -223,7 +224,7 @@ func open(t *testing.T, f *faulty) *connectortest.Fixture {
 		},
 		Effects: func(key intent.Fields) (n int) {
 			for _, e := range w.Effects() {
-				if e.OrderID == id(key) && e.By == simulated.ByRequest && e.Applied() {
+				if e.OrderID == id(key) && e.By == orders.ByRequest && e.Applied() {
 					n++
 				}
 			}
@@ -237,7 +238,7 @@ func open(t *testing.T, f *faulty) *connectortest.Fixture {
 }
 
 func order(w intent.WriteType, n int) intent.WriteIntent {
-	in := intent.WriteIntent{Kind: simulated.Kind, Write: w, Key: intent.Fields{"order_id": fmt.Sprintf("order-%d", n)}}
+	in := intent.WriteIntent{Kind: orders.Kind, Write: w, Key: intent.Fields{"order_id": fmt.Sprintf("order-%d", n)}}
 	if w != intent.Delete {
 		in.Expect = intent.Fields{"note": string(w), "amount_cents": json.Number(fmt.Sprint(len(w)))}
 	}
@@ -325,8 +326,8 @@ func onRead(change func(*connectors.Observation)) func() *faulty {
 
 const aside = "aside"
 
-// apart says that it reads at another server, of which each write and each read makes
-// so many of either; a read may meddle by writing there.
+// apart returns a read path at another server, and how many writes and reads each write and each
+// read makes there; a read may misbehave by writing there.
 func apart(byWrite, byRead, meddled int64) func() *faulty {
 	return func() *faulty {
 		var writes, reads atomic.Int64
@@ -454,11 +455,11 @@ func prefersRef() *faulty {
 func anyKind() *faulty {
 	return &faulty{
 		write: func(ctx context.Context, r connectors.Request, next connectors.Connector) (connectors.Receipt, error) {
-			r.Intent.Kind = simulated.Kind
+			r.Intent.Kind = orders.Kind
 			return next.Write(ctx, r)
 		},
 		read: func(ctx context.Context, q connectors.Query, next connectors.Connector) (connectors.Observation, error) {
-			q.Intent.Kind = simulated.Kind
+			q.Intent.Kind = orders.Kind
 			return next.Read(ctx, q)
 		},
 	}

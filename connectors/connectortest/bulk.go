@@ -26,7 +26,7 @@ func bulkRead(c *check) {
 		c.write(in, c.before(in, 0))
 		c.see(query(in), 1)
 	}
-	asked := []intent.WriteIntent{two, wrong, none, one, two} // who joins reads may ask the same twice
+	asked := []intent.WriteIntent{two, wrong, none, one, two} // joined reads may query the same twice
 	asked = asked[:min(len(asked), c.f.Profile.BulkLimit)]
 	var qs []connectors.Query
 	for _, in := range asked {

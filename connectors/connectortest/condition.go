@@ -6,6 +6,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func asError(err error) (*connectors.Error, bool) {
@@ -27,7 +28,7 @@ func conditionSubjects(h Harness) []subject {
 		if w != intent.Update {
 			continue
 		}
-		for _, s := range vicious(h, DroppedField, w, conditionHoldsInPart) {
+		for _, s := range vicious(h, fault.DroppedField, w, conditionHoldsInPart) {
 			s.name = "condition/" + s.name
 			all = append(all, s)
 		}

@@ -5,9 +5,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// exactSubjects are about equality of keys: a read that matches more or less
-// than the key itself makes duplicates out of strangers, or strangers out of
-// duplicates.
+// exactSubjects cover equality of keys: a read that matches more or less than the key itself
+// turns foreign records into duplicates, or duplicates into foreign records.
 func exactSubjects() []subject {
 	return []subject{
 		{"exact/near-keys", []string{LacksNear, LacksSeed}, nearKeys},

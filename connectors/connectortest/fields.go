@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// absent stands for a field that is not there, which is not null.
+// absent represents a missing field, which is not null.
 type absent struct{}
 
 func field(f intent.Fields, name string) any {
@@ -72,9 +72,8 @@ func (f *Fixture) Differing(want, record intent.Fields) []string {
 
 func (c *check) differing(want, record intent.Fields) []string { return c.f.Differing(want, record) }
 
-// Changed lists the places that differ between two readings of a record and
-// that the intent neither sets, removes nor ignores, and that the destination
-// does not change by itself.
+// Changed lists the places that differ between two reads of a record and that the intent neither
+// sets, removes nor ignores, and that the destination does not change by itself.
 func (f *Fixture) Changed(in intent.WriteIntent, was, is intent.Fields) []intent.Pointer {
 	named := slices.Concat(in.Absent, in.Ignore, f.Profile.Volatile)
 	return slices.DeleteFunc(f.changed("", in, was, is), func(path intent.Pointer) bool {

@@ -8,40 +8,18 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// Vice is one way in which a destination misbehaves, on the next write or the
-// next read.
-type Vice string
-
-// The vices that Set is asked for. What follows each is what the destination
-// does.
-const (
-	LostAnswer             Vice = "lost-answer"               // write: applies it, then the connection is cut
-	DroppedBefore          Vice = "dropped-before"            // write: receives it, cuts the connection, applies nothing
-	BadGateway             Vice = "bad-gateway"               // write: applies it, answers with a failure that need not be its own (502)
-	LateCommit             Vice = "late-commit"               // write: does not answer; applies it after the client has gone
-	PhantomSuccess         Vice = "phantom-success"           // write: answers with success, applies nothing
-	DroppedField           Vice = "dropped-field"             // create, update: answers with success, does not store one field of expect
-	NormalisedField        Vice = "normalised-field"          // create, update: stores one field of expect in another form
-	LaggingRead            Vice = "lagging-read"              // read: shows the state of a while ago
-	UnreadableRead         Vice = "unreadable-read"           // read: answers with what cannot be understood, or with a failure
-	HangingRead            Vice = "hanging-read"              // read: does not answer
-	DuplicateBehindOurBack Vice = "duplicate-behind-our-back" // create: a second record with the same key appears
-	Rollback               Vice = "rollback"                  // create: the record disappears some time after the answer
-	Unreachable            Vice = "unreachable"               // write: no connection can be had
-	Refused                Vice = "refused"                   // write: says no, applies nothing
-	Throttled              Vice = "throttled"                 // write: says not now, with a time to wait, applies nothing
-)
-
-// Vices lists them all.
-func Vices() []Vice {
-	return []Vice{LostAnswer, DroppedBefore, BadGateway, LateCommit, PhantomSuccess,
-		DroppedField, NormalisedField, LaggingRead, UnreadableRead, HangingRead,
-		DuplicateBehindOurBack, Rollback, Unreachable, Refused, Throttled}
+// Kinds lists the faults that the suite requests from Set, one at a time, on the next write or
+// the next read.
+func Kinds() []fault.Kind {
+	return []fault.Kind{fault.LostAnswer, fault.DroppedBefore, fault.BadGateway, fault.LateCommit, fault.PhantomSuccess,
+		fault.DroppedField, fault.NormalisedField, fault.LaggingRead, fault.UnreadableRead, fault.HangingRead,
+		fault.DuplicateBehindOurBack, fault.Rollback, fault.Unreachable, fault.Refused, fault.Throttled}
 }
 
-// Names for Harness.Lacks besides the vices: parts of a [Fixture] that a
+// Names for Harness.Lacks besides the faults: parts of a [Fixture] that a
 // harness cannot give.
 const (
 	LacksNear      = "near"      // Fixture.Near
@@ -63,11 +41,11 @@ type Harness struct {
 	// among them. Required.
 	Writes []intent.WriteType
 	// Lacks declares what the destination cannot have or the harness cannot
-	// give: a vice, or a Lacks constant, and the reason. Default nothing.
+	// give: a fault, or a Lacks constant, and the reason. Default nothing.
 	Lacks map[string]string
-	// Variants are the forms of a vice; each check of the vice runs once for
-	// each, and Set is told which. Default one form, "".
-	Variants map[Vice][]string
+	// Variants are the forms of a fault. Each check of the fault runs once for each, and Set
+	// receives it. Default one form, "".
+	Variants map[fault.Kind][]string
 	// RealTime runs the checks outside of a bubble. Default false.
 	RealTime bool
 	// Patience is how long the suite waits for what must come. Default 1 min
@@ -97,38 +75,35 @@ type Fixture struct {
 	// record n: another letter case, a prefix, a longer one, with blanks. None
 	// of them may be found under the key of n.
 	Near func(n int) []intent.WriteIntent
-	// Scope is what a list of all records of Intent asks for, where the connector
-	// is a [connectors.Lister]. Default: the kind of Intent alone.
+	// Scope lists all records of Intent, where the connector is a [connectors.Lister]. Default:
+	// the kind of Intent alone.
 	Scope *connectors.Scope
-	// Unlisted says why these records cannot be listed although the connector is
-	// a Lister. Default "": they can.
+	// Unlisted is why these records cannot be listed although the connector is a Lister. Default
+	// "": they can.
 	Unlisted string
-	// Shared says why a list may show records that another check made: a server
-	// that all share. Lists are then asked for the records of the check alone.
-	// Default "": the destination holds nothing at first.
+	// Shared is why a list may show records that another check made: a server that all share. The
+	// suite then lists only the records of the check. Default "": the destination is empty at
+	// first.
 	Shared string
 	// NullField names a top-level field that can hold null.
 	NullField string
 
-	// Set switches a vice on for the next request that it concerns, and only
+	// Set switches a fault on for the next request that it concerns, and only
 	// for that one. variant is one of Harness.Variants, or "". An error fails
 	// the check.
-	Set func(v Vice, variant string) error
-	// Seed puts the record of a create there as somebody else would: without
-	// our stamp.
+	Set func(v fault.Kind, variant string) error
+	// Seed creates the record of a create as another actor would: without our stamp.
 	Seed func(w intent.WriteIntent)
-	// Change changes the record under a key as somebody else would: at least
-	// its version, if there are versions.
+	// Change changes the record under a key as another actor would: at least its version, if
+	// there are versions.
 	Change func(key intent.Fields)
-	// Put puts a record there as somebody else would, with exactly these
-	// fields, those of the key included, and this stamp, "" for none. An error
-	// says why there can be no such record. This suite does without; package
-	// verifytest wants it for records that the connector itself would never
-	// make. Default none.
+	// Put creates a record as another actor would, with exactly these fields, those of the key
+	// included, and this stamp, "" for none. An error says why there can be no such record. This
+	// suite does not use it; package verifytest needs it for records that the connector itself
+	// would never make. Default none.
 	Put func(fields intent.Fields, stamp string) error
-	// Alter changes fields of the one record under a key, as somebody else
-	// would. An error says that nobody can. As Put, for verifytest. Default
-	// none.
+	// Alter changes fields of the one record under a key, as another actor would. An error says
+	// that no actor can. As Put, for verifytest. Default none.
 	Alter func(key, fields intent.Fields) error
 
 	// Records returns what is there under a key now, from the destination's
@@ -141,10 +116,10 @@ type Fixture struct {
 	// Sends returns how many writes reached the destination since Open,
 	// refused ones included.
 	Sends func() int
-	// Elsewhere returns how many writes, and how many reads of records, have reached
-	// the interface or server to which the profile says that reads go instead of the
-	// one that takes writes (ReadPath.Independent), since Open. None where, in this
-	// fixture, there is no such place. Default: the profile says no such thing.
+	// Elsewhere returns how many writes, and how many reads of records, have reached the
+	// interface or server that serves reads instead of the one that takes writes
+	// (ReadPath.Independent), since Open. None where this fixture has no such place. Default: the
+	// profile declares none.
 	Elsewhere func() (writes, reads int)
 
 	// Same reports whether a field that was written and one that was read are

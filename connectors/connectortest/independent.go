@@ -13,15 +13,14 @@ func independentSubjects() []subject {
 	return []subject{{"independent", []string{LacksElsewhere}, independentRead}}
 }
 
-// claims reports whether the profile says of a way of reading that it is so
-// independent.
+// claims reports whether the profile declares this independence for a way of reading.
 func (c *check) claims(path string, i connectors.Independence) bool {
 	return slices.ContainsFunc(c.f.Profile.Reads, func(way connectors.ReadPath) bool {
 		return way.Path == path && way.Independent == i
 	})
 }
 
-// entitled refuses a read that says more of its way than the profile does.
+// entitled refuses a read that claims more of its path than the profile does.
 func (c *check) entitled(o connectors.Observation) {
 	c.Helper()
 	if o.Independent != connectors.OwnCall && !c.claims(o.Path, o.Independent) {

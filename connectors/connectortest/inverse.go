@@ -12,7 +12,7 @@ func inverseSubjects(h Harness) []subject {
 	var all []subject
 	for _, w := range h.Writes {
 		if w == intent.Update {
-			all = append(all, subject{"invert/unknown-before", nil, invertBlind})
+			all = append(all, subject{"invert/unknown-before", nil, invertWriteOnly})
 		}
 		all = append(all, subject{"invert/" + string(w), nil, func(c *check) { invert(c, w) }})
 	}
@@ -27,8 +27,8 @@ func (c *check) inverter() (connectors.Inverter, bool) {
 	return i, ok
 }
 
-// invert undoes a write and finds everything as before. An error of Invert is
-// an honest answer: not every write can be undone.
+// invert undoes a write and checks that everything is as before. An error of Invert is valid: not
+// every write can be undone.
 func invert(c *check, w intent.WriteType) {
 	inverter, ok := c.inverter()
 	if !ok {
@@ -81,8 +81,8 @@ func (c *check) settled(in intent.WriteIntent, w intent.WriteType) connectors.Ob
 	return o
 }
 
-// guarded checks that the inverse requires what is there now, so that it
-// cannot overwrite a later change of somebody else's.
+// guarded checks that the inverse requires what is there now, so that it cannot overwrite a later
+// change of another actor.
 func (c *check) guarded(undo intent.WriteIntent, after connectors.Observation) {
 	c.Helper()
 	if undo.Write == intent.Create {
@@ -120,8 +120,8 @@ func (c *check) asBefore(was, is intent.Fields) {
 	}
 }
 
-// invertBlind: who has not looked before cannot know what to bring back.
-func invertBlind(c *check) {
+// invertWriteOnly: without a read before, the connector cannot know what to bring back.
+func invertWriteOnly(c *check) {
 	inverter, ok := c.inverter()
 	if !ok {
 		return

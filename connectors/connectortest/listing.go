@@ -11,7 +11,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
+
+// severalPages is how many records the checks of lists make: more than two
+// pages of the destinations that come with readback.
+const severalPages = 45
 
 // listSubjects are about the list of all there is, where the connector has it.
 func listSubjects(h Harness) []subject {
@@ -19,13 +24,14 @@ func listSubjects(h Harness) []subject {
 		{"list", nil, listed},
 		{"list/foreign", []string{LacksSeed}, listedForeign},
 		{"list/pages", nil, listedPages},
+		{"list/each", nil, listedEach},
 		{"list/appears", nil, listedAppears},
 		{"list/scope", nil, listedScope},
 	}
-	return append(append(all, viciousList(h, LaggingRead, laggingList)...), viciousList(h, UnreadableRead, unreadableList)...)
+	return append(append(all, viciousList(h, fault.LaggingRead, laggingList)...), viciousList(h, fault.UnreadableRead, unreadableList)...)
 }
 
-func viciousList(h Harness, v Vice, do func(c *check, arm func())) []subject {
+func viciousList(h Harness, v fault.Kind, do func(c *check, arm func())) []subject {
 	all := vicious(h, v, "", do)
 	for i := range all {
 		all[i].name = "list/" + all[i].name
@@ -138,7 +144,7 @@ func listed(c *check) {
 	}
 }
 
-// listedForeign: what is somebody else's is among all, and not among ours.
+// listedForeign: a record of another actor is listed among all, and not among ours.
 func listedForeign(c *check) {
 	l, scope, ok := c.lister()
 	if !ok {
@@ -165,6 +171,42 @@ func listedForeign(c *check) {
 	}
 	if !got.Stamped && c.f.Profile.Stamped {
 		c.Log("the list does not leave out what bears no stamp, and says so")
+	}
+}
+
+// listedEach: one by one come the same records as together, and the caller can end it.
+func listedEach(c *check) {
+	l, scope, ok := c.lister()
+	if !ok {
+		return
+	}
+	ins := c.creates(1, 3)
+	want := c.lists(l, scope, ins)
+	var got connectors.Listing
+	scope.Each = func(r connectors.Listed) error {
+		got.Records = append(got.Records, r)
+		return nil
+	}
+	rest, err := l.List(c.Context(), scope)
+	given := len(got.Records)
+	if err == nil {
+		err = rest.Stream(scope)
+	}
+	if err != nil || given > 0 && len(got.Records) > given || len(got.Records) != len(want.Records) && c.f.Shared == "" {
+		c.Errorf("one by one come %d records, %d of them at once, %v; want the %d of the list, each once", len(got.Records), len(got.Records)-given, err, len(want.Records))
+	}
+	for _, in := range ins {
+		if n := c.has(got, in); n != 1 {
+			c.Errorf("the record of %v comes %d times one by one, want once", in.Key, n)
+		}
+	}
+	enough := errors.New("that is enough")
+	scope.Each = func(connectors.Listed) error { return enough }
+	if rest, err = l.List(c.Context(), scope); err == nil {
+		err = rest.Stream(scope)
+	}
+	if !errors.Is(err, enough) {
+		c.Errorf("a list that the caller ends gives %v, want the caller's error", err)
 	}
 }
 
@@ -220,8 +262,8 @@ func listedAppears(c *check) {
 	c.lists(l, scope, slices.Concat(there, late))
 }
 
-// listedScope: what cannot be listed is an error, and a time in which nothing
-// happened leaves out everything, where the destination can tell.
+// listedScope: what cannot be listed is an error, and a time in which nothing happened leaves out
+// everything, where the destination supports it.
 func listedScope(c *check) {
 	l, scope, ok := c.lister()
 	if !ok {

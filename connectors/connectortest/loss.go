@@ -6,24 +6,25 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// lossSubjects are about answers that do not come, or that are not true.
+// lossSubjects cover responses that do not arrive, or that are not true.
 func lossSubjects(h Harness) []subject {
 	var all []subject
 	for _, w := range h.Writes {
 		all = slices.Concat(all,
-			vicious(h, LostAnswer, w, func(c *check, arm func()) { appliedUnheard(c, w, arm) }),
-			vicious(h, BadGateway, w, func(c *check, arm func()) { appliedUnheard(c, w, arm) }),
-			vicious(h, DroppedBefore, w, func(c *check, arm func()) { neverApplied(c, w, arm) }),
-			vicious(h, LateCommit, w, func(c *check, arm func()) { appliedLate(c, w, arm) }),
-			vicious(h, PhantomSuccess, w, func(c *check, arm func()) { phantom(c, w, arm) }),
+			vicious(h, fault.LostAnswer, w, func(c *check, arm func()) { appliedUnheard(c, w, arm) }),
+			vicious(h, fault.BadGateway, w, func(c *check, arm func()) { appliedUnheard(c, w, arm) }),
+			vicious(h, fault.DroppedBefore, w, func(c *check, arm func()) { neverApplied(c, w, arm) }),
+			vicious(h, fault.LateCommit, w, func(c *check, arm func()) { appliedLate(c, w, arm) }),
+			vicious(h, fault.PhantomSuccess, w, func(c *check, arm func()) { phantom(c, w, arm) }),
 		)
 	}
 	return all
 }
 
-// appliedUnheard: the write was applied and nobody heard. Only a read can tell.
+// appliedUnheard: the write was applied and the response was lost. Only a read can show it.
 func appliedUnheard(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
@@ -36,8 +37,8 @@ func appliedUnheard(c *check, w intent.WriteType, arm func()) {
 	c.likeStore(in, c.settled(in, w))
 }
 
-// neverApplied: the request arrived and came to nothing. From here that looks
-// like a lost answer, and must be called the same.
+// neverApplied: the request arrived and failed. To the caller that looks like a lost response,
+// and must have the same fate.
 func neverApplied(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
@@ -69,8 +70,8 @@ func appliedLate(c *check, w intent.WriteType, arm func()) {
 	c.likeStore(in, c.settled(in, w))
 }
 
-// phantom: the destination says yes and has done nothing. The write may
-// believe it; the read must not have heard of it.
+// phantom: the destination accepts and has done nothing. The write may return success; the read
+// must not.
 func phantom(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func unique(p connectors.Profile, w intent.WriteType) bool { return slices.Contains(p.Unique, w) }
@@ -21,7 +22,7 @@ func onceSubjects(h Harness) []subject {
 			subject{"repeat/" + string(w), nil, func(c *check) { harmlessRepeat(c, w) }},
 		)
 	}
-	for _, v := range []Vice{LostAnswer, DroppedBefore} {
+	for _, v := range []fault.Kind{fault.LostAnswer, fault.DroppedBefore} {
 		for _, w := range h.Writes {
 			all = append(all, subject{"once/kept-connection/" + string(v) + "/" + string(w),
 				[]string{LacksSends, string(v)}, func(c *check) { keptConnection(c, v, w) }})
@@ -39,10 +40,9 @@ func oneSend(c *check, w intent.WriteType) {
 	}
 }
 
-// keptConnection cuts a connection that has served before. That is where
-// clients send again by themselves: Go's net/http does, when a request looks
-// repeatable to it.
-func keptConnection(c *check, v Vice, w intent.WriteType) {
+// keptConnection cuts a connection that has served before. In that case some clients send again
+// by themselves: Go's net/http does, when it considers a request repeatable.
+func keptConnection(c *check, v fault.Kind, w intent.WriteType) {
 	in, before, _ := c.prepared(w, 1)
 	warm := c.intent(intent.Create, 2)
 	c.write(warm, c.before(warm, 0))
@@ -54,8 +54,7 @@ func keptConnection(c *check, v Vice, w intent.WriteType) {
 	}
 }
 
-// harmlessRepeat sends one write twice where the profile says that this does
-// no harm.
+// harmlessRepeat sends one write twice where the profile says that this is harmless.
 func harmlessRepeat(c *check, w intent.WriteType) {
 	p := c.f.Profile
 	if !unique(p, w) && !native(p, w) {
@@ -78,8 +77,7 @@ func harmlessRepeat(c *check, w intent.WriteType) {
 	c.likeStore(in, o)
 }
 
-// conflicting checks that a refusal is one that says that the record is not as
-// the write thought.
+// conflicting checks that a refusal reports that the record is not as the write expected.
 func conflicting(c *check, err error) {
 	c.Helper()
 	if e, ok := asError(err); !ok || e.Fate != connectors.FateRefused || !e.Conflict {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // patienceSubjects are about contexts.
@@ -13,7 +14,7 @@ func patienceSubjects() []subject {
 	return []subject{
 		{"context/write-cancelled-before", nil, cancelledWrite},
 		{"context/read-cancelled-before", nil, cancelledRead},
-		{"context/" + string(HangingRead), []string{string(HangingRead)}, hangingRead},
+		{"context/" + string(fault.HangingRead), []string{string(fault.HangingRead)}, hangingRead},
 	}
 }
 
@@ -38,7 +39,7 @@ func cancelledRead(c *check) {
 
 func hangingRead(c *check) {
 	in := c.intent(intent.Create, 1)
-	c.set(HangingRead, "")
+	c.set(fault.HangingRead, "")
 	var o connectors.Observation
 	err := c.impatient(func(ctx context.Context) (err error) {
 		o, err = c.f.Connector.Read(ctx, query(in))

@@ -9,7 +9,11 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// plainSubjects are about a destination without vices.
+// crowd is how many writers the concurrency check has: enough to meet on
+// every shared variable, few enough for a real mail server.
+const crowd = 8
+
+// plainSubjects are about a destination without faults.
 func plainSubjects(h Harness) []subject {
 	all := []subject{
 		{"absent", nil, absentRecord},

@@ -6,17 +6,18 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // readSubjects are about reads that cannot be trusted.
 func readSubjects(h Harness) []subject {
 	return slices.Concat(
-		vicious(h, LaggingRead, "", laggingRead),
-		vicious(h, UnreadableRead, "", unreadableRead),
+		vicious(h, fault.LaggingRead, "", laggingRead),
+		vicious(h, fault.UnreadableRead, "", unreadableRead),
 	)
 }
 
-// laggingRead: what is there is not shown. The read may say so only weakly.
+// laggingRead: an existing record is not shown. Such a read must be weak.
 func laggingRead(c *check, arm func()) {
 	in := c.intent(intent.Create, 1)
 	c.write(in, c.before(in, 0))

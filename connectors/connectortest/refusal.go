@@ -7,6 +7,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // refusalSubjects are about what was certainly not applied, and about intents
@@ -16,9 +17,9 @@ func refusalSubjects() []subject {
 		{"refusal/kind", nil, unknownKind},
 		{"refusal/key", nil, unusableKey},
 		{"refusal/no-record-before", nil, noRecordBefore},
-		{string(Unreachable), []string{string(Unreachable)}, unreachable},
-		{string(Refused), []string{string(Refused)}, refused},
-		{string(Throttled), []string{string(Throttled)}, throttled},
+		{string(fault.Unreachable), []string{string(fault.Unreachable)}, unreachable},
+		{string(fault.Refused), []string{string(fault.Refused)}, refused},
+		{string(fault.Throttled), []string{string(fault.Throttled)}, throttled},
 	}
 }
 
@@ -63,8 +64,8 @@ func unusableKey(c *check) {
 	impossible(c, in, "no_such_field")
 }
 
-// noRecordBefore: an update or a delete of a record that nobody has found
-// cannot become a write to anything else.
+// noRecordBefore: an update or a delete of a record that was not found cannot become a write to
+// another one.
 func noRecordBefore(c *check) {
 	changes := slices.DeleteFunc(slices.Clone(c.h.Writes), func(w intent.WriteType) bool {
 		return w != intent.Update && w != intent.Delete
@@ -90,7 +91,7 @@ func noRecordBefore(c *check) {
 func unreachable(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
-	c.set(Unreachable, "")
+	c.set(fault.Unreachable, "")
 	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "no connection could be had, which is proof", connectors.FateNotSent)
 	if sends > 0 {
@@ -103,7 +104,7 @@ func unreachable(c *check) {
 func refused(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
-	c.set(Refused, "")
+	c.set(fault.Refused, "")
 	receipt, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said no", connectors.FateRefused)
 	if receipt.Said.Code == "" && receipt.Said.Message == "" {
@@ -118,7 +119,7 @@ func refused(c *check) {
 func throttled(c *check) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
-	c.set(Throttled, "")
+	c.set(fault.Throttled, "")
 	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination said not now", connectors.FateThrottled)
 	var e *connectors.Error

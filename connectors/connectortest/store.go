@@ -5,9 +5,10 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// storeSubjects are about destinations that say yes and store something else.
+// storeSubjects cover destinations that accept and store something else.
 func storeSubjects(h Harness) []subject {
 	var all []subject
 	for _, w := range h.Writes {
@@ -15,13 +16,13 @@ func storeSubjects(h Harness) []subject {
 			continue
 		}
 		all = slices.Concat(all,
-			vicious(h, DroppedField, w, func(c *check, arm func()) { droppedField(c, w, arm) }),
-			vicious(h, NormalisedField, w, func(c *check, arm func()) { normalisedField(c, w, arm) }),
+			vicious(h, fault.DroppedField, w, func(c *check, arm func()) { droppedField(c, w, arm) }),
+			vicious(h, fault.NormalisedField, w, func(c *check, arm func()) { normalisedField(c, w, arm) }),
 		)
 	}
 	return slices.Concat(all,
-		vicious(h, DuplicateBehindOurBack, intent.Create, duplicate),
-		vicious(h, Rollback, intent.Create, rollback),
+		vicious(h, fault.DuplicateBehindOurBack, intent.Create, duplicate),
+		vicious(h, fault.Rollback, intent.Create, rollback),
 	)
 }
 
@@ -87,7 +88,7 @@ func duplicate(c *check, arm func()) {
 	c.likeStore(in, c.see(query(in), 2))
 }
 
-// rollback: what was there is gone, and a later read says so.
+// rollback: what was there is gone, and a later read shows it.
 func rollback(c *check, arm func()) {
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)

@@ -11,16 +11,28 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// subject is one check, as it stands in a table.
+const (
+	// Defaults of a harness. In a bubble time is free, so patience outlasts any lag; in real time
+	// it outlasts a slow machine.
+	bubblePatience    = time.Minute
+	realPatience      = 10 * time.Second
+	bubbleSendTimeout = time.Second
+	realSendTimeout   = 200 * time.Millisecond
+	// pause is the time between two reads of something that must come.
+	pause = 20 * time.Millisecond
+)
+
+// subject is one check, as it is in a table.
 type subject struct {
 	name  string
-	needs []string // vices and Lacks constants without which it makes no sense
+	needs []string // faults and Lacks constants without which it makes no sense
 	do    func(c *check)
 }
 
-// subjects puts all tables together, the checks of vices once for each variant.
+// subjects puts all tables together, the checks of faults once for each variant.
 func subjects(h Harness) []subject {
 	return slices.Concat(
 		plainSubjects(h), exactSubjects(), refusalSubjects(), onceSubjects(h),
@@ -29,8 +41,8 @@ func subjects(h Harness) []subject {
 	)
 }
 
-// vicious is the subject of a vice on a write type, for each variant.
-func vicious(h Harness, v Vice, w intent.WriteType, do func(c *check, arm func())) []subject {
+// vicious is the subject of a fault on a write type, for each variant.
+func vicious(h Harness, v fault.Kind, w intent.WriteType, do func(c *check, arm func())) []subject {
 	variants := h.Variants[v]
 	if len(variants) == 0 {
 		variants = []string{""}
@@ -54,7 +66,7 @@ func (h *Harness) defaults(t *testing.T) {
 		t.Fatal("harness: Open and Writes are required, and create must be among Writes")
 	}
 	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp, LacksElsewhere}
-	for _, v := range Vices() {
+	for _, v := range Kinds() {
 		known = append(known, string(v))
 	}
 	for name, reason := range h.Lacks {
@@ -115,7 +127,7 @@ func (c *check) whole(needs []string) {
 	}
 }
 
-func (c *check) set(v Vice, variant string) {
+func (c *check) set(v fault.Kind, variant string) {
 	c.Helper()
 	if c.f.Set == nil {
 		c.Fatalf("harness: the fixture has no Set; give it or declare every vice in Lacks")
@@ -248,7 +260,7 @@ func (c *check) sent(r connectors.Request) (connectors.Receipt, int, error) {
 	return receipt, c.f.Sends() - before, err
 }
 
-// fate compares what an error says with what was the case.
+// fate compares the fate of an error with what was the case.
 func (c *check) fate(err error, why string, want ...connectors.Fate) {
 	c.Helper()
 	if got := connectors.FateOf(err); !slices.Contains(want, got) {

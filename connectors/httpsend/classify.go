@@ -10,11 +10,15 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// Classify says what a status means for a write; nil for a 2xx. What is not
-// known to be a refusal is of unknown fate. A destination that means something
-// else by a status looks at it before.
+// MaxRetryAfter is the longest wait that a destination can request. A date in the far future is a
+// mistake or an attack, and a record that waits for it is as good as lost.
+const MaxRetryAfter = 24 * time.Hour
+
+// Classify returns what a status means for a write; nil for a 2xx. What is not known to be a
+// refusal is of unknown fate. A connector for which a status has another meaning checks that
+// first.
 //
-// now serves dates in Retry-After.
+// now is used for dates in Retry-After.
 func Classify(status int, h http.Header, now time.Time) error {
 	if status >= 200 && status <= 299 {
 		return nil
@@ -53,9 +57,9 @@ const (
 	login
 )
 
-// meaning is the table. 301, 302 and 303 are not in it: they turn a POST into a
-// GET, which is also how a form that was accepted is answered. Nor is 402, which some payment services
-// answer after they stored an attempt.
+// meaning is the table. 301, 302 and 303 are not in it: they turn a POST into a GET, and servers
+// also answer an accepted form so. Nor is 402, which some payment services return after they
+// stored an attempt.
 func meaning(status int) sense {
 	switch status {
 	case 307, 308:
@@ -72,11 +76,10 @@ func meaning(status int) sense {
 	return unknown
 }
 
-// RetryAfter reads the header Retry-After in both of its forms, seconds
-// (decimal fractions included) and an HTTP date, which is taken against the
-// answer's own Date where it has one and against now otherwise, so that a
-// skewed clock does no harm. The result lies between 0 and [MaxRetryAfter];
-// false when there is no such header or it makes no sense.
+// RetryAfter reads the header Retry-After in both of its forms, seconds (decimal fractions
+// included) and an HTTP date. A date is relative to the answer's own Date if it has one,
+// otherwise to now, so that a skewed clock is harmless. The result is between 0 and
+// [MaxRetryAfter]; false if the header is missing or invalid.
 func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	if v == "" {

@@ -3,6 +3,7 @@ package httpsend
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,12 +18,27 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// Errors of an answer that came and cannot be used whole.
+const (
+	// DefaultMaxBody is how many bytes of an answer are read. A record and a page of records fit
+	// in it many times over. An endless stream from a destination (or a server in its place) must
+	// not fill our memory.
+	DefaultMaxBody = 4 << 20
+	// DefaultTimeout limits a call whose context has no deadline, since a destination that hangs
+	// must not hold a worker for ever. It is the default send timeout of a profile.
+	DefaultTimeout = 30 * time.Second
+	// MaxIdleConns is how many idle connections to one host the default
+	// transport keeps. A worker carries 64 writes at once; of fewer connections
+	// the rest would be closed after each call and dialled anew, with a new
+	// handshake, for each send and each read. They are closed when unused for as
+	// long as net/http does by default.
+	MaxIdleConns = 64
+)
+
+// Errors of an answer that arrived and cannot be used whole.
 var (
-	// ErrTooLong says that the body is longer than Options.MaxBody.
+	// ErrTooLong means that the body is longer than Options.MaxBody.
 	ErrTooLong = errors.New("the body of the answer is too long")
-	// ErrNotJSON says that the body is not exactly one JSON value of the
-	// wanted form.
+	// ErrNotJSON means that the body is not exactly one JSON value of the expected form.
 	ErrNotJSON = errors.New("the body of the answer is not the JSON that was expected")
 )
 
@@ -36,8 +52,7 @@ type Options struct {
 	// MaxBody is how many bytes of an answer are read. Default
 	// [DefaultMaxBody].
 	MaxBody int64
-	// Timeout bounds calls whose context has no deadline. Default
-	// [DefaultTimeout].
+	// Timeout limits calls whose context has no deadline. Default [DefaultTimeout].
 	Timeout time.Duration
 	// NoTrace keeps the trace that a request belongs to from the destination.
 	// Default false: it gets the header traceparent, and nothing else of it.
@@ -66,7 +81,7 @@ func New(o *Options) *Client {
 	}
 	transport := o.Transport
 	if transport == nil {
-		transport = defaultTransport()
+		transport = NewTransport(nil, nil)
 	}
 	c.http = &http.Client{
 		Transport:     transport,
@@ -75,21 +90,29 @@ func New(o *Options) *Client {
 	return c
 }
 
-// defaultTransport is that of net/http, but that it keeps more connections to
-// one host. How many there are altogether, and how a request is sent, stays.
-func defaultTransport() *http.Transport {
+// NewTransport is the transport of a client by default: that of net/http, but that it
+// keeps more connections to one host. It connects with dial, and then uses no proxy,
+// which would connect in its place; nil for a plain connection. config is what TLS
+// begins with, nil for the system's.
+func NewTransport(dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config) *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = MaxIdleConns
+	if dial != nil {
+		t.Proxy, t.DialContext, t.DialTLSContext = nil, dial, nil
+	}
+	if config != nil {
+		t.TLSClientConfig = config.Clone()
+	}
 	return t
 }
 
-// Answer is what came back.
+// Answer is an HTTP response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	// BodyErr says why the body is not whole: [ErrTooLong], or the error that
-	// cut it. The status stands all the same.
+	// BodyErr is why the body is not whole: [ErrTooLong], or the error that cut it. The status is
+	// valid all the same.
 	BodyErr error
 }
 
@@ -114,13 +137,12 @@ func (a Answer) Decode(v any) error {
 	return nil
 }
 
-// Write sends a write, at most once, and says by its error what is known
-// ([connectors.FateOf]). A nil error means a 2xx status, even when the body is
-// cut, too long or senseless: the destination said yes, and what it added does
-// not take that back. With an error the answer is set as far as one came.
+// Write sends a write, at most once. Its error is what is known ([connectors.FateOf]). A nil
+// error means a 2xx status, even when the body is cut, too long or unreadable: the destination
+// accepted, and the body does not change that. With an error the answer is set as far as one
+// arrived.
 //
-// Errors hold neither the URL nor the body, both of which may hold what must
-// not be stored.
+// Errors contain neither the URL nor the body: both may contain what must not be stored.
 func (c *Client) Write(req *http.Request) (Answer, error) {
 	once(req)
 	a, err := c.do(req)
@@ -130,10 +152,9 @@ func (c *Client) Write(req *http.Request) (Answer, error) {
 	return a, Classify(a.Status, a.Header, time.Now())
 }
 
-// Read sends a read. A nil error means status 200 and a whole body; anything
-// else, other 2xx included, is an error, since what cannot be read must not
-// look like what is not there. Errors of a 401, 403, 429 and the like are of
-// the kinds that [Classify] gives them.
+// Read sends a read. A nil error means status 200 and a whole body. Anything else, including
+// another 2xx, is an error, since an unreadable record must not be mistaken for an absent one.
+// Errors of a 401, 403, 429 and the like are of the kinds that [Classify] returns.
 func (c *Client) Read(req *http.Request) (Answer, error) {
 	req.Header.Set("Cache-Control", "no-cache")
 	a, err := c.do(req)
@@ -149,10 +170,10 @@ func (c *Client) Read(req *http.Request) (Answer, error) {
 	return a, fmt.Errorf("a read was answered with %d, want 200", a.Status)
 }
 
-// once keeps net/http from sending a request a second time that may have been
-// heard: it takes one with an idempotency key for repeatable, if it can rewind
-// the body. Others are left alone, since for them net/http repeats only what
-// provably was not written, which saves a send of unknown fate.
+// once keeps net/http from sending a request a second time that may have arrived: it considers
+// one with an idempotency key repeatable, if it can rewind the body. Other requests are not
+// changed, since net/http repeats those only if provably nothing was written, which avoids a send
+// of unknown fate.
 func once(req *http.Request) {
 	_, key := req.Header["Idempotency-Key"]
 	_, xKey := req.Header["X-Idempotency-Key"]
@@ -171,7 +192,7 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, connectors.NotSent(err)
 	}
-	addressed(req)
+	connectors.TraceServer(ctx, req.URL)
 	if !c.noTrace {
 		traced(req)
 	}
@@ -199,8 +220,8 @@ func (c *Client) take(res *http.Response) Answer {
 	return a
 }
 
-// connection records whether the transport looked for a connection and whether
-// it ever had one. Had it none, no byte of the request can have left us.
+// connection records whether the transport requested a connection and whether it ever had one.
+// Without one, no byte of the request can have left us.
 type connection struct{ wanted, had atomic.Bool }
 
 func (s *connection) watch(ctx context.Context) context.Context {
@@ -222,9 +243,8 @@ func (s *connection) explain(err error) error {
 	return &connectors.Error{Err: fmt.Errorf("no answer: %w", &quiet{err})}
 }
 
-// quiet is an error whose words are shown only where they are the network's.
-// net/http quotes what it cannot parse, and what comes from an echo is our own
-// request.
+// quiet is an error whose text is shown only if it is the network's. net/http quotes what it
+// cannot parse, and an echo contains our own request.
 type quiet struct{ err error }
 
 func (e *quiet) Unwrap() error { return e.err }

@@ -61,8 +61,8 @@ func wantFate(t *testing.T, err error, want connectors.Fate, why string) {
 	}
 }
 
-// TestOneRequestOnTheWire cuts a kept connection, which is where net/http sends
-// again by itself when there is an idempotency key.
+// TestOneRequestOnTheWire cuts a kept connection: in that case net/http sends again by itself if
+// there is an idempotency key.
 func TestOneRequestOnTheWire(t *testing.T) {
 	for name, c := range map[string]struct{ method, header, body string }{
 		"post":              {http.MethodPost, "", "{}"},
@@ -174,8 +174,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestSilentTransport: a transport that does not say whether it had a
-// connection proves nothing, whatever error it gives.
+// TestSilentTransport: a transport that does not report whether it had a connection proves
+// nothing, whatever its error.
 func TestSilentTransport(t *testing.T) {
 	client := newClient(t, httpsend.Options{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("refused")}
@@ -184,8 +184,8 @@ func TestSilentTransport(t *testing.T) {
 	wantFate(t, err, connectors.FateUnknown, "it may have sent before it dialled")
 }
 
-// TestHTTP2 sees that proof and doubt are told apart over HTTP/2 as well, where
-// connections are shared.
+// TestHTTP2 checks that proof and doubt are distinguished over HTTP/2 as well, where connections
+// are shared.
 func TestHTTP2(t *testing.T) {
 	var writes atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,16 +10,18 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
+// maxDetails is how many levels of an error's details are searched for texts.
+const maxDetails = 4
+
 // requestIDs are the headers in which APIs name a request, the plain name first.
 var requestIDs = []string{
 	"Request-Id", "X-Request-Id", "X-Github-Request-Id", "X-Hubspot-Correlation-Id", "X-Zendesk-Request-Id",
 	"X-Arequestid", "X-Amzn-Requestid", "X-Ms-Request-Id", "X-Correlation-Id",
 }
 
-// Said is what the answer says in the destination's own words: the id of the request,
-// and where it is no 2xx, or refused says so, its code and message. They are taken
-// from the members that most APIs use in a JSON body; other bodies are kept as they
-// are alone. Default nothing.
+// Said is the destination's own text in the answer: the id of the request and, if the status is
+// not a 2xx or refused is set, its code and message. They are taken from the members that most
+// APIs use in a JSON body; other bodies are kept unchanged. Default nothing.
 func (a Answer) Said(refused bool) connectors.Said {
 	var s connectors.Said
 	for _, name := range requestIDs {
@@ -71,7 +73,7 @@ func foundIn(doc any, names ...string) string {
 	return ""
 }
 
-// messageOf is the sentence of an error with the details that stand beside it.
+// messageOf is the sentence of an error with the details next to it.
 func messageOf(doc any) string {
 	said := foundIn(doc, "message", "error_message", "errorMessage", "error_description", "description", "detail", "title", "msg")
 	object, _ := doc.(map[string]any)

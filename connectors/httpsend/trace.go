@@ -3,9 +3,7 @@ package httpsend
 import (
 	"context"
 	"net/http"
-	"strconv"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -26,23 +24,7 @@ func Traceparent(ctx context.Context) string {
 	return carrier[traceHeader]
 }
 
-// addressed says in the span of a call which server it goes to. What panics in a tracer
-// fails no call.
-func addressed(req *http.Request) {
-	defer func() { _ = recover() }()
-	span := trace.SpanFromContext(req.Context())
-	if !span.IsRecording() {
-		return
-	}
-	port, err := strconv.Atoi(req.URL.Port())
-	if err != nil {
-		port = map[string]int{"http": 80, "https": 443}[req.URL.Scheme]
-	}
-	span.SetAttributes(attribute.String("server.address", req.URL.Hostname()), attribute.Int("server.port", port))
-}
-
-// traced writes the trace of a request's context into it, unless whoever built it
-// has done so.
+// traced writes the trace of a request's context into it, unless its builder has done so.
 func traced(req *http.Request) {
 	if req.Header.Get(traceHeader) != "" {
 		return

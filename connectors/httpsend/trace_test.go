@@ -2,24 +2,19 @@ package httpsend_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/readback-go/readback/connectors/httpsend"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// inTrace is the context of a caller who sent everything that W3C has.
+// inTrace is the context of a caller that sent everything that W3C defines.
 func inTrace(t *testing.T) context.Context {
 	t.Helper()
 	ctx := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": traceparent, "tracestate": "vendor=canary"})
@@ -76,48 +71,5 @@ func TestTheTraceGoesAlong(t *testing.T) {
 				t.Errorf("%d requests", len(got))
 			}
 		})
-	}
-}
-
-// The span of a call says which server it went to; a tracer that panics fails nothing.
-func TestTheSpanSaysWhichServer(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
-	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for reason, panics := range map[string]bool{"recorded": false, "a tracer that panics": true} {
-		span := &recorded{panics: panics}
-		req, err := http.NewRequestWithContext(trace.ContextWithSpan(t.Context(), span), http.MethodGet, server.URL, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := httpsend.New(nil).Read(req); err != nil {
-			t.Errorf("%s: %v", reason, err)
-		}
-		want := map[attribute.Key]string{"server.address": host, "server.port": port}
-		if diff := cmp.Diff(want, span.got); !panics && diff != "" {
-			t.Errorf("%s (-want +got):\n%s", reason, diff)
-		}
-	}
-}
-
-// recorded is a span that keeps its attributes.
-type recorded struct {
-	noop.Span
-	panics bool
-	got    map[attribute.Key]string
-}
-
-func (*recorded) IsRecording() bool { return true }
-
-func (s *recorded) SetAttributes(all ...attribute.KeyValue) {
-	if s.panics {
-		panic("the tracer is down")
-	}
-	s.got = make(map[attribute.Key]string)
-	for _, kv := range all {
-		s.got[kv.Key] = kv.Value.String()
 	}
 }

@@ -51,7 +51,7 @@ func TestManyCallsKeepTheirConnections(t *testing.T) {
 // The default transport is that of net/http but for the bound: nothing is
 // followed and nothing is sent again.
 func TestDefaultTransportIsOtherwiseThatOfNet(t *testing.T) {
-	got, want := httpsend.DefaultTransport(), http.DefaultTransport.(*http.Transport).Clone()
+	got, want := httpsend.NewTransport(nil, nil), http.DefaultTransport.(*http.Transport).Clone()
 	if got.MaxIdleConnsPerHost != httpsend.MaxIdleConns || got.MaxIdleConns < httpsend.MaxIdleConns {
 		t.Errorf("%d idle connections to a host, %d altogether; want %d, and no fewer", got.MaxIdleConnsPerHost, got.MaxIdleConns, httpsend.MaxIdleConns)
 	}
@@ -107,5 +107,15 @@ func TestKeptConnectionsSendOnce(t *testing.T) {
 				t.Errorf("%s: sent %d times", c.reason, n-1)
 			}
 		})
+	}
+}
+
+// A proxy would connect instead of a connector whose connections are limited.
+func TestALimitedTransportUsesNoProxy(t *testing.T) {
+	if httpsend.NewTransport(nil, nil).Proxy == nil {
+		t.Error("without a limit the proxy of the environment is not used")
+	}
+	if httpsend.NewTransport(new(net.Dialer).DialContext, nil).Proxy != nil {
+		t.Error("with a limit a proxy is used")
 	}
 }

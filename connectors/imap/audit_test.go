@@ -7,9 +7,9 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/verify/verifytest"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/internal/verifytest"
 )
 
 // No wrong state of a mailbox is called verified, and no right one is refused:
@@ -24,7 +24,7 @@ func TestAuditDovecot(t *testing.T) { audit(t, onDovecot(t), imap.KindNamed, tru
 func audit(t *testing.T, start starter, kind string, condStore bool) {
 	h := verifytest.Harness{Suite: suite(start, kind, condStore), Legitimate: unlike}
 	h.Suite.Open = func(t *testing.T) *connectortest.Fixture {
-		s := start(t, imaptest.Options{})
+		s := start(t, fakeimap.Options{})
 		f := fixture(t, s, kind, condStore)
 		b := bench{t, s}
 		f.Put = b.put

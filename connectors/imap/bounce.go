@@ -15,8 +15,32 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// failures looks for reports that the messages which were found were not delivered,
-// and writes what they say into the answers.
+const (
+	// maxAddresses is how many recipients one field may have; larger lists
+	// are for mailing list software.
+	maxAddresses = 100
+	// maxCandidates is how many messages one search may find before the read fails. A search for
+	// a Message-ID in angle brackets has one result; a server that returns thousands does not
+	// search as requested.
+	maxCandidates = 1000
+	// maxReport is how many bytes of the report of a bounce are read. It names the failure first
+	// and quotes the mail last, of which the header is enough.
+	maxReport = 512 << 10
+	// maxReported is how many recipients that were not reached are named.
+	maxReported = 3
+	// maxReportHeader is how many bytes a header within a report may have.
+	maxReportHeader = 64 << 10
+	// reportsSince is by how much a report may seem older than the mail: servers
+	// compare days, each in a time zone of its own, and clocks differ.
+	reportsSince = 48 * time.Hour
+	// searchChunk is how many queries share one SEARCH. Each takes some 150
+	// bytes, and RFC 2683 asks clients to keep command lines below 1000 bytes
+	// and servers to take 8000.
+	searchChunk = 20
+)
+
+// failures searches for reports that the messages of the answers were not delivered, and adds
+// them to the answers.
 func (s *session) failures(box Box, questions []question) error {
 	questions = slices.DeleteFunc(slices.Clone(questions), func(q question) bool {
 		return q.answer.Err != nil || len(q.answer.Observation.Records) == 0
@@ -37,8 +61,8 @@ func (s *session) failures(box Box, questions []question) error {
 	return nil
 }
 
-// failuresOf looks for several messages together, and one by one if that fails: one
-// with too many reports spoils only its own answer.
+// failuresOf searches for several messages together, and one by one if that fails: one with too
+// many reports affects only its own answer.
 func (s *session) failuresOf(questions []question) {
 	reports, err := s.reports(questions)
 	switch {
@@ -55,8 +79,8 @@ func (s *session) failuresOf(questions []question) {
 	}
 }
 
-// messageIDs are those that the question asks for and that its records have: some
-// providers put their own in the place of ours.
+// messageIDs are that of the question and those of its records: some providers put their own in
+// the place of ours.
 func (q question) messageIDs() []string {
 	ids := []string{q.messageID}
 	for _, r := range q.answer.Observation.Records {
@@ -67,8 +91,8 @@ func (q question) messageIDs() []string {
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return !mailtext.IsMessageID(id) })
 }
 
-// sent is when the first of the records was written, as they say; zero where one
-// says nothing that can be read.
+// sent is when the first of the records was written, by their dates; zero if one has no readable
+// date.
 func (q question) sent() (first time.Time) {
 	for i, r := range q.answer.Observation.Records {
 		text, _ := r.Fields["date"].(string)
@@ -83,15 +107,15 @@ func (q question) sent() (first time.Time) {
 	return first
 }
 
-// reports are the reports of failed deliveries in the chosen mailbox that may be
-// about what is asked for. The server only narrows the search: each report is read.
-// One that cannot be read as a report is none.
+// reports are the reports of failed deliveries in the chosen mailbox that may concern the
+// questions. The server only narrows the search: each report is read. An unreadable one is
+// ignored.
 func (s *session) reports(questions []question) ([]report, error) {
 	var keys []imap.SearchCriteria
 	for _, q := range questions {
 		for _, id := range q.messageIDs() {
-			// TEXT and not BODY, which in Dovecot leaves out the header of the quoted
-			// mail. Gmail's TEXT knows words alone, so a header is asked for too.
+			// TEXT and not BODY, which in Dovecot leaves out the header of the quoted mail.
+			// Gmail's TEXT only matches words, so a header is searched too.
 			about := anyOf([]imap.SearchCriteria{{Text: []string{id}}, headerKey("In-Reply-To", id)})
 			if at := q.sent(); !at.IsZero() {
 				about.Since = at.Add(-reportsSince)
@@ -118,7 +142,7 @@ func (s *session) reports(questions []question) ([]report, error) {
 		if err != nil {
 			return nil, serverError(s.ctx, "fetch a report", err)
 		}
-		for _, m := range messages { // none where somebody has removed it meanwhile
+		for _, m := range messages { // none if another actor has removed it meanwhile
 			all = append(all, reportOf(sectionOf(m, reportSection)))
 		}
 	}
@@ -130,11 +154,11 @@ var reportSection = &imap.FetchItemBodySection{Partial: &imap.SectionPartial{Siz
 
 // report is a report of what became of a message.
 type report struct {
-	about  []string // Message-IDs of what it is about, never of the rest of a thread
+	about  []string // Message-IDs of its subject, never of the rest of a thread
 	failed []string // one line for each recipient who was not reached
 }
 
-// failed is what the reports say of a message, "" where none says that it failed.
+// failed is what the reports say of a message, "" if none reports a failure.
 func failed(all []report, ids []string) string {
 	var lines []string
 	for _, r := range all {
@@ -154,9 +178,8 @@ func failed(all []report, ids []string) string {
 	return "not delivered to " + text
 }
 
-// reportOf reads a report (RFC 3464, RFC 6533). What it cannot read it leaves out:
-// anybody can write such a mail, and what it says decides nothing but that a
-// reviewer looks.
+// reportOf reads a report (RFC 3464, RFC 6533). It skips what it cannot read: anyone can write
+// such a mail, and its only effect is a review.
 func reportOf(raw []byte) report {
 	var r report
 	e, err := message.ReadWithOptions(bytes.NewReader(raw), &message.ReadOptions{MaxHeaderBytes: maxReportHeader})
@@ -175,7 +198,7 @@ func reportOf(raw []byte) report {
 		}
 		r.take(part)
 	}
-	if len(r.about) == 0 { // what is quoted says which mail it is about, where something is
+	if len(r.about) == 0 { // the quoted mail names the subject, if there is one
 		r.about = strings.Fields(e.Header.Get("In-Reply-To"))
 	}
 	return r
@@ -207,7 +230,7 @@ func (r *report) take(part *message.Entity) {
 	}
 }
 
-// notReached is who was not reached, and why, in the words of a mail server.
+// notReached is a recipient who was not reached, and why, in the words of a mail server.
 func notReached(group textproto.Header) string {
 	typed := func(name string) string { // "rfc822; a@example.org"
 		value := group.Get(name)

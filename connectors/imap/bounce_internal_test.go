@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// What a report says is read wherever it can be; what is none says nothing.
+// A report is read as far as it is readable; anything else is ignored.
 func TestReportOf(t *testing.T) {
 	const head = "Content-Type: multipart/report; report-type=delivery-status; boundary=b\r\n\r\n"
 	const status = "--b\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mx\r\n\r\nFinal-Recipient: rfc822; bob@x.test\r\nAction: failed\r\nStatus: 5.1.1\r\n\r\n"

@@ -75,8 +75,8 @@ func changeOf(w intent.WriteIntent) (flagSet, error) {
 	return f, nil
 }
 
-// updateBy adds what is missing and takes away what is too much, and touches
-// nothing else: somebody's other flag, set meanwhile, stays.
+// updateBy adds the missing flags and removes the excess ones, and changes nothing else: another
+// actor's other flag, set meanwhile, stays.
 func (s *session) updateBy(t target, wanted flagSet) (connectors.Receipt, error) {
 	more, less := wanted.difference(t.now[0].Flags)
 	sent := false
@@ -115,8 +115,8 @@ func (f flagSet) difference(now []imap.Flag) (more, less []imap.Flag) {
 	return more, less
 }
 
-// ofKind is the system flags, or the keywords. \Recent is the server's own:
-// nobody can set it, and it changes by being looked at.
+// ofKind is the system flags, or the keywords. \Recent is the server's own: no client can set it,
+// and reading changes it.
 func ofKind(flags []imap.Flag, system bool) []imap.Flag {
 	return slices.DeleteFunc(slices.Clone(flags), func(f imap.Flag) bool {
 		return isSystem(f) != system || sameFlag(f, `\Recent`)
@@ -135,8 +135,8 @@ func (s *session) updateIf(t target, wanted flagSet, before *connectors.Observat
 	return s.storeIf(t, imap.StoreFlagsSet, all, version, change{all, more, less})
 }
 
-// change is what a conditional STORE makes of a message: all its flags, and
-// which of them it adds and takes away.
+// change is the effect of a conditional STORE on a message: all its flags, and which of them it
+// adds and removes.
 type change struct{ all, more, less []imap.Flag }
 
 func (c change) whole(now []imap.Flag) bool { return sameFlags(lasting(now), c.all) }
@@ -169,12 +169,11 @@ func (t target) unchanged(before *connectors.Observation) (uint64, error) {
 	return version, nil
 }
 
-// storeIf sends a conditional STORE and learns whether it was refused. The
-// server answers OK either way, and go-imap throws the MODIFIED away: so the
-// flags are looked at in the same session. Only a message that is there without
-// a trace of the change proves the refusal; one that has gone, or shows half
-// of it (a keyword that was not kept, somebody else's flag), proves nothing.
-// This is for the refusal alone; what is true is for a read of its own to say.
+// storeIf sends a conditional STORE and determines whether it was refused. The server answers OK
+// either way, and go-imap drops the MODIFIED: so the flags are read in the same session. Only a
+// message that exists without a trace of the change proves the refusal. One that is gone, or
+// shows half of it (a keyword that was not stored, another actor's flag), proves nothing. This
+// only detects the refusal; a separate read determines the result.
 func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, version uint64, c change) (connectors.Receipt, error) {
 	said, err := s.store(t.uids, op, flags, version)
 	if err != nil {
@@ -220,7 +219,7 @@ func (c *Connector) delete(ctx context.Context, r connectors.Request, a address)
 	if receipt, err := s.markDeleted(t, r); err != nil {
 		return receipt, err
 	}
-	// From here on even a NO leaves a mark behind: unknown.
+	// From here on even after a NO a mark remains: unknown.
 	if err := s.expunge(t.uids); err != nil {
 		return connectors.Receipt{}, fmt.Errorf("marked as deleted: %w", err)
 	}

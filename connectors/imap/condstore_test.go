@@ -5,11 +5,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 )
 
-func conditionalUpdate(t *testing.T, s *imaptest.Server) {
+func conditionalUpdate(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <cond@x>", "old")
 	w := on(intent.Update, "<cond@x>", intent.Fields{"flags": []any{`\Flagged`}})
@@ -40,7 +40,7 @@ func conditionalUpdate(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func conditionalDelete(t *testing.T, s *imaptest.Server) {
+func conditionalDelete(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <cond@x>")
 	w := on(intent.Delete, "<cond@x>", nil)
@@ -60,7 +60,7 @@ func conditionalDelete(t *testing.T, s *imaptest.Server) {
 	d.count("INBOX", 0, "nobody has changed it since")
 }
 
-func probeCondStore(t *testing.T, s *imaptest.Server) {
+func probeCondStore(t *testing.T, s *fakeimap.Server) {
 	if err := connect(t, s, func(o *imap.Options) { o.CondStore = true }).Probe(t.Context()); err != nil {
 		t.Errorf("Dovecot has CONDSTORE and UIDPLUS: %v", err)
 	}

@@ -13,7 +13,11 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// content is what a create says.
+// maxFlags is how many flags or keywords one intent may name. Dovecot
+// with maildir keeps 26 keywords in a mailbox.
+const maxFlags = 50
+
+// content is the content of a create.
 type content struct {
 	from    *mailtext.Address // nil for none
 	to, cc  []mailtext.Address

@@ -35,7 +35,7 @@ func keyed(kind string, w intent.WriteType, key f) intent.WriteIntent {
 	return intent.WriteIntent{Kind: kind, Write: w, Key: key}
 }
 
-// unservable is intents that no mailbox can hold or look up.
+// unservable is intents that no mailbox can hold or query.
 var unservable = map[string]struct {
 	w      intent.WriteIntent
 	path   string // what the error must name

@@ -9,18 +9,18 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 )
 
-// desk is a connector with a server behind it, and shorthand for both.
+// desk is a connector with a server, and shorthand for both.
 type desk struct {
 	*testing.T
-	s *imaptest.Server
+	s *fakeimap.Server
 	c *imap.Connector
 }
 
-func newDesk(t *testing.T, s *imaptest.Server) desk {
+func newDesk(t *testing.T, s *fakeimap.Server) desk {
 	return desk{t, s, connect(t, s, func(o *imap.Options) { o.CondStore = false })}
 }
 
@@ -61,7 +61,7 @@ func (d desk) deliver(mailbox, header string, flags ...string) uint32 {
 	return uid
 }
 
-func (d desk) messages(mailbox string) []imaptest.Message {
+func (d desk) messages(mailbox string) []fakeimap.Message {
 	d.Helper()
 	all, err := d.s.Messages(mailbox)
 	if err != nil {

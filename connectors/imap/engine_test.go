@@ -7,10 +7,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // meddled is a mailbox in which another actor sets a flag right after the first send.
@@ -41,7 +42,7 @@ func TestDeleteCutInTheMiddle(t *testing.T) {
 	}{"in memory": {inMemory, false}, "Dovecot, CONDSTORE": {onDovecot(t), true}} {
 		for meanwhile, want := range map[string]engine.Status{"": engine.StatusVerified, `\Flagged`: engine.StatusReview} {
 			t.Run(name+meanwhile, func(t *testing.T) {
-				s := start.start(t, imaptest.Options{})
+				s := start.start(t, fakeimap.Options{})
 				c := connect(t, s, func(o *imap.Options) { o.CondStore, o.Horizon = start.condStore, 50*time.Millisecond })
 				w := numbered(imap.KindNamed, intent.Delete, 1)
 				w.Tenant, w.Workflow, w.Step, w.Tool, w.Destination = "acme", "wf", "tidy", "delete", "mail"
@@ -56,7 +57,7 @@ func TestDeleteCutInTheMiddle(t *testing.T) {
 				book := ledger.NewMemory()
 				e := engine.New(book, &reg, nil)
 				t.Cleanup(e.Close)
-				s.SetVice(imaptest.DroppedBefore, 1)
+				s.SetFault(fault.DroppedBefore, 1)
 				out, err := e.Do(t.Context(), w)
 				if err != nil {
 					t.Fatal(err)

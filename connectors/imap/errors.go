@@ -14,20 +14,20 @@ import (
 var (
 	// ErrOptions is wrapped by New's errors.
 	ErrOptions = errors.New("imap options")
-	// ErrIntent is wrapped by errors about an intent that no mailbox can hold
-	// or look up. They name the field and what would be right.
+	// ErrIntent is wrapped by errors about an intent that no mailbox can hold or query. They name
+	// the field and what is accepted.
 	ErrIntent = errors.New("not for a mailbox")
-	// ErrNoMailbox is wrapped when the mailbox does not exist. It is never
-	// taken for absence of the message.
+	// ErrNoMailbox is wrapped when the mailbox does not exist. It never means absence of the
+	// message.
 	ErrNoMailbox = fmt.Errorf("%w: no such mailbox", connectors.ErrNoTarget)
-	// ErrNoUse is wrapped when no mailbox, or more than one, is marked for the
-	// use that is asked for. It is never taken for absence of the message.
+	// ErrNoUse is wrapped when no mailbox, or more than one, is marked for the requested use. It
+	// never means absence of the message.
 	ErrNoUse = errors.New("no single mailbox is marked for this use")
-	// ErrNoUIDPlus is wrapped when a delete is asked of a server without
-	// UIDPLUS: its EXPUNGE would remove other people's deleted messages too.
+	// ErrNoUIDPlus is wrapped when a delete is sent to a server without UIDPLUS: its EXPUNGE
+	// would also remove other actors' deleted messages.
 	ErrNoUIDPlus = errors.New("the server has no UIDPLUS")
-	// ErrNoCondStore is wrapped when a conditional write is asked of a server
-	// or a mailbox without mod-sequences.
+	// ErrNoCondStore is wrapped when a conditional write is sent to a server or a mailbox without
+	// mod-sequences.
 	ErrNoCondStore = errors.New("the server has no CONDSTORE")
 	// ErrUIDValidity is wrapped when the mailbox was rebuilt, which voids
 	// every UID known of it.
@@ -39,8 +39,7 @@ var (
 	ErrChanged = errors.New("the message has changed since it was read")
 	// ErrNoUndo is wrapped by Invert for what cannot be undone.
 	ErrNoUndo = errors.New("cannot be undone")
-	// ErrUnreadable is wrapped when the server's answer to a read is not what
-	// was asked for.
+	// ErrUnreadable is wrapped when the server's answer to a read does not match the query.
 	ErrUnreadable = errors.New("the answer of the server cannot be used")
 )
 
@@ -69,11 +68,11 @@ func problemAt(path string, p *mailtext.Problem) error {
 // rejected is an error of our own about an intent: nothing left us.
 func rejected(err error) error { return connectors.NotSent(err) }
 
-// beforeSend classifies what went wrong before the first command that changes
-// anything: the server said no, or nothing was sent.
+// beforeSend classifies an error before the first command that changes anything: the server
+// refused, or nothing was sent.
 func beforeSend(err error) error {
 	if connectors.FateOf(err) != connectors.FateUnknown {
-		return err // it says so itself
+		return err // it has its own kind
 	}
 	if no, ok := answerOf(err); ok {
 		return refusal(no, err)
@@ -81,9 +80,9 @@ func beforeSend(err error) error {
 	return connectors.NotSent(err)
 }
 
-// afterSend classifies what went wrong with the command that changes
-// something. A tagged NO or BAD is the server's word that it did not; anything
-// else (end of file, time-out, BYE, nonsense) leaves it open.
+// afterSend classifies an error of the command that changes something. A tagged NO or BAD means
+// that the server did not change it; anything else (end of file, timeout, BYE, nonsense) leaves
+// it unknown.
 func afterSend(err error) error {
 	if no, ok := answerOf(err); ok {
 		return refusal(no, err)
@@ -107,7 +106,7 @@ func refusal(no *imap.Error, err error) error {
 	return connectors.Refused(codeOf(no), err)
 }
 
-// passing reports whether a code says not now.
+// passing reports whether a code means a temporary refusal.
 func passing(code imap.ResponseCode) bool {
 	switch code {
 	case imap.ResponseCodeUnavailable, imap.ResponseCodeInUse, imap.ResponseCodeLimit, "THROTTLED":
@@ -124,8 +123,8 @@ func codeOf(no *imap.Error) string {
 	return code
 }
 
-// serverError says what was being done and keeps the cause. A context that
-// ended is named: it is why the connection was closed.
+// serverError names the action and keeps the cause. It names a context that ended: that is why
+// the connection was closed.
 func serverError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -140,8 +139,8 @@ func serverError(ctx context.Context, doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, words)
 }
 
-// serverWords is an error that may hold the server's own words: cut short and
-// made printable, since they are shown and recorded.
+// serverWords is an error that may contain the server's own text: truncated and made printable,
+// since it is shown and recorded.
 type serverWords struct{ err error }
 
 func (e *serverWords) Error() string { return mailtext.Clip(e.err.Error()) }

@@ -13,9 +13,8 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// Box is a mailbox that other packages read: one that is named, or the one that
-// its server marks for a use (RFC 6154). Names are in the language of whoever
-// made the account; the marks are not.
+// Box is a mailbox that other packages read: one that is named, or the one that its server marks
+// for a use (RFC 6154). Names are in the language of the account's creator; the marks are not.
 type Box struct {
 	// Name is its name. Default: it is found by Use.
 	Name string
@@ -24,22 +23,20 @@ type Box struct {
 	Use string
 }
 
-// Wanted asks for every message that has this Message-ID or bears this stamp,
-// with exact equality. One of the two may be empty.
+// Wanted selects every message that has this Message-ID or this stamp, with exact equality. One
+// of the two may be empty.
 type Wanted struct {
 	MessageID string // with its angle brackets
 	Stamp     string
 }
 
-// Find reads messages for a connector that does not write them by IMAP. Records
-// are those of [Connector.Read], and the plain texts of a multipart message
-// that are no attachments are its body too, one below the other. The answers stand in the order of what is wanted;
-// all are weak unless the options say SingleStore. A mailbox that is not there
-// is an error, not absence.
+// Find reads messages for a connector that does not write them by IMAP. Records are those of
+// [Connector.Read]; their body also includes the plain texts of a multipart message that are no
+// attachments, one below the other. The answers are in the order of wanted; all are weak unless
+// the options set SingleStore. A missing mailbox is an error, not absence.
 //
-// In the mailbox of bounces it looks for reports (RFC 3464) that a message that was
-// found was not delivered, and says so in Observation.Failed. A bounces of zero is
-// none.
+// In the mailbox of bounces it searches for reports (RFC 3464) that a message was not delivered,
+// and puts them in Observation.Failed. A zero bounces means none.
 func (c *Connector) Find(ctx context.Context, box, bounces Box, wanted []Wanted) ([]connectors.BulkAnswer, error) {
 	answers := make([]connectors.BulkAnswer, len(wanted))
 	began := time.Now()
@@ -85,7 +82,7 @@ func (w Wanted) problem() error {
 	return nil
 }
 
-// CheckBox logs in and looks whether the mailbox is there. It writes nothing.
+// CheckBox logs in and checks that the mailbox exists. It writes nothing.
 func (c *Connector) CheckBox(ctx context.Context, box Box) error {
 	s, err := c.open(ctx)
 	if err != nil {
@@ -106,8 +103,8 @@ func (s *session) mailbox(box Box) (string, error) {
 	if box.Name != "" {
 		return box.Name, nil
 	}
-	// A server that has the extension may want to be asked for the marks; one
-	// without it takes the question for an error, and may show them anyway.
+	// A server that has the extension may return the marks only on request. One without it
+	// rejects the request as an error, and may return them anyway.
 	asked := &imap.ListOptions{ReturnSpecialUse: s.caps.Has(imap.CapSpecialUse) && s.caps.Has(imap.CapListExtended)}
 	listed, err := s.client.List("", "*", asked).Collect()
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 )
 
 // deliver puts a message there as a mail server would.
-func deliver(t *testing.T, s *imaptest.Server, mailbox, id, stamp, rest string) {
+func deliver(t *testing.T, s *fakeimap.Server, mailbox, id, stamp, rest string) {
 	t.Helper()
 	raw := "Message-ID: " + id + "\r\n"
 	if stamp != "" {
@@ -31,14 +31,14 @@ func TestFind(t *testing.T) {
 		start starter
 		sent  string
 	}{
-		"in memory": {func(t *testing.T, o imaptest.Options) *imaptest.Server {
+		"in memory": {func(t *testing.T, o fakeimap.Options) *fakeimap.Server {
 			o.SpecialUse = map[string]string{"Gesendete Objekte": `\Sent`, "Papierkorb": `\Trash`}
-			return imaptest.Start(t, o)
+			return fakeimap.Start(t, o)
 		}, "Gesendete Objekte"},
-		"dovecot": {onDovecotLater, imaptest.DovecotSent},
+		"dovecot": {onDovecotLater, fakeimap.DovecotSent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := tt.start(t, imaptest.Options{})
+			s := tt.start(t, fakeimap.Options{})
 			deliver(t, s, tt.sent, "<a.1@x>", "stamp-1", "Subject: one\n\nHi\n")
 			deliver(t, s, tt.sent, "<other@server>", "stamp-2", "Subject: two\n\nHi\n")
 			deliver(t, s, tt.sent, "<a.12@x>", "stamp-12", "Subject: twelve\n\nHi\n")
@@ -75,13 +75,12 @@ func TestFind(t *testing.T) {
 }
 
 // onDovecotLater starts Dovecot for the one test that needs it.
-func onDovecotLater(t *testing.T, o imaptest.Options) *imaptest.Server { return onDovecot(t)(t, o) }
+func onDovecotLater(t *testing.T, o fakeimap.Options) *fakeimap.Server { return onDovecot(t)(t, o) }
 
-// TestFindNothingToLookIn: a mailbox that cannot be told is an error, and never
-// absence.
+// TestFindNothingToLookIn: an undetermined mailbox is an error, and never absence.
 func TestFindNothingToLookIn(t *testing.T) {
 	marks := func(m map[string]string) *imap.Connector {
-		return connect(t, imaptest.Start(t, imaptest.Options{SpecialUse: m}), nil)
+		return connect(t, fakeimap.Start(t, fakeimap.Options{SpecialUse: m}), nil)
 	}
 	for name, tt := range map[string]struct {
 		c    *imap.Connector
@@ -112,7 +111,7 @@ func TestFindNothingToLookIn(t *testing.T) {
 
 // TestFindRefuses: what could not be found, or would find everything.
 func TestFindRefuses(t *testing.T) {
-	c := connect(t, imaptest.Start(t, imaptest.Options{}), nil)
+	c := connect(t, fakeimap.Start(t, fakeimap.Options{}), nil)
 	for reason, w := range map[string]imap.Wanted{
 		"it would find everything": {},
 		"no brackets":              {MessageID: "a@x"},
@@ -150,8 +149,8 @@ Content-Type: text/html
 --A--
 `
 
-// TestTextOfParts: the texts that are no files are the body, for those who
-// find; [imap.Connector.Read] shows none, as ever.
+// TestTextOfParts: Find shows the texts that are no files as the body; [imap.Connector.Read]
+// shows none.
 func TestTextOfParts(t *testing.T) {
 	deep := "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B0\n\n"
 	for n := range 40 {
@@ -172,7 +171,7 @@ func TestTextOfParts(t *testing.T) {
 		"plain":    {"\nHi\n", "Hi\r\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := imaptest.Start(t, imaptest.Options{})
+			s := fakeimap.Start(t, fakeimap.Options{})
 			deliver(t, s, "INBOX", "<a@x>", "", tt.raw)
 			c := connect(t, s, nil)
 			found, err := c.Find(t.Context(), imap.Box{Name: "INBOX"}, imap.Box{}, []imap.Wanted{{MessageID: "<a@x>"}})
@@ -184,7 +183,7 @@ func TestTextOfParts(t *testing.T) {
 			}
 		})
 	}
-	s := imaptest.Start(t, imaptest.Options{})
+	s := fakeimap.Start(t, fakeimap.Options{})
 	deliver(t, s, "INBOX", "<message.1@example.org>", "", nested)
 	seen, err := connect(t, s, nil).Read(t.Context(), connectors.Query{Intent: numbered(imap.KindNamed, "update", 1)})
 	if err != nil || len(seen.Records) != 1 || seen.Records[0].Fields["body"] != nil {

@@ -16,13 +16,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 )
 
-// The tests of this file are about what go-imap does that one would not think,
-// by the numbers of the list. Those that a real server can be asked about are
-// in the table shared.
+// The tests of this file cover unexpected behaviour of go-imap, by the numbers of the list. Those
+// that a real server can show are in the table shared.
 
 var (
 	aCreate = letter(intent.Fields{"subject": "hello", "body": strings.Repeat("a long body ", 1000)})
@@ -113,8 +112,8 @@ func TestC3_1_WaitingForAConnection(t *testing.T) {
 	}
 }
 
-// TestC3_2_NeverMoveOrExpunge: Client.Move loses mail on servers without MOVE,
-// and a plain EXPUNGE takes other people's messages along.
+// TestC3_2_NeverMoveOrExpunge: Client.Move loses mail on servers without MOVE, and a plain
+// EXPUNGE also removes other actors' messages.
 func TestC3_2_NeverMoveOrExpunge(t *testing.T) {
 	forbidden := map[string]string{"Move": "loses mail", "Expunge": "takes all that is marked", "UnselectAndExpunge": "takes all that is marked", "DebugWriter": "C3.14: writes the password"}
 	files, err := filepath.Glob("*.go")
@@ -146,7 +145,7 @@ func TestC3_2_NeverMoveOrExpunge(t *testing.T) {
 }
 
 func TestC3_2_NoDeleteWithoutUIDPlus(t *testing.T) {
-	s := imaptest.Start(t, imaptest.Options{NoUIDPlus: true})
+	s := fakeimap.Start(t, fakeimap.Options{NoUIDPlus: true})
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <a@b>")
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: aDelete})
@@ -264,7 +263,7 @@ func TestFlagsOfTheServer(t *testing.T) {
 }
 
 func TestC3_4_NoCondStoreInMemory(t *testing.T) {
-	d := newDesk(t, imaptest.Start(t, imaptest.Options{}))
+	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{}))
 	d.deliver("INBOX", "Message-ID: <a@b>")
 	before := d.read(anEdit, "") // SELECT (CONDSTORE) would be a syntax error there
 	if v := before.Records[0].Version; v != "" {
@@ -282,7 +281,7 @@ func TestC3_4_NoCondStoreInMemory(t *testing.T) {
 }
 
 func TestC3_6_NoAppendUID(t *testing.T) {
-	d := newDesk(t, imaptest.Start(t, imaptest.Options{NoUIDPlus: true}))
+	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{NoUIDPlus: true}))
 	w := letter(intent.Fields{"subject": "no UIDPLUS"})
 	if r := d.write(w, nil); r.Ref != "" || r.Code != "OK" {
 		t.Errorf("receipt %+v, want OK without a ref: UID 0 is no UID", r)
@@ -483,8 +482,8 @@ func on7(field, flag string) intent.WriteIntent {
 	return on(intent.Update, "<a@b>", intent.Fields{field: []any{flag}})
 }
 
-// TestC3_14_NoPasswordInErrors: no debug writer (C3.2 looks for one), and no
-// words of a server that repeats the command.
+// TestC3_14_NoPasswordInErrors: no debug writer (C3.2 checks for one), and no text of a server
+// that repeats the command.
 func TestC3_14_NoPasswordInErrors(t *testing.T) {
 	echo := func(k *talk) { k.say(k.tag + " NO [AUTHENTICATIONFAILED] not understood: " + k.line) }
 	c := newScript(t, with("LOGIN", echo)).connect(t, nil)

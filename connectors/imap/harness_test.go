@@ -20,22 +20,23 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // starter opens an empty account.
-type starter func(t *testing.T, o imaptest.Options) *imaptest.Server
+type starter func(t *testing.T, o fakeimap.Options) *fakeimap.Server
 
-func inMemory(t *testing.T, o imaptest.Options) *imaptest.Server { return imaptest.Start(t, o) }
+func inMemory(t *testing.T, o fakeimap.Options) *fakeimap.Server { return fakeimap.Start(t, o) }
 
 func onDovecot(t *testing.T) starter {
-	d := imaptest.StartDovecot(t)
-	return func(t *testing.T, o imaptest.Options) *imaptest.Server { return d.Start(t, o) }
+	d := fakeimap.StartDovecot(t)
+	return func(t *testing.T, o fakeimap.Options) *fakeimap.Server { return d.Start(t, o) }
 }
 
 // connect makes a connector for a server; change may be nil.
-func connect(t *testing.T, s *imaptest.Server, change func(o *imap.Options)) *imap.Connector {
+func connect(t *testing.T, s *fakeimap.Server, change func(o *imap.Options)) *imap.Connector {
 	t.Helper()
 	username, password := s.Account()
 	return connectTo(t, imap.Options{
@@ -73,19 +74,19 @@ func conformance(t *testing.T, start starter, kind string, condStore bool) {
 func suite(start starter, kind string, condStore bool) connectortest.Harness {
 	return connectortest.Harness{
 		Open: func(t *testing.T) *connectortest.Fixture {
-			return fixture(t, start(t, imaptest.Options{}), kind, condStore)
+			return fixture(t, start(t, fakeimap.Options{}), kind, condStore)
 		},
 		Writes:   []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		RealTime: true,
 		// A busy machine must reach the server in this time, or what comes
 		// late is never sent.
 		SendTimeout: map[bool]time.Duration{false: 500 * time.Millisecond, true: 2 * time.Second}[condStore],
-		Variants: map[connectortest.Vice][]string{
-			connectortest.UnreadableRead: {string(imaptest.UnreadableRead), string(imaptest.GarbledRead), string(imaptest.CutRead)},
+		Variants: map[fault.Kind][]string{
+			fault.UnreadableRead: {string(fault.UnreadableRead), string(fakeimap.GarbledRead), string(fakeimap.CutRead)},
 		},
 		Lacks: map[string]string{
-			string(connectortest.Throttled): "no response code of IMAP carries a time to wait; TestThrottled has the rest",
-			connectortest.LacksNullField:    "a header is there or not; mail has no null",
+			string(fault.Throttled):      "no response code of IMAP carries a time to wait; TestThrottled has the rest",
+			connectortest.LacksNullField: "a header is there or not; mail has no null",
 		},
 	}
 }
@@ -93,10 +94,10 @@ func suite(start starter, kind string, condStore bool) connectortest.Harness {
 // bench is the store as the suite sees it, read without the connector.
 type bench struct {
 	t *testing.T
-	s *imaptest.Server
+	s *fakeimap.Server
 }
 
-func fixture(t *testing.T, s *imaptest.Server, kind string, condStore bool) *connectortest.Fixture {
+func fixture(t *testing.T, s *fakeimap.Server, kind string, condStore bool) *connectortest.Fixture {
 	c := connect(t, s, func(o *imap.Options) { o.SingleStore, o.CondStore = false, condStore })
 	b := bench{t, s}
 	return &connectortest.Fixture{
@@ -153,25 +154,25 @@ func near(n int) []intent.WriteIntent {
 	return all
 }
 
-var vices = map[connectortest.Vice]imaptest.Vice{
-	connectortest.LostAnswer: imaptest.LostAnswer, connectortest.DroppedBefore: imaptest.DroppedBefore,
-	connectortest.BadGateway: imaptest.ErrorAfterCommit, connectortest.LateCommit: imaptest.LateCommit,
-	connectortest.PhantomSuccess: imaptest.PhantomSuccess, connectortest.DroppedField: imaptest.DroppedField,
-	connectortest.NormalisedField: imaptest.NormalisedField, connectortest.LaggingRead: imaptest.LaggingSearch,
-	connectortest.HangingRead: imaptest.HangingRead, connectortest.DuplicateBehindOurBack: imaptest.Duplicate,
-	connectortest.Rollback: imaptest.Rollback, connectortest.Unreachable: imaptest.Unreachable,
-	connectortest.Refused: imaptest.Refused,
+var vices = map[fault.Kind]fault.Kind{
+	fault.LostAnswer: fault.LostAnswer, fault.DroppedBefore: fault.DroppedBefore,
+	fault.BadGateway: fault.BadGateway, fault.LateCommit: fault.LateCommit,
+	fault.PhantomSuccess: fault.PhantomSuccess, fault.DroppedField: fault.DroppedField,
+	fault.NormalisedField: fault.NormalisedField, fault.LaggingRead: fault.LaggingRead,
+	fault.HangingRead: fault.HangingRead, fault.DuplicateBehindOurBack: fault.DuplicateBehindOurBack,
+	fault.Rollback: fault.Rollback, fault.Unreachable: fault.Unreachable,
+	fault.Refused: fault.Refused,
 }
 
-func (b bench) set(v connectortest.Vice, variant string) error {
+func (b bench) set(v fault.Kind, variant string) error {
 	own, ok := vices[v]
 	if variant != "" {
-		own, ok = imaptest.Vice(variant), true
+		own, ok = fault.Kind(variant), true
 	}
 	if !ok {
 		return fmt.Errorf("no vice for %q", v)
 	}
-	b.s.SetVice(own, 1)
+	b.s.SetFault(own, 1)
 	return nil
 }
 
@@ -233,7 +234,7 @@ func (b bench) records(key intent.Fields) []connectors.Record {
 	return all
 }
 
-func (b bench) fields(mailbox string, m imaptest.Message, parsed *mail.Message) intent.Fields {
+func (b bench) fields(mailbox string, m fakeimap.Message, parsed *mail.Message) intent.Fields {
 	b.t.Helper()
 	f := intent.Fields{"mailbox": mailbox, "message_id": parsed.Header.Get("Message-Id")}
 	if len(parsed.Header["Subject"]) > 0 {
@@ -302,8 +303,8 @@ func (b bench) effects(key intent.Fields) int {
 	return n
 }
 
-// same compares as the profile says: flags as sets in any case, bodies with any
-// line end. A list of flags that is not there is an empty one.
+// same compares as the profile does: flags as sets in any case, bodies with any line end. A
+// missing list of flags is an empty one.
 func same(field string, want, got any) bool {
 	switch field {
 	case "flags", "keywords":

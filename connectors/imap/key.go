@@ -15,7 +15,15 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// address is where a message is looked for.
+const (
+	// maxMailbox is the longest name of a mailbox in bytes: as long as a subject may be, and far
+	// longer than names in use.
+	maxMailbox = mailtext.MaxHeaderText
+	// maxRefDigits is the most digits of a UID or UIDVALIDITY: both have 32 bits.
+	maxRefDigits = 10
+)
+
+// address is where a message is read.
 type address struct {
 	mailbox   string
 	messageID string // with angle brackets; "" where the UID is the key
@@ -60,8 +68,7 @@ func number32(s string) uint32 {
 
 var stampForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// locate turns a business key into an address, or says which field of it
-// cannot be looked up.
+// locate turns a business key into an address. The error names the field that cannot be queried.
 func (c *Connector) locate(w intent.WriteIntent, stamp string) (address, error) {
 	if w.Kind != KindMessage && w.Kind != KindNamed {
 		return address{}, unusable("/kind", fmt.Sprintf("is %q", w.Kind), KindMessage+" or "+KindNamed)

@@ -13,11 +13,10 @@ import (
 
 var _ connectors.Lister = (*Connector)(nil)
 
-// List shows every message of one mailbox, which Scope.Within names
-// ({"mailbox": "INBOX"}) where the options have no default one; with Stamped those
-// that have the header of our stamp. Bodies are not read, and records are without
-// them. A mailbox does not say when a message was last changed: From and Until are
-// not heeded, and the listing says so.
+// List shows every message of one mailbox, which Scope.Within names ({"mailbox": "INBOX"}) if the
+// options have no default one; with Stamped those that have the header of our stamp. Records have
+// no bodies, which are not read. A mailbox does not show when a message was last changed: From
+// and Until are ignored, and the listing says so.
 func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
 	mailbox, err := c.scope(s)
 	if err != nil {

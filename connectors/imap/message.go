@@ -12,8 +12,13 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// stampHeader bears the stamp as it is. Message-ID bears it too where we make
-// it, but some providers put their own in its place.
+// maxMessage is the largest message in bytes that is written, and the
+// largest whose body is read. Most providers refuse more than 25 MB; an
+// intent holds 1 MB at most, which quoted-printable can triple.
+const maxMessage = 8 << 20
+
+// stampHeader contains the stamp unchanged. The Message-ID contains it too if we make it, but
+// some providers put their own in its place.
 const stampHeader = "X-Readback-Stamp"
 
 // compose builds the message. The same content, Message-ID and stamp give the

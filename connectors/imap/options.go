@@ -1,11 +1,11 @@
 package imap
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 	"time"
 
@@ -13,30 +13,47 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailconn"
+)
+
+const (
+	// bulkLimit is how many queries one bulk read takes: five searches on one
+	// connection, which stays well inside a read time-out.
+	bulkLimit = 100
+	// defaultConnections is how many connections are open at a time. Gmail allows 15 for an
+	// account, shared with the users' own mail programs.
+	defaultConnections = 4
+	// defaultSettle is how long reads may lag behind writes if nothing better is known. No
+	// provider publishes a number; a minute is above what is seen in practice.
+	defaultSettle = 60 * time.Second
+	// defaultHorizon is how long an APPEND may still be applied after we gave up. A server drops
+	// an unfinished literal with its connection, but one that has read the whole literal may
+	// commit later (a lock, a slow disk, a proxy that still holds the bytes). No server publishes
+	// a number.
+	defaultHorizon = 60 * time.Second
 )
 
 // The kinds of record.
 const (
-	// KindMessage is a message whose Message-ID a create makes from the stamp.
-	// No other message can have it, so a create needs no look beforehand.
+	// KindMessage is a message whose Message-ID a create makes from the stamp. No other message
+	// can have it, so a create needs no read beforehand.
 	KindMessage = "message"
-	// KindNamed is a message whose Message-ID the caller gives.
+	// KindNamed is a message whose Message-ID the caller sets.
 	KindNamed = "named_message"
 )
 
 // Security is how the connection is protected.
-type Security string
+type Security = mailconn.Security
 
 // The kinds of protection. The zero value is TLS from the first byte.
 const (
-	TLS      Security = ""         // implicit TLS, usually port 993
-	StartTLS Security = "starttls" // plain at first; the password is sent only after the change to TLS
-	Insecure Security = "insecure" // no protection; loopback addresses only
+	TLS      = mailconn.TLS      // implicit TLS, usually port 993
+	StartTLS = mailconn.StartTLS // plain at first; the password is sent only after the change to TLS
+	Insecure = mailconn.Insecure // no protection; loopback addresses only
 )
 
-// Options say where the mailboxes are and what their server promises. Addr,
-// Username and Password (or Auth) are required; every other zero value is the
-// careful one.
+// Options define the mailboxes and what their server promises. Addr, Username and Password (or
+// Auth) are required; every other zero value is the cautious one.
 type Options struct {
 	// Addr is host and port, "imap.example.org:993". Required.
 	Addr string
@@ -49,7 +66,7 @@ type Options struct {
 	// tests. Default: a TCP connection to Addr.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Username is who logs in. Required unless Auth is set.
+	// Username is the login. Required unless Auth is set.
 	Username string
 	// Password fetches the password for each login. Required unless Auth is
 	// set.
@@ -65,25 +82,23 @@ type Options struct {
 	// "readback.invalid".
 	Domain string
 
-	// SingleStore says that what one session committed every other session
-	// sees at once, in SEARCH too: one Dovecot, one Cyrus. Reads are strong
-	// then. Default false, which is right for Gmail, Exchange Online and
-	// whatever else is a cluster: their search index lags, so reads are weak
-	// and absence is shown by Settle alone.
+	// SingleStore means that every other session sees at once what one session committed, in
+	// SEARCH too: one Dovecot, one Cyrus. Reads are strong then. Default false, which is right
+	// for Gmail, Exchange Online and every other cluster: their search index lags, so reads are
+	// weak and only Settle shows absence.
 	SingleStore bool
-	// CondStore says that the server has CONDSTORE, which makes updates and
-	// deletes conditional on request. Probe checks it. Default false.
+	// CondStore means that the server has CONDSTORE, which makes updates and deletes conditional
+	// on request. Probe checks it. Default false.
 	CondStore bool
-	// NoUIDPlus says that the server has no UIDPLUS. Deletes are refused then,
-	// with or without this; set, the profile says so and Probe accepts it.
-	// Default false.
+	// NoUIDPlus means that the server has no UIDPLUS. Deletes are refused then, with or without
+	// this; if set, the profile says so and Probe accepts it. Default false.
 	NoUIDPlus bool
 
 	// Settle is how long reads may lag. Default 60 s, or none for a
 	// SingleStore; negative means undeclared.
 	Settle time.Duration
-	// Horizon is how long an APPEND may still land after it was given up.
-	// Default 60 s; negative means undeclared.
+	// Horizon is how long an APPEND may still be applied after we gave up. Default 60 s; negative
+	// means undeclared.
 	Horizon time.Duration
 	// SendTimeout and ReadTimeout bound one write and one read. A search by
 	// header can take long in a mailbox of a hundred thousand messages.
@@ -99,8 +114,8 @@ type Options struct {
 // write, and a connection found dead never makes a write doubtful that was not
 // sent. It is safe for concurrent use.
 type Connector struct {
-	o     Options
-	slots chan struct{}
+	o    Options
+	pool *mailconn.Pool
 }
 
 var (
@@ -111,8 +126,6 @@ var (
 	_ connectors.Prober     = (*Connector)(nil)
 )
 
-var domainForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?$`)
-
 // New checks the options. It does no I/O. The error wraps [ErrOptions] and
 // names the field.
 func New(o Options) (*Connector, error) {
@@ -122,38 +135,26 @@ func New(o Options) (*Connector, error) {
 	if o.MaxConnections == 0 {
 		o.MaxConnections = defaultConnections
 	}
-	if err := o.check(); err != nil {
+	server := mailconn.Server{
+		Addr: o.Addr, Security: o.Security, TLSConfig: o.TLSConfig, Dial: o.Dial,
+		Limit: maxAnswer, TooMuch: ErrUnreadable, Connections: o.MaxConnections,
+	}
+	if err := cmp.Or(server.Check("the password"), o.check()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	return &Connector{o: o, slots: make(chan struct{}, o.MaxConnections)}, nil
+	return &Connector{o: o, pool: mailconn.NewPool(server)}, nil
 }
 
 func (o Options) check() error {
-	host, port, err := net.SplitHostPort(o.Addr)
 	switch {
-	case err != nil || host == "" || port == "":
-		return fmt.Errorf("the option Addr is %q; want host:port", o.Addr)
-	case o.Security != TLS && o.Security != StartTLS && o.Security != Insecure:
-		return fmt.Errorf("the option Security is %q; want %q, %q or %q", o.Security, TLS, StartTLS, Insecure)
-	case o.Security == Insecure && !loopback(host):
-		return fmt.Errorf("the option Security is %q for %s; want TLS or StartTLS: the password would cross a network in the clear", o.Security, host)
 	case o.Auth == nil && (o.Username == "" || o.Password == nil):
 		return fmt.Errorf("the option Username or Password is missing; want both, or Auth")
-	case !domainForm.MatchString(o.Domain):
+	case !mailconn.IsHost(o.Domain):
 		return fmt.Errorf("the option Domain is %q; want a host name", o.Domain)
 	case o.Mailbox != "" && mailboxProblem(o.Mailbox) != "":
 		return fmt.Errorf("the option Mailbox %s", mailboxProblem(o.Mailbox))
-	case o.MaxConnections < 0:
-		return fmt.Errorf("the option MaxConnections is %d; want 1 or more", o.MaxConnections)
 	}
 	return nil
-}
-
-// loopback is true only for what cannot leave this machine. Names other than
-// localhost are not looked up: what they mean may change.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // Profiles is what the account can do, by kind of record.

@@ -23,8 +23,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func TestOptions(t *testing.T) {
@@ -113,7 +114,7 @@ func certificate(t *testing.T) (server, client *tls.Config) {
 
 func TestTLS(t *testing.T) {
 	server, client := certificate(t)
-	s := imaptest.Start(t, imaptest.Options{TLS: server})
+	s := fakeimap.Start(t, fakeimap.Options{TLS: server})
 	secured := func(config *tls.Config) *imap.Connector {
 		c, err := imap.New(imap.Options{Addr: s.Addr(), TLSConfig: config, Auth: plain})
 		if err != nil {
@@ -180,8 +181,8 @@ func TestStartTLS(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
-	d := newDesk(t, imaptest.Start(t, imaptest.Options{}))
-	d.s.SetVice(imaptest.Throttled, 1)
+	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{}))
+	d.s.SetFault(fault.Throttled, 1)
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: aCreate, Stamp: "rb-x"})
 	d.fate(err, connectors.FateThrottled, "NO [LIMIT] is not now")
 	var e *connectors.Error

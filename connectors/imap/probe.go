@@ -9,9 +9,8 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// Probe logs in and looks whether the server has what the options say of it
-// and whether the mailbox exists (Options.Mailbox, else INBOX). It writes
-// nothing and opens the mailbox read-only.
+// Probe logs in and checks that the server is as the options declare and that the mailbox exists
+// (Options.Mailbox, otherwise INBOX). It writes nothing and opens the mailbox read-only.
 func (c *Connector) Probe(ctx context.Context) error {
 	s, err := c.open(ctx)
 	if err != nil {

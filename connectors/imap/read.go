@@ -15,10 +15,13 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Read finds every message that bears the stamp or has the Message-ID (or UID)
-// of the key, over a connection of its own. It opens the mailbox read-only and
-// peeks, so it does not mark anything as seen. A mailbox that does not exist is
-// an error, not absence.
+// fetchChunk is how many UIDs share one FETCH, for the same reason: ten
+// digits and a comma each.
+const fetchChunk = 200
+
+// Read returns every message that has the stamp or the Message-ID (or UID) of the key, over a
+// connection of its own. It opens the mailbox read-only and peeks, so it does not mark anything
+// as seen. A mailbox that does not exist is an error, not absence.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
 	if err != nil {
@@ -27,14 +30,14 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return answers[0].Observation, answers[0].Err
 }
 
-// question is one query, understood, and what was found for it.
+// question is one parsed query and its answer.
 type question struct {
 	address
 	stamp string
 	known handle // of the receipt
 	parts bool   // a text within a multipart message is its body too
-	// deletes says that it is about a delete: our own \Deleted, which a connection
-	// that broke before the EXPUNGE leaves, is no change of another actor.
+	// deletes means that it is about a delete: our own \Deleted, left by a connection that broke
+	// before the EXPUNGE, is no change of another actor.
 	deletes bool
 	answer  *connectors.BulkAnswer
 }
@@ -75,8 +78,8 @@ func (c *Connector) strength() connectors.Strength {
 	return connectors.Weak
 }
 
-// ask answers all questions about one mailbox. It is selected anew, so the
-// session knows of all mail without a NOOP.
+// ask answers all questions about one mailbox. It selects the mailbox again, so the session knows
+// all mail without a NOOP.
 func (s *session) ask(mailbox string, questions []question) {
 	chosen, err := s.choose(mailbox, true)
 	if err != nil {
@@ -88,8 +91,8 @@ func (s *session) ask(mailbox string, questions []question) {
 	}
 }
 
-// answerEach answers questions together, and one by one if that fails: a
-// message that cannot be read spoils only the question that it is found for.
+// answerEach answers questions together, and one by one if that fails: an unreadable message
+// affects only its own question.
 func (s *session) answerEach(chosen *imap.SelectData, questions []question) {
 	err := s.answer(chosen, questions)
 	switch {
@@ -102,8 +105,7 @@ func (s *session) answerEach(chosen *imap.SelectData, questions []question) {
 	}
 }
 
-// fail leaves no half of an answer behind: what was found before the read
-// failed is not all there is.
+// fail drops partial answers: what was read before a failure is incomplete.
 func fail(questions []question, err error) {
 	for _, q := range questions {
 		*q.answer = connectors.BulkAnswer{Err: err}
@@ -117,8 +119,8 @@ func (s *session) answer(chosen *imap.SelectData, questions []question) error {
 		keys = append(keys, q.criteria()...)
 		for _, h := range []handle{q.handle, q.known} {
 			if h.uid != 0 && h.validity == chosen.UIDValidity {
-				// UIDs are fetched whether the search finds them or not: an
-				// index may lag behind the store.
+				// UIDs are fetched whether the search returns them or not: an index may lag
+				// behind the store.
 				uids.AddNum(h.uid)
 			}
 		}
@@ -155,9 +157,8 @@ func (s *session) match(q question, chosen *imap.SelectData, envelopes []*envelo
 	return nil
 }
 
-// criteria are what the server is asked to look for. Its HEADER search matches
-// substrings in any case, so what it finds are candidates; the angle brackets
-// keep them few.
+// criteria are the search criteria. The server's HEADER search matches substrings in any case, so
+// its results are candidates; the angle brackets keep them few.
 func (q question) criteria() []imap.SearchCriteria {
 	var keys []imap.SearchCriteria
 	if q.messageID != "" {
@@ -204,7 +205,7 @@ func (s *session) searchFor(criteria *imap.SearchCriteria, most int64) (imap.UID
 	case span(found) > most:
 		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, span(found), most)
 	}
-	var merged imap.UIDSet // an ESEARCH answer may name one twice, and none
+	var merged imap.UIDSet // an ESEARCH answer may name one twice, or none
 	merged.AddSet(found)
 	return merged, nil
 }
@@ -218,10 +219,9 @@ func span(set imap.UIDSet) (n int64) {
 	return n
 }
 
-// candidates searches and fetches what was found, and what is known besides. A
-// message may go away between the two, so one that is found and not shown is
-// looked for once more; where it is found again the server hides it, and what
-// it shows is not all there is.
+// candidates searches and fetches the results, and the known UIDs. A message may be removed
+// between the two, so one that the search returned and the fetch did not is searched once more.
+// If it is found again, the server hides it, and the answer is incomplete.
 func (s *session) candidates(keys []imap.SearchCriteria, known imap.UIDSet, chosen *imap.SelectData) ([]*envelope, error) {
 	for range 2 {
 		found, err := s.search(keys)
@@ -258,8 +258,8 @@ func (s *session) matching(chosen *imap.SelectData, a address) ([]imap.UID, erro
 	return uids, nil
 }
 
-// envelopes fetches what decides and describes, without the bodies, in the
-// order of UIDs. A message that went away meanwhile is not among them.
+// envelopes fetches the deciding and descriptive parts, without the bodies, in the order of UIDs.
+// It leaves out messages that were removed meanwhile.
 func (s *session) envelopes(uids imap.UIDSet, chosen *imap.SelectData) ([]*envelope, error) {
 	numbers, ok := uids.Nums()
 	if !ok {
@@ -301,7 +301,7 @@ func (s *session) readBody(e *envelope, parts bool) error {
 	if len(messages) != 1 || len(messages[0].BodySection) == 0 {
 		return fmt.Errorf("fetch body: %w: no text for UID %d, which was there a moment ago", ErrUnreadable, e.uid)
 	}
-	e.text = append([]byte{}, sectionOf(messages[0], textSection)...) // some say NIL for no text
+	e.text = append([]byte{}, sectionOf(messages[0], textSection)...) // some return NIL for no text
 	return nil
 }
 

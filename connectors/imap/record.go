@@ -24,8 +24,17 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// The sections that a read asks for: few header fields, since some messages
-// have megabytes of them.
+const (
+	// maxHeader is how many bytes of the requested header fields are read of one message; a
+	// hundred addresses and a long subject take a tenth.
+	maxHeader = 256 << 10
+	// maxPartDepth is how deep a multipart message is searched for its text.
+	// Mail programs nest three deep; each level reads all that is below it.
+	maxPartDepth = 8
+)
+
+// The sections that a read requests: few header fields, since some messages have megabytes of
+// them.
 var (
 	headerSection = &imap.FetchItemBodySection{
 		Specifier: imap.PartSpecifierHeader,
@@ -63,8 +72,7 @@ func newEnvelope(m *imapclient.FetchMessageBuffer) (*envelope, error) {
 	return e, nil
 }
 
-// answers reports whether the message is one that the question asks for, with
-// exact equality.
+// answers reports whether the message matches the question, with exact equality.
 func (e *envelope) answers(q question) bool {
 	switch {
 	case q.handle != (handle{}) && e.uid == q.handle.uid:
@@ -75,8 +83,8 @@ func (e *envelope) answers(q question) bool {
 	return q.stamp != "" && slices.Contains(e.header.Values(stampHeader), q.stamp)
 }
 
-// record shows the message. The mailbox is written as it was asked for, since
-// INBOX has many spellings and one meaning.
+// record shows the message. The mailbox is spelled as in the query, since INBOX has many
+// spellings.
 func (e *envelope) record(mailbox string, validity uint32, asked string) connectors.Record {
 	f := intent.Fields{
 		"mailbox":     mailbox,
@@ -119,8 +127,8 @@ func (e *envelope) record(mailbox string, validity uint32, asked string) connect
 	return r
 }
 
-// shownFlags is the system flags or the keywords, sorted: IMAP knows no order,
-// and two readings of one message must look alike.
+// shownFlags is the system flags or the keywords, sorted: IMAP has no order, and two reads of one
+// message must be equal.
 func shownFlags(flags []imap.Flag, system bool) []any {
 	var names []string
 	for _, f := range ofKind(flags, system) {
@@ -143,22 +151,20 @@ func (e *envelope) subject() string {
 		return text
 	}
 	text, err := e.header.Subject()
-	if err != nil { // a charset we do not know: as it stands
+	if err != nil { // an unknown charset: unchanged
 		text = e.header.Get("Subject")
 	}
 	return valid(text)
 }
 
-// several is a field that may stand once and stands there more often: as it
-// stands, line by line. Mail programs show any of them, so none can be shown for
-// all.
+// several is a field that may occur once and occurs more often: unchanged, line by line. Mail
+// programs show any of them, so no single one is correct.
 func (e *envelope) several(name string) (string, bool) {
 	all := e.header.Values(name)
 	return valid(strings.Join(all, "\n")), len(all) > 1
 }
 
-// addresses shows a field's addresses; one that cannot be parsed is shown as
-// it stands.
+// addresses shows a field's addresses; one that cannot be parsed is shown unchanged.
 func (e *envelope) addresses(name string) []string {
 	if text, several := e.several(name); several {
 		return []string{text}
@@ -209,9 +215,9 @@ func textOf(entity *message.Entity) (string, bool) {
 	return string(text), true
 }
 
-// plainTexts are the plain texts of a multipart message that are no attachments,
-// one below the other: who adds one changes what the message says. A message
-// that ends before its last part does has none, since nobody knows what was cut.
+// plainTexts are the plain texts of a multipart message that are no attachments, one below the
+// other: an added part changes the message's text. A message that ends before its last part does
+// has none, since the missing rest is unknown.
 func plainTexts(entity *message.Entity) (string, bool) {
 	var texts []string
 	err := entity.Walk(func(path []int, part *message.Entity, err error) error {
@@ -236,7 +242,7 @@ func plainTexts(entity *message.Entity) (string, bool) {
 	return strings.Join(texts, "\n"), err == nil && len(texts) > 0
 }
 
-// What ends a walk.
+// Errors that end a traversal.
 var (
 	errTooDeep = errors.New("too deep")
 	errNoText  = errors.New("no text")
@@ -247,5 +253,5 @@ func inline(part *message.Entity) bool {
 	return err == nil && how == "inline"
 }
 
-// valid makes text from strangers fit for JSON.
+// valid makes foreign text fit for JSON.
 func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }

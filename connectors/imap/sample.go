@@ -13,10 +13,10 @@ var _ connectors.Sampler = (*Connector)(nil)
 
 var sampleName = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
-// Sample makes the intent of a message that its subject shows to be a sample.
-// It needs Options.Mailbox, so that nothing gets into a mailbox that nobody
-// named. Samples are of kind [KindNamed]: a message of kind [KindMessage] has no
-// business key before it is sent, and is the same in all else.
+// Sample makes the intent of a message whose subject identifies it as a sample. It needs
+// Options.Mailbox, so that samples only go to a configured mailbox. Samples are of kind
+// [KindNamed]: a message of kind [KindMessage] has no business key before it is sent, and is
+// otherwise the same.
 func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error) {
 	switch {
 	case kind != KindNamed:

@@ -15,9 +15,9 @@ import (
 	"github.com/readback-go/readback/connectors/imap"
 )
 
-// script is a server that says what a test has written down, for what no real
-// server does on request. Without a line of its own a command is answered as
-// an honest, empty server with UIDPLUS and CONDSTORE would.
+// script is a server with a test's scripted answers, for what no real server does on request. A
+// command without a scripted answer is answered as an honest, empty server with UIDPLUS and
+// CONDSTORE would.
 type script struct {
 	ln      net.Listener
 	on      map[string]func(k *talk) // by command, "UID STORE" as one
@@ -107,13 +107,13 @@ func (k *talk) say(lines ...string) {
 	}
 }
 
-// done says the lines and OK.
+// done sends the lines and OK.
 func (k *talk) done(lines ...string) {
 	k.say(lines...)
 	k.say(k.tag + " OK done")
 }
 
-// answer says these lines and OK.
+// answer sends these lines and OK.
 func answer(lines ...string) func(k *talk) { return func(k *talk) { k.done(lines...) } }
 
 // no answers with this instead of OK.
@@ -122,7 +122,7 @@ func no(text string) func(k *talk) { return func(k *talk) { k.say(k.tag + " " + 
 // cut hangs up.
 func cut(k *talk) { _ = k.conn.Close() }
 
-// silence says nothing until the client hangs up.
+// silence sends nothing until the client hangs up.
 func silence(k *talk) {
 	k.s.reached <- struct{}{}
 	_, _ = io.Copy(io.Discard, k.r)

@@ -2,7 +2,6 @@ package imap
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,58 +13,39 @@ import (
 	"github.com/emersion/go-imap/v2/imapclient"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailconn"
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// session is one connection, logged in. go-imap knows no context: when ctx
-// ends, the socket is closed under it, and whatever waits returns.
+// maxAnswer is how many bytes a server may send per command. A FETCH of fetchChunk headers takes
+// at most 50 MB, a body maxMessage.
+const maxAnswer = 64 << 20
+
+// session is one connection, logged in.
 type session struct {
 	ctx    context.Context
+	conn   *mailconn.Conn
 	client *imapclient.Client
 	caps   imap.CapSet
-	close  func()
 }
 
 // open connects and logs in. Nothing that changes anything was sent when it
 // fails.
 func (c *Connector) open(ctx context.Context) (*session, error) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for one of %d connections: %w", cap(c.slots), context.Cause(ctx))
-	}
-	s, err := c.connect(ctx)
+	conn, err := c.pool.Open(ctx)
 	if err != nil {
-		<-c.slots
 		return nil, err
 	}
-	hangUp := s.close
-	s.close = func() { hangUp(); <-c.slots }
-	return s, nil
-}
-
-func (c *Connector) connect(ctx context.Context) (*session, error) {
-	dial := c.o.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	socket, err := dial(ctx, "tcp", c.o.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	// The socket itself is closed, not the client or the TLS layer, which
-	// may wait for the other side.
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	s := &session{ctx: ctx, close: func() { stop(); _ = socket.Close() }}
-	if err := s.start(c.o, socket); err != nil {
-		s.close()
+	s := &session{ctx: ctx, conn: conn}
+	if err := s.start(c.o); err != nil {
+		conn.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) start(o Options, socket net.Conn) error {
-	if err := s.protect(o, socket); err != nil {
+func (s *session) start(o Options) error {
+	if err := s.protect(o); err != nil {
 		return serverError(s.ctx, "connect", err)
 	}
 	if err := s.client.WaitGreeting(); err != nil {
@@ -74,8 +54,8 @@ func (s *session) start(o Options, socket net.Conn) error {
 	if err := s.login(o); err != nil {
 		return err
 	}
-	// Capabilities are asked for by hand: go-imap may still hold those of
-	// before the login, and its own Caps can wait half a minute.
+	// Capabilities are requested explicitly: go-imap may still have those of before the login,
+	// and its own Caps can wait half a minute.
 	caps, err := s.client.Capability().Wait()
 	if err != nil {
 		return serverError(s.ctx, "capabilities", err)
@@ -86,35 +66,21 @@ func (s *session) start(o Options, socket net.Conn) error {
 
 // protect makes the client. No debug writer is ever set: it would write the
 // password.
-func (s *session) protect(o Options, socket net.Conn) (err error) {
-	if o.Security == Insecure {
-		s.client = imapclient.New(&bounded{Conn: socket}, nil)
-		return nil
-	}
-	config := &tls.Config{}
-	if o.TLSConfig != nil {
-		config = o.TLSConfig.Clone()
-	}
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(o.Addr) // checked by New
+func (s *session) protect(o Options) error {
+	conn, err := s.conn.Protected(s.ctx, "imap")
+	if err != nil {
+		return err
 	}
 	if o.Security == StartTLS {
-		s.client, err = imapclient.NewStartTLS(&bounded{Conn: socket}, &imapclient.Options{TLSConfig: config})
+		s.client, err = imapclient.NewStartTLS(conn, &imapclient.Options{TLSConfig: s.conn.TLSConfig()})
 		return err
 	}
-	if config.NextProtos == nil {
-		config.NextProtos = []string{"imap"}
-	}
-	conn := tls.Client(socket, config)
-	if err := conn.HandshakeContext(s.ctx); err != nil {
-		return err
-	}
-	s.client = imapclient.New(&bounded{Conn: conn}, nil)
+	s.client = imapclient.New(conn, nil)
 	return nil
 }
 
-// login keeps the server's words out of its error: some repeat the command,
-// password and all.
+// login keeps the server's text out of its error: some servers repeat the command, including the
+// password.
 func (s *session) login(o Options) error {
 	if s.client.State() == imap.ConnStateAuthenticated {
 		return nil // the server knows us already (PREAUTH)
@@ -129,7 +95,7 @@ func (s *session) login(o Options) error {
 		if !slices.Contains(loginCodes, code) {
 			code = ""
 		}
-		// A temporary answer says nothing about the credentials (RFC 5530).
+		// A temporary refusal is not about the credentials (RFC 5530).
 		no = &imap.Error{Type: no.Type, Code: code, Text: "the server refused the login"}
 		err := fmt.Errorf("log in: %w", no)
 		if !passing(code) {
@@ -143,8 +109,8 @@ func (s *session) login(o Options) error {
 	return serverError(s.ctx, "log in", err)
 }
 
-// loginCodes are the codes of a refused login that people can use; another
-// word in their place may be anything.
+// loginCodes are the codes of a refused login that are fit for display; any other text may
+// contain anything.
 var loginCodes = []imap.ResponseCode{
 	imap.ResponseCodeAuthenticationFailed, imap.ResponseCodeAuthorizationFailed, imap.ResponseCodeExpired,
 	imap.ResponseCodePrivacyRequired, imap.ResponseCodeContactAdmin, imap.ResponseCodeNoPerm,
@@ -164,7 +130,7 @@ func (s *session) credentials(o Options) (func() error, error) {
 // leave ends the session politely, without waiting for the server's goodbye.
 func (s *session) leave() {
 	s.client.Logout()
-	s.close()
+	s.conn.Close()
 }
 
 // choose selects a mailbox. Without the right to change it the session cannot
@@ -184,8 +150,8 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 	return data, nil
 }
 
-// unlisted reports whether the server lists no such mailbox: Dovecot says in words
-// alone that there is none. A code would say another reason for the NO.
+// unlisted reports whether the server lists no such mailbox: Dovecot reports a missing one only
+// in words. A code would mean another reason for the NO.
 func (s *session) unlisted(mailbox string) bool {
 	if strings.ContainsAny(mailbox, "*%") {
 		return false
@@ -197,8 +163,8 @@ func (s *session) unlisted(mailbox string) bool {
 // appended is what became of an APPEND.
 type appended struct {
 	handle handle
-	// literal says that the message itself may have left us. Without it
-	// nothing can have been stored.
+	// literal means that the message itself may have left us. Without it nothing can have been
+	// stored.
 	literal bool
 }
 
@@ -206,8 +172,8 @@ type appended struct {
 // begun and not finished would leave the client waiting for ever.
 func (s *session) append(mailbox string, flags []imap.Flag, raw []byte) (appended, error) {
 	cmd := s.client.Append(mailbox, int64(len(raw)), &imap.AppendOptions{Flags: flags})
-	// An empty write tells whether the server asked for the literal. After a
-	// no, go-imap has closed the connection by itself.
+	// An empty write shows whether the server accepts the literal. After a no, go-imap has closed
+	// the connection by itself.
 	if _, err := cmd.Write(nil); err != nil {
 		_ = cmd.Close()
 		return appended{}, serverError(s.ctx, "append", err)
@@ -225,7 +191,7 @@ func (s *session) append(mailbox string, flags []imap.Flag, raw []byte) (appende
 	return appended{literal: true, handle: handle{data.UIDValidity, data.UID}}, nil
 }
 
-// store sends one STORE and returns what the server says of the message since.
+// store sends one STORE and returns the server's updates of the message since.
 func (s *session) store(uids imap.UIDSet, op imap.StoreFlagsOp, flags []imap.Flag, unchangedSince uint64) ([]*imapclient.FetchMessageBuffer, error) {
 	seen, err := s.client.Store(uids, &imap.StoreFlags{Op: op, Flags: flags},
 		&imap.StoreOptions{UnchangedSince: unchangedSince}).Collect()
@@ -235,8 +201,8 @@ func (s *session) store(uids imap.UIDSet, op imap.StoreFlagsOp, flags []imap.Fla
 	return seen, nil
 }
 
-// flagsOf reads flags, and mod-sequences where the mailbox has them. Messages
-// that are gone are not in the answer.
+// flagsOf reads flags, and mod-sequences if the mailbox has them. The answer does not contain
+// removed messages.
 func (s *session) flagsOf(uids imap.UIDSet, modSeq bool) ([]*imapclient.FetchMessageBuffer, error) {
 	seen, err := s.client.Fetch(uids, &imap.FetchOptions{UID: true, Flags: true, ModSeq: modSeq}).Collect()
 	if err != nil {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // shared is what must hold on every server, beyond what every connector must.
 // The numbers are those of the list of go-imap's gotchas.
-var shared = map[string]func(t *testing.T, s *imaptest.Server){
+var shared = map[string]func(t *testing.T, s *fakeimap.Server){
 	"a message of its own stamp":                 ownStamp,
 	"texts come back as they were":               textsComeBack,
 	"missing is not empty":                       missingIsNotEmpty,
@@ -46,24 +47,24 @@ func TestInMemory(t *testing.T) { runShared(t, inMemory) }
 func TestDovecot(t *testing.T) {
 	start := onDovecot(t)
 	runShared(t, start)
-	for name, test := range map[string]func(t *testing.T, s *imaptest.Server){
+	for name, test := range map[string]func(t *testing.T, s *fakeimap.Server){
 		"C3.3 conditional update": conditionalUpdate,
 		"C3.3 conditional delete": conditionalDelete,
 		"C3.4 probe":              probeCondStore,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, start(t, imaptest.Options{})) })
+		t.Run(name, func(t *testing.T) { test(t, start(t, fakeimap.Options{})) })
 	}
 }
 
 func runShared(t *testing.T, start starter) {
 	for name, test := range shared {
 		t.Run(name, func(t *testing.T) {
-			test(t, start(t, imaptest.Options{Mailboxes: []string{"INBOX", "Sent", "Archive 2026", "Entwürfe"}}))
+			test(t, start(t, fakeimap.Options{Mailboxes: []string{"INBOX", "Sent", "Archive 2026", "Entwürfe"}}))
 		})
 	}
 }
 
-func ownStamp(t *testing.T, s *imaptest.Server) {
+func ownStamp(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "hello"})
 	d.write(w, nil)
@@ -79,7 +80,7 @@ func ownStamp(t *testing.T, s *imaptest.Server) {
 	d.one(w)
 }
 
-func textsComeBack(t *testing.T, s *imaptest.Server) {
+func textsComeBack(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	for name, expect := range map[string]intent.Fields{
 		"blanks":    {"subject": "two  blanks\tand a tab", "body": " leading\n\n  trailing \n"},
@@ -111,7 +112,7 @@ func textsComeBack(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func missingIsNotEmpty(t *testing.T, s *imaptest.Server) {
+func missingIsNotEmpty(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <none@x>")
 	d.deliver("INBOX", "Message-ID: <empty@x>\nSubject:\nTo:")
@@ -126,10 +127,10 @@ func missingIsNotEmpty(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func duplicatesSeen(t *testing.T, s *imaptest.Server) {
+func duplicatesSeen(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "twice"})
-	s.SetVice(imaptest.Duplicate, 1)
+	s.SetFault(fault.DuplicateBehindOurBack, 1)
 	receipt := d.write(w, nil)
 	for reason, ref := range map[string]string{
 		"without a ref": "", "with the ref of one": receipt.Ref, "with a ref of nothing": "1:999", "with nonsense": "x",
@@ -140,11 +141,11 @@ func duplicatesSeen(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func refBeforeIndex(t *testing.T, s *imaptest.Server) {
+func refBeforeIndex(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "not indexed"})
 	receipt := d.write(w, nil)
-	s.SetVice(imaptest.LaggingSearch, imaptest.Always)
+	s.SetFault(fault.LaggingRead, fakeimap.Always)
 	if o := d.read(w, ""); len(o.Records) != 0 {
 		t.Errorf("the search does not lag: %d records; the test proves nothing", len(o.Records))
 	}
@@ -157,10 +158,10 @@ func refBeforeIndex(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func lateCommit(t *testing.T, s *imaptest.Server) {
+func lateCommit(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "late"})
-	s.SetVice(imaptest.Stalled, 1)
+	s.SetFault(fakeimap.Stalled, 1)
 	d.fate(d.abandoned(w), connectors.FateUnknown, "the server had the whole message")
 	if o := d.read(w, ""); len(o.Records) != 0 {
 		t.Errorf("%d records before the commit", len(o.Records))
@@ -169,32 +170,32 @@ func lateCommit(t *testing.T, s *imaptest.Server) {
 	d.one(w)
 }
 
-func halfDelete(t *testing.T, s *imaptest.Server) {
+func halfDelete(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <half@x>")
 	w := on(intent.Delete, "<half@x>", nil)
-	for _, vice := range []imaptest.Vice{imaptest.DroppedBefore, imaptest.Refused, imaptest.ErrorAfterCommit} {
-		s.SetVice(vice, 1)
+	for _, kind := range []fault.Kind{fault.DroppedBefore, fault.Refused, fault.BadGateway} {
+		s.SetFault(kind, 1)
 		_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Stamp: stampOf(w)})
-		d.fate(err, connectors.FateUnknown, string(vice)+": the message was marked as deleted already, so it is not untouched")
-		if vice == imaptest.ErrorAfterCommit {
+		d.fate(err, connectors.FateUnknown, string(kind)+": the message was marked as deleted already, so it is not untouched")
+		if kind == fault.BadGateway {
 			break
 		}
 		if flags := d.one(on(intent.Update, "<half@x>", nil)).Fields["flags"]; !cmp.Equal(flags, []any{`\Deleted`}, cmp.Comparer(strings.EqualFold)) {
-			t.Errorf("%s: flags %v, want the mark to show", vice, flags)
+			t.Errorf("%s: flags %v, want the mark to show", kind, flags)
 		}
 		if flags := d.one(w).Fields["flags"]; !cmp.Equal(flags, []any{}) {
-			t.Errorf("%s: a read about the delete shows flags %v, want none but those of other actors", vice, flags)
+			t.Errorf("%s: a read about the delete shows flags %v, want none but those of other actors", kind, flags)
 		}
 	}
 	d.count("INBOX", 0, "the last one was done and not heard of")
 }
 
-func halfUpdate(t *testing.T, s *imaptest.Server) {
+func halfUpdate(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <steps@x>", `\Seen`, "old")
 	w := on(intent.Update, "<steps@x>", intent.Fields{"flags": []any{`\Flagged`}})
-	s.SetVice(imaptest.LostAnswer, 1) // after the first of two STOREs
+	s.SetFault(fault.LostAnswer, 1) // after the first of two STOREs
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Stamp: stampOf(w)})
 	d.fate(err, connectors.FateUnknown, "nobody knows how far it came")
 	d.write(w, nil) // and a repeat brings it to its end
@@ -204,7 +205,7 @@ func halfUpdate(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func rebuilt(t *testing.T, s *imaptest.Server) {
+func rebuilt(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	header := "Message-ID: <rebuilt@x>"
 	d.deliver("Sent", header)
@@ -226,7 +227,7 @@ func rebuilt(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func keyByUID(t *testing.T, s *imaptest.Server) {
+func keyByUID(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Subject: without a Message-ID")
 	uid := d.deliver("INBOX", "Subject: neither has this one")
@@ -245,7 +246,7 @@ func keyByUID(t *testing.T, s *imaptest.Server) {
 	d.fate(err, connectors.FateRefused, "the UID is of another mailbox")
 }
 
-func missingMailbox(t *testing.T, s *imaptest.Server) {
+func missingMailbox(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "nowhere"})
 	w.Key["mailbox"] = "No Such Box"
@@ -259,7 +260,7 @@ func missingMailbox(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func mailboxNames(t *testing.T, s *imaptest.Server) {
+func mailboxNames(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	for _, name := range []string{"inbox", "Archive 2026", "Entwürfe"} {
 		w := letter(intent.Fields{"subject": "in " + name, "keywords": []any{"k"}})
@@ -272,7 +273,7 @@ func mailboxNames(t *testing.T, s *imaptest.Server) {
 	d.count("INBOX", 1, "inbox is INBOX")
 }
 
-func bulkRead(t *testing.T, s *imaptest.Server) {
+func bulkRead(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	var qs []connectors.Query
 	var want []int
@@ -310,7 +311,7 @@ func bulkRead(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func declaredNumber(t *testing.T, s *imaptest.Server) {
+func declaredNumber(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <two@x>")
 	d.deliver("INBOX", "Message-ID: <two@x>")
@@ -336,7 +337,7 @@ func declaredNumber(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func undo(t *testing.T, s *imaptest.Server) {
+func undo(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	d.deliver("INBOX", "Message-ID: <undo@x>", `\Seen`, "old")
 	w := on(intent.Update, "<undo@x>", intent.Fields{"keywords": []any{"new"}})
@@ -363,9 +364,9 @@ func undo(t *testing.T, s *imaptest.Server) {
 	d.count("INBOX", 1, "the other message stays")
 }
 
-func deleteTakesOne(t *testing.T, s *imaptest.Server) {
+func deleteTakesOne(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
-	theirs := d.deliver("INBOX", "Message-ID: <theirs@x>", `\Deleted`) // somebody may want it back
+	theirs := d.deliver("INBOX", "Message-ID: <theirs@x>", `\Deleted`) // another actor may want it back
 	d.deliver("INBOX", "Message-ID: <ours@x>")
 	d.write(on(intent.Delete, "<ours@x>", nil), nil)
 	left := d.messages("INBOX")
@@ -374,7 +375,7 @@ func deleteTakesOne(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func substrings(t *testing.T, s *imaptest.Server) {
+func substrings(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	for _, id := range []string{"<abc.1@x>", "<abc.12@x>", "<ABC.1@x>", "<abc.1@x>.", "see <abc.1@x> there"} {
 		d.deliver("INBOX", "Message-ID: "+id)
@@ -394,7 +395,7 @@ func substrings(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func brackets(t *testing.T, s *imaptest.Server) {
+func brackets(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	w := letter(intent.Fields{"subject": "brackets"})
 	receipt := d.write(w, nil)
@@ -407,7 +408,7 @@ func brackets(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func nothingSeen(t *testing.T, s *imaptest.Server) {
+func nothingSeen(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <unseen@x>\nContent-Type: text/plain")
 	w := on(intent.Update, "<unseen@x>", nil)
@@ -420,7 +421,7 @@ func nothingSeen(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func manyMessages(t *testing.T, s *imaptest.Server) {
+func manyMessages(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	const many = 140 // go-imap hands them on through a channel of 128
 	for range many {
@@ -432,7 +433,7 @@ func manyMessages(t *testing.T, s *imaptest.Server) {
 	}
 }
 
-func oddKeywords(t *testing.T, s *imaptest.Server) {
+func oddKeywords(t *testing.T, s *fakeimap.Server) {
 	d := newDesk(t, s)
 	stamp := intent.WriteIntent{Tenant: "t"}.Stamp()
 	w := letter(intent.Fields{"subject": "keywords", "flags": []any{`\seen`}, "keywords": []any{stamp, "$MDNSent", "a[b}/'x", "Twice", "twice"}})

@@ -9,8 +9,8 @@ const (
 	gmailOwn = "github.com/edmozley/freeitsm/wiki/Basic-IMAP-Sent-Copy-Developer-Guide"
 )
 
-// Sheets says what is known about mailboxes: of any server, of one that keeps a
-// single store, and of Gmail.
+// Sheets returns what is known about mailboxes: of any server, of one with a single store, and of
+// Gmail.
 func Sheets() []connectors.Sheet {
 	single := Options{SingleStore: true, CondStore: true}
 	return []connectors.Sheet{

@@ -11,8 +11,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// TestSheets: each topic has a claim with a source, and what nobody publishes
-// is marked.
+// TestSheets: each topic has a claim with a source, and an unpublished number is marked.
 func TestSheets(t *testing.T) {
 	systems := map[string]bool{}
 	for _, s := range imap.Sheets() {
@@ -32,7 +31,7 @@ func TestSheets(t *testing.T) {
 	}
 }
 
-// TestSamples: a sample has a mailbox that somebody named, and a name.
+// TestSamples: a sample has a configured mailbox, and a name.
 func TestSamples(t *testing.T) {
 	o := imap.Options{Addr: "127.0.0.1:1", Username: "u", Password: func(context.Context) (string, error) { return "p", nil }, Mailbox: "Samples"}
 	c := connectTo(t, o, nil)

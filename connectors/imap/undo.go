@@ -7,11 +7,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Invert undoes a create by deleting the message, if it bears the stamp of the
-// create, and an update by setting the flags or keywords it named to what they
-// were. Both require the message to be the same one and to have the flags that
-// after shows: one that somebody has read since is no longer ours to remove. A
-// delete cannot be undone, since observations do not keep the whole message.
+// Invert undoes a create by deleting the message, if it has the stamp of the create, and an
+// update by setting the flags or keywords it named to their earlier values. Both require the same
+// message, with the flags of after: another actor may have read a message since, and then it must
+// not be removed. A delete cannot be undone, since observations do not store the whole message.
 // The error wraps [ErrNoUndo].
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	if len(after.Records) != 1 {

@@ -85,8 +85,8 @@ func (c *Connector) create(ctx context.Context, r connectors.Request, a address)
 	return connectors.Receipt{Ref: done.handle.String(), Code: "OK"}, nil
 }
 
-// takes asks, before anything is sent, whether the server will take the
-// message as it is: a keyword that it cannot keep would be dropped in silence.
+// takes checks, before anything is sent, that the server will store the message unchanged: it
+// would silently drop a keyword that it cannot store.
 func (s *session) takes(mailbox string, raw []byte, f flagSet) error {
 	if limit, ok := s.caps.AppendLimit(); ok && limit != nil && len(raw) > int(*limit) {
 		return &imap.Error{Type: imap.StatusResponseTypeNo, Code: imap.ResponseCodeTooBig,
@@ -102,8 +102,8 @@ func (s *session) takes(mailbox string, raw []byte, f flagSet) error {
 	return keeps(chosen, f.keywords)
 }
 
-// keeps reports whether the mailbox keeps flags after the session. A server
-// that lists none says nothing about it, and is believed to keep all.
+// keeps reports whether the mailbox keeps flags after the session. A server that lists none is
+// assumed to keep all.
 func keeps(chosen *imap.SelectData, flags []imap.Flag) error {
 	if len(chosen.PermanentFlags) == 0 || hasFlag(chosen.PermanentFlags, imap.FlagWildcard) {
 		return nil

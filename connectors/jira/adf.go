@@ -27,8 +27,8 @@ var blocks = map[string]bool{"paragraph": true, "heading": true, "codeBlock": tr
 // bare are the nodes that may have nothing in them and need no text.
 var bare = map[string]bool{"doc": true, "listItem": true, "tableCell": true, "tableHeader": true, "taskItem": true, "decisionItem": true}
 
-// flatten reports whether the whole node was written. A picture, a date, a
-// macro and whatever is not known is nothing that text can stand for.
+// flatten reports whether the whole node was written. A picture, a date, a macro and an unknown
+// node have no text form.
 func flatten(b *strings.Builder, node map[string]any, depth int) bool {
 	if depth > maxDocument {
 		return false

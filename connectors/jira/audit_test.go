@@ -8,14 +8,13 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/verify/verifytest"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/internal/verifytest"
 )
 
-// TestAudit: no wrong state of an issue or a comment is called verified, and no
-// right one is refused, with an index that is up to date and with one that is
-// always behind.
+// TestAudit: no wrong state of an issue or a comment is verified, and no right one is refused,
+// with an index that is up to date and with one that always lags.
 func TestAudit(t *testing.T) {
 	for name, dataCenter := range deployments {
 		for _, kind := range kinds {
@@ -26,7 +25,7 @@ func TestAudit(t *testing.T) {
 				t.Run(name+"/"+kind+"/"+lagName, func(t *testing.T) {
 					verifytest.Audit(t, verifytest.Harness{Suite: connectortest.Harness{
 						Open: func(t *testing.T) *connectortest.Fixture {
-							s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: lag, Projects: []string{"OPS", "DEV"}})
+							s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: lag, Projects: []string{"OPS", "DEV"}})
 							return seedable(fixture(t, s, connect(t, s, nil), kind), s, kind)
 						},
 						Writes: writes, Variants: variants(), Lacks: lacks(kind),
@@ -38,7 +37,7 @@ func TestAudit(t *testing.T) {
 }
 
 // seedable is the suite's fixture with what the audit seeds.
-func seedable(f *connectortest.Fixture, s *jiratest.Site, kind string) *connectortest.Fixture {
+func seedable(f *connectortest.Fixture, s *fakejira.Site, kind string) *connectortest.Fixture {
 	if kind == jira.KindComment {
 		f.Put = func(fields intent.Fields, stamp string) error {
 			body, ok := fields["body"].(string)
@@ -60,7 +59,7 @@ func seedable(f *connectortest.Fixture, s *jiratest.Site, kind string) *connecto
 }
 
 // asJira writes fields as Jira keeps them: the labels beside those of ours.
-func asJira(s *jiratest.Site, ref string, key, fields intent.Fields) map[string]any {
+func asJira(s *fakejira.Site, ref string, key, fields intent.Fields) map[string]any {
 	all := map[string]any{}
 	for name, v := range fields {
 		switch name {

@@ -13,8 +13,8 @@ import (
 	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// call is one request and what is known about it. The library shapes requests
-// and has its own opinion of answers; what counts is what the carrier saw.
+// call is one request and what is known about it. The library builds requests and interprets
+// answers; the carrier's record of the answer is what counts.
 type call struct {
 	write  bool
 	made   bool
@@ -24,11 +24,11 @@ type call struct {
 
 type callKey struct{}
 
-// errTwice stops a library that would ask twice in one call.
+// errTwice stops a library that would send twice in one call.
 var errTwice = errors.New("a second request in one call")
 
-// do has the library make one request and returns what came of it. The
-// library's own error counts only where it made none.
+// do has the library make one request and returns the result. The library's own error counts only
+// if it made none.
 func (c *Connector) do(ctx context.Context, write bool, ask func(ctx context.Context) error) call {
 	k := &call{write: write}
 	err := ask(context.WithValue(ctx, callKey{}, k))
@@ -38,8 +38,8 @@ func (c *Connector) do(ctx context.Context, write bool, ask func(ctx context.Con
 	return *k
 }
 
-// request makes a request that the library has no method for, or whose answer
-// it would drop in part.
+// request makes a request that the library has no method for, or whose answer it would drop in
+// part.
 func (c *Connector) request(ctx context.Context, write bool, method, path string, body any) call {
 	return c.do(ctx, write, func(ctx context.Context) error {
 		req, err := c.lib.NewRequestWithContext(ctx, method, path, body)
@@ -51,8 +51,8 @@ func (c *Connector) request(ctx context.Context, write bool, method, path string
 	})
 }
 
-// get reads one document. Status 404 is reported apart, since what it means
-// depends on who asks for what.
+// get reads one document. Status 404 is reported separately, since its meaning depends on the
+// request.
 func (c *Connector) get(ctx context.Context, path string, v any) (found bool, err error) {
 	return c.take(c.request(ctx, false, http.MethodGet, path, nil), v)
 }
@@ -78,8 +78,7 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 		if k.answer.Decode(&said) == nil && len(said.Messages)+len(said.Errors) > 0 {
 			return false, nil
 		}
-		// A gateway that does not let the call through says 404, too, and may
-		// say it in JSON of its own.
+		// A gateway that blocks the call returns 404 too, possibly with JSON of its own.
 		return false, fmt.Errorf("%w: a 404 that is not Jira's; see whether the option URL is right", ErrUnreadable)
 	}
 	if err := readError(k); err != nil {
@@ -91,9 +90,9 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 	return true, nil
 }
 
-// asAnybody says why an answer is one that Jira gives to anybody, with less to
-// see, "" where it is not: the login was not accepted (by any of the words that
-// are not OK), or did not get through to a Data Center, which names who asked.
+// asAnybody says why an answer is one for anonymous users, who see less, "" if it is not: the
+// login was not accepted (any value other than OK), or did not reach a Data Center, which names
+// the user of the request.
 func asAnybody(h http.Header) string {
 	for _, reason := range h.Values("X-Seraph-LoginReason") {
 		if reason != "OK" {
@@ -106,9 +105,8 @@ func asAnybody(h http.Header) string {
 	return ""
 }
 
-// carrier is the HTTP client under the library. It sends once, through
-// httpsend: no redirect is followed, nothing is resent, an answer has a bound,
-// and a body that is handed on has been read.
+// carrier is the HTTP client under the library. It sends once, through httpsend: no redirect is
+// followed, nothing is resent, an answer has a size limit, and a returned body has been read.
 type carrier struct {
 	o    Options
 	http *httpsend.Client
@@ -147,7 +145,7 @@ func (t *carrier) Do(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// dress adds who asks. The secret stays out of errors.
+// dress adds the credentials. The secret stays out of errors.
 func (t *carrier) dress(req *http.Request) error {
 	token, err := t.o.Token(req.Context())
 	switch {
@@ -169,8 +167,8 @@ func (t *carrier) dress(req *http.Request) error {
 	return nil
 }
 
-// deployment is what kind of Jira this is, asked once and remembered. Two
-// callers at a time may both ask; a failure is not remembered.
+// deployment is the kind of Jira, requested once and cached. Two concurrent callers may both
+// request it; a failure is not cached.
 func (c *Connector) deployment(ctx context.Context) (Deployment, error) {
 	if c.o.Deployment != Ask {
 		return c.o.Deployment, nil

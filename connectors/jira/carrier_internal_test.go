@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
-// TestOneRequestInACall: a library that asks twice in one call is stopped, and
-// so is one that asks outside of any.
+// TestOneRequestInACall: a library that sends twice in one call is stopped, and so is one that
+// sends outside of any.
 func TestOneRequestInACall(t *testing.T) {
-	s := jiratest.New(jiratest.Options{})
+	s := fakejira.New(fakejira.Options{})
 	c, err := New(Options{URL: "https://jira.invalid", Transport: s.Transport(),
 		Token: func(context.Context) (string, error) { return "t", nil }})
 	if err != nil {
@@ -49,7 +49,7 @@ func TestOneRequestInACall(t *testing.T) {
 // TestStickySession: the cookies of the load balancer come back to it.
 func TestStickySession(t *testing.T) {
 	for _, sticky := range []bool{false, true} {
-		s := jiratest.New(jiratest.Options{DataCenter: true})
+		s := fakejira.New(fakejira.Options{DataCenter: true})
 		var sent []string
 		c, err := New(Options{URL: "https://jira.invalid", StickySession: sticky, Token: func(context.Context) (string, error) { return "pat", nil },
 			Transport: cookies{s.Transport(), &sent}})

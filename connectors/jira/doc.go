@@ -3,10 +3,10 @@
 //
 // Jira has no idempotency key: a create that is sent twice makes two issues,
 // and none of its writes can be made conditional. What we have instead is a
-// stamp that goes in with the create, in the same call: in an entity property,
-// which proves whose the issue is, and in a label, by which the issue can be
-// searched. A comment has it in a property of its own. A person's clone of an
-// issue has the labels and not the property, and so is not taken for ours.
+// stamp that is sent with the create, in the same call: in an entity property,
+// which proves which write made the issue, and in a label, by which the issue can be
+// searched. A comment has it in a property of its own. A user's clone of an
+// issue has the labels and not the property, and so is not mistaken for ours.
 //
 // # Business keys
 //
@@ -16,10 +16,10 @@
 //	{"issue": "OPS-12", "reference": "reminder-1"}      a comment by your own name for it
 //	{"issue": "OPS-12", "comment": "10203"}             update, delete
 //
-// The reference of an issue is a label, as a person may give one; that of a
-// comment stands in our property. Both are compared byte by byte. Address
-// updates and deletes by the issue where you know it: that is a strong read,
-// while a reference goes through the search index, which may be minutes behind.
+// The reference of an issue is a label, as a user may set one; that of a
+// comment is in our property. Both are compared byte by byte. Address
+// updates and deletes by the issue if you know it: that is a strong read,
+// while a reference goes through the search index, which may lag by minutes.
 //
 // # Fields
 //
@@ -33,13 +33,13 @@
 //
 // The status changes only by a transition: an update that expects another
 // status makes the one transition that leads to it, and where there are
-// several, the payload names one ({"transition": "Resolve"}). Other fields go
-// along if the screen of the transition has them; if not, the intent is refused,
+// several, the payload names one ({"transition": "Resolve"}). Other fields are sent
+// with it if the screen of the transition has them; if not, the intent is refused,
 // since one intent is one send. There is no upsert.
 //
 // # When the answer is lost
 //
-// What a write says, for each way in which its answer can be lost: ? is
+// What a write returns, for each way in which its answer can be lost: ? is
 // unknown, no is refused, no! is refused because the record is not as it was, ?!
 // is unknown with the same hint, - is provably not sent, wait is throttled,
 // login is a refused login, yes is answered. Each cell is a test.
@@ -78,7 +78,7 @@
 //	503 + Retry-After   ?       ?     ?           ?       ?        ?         ?
 //	    the header says when to ask again, not that nothing was done
 //
-// How records are then looked for, and what it proves that nothing is found.
+// How records are then read, and when an empty result proves absence.
 //
 //	key                 write       path    strength  absence counts
 //	project, reference  create      search  weak      after Settle and Horizon
@@ -96,17 +96,16 @@
 //
 // # What it does not know
 //
-// How far the index is behind: nobody publishes a bound, so Settle is
-// configuration; where it is too short, a second issue can be made, and only the
-// recheck finds it. How long a write may still land: likewise Horizon. Whether an
-// issue is hidden by a security level or by a permission that depends on the issue,
-// or was moved to a project that we may not see: Jira says 404 as if it were gone, and only the permission for the
-// project can be asked. The same is true of a comment that was hidden since. An
-// issue whose labels somebody removed is found only where the answer to its
-// create was heard; else it is made again. A delete by reference whose answer
-// was lost is taken for done when somebody took the label off or moved the issue
-// meanwhile: name the issue instead. A Jira so old that it drops the properties of a comment
-// drops our stamp. Which e-mails and automations a write sets off: they cannot be
-// taken back. The package does not upload attachments, log work, link issues or
-// create many at a time.
+// How far the index lags: no bound is published, so Settle is configuration; if it is
+// too short, a second issue can be made, and only the recheck finds it. How long a write
+// may still be applied: likewise Horizon. Whether an issue is hidden by a security level
+// or by a permission that depends on the issue, or was moved to a project that we may
+// not see: Jira returns 404 as if it were gone, and only the permission for the project
+// can be read. The same is true of a comment that was hidden since. An issue whose
+// labels another actor removed is found only if the answer to its create arrived;
+// otherwise it is made again. A delete by reference whose answer was lost counts as done
+// if another actor removed the label or moved the issue meanwhile: name the issue
+// instead. A Jira so old that it drops the properties of a comment drops our stamp.
+// Which e-mails and automations a write triggers: they cannot be taken back. The package
+// does not upload attachments, log work, link issues or create many at a time.
 package jira

@@ -11,14 +11,15 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// operate runs one write through the engine until it is settled or with a
-// person, and then goes on until what is owed has been looked at.
+// operate runs one write through the engine until it is settled or in review, and then continues
+// until its rechecks are done.
 func operate(t *testing.T, c interface {
 	connectors.Connector
 	Profiles() map[string]connectors.Profile
@@ -60,12 +61,12 @@ func operate(t *testing.T, c interface {
 	return out
 }
 
-// TestThroughEngine: whatever is lost, behind or late, there is never a second
-// issue, and what is called verified is there as declared.
+// TestThroughEngine: whatever is lost, lagging or late, there is never a second issue, and a
+// verified one is there as declared.
 func TestThroughEngine(t *testing.T) {
 	verified, review := engine.StatusVerified, engine.StatusReview
 	cases := map[string]struct {
-		faults []jiratest.Fault
+		faults []fault.Fault
 		lag    time.Duration
 		want   engine.Status
 		sends  int
@@ -73,29 +74,29 @@ func TestThroughEngine(t *testing.T) {
 	}{
 		"nothing wrong":         {nil, 0, verified, 1, "one send"},
 		"index behind":          {nil, 2 * time.Minute, verified, 1, "the answer names the issue, which is read itself"},
-		"answer lost":           {[]jiratest.Fault{{Vice: jiratest.LostAnswer}}, 0, verified, 1, "the label finds it"},
-		"answer lost, behind":   {[]jiratest.Fault{{Vice: jiratest.LostAnswer}}, 2 * time.Minute, verified, 1, "the label finds it when the index has caught up"},
-		"body cut, behind":      {[]jiratest.Fault{{Vice: jiratest.CutBody}}, 2 * time.Minute, verified, 1, "a yes without a name"},
-		"502, behind":           {[]jiratest.Fault{{Vice: jiratest.BadGateway}}, 4 * time.Minute, verified, 1, ""},
-		"503, behind":           {[]jiratest.Fault{{Vice: jiratest.Unavailable}}, 4 * time.Minute, verified, 1, ""},
-		"409":                   {[]jiratest.Fault{{Vice: jiratest.ConflictDone}}, time.Minute, verified, 1, ""},
-		"late, behind":          {[]jiratest.Fault{{Vice: jiratest.LateCommit, Delay: 3 * time.Minute}}, 2 * time.Minute, verified, 1, "within the horizon"},
-		"dropped":               {[]jiratest.Fault{{Vice: jiratest.DroppedBefore}}, 2 * time.Minute, verified, 2, "absence is conclusive after settle and horizon"},
-		"phantom":               {[]jiratest.Fault{{Vice: jiratest.PhantomSuccess}}, 2 * time.Minute, review, 1, "the answer named an issue that is not there"},
-		"refused once":          {[]jiratest.Fault{{Vice: jiratest.Throttled}}, 0, verified, 2, "nothing was applied"},
-		"redirected":            {[]jiratest.Fault{{Vice: jiratest.Redirected}}, 0, verified, 2, "found absent in the end"},
-		"field dropped":         {[]jiratest.Fault{{Vice: jiratest.DroppedField}}, 0, review, 1, "it is not as declared"},
-		"duplicate":             {[]jiratest.Fault{{Vice: jiratest.Duplicate}}, 0, review, 1, "two are there"},
-		"duplicate, behind":     {[]jiratest.Fault{{Vice: jiratest.Duplicate}}, 2 * time.Minute, review, 1, "the recheck sees the second"},
-		"reads fail for a time": {[]jiratest.Fault{{Vice: jiratest.LostAnswer}, {Vice: jiratest.UnreadableRead, How: "html"}, {Vice: jiratest.UnreadableRead, How: "503"}}, 0, verified, 1, "a failed read shows nothing"},
+		"answer lost":           {[]fault.Fault{{Kind: fault.LostAnswer}}, 0, verified, 1, "the label finds it"},
+		"answer lost, behind":   {[]fault.Fault{{Kind: fault.LostAnswer}}, 2 * time.Minute, verified, 1, "the label finds it when the index has caught up"},
+		"body cut, behind":      {[]fault.Fault{{Kind: fault.CutBody}}, 2 * time.Minute, verified, 1, "a yes without a name"},
+		"502, behind":           {[]fault.Fault{{Kind: fault.BadGateway}}, 4 * time.Minute, verified, 1, ""},
+		"503, behind":           {[]fault.Fault{{Kind: fault.BadGateway, How: "503"}}, 4 * time.Minute, verified, 1, ""},
+		"409":                   {[]fault.Fault{{Kind: fault.BadGateway, How: "409"}}, time.Minute, verified, 1, ""},
+		"late, behind":          {[]fault.Fault{{Kind: fault.LateCommit, Delay: 3 * time.Minute}}, 2 * time.Minute, verified, 1, "within the horizon"},
+		"dropped":               {[]fault.Fault{{Kind: fault.DroppedBefore}}, 2 * time.Minute, verified, 2, "absence is conclusive after settle and horizon"},
+		"phantom":               {[]fault.Fault{{Kind: fault.PhantomSuccess}}, 2 * time.Minute, review, 1, "the answer named an issue that is not there"},
+		"refused once":          {[]fault.Fault{{Kind: fault.Throttled}}, 0, verified, 2, "nothing was applied"},
+		"redirected":            {[]fault.Fault{{Kind: fault.Refused, How: "301"}}, 0, verified, 2, "found absent in the end"},
+		"field dropped":         {[]fault.Fault{{Kind: fault.DroppedField}}, 0, review, 1, "it is not as declared"},
+		"duplicate":             {[]fault.Fault{{Kind: fault.DuplicateBehindOurBack}}, 0, review, 1, "two are there"},
+		"duplicate, behind":     {[]fault.Fault{{Kind: fault.DuplicateBehindOurBack}}, 2 * time.Minute, review, 1, "the recheck sees the second"},
+		"reads fail for a time": {[]fault.Fault{{Kind: fault.LostAnswer}, {Kind: fault.UnreadableRead, How: "html"}, {Kind: fault.UnreadableRead, How: "503"}}, 0, verified, 1, "a failed read shows nothing"},
 	}
 	for name, c := range cases {
 		for deployment, dataCenter := range deployments {
 			t.Run(deployment+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: c.lag})
+					s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: c.lag})
 					for _, f := range c.faults {
-						if err := s.Set(f); err != nil {
+						if err := s.Set(f.Once()); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -119,12 +120,12 @@ func TestThroughEngine(t *testing.T) {
 	}
 }
 
-// TestSettleTooShort: where the index is further behind than the options say,
-// a second issue can be made; then the recheck that is owed tells a person.
+// TestSettleTooShort: if the index lags more than the options say, a second issue can be made;
+// then the recheck sends it to review.
 func TestSettleTooShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{IndexLag: 25 * time.Minute})
-		if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+		s := fakejira.New(fakejira.Options{IndexLag: 25 * time.Minute})
+		if err := s.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		out := operate(t, connect(t, s, nil), named(issueIntent(intent.Create, 1), 1))
@@ -133,8 +134,8 @@ func TestSettleTooShort(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{IndexLag: 25 * time.Minute})
-		if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+		s := fakejira.New(fakejira.Options{IndexLag: 25 * time.Minute})
+		if err := s.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		c := connect(t, s, func(o *jira.Options) { o.Settle = time.Hour })
@@ -145,18 +146,18 @@ func TestSettleTooShort(t *testing.T) {
 	})
 }
 
-// TestUpdatesThroughEngine: updates, transitions, deletes and comments whose
-// answer is lost are made once, and so are their undoings.
+// TestUpdatesThroughEngine: updates, transitions, deletes and comments with a lost answer are
+// made once, and so are their undos.
 func TestUpdatesThroughEngine(t *testing.T) {
 	for deployment, dataCenter := range deployments {
-		for _, vice := range []jiratest.Vice{"", jiratest.LostAnswer, jiratest.DroppedBefore, jiratest.ConflictDone, jiratest.ConflictUndone, jiratest.LateCommit} {
+		for _, f := range []fault.Fault{{}, {Kind: fault.LostAnswer}, {Kind: fault.DroppedBefore}, {Kind: fault.BadGateway, How: "409"}, {Kind: fault.Refused, How: "409"}, {Kind: fault.LateCommit}} {
 			for _, op := range operations() {
-				t.Run(strings.Join([]string{deployment, op.name, string(vice)}, "/"), func(t *testing.T) {
+				t.Run(strings.Join([]string{deployment, op.name, string(f.Kind) + f.How}, "/"), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						s, c := stage(t, dataCenter)
 						in := named(op.in, 3)
-						if vice != "" {
-							if err := s.Set(jiratest.Fault{Vice: vice, Delay: 20 * time.Second}); err != nil {
+						if f.Kind != fault.None {
+							if err := s.Set(fault.Fault{Kind: f.Kind, How: f.How, Delay: 20 * time.Second}.Once()); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -214,22 +215,22 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 	alike := map[string]any{"summary": "Changed"} // as the update declares it
 	for name, c := range map[string]struct {
 		write intent.WriteType
-		vice  jiratest.Vice
+		fault fault.Fault
 		edit  map[string]any
 		want  engine.Status
 	}{
-		"lost send":                     {intent.Update, jiratest.DroppedBefore, theirs, engine.StatusReview},
-		"refused":                       {intent.Update, jiratest.Refused, theirs, engine.StatusNotApplied},
-		"conflict":                      {intent.Update, jiratest.ConflictUndone, theirs, engine.StatusReview},
-		"lost send, and alike":          {intent.Update, jiratest.DroppedBefore, alike, engine.StatusReview},
-		"refused, and alike":            {intent.Update, jiratest.Refused, alike, engine.StatusNotApplied},
-		"phantom success":               {intent.Update, jiratest.PhantomSuccess, theirs, engine.StatusReview},
-		"answer lost":                   {intent.Update, jiratest.LostAnswer, theirs, engine.StatusReview},
-		"answered, then changed":        {intent.Update, "", theirs, engine.StatusReview},
-		"answered, a field lost":        {intent.Update, jiratest.DroppedField, nil, engine.StatusCompensated},
-		"create, then changed":          {intent.Create, "", theirs, engine.StatusReview},
-		"create, a field lost":          {intent.Create, jiratest.DroppedField, nil, engine.StatusCompensated},
-		"create, lost and then changed": {intent.Create, jiratest.DroppedField, theirs, engine.StatusReview},
+		"lost send":                     {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, theirs, engine.StatusReview},
+		"refused":                       {intent.Update, fault.Fault{Kind: fault.Refused}, theirs, engine.StatusNotApplied},
+		"conflict":                      {intent.Update, fault.Fault{Kind: fault.Refused, How: "409"}, theirs, engine.StatusReview},
+		"lost send, and alike":          {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, alike, engine.StatusReview},
+		"refused, and alike":            {intent.Update, fault.Fault{Kind: fault.Refused}, alike, engine.StatusNotApplied},
+		"phantom success":               {intent.Update, fault.Fault{Kind: fault.PhantomSuccess}, theirs, engine.StatusReview},
+		"answer lost":                   {intent.Update, fault.Fault{Kind: fault.LostAnswer}, theirs, engine.StatusReview},
+		"answered, then changed":        {intent.Update, fault.Fault{}, theirs, engine.StatusReview},
+		"answered, a field lost":        {intent.Update, fault.Fault{Kind: fault.DroppedField}, nil, engine.StatusCompensated},
+		"create, then changed":          {intent.Create, fault.Fault{}, theirs, engine.StatusReview},
+		"create, a field lost":          {intent.Create, fault.Fault{Kind: fault.DroppedField}, nil, engine.StatusCompensated},
+		"create, lost and then changed": {intent.Create, fault.Fault{Kind: fault.DroppedField}, theirs, engine.StatusReview},
 	} {
 		for deployment, dataCenter := range deployments {
 			t.Run(deployment+"/"+name, func(t *testing.T) {
@@ -243,8 +244,8 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 					in = named(in, 3)
 					in.Reversibility, in.OnMismatch = intent.Compensable, intent.MismatchCompensate
 					<-time.After(10 * time.Minute)
-					if c.vice != "" {
-						if err := s.Set(jiratest.Fault{Vice: c.vice}); err != nil {
+					if c.fault.Kind != fault.None {
+						if err := s.Set(c.fault.Once()); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -269,7 +270,7 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 }
 
 // fieldsOf are what an issue holds of what the writes here name, nil for no issue.
-func fieldsOf(s *jiratest.Site, key string) map[string]any {
+func fieldsOf(s *fakejira.Site, key string) map[string]any {
 	for _, i := range s.Issues() {
 		if i.Key == key {
 			f := map[string]any{}

@@ -17,20 +17,18 @@ import (
 var (
 	// ErrOptions is wrapped by New's errors. They name the option.
 	ErrOptions = errors.New("jira options")
-	// ErrIntent is wrapped by errors about an intent that Jira cannot serve or
-	// look up. They name the field and what would be right; nothing was sent.
+	// ErrIntent is wrapped by errors about an intent that Jira cannot serve or query. They name
+	// the field and what is accepted; nothing was sent.
 	ErrIntent = errors.New("not for Jira")
-	// ErrNoAccess is wrapped when a 404 or an empty answer may mean that we
-	// lack the permission to look. It is never taken for absence.
+	// ErrNoAccess is wrapped when a 404 or an empty answer may mean that we lack permission. It
+	// never means absence.
 	ErrNoAccess = errors.New("not there, or not to be seen by this account")
-	// ErrNoIssue is wrapped when the issue of a comment cannot be seen. It is
-	// never taken for absence of the comment.
+	// ErrNoIssue is wrapped when the issue of a comment cannot be seen. It never means absence of
+	// the comment.
 	ErrNoIssue = errors.New("no such issue, or not to be seen by this account")
-	// ErrDeployment is wrapped when Jira does not say whether it is Cloud or
-	// Data Center.
+	// ErrDeployment is wrapped when Jira does not report whether it is Cloud or Data Center.
 	ErrDeployment = errors.New("unknown whether it is Cloud or Data Center")
-	// ErrUnreadable is wrapped when an answer to a read is not what was asked
-	// for.
+	// ErrUnreadable is wrapped when an answer to a read does not match the query.
 	ErrUnreadable = errors.New("the answer of Jira cannot be used")
 	// ErrTransition is wrapped when the workflow has no way to the wanted
 	// status from where the issue is.
@@ -52,14 +50,12 @@ func unfit(path, problem, want string, example any) error {
 	return connectors.WrongValue(path, example, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
 }
 
-// impossible is an intent that Jira cannot serve as it stands: nothing was sent,
-// and no repeat would help, so it counts as refused and not as unsent, which is
-// tried for a day.
+// impossible is an intent that Jira cannot serve: nothing was sent, and no repeat would help. So
+// it counts as refused and not as unsent, which would be tried for a day.
 func impossible(err error) error { return connectors.Refused("", err) }
 
-// classify says what the answer to a write means here, where Jira means
-// something else than most: by the status first, whatever the library made of
-// the body.
+// classify returns the meaning of the answer to a write, where Jira differs from most APIs: by
+// the status first, whatever the library read from the body.
 func classify(k call, w intent.WriteType, attempt int) error {
 	if k.err == nil {
 		return nil
@@ -68,13 +64,13 @@ func classify(k call, w intent.WriteType, attempt int) error {
 	if !errors.As(k.err, &e) || k.answer.Status == 0 {
 		return k.err
 	}
-	said := *e // never change what others may hold
+	said := *e // never change a shared error
 	said.Err = explained(k.answer, e.Err)
 	switch {
 	case k.answer.Status == http.StatusConflict:
-		// "Could not be updated due to a conflicting update": whether ours
-		// was the one that went in, it does not say. Of a first create it says
-		// nothing about a record that is there: no key of Jira's is unique.
+		// "Could not be updated due to a conflicting update" does not show whose update was
+		// applied. For a first create it is no evidence of an existing record: Jira has no unique
+		// key.
 		said.Fate, said.Conflict = connectors.FateUnknown, w != intent.Create || attempt > 1
 	case k.answer.Status == http.StatusNotFound && w != intent.Create:
 		said.Conflict = true // it was there when it was read
@@ -84,7 +80,7 @@ func classify(k call, w intent.WriteType, attempt int) error {
 	return &said
 }
 
-// readError is classify for reads: a throttled read says until when.
+// readError is classify for reads: a throttled read has a time to wait.
 func readError(k call) error {
 	if k.err == nil {
 		return nil
@@ -101,9 +97,8 @@ func readError(k call) error {
 	return &said
 }
 
-// explained adds what Jira says about a refusal, as far as it is fit to be
-// shown: names of fields, and the reasons that stand in headers. The texts may
-// hold what was written.
+// explained adds Jira's text about a refusal, as far as it is fit to be shown: names of fields,
+// and the reasons in headers. Other texts may contain what was written.
 func explained(a httpsend.Answer, err error) error {
 	var said struct {
 		Errors map[string]any `json:"errors"`
@@ -128,7 +123,7 @@ func explained(a httpsend.Answer, err error) error {
 	return err
 }
 
-// plain reports whether a name of the destination's is fit for people.
+// plain reports whether a name of the destination is fit for display.
 func plain(name string) bool {
 	return name != "" && len(name) <= maxShownText && !strings.ContainsFunc(name, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.'
@@ -152,8 +147,8 @@ func clip(s string) string {
 // resetForms are the forms of X-RateLimit-Reset, which may go without seconds.
 var resetForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z0700"}
 
-// untilReset reads X-RateLimit-Reset against the answer's own clock where it
-// has one. 0: it does not say.
+// untilReset reads X-RateLimit-Reset, relative to the answer's own clock if it has one. 0: no
+// wait given.
 func untilReset(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("X-RateLimit-Reset"))
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {

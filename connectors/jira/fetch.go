@@ -14,7 +14,7 @@ import (
 type pool struct {
 	issues []*issue
 	byID   map[string]*issue
-	byName map[string]*issue // as they were asked for: a moved issue has an old key
+	byName map[string]*issue // as requested: a moved issue has an old key
 }
 
 func (p *pool) add(i *issue, asked string) {
@@ -29,7 +29,7 @@ func (p *pool) add(i *issue, asked string) {
 	}
 }
 
-// named is the issue under an id, or a key that was asked for.
+// named is the issue with an id, or with a requested key.
 func (p *pool) named(idOrKey string) *issue {
 	if i := p.byName[idOrKey]; i != nil {
 		return i
@@ -58,8 +58,8 @@ func (r *reader) fetch(ids []string, keys map[string]bool, fields []string) (*po
 		}
 	}
 	if together {
-		// The bulk fetch gives an issue under the key it has now. One that
-		// was asked for by an old key is still to be found.
+		// The bulk fetch returns an issue under its current key. One that was requested by an old
+		// key is still missing.
 		ids = nil
 	}
 	for _, id := range ids {
@@ -97,8 +97,8 @@ func (r *reader) one(p *pool, idOrKey string, fields []string) error {
 	return nil
 }
 
-// bulk reads up to a hundred issues in one call, in version 2 of the API,
-// which gives texts as strings. It reports whether Jira has such a call.
+// bulk reads up to a hundred issues in one call, in version 2 of the API, which returns texts as
+// strings. It reports whether Jira has such a call.
 func (r *reader) bulk(p *pool, wanted, fields []string) (bool, error) {
 	var answer struct {
 		Issues *[]issue `json:"issues"`

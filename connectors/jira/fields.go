@@ -41,8 +41,8 @@ var forms = map[string]form{
 var readOnly = []string{"key", "id", "created", "updated", "resolutiondate", "lastViewed", "statuscategorychangedate", "creator",
 	"comment", "worklog", "attachment", "issuelinks", "subtasks", "votes", "watches"}
 
-// usual are the fields that every read of an issue asks for. The resolution is
-// not among them: transitions set and clear it without being asked.
+// usual are the fields that every read of an issue requests. The resolution is not among them:
+// transitions set and clear it by themselves.
 var usual = []string{"summary", "description", "environment", "issuetype", "priority", "status", "assignee", "reporter",
 	"labels", "components", "fixVersions", "versions", "parent", "duedate", "created", "updated"}
 

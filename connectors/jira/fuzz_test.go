@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
 // FuzzReference: any reference that is taken finds its own issue and no other,
@@ -16,7 +16,7 @@ func FuzzReference(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, reference string) {
-		s := jiratest.New(jiratest.Options{})
+		s := fakejira.New(fakejira.Options{})
 		for _, labels := range [][]any{{"decoy"}, {"decoy", "other"}, {}} {
 			if _, err := s.Seed("OPS", map[string]any{"summary": "decoy", "labels": labels}); err != nil {
 				t.Fatal(err)

@@ -17,8 +17,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // between is a transport that shows what is sent and may answer itself.
@@ -105,8 +106,7 @@ func TestLabelsKeepOurs(t *testing.T) {
 	}
 }
 
-// TestErrorAnswers: whatever an error looks like, the status counts, and its
-// text stays out of ours.
+// TestErrorAnswers: in every form of an error the status counts, and its text stays out of ours.
 func TestErrorAnswers(t *testing.T) {
 	cases := map[string]struct {
 		res    func() *http.Response
@@ -138,7 +138,7 @@ func TestErrorAnswers(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := jiratest.New(jiratest.Options{})
+			s := fakejira.New(fakejira.Options{})
 			connector := connect(t, s, func(o *jira.Options) {
 				o.Transport = between{s.Transport(), func(r *http.Request, _ []byte) *http.Response {
 					if r.Method == http.MethodPost {
@@ -169,7 +169,7 @@ func reset(at string) *http.Response {
 	return response(429, "", "X-RateLimit-Reset", at, "Date", "Fri, 02 Jan 2026 15:00:00 GMT", "RateLimit-Reason", "jira-per-issue-on-write")
 }
 
-// TestRequests: what goes over the wire is what the documentation says.
+// TestRequests: the requests are as documented.
 func TestRequests(t *testing.T) {
 	s, _ := stage(t, false)
 	var sent []string
@@ -224,7 +224,7 @@ func TestRequests(t *testing.T) {
 
 // TestServerInfoIsAskedAgain: a failure is not remembered.
 func TestServerInfoIsAskedAgain(t *testing.T) {
-	s := jiratest.New(jiratest.Options{})
+	s := fakejira.New(fakejira.Options{})
 	var down atomic.Bool
 	down.Store(true)
 	c := connect(t, s, func(o *jira.Options) {
@@ -251,7 +251,7 @@ func TestServerInfoIsAskedAgain(t *testing.T) {
 // TestNoLeakedConnections: the bodies of refusals are read and closed, so one
 // connection serves them all.
 func TestNoLeakedConnections(t *testing.T) {
-	s := jiratest.New(jiratest.Options{})
+	s := fakejira.New(fakejira.Options{})
 	server := httptest.NewUnstartedServer(s)
 	var opened atomic.Int64
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -266,7 +266,7 @@ func TestNoLeakedConnections(t *testing.T) {
 	c := connect(t, s, func(o *jira.Options) { o.URL, o.Transport = server.URL, transport })
 	in := named(issueIntent(intent.Create, 1), 1)
 	for range 50 {
-		if err := s.Set(jiratest.Fault{Vice: jiratest.Refused}); err != nil {
+		if err := s.Set(fault.Fault{Kind: fault.Refused}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := c.Write(t.Context(), request(in, nil)); word(err) != "no" {
@@ -286,7 +286,7 @@ func TestEndlessAnswer(t *testing.T) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
 	c := connect(t, s, func(o *jira.Options) { o.URL, o.Transport = server.URL, transport })
-	if err := s.Set(jiratest.Fault{Vice: jiratest.EndlessRead}); err != nil {
+	if err := s.Set(fault.Fault{Kind: fault.UnreadableRead, How: "endless"}.Once()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Read(t.Context(), query(named(issueIntent(intent.Create, 0), 0))); !errors.Is(err, httpsend.ErrTooLong) {
@@ -298,8 +298,8 @@ func TestEndlessAnswer(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := stage(t, false)
-		for _, v := range []jiratest.Vice{jiratest.HangingRead, jiratest.LateCommit} {
-			if err := s.Set(jiratest.Fault{Vice: v}); err != nil {
+		for _, v := range []fault.Kind{fault.HangingRead, fault.LateCommit} {
+			if err := s.Set(fault.Fault{Kind: v}.Once()); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
 // TestMovedMeanwhile: what the index shows in one project and is in another now
@@ -22,7 +22,7 @@ import (
 func TestMovedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, dataCenter := range deployments {
-			s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: time.Minute, Projects: []string{"OPS", "DEV"}})
+			s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: time.Minute, Projects: []string{"OPS", "DEV"}})
 			if _, err := s.Seed("OPS", map[string]any{"summary": "a person's", "labels": []any{"Invoice-001"}}); err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +40,7 @@ func TestMovedMeanwhile(t *testing.T) {
 			if got := answers[1].Observation.Records; len(got) != 1 || got[0].Fields["project"] != "DEV" {
 				t.Errorf("%v, want it with its new project", got)
 			}
-			// Asked for in both projects, it is the other's.
+			// Queried in both projects, it is the other's.
 			there := issueIntent(intent.Create, 1)
 			there.Key["project"] = "DEV"
 			<-time.After(2 * time.Minute)

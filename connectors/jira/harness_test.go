@@ -15,14 +15,15 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func token(context.Context) (string, error) { return "secret-token", nil }
 
 // connect makes a connector to a site in this process; change may be nil.
-func connect(t *testing.T, s *jiratest.Site, change func(o *jira.Options)) *jira.Connector {
+func connect(t *testing.T, s *fakejira.Site, change func(o *jira.Options)) *jira.Connector {
 	t.Helper()
 	o := jira.Options{URL: "https://jira.invalid", User: "robot@example.org", Token: token, Transport: s.Transport()}
 	if change != nil {
@@ -38,13 +39,13 @@ func connect(t *testing.T, s *jiratest.Site, change func(o *jira.Options)) *jira
 // bench is a site as the suite sees it, read without the connector.
 type bench struct {
 	t    *testing.T
-	s    *jiratest.Site
+	s    *fakejira.Site
 	kind string
 }
 
 // fixture opens an empty site for one kind of record. Comments need an issue
 // to be on.
-func fixture(t *testing.T, s *jiratest.Site, c *jira.Connector, kind string) *connectortest.Fixture {
+func fixture(t *testing.T, s *fakejira.Site, c *jira.Connector, kind string) *connectortest.Fixture {
 	b := bench{t, s, kind}
 	f := &connectortest.Fixture{
 		Connector: c, Profile: c.Profiles()[kind],
@@ -121,12 +122,12 @@ func nearComments(n int) []intent.WriteIntent {
 	return all
 }
 
-func (b bench) set(v connectortest.Vice, variant string) error {
-	return b.s.Set(jiratest.Fault{Vice: jiratest.Vice(v), How: variant, Delay: map[connectortest.Vice]time.Duration{
-		connectortest.LaggingRead: 100 * time.Millisecond}[v]})
+func (b bench) set(v fault.Kind, variant string) error {
+	return b.s.Set(fault.Fault{Kind: v, How: variant, Times: 1, Delay: map[fault.Kind]time.Duration{
+		fault.LaggingRead: 100 * time.Millisecond}[v]})
 }
 
-// seedIssue makes an issue as a person would, with the label of the reference.
+// seedIssue makes an issue as a user would, with the label of the reference.
 func (b bench) seedIssue(w intent.WriteIntent) {
 	b.t.Helper()
 	fields := map[string]any{

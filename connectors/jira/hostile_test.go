@@ -9,14 +9,14 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// TestGatewayInJSON: a gateway that says 404 in JSON of its own does not speak
-// for Jira, so it makes neither a second comment nor a delete that was not
-// needed.
+// TestGatewayInJSON: a gateway's 404 with JSON of its own is not Jira's, so it makes neither a
+// second comment nor an unneeded delete.
 func TestGatewayInJSON(t *testing.T) {
 	cases := map[string]struct {
 		path   string
@@ -47,7 +47,7 @@ func gatewaySays(t *testing.T, body, path string, in intent.WriteIntent, reason 
 			return nil
 		}}
 	})
-	if err := s.Set(jiratest.Fault{Vice: jiratest.LostAnswer}); err != nil {
+	if err := s.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 		t.Fatal(err)
 	}
 	out := operate(t, c, named(in, 3))
@@ -56,10 +56,10 @@ func gatewaySays(t *testing.T, body, path string, in intent.WriteIntent, reason 
 	}
 }
 
-// TestDeletedBetweenPages: an issue that is deleted between two pages shifts
-// another out of sight, and the read must not look whole.
+// TestDeletedBetweenPages: an issue that is deleted between two pages hides another, and the read
+// must not look whole.
 func TestDeletedBetweenPages(t *testing.T) {
-	s := jiratest.New(jiratest.Options{DataCenter: true, PageSize: 2})
+	s := fakejira.New(fakejira.Options{DataCenter: true, PageSize: 2})
 	for range 5 {
 		if _, err := s.Seed("OPS", map[string]any{"summary": "x", "labels": []any{"Invoice-001"}}); err != nil {
 			t.Fatal(err)
@@ -82,8 +82,8 @@ func TestDeletedBetweenPages(t *testing.T) {
 	}
 }
 
-// TestPermissionIsAskedAfter: a permission that was there before issues were
-// read says nothing about those that were not shown.
+// TestPermissionIsAskedAfter: permission before the read of issues proves nothing about those
+// that were not shown.
 func TestPermissionIsAskedAfter(t *testing.T) {
 	for deployment, dataCenter := range deployments {
 		s, _ := stage(t, dataCenter)
@@ -117,8 +117,8 @@ func TestPermissionIsAskedAfter(t *testing.T) {
 	}
 }
 
-// TestMovedAway: what was moved out of the project of the key is another matter
-// than what was asked for; it is neither deleted nor changed.
+// TestMovedAway: an issue that was moved out of the project of the key is not the requested one;
+// it is neither deleted nor changed.
 func TestMovedAway(t *testing.T) {
 	for name, key := range map[string]intent.Fields{
 		"id": {"issue": "10001", "project": "OPS"}, "key": {"issue": "OPS-1", "project": "OPS"}, "reference": {"project": "OPS", "reference": "Invoice-000"},
@@ -126,7 +126,7 @@ func TestMovedAway(t *testing.T) {
 		for _, w := range []intent.WriteType{intent.Update, intent.Delete} {
 			t.Run(name+"/"+string(w), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := jiratest.New(jiratest.Options{IndexLag: time.Minute, Projects: []string{"OPS", "DEV"}})
+					s := fakejira.New(fakejira.Options{IndexLag: time.Minute, Projects: []string{"OPS", "DEV"}})
 					c := connect(t, s, nil)
 					if _, err := c.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
 						t.Fatal(err)
@@ -146,17 +146,17 @@ func TestMovedAway(t *testing.T) {
 	}
 }
 
-// TestTransitionOnce: a transition that is late is not made a second time, also
-// where the workflow would let it be.
+// TestTransitionOnce: a late transition is not made a second time, even if the workflow would
+// allow it.
 func TestTransitionOnce(t *testing.T) {
 	for deployment, dataCenter := range deployments {
-		for _, vice := range []jiratest.Vice{jiratest.LostAnswer, jiratest.LateCommit, jiratest.DroppedBefore, jiratest.ConflictDone, jiratest.BadGateway} {
-			t.Run(deployment+"/"+string(vice), func(t *testing.T) {
+		for _, f := range []fault.Fault{{Kind: fault.LostAnswer}, {Kind: fault.LateCommit}, {Kind: fault.DroppedBefore}, {Kind: fault.BadGateway, How: "409"}, {Kind: fault.BadGateway}} {
+			t.Run(deployment+"/"+string(f.Kind)+f.How, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s, c := stage(t, dataCenter)
 					in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
-						Expect: intent.Fields{"status": jiratest.Blocked}}, 3)
-					if err := s.Set(jiratest.Fault{Vice: vice, Delay: 3 * time.Minute}); err != nil {
+						Expect: intent.Fields{"status": fakejira.Blocked}}, 3)
+					if err := s.Set(fault.Fault{Kind: f.Kind, How: f.How, Delay: 3 * time.Minute}.Once()); err != nil {
 						t.Fatal(err)
 					}
 					out := operate(t, c, in)
@@ -176,17 +176,17 @@ func TestTransitionOnce(t *testing.T) {
 	}
 }
 
-// TestImpossibleEndsAtOnce: what Jira cannot serve as it stands is not tried for
-// a day, and the caller hears the name of the field.
+// TestImpossibleEndsAtOnce: what Jira cannot serve is not tried for a day, and the error names
+// the field.
 func TestImpossibleEndsAtOnce(t *testing.T) {
 	cases := map[string]struct {
 		in    intent.WriteIntent
 		names string
 	}{
 		"status and summary": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
-			Expect: intent.Fields{"status": jiratest.InProgress, "summary": "x"}}, "/expect/summary"},
+			Expect: intent.Fields{"status": fakejira.InProgress, "summary": "x"}}, "/expect/summary"},
 		"no edge": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
-			Expect: intent.Fields{"status": jiratest.Archived}}, "/expect/status"},
+			Expect: intent.Fields{"status": fakejira.Archived}}, "/expect/status"},
 		"a document": {intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Create, Key: intent.Fields{"project": "OPS", "reference": "a"},
 			Expect: intent.Fields{"summary": "x", "description": map[string]any{"type": "doc"}}}, "/expect/description"},
 		"a comment without text": {intent.WriteIntent{Kind: jira.KindComment, Write: intent.Create, Key: intent.Fields{"issue": "OPS-1", "reference": "a"},
@@ -206,17 +206,17 @@ func TestImpossibleEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestDeletedOrOnlyLost: an issue whose label is taken off after a delete was
-// lost is not found by its reference any more. It is not gone for that.
+// TestDeletedOrOnlyLost: an issue whose label is removed after a lost delete is not found by its
+// reference any more. That does not mean that it is gone.
 func TestDeletedOrOnlyLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := jiratest.New(jiratest.Options{IndexLag: time.Second})
+		s := fakejira.New(fakejira.Options{IndexLag: time.Second})
 		c := connect(t, s, nil)
 		if _, err := c.Write(t.Context(), request(named(issueIntent(intent.Create, 0), 0), nil)); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(20 * time.Minute)
-		if err := s.Set(jiratest.Fault{Vice: jiratest.DroppedBefore}); err != nil {
+		if err := s.Set(fault.Fault{Kind: fault.DroppedBefore}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		time.AfterFunc(20*time.Second, func() { s.Edit("OPS-1", map[string]any{"labels": []any{}}) })

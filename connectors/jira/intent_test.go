@@ -9,12 +9,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
-// TestKeys: a key that cannot be looked up, or not by this write, is refused
-// with the name of the field, and nothing is sent.
+// TestKeys: a key that cannot be queried, or not by this write, is refused with the name of the
+// field, and nothing is sent.
 func TestKeys(t *testing.T) {
 	issue, comment := jira.KindIssue, jira.KindComment
 	cases := map[string]struct {
@@ -47,7 +47,7 @@ func TestKeys(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := jiratest.New(jiratest.Options{})
+			s := fakejira.New(fakejira.Options{})
 			in := named(intent.WriteIntent{Kind: c.kind, Write: c.write, Key: c.key, Expect: intent.Fields{"summary": "x"}}, 1)
 			refusedWith(t, s, connect(t, s, nil), in, c.names)
 			if _, err := connect(t, s, nil).Read(t.Context(), query(in)); !errors.Is(err, jira.ErrIntent) || !strings.Contains(err.Error(), c.names) {
@@ -57,7 +57,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-func refusedWith(t *testing.T, s *jiratest.Site, c *jira.Connector, in intent.WriteIntent, names string) {
+func refusedWith(t *testing.T, s *fakejira.Site, c *jira.Connector, in intent.WriteIntent, names string) {
 	t.Helper()
 	sends := s.Sends()
 	var before *connectors.Observation
@@ -70,8 +70,7 @@ func refusedWith(t *testing.T, s *jiratest.Site, c *jira.Connector, in intent.Wr
 	}
 }
 
-// TestFields: what Jira cannot store as it is asked for is refused with the
-// name of the field.
+// TestFields: a value that Jira cannot store unchanged is refused with the name of the field.
 func TestFields(t *testing.T) {
 	cases := map[string]struct {
 		kind            string

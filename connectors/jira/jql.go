@@ -18,8 +18,8 @@ func (q *question) sought() string {
 	return strings.Join(parts, " OR ")
 }
 
-// quoted is a value as a JQL string, whatever stands in it: it cannot end the
-// string, and so not change the query.
+// quoted is a value as a JQL string. Whatever it contains, it cannot end the string, and so
+// cannot change the query.
 func quoted(value string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzQuoted: no value can end the string that it stands in.
+// FuzzQuoted: no value can end its string.
 func FuzzQuoted(f *testing.F) {
 	for _, seed := range []string{"", "invoice-7721", `a" OR project = "X`, `\`, `\"`, `a\\" OR labels = "b`, "line\nend", "tab\t", "\x00\x7f\u2028", "\xff\xfe", "𝒳", `"))(("`, `' OR 1=1`} {
 		f.Add(seed)

@@ -12,13 +12,13 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// target is where a record is looked for.
+// target is where a record is read.
 type target struct {
 	kind string
 	// issue is the key or id of the issue; "" where project and reference are
 	// the key.
 	issue string
-	// project is the project that the record is in, "" where nobody said.
+	// project is the project of the record, "" if unknown.
 	project string
 	// reference is the caller's own name for the record.
 	reference string
@@ -33,8 +33,7 @@ var (
 	stampForm    = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
 )
 
-// locate turns a business key into a target, or says which field of it cannot
-// be looked up.
+// locate turns a business key into a target. The error names the field that cannot be queried.
 func locate(w intent.WriteIntent) (target, error) {
 	names := map[string][]string{
 		KindIssue:   {"issue", "project", "reference"},
@@ -110,7 +109,7 @@ func (t target) checkComment(w intent.WriteIntent) error {
 	return nil
 }
 
-// referenceProblem: a reference is a label, and must not be taken for a stamp.
+// referenceProblem: a reference is a label, and must not look like a stamp.
 func referenceProblem(s string) string {
 	switch {
 	case len(s) > maxText || !utf8.ValidString(s):
@@ -123,7 +122,7 @@ func referenceProblem(s string) string {
 	return ""
 }
 
-// home is the project that the record is in, as the key says.
+// home is the project of the record, from the key.
 func (t target) home() string {
 	if t.project != "" {
 		return t.project

@@ -11,8 +11,8 @@ const (
 	// label.
 	maxText = 255
 
-	// maxProject is the longest project key that is taken; Cloud allows 10
-	// characters, administrators of a Data Center may allow more.
+	// maxProject is the longest accepted project key; Cloud allows 10 characters, administrators
+	// of a Data Center may allow more.
 	maxProject = 64
 
 	// bulkLimit is how many queries one bulk read takes, and fetchChunk how
@@ -24,8 +24,8 @@ const (
 	// characters of JQL, and no limit on its length is published.
 	searchChunk = 20
 
-	// pageSize is how many issues or comments are asked for at a time; every
-	// version of Jira gives as many.
+	// pageSize is how many issues or comments are requested at a time; every version of Jira
+	// supports it.
 	pageSize = 100
 
 	// maxPages bounds one search and one list. A business key that matches a
@@ -35,20 +35,19 @@ const (
 	// listPages bounds a list of all issues of a project: a hundred thousand.
 	listPages = 1000
 
-	// maxCandidates is how many issues one query may find before the read is
-	// given up as an error.
+	// maxCandidates is how many issues one query may find before the read fails.
 	maxCandidates = 200
 
-	// maxComments is how many comments of an issue are looked at on Cloud,
-	// where one call gives a thousand; maxCommentsOneByOne on Data Center,
-	// where the stamp of each takes a call of its own.
+	// maxComments is how many comments of an issue are read on Cloud, where one call returns a
+	// thousand; maxCommentsOneByOne on Data Center, where the stamp of each takes a call of its
+	// own.
 	maxComments         = 1000
 	maxCommentsOneByOne = 200
 
 	// maxReconcile is how many ids a search reconciles: the vendor's number.
 	maxReconcile = 50
 
-	// maxNamed is how many fields the bulk fetch may be asked for by name.
+	// maxNamed is how many fields the bulk fetch can request by name.
 	maxNamed = 100
 
 	// maxDocument is how deep a document of rich text is walked; editors nest
@@ -60,21 +59,14 @@ const (
 	maxShown     = 5
 	maxShownText = 60
 
-	// defaultSettle is how long the search index may be behind. The vendor
-	// says "a few seconds to minutes" of Cloud, and of Data Center that the
-	// health check warns when a node is behind by two minutes. Nobody
-	// publishes a bound.
+	// defaultSettle is how long the search index may lag. The vendor documents "a few seconds to
+	// minutes" for Cloud. On Data Center, the health check warns when a node lags by two minutes.
+	// No bound is published.
 	defaultSettle = 5 * time.Minute
 
-	// defaultHorizon is how long a write may still land after we gave it up.
-	// Nobody publishes a bound; gateways and workers of web applications give
-	// up after a minute or two.
+	// defaultHorizon is how long a write may still be applied after we gave up. No bound is
+	// published; gateways and workers of web applications give up after a minute or two.
 	defaultHorizon = 5 * time.Minute
-
-	// bornWithin is how much later than its creation a record may have been
-	// changed last and still be as we made it: Jira itself finishes a record in
-	// several steps, and no person reads and changes one so fast.
-	bornWithin = 2 * time.Second
 
 	// defaultReadTimeout bounds one read, which may take several calls.
 	defaultReadTimeout = 30 * time.Second

@@ -12,7 +12,7 @@ import (
 
 var _ connectors.Lister = (*Connector)(nil)
 
-// errShifted says that issues came or went while pages were turned.
+// errShifted means that issues were added or removed while pages were read.
 var errShifted = errors.New("issues came or went while pages were turned")
 
 // listedFields are those that a list shows, and listedChange when an issue was
@@ -68,7 +68,7 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	return l, nil
 }
 
-// at is a time that an issue says, zero where it does not.
+// at is a time of an issue, zero if it has none.
 func at(i *issue, field string) time.Time {
 	text, _ := i.Fields[field].(string)
 	t, err := time.Parse("2006-01-02T15:04:05.000-0700", text)
@@ -78,8 +78,8 @@ func at(i *issue, field string) time.Time {
 	return t
 }
 
-// everyID asks the index for the ids of all issues of a project, and says why some
-// may be missing.
+// everyID reads the ids of all issues of a project from the index, and says why some may be
+// missing.
 func (r *reader) everyID(project string) (ids []string, why string, err error) {
 	page := r.pageOfDataCenter
 	if r.d == Cloud {

@@ -14,8 +14,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 var update = flag.Bool("update", false, "write the tables into doc.go")
@@ -30,7 +31,7 @@ type operation struct {
 // operations are the columns of the table of losses.
 func operations() []operation {
 	move := intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"},
-		Expect: intent.Fields{"status": jiratest.InProgress}}
+		Expect: intent.Fields{"status": fakejira.InProgress}}
 	edit, gone := issueIntent(intent.Update, 0), issueIntent(intent.Delete, 0)
 	edit.Key, gone.Key = intent.Fields{"issue": "OPS-2"}, intent.Fields{"issue": "OPS-2"}
 	return []operation{
@@ -44,10 +45,10 @@ func operations() []operation {
 	}
 }
 
-// loss is one way in which an answer is lost, and what each operation says.
+// loss is one way in which an answer is lost, and the result of each operation.
 type loss struct {
 	answer string
-	fault  jiratest.Fault
+	fault  fault.Fault
 	down   bool // nothing answers at all
 	says   [7]string
 	lands  bool // it was applied, or will be
@@ -67,22 +68,22 @@ func changes(create, change string) [7]string {
 }
 
 var losses = []loss{
-	{answer: "no connection", fault: jiratest.Fault{Vice: jiratest.Unreachable}, says: all("-"), why: "the transport never had one: nothing can have left us"},
+	{answer: "no connection", fault: fault.Fault{Kind: fault.Unreachable}, says: all("-"), why: "the transport never had one: nothing can have left us"},
 	{answer: "serverInfo fails", down: true, says: all("-"), why: "it is asked before anything is sent"},
-	{answer: "cut, applied", fault: jiratest.Fault{Vice: jiratest.LostAnswer}, says: all("?"), lands: true, why: "what was sent was heard or not; from here both look the same"},
-	{answer: "cut, not applied", fault: jiratest.Fault{Vice: jiratest.DroppedBefore}, says: all("?"), why: "as above"},
-	{answer: "none in time", fault: jiratest.Fault{Vice: jiratest.LateCommit}, says: all("?"), lands: true, why: "it may land after we gave up: absence counts only after Horizon"},
-	{answer: "2xx, body cut", fault: jiratest.Fault{Vice: jiratest.CutBody}, says: all("yes"), lands: true, why: "the status stands, whatever the library makes of the body"},
-	{answer: "2xx, nothing done", fault: jiratest.Fault{Vice: jiratest.PhantomSuccess}, says: all("yes"), why: "a yes is evidence; the read finds nothing done"},
-	{answer: "301", fault: jiratest.Fault{Vice: jiratest.Redirected}, says: all("?"), why: "never followed: it would turn the write into a GET that looks like success"},
-	{answer: "400", fault: jiratest.Fault{Vice: jiratest.Refused}, says: all("no"), why: "validated before it is stored"},
-	{answer: "401", fault: jiratest.Fault{Vice: jiratest.Unauthorized}, says: all("login"), why: "not let in"},
-	{answer: "404", fault: jiratest.Fault{Vice: jiratest.NotFound}, says: changes("no", "no!"), why: "what was read before is gone or hidden; an earlier send may have done it"},
-	{answer: "409, applied", fault: jiratest.Fault{Vice: jiratest.ConflictDone}, says: changes("?", "?!"), lands: true, why: "a conflicting update: whose went in, it does not say"},
-	{answer: "409, not applied", fault: jiratest.Fault{Vice: jiratest.ConflictUndone}, says: changes("?", "?!"), why: "as above"},
-	{answer: "429", fault: jiratest.Fault{Vice: jiratest.Throttled}, says: all("wait"), why: "Retry-After, or X-RateLimit-Reset, which may go without seconds"},
-	{answer: "502, applied", fault: jiratest.Fault{Vice: jiratest.BadGateway}, says: all("?"), lands: true, why: "a gateway speaks for itself, not for Jira"},
-	{answer: "503 + Retry-After", fault: jiratest.Fault{Vice: jiratest.Unavailable}, says: all("?"), lands: true, why: "the header says when to ask again, not that nothing was done"},
+	{answer: "cut, applied", fault: fault.Fault{Kind: fault.LostAnswer}, says: all("?"), lands: true, why: "what was sent was heard or not; from here both look the same"},
+	{answer: "cut, not applied", fault: fault.Fault{Kind: fault.DroppedBefore}, says: all("?"), why: "as above"},
+	{answer: "none in time", fault: fault.Fault{Kind: fault.LateCommit}, says: all("?"), lands: true, why: "it may land after we gave up: absence counts only after Horizon"},
+	{answer: "2xx, body cut", fault: fault.Fault{Kind: fault.CutBody}, says: all("yes"), lands: true, why: "the status stands, whatever the library makes of the body"},
+	{answer: "2xx, nothing done", fault: fault.Fault{Kind: fault.PhantomSuccess}, says: all("yes"), why: "a yes is evidence; the read finds nothing done"},
+	{answer: "301", fault: fault.Fault{Kind: fault.Refused, How: "301"}, says: all("?"), why: "never followed: it would turn the write into a GET that looks like success"},
+	{answer: "400", fault: fault.Fault{Kind: fault.Refused}, says: all("no"), why: "validated before it is stored"},
+	{answer: "401", fault: fault.Fault{Kind: fault.Refused, How: "401"}, says: all("login"), why: "not let in"},
+	{answer: "404", fault: fault.Fault{Kind: fault.Refused, How: "404"}, says: changes("no", "no!"), why: "what was read before is gone or hidden; an earlier send may have done it"},
+	{answer: "409, applied", fault: fault.Fault{Kind: fault.BadGateway, How: "409"}, says: changes("?", "?!"), lands: true, why: "a conflicting update: whose went in, it does not say"},
+	{answer: "409, not applied", fault: fault.Fault{Kind: fault.Refused, How: "409"}, says: changes("?", "?!"), why: "as above"},
+	{answer: "429", fault: fault.Fault{Kind: fault.Throttled}, says: all("wait"), why: "Retry-After, or X-RateLimit-Reset, which may go without seconds"},
+	{answer: "502, applied", fault: fault.Fault{Kind: fault.BadGateway}, says: all("?"), lands: true, why: "a gateway speaks for itself, not for Jira"},
+	{answer: "503 + Retry-After", fault: fault.Fault{Kind: fault.BadGateway, How: "503"}, says: all("?"), lands: true, why: "the header says when to ask again, not that nothing was done"},
 }
 
 // word is the code of an error in the table.
@@ -98,9 +99,9 @@ func word(err error) string {
 
 // stage is a site with OPS-1 for comments, OPS-2 with the reference Invoice-000,
 // and the comment Note-000.
-func stage(t *testing.T, dataCenter bool) (*jiratest.Site, *jira.Connector) {
+func stage(t *testing.T, dataCenter bool) (*fakejira.Site, *jira.Connector) {
 	t.Helper()
-	s := jiratest.New(jiratest.Options{DataCenter: dataCenter, Projects: []string{"OPS", "DEV"}})
+	s := fakejira.New(fakejira.Options{DataCenter: dataCenter, Projects: []string{"OPS", "DEV"}})
 	c := connect(t, s, nil)
 	if _, err := s.Seed("OPS", map[string]any{"summary": "the issue of the comments"}); err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func runLoss(t *testing.T, l loss, op operation, want string, dataCenter bool) {
 	before := read(t, c, in)
 	if l.down {
 		c = connect(t, s, func(o *jira.Options) { o.Transport = failing{} })
-	} else if err := s.Set(l.fault); err != nil {
+	} else if err := s.Set(l.fault.Once()); err != nil {
 		t.Fatal(err)
 	}
 	sends, effects := s.Sends(), len(s.Effects())
@@ -168,12 +169,12 @@ func runLoss(t *testing.T, l loss, op operation, want string, dataCenter bool) {
 	if sent := s.Sends() - sends; sent > 1 || (want == "-" && sent > 0) {
 		t.Errorf("%d sends reached Jira", sent)
 	}
-	<-time.After(time.Second) // what lands late has landed
+	<-time.After(time.Second) // late sends have arrived
 	landed := len(s.Effects()) - effects
 	if (landed == 1) != l.lands || landed > 1 {
 		t.Errorf("the store has %d effects; the row says that it lands: %v", landed, l.lands)
 	}
-	// A read of its own finds out what the answer did not say.
+	// A separate read shows what the answer did not.
 	o := read(t, connect(t, s, nil), in)
 	if done := happened(in, before, o); done != l.lands {
 		t.Errorf("the read shows that it happened: %v, want %v; records %v", done, l.lands, o.Records)
@@ -204,7 +205,7 @@ type failing struct{}
 
 func (failing) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("cut") }
 
-// lookup is one way in which a record is looked for.
+// lookup is one way in which a record is read.
 type lookup struct {
 	key, write, by string
 	path           string
@@ -251,14 +252,14 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// TestConflictOnRepeat: on a repeat, a conflict is a hint that an earlier send
-// landed, of a create too.
+// TestConflictOnRepeat: on a repeat, a conflict is a hint that an earlier send was applied, even
+// of a create.
 func TestConflictOnRepeat(t *testing.T) {
 	for _, op := range operations() {
 		s, c := stage(t, false)
 		in := named(op.in, 7)
 		before := read(t, c, in)
-		if err := s.Set(jiratest.Fault{Vice: jiratest.ConflictUndone}); err != nil {
+		if err := s.Set(fault.Fault{Kind: fault.Refused, How: "409"}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		r := request(in, &before)

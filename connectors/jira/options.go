@@ -25,58 +25,55 @@ const (
 	KindComment = "comment"
 )
 
-// Deployment tells the two kinds of Jira apart, whose look-ups differ.
+// Deployment is one of the two kinds of Jira, whose lookups differ.
 type Deployment string
 
-// The deployments. The zero value asks Jira once (serverInfo) and remembers.
+// The deployments. The zero value requests it from Jira once (serverInfo) and caches it.
 const (
 	Ask        Deployment = ""
 	Cloud      Deployment = "cloud"
 	DataCenter Deployment = "datacenter"
 )
 
-// Options say where Jira is, who writes, and what to believe of its index. URL
-// and Token are required; every other zero value is the careful one.
+// Options define the Jira, the login, and the assumed lag of its index. URL and Token are
+// required; every other zero value is the cautious one.
 type Options struct {
 	// URL is the base address: "https://example.atlassian.net",
-	// "https://api.atlassian.com/ex/jira/CLOUD-ID", "https://jira.example.org/jira".
-	// http is taken for loopback addresses only. Required.
+	// "https://api.atlassian.com/ex/jira/CLOUD-ID", "https://jira.example.org/jira". http is
+	// accepted for loopback addresses only. Required.
 	URL string
-	// User is who logs in with basic authentication: the e-mail address of
-	// the API token on Cloud, the user name on Data Center. Default: Token is
-	// sent as a bearer token (OAuth 2.0 on Cloud, a personal access token on
-	// Data Center).
+	// User is the login of basic authentication: the e-mail address of the API token on Cloud,
+	// the user name on Data Center. Default: Token is sent as a bearer token (OAuth 2.0 on Cloud,
+	// a personal access token on Data Center).
 	User string
 	// Token fetches the API token, password or bearer token for each call.
 	// Required.
 	Token func(ctx context.Context) (string, error)
-	// Deployment fixes what is otherwise asked. Default [Ask].
+	// Deployment sets what is otherwise requested. Default [Ask].
 	Deployment Deployment
 
 	// Property is the key of the entity property that holds the stamp and the
 	// reference. Default "readback".
 	Property string
-	// Settle is how long the search index may be behind. Default 5 min;
-	// negative means undeclared: an empty search then never proves absence.
+	// Settle is how long the search index may lag. Default 5 min; negative means undeclared: an
+	// empty search then never proves absence.
 	Settle time.Duration
-	// Horizon is how long a write may still land after it was given up.
-	// Default 5 min; negative means undeclared.
+	// Horizon is how long a write may still be applied after we gave up. Default 5 min; negative
+	// means undeclared.
 	Horizon time.Duration
 	// SendTimeout and ReadTimeout bound one write and one read, all their
 	// calls together. Default 30 s each.
 	SendTimeout, ReadTimeout time.Duration
 
-	// StickySession keeps the cookies of a Data Center's load balancer, so
-	// that a search asks the node that took the write, whose index is the
-	// least behind. Reads stay weak. Default false.
+	// StickySession keeps the cookies of a Data Center's load balancer, so that a search goes to
+	// the node that took the write, whose index lags least. Reads stay weak. Default false.
 	StickySession bool
-	// BrowseURL is where people find issues, if not at URL.
+	// BrowseURL is where users find issues, if not at URL.
 	BrowseURL string
 
-	// Project, IssueType and Issue serve samples for measuring, in a sandbox:
-	// the project and type of sample issues, and the issue that takes sample
-	// comments. Probe looks whether Project can be seen. Default: no samples,
-	// IssueType "Task".
+	// Project, IssueType and Issue are for samples for measuring, in a sandbox: the project and
+	// type of sample issues, and the issue that takes sample comments. Probe checks that Project
+	// is visible. Default: no samples, IssueType "Task".
 	Project, IssueType, Issue string
 
 	// Transport carries the requests. Default: an http.Transport of the
@@ -90,7 +87,7 @@ type Connector struct {
 	lib    *lib.Client
 	base   string
 	browse string
-	known  atomic.Value // Deployment, once Jira has said it
+	known  atomic.Value // Deployment, once it is known
 }
 
 var (
@@ -191,16 +188,15 @@ func loopback(host string) bool {
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	issue := connectors.Profile{
 		Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
-		// A delete goes to the id of one issue, and ids are never used again: a
-		// repeat meets the same issue or none. An update may be a transition,
-		// and one that lands twice runs twice where the workflow leads from a
-		// status to itself, as one that is open to all statuses does.
+		// A delete addresses the id of one issue, and ids are never used again: a repeat deletes
+		// the same issue or none. An update may be a transition, and a duplicate runs twice if
+		// the workflow leads from a status to itself, as one that is open to all statuses does.
 		Unique:  []intent.WriteType{intent.Delete},
 		Stamped: true,
 		Settle:  bound(c.o.Settle, defaultSettle),
 		Horizon: bound(c.o.Horizon, defaultHorizon),
-		// A second issue of ours may hide behind the index when the first is
-		// verified: look again when it has caught up.
+		// The index may not show a second issue of ours yet when the first is verified: read
+		// again when it has caught up.
 		Recheck:  bound(c.o.Settle, defaultSettle),
 		Volatile: []string{"/updated"},
 		Compare:  comparisons(),

@@ -9,8 +9,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
 func TestNewNamesTheOption(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNewNamesTheOption(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	s := jiratest.New(jiratest.Options{})
+	s := fakejira.New(fakejira.Options{})
 	p := connect(t, s, func(o *jira.Options) { o.Settle, o.Horizon = -1, -1 }).Profiles()[jira.KindIssue]
 	if _, declared := p.Settle.Declared(); declared {
 		t.Error("a negative Settle is declared")
@@ -112,21 +112,21 @@ func TestSheets(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	cases := map[string]struct {
-		change func(s *jiratest.Site, o *jira.Options)
+		change func(s *fakejira.Site, o *jira.Options)
 		is     error
 		reason string
 	}{
-		"good":           {func(_ *jiratest.Site, o *jira.Options) { o.Project = "OPS" }, nil, "all can be seen"},
-		"no project":     {func(*jiratest.Site, *jira.Options) {}, nil, "none was named"},
-		"hidden project": {func(s *jiratest.Site, o *jira.Options) { o.Project = "OPS"; s.Hide("OPS", true) }, jira.ErrNoAccess, "it cannot be seen"},
-		"wrong address":  {func(_ *jiratest.Site, o *jira.Options) { o.URL += "/wrong" }, jira.ErrUnreadable, "no Jira answers there"},
-		"no token": {func(_ *jiratest.Site, o *jira.Options) {
+		"good":           {func(_ *fakejira.Site, o *jira.Options) { o.Project = "OPS" }, nil, "all can be seen"},
+		"no project":     {func(*fakejira.Site, *jira.Options) {}, nil, "none was named"},
+		"hidden project": {func(s *fakejira.Site, o *jira.Options) { o.Project = "OPS"; s.Hide("OPS", true) }, jira.ErrNoAccess, "it cannot be seen"},
+		"wrong address":  {func(_ *fakejira.Site, o *jira.Options) { o.URL += "/wrong" }, jira.ErrUnreadable, "no Jira answers there"},
+		"no token": {func(_ *fakejira.Site, o *jira.Options) {
 			o.Token = func(context.Context) (string, error) { return "", nil }
 		}, nil, ""},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := jiratest.New(jiratest.Options{})
+			s := fakejira.New(fakejira.Options{})
 			err := connect(t, s, func(o *jira.Options) { c.change(s, o) }).Probe(t.Context())
 			switch {
 			case name == "no token":
@@ -143,7 +143,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestSample: what is sampled can be written and looked up.
+// TestSample: samples can be written and queried.
 func TestSample(t *testing.T) {
 	s, _ := stage(t, false)
 	c := connect(t, s, func(o *jira.Options) { o.Project, o.Issue = "OPS", "OPS-1" })

@@ -6,15 +6,14 @@ import (
 	"net/url"
 )
 
-// permitted answers what a 404 leaves open: whether this account may see the
-// issues of a project at all. An error means that it may not, or that nobody
-// says; then nothing that was not found is absent.
+// permitted determines what a 404 leaves open: whether this account may see the issues of a
+// project at all. An error means that it may not, or that this is unknown; then a missing issue
+// is not absent.
 //
-// A project that can be seen may still have issues that cannot (security
-// levels), and an issue may have been moved to a project that cannot: Jira
-// says 404 there as well and no call tells the difference.
+// A visible project may still have hidden issues (security levels), and an issue may have been
+// moved to a hidden project: Jira returns 404 there as well, and no call shows the difference.
 //
-// It is asked once for all issues that are read together.
+// It is read once for all issues that are read together.
 func (r *reader) permitted(project string) error {
 	if err, asked := r.seen[project]; asked {
 		return err

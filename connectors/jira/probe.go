@@ -7,9 +7,9 @@ import (
 	lib "github.com/andygrunwald/go-jira"
 )
 
-// Probe asks what kind of Jira this is, who we are, and, where the options name
-// a project, whether it can be seen. It writes nothing. The error names what is
-// wrong: the address, the login, or the permission.
+// Probe reads the kind of Jira, the user of the login, and, where the options name a project,
+// whether it is visible. It writes nothing. The error names what is wrong: the address, the
+// login, or the permission.
 func (c *Connector) Probe(ctx context.Context) error {
 	if _, err := c.deployment(ctx); err != nil {
 		return err

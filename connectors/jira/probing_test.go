@@ -6,18 +6,18 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 	"github.com/readback-go/readback/internal/probe"
 )
 
-// TestProbing: a site is as the connector says of it, its index behind as far
-// as it may be, and the samples are taken away again.
+// TestProbing: a site is as the connector declares, with the largest allowed lag of its index,
+// and the samples are removed again.
 func TestProbing(t *testing.T) {
 	for name, dataCenter := range deployments {
 		for _, kind := range kinds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: 30 * time.Second, Projects: []string{"OPS", "DEV"}})
+					s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: 30 * time.Second, Projects: []string{"OPS", "DEV"}})
 					if _, err := s.Seed("OPS", map[string]any{"summary": "the issue of the comments"}); err != nil {
 						t.Fatal(err)
 					}

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // lives is how many random lives of a write are lived, a minute of fake time
@@ -36,7 +37,7 @@ func TestRandomLives(t *testing.T) {
 func live(t *testing.T, seed uint64) engine.Status {
 	luck := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test that can be repeated
 	dataCenter := luck.IntN(2) == 0
-	s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: time.Duration(luck.IntN(280)) * time.Second, PageSize: 2 + luck.IntN(3), Projects: []string{"OPS", "DEV"}})
+	s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: time.Duration(luck.IntN(280)) * time.Second, PageSize: 2 + luck.IntN(3), Projects: []string{"OPS", "DEV"}})
 	c := connect(t, s, nil)
 	ops := operations()
 	n := luck.IntN(len(ops))
@@ -53,32 +54,33 @@ func live(t *testing.T, seed uint64) engine.Status {
 		op.in.Key = intent.Fields{"project": "OPS", "reference": "Invoice-000"}
 	}
 	<-time.After(time.Duration(luck.IntN(600)) * time.Second)
-	writes := []jiratest.Vice{jiratest.LostAnswer, jiratest.CutBody, jiratest.DroppedBefore, jiratest.BadGateway, jiratest.Unavailable,
-		jiratest.ConflictDone, jiratest.ConflictUndone, jiratest.Redirected, jiratest.LateCommit, jiratest.PhantomSuccess,
-		jiratest.Throttled, jiratest.Unreachable}
+	writes := []fault.Fault{{Kind: fault.LostAnswer}, {Kind: fault.CutBody}, {Kind: fault.DroppedBefore}, {Kind: fault.BadGateway}, {Kind: fault.BadGateway, How: "503"},
+		{Kind: fault.BadGateway, How: "409"}, {Kind: fault.Refused, How: "409"}, {Kind: fault.Refused, How: "301"}, {Kind: fault.LateCommit},
+		{Kind: fault.PhantomSuccess}, {Kind: fault.Throttled}, {Kind: fault.Unreachable}}
 	for range luck.IntN(3) {
-		f := jiratest.Fault{Vice: writes[luck.IntN(len(writes))], Delay: time.Duration(1+luck.IntN(240)) * time.Second}
-		if err := s.Set(f); err != nil {
+		f := writes[luck.IntN(len(writes))]
+		f.Delay = time.Duration(1+luck.IntN(240)) * time.Second
+		if err := s.Set(f.Once()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range luck.IntN(4) {
-		how := jiratest.Unreadable()[luck.IntN(len(jiratest.Unreadable()))]
-		if err := s.Set(jiratest.Fault{Vice: jiratest.UnreadableRead, How: how}); err != nil {
+		how := fakejira.Unreadable()[luck.IntN(len(fakejira.Unreadable()))]
+		if err := s.Set(fault.Fault{Kind: fault.UnreadableRead, How: how}.Once()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	effects := len(s.Effects())
 	in := named(op.in, 3)
 	out := operate(t, c, in)
-	<-time.After(time.Hour) // whatever was late has landed
+	<-time.After(time.Hour) // late sends have arrived
 	where := fmt.Sprintf("seed %d: %s (data center %v) ends %s (%s)", seed, op.name, dataCenter, out.Status, out.Text)
 	judgeLife(t, where, s, op, out, s.Effects()[effects:])
 	return out.Status
 }
 
-// judgeLife holds what the engine said against the destination's own log.
-func judgeLife(t *testing.T, where string, s *jiratest.Site, op operation, out engine.Outcome, made []jiratest.Effect) {
+// judgeLife compares the engine's outcome with the destination's own log.
+func judgeLife(t *testing.T, where string, s *fakejira.Site, op operation, out engine.Outcome, made []fakejira.Effect) {
 	t.Helper()
 	if op.write == intent.Create && len(made) > 1 {
 		t.Errorf("%s: %d effects", where, len(made))
@@ -101,7 +103,7 @@ func judgeLife(t *testing.T, where string, s *jiratest.Site, op operation, out e
 			t.Errorf("%s: the summary is %v", where, got)
 		}
 	case "transition":
-		if got := issues[1].Fields["status"].(map[string]any)["name"]; got != jiratest.InProgress {
+		if got := issues[1].Fields["status"].(map[string]any)["name"]; got != fakejira.InProgress {
 			t.Errorf("%s: the status is %v", where, got)
 		}
 	case "delete":

@@ -20,19 +20,18 @@ const (
 	pathList   = "list"   // all comments of the issue
 )
 
-// question is one query, understood, and its answer.
+// question is one parsed query and its answer.
 type question struct {
 	target
 	connectors.Query
-	stamp  string // to be looked for; "" where no record can bear it
+	stamp  string // to be searched; "" if no record can have it
 	fields []string
 	answer *connectors.BulkAnswer
 }
 
-// Read finds every record of one query. An issue that the key names is read
-// itself, which is strong. One that has a reference is looked for in the index,
-// which may be behind, and then read itself: what is shown is as new as can be,
-// and what is not shown may be there all the same.
+// Read returns every record of one query. An issue that the key names is read directly, which is
+// strong. One that has a reference is searched in the index, which may lag, and then read
+// directly: the records shown are current, but the index may miss an existing one.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
 	if err != nil {
@@ -117,8 +116,8 @@ func idNumber(id string) int64 {
 	return n
 }
 
-// reader is one read under way. seen is what was said about the permission for
-// projects since the issues in question were read.
+// reader is one read in progress. seen is the known permission for projects since the issues in
+// question were read.
 type reader struct {
 	c    *Connector
 	d    Deployment
@@ -126,8 +125,8 @@ type reader struct {
 	seen map[string]error
 }
 
-// answerEach answers questions together, and one by one if that fails: what
-// cannot be read spoils only its own question.
+// answerEach answers questions together, and one by one if that fails: an unreadable issue
+// affects only its own question.
 func (r *reader) answerEach(questions []*question) {
 	err := r.answer(questions)
 	if err == nil {
@@ -143,7 +142,7 @@ func (r *reader) answerEach(questions []*question) {
 	}
 }
 
-// answer finds candidates, reads them, and shares them out.
+// answer finds candidates, reads them, and assigns them.
 func (r *reader) answer(questions []*question) error {
 	found, err := r.search(questions)
 	if err != nil {
@@ -184,11 +183,11 @@ func fieldsOfAll(questions []*question) []string {
 	return slices.Compact(all)
 }
 
-// errShared sends questions that were asked together back to be asked alone.
+// errShared makes questions of a common read be read one by one.
 var errShared = errors.New("it cannot be told which question found an issue")
 
-// share gives a question its records out of all that were read for several. It
-// reports whether that could be done.
+// share assigns a question its records from all that were read for several. It reports whether
+// that was possible.
 func (r *reader) share(q *question, all *pool, found []string, several []*question) bool {
 	o := connectors.Observation{Path: pathSearch, Records: []connectors.Record{}}
 	if q.issue != "" {
@@ -214,8 +213,8 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 		}
 		o.Records = append(o.Records, r.c.record(i, q, r.d))
 	}
-	// Nothing there, or something that the index shows and nobody gives: both
-	// may mean that we may not look.
+	// No result, or an issue that the index shows and no read returns: both may mean that we lack
+	// permission.
 	if len(o.Records) == 0 || all.lacks(found) {
 		if q.answer.Err = r.permitted(q.home()); q.answer.Err != nil {
 			return true
@@ -225,9 +224,8 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 	return true
 }
 
-// unseen names a field that should be empty and is not in the answer at all.
-// Jira shows what is not set as null: a field that is left out is hidden from
-// us, and may hold anything.
+// unseen names a field that should be empty and is missing in the answer. Jira shows an unset
+// field as null: a field that is left out is hidden from us, and may have any value.
 func (q *question) unseen(i *issue) string {
 	for _, wanted := range []intent.Fields{q.Intent.Expect, q.Intent.Require} {
 		for name, v := range wanted {
@@ -239,11 +237,10 @@ func (q *question) unseen(i *issue) string {
 	return ""
 }
 
-// answeredBy reports whether an issue is one that the question asks for, with
-// exact equality. Elsewhere says that it has the reference and is in another
-// project than the key says, although a search in that project found it: it was
-// moved, or its project got another key. It is shown as it is, since what was
-// there and does not fit any more must not look like nothing.
+// answeredBy reports whether an issue matches the question, with exact equality. elsewhere means
+// that it has the reference and is in another project than that of the key, although a search in
+// that project returned it: it was moved, or its project got another key. It is shown unchanged,
+// since a record that no longer matches must not be mistaken for nothing.
 func (q *question) answeredBy(i *issue, all *pool, property string) (answers, elsewhere bool) {
 	switch {
 	case q.Ref != "" && i.ID == q.Ref:

@@ -14,8 +14,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 )
 
 func byIssue(w intent.WriteType, key intent.Fields) intent.WriteIntent {
@@ -26,8 +26,8 @@ func byIssue(w intent.WriteType, key intent.Fields) intent.WriteIntent {
 	return named(in, 5)
 }
 
-// TestReadByIssue: an issue that the key names is read itself, by any of its
-// names, and is shown under the name that was asked for.
+// TestReadByIssue: an issue that the key names is read directly, by any of its names, and is
+// shown under the queried name.
 func TestReadByIssue(t *testing.T) {
 	for deployment, dataCenter := range deployments {
 		for name, key := range map[string]intent.Fields{
@@ -49,22 +49,22 @@ func TestReadByIssue(t *testing.T) {
 	}
 }
 
-// TestNotFound: what is not found is absent only where we may look.
+// TestNotFound: a missing issue is absent only if we have permission.
 func TestNotFound(t *testing.T) {
 	cases := map[string]struct {
-		change func(s *jiratest.Site)
+		change func(s *fakejira.Site)
 		in     intent.WriteIntent
 		is     error // nil: absent
 		reason string
 	}{
-		"no issue":           {func(*jiratest.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "OPS-99"}), nil, "the project can be seen"},
-		"hidden":             {func(s *jiratest.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "OPS-2"}), jira.ErrNoAccess, "404 as if it were gone"},
-		"no project":         {func(*jiratest.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "NONE-2"}), jira.ErrNoAccess, "nobody knows"},
-		"hidden, by id":      {func(s *jiratest.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "10002", "project": "OPS"}), jira.ErrNoAccess, "an id tells no project"},
-		"hidden, search":     {func(s *jiratest.Site) { s.Hide("OPS", true) }, named(issueIntent(intent.Create, 0), 0), connectors.Refused("400", nil), "the search names the project"},
-		"no comment":         {func(*jiratest.Site) {}, named(intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "999"}}, 1), nil, "the issue can be seen"},
-		"no issue of it":     {func(s *jiratest.Site) { s.Remove("OPS-1") }, named(commentIntent(intent.Create, 0), 1), jira.ErrNoIssue, "not absence of the comment"},
-		"no issue of it, id": {func(s *jiratest.Site) { s.Hide("OPS", true) }, named(intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "10003"}}, 1), jira.ErrNoIssue, "nor this"},
+		"no issue":           {func(*fakejira.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "OPS-99"}), nil, "the project can be seen"},
+		"hidden":             {func(s *fakejira.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "OPS-2"}), jira.ErrNoAccess, "404 as if it were gone"},
+		"no project":         {func(*fakejira.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "NONE-2"}), jira.ErrNoAccess, "nobody knows"},
+		"hidden, by id":      {func(s *fakejira.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "10002", "project": "OPS"}), jira.ErrNoAccess, "an id tells no project"},
+		"hidden, search":     {func(s *fakejira.Site) { s.Hide("OPS", true) }, named(issueIntent(intent.Create, 0), 0), connectors.Refused("400", nil), "the search names the project"},
+		"no comment":         {func(*fakejira.Site) {}, named(intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "999"}}, 1), nil, "the issue can be seen"},
+		"no issue of it":     {func(s *fakejira.Site) { s.Remove("OPS-1") }, named(commentIntent(intent.Create, 0), 1), jira.ErrNoIssue, "not absence of the comment"},
+		"no issue of it, id": {func(s *fakejira.Site) { s.Hide("OPS", true) }, named(intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "10003"}}, 1), jira.ErrNoIssue, "nor this"},
 	}
 	for name, c := range cases {
 		for deployment, dataCenter := range deployments {
@@ -85,31 +85,31 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// TestOthersHands: what people do to an issue of ours does not make it look
-// like nothing, nor theirs like ours.
+// TestOthersHands: other actors' changes to an issue of ours do not make it look absent, nor
+// theirs like ours.
 func TestOthersHands(t *testing.T) {
 	in := named(issueIntent(intent.Create, 0), 0) // what stage made
 	cases := map[string]struct {
-		do     func(s *jiratest.Site)
+		do     func(s *fakejira.Site)
 		ref    string
-		stamps []bool // of the records found: whether they bear our stamp
+		stamps []bool // of the records: whether they have our stamp
 		reason string
 	}{
-		"nothing":            {func(*jiratest.Site) {}, "", []bool{true}, "it is there"},
-		"cloned":             {func(s *jiratest.Site) { s.Clone("OPS-2") }, "", []bool{true, false}, "a clone has the labels and not the property"},
-		"property gone":      {func(s *jiratest.Site) { s.DropProperties("OPS-2") }, "", []bool{false}, "the label alone proves nothing, and is not nothing"},
-		"labels gone":        {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "", nil, "no search finds it"},
-		"labels gone, heard": {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "10002", []bool{true}, "the answer had named it"},
-		"all gone, heard": {func(s *jiratest.Site) { s.DropProperties("OPS-2"); s.Edit("OPS-2", map[string]any{"labels": []any{}}) },
+		"nothing":            {func(*fakejira.Site) {}, "", []bool{true}, "it is there"},
+		"cloned":             {func(s *fakejira.Site) { s.Clone("OPS-2") }, "", []bool{true, false}, "a clone has the labels and not the property"},
+		"property gone":      {func(s *fakejira.Site) { s.DropProperties("OPS-2") }, "", []bool{false}, "the label alone proves nothing, and is not nothing"},
+		"labels gone":        {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "", nil, "no search finds it"},
+		"labels gone, heard": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "10002", []bool{true}, "the answer had named it"},
+		"all gone, heard": {func(s *fakejira.Site) { s.DropProperties("OPS-2"); s.Edit("OPS-2", map[string]any{"labels": []any{}}) },
 			"10002", []bool{false}, "the answer had named it"},
-		"reference gone": {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}}) }, "", []bool{true}, "the stamp finds it"},
-		"stamp label alone": {func(s *jiratest.Site) {
+		"reference gone": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}}) }, "", []bool{true}, "the stamp finds it"},
+		"stamp label alone": {func(s *fakejira.Site) {
 			s.DropProperties("OPS-2")
 			s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}})
 		}, "", []bool{false}, "it proves nothing, and is not nothing"},
-		"stamp gone": {func(s *jiratest.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{"Invoice-000"}}) }, "", []bool{true}, "the reference finds it"},
-		"moved":      {func(s *jiratest.Site) { s.Move("OPS-2", "DEV") }, "", []bool{true}, "the stamp finds it anywhere"},
-		"removed":    {func(s *jiratest.Site) { s.Remove("OPS-2") }, "10002", nil, "it is gone"},
+		"stamp gone": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{"Invoice-000"}}) }, "", []bool{true}, "the reference finds it"},
+		"moved":      {func(s *fakejira.Site) { s.Move("OPS-2", "DEV") }, "", []bool{true}, "the stamp finds it anywhere"},
+		"removed":    {func(s *fakejira.Site) { s.Remove("OPS-2") }, "10002", nil, "it is gone"},
 	}
 	for name, c := range cases {
 		for deployment, dataCenter := range deployments {
@@ -157,11 +157,11 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// TestStaleIndex: what the index shows of an issue is not believed.
+// TestStaleIndex: the index's copy of an issue is not used.
 func TestStaleIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, dataCenter := range deployments {
-			s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: time.Minute})
+			s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: time.Minute})
 			c := connect(t, s, nil)
 			in := named(issueIntent(intent.Create, 1), 1)
 			receipt, err := c.Write(t.Context(), request(in, nil))
@@ -190,7 +190,7 @@ func TestStaleIndex(t *testing.T) {
 	})
 }
 
-// TestReconcile: the id that an answer named goes into the search.
+// TestReconcile: the id of an answer is sent with the search.
 func TestReconcile(t *testing.T) {
 	s, _ := stage(t, false)
 	var body struct {
@@ -220,7 +220,7 @@ func TestReconcile(t *testing.T) {
 // TestPages: a search and a list are read to their end.
 func TestPages(t *testing.T) {
 	for deployment, dataCenter := range deployments {
-		s := jiratest.New(jiratest.Options{DataCenter: dataCenter, PageSize: 2})
+		s := fakejira.New(fakejira.Options{DataCenter: dataCenter, PageSize: 2})
 		c := connect(t, s, nil)
 		for n := range 5 {
 			if _, err := s.Seed("OPS", map[string]any{"summary": fmt.Sprint(n), "labels": []any{"Invoice-001"}}); err != nil {
@@ -239,8 +239,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestOddAnswers: an answer of another form than asked for is an error, and
-// never nothing.
+// TestOddAnswers: an answer of an unexpected form is an error, and never absence.
 func TestOddAnswers(t *testing.T) {
 	in := named(issueIntent(intent.Create, 0), 0)
 	for path, bodies := range map[string][]string{
@@ -270,8 +269,8 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestNobody: with a login that is not accepted, or does not get through, Jira
-// answers as it does to anybody: 200 and nothing to see.
+// TestNobody: with a login that is not accepted, or does not get through, Jira answers as it does
+// to anonymous users: 200 and no issues.
 func TestNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		header []string
@@ -301,10 +300,10 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// TestBulk: many queries take few calls, and are joined by what was asked for.
+// TestBulk: many queries take few calls, and are assigned by their queries.
 func TestBulk(t *testing.T) {
 	const issues = 60
-	s := jiratest.New(jiratest.Options{Projects: []string{"OPS", "DEV"}})
+	s := fakejira.New(fakejira.Options{Projects: []string{"OPS", "DEV"}})
 	c := connect(t, s, nil)
 	var qs []connectors.Query
 	for n := range issues {

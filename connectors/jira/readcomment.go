@@ -27,9 +27,8 @@ func newComment(fields map[string]any) (*comment, error) {
 	return &comment{fields: fields, id: id}, nil
 }
 
-// comments answers a question about comments. They are not searched for: all
-// comments of the issue are listed, which no index takes part in, so the
-// reading is strong.
+// comments reads comments. It does not search: it lists all comments of the issue, without an
+// index, so the read is strong.
 func (r *reader) comments(q *question) error {
 	o := connectors.Observation{Path: pathList, Strength: connectors.Strong, Records: []connectors.Record{}}
 	var all []*comment
@@ -56,8 +55,7 @@ func (r *reader) comments(q *question) error {
 	return nil
 }
 
-// oneComment reads a comment by its id. A 404 says nothing of the comment
-// unless the issue can be seen.
+// oneComment reads a comment by its id. A 404 concerns the comment only if the issue is visible.
 func (r *reader) oneComment(q *question) ([]*comment, error) {
 	var fields map[string]any
 	found, err := r.c.get(r.ctx, "rest/api/2/issue/"+q.issue+"/comment/"+q.comment, &fields)
@@ -172,9 +170,9 @@ func (r *reader) marks(all []*comment) error {
 	return nil
 }
 
-// marksTogether asks for comments by their ids, which gives the properties. A
-// comment that is not given is gone meanwhile, or was never to be seen so: the
-// read is then not of one state.
+// marksTogether reads comments by their ids, which returns the properties. A comment that is
+// missing was removed meanwhile, or was never visible this way: the read is then not of one
+// state.
 func (r *reader) marksTogether(all []*comment) error {
 	ids := make([]json.Number, len(all))
 	for n, c := range all {

@@ -13,18 +13,18 @@ type mark struct {
 	Reference string `json:"reference"`
 }
 
-// property is an entity property as the API takes and gives it.
+// property is an entity property in the form of the API.
 type property struct {
 	Key   string `json:"key"`
 	Value any    `json:"value"`
 }
 
-// properties is what goes into a record beside its fields.
+// properties is the content of a record besides its fields.
 func (c *Connector) properties(stamp, reference string) []property {
 	return []property{{c.o.Property, mark{stamp, reference}}}
 }
 
-// markOf reads our property; whatever else stands there is none of ours.
+// markOf reads our property; any other content is not ours.
 func markOf(v any) mark {
 	o, _ := v.(map[string]any)
 	stamp, _ := o["stamp"].(string)
@@ -40,7 +40,7 @@ type issue struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// usable reports whether an answer is an issue at all.
+// usable reports whether an answer is an issue.
 func (i *issue) usable() bool {
 	return idForm.MatchString(i.ID) && issueKeyForm.MatchString(i.Key) && i.Fields != nil
 }
@@ -50,8 +50,8 @@ func (i *issue) labels() []any {
 	return list
 }
 
-// record shows an issue for one question: only the fields that the question
-// names, so that two reads of one write look alike.
+// record shows an issue for one question: only the fields that the question names, so that two
+// reads of one write are equal.
 func (c *Connector) record(i *issue, q *question, d Deployment) connectors.Record {
 	m := markOf(i.Properties[c.o.Property])
 	reference := q.reference
@@ -60,7 +60,7 @@ func (c *Connector) record(i *issue, q *question, d Deployment) connectors.Recor
 	}
 	f := intent.Fields{"issue": i.Key, "key": i.Key, "id": i.ID}
 	if q.issue != "" {
-		f["issue"] = q.issue // as it was asked for, letter case and old key included
+		f["issue"] = q.issue // as in the query, letter case and old key included
 	}
 	for _, name := range q.fields {
 		v, there := i.Fields[name]

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// hit is what a search gives: the id. The rest of it is as old as the index.
+// hit is a search result: the id. The rest of it is as old as the index.
 type hit struct {
 	ID string `json:"id"`
 }
 
-// search asks the index for the ids of all issues that the questions may mean.
-// Those are candidates: the index may be behind, and compares labels in its
-// own way.
+// search reads the ids of all issues that may match from the index. Those are candidates: the
+// index may lag, and compares labels in its own way.
 func (r *reader) search(questions []*question) ([]string, error) {
 	var parts []string
 	var known []json.Number
@@ -56,8 +55,8 @@ type search struct {
 	total      *int          // Data Center: how many there were on the first page
 }
 
-// pages walks through all pages. page asks for one and brings s to the next;
-// it reports whether there is one.
+// pages reads all pages. page reads one and advances s to the next; it reports whether there is
+// one.
 func pages(s search, page func(s *search) (hits []hit, more bool, err error)) ([]string, error) {
 	var ids []string
 	for range maxPages {
@@ -78,8 +77,8 @@ func pages(s search, page func(s *search) (hits []hit, more bool, err error)) ([
 	return nil, fmt.Errorf("%w: more than %d pages", ErrUnreadable, maxPages)
 }
 
-// pageOfCloud asks search/jql. The library's method drops whether there was a
-// list at all, and puts the query into the address.
+// pageOfCloud calls search/jql. The library's method drops whether there was a list at all, and
+// puts the query into the address.
 func (r *reader) pageOfCloud(s *search) ([]hit, bool, error) {
 	var answer struct {
 		Issues *[]hit `json:"issues"`
@@ -100,9 +99,8 @@ func (r *reader) pageOfCloud(s *search) ([]hit, bool, error) {
 	return *answer.Issues, answer.Token != "" && (notLast || answer.IsLast == nil), nil
 }
 
-// pageOfDataCenter asks the search that Cloud does not have any more. Issues
-// that come and go between two pages shift the others, so the number of all
-// must stay and be reached.
+// pageOfDataCenter calls the search that Cloud has removed. Issues that are added or removed
+// between two pages shift the others, so the total must stay the same and be reached.
 func (r *reader) pageOfDataCenter(s *search) ([]hit, bool, error) {
 	asked := *s
 	asked.Reconcile = nil

@@ -52,8 +52,7 @@ func Sheets() []connectors.Sheet {
 	return all
 }
 
-// assumeOfCloud marks what is known from the pages of Cloud alone: that it holds
-// for Data Center is likely and not said there.
+// assumeOfCloud marks what is documented only for Cloud: it probably also holds for Data Center.
 func assumeOfCloud(claims []connectors.Claim) {
 	for n, c := range claims {
 		if strings.Contains(c.Source, "/cloud/") {

@@ -10,8 +10,9 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 var (
@@ -20,10 +21,10 @@ var (
 	kinds       = []string{jira.KindIssue, jira.KindComment}
 )
 
-func variants() map[connectortest.Vice][]string {
-	return map[connectortest.Vice][]string{
-		connectortest.UnreadableRead: jiratest.Unreadable(),
-		connectortest.Throttled:      {"retry-after", "reset"},
+func variants() map[fault.Kind][]string {
+	return map[fault.Kind][]string{
+		fault.UnreadableRead: fakejira.Unreadable(),
+		fault.Throttled:      {"retry-after", "reset"},
 	}
 }
 
@@ -32,13 +33,13 @@ func lacks(kind string) map[string]string {
 		connectortest.LacksNullField: "Jira shows a field that is not set as null; one that was never written looks the same",
 	}
 	if kind == jira.KindComment {
-		l[string(connectortest.LaggingRead)] = "comments are listed from the database, there is no index to lag"
+		l[string(fault.LaggingRead)] = "comments are listed from the database, there is no index to lag"
 	}
 	return l
 }
 
-// TestConnector runs the suite in fake time, on Cloud and Data Center, with an
-// index that is up to date and with one that is always behind.
+// TestConnector runs the suite in fake time, on Cloud and Data Center, with an index that is up
+// to date and with one that always lags.
 func TestConnector(t *testing.T) {
 	for name, dataCenter := range deployments {
 		for _, kind := range kinds {
@@ -49,7 +50,7 @@ func TestConnector(t *testing.T) {
 				t.Run(name+"/"+kind+"/"+lagName, func(t *testing.T) {
 					connectortest.Run(t, connectortest.Harness{
 						Open: func(t *testing.T) *connectortest.Fixture {
-							s := jiratest.New(jiratest.Options{DataCenter: dataCenter, IndexLag: lag, Projects: []string{"OPS", "DEV"}})
+							s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: lag, Projects: []string{"OPS", "DEV"}})
 							return fixture(t, s, connect(t, s, nil), kind)
 						},
 						Writes: writes, Variants: variants(), Lacks: lacks(kind),
@@ -66,13 +67,13 @@ func TestConnectorOverHTTP(t *testing.T) {
 		for _, kind := range kinds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				without, forms := lacks(kind), maps.Clone(variants())
-				without[string(connectortest.Unreachable)] = "a server cannot refuse connections that it has taken"
+				without[string(fault.Unreachable)] = "a server cannot refuse connections that it has taken"
 				// A GET on a kept connection that is cut is made again by
 				// net/http, as it may be.
-				forms[connectortest.UnreadableRead] = slices.DeleteFunc(jiratest.Unreadable(), func(how string) bool { return how == "cut" })
+				forms[fault.UnreadableRead] = slices.DeleteFunc(fakejira.Unreadable(), func(how string) bool { return how == "cut" })
 				connectortest.Run(t, connectortest.Harness{
 					Open: func(t *testing.T) *connectortest.Fixture {
-						s := jiratest.New(jiratest.Options{DataCenter: dataCenter, Projects: []string{"OPS", "DEV"}})
+						s := fakejira.New(fakejira.Options{DataCenter: dataCenter, Projects: []string{"OPS", "DEV"}})
 						server := httptest.NewServer(s)
 						t.Cleanup(server.Close)
 						transport := http.DefaultTransport.(*http.Transport).Clone()

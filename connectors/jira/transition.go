@@ -13,9 +13,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// transition moves an issue to a status, the only way in which a status
-// changes: an edit ignores it and answers 204. Fields go along only where the
-// screen of the transition has them, since one intent is one send.
+// transition moves an issue to a status, the only way to change a status: an edit ignores it and
+// answers 204. Other fields are sent only if the screen of the transition has them, since one
+// intent is one send.
 func (w writer) transition(ctx context.Context, id, key, wanted string, fields map[string]any) (connectors.Receipt, error) {
 	var edges []lib.Transition
 	k := w.c.do(ctx, false, func(ctx context.Context) (err error) {
@@ -51,8 +51,8 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 	return w.said(k, id, key)
 }
 
-// choose finds the one transition to the wanted status. Of several the payload
-// names one, since each may do other things beside.
+// choose selects the one transition to the wanted status. If there are several, the payload names
+// one, since each may have other effects.
 func (w writer) choose(edges []lib.Transition, wanted string) (lib.Transition, error) {
 	pick, given := w.r.Intent.Payload["transition"]
 	name, isText := pick.(string)

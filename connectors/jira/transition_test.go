@@ -7,8 +7,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // TestTransition: a status changes by one transition and never by an edit,
@@ -24,23 +25,23 @@ func TestTransition(t *testing.T) {
 		sends   string // the one request, "" for none
 		reason  string
 	}{
-		"an edge":               {jiratest.ToDo, intent.Fields{"status": jiratest.InProgress}, nil, 1, "yes", "", "POST transitions", "the edge leads there"},
-		"no edge":               {jiratest.ToDo, intent.Fields{"status": jiratest.Done}, nil, 1, "no", `"In Progress"`, "", "the error says where the issue can go"},
-		"no edge, repeated":     {jiratest.Done, intent.Fields{"status": jiratest.InProgress}, nil, 2, "no!", "/expect/status", "", "an earlier send may have taken the edge"},
-		"several edges":         {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, nil, 1, "no", "/payload/transition", "", "each does other things beside"},
-		"one of several":        {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "Drop"}, 1, "yes", "", "POST transitions", "the payload names it"},
-		"one by its id":         {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "21"}, 1, "yes", "", "POST transitions", "an id is a name"},
-		"a wrong name":          {jiratest.InProgress, intent.Fields{"status": jiratest.Done}, intent.Fields{"transition": "Reopen"}, 1, "no", "/expect/status", "", "it leads elsewhere"},
-		"with its field":        {jiratest.InProgress, intent.Fields{"status": jiratest.Done, "resolution": "Duplicate"}, intent.Fields{"transition": "Resolve"}, 1, "yes", "", "POST transitions", "the screen has it"},
-		"with another field":    {jiratest.InProgress, intent.Fields{"status": jiratest.Done, "summary": "x"}, intent.Fields{"transition": "Resolve"}, 1, "no", "/expect/summary", "", "two sends would be needed"},
-		"in other letters":      {jiratest.ToDo, intent.Fields{"status": "in progress"}, nil, 1, "no", "/expect/status", "", "names are compared exactly"},
-		"there already":         {jiratest.Done, intent.Fields{"status": jiratest.Done}, nil, 1, "yes", "", "", "nothing is left to send"},
-		"there, another field":  {jiratest.Done, intent.Fields{"status": jiratest.Done, "summary": "x"}, nil, 1, "yes", "", "PUT", "the field alone changes"},
-		"a number":              {jiratest.ToDo, intent.Fields{"status": true}, nil, 1, "no", "/expect/status", "", "a status is a name"},
-		"in the payload":        {jiratest.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": jiratest.Done}, 1, "no", "/payload/status", "", "nobody would verify it"},
-		"the pick alone":        {jiratest.ToDo, intent.Fields{"status": jiratest.InProgress}, intent.Fields{"transition": ""}, 1, "no", "/payload/transition", "", "it names nothing"},
-		"a key of Jira's":       {jiratest.ToDo, intent.Fields{"updated": "2026-01-01T00:00:00Z"}, nil, 1, "no", "/expect/updated", "", "Jira sets it"},
-		"only what is readable": {jiratest.ToDo, intent.Fields{"issue": "OPS-2"}, nil, 1, "no", "/expect", "", "there is nothing to change"},
+		"an edge":               {fakejira.ToDo, intent.Fields{"status": fakejira.InProgress}, nil, 1, "yes", "", "POST transitions", "the edge leads there"},
+		"no edge":               {fakejira.ToDo, intent.Fields{"status": fakejira.Done}, nil, 1, "no", `"In Progress"`, "", "the error says where the issue can go"},
+		"no edge, repeated":     {fakejira.Done, intent.Fields{"status": fakejira.InProgress}, nil, 2, "no!", "/expect/status", "", "an earlier send may have taken the edge"},
+		"several edges":         {fakejira.InProgress, intent.Fields{"status": fakejira.Done}, nil, 1, "no", "/payload/transition", "", "each does other things beside"},
+		"one of several":        {fakejira.InProgress, intent.Fields{"status": fakejira.Done}, intent.Fields{"transition": "Drop"}, 1, "yes", "", "POST transitions", "the payload names it"},
+		"one by its id":         {fakejira.InProgress, intent.Fields{"status": fakejira.Done}, intent.Fields{"transition": "21"}, 1, "yes", "", "POST transitions", "an id is a name"},
+		"a wrong name":          {fakejira.InProgress, intent.Fields{"status": fakejira.Done}, intent.Fields{"transition": "Reopen"}, 1, "no", "/expect/status", "", "it leads elsewhere"},
+		"with its field":        {fakejira.InProgress, intent.Fields{"status": fakejira.Done, "resolution": "Duplicate"}, intent.Fields{"transition": "Resolve"}, 1, "yes", "", "POST transitions", "the screen has it"},
+		"with another field":    {fakejira.InProgress, intent.Fields{"status": fakejira.Done, "summary": "x"}, intent.Fields{"transition": "Resolve"}, 1, "no", "/expect/summary", "", "two sends would be needed"},
+		"in other letters":      {fakejira.ToDo, intent.Fields{"status": "in progress"}, nil, 1, "no", "/expect/status", "", "names are compared exactly"},
+		"there already":         {fakejira.Done, intent.Fields{"status": fakejira.Done}, nil, 1, "yes", "", "", "nothing is left to send"},
+		"there, another field":  {fakejira.Done, intent.Fields{"status": fakejira.Done, "summary": "x"}, nil, 1, "yes", "", "PUT", "the field alone changes"},
+		"a number":              {fakejira.ToDo, intent.Fields{"status": true}, nil, 1, "no", "/expect/status", "", "a status is a name"},
+		"in the payload":        {fakejira.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": fakejira.Done}, 1, "no", "/payload/status", "", "nobody would verify it"},
+		"the pick alone":        {fakejira.ToDo, intent.Fields{"status": fakejira.InProgress}, intent.Fields{"transition": ""}, 1, "no", "/payload/transition", "", "it names nothing"},
+		"a key of Jira's":       {fakejira.ToDo, intent.Fields{"updated": "2026-01-01T00:00:00Z"}, nil, 1, "no", "/expect/updated", "", "Jira sets it"},
+		"only what is readable": {fakejira.ToDo, intent.Fields{"issue": "OPS-2"}, nil, 1, "no", "/expect", "", "there is nothing to change"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -88,11 +89,11 @@ func checkLast(t *testing.T, requests []string, want string) {
 
 // TestTransitionUnreadable: without the list of transitions nothing is sent.
 func TestTransitionUnreadable(t *testing.T) {
-	for _, how := range jiratest.Unreadable() {
+	for _, how := range fakejira.Unreadable() {
 		s, c := stage(t, false)
-		in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"}, Expect: intent.Fields{"status": jiratest.InProgress}}, 1)
+		in := named(intent.WriteIntent{Kind: jira.KindIssue, Write: intent.Update, Key: intent.Fields{"issue": "OPS-2"}, Expect: intent.Fields{"status": fakejira.InProgress}}, 1)
 		before := read(t, c, in)
-		if err := s.Set(jiratest.Fault{Vice: jiratest.UnreadableRead, How: how}); err != nil {
+		if err := s.Set(fault.Fault{Kind: fault.UnreadableRead, How: how}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		sends := s.Sends()
@@ -110,8 +111,8 @@ func TestUndoOfTransition(t *testing.T) {
 		to   string
 		says string
 	}{
-		jiratest.ToDo: {jiratest.InProgress, "no"}, // no edge back
-		jiratest.Done: {jiratest.ToDo, "no"},       // only by way of In Progress
+		fakejira.ToDo: {fakejira.InProgress, "no"}, // no edge back
+		fakejira.Done: {fakejira.ToDo, "no"},       // only by way of In Progress
 	} {
 		s, connector := stage(t, false)
 		s.Edit("OPS-2", map[string]any{"status": map[string]any{"name": from}})

@@ -7,16 +7,14 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Invert undoes a create by a delete, and an update by setting what it named
-// to what it was, null where it was not set. A status goes back by a
-// transition, which the workflow may not have; then the undo is refused when it
-// is sent. A delete cannot be undone: Jira has no bin. The error wraps
-// [ErrNoUndo].
+// Invert undoes a create by a delete, and an update by setting what it named to its earlier
+// value, null if it was not set. A status is reset by a transition, which the workflow may not
+// have; then the undo is refused when it is sent. A delete cannot be undone: Jira has no bin. The
+// error wraps [ErrNoUndo].
 //
-// A delete takes with it what others added, so it requires the record to be
-// just as after shows it, the time of the last change included; what they added
-// before that was read goes with it, since an issue does not say who changed it.
-// An update requires the fields it sets.
+// A delete also removes what others added, so it requires the record to be exactly as in after,
+// including the time of the last change. What others added before that read is removed too, since
+// an issue does not say who changed it. An update requires the fields it sets.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	if len(after.Records) != 1 {
 		return intent.WriteIntent{}, fmt.Errorf("%w: %d records match after the write, want 1", ErrNoUndo, len(after.Records))

@@ -12,9 +12,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Write sends one POST, PUT or DELETE. What it asks beforehand (the kind of
-// Jira, the transitions of an issue) changes nothing; when that fails, nothing
-// was sent.
+// Write sends one POST, PUT or DELETE. Its reads beforehand (the kind of Jira, the transitions of
+// an issue) change nothing; if they fail, nothing was sent.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	t, err := located(r.Intent)
 	if err != nil {
@@ -75,7 +74,7 @@ func writable(w intent.WriteIntent) error {
 	return err
 }
 
-// writer is one write under way.
+// writer is one write in progress.
 type writer struct {
 	c *Connector
 	target
@@ -83,9 +82,8 @@ type writer struct {
 	r connectors.Request
 }
 
-// before is the one record that was found, or the reason why nothing is sent.
-// A record that was moved out of the project that the key names is another
-// matter than the one that was asked for.
+// before is the one record of the read before, or the reason why nothing is sent. A record that
+// was moved out of the project of the key is not the one that was requested.
 func (w writer) before() (connectors.Record, error) {
 	if w.r.Before == nil || len(w.r.Before.Records) != 1 || !idForm.MatchString(w.r.Before.Records[0].Ref) {
 		return connectors.Record{}, connectors.NotSent(fmt.Errorf("%w: a %s needs exactly one record in the read before it", ErrIntent, w.r.Intent.Write))
@@ -97,7 +95,7 @@ func (w writer) before() (connectors.Record, error) {
 	return record, nil
 }
 
-// said makes a receipt and an error of what came of the send.
+// said makes a receipt and an error from the result of the send.
 func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
 	var receipt connectors.Receipt
 	if k.answer.Status != 0 {
@@ -113,8 +111,8 @@ func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
 	return receipt, nil
 }
 
-// create sends everything in one call: the fields, the labels by which the
-// issue can be searched, and the property that proves whose it is.
+// create sends everything in one call: the fields, the labels by which the issue can be searched,
+// and the property that proves which write made it.
 func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 	fields, err := w.encode()
 	if err == nil && !stampForm.MatchString(w.r.Stamp) {
@@ -133,7 +131,7 @@ func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 	})
 	var made struct{ ID, Key string }
 	if k.err == nil && (k.answer.Decode(&made) != nil || !idForm.MatchString(made.ID) || !issueKeyForm.MatchString(made.Key)) {
-		made.ID, made.Key = "", "" // it said yes; what it added does not take that back
+		made.ID, made.Key = "", "" // Jira accepted; an unreadable body does not change that
 	}
 	return w.said(k, made.ID, made.Key)
 }
@@ -212,8 +210,8 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 	case change && before.Fields["status"] != any(wanted):
 		return w.transition(ctx, before.Ref, key, wanted, fields)
 	case len(fields) == 0 && change:
-		// There already when it was read: there is nothing to send, and an
-		// edge from a status to itself would do what nobody asked for.
+		// The issue has the status already: there is nothing to send, and a transition from a
+		// status to itself could have unrequested effects.
 		return connectors.Receipt{Ref: before.Ref, Code: "unchanged"}, nil
 	case len(fields) == 0:
 		return connectors.Receipt{}, impossible(unusable("/expect", "holds nothing but the key", "at least one field to change"))
@@ -225,8 +223,8 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 	return w.said(k, before.Ref, key)
 }
 
-// delete has no body: the library's method sends one, and Jira wants none.
-// Issues with subtasks are refused, which is right: nobody asked for those.
+// delete has no body: the library's method sends one, which Jira rejects. Jira refuses issues
+// with subtasks, as it should: the intent does not name those.
 func (w writer) delete(ctx context.Context) (connectors.Receipt, error) {
 	before, err := w.before()
 	if err != nil {

@@ -9,6 +9,10 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
+// maxAddress is the longest address: RFC 5321 gives a path 256 bytes with
+// its brackets.
+const maxAddress = 254
+
 // addressForm is what both sides of SMTP take without quotes, so that no
 // address can be more than one.
 var addressForm = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$")
@@ -17,8 +21,8 @@ func isAddress(s string) bool { return len(s) <= maxAddress && addressForm.Match
 
 const wantAddress = `"a@example.org" or "Alice A <a@example.org>", ASCII in the address`
 
-// addressOf asks more of an address than its spelling: that no server between
-// here and the reader takes it for another.
+// addressOf checks more of an address than its spelling: no server on the way may read it as
+// another one.
 func addressOf(v any) (mailtext.Address, *mailtext.Problem) {
 	a, p := mailtext.AddressOf(v)
 	switch {
@@ -31,7 +35,7 @@ func addressOf(v any) (mailtext.Address, *mailtext.Problem) {
 	return a, nil
 }
 
-// encoded reports whether some would decode a name that is meant as it stands.
+// encoded reports whether some programs would decode a name that is meant literally.
 func encoded(name string) bool { return strings.Contains(name, "=?") }
 
 func long(value string) bool {

@@ -15,14 +15,14 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 )
 
 const password = "correct horse"
 
 // scripted is a connector whose server plays a script.
-func scripted(t *testing.T, s *mailtest.Script, change func(o *mail.Options)) *mail.Connector {
+func scripted(t *testing.T, s *fakemail.Script, change func(o *mail.Options)) *mail.Connector {
 	t.Helper()
 	o := mail.Options{
 		Addr: "127.0.0.1:25", Dial: s.Dial, Security: mail.Insecure, From: "alice@example.org", Account: "alice",
@@ -57,8 +57,8 @@ func prepared(t *testing.T, c *mail.Connector, w intent.WriteIntent) connectors.
 }
 
 // The turns of a submission in which all goes well.
-func turns(last ...mailtest.Turn) []mailtest.Turn {
-	return append([]mailtest.Turn{
+func turns(last ...fakemail.Turn) []fakemail.Turn {
+	return append([]fakemail.Turn{
 		{Says: "220 mx ESMTP\r\n"},
 		{Hears: "EHLO localhost", Says: "250-mx\r\n250-SIZE 10000000\r\n250 AUTH LOGIN PLAIN\r\n"},
 		{Hears: "AUTH PLAIN", Says: "235 2.7.0 welcome\r\n"},
@@ -70,20 +70,20 @@ func turns(last ...mailtest.Turn) []mailtest.Turn {
 }
 
 // instead is the turns up to one, which is answered otherwise; then comes QUIT.
-func instead(n int, says string) []mailtest.Turn {
+func instead(n int, says string) []fakemail.Turn {
 	all := slices.Clone(turns()[:n+1])
 	all[n].Says = says
-	return append(all, mailtest.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+	return append(all, fakemail.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
 }
 
-func cutAt(n int) []mailtest.Turn {
+func cutAt(n int) []fakemail.Turn {
 	all := slices.Clone(turns()[:n+1])
 	all[n].Says = ""
 	return all
 }
 
-func dot(says string) []mailtest.Turn {
-	return turns(mailtest.Turn{Hears: ".", Says: says}, mailtest.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+func dot(says string) []fakemail.Turn {
+	return turns(fakemail.Turn{Hears: ".", Says: says}, fakemail.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
 }
 
 const (
@@ -95,7 +95,7 @@ const (
 )
 
 type answer struct {
-	turns  []mailtest.Turn
+	turns  []fakemail.Turn
 	fate   connectors.Fate
 	code   string
 	says   string // is in the error
@@ -103,45 +103,45 @@ type answer struct {
 }
 
 func answers() map[string]answer {
-	nobody := mailtest.Turn{}
+	nobody := fakemail.Turn{}
 	return map[string]answer{
 		"yes":                      {dot("250 2.0.0 queued\r\n"), answered, "", "", "it was taken over"},
-		"greeting/no":              {[]mailtest.Turn{{Says: "554 not you\r\n"}}, notSent, "", "554", "no mail was begun"},
-		"greeting/not now":         {[]mailtest.Turn{{Says: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
-		"greeting/cut":             {[]mailtest.Turn{{Hears: "x"}}, notSent, "", "greeting", "no mail was begun"},
-		"greeting/silence":         {[]mailtest.Turn{nobody}, notSent, "", "deadline", "no mail was begun"},
-		"login/refused":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), connectors.FateLogin, "535", "535", "the account is at fault and not the message; the words of the server are kept out"},
-		"login/not now":            {append(slices.Clone(turns()[:2]), mailtest.Turn{Hears: "AUTH", Says: "454 later: " + password + "\r\n"}), notSent, "", "454", "no mail was begun"},
-		"login/none":               {append(slices.Clone(turns()[:1]), mailtest.Turn{Hears: "EHLO", Says: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
+		"greeting/no":              {[]fakemail.Turn{{Says: "554 not you\r\n"}}, notSent, "", "554", "no mail was begun"},
+		"greeting/not now":         {[]fakemail.Turn{{Says: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
+		"greeting/cut":             {[]fakemail.Turn{{Hears: "x"}}, notSent, "", "greeting", "no mail was begun"},
+		"greeting/silence":         {[]fakemail.Turn{nobody}, notSent, "", "deadline", "no mail was begun"},
+		"login/refused":            {append(slices.Clone(turns()[:2]), fakemail.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), connectors.FateLogin, "535", "535", "the account is at fault and not the message; the words of the server are kept out"},
+		"login/not now":            {append(slices.Clone(turns()[:2]), fakemail.Turn{Hears: "AUTH", Says: "454 later: " + password + "\r\n"}), notSent, "", "454", "no mail was begun"},
+		"login/none":               {append(slices.Clone(turns()[:1]), fakemail.Turn{Hears: "EHLO", Says: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
 		"sender/no":                {instead(3, "550 not from you\r\n"), refused, "550", "sender alice@example.org", "the server's word"},
 		"sender/not now":           {instead(3, "452 no room\r\n"), throttled, "452", "452", "the server's word"},
 		"sender/cut":               {cutAt(3), notSent, "", "sender", "no message was begun"},
 		"second recipient/no":      {instead(5, "550 5.1.1 nobody\r\n"), refused, "550", "recipient chloe@example.org", "none of them gets it then"},
 		"second recipient/not now": {instead(5, "450 greylisted\r\n"), throttled, "450", "recipient chloe@example.org", "none of them gets it then"},
-		"second recipient/silence": {append(slices.Clone(turns()[:5]), mailtest.Turn{Hears: "RCPT"}, nobody), notSent, "", "deadline", "no message was begun"},
+		"second recipient/silence": {append(slices.Clone(turns()[:5]), fakemail.Turn{Hears: "RCPT"}, nobody), notSent, "", "deadline", "no message was begun"},
 		"data/no":                  {instead(6, "554 no\r\n"), refused, "554", "554", "the server's word"},
 		"data/not now":             {instead(6, "451 not now\r\n"), throttled, "451", "451", "the server's word"},
 		"data/yes at once":         {turns()[:6:6], notSent, "", "the message", "no message was begun"},
 		"data/nonsense":            {instead(6, "250 thanks\r\n"), notSent, "", "", "it did not ask for the message"},
-		"short message/cut":        {turns(mailtest.Turn{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: nobody knows how much of it arrived"},
+		"short message/cut":        {turns(fakemail.Turn{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: nobody knows how much of it arrived"},
 		"dot/no":                   {dot("554 5.7.1 spam\r\n"), refused, "554", "spam", "the server's word"},
 		"dot/too big":              {dot("552 too big\r\n"), refused, "552", "552", "the server's word"},
 		"dot/not now":              {dot("451 4.3.0 later\r\n"), unknown, "", "later", "a relay says so of what it has handed on"},
 		"dot/shutting down":        {dot("421 bye\r\n"), unknown, "", "421", "it answers any command"},
-		"dot/cut":                  {turns(mailtest.Turn{Hears: "."}), unknown, "", "no answer", "it has the whole message"},
-		"dot/half a yes":           {turns(mailtest.Turn{Hears: ".", Says: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
-		"dot/silence":              {turns(mailtest.Turn{Hears: "."}, nobody), unknown, "", "deadline", "it has the whole message"},
+		"dot/cut":                  {turns(fakemail.Turn{Hears: "."}), unknown, "", "no answer", "it has the whole message"},
+		"dot/half a yes":           {turns(fakemail.Turn{Hears: ".", Says: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
+		"dot/silence":              {turns(fakemail.Turn{Hears: "."}, nobody), unknown, "", "deadline", "it has the whole message"},
 		"dot/another yes":          {dot("251 will forward\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
 		"dot/go on":                {dot("354 go on\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
 		"dot/600":                  {dot("650 what\r\n"), unknown, "", "no answer", "no answer that SMTP has"},
 		"dot/nonsense":             {dot("okay\r\n"), unknown, "", "no answer", "no answer at all"},
-		"goodbye/silence":          {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}, nobody), answered, "", "", "what comes after the yes is nothing"},
-		"goodbye/no":               {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}, mailtest.Turn{Hears: "QUIT", Says: "500 no\r\n"}), answered, "", "", "what comes after the yes is nothing"},
-		"goodbye/cut":              {turns(mailtest.Turn{Hears: ".", Says: "250 ok\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/silence":          {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}, nobody), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/no":               {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}, fakemail.Turn{Hears: "QUIT", Says: "500 no\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/cut":              {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}), answered, "", "", "what comes after the yes is nothing"},
 	}
 }
 
-// TestAnswers: what each answer, at each step, says about the mail.
+// TestAnswers: what each answer, at each step, means for the mail.
 func TestAnswers(t *testing.T) {
 	for name, tt := range answers() {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func (tt answer) run(t *testing.T) {
-	s := &mailtest.Script{Turns: tt.turns}
+	s := &fakemail.Script{Turns: tt.turns}
 	c := scripted(t, s, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -184,7 +184,7 @@ func (tt answer) run(t *testing.T) {
 		t.Error(s.Wrong())
 	}
 	dots := slices.Contains(s.Heard(), ".")
-	if want := slices.ContainsFunc(tt.turns, func(turn mailtest.Turn) bool { return turn.Hears == "." }); dots != want {
+	if want := slices.ContainsFunc(tt.turns, func(turn fakemail.Turn) bool { return turn.Hears == "." }); dots != want {
 		t.Errorf("the server heard %q; a whole message among it: %v, want %v", s.Heard(), dots, want)
 	}
 }
@@ -200,7 +200,7 @@ func long() intent.WriteIntent {
 // the server has nothing.
 func TestCutLongMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := scripted(t, &mailtest.Script{Turns: turns(mailtest.Turn{After: 50000})}, nil)
+		c := scripted(t, &fakemail.Script{Turns: turns(fakemail.Turn{After: 50000})}, nil)
 		_, err := c.Write(t.Context(), prepared(t, c, long()))
 		if got := connectors.FateOf(err); got != notSent || !strings.Contains(err.Error(), "before its end") {
 			t.Errorf("the write says %q (%v), want not sent", got, err)
@@ -213,7 +213,7 @@ func TestCutLongMessage(t *testing.T) {
 // ends during the message, and its socket is closed late.
 func TestNoDotAfterHalfAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &mailtest.Script{Turns: turns(mailtest.Turn{Hears: "Date: "}, mailtest.Turn{})}
+		s := &fakemail.Script{Turns: turns(fakemail.Turn{Hears: "Date: "}, fakemail.Turn{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		c := scripted(t, s, func(o *mail.Options) {
 			o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -233,8 +233,8 @@ func TestNoDotAfterHalfAMessage(t *testing.T) {
 	})
 }
 
-// slowlyClosed is a connection whose first close comes late, and that tells
-// when a message goes over it.
+// slowlyClosed is a connection whose first close comes late, and that reports when a message is
+// sent over it.
 type slowlyClosed struct {
 	net.Conn
 	begun  func()
@@ -260,8 +260,8 @@ func (c *slowlyClosed) Close() error {
 func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const address = "secret@example.org"
-		s := &mailtest.Script{Turns: append(slices.Clone(turns()[:6]),
-			mailtest.Turn{Hears: "RCPT TO:<" + address + ">", Says: "550 5.1.1 <" + address + "> unknown\r\n"}, mailtest.Turn{Hears: "QUIT"})}
+		s := &fakemail.Script{Turns: append(slices.Clone(turns()[:6]),
+			fakemail.Turn{Hears: "RCPT TO:<" + address + ">", Says: "550 5.1.1 <" + address + "> unknown\r\n"}, fakemail.Turn{Hears: "QUIT"})}
 		c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
 		receipt, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != refused || strings.Contains(err.Error()+receipt.Said.Message, address) || !strings.Contains(err.Error(), "550") {
@@ -273,7 +273,7 @@ func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 // TestEndlessAnswer: a server that never stops talking is hung up on.
 func TestEndlessAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &mailtest.Script{Turns: []mailtest.Turn{{Says: strings.Repeat("220-still here\r\n", 200000)}}}
+		s := &fakemail.Script{Turns: []fakemail.Turn{{Says: strings.Repeat("220-still here\r\n", 200000)}}}
 		c := scripted(t, s, nil)
 		_, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrTooMuch) {
@@ -282,11 +282,10 @@ func TestEndlessAnswer(t *testing.T) {
 	})
 }
 
-// TestNoStartTLS: without the protection that was asked for nothing is said
-// that matters.
+// TestNoStartTLS: without the required protection nothing confidential is sent.
 func TestNoStartTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &mailtest.Script{Turns: turns()}
+		s := &fakemail.Script{Turns: turns()}
 		c := scripted(t, s, func(o *mail.Options) { o.Security = mail.StartTLS })
 		_, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrNoStartTLS) {

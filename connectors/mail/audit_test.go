@@ -11,9 +11,9 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/verify/verifytest"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/internal/verifytest"
 )
 
 // TestAudit: no wrong state of the mailbox is called verified, and no right one
@@ -21,7 +21,7 @@ import (
 func TestAudit(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    string
-		options func(s *mailtest.Server) mail.Options
+		options func(s *fakemail.Server) mail.Options
 		mailbox string
 	}{
 		"filed/message":       {mail.KindMessage, options, "Gesendet"},
@@ -32,7 +32,7 @@ func TestAudit(t *testing.T) {
 			verifytest.Audit(t, verifytest.Harness{
 				Suite: connectortest.Harness{
 					Open: func(t *testing.T) *connectortest.Fixture {
-						s := mailtest.Start(t, mailtest.Options{InProcess: true})
+						s := fakemail.Start(t, fakemail.Options{InProcess: true})
 						b := bench{t, s, c.kind, c.mailbox, false}
 						f := fixture(t, b, c.options(s))
 						f.Put, f.Alter = b.put, b.alter
@@ -104,7 +104,7 @@ func headerOf(v any) (string, error) {
 	return strings.Join(lines, ", "), nil
 }
 
-// alter puts another mail in the place of one: nobody can change one.
+// alter replaces a mail by another: none can be changed.
 func (b bench) alter(key, fields intent.Fields) error {
 	b.t.Helper()
 	for _, r := range b.records(key) {

@@ -13,8 +13,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -40,18 +41,18 @@ func TestBounce(t *testing.T) {
 		return id
 	}
 	const bob = "not delivered to bob@example.org (5.1.1 550 5.1.1 <bob@example.org>: Recipient address rejected: User unknown)"
-	off := func(s *mailtest.Server) mail.Options {
+	off := func(s *fakemail.Server) mail.Options {
 		o := options(s)
 		o.Bounces = "-"
 		return o
 	}
-	elsewhere := func(s *mailtest.Server) mail.Options {
+	elsewhere := func(s *fakemail.Server) mail.Options {
 		o := options(s)
 		o.Sender = "bounces@example.org"
 		return o
 	}
 	for name, tt := range map[string]struct {
-		options func(s *mailtest.Server) mail.Options
+		options func(s *fakemail.Server) mail.Options
 		report  func(raw string) string
 		says    string // "" where the write stays verified
 	}{
@@ -123,7 +124,7 @@ func TestBounce(t *testing.T) {
 func TestBouncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
-		b.s.SetVice(mailtest.FiledLate, 1)
+		b.s.SetFault(fault.LaggingRead, 1)
 		go func() {
 			for len(b.s.Accepted()) == 0 {
 				time.Sleep(time.Second)
@@ -138,7 +139,7 @@ func TestBouncedAtOnce(t *testing.T) {
 	})
 }
 
-// Whoever removes the copy takes no mail back.
+// Removing the copy does not take the mail back.
 func TestCopyIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
@@ -158,12 +159,12 @@ func TestCopyIsRemoved(t *testing.T) {
 
 // Postfix returns what Dovecot does not take.
 func TestPostfixReturnsAMail(t *testing.T) {
-	s := mailtest.StartPostfix(t).Start(t, mailtest.Options{})
+	s := fakemail.StartPostfix(t).Start(t, fakemail.Options{})
 	o := byPostfix(s)
 	o.Bounces = "INBOX"
 	c := connect(t, o)
 	w := order(s)
-	w.Expect["to"], w.Payload = []any{"bob@" + mailtest.Nowhere}, nil
+	w.Expect["to"], w.Payload = []any{"bob@" + fakemail.Nowhere}, nil
 	r := connectors.Request{Intent: w, Stamp: w.Stamp(), Attempt: 1, Prepared: prepared(t, c, w).Prepared}
 	if _, err := c.Write(t.Context(), r); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestPostfixReturnsAMail(t *testing.T) {
 		case seen.Failed == "":
 			continue
 		}
-		if len(seen.Records) != 1 || !strings.HasPrefix(seen.Failed, "not delivered to bob@"+mailtest.Nowhere+" (5.1.1 ") {
+		if len(seen.Records) != 1 || !strings.HasPrefix(seen.Failed, "not delivered to bob@"+fakemail.Nowhere+" (5.1.1 ") {
 			t.Errorf("%d records, %q", len(seen.Records), seen.Failed)
 		}
 		return

@@ -12,13 +12,12 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// stampHeader bears the stamp as it is. The Message-ID bears it too where we
-// make it, but some servers put their own in its place.
+// stampHeader contains the stamp unchanged. The Message-ID contains it too if we make it, but
+// some servers put their own in its place.
 const stampHeader = "X-Readback-Stamp"
 
-// compose builds the message. It is done once for each write: a date of now
-// and boundaries by chance are in it. The recipients of blind copies are not in
-// it.
+// compose builds the message. It is done once for each write: the current date and random
+// boundaries are in it. The recipients of blind copies are not.
 func compose(m content, messageID, stamp string, now time.Time) ([]byte, error) {
 	lines := append(ownLines(m, messageID, stamp, now), m.headers...)
 	lines = append(lines, mailtext.Header{Name: "MIME-Version", Value: "1.0"})

@@ -13,7 +13,15 @@ import (
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
-// content is what a mail says and whom it goes to.
+const (
+	// maxAttachments is how many files go along; their bytes count in
+	// maxPrepared, a third more than they have.
+	maxAttachments = 20
+	// maxFileName is the longest name of an attachment: what file systems take.
+	maxFileName = 255
+)
+
+// content is the content of a mail and its recipients.
 type content struct {
 	from        mailtext.Address
 	to, cc, bcc []mailtext.Address
@@ -103,8 +111,8 @@ func (m *content) carry(name string, v any) error {
 	return problemAt("/payload/"+name, p)
 }
 
-// ownHeaders are written from other fields, would change how the text is read,
-// or belong to whoever carries the mail.
+// ownHeaders are written from other fields, would change how the text is read, or belong to the
+// servers that carry the mail.
 var ownHeaders = []string{"date", "from", "to", "cc", "bcc", "subject", "message-id", "mime-version",
 	"return-path", "received", "delivered-to", strings.ToLower(stampHeader)}
 

@@ -17,13 +17,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 )
 
-// TestRoundTrips: what can be asked for is seen again as it was asked for, and
-// goes over the wire as it was prepared.
+// TestRoundTrips: a requested mail is read as it was requested, and is sent as it was prepared.
 func TestRoundTrips(t *testing.T) {
 	for name, change := range map[string]func(w *intent.WriteIntent){
 		"plain":              func(*intent.WriteIntent) {},
@@ -98,7 +97,7 @@ func file(name, kind, content string) map[string]any {
 	return map[string]any{"name": name, "type": kind, "content": base64.StdEncoding.EncodeToString([]byte(content))}
 }
 
-// wellFormed checks what RFC 5322 asks of a message.
+// wellFormed checks what RFC 5322 requires of a message.
 func wellFormed(t *testing.T, raw []byte) {
 	t.Helper()
 	for line := range bytes.Lines(raw) {
@@ -190,8 +189,8 @@ func withFrom() mail.Options {
 	return o
 }
 
-// TestUnsendable: every door into a header or a command is shut, and the error
-// names the field.
+// TestUnsendable: every injection into a header or a command is refused, and the error names the
+// field.
 func TestUnsendable(t *testing.T) {
 	for path, values := range map[string][]any{
 		"/expect/from":                      {"alice", "", "a@b@c", "<a@example.org>", "A <a@example.org>\r\nBcc: x@y", "A\x00 <a@example.org>", "jörg@example.org", "a@exämple.org", `"a b"@example.org`, "a@[127.0.0.1]", "a@example.org>,<b@example.org", []any{"a@example.org"}, nil, strings.Repeat("a", 300) + "@example.org", "x" + strings.Repeat(`"`, 800) + "x <a@example.org>"},
@@ -301,10 +300,10 @@ func crowd(name string, n int) []any {
 	return all
 }
 
-// TestRecipientsOnce: a server that is told of one twice may deliver it twice.
+// TestRecipientsOnce: a server that receives one twice may deliver it twice.
 func TestRecipientsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mailtest.Start(t, mailtest.Options{InProcess: true})
+		s := fakemail.Start(t, fakemail.Options{InProcess: true})
 		c := connect(t, copied(s))
 		w := order(s)
 		address, _ := s.Account()

@@ -10,25 +10,25 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// office is an account with an engine before it.
+// office is an account with an engine.
 type office struct {
 	t      *testing.T
-	s      *mailtest.Server
+	s      *fakemail.Server
 	ledger *ledger.Memory
 	engine *engine.Engine
 }
 
-func newOffice(t *testing.T, o func(s *mailtest.Server) mail.Options) *office {
+func newOffice(t *testing.T, o func(s *fakemail.Server) mail.Options) *office {
 	t.Helper()
-	b := &office{t: t, s: mailtest.Start(t, mailtest.Options{InProcess: true, Lag: time.Minute}), ledger: ledger.NewMemory()}
+	b := &office{t: t, s: fakemail.Start(t, fakemail.Options{InProcess: true, Lag: time.Minute}), ledger: ledger.NewMemory()}
 	b.open(o(b.s))
 	return b
 }
@@ -71,7 +71,7 @@ func (b *office) later(id ledger.ID, d time.Duration) engine.Outcome {
 }
 
 // order is a good intent from the account.
-func order(s *mailtest.Server) intent.WriteIntent {
+func order(s *fakemail.Server) intent.WriteIntent {
 	w := letter()
 	address, _ := s.Account()
 	w.Key = intent.Fields{"account": address}
@@ -82,8 +82,8 @@ func order(s *mailtest.Server) intent.WriteIntent {
 }
 
 type life struct {
-	vices    []mailtest.Vice
-	read     imaptest.Vice
+	vices    []fault.Kind
+	read     fault.Kind
 	status   engine.Status
 	received int // messages that came in whole
 	accepted int // messages that the server took over
@@ -92,32 +92,32 @@ type life struct {
 }
 
 func lives() map[string]life {
-	of := func(v ...mailtest.Vice) []mailtest.Vice { return v }
+	of := func(v ...fault.Kind) []fault.Kind { return v }
 	return map[string]life{
 		"all well":             {nil, "", engine.StatusVerified, 1, 1, 1, "seen once"},
-		"lost answer":          {of(mailtest.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
-		"silence":              {of(mailtest.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
-		"nonsense":             {of(mailtest.Nonsense), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
-		"late commit":          {of(mailtest.LateCommit), "", engine.StatusVerified, 1, 1, 1, "it landed after we gave it up, and is seen"},
-		"filed late":           {of(mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"lost, and filed late": {of(mailtest.LostAnswer, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"lagging search":       {nil, imaptest.LaggingSearch, engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"mailbox down":         {nil, imaptest.UnreadableRead, engine.StatusVerified, 1, 1, 1, "it is asked again"},
-		"other Message-ID":     {of(mailtest.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own bears the stamp"},
-		"without the header":   {of(mailtest.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID bears the stamp"},
+		"lost answer":          {of(fault.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"silence":              {of(fakemail.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"nonsense":             {of(fault.BadGateway), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"late commit":          {of(fault.LateCommit), "", engine.StatusVerified, 1, 1, 1, "it landed after we gave it up, and is seen"},
+		"filed late":           {of(fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"lost, and filed late": {of(fault.LostAnswer, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"lagging search":       {nil, fault.LaggingRead, engine.StatusVerified, 1, 1, 1, "it is waited for"},
+		"mailbox down":         {nil, fault.UnreadableRead, engine.StatusVerified, 1, 1, 1, "it is asked again"},
+		"other Message-ID":     {of(fakemail.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own bears the stamp"},
+		"without the header":   {of(fakemail.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID bears the stamp"},
 
-		"phantom":            {of(mailtest.Phantom), "", engine.StatusReview, 1, 0, 1, "it said yes: a person, never a second mail"},
-		"dropped":            {of(mailtest.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"},
-		"cut before the dot": {of(mailtest.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: nobody knows"},
-		"filed twice":        {of(mailtest.FiledTwice), "", engine.StatusReview, 1, 1, 1, "two are not one"},
-		"other subject":      {of(mailtest.Capitals), "", engine.StatusReview, 1, 1, 1, "it is there, and not as declared"},
-		"anonymous":          {of(mailtest.WithoutStamp, mailtest.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing tells that it is ours: a person, never a second mail"},
-		"sender refused":     {of(mailtest.RefusedSender), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"recipient refused":  {of(mailtest.RefusedRcpt), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"data refused":       {of(mailtest.RefusedData), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"refused":            {of(mailtest.Refused), "", engine.StatusNotApplied, 1, 0, 1, "the server's no"},
-		"greylisted":         {of(mailtest.Greylisted), "", engine.StatusVerified, 1, 1, 2, "nothing was taken over, so it is sent again"},
-		"unreachable":        {of(mailtest.Unreachable), "", engine.StatusVerified, 1, 1, 2, "nothing was sent, so it is sent again"},
+		"phantom":            {of(fault.PhantomSuccess), "", engine.StatusReview, 1, 0, 1, "it said yes: a person, never a second mail"},
+		"dropped":            {of(fault.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"},
+		"cut before the dot": {of(fakemail.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: nobody knows"},
+		"filed twice":        {of(fault.DuplicateBehindOurBack), "", engine.StatusReview, 1, 1, 1, "two are not one"},
+		"other subject":      {of(fault.NormalisedField), "", engine.StatusReview, 1, 1, 1, "it is there, and not as declared"},
+		"anonymous":          {of(fakemail.WithoutStamp, fakemail.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing tells that it is ours: a person, never a second mail"},
+		"sender refused":     {of(fakemail.RefusedSender), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"recipient refused":  {of(fakemail.RefusedRcpt), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"data refused":       {of(fakemail.RefusedData), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
+		"refused":            {of(fault.Refused), "", engine.StatusNotApplied, 1, 0, 1, "the server's no"},
+		"greylisted":         {of(fakemail.Greylisted), "", engine.StatusVerified, 1, 1, 2, "nothing was taken over, so it is sent again"},
+		"unreachable":        {of(fault.Unreachable), "", engine.StatusVerified, 1, 1, 2, "nothing was sent, so it is sent again"},
 	}
 }
 
@@ -131,14 +131,14 @@ func TestLives(t *testing.T) {
 	}
 }
 
-func (tt life) run(t *testing.T, o func(s *mailtest.Server) mail.Options) {
+func (tt life) run(t *testing.T, o func(s *fakemail.Server) mail.Options) {
 	t.Helper()
 	b := newOffice(t, o)
 	for _, v := range tt.vices {
-		b.s.SetVice(v, 1)
+		b.s.SetFault(v, 1)
 	}
 	if tt.read != "" {
-		b.s.Mailbox.SetVice(tt.read, 1)
+		b.s.Mailbox.SetFault(tt.read, 1)
 	}
 	w := order(b.s)
 	out := b.later(b.do(w).ID, 3*24*time.Hour)
@@ -161,14 +161,14 @@ func (tt life) run(t *testing.T, o func(s *mailtest.Server) mail.Options) {
 // another configuration.
 func TestRepeatIsTheSameMail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		trusting := func(s *mailtest.Server) mail.Options {
+		trusting := func(s *fakemail.Server) mail.Options {
 			o := options(s)
 			o.TrustDeferral = true
 			return o
 		}
 		b := newOffice(t, trusting)
-		b.s.SetVice(mailtest.Throttled, 3)
-		b.s.SetVice(mailtest.Greylisted, 1)
+		b.s.SetFault(fault.Throttled, 3)
+		b.s.SetFault(fakemail.Greylisted, 1)
 		w := order(b.s)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute/10)
 		defer cancel()
@@ -199,12 +199,12 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 	})
 }
 
-// TestTakenOverByAnother: one process hangs in its send, another one works on,
-// and the mail lands when both have given it up.
+// TestTakenOverByAnother: one process hangs in its send, another one continues, and the mail
+// arrives when both have given it up.
 func TestTakenOverByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
-		b.s.SetVice(mailtest.Stalled, 1)
+		b.s.SetFault(fakemail.Stalled, 1)
 		w, done := order(b.s), make(chan error, 1)
 		go func(hung *engine.Engine) {
 			_, err := hung.Do(t.Context(), w)
@@ -238,11 +238,11 @@ func idOf(t *testing.T, l *ledger.Memory) ledger.ID {
 	return all[0].ID
 }
 
-// TestRefusedRecipientIsNamed: to whoever reads the outcome.
+// TestRefusedRecipientIsNamed: in the outcome.
 func TestRefusedRecipientIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
-		b.s.SetVice(mailtest.RefusedRcpt, 1)
+		b.s.SetFault(fakemail.RefusedRcpt, 1)
 		if out := b.do(order(b.s)); !strings.Contains(out.Text, "bob@example.org") {
 			t.Errorf("the outcome says %q, want the recipient in it", out.Text)
 		}
@@ -266,7 +266,7 @@ func TestNamedMailOfAnEarlierWrite(t *testing.T) {
 	})
 }
 
-// TestOtherWritesAreRefused: and nothing is sent for them, whoever asks.
+// TestOtherWritesAreRefused: and nothing is sent for them, for any caller.
 func TestOtherWritesAreRefused(t *testing.T) {
 	for _, write := range []intent.WriteType{intent.Update, intent.Upsert, intent.Delete} {
 		t.Run(string(write), func(t *testing.T) {
@@ -297,17 +297,17 @@ func TestOtherWritesAreRefused(t *testing.T) {
 	}
 }
 
-// TestAddressOfCopiesIsSecret: whoever reads an outcome could forge copies.
+// TestAddressOfCopiesIsSecret: a reader of an outcome could forge copies.
 func TestAddressOfCopiesIsSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, func(s *mailtest.Server) mail.Options {
+		b := newOffice(t, func(s *fakemail.Server) mail.Options {
 			o := copied(s)
-			o.CopyTo = "bob@example.org" // the only recipient that the server is asked for
+			o.CopyTo = "bob@example.org" // the only recipient in the request to the server
 			return o
 		})
 		w := order(b.s)
 		w.Payload = nil
-		b.s.SetVice(mailtest.RefusedRcpt, 1)
+		b.s.SetFault(fakemail.RefusedRcpt, 1)
 		out := b.do(w)
 		if out.Status != engine.StatusNotApplied || strings.Contains(out.Text+out.ForModel, "bob@") || !strings.Contains(out.Text, "550") {
 			t.Errorf("%s: %q %q; want the code, and not the address", out.Status, out.Text, out.ForModel)
@@ -319,7 +319,7 @@ func TestAddressOfCopiesIsSecret(t *testing.T) {
 // on its way.
 func TestAlwaysWeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mailtest.Start(t, mailtest.Options{InProcess: true})
+		s := fakemail.Start(t, fakemail.Options{InProcess: true})
 		o := options(s)
 		o.IMAP.SingleStore = true
 		w := order(s)

@@ -16,14 +16,14 @@ import (
 var (
 	// ErrOptions is wrapped by New's errors.
 	ErrOptions = errors.New("mail options")
-	// ErrIntent is wrapped by errors about an intent that cannot be sent or
-	// looked up. They name the field and what would be right.
+	// ErrIntent is wrapped by errors about an intent that cannot be sent or queried. They name
+	// the field and what is accepted.
 	ErrIntent = errors.New("not for a mail")
 	// ErrPrepared is wrapped when what the ledger kept is missing or is not
 	// the message of this write. Nothing is sent then.
 	ErrPrepared = errors.New("what was prepared is not this mail")
-	// ErrNoStartTLS is wrapped when the server does not offer the protection
-	// that the options ask for. No password was sent.
+	// ErrNoStartTLS is wrapped when the server does not offer the protection that the options
+	// require. No password was sent.
 	ErrNoStartTLS = errors.New("the server offers no STARTTLS")
 	// ErrNoAuth is wrapped when the server offers no login that we know.
 	ErrNoAuth = errors.New("the server offers neither PLAIN nor LOGIN")
@@ -31,11 +31,11 @@ var (
 	ErrRefusedLogin = errors.New("the server refused the login")
 	// ErrTooMuch is wrapped when the server talks without end.
 	ErrTooMuch = errors.New("the server says more than can be read")
-	// ErrNoAnswer is wrapped when the message was handed over whole and no
-	// answer came that means yes or no.
+	// ErrNoAnswer is wrapped when the whole message was sent and no answer came that means yes or
+	// no.
 	ErrNoAnswer = errors.New("no answer to the whole message")
-	// ErrPutOff is wrapped when the answer to the whole message was not now,
-	// which not every server says truly; see Options.TrustDeferral.
+	// ErrPutOff is wrapped when the answer to the whole message was "not now", which some servers
+	// send after accepting it; see Options.TrustDeferral.
 	ErrPutOff = errors.New("put off after the whole message, which may have been taken over all the same")
 )
 
@@ -61,8 +61,7 @@ func problemAt(path string, p *mailtext.Problem) error {
 	return unusable(path+p.At, p.Is, p.Want)
 }
 
-// answerOf is the server's own no: 4yz or 5yz. Any other number in the place of
-// an answer says nothing.
+// answerOf is the server's own refusal: 4yz or 5yz. Any other number in its place is no answer.
 func answerOf(err error) (*smtp.SMTPError, bool) {
 	var no *smtp.SMTPError
 	if !errors.As(err, &no) {
@@ -71,8 +70,8 @@ func answerOf(err error) (*smtp.SMTPError, bool) {
 	return no, no.Code >= 400 && no.Code < 600
 }
 
-// beforeDot classifies what went wrong in a transaction whose message was not
-// handed over whole: a server that keeps to RFC 5321 (4.1.1.4) has nothing then.
+// beforeDot classifies an error of a transaction whose message was not sent whole: a server that
+// follows RFC 5321 (4.1.1.4) has stored nothing.
 func (s *session) beforeDot(doing string, err error) error {
 	err = s.said(doing, err)
 	if no, ok := answerOf(err); ok {
@@ -81,11 +80,11 @@ func (s *session) beforeDot(doing string, err error) error {
 	return connectors.NotSent(err)
 }
 
-// afterDot classifies what went wrong with the answer to the whole message. 5yz
-// is the server's word that it has not taken it over (RFC 5321, 4.2.5). 4yz
-// should be, but one that hands the message on while we wait says so of a
-// message that it has lost sight of; it is believed where the options say so,
-// and 421, which answers any command, nowhere. Anything else leaves it open.
+// afterDot classifies an error of the answer to the whole message. 5yz means that the server has
+// not accepted it (RFC 5321, 4.2.5). 4yz should mean the same, but a server that forwards the
+// message while we wait also sends it when it does not know the result; it is trusted only if the
+// options say so. 421 may answer any command and is never trusted. Any other error leaves the
+// result unknown.
 func (s *session) afterDot(err error) error {
 	err = s.said("the message", err)
 	no, ok := answerOf(err)
@@ -107,17 +106,17 @@ func notOpened(err error) error {
 	return connectors.NotSent(err)
 }
 
-// refusedLogin has the code alone: the words may hold the password.
+// refusedLogin has only the code: the text may contain the password.
 type refusedLogin struct{ code int }
 
 func (e *refusedLogin) Error() string { return fmt.Sprintf("log in: %v (%d)", ErrRefusedLogin, e.code) }
 
 func (e *refusedLogin) Unwrap() error { return ErrRefusedLogin }
 
-// shuttingDown may answer any command, before it is read too.
+// shuttingDown may answer any command, even before the server reads it.
 const shuttingDown = 421
 
-// refusal tells not now from no. No answer carries a time to wait.
+// refusal distinguishes "not now" from "no". No answer has a time to wait.
 func refusal(no *smtp.SMTPError, err error) error {
 	if no.Code < 500 {
 		return &connectors.Error{Fate: connectors.FateThrottled, Code: strconv.Itoa(no.Code), Err: err}
@@ -125,8 +124,8 @@ func refusal(no *smtp.SMTPError, err error) error {
 	return connectors.Refused(strconv.Itoa(no.Code), err)
 }
 
-// wordsOf is what the server said of a message that it did not take. What it said of
-// the login or of the recipient of the copies is not in the error.
+// wordsOf is the server's text about a message that it did not accept. Its text about the login
+// or the recipient of the copies is not in the error.
 func (c *Connector) wordsOf(err error) connectors.Said {
 	no, ok := answerOf(err)
 	if !ok {
@@ -139,8 +138,8 @@ func (c *Connector) wordsOf(err error) connectors.Said {
 	return said
 }
 
-// said says what was being done and keeps the cause. A context that ended is
-// named: it is why the connection was closed.
+// said names the action and keeps the cause. It names a context that ended: that is why the
+// connection was closed.
 func (s *session) said(doing string, err error) error {
 	words := &serverWords{err, s.o.CopyTo}
 	if cause := context.Cause(s.ctx); cause != nil {
@@ -149,9 +148,9 @@ func (s *session) said(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, words)
 }
 
-// serverWords is an error that may hold the server's own words: cut short and
-// made printable, since they are shown and recorded. Errors go far, so the
-// address of the copies, which nobody should know, is taken out.
+// serverWords is an error that may contain the server's own text: truncated and made printable,
+// since it is shown and recorded. Errors leave the package, so the address of the copies, which
+// must stay secret, is removed.
 type serverWords struct {
 	err    error
 	secret string

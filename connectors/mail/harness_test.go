@@ -18,14 +18,15 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/intent"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // options are right for an account; Proof is Filed.
-func options(s *mailtest.Server) mail.Options {
+func options(s *fakemail.Server) mail.Options {
 	address, password := s.Account()
 	secret := func(context.Context) (string, error) { return password, nil }
 	username, _ := s.Mailbox.Account()
@@ -37,7 +38,7 @@ func options(s *mailtest.Server) mail.Options {
 }
 
 // copied are options with a copy to the account itself.
-func copied(s *mailtest.Server) mail.Options {
+func copied(s *fakemail.Server) mail.Options {
 	o := options(s)
 	o.Proof, o.CopyTo = mail.Copied, o.Username
 	return o
@@ -57,7 +58,7 @@ func connect(t *testing.T, o mail.Options) *mail.Connector {
 func TestConformanceInMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    string
-		options func(s *mailtest.Server) mail.Options
+		options func(s *fakemail.Server) mail.Options
 		mailbox string
 	}{
 		"filed/message":       {mail.KindMessage, options, "Gesendet"},
@@ -67,7 +68,7 @@ func TestConformanceInMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			connectortest.Run(t, connectortest.Harness{
 				Open: func(t *testing.T) *connectortest.Fixture {
-					s := mailtest.Start(t, mailtest.Options{InProcess: true})
+					s := fakemail.Start(t, fakemail.Options{InProcess: true})
 					return fixture(t, bench{t, s, c.kind, c.mailbox, false}, c.options(s))
 				},
 				Writes:   []intent.WriteType{intent.Create},
@@ -80,9 +81,9 @@ func TestConformanceInMemory(t *testing.T) {
 
 func lacks(kind string) map[string]string {
 	l := map[string]string{
-		string(connectortest.Throttled): "no answer of SMTP carries a time to wait; TestAnswers has the rest",
-		connectortest.LacksNullField:    "a header is there or not; mail has no null",
-		connectortest.LacksChange:       "a mail that was sent is not changed, and has no versions",
+		string(fault.Throttled):      "no answer of SMTP carries a time to wait; TestAnswers has the rest",
+		connectortest.LacksNullField: "a header is there or not; mail has no null",
+		connectortest.LacksChange:    "a mail that was sent is not changed, and has no versions",
 	}
 	if kind == mail.KindMessage {
 		const made = "the Message-ID is made from the stamp: nobody else's mail has it, or nearly it"
@@ -91,18 +92,18 @@ func lacks(kind string) map[string]string {
 	return l
 }
 
-func variants() map[connectortest.Vice][]string {
-	return map[connectortest.Vice][]string{
-		connectortest.LostAnswer:     {string(mailtest.LostAnswer), string(mailtest.Nonsense)},
-		connectortest.Refused:        {""},
-		connectortest.UnreadableRead: {string(imaptest.UnreadableRead), string(imaptest.GarbledRead), string(imaptest.CutRead)},
+func variants() map[fault.Kind][]string {
+	return map[fault.Kind][]string{
+		fault.LostAnswer:     {string(fault.LostAnswer), string(fault.BadGateway)},
+		fault.Refused:        {""},
+		fault.UnreadableRead: {string(fault.UnreadableRead), string(fakeimap.GarbledRead), string(fakeimap.CutRead)},
 	}
 }
 
 // bench is the account as the suite sees it, read without the connector.
 type bench struct {
 	t       *testing.T
-	s       *mailtest.Server
+	s       *fakemail.Server
 	kind    string
 	mailbox string
 	queues  bool // what is taken over comes into the mailbox later
@@ -160,36 +161,36 @@ func (b bench) near(n int) []intent.WriteIntent {
 	return all
 }
 
-var vices = map[connectortest.Vice]mailtest.Vice{
-	connectortest.LostAnswer: mailtest.LostAnswer, connectortest.DroppedBefore: mailtest.DroppedBefore,
-	connectortest.BadGateway: mailtest.Nonsense, connectortest.LateCommit: mailtest.LateCommit,
-	connectortest.PhantomSuccess: mailtest.Phantom, connectortest.DroppedField: mailtest.WithoutCc,
-	connectortest.NormalisedField: mailtest.Capitals, connectortest.DuplicateBehindOurBack: mailtest.FiledTwice,
-	connectortest.Rollback: mailtest.TakenAway, connectortest.Unreachable: mailtest.Unreachable,
-	connectortest.Refused: mailtest.Refused,
+var vices = map[fault.Kind]fault.Kind{
+	fault.LostAnswer: fault.LostAnswer, fault.DroppedBefore: fault.DroppedBefore,
+	fault.BadGateway: fault.BadGateway, fault.LateCommit: fault.LateCommit,
+	fault.PhantomSuccess: fault.PhantomSuccess, fault.DroppedField: fault.DroppedField,
+	fault.NormalisedField: fault.NormalisedField, fault.DuplicateBehindOurBack: fault.DuplicateBehindOurBack,
+	fault.Rollback: fault.Rollback, fault.Unreachable: fault.Unreachable,
+	fault.Refused: fault.Refused,
 }
 
-var readVices = map[connectortest.Vice]imaptest.Vice{
-	connectortest.LaggingRead: imaptest.LaggingSearch, connectortest.HangingRead: imaptest.HangingRead,
+var readVices = map[fault.Kind]fault.Kind{
+	fault.LaggingRead: fault.LaggingRead, fault.HangingRead: fault.HangingRead,
 }
 
-func (b bench) set(v connectortest.Vice, variant string) error {
+func (b bench) set(v fault.Kind, variant string) error {
 	if own, ok := readVices[v]; ok {
-		b.s.Mailbox.SetVice(own, 1)
+		b.s.Mailbox.SetFault(own, 1)
 		return nil
 	}
-	if v == connectortest.UnreadableRead {
-		b.s.Mailbox.SetVice(imaptest.Vice(variant), 1)
+	if v == fault.UnreadableRead {
+		b.s.Mailbox.SetFault(fault.Kind(variant), 1)
 		return nil
 	}
 	own, ok := vices[v]
 	if variant != "" {
-		own, ok = mailtest.Vice(variant), true
+		own, ok = fault.Kind(variant), true
 	}
 	if !ok {
 		return fmt.Errorf("no vice for %q", v)
 	}
-	b.s.SetVice(own, 1)
+	b.s.SetFault(own, 1)
 	return nil
 }
 
@@ -300,8 +301,7 @@ func (b bench) effects(key intent.Fields) int {
 	return n
 }
 
-// same compares as the profile says: bodies with any line end, and any at the
-// end.
+// same compares as the profile does: bodies with any line end, and any at the end.
 func same(field string, want, got any) bool {
 	if field == "body" {
 		return lf(want) == lf(got)

@@ -15,33 +15,34 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// TestNotNowToTheWholeMail: a relay answers so, too, when it loses the server
-// that has just taken the mail from it.
+// TestNotNowToTheWholeMail: a relay also answers so when it loses the connection to the server
+// that has just accepted the mail.
 func TestNotNowToTheWholeMail(t *testing.T) {
-	of := func(v ...mailtest.Vice) []mailtest.Vice { return v }
-	trusting := func(s *mailtest.Server) mail.Options {
+	of := func(v ...fault.Kind) []fault.Kind { return v }
+	trusting := func(s *fakemail.Server) mail.Options {
 		o := options(s)
 		o.TrustDeferral = true
 		return o
 	}
 	for name, tt := range map[string]struct {
-		options func(s *mailtest.Server) mail.Options
+		options func(s *fakemail.Server) mail.Options
 		life
 	}{
-		"put off":                     {options, life{of(mailtest.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"}},
-		"put off, filed late":         {options, life{of(mailtest.PutOff, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
-		"shut down, filed late":       {options, life{of(mailtest.ShutDown, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
-		"not now":                     {options, life{of(mailtest.Throttled), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"}},
-		"trusted: not now":            {trusting, life{of(mailtest.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
-		"trusted: not now, dropped":   {trusting, life{of(mailtest.Throttled, mailtest.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
-		"trusted: shut down, late":    {trusting, life{of(mailtest.ShutDown, mailtest.FiledLate), "", engine.StatusVerified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
-		"trusted: greylisted at RCPT": {trusting, life{of(mailtest.Greylisted), "", engine.StatusVerified, 1, 1, 2, "no message was begun"}},
+		"put off":                     {options, life{of(fakemail.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"}},
+		"put off, filed late":         {options, life{of(fakemail.PutOff, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"shut down, filed late":       {options, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"not now":                     {options, life{of(fault.Throttled), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"}},
+		"trusted: not now":            {trusting, life{of(fault.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
+		"trusted: not now, dropped":   {trusting, life{of(fault.Throttled, fault.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
+		"trusted: shut down, late":    {trusting, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
+		"trusted: greylisted at RCPT": {trusting, life{of(fakemail.Greylisted), "", engine.StatusVerified, 1, 1, 2, "no message was begun"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { tt.run(t, tt.options) })
@@ -49,19 +50,19 @@ func TestNotNowToTheWholeMail(t *testing.T) {
 	}
 }
 
-// TestNoAfterALostSend: a person sends again what was lost, and the server says
-// no: the first may still have been taken over.
+// TestNoAfterALostSend: a reviewer sends again what was lost, and the server refuses: the first
+// may still have been accepted.
 func TestNoAfterALostSend(t *testing.T) {
-	for _, second := range []mailtest.Vice{mailtest.Refused, mailtest.RefusedSender, mailtest.RefusedRcpt, mailtest.Greylisted, mailtest.Throttled, mailtest.Unreachable} {
+	for _, second := range []fault.Kind{fault.Refused, fakemail.RefusedSender, fakemail.RefusedRcpt, fakemail.Greylisted, fault.Throttled, fault.Unreachable} {
 		t.Run(string(second), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newOffice(t, options)
-				b.s.SetVice(mailtest.Stalled, 1)
+				b.s.SetFault(fakemail.Stalled, 1)
 				out := b.later(b.do(order(b.s)).ID, time.Hour)
 				if out.Status != engine.StatusReview {
 					t.Fatalf("%s (%s), want review", out.Status, out.Text)
 				}
-				b.s.SetVice(second, mailtest.Always)
+				b.s.SetFault(second, fakemail.Always)
 				out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
 				if err != nil {
 					t.Fatal(err)
@@ -78,11 +79,11 @@ func TestNoAfterALostSend(t *testing.T) {
 	}
 }
 
-// TestForcedTwice: a person was wrong, and it is said that there are two.
+// TestForcedTwice: a reviewer was wrong, and the outcome reports two.
 func TestForcedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
-		b.s.SetVice(mailtest.Stalled, 1)
+		b.s.SetFault(fakemail.Stalled, 1)
 		out := b.later(b.do(order(b.s)).ID, time.Hour)
 		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
 		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 {
@@ -119,8 +120,8 @@ func (c *halting) Write(p []byte) (int, error) {
 	return n, net.ErrClosed
 }
 
-// TestEndAtEachByte: wherever a connection or a context ends, "not sent" is
-// said of no message that the server may have whole.
+// TestEndAtEachByte: wherever a connection or a context ends, no message that the server may have
+// whole is reported as not sent.
 func TestEndAtEachByte(t *testing.T) {
 	for name, cancels := range map[string]bool{"cut": false, "cancelled": true} {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +155,7 @@ func TestEndAtEachByte(t *testing.T) {
 
 func endAt(t *testing.T, n int, cancels bool) (connectors.Fate, []string) {
 	t.Helper()
-	s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+	s := &fakemail.Script{Turns: dot("250 ok\r\n")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	left := n
@@ -199,7 +200,7 @@ func TestNotTheMail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newOffice(t, options)
-				b.s.SetVice(mailtest.Phantom, 1) // it says yes, and nothing is sent
+				b.s.SetFault(fault.PhantomSuccess, 1) // it accepts, and nothing is sent
 				w := order(b.s)
 				built := prepared(t, connect(t, options(b.s)), w).Prepared
 				_, raw, _ := bytes.Cut(built, []byte("\n"))
@@ -247,7 +248,7 @@ func TestNotTheWholeMail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newOffice(t, options)
-				b.s.SetVice(mailtest.Phantom, 1)
+				b.s.SetFault(fault.PhantomSuccess, 1)
 				w := order(b.s)
 				w.Payload = intent.Fields{"html": "<p>Hi</p>", "attachments": []any{file("a.pdf", "application/pdf", "%PDF-1.7")}}
 				_, raw, _ := bytes.Cut(prepared(t, connect(t, options(b.s)), w).Prepared, []byte("\n"))
@@ -265,20 +266,20 @@ func TestNotTheWholeMail(t *testing.T) {
 // TestAddressOfCopiesIsInNoAnswer: a server may name it at any time.
 func TestAddressOfCopiesIsInNoAnswer(t *testing.T) {
 	const address = "secret@example.org"
-	copies := mailtest.Turn{Hears: "RCPT TO:<" + address + ">", Says: "250 ok\r\n"}
+	copies := fakemail.Turn{Hears: "RCPT TO:<" + address + ">", Says: "250 ok\r\n"}
 	no := func(code string) string {
 		return fmt.Sprintf("%s 5.1.1 <SECRET@example.org> does not like it\r\n", code)
 	}
 	all := slices.Insert(turns(), 6, copies)
-	for name, script := range map[string][]mailtest.Turn{
-		"data":    append(slices.Clone(all[:7]), mailtest.Turn{Hears: "DATA", Says: no("554")}),
-		"dot no":  append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("550")}),
-		"not now": append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("450")}),
-		"what":    append(slices.Clone(all), mailtest.Turn{Hears: ".", Says: no("251")}),
+	for name, script := range map[string][]fakemail.Turn{
+		"data":    append(slices.Clone(all[:7]), fakemail.Turn{Hears: "DATA", Says: no("554")}),
+		"dot no":  append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("550")}),
+		"not now": append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("450")}),
+		"what":    append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("251")}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &mailtest.Script{Turns: script}
+				s := &fakemail.Script{Turns: script}
 				c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
 				_, err := c.Write(t.Context(), prepared(t, c, letter()))
 				if err == nil || strings.Contains(strings.ToLower(err.Error()), "secret") || !strings.Contains(err.Error(), "does not like it") {
@@ -297,7 +298,7 @@ func TestWrongPassword(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var logins atomic.Int32
 				var renewed atomic.Bool
-				b := newOffice(t, func(s *mailtest.Server) mail.Options {
+				b := newOffice(t, func(s *fakemail.Server) mail.Options {
 					o := options(s)
 					right := o.Password
 					o.Password = func(ctx context.Context) (string, error) {
@@ -329,16 +330,15 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestTwoWorkflowsOneName: both send at once, before either sees the other's
-// mail; neither is called verified. They are of two ledgers: in one the second
-// waits in line for the first.
+// TestTwoWorkflowsOneName: both send at once, before either sees the other's mail; neither is
+// verified. They are of two ledgers: in one the second is queued behind the first.
 func TestTwoWorkflowsOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := newOffice(t, options)
 		other := &office{t: t, s: one.s, ledger: ledger.NewMemory()}
 		other.open(options(one.s))
 		w := invoice(one.s)
-		one.s.SetVice(mailtest.FiledLate, mailtest.Always)
+		one.s.SetFault(fault.LaggingRead, fakemail.Always)
 		ids := make([]ledger.ID, 2)
 		var wg sync.WaitGroup
 		for i, b := range []*office{one, other} {
@@ -355,13 +355,13 @@ func TestTwoWorkflowsOneName(t *testing.T) {
 	})
 }
 
-// TestOneNameInLine: both at once in one ledger. The second looks when the first
-// is done, finds the name taken, and sends nothing.
+// TestOneNameInLine: both at once in one ledger. The second reads when the first is done, finds
+// the name taken, and sends nothing.
 func TestOneNameInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newOffice(t, options)
 		w := invoice(b.s)
-		b.s.SetVice(mailtest.FiledLate, mailtest.Always)
+		b.s.SetFault(fault.LaggingRead, fakemail.Always)
 		outs := make([]engine.Outcome, 2)
 		var wg sync.WaitGroup
 		for i := range outs {
@@ -382,7 +382,7 @@ func TestOneNameInLine(t *testing.T) {
 }
 
 // invoice is a mail under a name that its caller gave it.
-func invoice(s *mailtest.Server) intent.WriteIntent {
+func invoice(s *fakemail.Server) intent.WriteIntent {
 	w := order(s)
 	w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
 	return w

@@ -11,12 +11,12 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
 )
 
-// searches counts what goes to a server by IMAP and looks for mails.
+// searches counts the searches for mails that go to a server by IMAP.
 type searches struct{ n atomic.Int64 }
 
 // through makes connections that are counted.
@@ -41,10 +41,10 @@ func (c searching) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// TestOtherInterfaceAtRealServers: what Postfix took is seen in Dovecot, by IMAP and
-// nothing else, and the evidence of that very read says so.
+// TestOtherInterfaceAtRealServers: Dovecot, read only by IMAP, shows what Postfix accepted, and
+// the evidence of that read says so.
 func TestOtherInterfaceAtRealServers(t *testing.T) {
-	b := &office{t: t, s: mailtest.StartPostfix(t).Start(t, mailtest.Options{}), ledger: ledger.NewMemory()}
+	b := &office{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
 	o := byPostfix(b.s)
 	var seen searches
 	seen.through(&o.IMAP)

@@ -13,11 +13,10 @@ var stampForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // name is what one mail is found by.
 type name struct {
 	messageID string // with angle brackets
-	made      bool   // from the stamp, so that it bears it
+	made      bool   // from the stamp, so that it contains it
 }
 
-// locate turns a business key into a name, or says which field of it cannot be
-// looked up.
+// locate turns a business key into a name. The error names the field that cannot be queried.
 func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 	switch {
 	case w.Kind != KindMessage && w.Kind != KindNamed:

@@ -1,11 +1,11 @@
 package mail
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"time"
 
@@ -14,44 +14,73 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/mailconn"
+)
+
+const (
+	// bulkLimit is how many queries one bulk read takes, as in package imap.
+	bulkLimit = 100
+	// defaultConnections is how many SMTP connections are open at a time.
+	// Providers allow few for an account; Exchange Online has three.
+	defaultConnections = 3
+	// defaultSendTimeout limits one submission. RFC 5321 (4.5.3.2.6) requires clients to wait ten
+	// minutes for the answer to the dot, because giving up earlier makes duplicates elsewhere.
+	// Here the mailbox then decides, and a caller waits: two minutes let a virus scanner finish.
+	defaultSendTimeout = 2 * time.Minute
+	// defaultReadTimeout bounds one read: a login, and a search by header in a
+	// mailbox that keeps everything ever sent.
+	defaultReadTimeout = 30 * time.Second
+	// settleFiled is how long a provider may take to file a sent mail and to index it. No number
+	// is published; seconds are seen in practice.
+	settleFiled = 5 * time.Minute
+	// settleCopied is how long a copy may be in transit: through a queue whose first repeat, in
+	// Postfix, comes after five minutes, and past a greylist that requires one.
+	settleCopied = 30 * time.Minute
+	// bouncesWithin is how long after a mail was sent its bounce is searched for. An address that
+	// does not exist is refused in seconds, or minutes past a greylist; delivery to an
+	// unreachable server is tried for days.
+	bouncesWithin = time.Hour
+	// defaultHorizon is how long a submission may still be accepted after we
+	// gave it up: as long as RFC 5321 allows a server to take over the dot.
+	defaultHorizon = 10 * time.Minute
 )
 
 // The kinds of record.
 const (
-	// KindMessage is a mail whose Message-ID is made from the stamp. No other
-	// mail can have it, so a create needs no look beforehand.
+	// KindMessage is a mail whose Message-ID is made from the stamp. No other mail can have it,
+	// so a create needs no read beforehand.
 	KindMessage = "message"
-	// KindNamed is a mail whose Message-ID the caller gives. A mail that has it
-	// already stands in the way of a create.
+	// KindNamed is a mail whose Message-ID the caller sets. An existing mail with it blocks a
+	// create.
 	KindNamed = "named_message"
 )
 
 // Security is how the connection is protected.
-type Security string
+type Security = mailconn.Security
 
 // The kinds of protection. The zero value is TLS from the first byte.
 const (
-	TLS      Security = ""         // implicit TLS, usually port 465
-	StartTLS Security = "starttls" // plain at first, usually port 587; nothing is sent without the change to TLS
-	Insecure Security = "insecure" // no protection; loopback addresses only
+	TLS      = mailconn.TLS      // implicit TLS, usually port 465
+	StartTLS = mailconn.StartTLS // plain at first, usually port 587; nothing is sent without the change to TLS
+	Insecure = mailconn.Insecure // no protection; loopback addresses only
 )
 
-// Proof is where what was sent is seen.
+// Proof is where sent mail is read.
 type Proof string
 
 // The proofs. The zero value is none, which [New] refuses.
 const (
-	// Filed: the server that takes the mail files it in the mailbox of what was
-	// sent, as Gmail and Exchange Online do. The connector never files it
-	// itself: it would prove nothing, and make two of it.
+	// Filed: the server that accepts the mail files it in the mailbox for sent mail, as Gmail and
+	// Exchange Online do. The connector never files it itself: that would prove nothing, and make
+	// a duplicate.
 	Filed Proof = "filed"
 	// Copied: the mail goes to a mailbox of ours as well, as a recipient that
 	// no header names.
 	Copied Proof = "copied"
 )
 
-// Options say how mail is sent and where it is seen. Addr, Proof and IMAP are
-// required; every other zero value is the careful one.
+// Options define how mail is sent and where it is read. Addr, Proof and IMAP are required; every
+// other zero value is the cautious one.
 type Options struct {
 	// Addr is host and port of the submission server,
 	// "smtp.example.org:465". Required.
@@ -66,8 +95,7 @@ type Options struct {
 	// Hello is the name that we give ourselves. Default "localhost".
 	Hello string
 
-	// Username is who logs in. Default: nobody does, for a relay that knows us
-	// by where we are.
+	// Username is the login. Default: none, for a relay that accepts our network address.
 	Username string
 	// Password fetches the password for each login. Required with Username
 	// unless Auth is set.
@@ -80,8 +108,7 @@ type Options struct {
 	// Account is what business keys call the account that is sent from.
 	// Default: Username, else the host of Addr.
 	Account string
-	// From is the sender of mails whose intent expects none. Default: an
-	// intent must.
+	// From is the sender of mails whose intent expects none. Default: an intent must set one.
 	From string
 	// Sender is the address that bounces go to (MAIL FROM). Default: the
 	// address of the mail's sender.
@@ -91,43 +118,39 @@ type Options struct {
 	// change, mails sent before are found by their stamp alone.
 	Domain string
 
-	// Proof is where what was sent is seen. Required: a mail that is seen
-	// nowhere cannot be verified.
+	// Proof is where sent mail is read. Required: a mail that cannot be read back cannot be
+	// verified.
 	Proof Proof
-	// CopyTo is the address that gets the copies. Whoever else can write to its
-	// mailbox can forge them, so let nobody know it; and a mailing list that
-	// brings its mailbox a second copy makes it look as if two mails had been
-	// sent. Required for Copied.
+	// CopyTo is the address that gets the copies. Anyone who can write to its mailbox can forge
+	// them, so keep it secret. A mailing list that sends its mailbox a second copy makes it look
+	// as if two mails had been sent. Required for Copied.
 	CopyTo string
-	// IMAP is the account with that mailbox. Its Addr is required; a login that
-	// it does not have is that of SMTP; what it says of writes, lag and
-	// mailboxes is not used.
+	// IMAP is the account with that mailbox. Its Addr is required. Its login defaults to that of
+	// SMTP. Its options for writes, lag and mailboxes are not used.
 	IMAP imap.Options
-	// Mailbox is where mails are looked for. Default: for Filed the one marked
-	// \Sent, whatever it is called; for Copied INBOX.
+	// Mailbox is where mails are read. Default: for Filed the one marked \Sent, whatever its
+	// name; for Copied INBOX.
 	Mailbox string
 
-	// Bounces is the mailbox of the same account into which the reports come of
-	// mails that were not delivered (RFC 3464). Such a report about a mail makes a
-	// verified write a review: it is looked for with every read of the mail, the last
-	// of them an hour after it was sent. Default: for Filed without a Sender INBOX;
-	// else, and for "-", none, and a mail that bounced stays verified.
+	// Bounces is the mailbox of the same account that receives the reports of undelivered mails
+	// (RFC 3464). Such a report about a mail moves a verified write to review. Every read of the
+	// mail searches for it, the last an hour after it was sent. Default: for Filed without a
+	// Sender INBOX; otherwise, and for "-", none, and a bounced mail stays verified.
 	Bounces string
 
-	// TrustDeferral takes an answer of 4yz to the whole message as the server's
-	// word that it does not have it, and sends again. Set it only where the
-	// server queues mail itself: one that hands it on while we wait, or has a
-	// filter before its queue, answers so, too, when it loses the server that
-	// has just taken the mail. 421 is never trusted there. Default false: the
-	// mailbox tells, else a person.
+	// TrustDeferral treats an answer of 4yz to the whole message as proof that the server does
+	// not have it, and sends again. Set it only if the server queues mail itself: one that
+	// forwards it while we wait, or has a filter before its queue, also answers so when it loses
+	// the connection to the server that has just accepted the mail. 421 is never trusted. Default
+	// false: the mailbox decides, otherwise a reviewer.
 	TrustDeferral bool
 
 	// Settle is how long after its acceptance a mail may be missing from the
 	// mailbox. Default 5 min for Filed and 30 min for Copied; negative means
 	// undeclared.
 	Settle time.Duration
-	// Horizon is how long a mail may still be accepted after it was given up.
-	// Default 10 min; negative means undeclared.
+	// Horizon is how long a mail may still be accepted after we gave up. Default 10 min; negative
+	// means undeclared.
 	Horizon time.Duration
 	// SendTimeout and ReadTimeout bound one write and one read. Default 2 min
 	// and 30 s.
@@ -140,9 +163,9 @@ type Options struct {
 // Connector is a mail account as a destination. Each write has a connection of
 // its own, and so has each read. It is safe for concurrent use.
 type Connector struct {
-	o     Options
-	box   *imap.Connector
-	slots chan struct{}
+	o    Options
+	box  *imap.Connector
+	pool *mailconn.Pool
 }
 
 var (
@@ -154,15 +177,13 @@ var (
 	_ connectors.Sampler    = (*Connector)(nil)
 )
 
-var domainForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?$`)
-
 // New checks the options. It does no I/O. The error wraps [ErrOptions] and
 // names the field.
 func New(o Options) (*Connector, error) {
 	host, _, _ := net.SplitHostPort(o.Addr)
-	o.Hello = either(o.Hello, "localhost")
-	o.Account = either(o.Account, o.Username, host)
-	o.Domain = either(o.Domain, domainOf(o.From), domainOf(o.Username), "readback.invalid")
+	o.Hello = cmp.Or(o.Hello, "localhost")
+	o.Account = cmp.Or(o.Account, o.Username, host)
+	o.Domain = cmp.Or(o.Domain, domainOf(o.From), domainOf(o.Username), "readback.invalid")
 	if o.MaxConnections == 0 {
 		o.MaxConnections = defaultConnections
 	}
@@ -172,7 +193,11 @@ func New(o Options) (*Connector, error) {
 	if o.Mailbox == "" && o.Proof == Copied {
 		o.Mailbox = "INBOX"
 	}
-	if err := o.check(host); err != nil {
+	server := mailconn.Server{
+		Addr: o.Addr, Security: o.Security, TLSConfig: o.TLSConfig, Dial: o.Dial,
+		Limit: maxAnswer, TooMuch: ErrTooMuch, Connections: o.MaxConnections,
+	}
+	if err := cmp.Or(server.Check("mail and password"), o.check()); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	o.IMAP.Mailbox = o.Mailbox
@@ -187,7 +212,7 @@ func New(o Options) (*Connector, error) {
 			return nil, fmt.Errorf("%w: the options Bounces and IMAP: %w", ErrOptions, err)
 		}
 	}
-	return &Connector{o: o, box: box, slots: make(chan struct{}, o.MaxConnections)}, nil
+	return &Connector{o: o, box: box, pool: mailconn.NewPool(server)}, nil
 }
 
 // bounces is the mailbox of reports, "" for none.
@@ -201,23 +226,14 @@ func (o Options) bounces() string {
 	return o.Bounces
 }
 
-func (o Options) check(host string) error {
-	_, port, err := net.SplitHostPort(o.Addr)
+func (o Options) check() error {
 	switch {
-	case err != nil || host == "" || port == "":
-		return fmt.Errorf("the option Addr is %q; want host:port", o.Addr)
-	case o.Security != TLS && o.Security != StartTLS && o.Security != Insecure:
-		return fmt.Errorf("the option Security is %q; want %q, %q or %q", o.Security, TLS, StartTLS, Insecure)
-	case o.Security == Insecure && !loopback(host):
-		return fmt.Errorf("the option Security is %q for %s; want TLS or StartTLS: mail and password would cross a network in the clear", o.Security, host)
 	case o.Username != "" && o.Password == nil && o.Auth == nil:
 		return fmt.Errorf("the option Password is missing; want it with Username, or Auth")
-	case !domainForm.MatchString(o.Hello):
+	case !mailconn.IsHost(o.Hello):
 		return fmt.Errorf("the option Hello is %q; want a host name", o.Hello)
-	case !domainForm.MatchString(o.Domain):
+	case !mailconn.IsHost(o.Domain):
 		return fmt.Errorf("the option Domain is %q; want a host name", o.Domain)
-	case o.MaxConnections < 0:
-		return fmt.Errorf("the option MaxConnections is %d; want 1 or more", o.MaxConnections)
 	}
 	if err := o.checkAddresses(); err != nil {
 		return err
@@ -254,29 +270,13 @@ func (o Options) checkProof() error {
 	return nil
 }
 
-func either(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
 // domainOf is the right side of an address, "" where there is none.
 func domainOf(address string) string {
 	_, domain, _ := strings.Cut(strings.TrimSuffix(address, ">"), "@")
-	if !domainForm.MatchString(domain) {
+	if !mailconn.IsHost(domain) {
 		return ""
 	}
 	return domain
-}
-
-// loopback is true only for what cannot leave this machine. Names other than
-// localhost are not looked up: what they mean may change.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
 // Profiles is what the account can do, by kind of record.

@@ -70,7 +70,7 @@ func token(context.Context) (sasl.Client, error) {
 	return sasl.NewOAuthBearerClient(&sasl.OAuthBearerOptions{Username: "alice", Token: "t"}), nil
 }
 
-// relay makes it a server that nobody logs in to, beside an account.
+// relay makes it a server without a login, next to an account.
 func relay(o *mail.Options) {
 	o.IMAP.Username, o.IMAP.Password = o.Username, o.Password
 	o.Username, o.Password = "", nil

@@ -7,14 +7,15 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// byPostfix are options for an account on Postfix, which nobody logs in to.
-func byPostfix(s *mailtest.Server) mail.Options {
+// byPostfix are options for an account on Postfix, without a login.
+func byPostfix(s *fakemail.Server) mail.Options {
 	o := copied(s)
 	o.IMAP.Password = o.Password
 	o.CopyTo, o.Username, o.Password = o.Account, "", nil
@@ -24,12 +25,12 @@ func byPostfix(s *mailtest.Server) mail.Options {
 // The suite on real servers: Postfix takes the mail and delivers the copy into
 // Dovecot.
 func TestConformancePostfix(t *testing.T) {
-	p := mailtest.StartPostfix(t)
+	p := fakemail.StartPostfix(t)
 	without := lacks(mail.KindNamed)
-	without[string(connectortest.Rollback)] = "a real mailbox does not lose what was delivered"
+	without[string(fault.Rollback)] = "a real mailbox does not lose what was delivered"
 	connectortest.Run(t, connectortest.Harness{
 		Open: func(t *testing.T) *connectortest.Fixture {
-			s := p.Start(t, mailtest.Options{})
+			s := p.Start(t, fakemail.Options{})
 			return fixture(t, bench{t, s, mail.KindNamed, "INBOX", true}, byPostfix(s))
 		},
 		Writes:   []intent.WriteType{intent.Create},
@@ -44,9 +45,9 @@ func TestConformancePostfix(t *testing.T) {
 
 // TestPostfixLosesAnAnswer: with an engine, one mail in the mailbox.
 func TestPostfixLosesAnAnswer(t *testing.T) {
-	b := &office{t: t, s: mailtest.StartPostfix(t).Start(t, mailtest.Options{}), ledger: ledger.NewMemory()}
+	b := &office{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
 	b.open(byPostfix(b.s))
-	b.s.SetVice(mailtest.LostAnswer, 1)
+	b.s.SetFault(fault.LostAnswer, 1)
 	out := b.do(order(b.s))
 	messages, err := b.s.Mailbox.Messages("INBOX")
 	if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 || len(messages) != 1 {

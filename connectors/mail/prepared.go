@@ -3,6 +3,7 @@ package mail
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -21,20 +22,39 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+const (
+	// maxPrepared is how many bytes the message and its recipients may have
+	// together: what the ledger keeps with the record.
+	maxPrepared = connectors.MaxPrepared
+	// maxEnvelopeLine is how long the line with the recipients may be: 100 addresses of 254
+	// bytes, and the rest of the JSON.
+	maxEnvelopeLine = 64 << 10
+	// maxRecipients is how many there may be in total, including ours for the copy: RFC 5321
+	// (4.5.3.1.8) requires servers to accept 100. Beyond that they answer "not now", which would
+	// be repeated for a day.
+	maxRecipients = 100
+	// maxHeader is how long all lines of a header may be together. Sendmail cuts them at 32 KiB
+	// by default, and package imap reads eight times that. A mail that is sent and cannot be read
+	// back is useless.
+	maxHeader = 32 << 10
+	// maxLine is the longest line of a message, its end included (RFC 5322,
+	// 2.1.1).
+	maxLine = 1000
+)
+
 // preparedVersion is the form in which what is sent is kept. Another program
 // may find it in the ledger later.
 const preparedVersion = 1
 
-// envelope is what SMTP is told beside the message. It stands before the
-// message as one line of JSON.
+// envelope is the SMTP envelope. It precedes the message as one line of JSON.
 type envelope struct {
 	Version   int      `json:"v"`
 	Stamp     string   `json:"stamp"`
 	MessageID string   `json:"message_id"`
 	From      string   `json:"from"`
-	To        []string `json:"to"` // every recipient once, blind copies and our own included
-	// Sum is the SHA-256, in hex, of this line without it and of the message:
-	// half a mail, or an address with another letter, is a good one to look at.
+	To        []string `json:"to"` // every recipient once, including blind copies and our own
+	// Sum is the SHA-256, in hex, of this line without it and of the message: a truncated mail,
+	// or one with a changed address, would otherwise seem valid.
 	Sum string `json:"sum"`
 }
 
@@ -51,9 +71,8 @@ func seal(e envelope, raw []byte) ([]byte, error) {
 	return slices.Concat(line, []byte("\n"), raw), err
 }
 
-// Prepare builds the message and the list of its recipients. Everything that is
-// wrong with an intent is found here or when it is looked up, before anything
-// is sent; the error wraps [ErrIntent] and names the field.
+// Prepare builds the message and the list of its recipients. All errors of an intent are found
+// here or in Check, before anything is sent; the error wraps [ErrIntent] and names the field.
 func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, error) {
 	n, err := c.locate(r.Intent, r.Stamp)
 	if err != nil {
@@ -71,7 +90,7 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
 	}
 	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
-		From: either(c.o.Sender, m.from.Plain), To: c.recipients(m)}
+		From: cmp.Or(c.o.Sender, m.from.Plain), To: c.recipients(m)}
 	if len(e.To) > maxRecipients {
 		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
 	}
@@ -98,10 +117,9 @@ func (c *Connector) Check(w intent.WriteIntent) error {
 	return err
 }
 
-// recipients are all addresses once. A server that takes one twice may deliver
-// it twice; only the domain's case surely means nothing. The one of the copies
-// is left out where it is a recipient in any case: two copies would look like
-// two mails.
+// recipients are all addresses once. A server that receives one twice may deliver it twice; only
+// the case of the domain is surely irrelevant. The address of the copies is left out if it is a
+// recipient anyway: two copies would look like two mails.
 func (c *Connector) recipients(m content) []string {
 	var all []string
 	known := map[string]bool{}
@@ -157,9 +175,9 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 	return e, raw, nil
 }
 
-// wrong says why these bytes are not the message of the envelope, "" if they
-// are. Lines that end in anything but CRLF would be changed on the wire, or end
-// the message early; long ones and those beyond ASCII some servers change.
+// wrong returns why these bytes are not the message of the envelope, "" if they are. Lines that
+// end in anything but CRLF would be changed on the wire, or end the message early; long ones and
+// those beyond ASCII some servers change.
 func wrong(raw []byte, e envelope) string {
 	ends := bytes.Count(raw, []byte("\r\n"))
 	if !bytes.HasSuffix(raw, []byte("\r\n")) || bytes.Count(raw, []byte("\r")) != ends || bytes.Count(raw, []byte("\n")) != ends {

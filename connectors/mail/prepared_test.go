@@ -8,7 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 )
 
 // TestOnlyWhatWasPrepared: whatever the ledger gives back that is not whole, or
@@ -43,14 +43,14 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+				s := &fakemail.Script{Turns: dot("250 ok\r\n")}
 				c := scripted(t, s, nil)
 				r := prepared(t, c, letter())
 				changed := tt.change(r.Prepared)
 				if bytes.Equal(changed, r.Prepared) {
 					t.Fatal("the test changes nothing")
 				}
-				if name != "more than is known" { // which it would take away
+				if name != "more than is known" { // which it would remove
 					changed = mail.Reseal(changed)
 				}
 				r.Prepared = changed
@@ -67,7 +67,7 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 // another.
 func TestPreparedForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+		s := &fakemail.Script{Turns: dot("250 ok\r\n")}
 		c := scripted(t, s, nil)
 		one, two := letter(), letter()
 		two.Call = 1
@@ -82,7 +82,7 @@ func TestPreparedForAnother(t *testing.T) {
 // TestPreparedIsWhole: what was changed or cut anywhere on its way through the
 // ledger is not sent, however good a mail it still is.
 func TestPreparedIsWhole(t *testing.T) {
-	s := &mailtest.Script{Turns: dot("250 ok\r\n")}
+	s := &fakemail.Script{Turns: dot("250 ok\r\n")}
 	c := scripted(t, s, nil)
 	r := prepared(t, c, letter())
 	built := r.Prepared

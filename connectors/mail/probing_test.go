@@ -6,15 +6,15 @@ import (
 	"testing/synctest"
 
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/internal/probe"
 )
 
-// TestProbing: nothing is sent before somebody allows it; then the mails go to
-// the account itself, and are listed, since nobody can take them back.
+// TestProbing: nothing is sent before the operator allows it; then the mails go to the account
+// itself, and are listed, since they cannot be taken back.
 func TestProbing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := mailtest.Start(t, mailtest.Options{InProcess: true})
+		s := fakemail.Start(t, fakemail.Options{InProcess: true})
 		c := connect(t, options(s))
 		p := c.Profiles()[mail.KindNamed]
 		if _, err := probe.Run(t.Context(), c, p, mail.KindNamed, probe.Options{Rounds: 2}); !errors.Is(err, probe.ErrIrreversible) {

@@ -11,20 +11,18 @@ import (
 	"github.com/readback-go/readback/connectors/imap"
 )
 
-// useSent is how servers mark the mailbox of what was sent (RFC 6154).
+// useSent is how servers mark the mailbox for sent mail (RFC 6154).
 const useSent = `\Sent`
 
 func (c *Connector) where() imap.Box { return imap.Box{Name: c.o.Mailbox, Use: useSent} }
 
-// independent: what is sent by SMTP is seen by IMAP, in a mailbox into which this
-// connector writes nothing. One provider may stand behind both.
+// independent: mail that is sent by SMTP is read by IMAP, in a mailbox into which this connector
+// writes nothing. One provider may run both.
 const independent = connectors.OtherInterface
 
-// Read finds every mail in the mailbox that bears the stamp or has the
-// Message-ID, and is no draft. It is always weak: a mail that was taken over
-// comes there later.
-// A mailbox that does not exist is an error, not absence. A mail that was found and
-// of which a report says that it bounced has failed.
+// Read returns every mail in the mailbox that has the stamp or the Message-ID, and is no draft.
+// It is always weak: an accepted mail arrives there later. A mailbox that does not exist is an
+// error, not absence. A mail with a bounce report has failed.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
 	if err != nil {
@@ -36,7 +34,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 // ReadMany reads several queries over one connection.
 func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
 	answers := make([]connectors.BulkAnswer, len(qs))
-	var asked []int // the queries that can be asked
+	var asked []int // the possible queries
 	var names []name
 	var wanted []imap.Wanted
 	for i, q := range qs {
@@ -73,7 +71,7 @@ func (c *Connector) shown(found connectors.BulkAnswer, n name, stamp string) con
 		r.Fields = maps.Clone(r.Fields)
 		r.Fields["account"] = c.o.Account
 		if r.Stamp == "" && n.made && r.Fields["message_id"] == n.messageID {
-			r.Stamp = stamp // the header was taken away; the Message-ID bears it too
+			r.Stamp = stamp // the header was removed; the Message-ID contains it too
 		}
 		o.Records[i] = r
 	}
@@ -89,8 +87,8 @@ func draft(r connectors.Record) bool {
 	})
 }
 
-// Probe logs in at both servers and looks whether the mailboxes are there. No mail
-// is sent, and they are opened read-only.
+// Probe logs in at both servers and checks that the mailboxes exist. It sends no mail and opens
+// them read-only.
 func (c *Connector) Probe(ctx context.Context) error {
 	s, err := c.open(ctx)
 	if err != nil {

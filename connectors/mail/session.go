@@ -2,64 +2,48 @@ package mail
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
-	"net"
 	"strings"
-	"sync/atomic"
+	"time"
 
 	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
+
+	"github.com/readback-go/readback/internal/mailconn"
 )
 
-// session is one connection, logged in. go-smtp knows no context: when ctx
-// ends, the socket is closed under it, and whatever waits returns.
+const (
+	// maxAnswer is how many bytes a server may send per command. The longest honest answer, to
+	// EHLO, has some kilobytes.
+	maxAnswer = 1 << 20
+	// goodbye is how long QUIT may take. It decides nothing.
+	goodbye = 2 * time.Second
+)
+
+// session is one connection, logged in.
 type session struct {
 	ctx    context.Context
 	o      Options
+	conn   *mailconn.Conn
 	client *smtp.Client
-	close  func()
 }
 
 // open connects and logs in. No mail was sent when it fails.
 func (c *Connector) open(ctx context.Context) (*session, error) {
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("wait for one of %d connections: %w", cap(c.slots), context.Cause(ctx))
-	}
-	s, err := c.connect(ctx)
+	conn, err := c.pool.Open(ctx)
 	if err != nil {
-		<-c.slots
 		return nil, err
 	}
-	hangUp := s.close
-	s.close = func() { hangUp(); <-c.slots }
-	return s, nil
-}
-
-func (c *Connector) connect(ctx context.Context) (*session, error) {
-	dial := c.o.Dial
-	if dial == nil {
-		dial = new(net.Dialer).DialContext
-	}
-	socket, err := dial(ctx, "tcp", c.o.Addr)
-	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	// The socket itself is closed, not the client or the TLS layer, which
-	// may wait for the other side.
-	stop := context.AfterFunc(ctx, func() { _ = socket.Close() })
-	s := &session{ctx: ctx, o: c.o, close: func() { stop(); _ = socket.Close() }}
-	if err := s.start(socket); err != nil {
-		s.close()
+	s := &session{ctx: ctx, o: c.o, conn: conn}
+	if err := s.start(); err != nil {
+		conn.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *session) start(socket net.Conn) error {
-	if err := s.protect(&bounded{Conn: socket}); err != nil {
+func (s *session) start() error {
+	if err := s.protect(); err != nil {
 		return s.said("connect", err)
 	}
 	if err := s.client.Hello(s.o.Hello); err != nil {
@@ -70,36 +54,24 @@ func (s *session) start(socket net.Conn) error {
 
 // protect makes the client. No debug writer is ever set: it would write the
 // password.
-func (s *session) protect(socket net.Conn) (err error) {
-	o := s.o
-	if o.Security == Insecure {
-		s.client = smtp.NewClient(socket)
-		return nil
+func (s *session) protect() error {
+	conn, err := s.conn.Protected(s.ctx, "")
+	if err != nil {
+		return err
 	}
-	config := &tls.Config{}
-	if o.TLSConfig != nil {
-		config = o.TLSConfig.Clone()
-	}
-	if config.ServerName == "" {
-		config.ServerName, _, _ = net.SplitHostPort(o.Addr) // checked by New
-	}
-	if o.Security == StartTLS {
-		s.client, err = smtp.NewClientStartTLS(socket, config)
+	if s.o.Security == StartTLS {
+		s.client, err = smtp.NewClientStartTLS(conn, s.conn.TLSConfig())
 		if err != nil && strings.Contains(err.Error(), "doesn't support STARTTLS") {
 			err = ErrNoStartTLS
 		}
-		return err
-	}
-	conn := tls.Client(socket, config)
-	if err := conn.HandshakeContext(s.ctx); err != nil {
 		return err
 	}
 	s.client = smtp.NewClient(conn)
 	return nil
 }
 
-// login keeps the server's words out of its error: some repeat the command,
-// password and all.
+// login keeps the server's text out of its error: some servers repeat the command, including the
+// password.
 func (s *session) login() error {
 	if s.o.Auth == nil && s.o.Username == "" {
 		return nil
@@ -121,8 +93,7 @@ func (s *session) login() error {
 	return fmt.Errorf("log in: the connection broke or the answer cannot be used")
 }
 
-// mechanism fetches what the login needs. A password is asked for only where
-// the server offers to take it.
+// mechanism fetches what the login needs. It fetches a password only if the server accepts one.
 func (s *session) mechanism() (sasl.Client, error) {
 	o := s.o
 	if o.Auth != nil {
@@ -146,34 +117,10 @@ func (s *session) mechanism() (sasl.Client, error) {
 	return sasl.NewLoginClient(o.Username, password), nil
 }
 
-// leave ends the session politely. It must never follow a message that was
-// begun and not ended: go-smtp ends an open message before any next command,
-// and the server would take what there is of it for the whole.
+// leave ends the session politely. It must never follow an unfinished message: go-smtp ends an
+// open message before any next command, and the server would treat the part as the whole.
 func (s *session) leave() {
 	s.client.CommandTimeout = goodbye
 	_ = s.client.Quit() // decides nothing
-	s.close()
-}
-
-// bounded is a connection on which the server may say only so much to each
-// thing that the client says. go-smtp reads the longest answer into memory.
-type bounded struct {
-	net.Conn
-	heard atomic.Int64 // since the client last spoke
-}
-
-// Write begins a new count.
-func (b *bounded) Write(p []byte) (int, error) {
-	b.heard.Store(0)
-	return b.Conn.Write(p)
-}
-
-// Read fails, with an error that wraps [ErrTooMuch], past maxAnswer bytes.
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.Conn.Read(p)
-	if b.heard.Add(int64(n)) > maxAnswer {
-		_ = b.Close() // there is nothing left to be said on it
-		return 0, fmt.Errorf("%w: over %d bytes", ErrTooMuch, maxAnswer)
-	}
-	return n, err
+	s.conn.Close()
 }

@@ -19,8 +19,8 @@ const (
 	here       = "this package"
 )
 
-// Sheets are what is known about sending mail and seeing it again, by the proof
-// that there is; they need no account.
+// Sheets are what is known about sending mail and reading it back, for each proof; they need no
+// account.
 func Sheets() []connectors.Sheet {
 	return []connectors.Sheet{
 		sheet("smtp-filed-message", "SMTP, seen in the mailbox of what was sent", KindMessage, Filed, filedClaims()),

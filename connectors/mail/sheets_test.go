@@ -9,8 +9,7 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// TestSheets: every topic has a claim, every claim a source, and numbers that
-// nobody publishes are marked.
+// TestSheets: every topic has a claim, every claim a source, and unpublished numbers are marked.
 func TestSheets(t *testing.T) {
 	for _, s := range mail.Sheets() {
 		t.Run(s.Name, func(t *testing.T) {

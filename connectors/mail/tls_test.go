@@ -13,7 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 )
 
 // certified is the configuration of a server for 127.0.0.1, and of clients that
@@ -27,19 +27,19 @@ func certified(t *testing.T) (server, client *tls.Config) {
 	return &tls.Config{Certificates: s.TLS.Certificates}, &tls.Config{RootCAs: roots}
 }
 
-// TestProtection: a mail goes over either protection, and not to a server that
-// nobody vouches for.
+// TestProtection: a mail goes over either protection, and not to a server without a trusted
+// certificate.
 func TestProtection(t *testing.T) {
 	server, client := certified(t)
 	for name, tt := range map[string]struct {
 		security mail.Security
-		options  mailtest.Options
+		options  fakemail.Options
 	}{
-		"implicit": {mail.TLS, mailtest.Options{TLS: server}},
-		"starttls": {mail.StartTLS, mailtest.Options{StartTLS: server}},
+		"implicit": {mail.TLS, fakemail.Options{TLS: server}},
+		"starttls": {mail.StartTLS, fakemail.Options{StartTLS: server}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := mailtest.Start(t, tt.options)
+			s := fakemail.Start(t, tt.options)
 			o := options(s)
 			o.Security, o.TLSConfig = tt.security, client
 			c := connect(t, o)
@@ -89,7 +89,7 @@ func TestLogins(t *testing.T) {
 		}, "504"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := mailtest.Start(t, mailtest.Options{})
+			s := fakemail.Start(t, fakemail.Options{})
 			o := options(s)
 			o.IMAP.Password = o.Password
 			tt.change(&o)
@@ -111,7 +111,7 @@ func TestLogins(t *testing.T) {
 
 // TestProbe: it logs in at both, and sends nothing.
 func TestProbe(t *testing.T) {
-	s := mailtest.Start(t, mailtest.Options{})
+	s := fakemail.Start(t, fakemail.Options{})
 	if err := connect(t, options(s)).Probe(soon(t)); err != nil {
 		t.Error(err)
 	}
@@ -133,10 +133,9 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestMissingMailboxIsNoAbsence: where nothing can be looked for, nothing is
-// said to be absent.
+// TestMissingMailboxIsNoAbsence: if nothing can be read, nothing is reported absent.
 func TestMissingMailboxIsNoAbsence(t *testing.T) {
-	s := mailtest.Start(t, mailtest.Options{})
+	s := fakemail.Start(t, fakemail.Options{})
 	for name, change := range map[string]func(o *mail.Options){
 		"a name that is none": func(o *mail.Options) { o.Mailbox = "No Such Box" },
 		"nothing marked":      func(o *mail.Options) { *o = unmarked(t) },
@@ -151,8 +150,8 @@ func TestMissingMailboxIsNoAbsence(t *testing.T) {
 	}
 }
 
-// unmarked are options for an account whose mailboxes are for nothing known.
+// unmarked are options for an account whose mailboxes have no marks.
 func unmarked(t *testing.T) mail.Options {
 	t.Helper()
-	return options(mailtest.Start(t, mailtest.Options{Sent: "INBOX.Sent", Unmarked: true}))
+	return options(fakemail.Start(t, fakemail.Options{Sent: "INBOX.Sent", Unmarked: true}))
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// Write submits the message that Prepare built, once, to all of its recipients
-// or to none. Errors before the final dot are not sent, refused or throttled;
-// after it, only an answer of 5yz is a refusal, as is one of 4yz where the
-// options trust it, and everything else is unknown.
+// Write submits the message that Prepare built, once, to all of its recipients or to none. Errors
+// before the final dot are not sent, refused or throttled. After it, an answer of 5yz is a
+// refusal, one of 4yz only if the options trust it, and everything else is unknown.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	n, err := c.locate(r.Intent, r.Stamp)
 	if err == nil {
@@ -35,16 +34,16 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 		return connectors.Receipt{Said: c.wordsOf(err)}, err
 	}
 	if err := s.handOver(raw); err != nil {
-		s.close() // never leave: see there
+		s.conn.Close() // never leave: see there
 		return connectors.Receipt{Said: c.wordsOf(err)}, err
 	}
 	s.leave()
 	return connectors.Receipt{Code: "250"}, nil
 }
 
-// announce names the sender and the recipients. The first that is refused ends
-// it: part of the recipients is not what was declared. Errors go far, so the
-// address of the copies, which nobody should know, is not in them.
+// announce sends the sender and the recipients. The first refused one ends it: part of the
+// recipients is not what was declared. Errors leave the package, so they leave out the address of
+// the copies, which must stay secret.
 func (s *session) announce(e envelope, raw []byte) error {
 	if err := s.client.Mail(e.From, &smtp.MailOptions{Size: int64(len(raw))}); err != nil {
 		return s.beforeDot("sender "+e.From, err)

@@ -9,9 +9,12 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// document is an answer as decoded JSON. form is "structured", "json" (the one
-// text of the answer), "text" ({"text": …}) or "": structured where the tool
-// gave that, else JSON.
+// maxAnswer is how many bytes of an answer are parsed. The transports have higher limits of their
+// own.
+const maxAnswer = 8 << 20
+
+// document is an answer as decoded JSON. form is "structured", "json" (the one text of the
+// answer), "text" ({"text": …}) or "": structured where the tool returned that, otherwise JSON.
 func document(res *sdk.CallToolResult, form string) (any, error) {
 	switch {
 	case form == "text":
@@ -45,7 +48,7 @@ func asText(res *sdk.CallToolResult) (any, error) {
 	return map[string]any{"text": text}, nil
 }
 
-// onlyText is the text of an answer that is nothing but one text.
+// onlyText is the text of an answer that consists of one text.
 func onlyText(res *sdk.CallToolResult) (string, error) {
 	if len(res.Content) != 1 {
 		return "", answer("it has %d pieces of content; want one text", len(res.Content))

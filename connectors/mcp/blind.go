@@ -10,28 +10,28 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// BlindKind is the kind of calls of tools without a contract: sent once, never
-// repeated, and never verified, since nobody knows what to look for.
-const BlindKind = "call"
+// WriteOnlyKind is the kind of calls of tools without a contract: sent once, never repeated, and
+// never verified, since there is no known read.
+const WriteOnlyKind = "call"
 
-// BlindCall makes the intent of a call of a tool without a contract. Origin and
+// WriteOnlyCall makes the intent of a call of a tool without a contract. Origin and
 // destination are the caller's to fill in before: the key is made of them.
-func BlindCall(in intent.WriteIntent, tool string, args intent.Fields) intent.WriteIntent {
-	in.Kind, in.Write = BlindKind, intent.Create
+func WriteOnlyCall(in intent.WriteIntent, tool string, args intent.Fields) intent.WriteIntent {
+	in.Kind, in.Write = WriteOnlyKind, intent.Create
 	in.Expect = intent.Fields{"tool": tool, carried: map[string]any(args)}
 	in.Key = intent.Fields{"call": in.Stamp()}
 	return in
 }
 
-func blindProfile() connectors.Profile {
+func writeOnlyProfile() connectors.Profile {
 	return connectors.Profile{
-		Kind: BlindKind, Writes: []intent.WriteType{intent.Create}, Blind: true, Sends: 1,
+		Kind: WriteOnlyKind, Writes: []intent.WriteType{intent.Create}, WriteOnly: true, Sends: 1,
 		Irreversible: []intent.WriteType{intent.Create},
 	}
 }
 
-// checkBlind wants what [BlindCall] makes, and nothing else.
-func checkBlind(in intent.WriteIntent) error {
+// checkWriteOnly wants what [WriteOnlyCall] makes, and nothing else.
+func checkWriteOnly(in intent.WriteIntent) error {
 	tool, _ := in.Expect["tool"].(string)
 	_, isObject := object(in.Expect[carried])
 	names := slices.Sorted(maps.Keys(in.Expect))
@@ -46,9 +46,9 @@ func checkBlind(in intent.WriteIntent) error {
 	return nil
 }
 
-// callBlind calls a tool that no contract is about.
-func (c *Connector) callBlind(ctx context.Context, in intent.WriteIntent) (connectors.Receipt, error) {
-	if err := checkBlind(in); err != nil {
+// callWriteOnly calls a tool that no contract is about.
+func (c *Connector) callWriteOnly(ctx context.Context, in intent.WriteIntent) (connectors.Receipt, error) {
+	if err := checkWriteOnly(in); err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
 	tool := in.Expect["tool"].(string)

@@ -98,8 +98,8 @@ func carriedBy(in intent.WriteIntent) (intent.Fields, error) {
 	return args, nil
 }
 
-// aboutText is an error about what stands at a place, which takes other texts, such
-// as the example, and nothing else.
+// aboutText is an error about the value at a place that accepts other texts, such as the example,
+// and nothing else.
 func aboutText(path string, v any, example string, err error) error {
 	if _, isText := v.(string); isText {
 		return connectors.WrongValue(path, example, err)
@@ -142,8 +142,7 @@ func (w *write) buildEach(in intent.WriteIntent) (intent.Fields, error) {
 	return args, nil
 }
 
-// joins reports whether a record stands in the same outer element as the one
-// before it.
+// joins reports whether a record is in the same outer element as the one before it.
 func (w *write) joins(last, next any) bool {
 	without := map[string]any{}
 	for name, v := range last.(map[string]any) {

@@ -13,18 +13,26 @@ import (
 	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// errInput: the tool wants to ask somebody something in the middle of a call.
+const (
+	// maxTools and maxPages bound what a server may list.
+	maxTools = 1000
+	maxPages = 50
+	// freshTools is how long a list of tools is used. A server may change a tool at any time
+	// without notice.
+	freshTools = time.Minute
+)
+
+// errInput: the tool requests further input in the middle of a call.
 var errInput = errors.New("the tool asks for further input, which nobody here can give")
 
 // grace is how long a call that was given up may take to come back before its
 // session is given up too: a process that does not read stops every other call.
 const grace = 250 * time.Millisecond
 
-// Call calls a tool once, in the session that there is or a new one. Progress
-// goes to the function, which may be nil. The error of a call that surely never
-// left us is one of [connectors.NotSent], and wraps [ErrUnreachable] where no
-// session could be had; every other error means that nobody knows, but for the
-// refusals that HTTP has words for.
+// Call calls a tool once, in the current session or a new one. Progress goes to the function,
+// which may be nil. If the call surely never left us, the error is one of [connectors.NotSent],
+// and wraps [ErrUnreachable] where no session could be opened. Every other error means an unknown
+// result, except for the refusals that HTTP has status codes for.
 func (c *Client) Call(ctx context.Context, tool string, args any, progress func(*sdk.ProgressNotificationParams)) (*sdk.CallToolResult, error) {
 	p := &sdk.CallToolParams{Name: tool, Arguments: args}
 	if progress != nil {
@@ -40,8 +48,8 @@ func (c *Client) Call(ctx context.Context, tool string, args any, progress func(
 	return r, err
 }
 
-// traced tells the server which trace the call belongs to, as the protocol has it.
-// Whoever answers is not told whatever else callers pass on among themselves.
+// traced sends the server the trace that the call belongs to, as the protocol defines. Other
+// values that callers pass among themselves are not sent.
 func traced(ctx context.Context, p *sdk.CallToolParams) {
 	text := httpsend.Traceparent(ctx)
 	if text == "" {
@@ -74,7 +82,7 @@ func unsent(err error) error {
 	return connectors.NotSent(err)
 }
 
-// once makes one call and says what is known about it.
+// once makes one call and returns what is known about it.
 func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*sdk.CallToolResult, error) {
 	ctx, m := marked(ctx)
 	type result struct {
@@ -109,14 +117,13 @@ func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*
 	return got.r, nil
 }
 
-// failed says what an error of a call means.
+// failed returns what an error of a call means.
 func (c *Client) failed(s *session, m *mark, err error) error {
 	if errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, sdk.ErrConnectionClosed) {
 		c.drop(s)
 	}
 	status := int(m.status.Load())
-	// A server that has begun anew answers 404 to sessions of before, and looks at
-	// no message of theirs.
+	// A restarted server answers 404 to earlier sessions, and does not process their messages.
 	if !m.sent.Load() || status == http.StatusNotFound && errors.Is(err, sdk.ErrSessionMissing) {
 		return connectors.NotSent(err)
 	}
@@ -147,9 +154,8 @@ func (c *Client) follow(f func(*sdk.ProgressNotificationParams)) (string, func()
 	}
 }
 
-// Tools lists the tools of the server. What was listed less than a minute ago in
-// the same session is believed unless the server said that it has changed, or
-// fresh is asked for.
+// Tools lists the tools of the server. A list of the same session that is less than a minute old
+// is reused unless the server has reported a change, or fresh is set.
 func (c *Client) Tools(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	s, err := c.session(ctx)
 	if err != nil {
@@ -166,7 +172,7 @@ func (c *Client) Tools(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	return s.list(ctx, fresh)
 }
 
-// list asks for the tools, where what is known of them is old.
+// list requests the tools if the known list is old.
 func (s *session) list(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	select {
 	case s.listing <- struct{}{}:
@@ -182,7 +188,7 @@ func (s *session) list(ctx context.Context, fresh bool) ([]*sdk.Tool, error) {
 	}
 	asked := time.Now()
 	s.mu.Lock()
-	s.asOf = asked // a change that is told from here on wins
+	s.asOf = asked // a change that is reported from here on wins
 	s.mu.Unlock()
 	ctx, m := marked(ctx)
 	tools, err := list(ctx, s.cs)

@@ -15,8 +15,8 @@ import (
 // arguments must lead to its own key and expectation: nothing is read back for
 // another call than the one that is made.
 func (c *Connector) Check(in intent.WriteIntent) error {
-	if c.blind && in.Kind == BlindKind {
-		return checkBlind(in)
+	if c.writeOnly && in.Kind == WriteOnlyKind {
+		return checkWriteOnly(in)
 	}
 	k, w, err := c.find(in)
 	if err != nil {
@@ -42,7 +42,7 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", intent.ErrInvalid, fmt.Errorf(format, args...))
 }
 
-// find looks up what an intent is about.
+// find returns the kind and write of an intent.
 func (c *Connector) find(in intent.WriteIntent) (*kind, *write, error) {
 	k, err := c.kindOf(in)
 	if err != nil {
@@ -139,7 +139,7 @@ func (w *write) meant(args intent.Fields) (key, expect intent.Fields, err error)
 	return key, intent.Fields{eachRecords: recordsOf(all)}, err
 }
 
-// errNoRecord: a change is aimed at a record that nobody has found.
+// errNoRecord: the record to change was not found.
 var errNoRecord = errors.New("the record to change was not found")
 
 // Arguments are those that a tool is called with for an intent, but for what

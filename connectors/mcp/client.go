@@ -13,6 +13,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+const (
+	// handshake bounds the start of a session: servers that are fetched at their
+	// start take long.
+	handshake = 2 * time.Minute
+	// firstPause and longestPause are between two failed starts. The first failure alone causes
+	// no wait.
+	firstPause   = 200 * time.Millisecond
+	longestPause = 30 * time.Second
+)
+
 // Client holds a session with a server and begins another when it has ended:
 // the process died, the connection was cut. It repeats no call. It is safe for
 // concurrent use.
@@ -40,15 +50,15 @@ type session struct {
 	cs   *sdk.ClientSession
 	dead chan struct{}
 
-	// listing is held by whoever asks for the list of tools.
+	// listing is held by the caller that lists the tools.
 	listing chan struct{}
 	mu      sync.Mutex
 	tools   []*sdk.Tool
 	asOf    time.Time // zero: not known, or no longer
 }
 
-// NewClient makes a client; nothing is started before it is needed. log may be
-// nil. The error says what is wrong with the server's settings.
+// NewClient makes a client. Nothing is started until it is needed. log may be nil. The error
+// names what is wrong in the server's settings.
 func NewClient(s Server, log *slog.Logger) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -61,9 +71,8 @@ func NewClient(s Server, log *slog.Logger) (*Client, error) {
 	return c, nil
 }
 
-// OnChange names a function that is called, from a goroutine of the session,
-// when the server says that its list of tools has changed, and when a session
-// begins.
+// OnChange sets a function that is called, from a goroutine of the session, when the server
+// reports that its list of tools has changed, and when a session begins.
 func (c *Client) OnChange(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +92,7 @@ func (c *Client) Close() error {
 	return ended(s.cs.Close())
 }
 
-// ended leaves out errors that say no more than that a session is over.
+// ended drops errors that only report the end of a session.
 func ended(err error) error {
 	if errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) {
 		return nil
@@ -91,8 +100,8 @@ func ended(err error) error {
 	return err
 }
 
-// Session gives the session, and begins one where there is none. The error wraps
-// [ErrUnreachable]; nothing was asked of any tool then.
+// Session returns the session, and begins one if there is none. The error wraps [ErrUnreachable];
+// no tool was called then.
 func (c *Client) Session(ctx context.Context) (*sdk.ClientSession, error) {
 	s, err := c.session(ctx)
 	if err != nil {
@@ -125,16 +134,15 @@ func pause(failures int) time.Duration {
 	return p
 }
 
-// start is a session that begins. It goes on when whoever wanted it has no more
-// time: the next one finds it.
+// start is a session that begins. It continues when its caller has run out of time: the next
+// caller uses it.
 type start struct {
 	done chan struct{}
 	s    *session
 	err  error
 }
 
-// living is the session that goes on, or the start of one; the error says that
-// none may be begun now.
+// living is the open session, or the start of one. The error means that none may be begun now.
 func (c *Client) living(ctx context.Context) (*session, *start, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +168,7 @@ func (c *Client) living(ctx context.Context) (*session, *start, error) {
 	return nil, c.starting, nil
 }
 
-// begin starts a session and tells whoever waits for it.
+// begin starts a session and notifies the waiting callers.
 func (c *Client) begin(ctx context.Context, st *start) {
 	s, err := c.open(ctx)
 	c.mu.Lock()
@@ -209,7 +217,7 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 		case done <- result{cs, err}:
 		case <-ctx.Done():
 			if err == nil {
-				_ = cs.Close() // nobody waits for it any more
+				_ = cs.Close() // no caller waits for it any more
 			}
 		}
 	}()
@@ -251,14 +259,14 @@ func (c *Client) drop(s *session) {
 	go func() { _ = s.cs.Close() }()
 }
 
-// client makes the SDK's client. It offers the server nothing: no sampling, no
-// elicitation, no roots; and it repeats no call by itself.
+// client makes the SDK's client. It offers the server nothing: no sampling, no elicitation, no
+// roots. It repeats no call by itself.
 func (c *Client) client() *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "readback", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:                &sdk.ClientCapabilities{},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.toolsChanged() },
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.tell(r.Params) },
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.onProgress(r.Params) },
 		Logger:                      slog.New(slog.DiscardHandler),
 	})
 	client.AddReceivingMiddleware(c.recovering)
@@ -300,8 +308,8 @@ func (c *Client) recovering(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// tell hands progress to the call that it is about.
-func (c *Client) tell(p *sdk.ProgressNotificationParams) {
+// onProgress hands progress to the call that it is about.
+func (c *Client) onProgress(p *sdk.ProgressNotificationParams) {
 	if p == nil {
 		return
 	}

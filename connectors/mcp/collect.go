@@ -11,6 +11,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// maxAsked is how many calls of reading tools one read may make, where each record is read by
+// itself.
+const maxAsked = 50
+
 // one reads a kind of which one call writes one record.
 func (l *look) one(ctx context.Context) ([]connectors.Record, error) {
 	all := []connectors.Record{}
@@ -35,7 +39,7 @@ func (l *look) one(ctx context.Context) ([]connectors.Record, error) {
 	return all, nil
 }
 
-// ours leaves out the records that are not asked for.
+// ours leaves out the records that were not queried.
 func (l *look) ours(r *read, answered []found) ([]connectors.Record, error) {
 	var all []connectors.Record
 	for _, f := range answered {
@@ -60,8 +64,8 @@ func (l *look) ours(r *read, answered []found) ([]connectors.Record, error) {
 	return all, nil
 }
 
-// stray looks at a record that was not asked for. One without a place for the
-// key cannot be told from ours.
+// stray checks a record that was not queried. One without a place for the key cannot be
+// distinguished from ours.
 func (l *look) stray(r *read, rec connectors.Record) error {
 	for _, name := range l.k.keys {
 		if _, there := rec.Fields[name]; !there && r.by == "key" {
@@ -81,8 +85,7 @@ func merge(all, more []connectors.Record) []connectors.Record {
 	return all
 }
 
-// refOf names a record that has no id of its own: by its key, which is all that
-// tells it from others.
+// refOf names a record that has no id of its own: by its key, its only identifier.
 func refOf(k *kind, key intent.Fields, n int) string {
 	plain := intent.Fields{}
 	for name, v := range key {
@@ -102,8 +105,8 @@ func refOf(k *kind, key intent.Fields, n int) string {
 	return ref
 }
 
-// inParts reads a record that is put together from several things. It is always
-// there; its fields say of each thing whether it exists.
+// inParts reads a record that consists of several objects. It is always there; its fields say of
+// each object whether it exists.
 func (l *look) inParts(ctx context.Context) ([]connectors.Record, error) {
 	rec := connectors.Record{Ref: refOf(l.k, l.q.Intent.Key, 0), Fields: intent.Fields{}}
 	values := map[string]any{}
@@ -169,7 +172,7 @@ func (l *look) several(ctx context.Context) ([]connectors.Record, error) {
 	return sets, nil
 }
 
-// askEach asks once for all, or for one after the other.
+// askEach makes one call for all, or one for each.
 func (l *look) askEach(ctx context.Context, r *read, all []element) ([]found, error) {
 	if !r.asksKeys {
 		values := map[string]any{}
@@ -200,7 +203,7 @@ func (l *look) askEach(ctx context.Context, r *read, all []element) ([]found, er
 	return answered, nil
 }
 
-// sort puts records of an answer to the keys that they have.
+// sort assigns records of an answer to their keys.
 func (l *look) sort(r *read, answered []found, all []element, seen map[string][]intent.Fields) error {
 	byLabel := map[string]element{}
 	for _, e := range all {

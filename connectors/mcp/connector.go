@@ -17,21 +17,21 @@ type Options struct {
 	// set, and stays its owner's to close.
 	Server Server
 	Client *Client
-	// Blind adds the kind [BlindKind], for tools without a contract. Default
+	// WriteOnly adds the kind [WriteOnlyKind], for tools without a contract. Default
 	// false: they cannot be called.
-	Blind bool
-	// Logger is told about sessions that begin and end. Default none.
+	WriteOnly bool
+	// Logger receives the begin and end of sessions. Default none.
 	Logger *slog.Logger
 }
 
-// Connector is a destination behind a server of the Model Context Protocol. It
-// is safe for concurrent use.
+// Connector is a destination with a server of the Model Context Protocol. It is safe for
+// concurrent use.
 type Connector struct {
-	contract *Contract
-	client   *Client
-	blind    bool
-	// writing is held by the one call that writes, where the contract says that
-	// the server loses one of two at a time.
+	contract  *Contract
+	client    *Client
+	writeOnly bool
+	// writing is held by the one call that writes, where the contract declares that the server
+	// loses one of two concurrent calls.
 	writing chan struct{}
 }
 
@@ -51,7 +51,7 @@ func New(c *Contract, o Options) (*Connector, error) {
 			return nil, err
 		}
 	}
-	return &Connector{contract: c, client: client, blind: o.Blind, writing: make(chan struct{}, 1)}, nil
+	return &Connector{contract: c, client: client, writeOnly: o.WriteOnly, writing: make(chan struct{}, 1)}, nil
 }
 
 // Contract is the contract that it was made of.
@@ -60,8 +60,8 @@ func (c *Connector) Contract() *Contract { return c.contract }
 // Client is the session with the server.
 func (c *Connector) Client() *Client { return c.client }
 
-// Blind reports whether tools without a contract can be called.
-func (c *Connector) Blind() bool { return c.blind }
+// WriteOnly reports whether tools without a contract can be called.
+func (c *Connector) WriteOnly() bool { return c.writeOnly }
 
 // Close ends the session, and the process that it runs on.
 func (c *Connector) Close() error { return c.client.Close() }
@@ -69,14 +69,14 @@ func (c *Connector) Close() error { return c.client.Close() }
 // Profiles is what the destination can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	all := c.contract.Profiles()
-	if c.blind {
-		all[BlindKind] = blindProfile()
+	if c.writeOnly {
+		all[WriteOnlyKind] = writeOnlyProfile()
 	}
 	return all
 }
 
-// Probe begins a session and looks whether the tools of the contract are there,
-// and are those that it was written for.
+// Probe begins a session and checks that the tools of the contract are there, and are those that
+// it was written for.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, tool := range c.contract.Writes() {
 		if _, err := c.trusted(ctx, tool); err != nil {
@@ -91,10 +91,10 @@ func (c *Connector) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Before reads what a call is about, for the calls whose intent needs it; nil
-// for the others. The error says why nobody can tell.
+// Before reads the record of a call, for the calls whose intent needs it; nil for the others. The
+// error says why it cannot be read.
 func (c *Connector) Before(ctx context.Context, tool string, args intent.Fields) (*connectors.Observation, error) {
-	in, needed, err := c.contract.LooksBack(tool, args)
+	in, needed, err := c.contract.ReadsBack(tool, args)
 	if err != nil || !needed {
 		return nil, err
 	}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 )
 
-// Contract says what the tools of a server do, checked. It reaches nothing. It
-// is safe for concurrent use.
+// Contract is the checked description of what the tools of a server do. It does no I/O. It is
+// safe for concurrent use.
 type Contract struct {
 	name, server string
 	serial       bool
@@ -25,11 +26,11 @@ type Contract struct {
 // Name is the contract's own, "memory".
 func (c *Contract) Name() string { return c.name }
 
-// Server is what it was written for, for people.
+// Server is the server that it was written for, for display.
 func (c *Contract) Server() string { return c.server }
 
-// Reads lists the tools of which it says that they only read: those it names
-// so, and those that prove its writes.
+// Reads lists the tools that only read, by the contract: those it lists as such, and those that
+// verify its writes.
 func (c *Contract) Reads() []string {
 	all := slices.Clone(c.reads)
 	for _, k := range c.kinds {
@@ -41,7 +42,7 @@ func (c *Contract) Reads() []string {
 	return slices.Compact(all)
 }
 
-// Writes lists the tools that it says how to verify, in order.
+// Writes lists the tools that the contract can verify, sorted.
 func (c *Contract) Writes() []string { return slices.Sorted(maps.Keys(c.tools)) }
 
 // Digest is the digest that a tool must have; see [Digest]. "" for a tool that
@@ -51,8 +52,7 @@ func (c *Contract) Digest(tool string) string { return c.digests[tool] }
 // Kinds lists the kinds of record.
 func (c *Contract) Kinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }
 
-// Target says which kind and write type a tool is; false for one without a
-// contract.
+// Target returns the kind and write type of a tool; false for one without a contract.
 func (c *Contract) Target(tool string) (kind string, w intent.WriteType, ok bool) {
 	one, ok := c.tools[tool]
 	if !ok {
@@ -61,7 +61,7 @@ func (c *Contract) Target(tool string) (kind string, w intent.WriteType, ok bool
 	return one.kind.name, one.write, true
 }
 
-// Proofs lists the tools by whose answers a write tool is verified, in order.
+// Proofs lists the tools whose answers verify a write tool, in order.
 func (c *Contract) Proofs(tool string) []string {
 	one, ok := c.tools[tool]
 	if !ok {
@@ -103,12 +103,11 @@ type kind struct {
 	record  *record
 	undo    map[intent.WriteType]intent.WriteType
 	profile connectors.Profile
-	// each says that one call writes several records.
+	// each means that one call writes several records.
 	each bool
-	// compare is how fields are compared where each; else the profile says it.
+	// compare is how fields are compared where each is set; otherwise the profile has it.
 	compare map[string]intent.Comparison
-	// parts says that the record is put together from several things that are
-	// asked for one by one.
+	// parts means that the record consists of several objects that are read one by one.
 	parts bool
 }
 
@@ -136,8 +135,8 @@ type write struct {
 	notChecked   []unchecked
 }
 
-// looksBack reports whether the intent of a call needs the record before it.
-func (w *write) looksBack() bool {
+// readsBack reports whether the intent of a call needs the record before it.
+func (w *write) readsBack() bool {
 	for _, all := range []map[string]source{w.expect, w.require} {
 		for _, s := range all {
 			if s.before != "" || s.replace != nil {
@@ -148,7 +147,7 @@ func (w *write) looksBack() bool {
 	return false
 }
 
-// passes is the argument that turns a write into a look.
+// passes is the argument that turns a write into a read.
 type passes struct {
 	argument path
 	equals   any
@@ -164,7 +163,7 @@ type source struct {
 	replace *replace
 }
 
-// argument reports whether the value stands in the arguments as it is.
+// argument reports whether the value is in the arguments unchanged.
 func (s source) argument() bool { return !s.fixed && s.before == "" && s.replace == nil }
 
 // replace is a text of the record before with pieces replaced.
@@ -182,7 +181,7 @@ type read struct {
 	arguments     map[string]*template
 	form          string // of the answer: "", "structured", "json" or "text"
 	single        *jsonplace.Place
-	list          *listed
+	list          *declared.List
 	within        *jsonplace.Place
 	absent, empty []*regexp.Regexp
 	limit         int
@@ -191,7 +190,7 @@ type read struct {
 	asksKeys      bool // for one record at a time
 }
 
-// record is how a record of an answer is understood.
+// record is how a record of an answer is parsed.
 type record struct {
 	ref, url, version *jsonplace.Place
 	stamp             *field

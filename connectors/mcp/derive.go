@@ -22,8 +22,8 @@ const (
 	eachRecords = "records"
 )
 
-// Passes reports whether a call of a tool with a contract writes nothing: the
-// contract names an argument that makes it a look.
+// Passes reports whether a call of a tool with a contract writes nothing: the contract names an
+// argument that makes it a read.
 func (c *Contract) Passes(tool string, args intent.Fields) bool {
 	w, ok := c.tools[tool]
 	if !ok || w.passes == nil {
@@ -33,10 +33,9 @@ func (c *Contract) Passes(tool string, args intent.Fields) bool {
 	return there && same(v, w.passes.equals)
 }
 
-// Derive makes the intent of a call: destination, origin and the rest are the
-// caller's to fill in. before is what a read of [Contract.LooksBack] found, nil
-// where it was not asked for. The error wraps [ErrArguments]; nothing is sent
-// then.
+// Derive makes the intent of a call; the caller sets destination, origin and the rest. before is
+// the result of a read of [Contract.ReadsBack], nil where none was needed. The error wraps
+// [ErrArguments]; nothing is sent then.
 func (c *Contract) Derive(tool string, args intent.Fields, before *connectors.Observation) (intent.WriteIntent, error) {
 	w, ok := c.tools[tool]
 	if !ok {
@@ -51,11 +50,11 @@ func (c *Contract) Derive(tool string, args intent.Fields, before *connectors.Ob
 	return w.derive(args, before)
 }
 
-// LooksBack is the key by which the record must be read before the intent of a
+// ReadsBack is the key by which the record must be read before the intent of a
 // call can be made; false where it need not be.
-func (c *Contract) LooksBack(tool string, args intent.Fields) (intent.WriteIntent, bool, error) {
+func (c *Contract) ReadsBack(tool string, args intent.Fields) (intent.WriteIntent, bool, error) {
 	w, ok := c.tools[tool]
-	if !ok || !w.looksBack() {
+	if !ok || !w.readsBack() {
 		return intent.WriteIntent{}, false, nil
 	}
 	key, err := w.keyOf(args)
@@ -149,10 +148,9 @@ func fieldBefore(name string, before *connectors.Observation) (any, error) {
 	return v, nil
 }
 
-// apply is the text of the record before with the pieces replaced, one after the
-// other, each where it stands first. That is what tools do whose documentation
-// says that a text is replaced exactly; a piece that is not there, or that is
-// there twice, is refused, since nobody could say what will come of it.
+// apply is the text of the record before with the pieces replaced, one after the other, each at
+// its first occurrence. Tools that document an exact replacement do the same. A piece that does
+// not occur, or occurs twice, is refused, since its result is unknown.
 func (r *replace) apply(name string, args intent.Fields, before *connectors.Observation) (any, error) {
 	was, err := fieldBefore(name, before)
 	if err != nil {
@@ -186,7 +184,7 @@ func (r *replace) apply(name string, args intent.Fields, before *connectors.Obse
 	return text, nil
 }
 
-// lines is a text with the line ends that the tool makes of its own.
+// lines is a text with the line ends that the tool makes itself.
 func (r *replace) lines(text string) string {
 	if r.lf {
 		return strings.ReplaceAll(text, "\r\n", "\n")
@@ -194,8 +192,8 @@ func (r *replace) lines(text string) string {
 	return text
 }
 
-// carry puts the arguments into the intent where key and expectation alone would
-// not give them again, so that what is sent is what was asked for.
+// carry puts the arguments into the intent where key and expectation alone would not reproduce
+// them, so that what is sent is what was requested.
 func (w *write) carry(in intent.WriteIntent, args intent.Fields) (intent.WriteIntent, error) {
 	again, err := w.build(in)
 	if err == nil && same(map[string]any(again), map[string]any(args)) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/intent"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 func shippedContract(t *testing.T, name string) *mcp.Contract {
@@ -146,7 +146,7 @@ func TestIntentsThatLieAreRefused(t *testing.T) {
 		"a count":       {"one call, one record", func(w *intent.WriteIntent) { w.Count = 2 }, "/count"},
 		"no arguments":  {"an object", func(w *intent.WriteIntent) { w.Payload["arguments"] = "x" }, "/payload/arguments"},
 		"blind": {"it has a contract, and blind calls are off", func(w *intent.WriteIntent) {
-			*w = mcp.BlindCall(*w, "write_file", intent.Fields{"path": "/a"})
+			*w = mcp.WriteOnlyCall(*w, "write_file", intent.Fields{"path": "/a"})
 		}, "/kind"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,10 +159,10 @@ func TestIntentsThatLieAreRefused(t *testing.T) {
 	}
 }
 
-// TestArgumentsThatNothingCompares: what no read can show is refused, unless the
-// contract says that it is not compared; then the intent is known to leave it out.
+// TestArgumentsThatNothingCompares: an argument that no read can show is refused, unless the
+// contract declares it as not compared; then the intent lists it as such.
 func TestArgumentsThatNothingCompares(t *testing.T) {
-	shop := mcptest.Contract
+	shop := fakemcp.Contract
 	listing := strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [status, $.meta.source]\n", 1)
 	for name, c := range map[string]struct {
 		reason, contract, tool, args string
@@ -199,7 +199,7 @@ func TestArgumentsThatNothingCompares(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", c.reason, err)
 			}
-			conn := connect(t, mcptest.New(mcptest.NewWorld()), contract)
+			conn := connect(t, fakemcp.New(fakemcp.NewWorld()), contract)
 			if diff := cmp.Diff(c.notChecked, conn.NotChecked(in), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
@@ -207,11 +207,11 @@ func TestArgumentsThatNothingCompares(t *testing.T) {
 	}
 }
 
-// TestRefusedArguments: what a tool's schema has and nothing compares is told before
-// the first call is refused for it.
+// TestRefusedArguments: uncompared arguments of a tool's schema are reported before the first
+// call is refused for them.
 func TestRefusedArguments(t *testing.T) {
-	shop := pinned(t, mcptest.Contract)
-	listing := pinned(t, strings.Replace(mcptest.Contract, "made: $.id\n", "made: $.id\n        not_checked: [status, $.meta.source]\n", 1))
+	shop := pinned(t, fakemcp.Contract)
+	listing := pinned(t, strings.Replace(fakemcp.Contract, "made: $.id\n", "made: $.id\n        not_checked: [status, $.meta.source]\n", 1))
 	for name, c := range map[string]struct {
 		contract *mcp.Contract
 		tool     string
@@ -239,7 +239,7 @@ func TestRefusedArguments(t *testing.T) {
 
 // TestNotCheckedNamesWhatThereIs: a name that is mistyped would excuse nothing.
 func TestNotCheckedNamesWhatThereIs(t *testing.T) {
-	shop := mcptest.Contract
+	shop := fakemcp.Contract
 	if _, err := mcp.Load([]byte(strings.Replace(shop, "made: $.id\n", "made: $.id\n        not_checked: [note]\n", 1)), "shop.yaml"); err == nil || !strings.Contains(err.Error(), "shop.yaml:14: ") || !strings.Contains(err.Error(), "is compared") {
 		t.Errorf("what is compared is excused: %v", err)
 	}
@@ -250,20 +250,20 @@ func TestNotCheckedNamesWhatThereIs(t *testing.T) {
 		reason, tool, listed, schema string
 		want                         string // in the error, "" for none
 	}{
-		"mistyped":              {"it would excuse nothing", mcptest.Create, "statsu", meta, "$.statsu, which is no argument of the tool; want one of $.meta, $.order_id, $.status, $.tags"},
-		"a member":              {"meta has it", mcptest.Create, "$.meta.source", meta, ""},
-		"a mistyped member":     {"meta declares its members", mcptest.Create, "$.meta.sorce", meta, "$.meta.sorce, which is no argument of the tool; want one of $.meta.source"},
-		"deeper":                {"so does source", mcptest.Create, "$.meta.source.by", meta, ""},
-		"mistyped, deeper":      {"by is all that it has", mcptest.Create, "$.meta.source.at", meta, "$.meta.source.at, which is no argument of the tool; want one of $.meta.source.by"},
-		"a member of a text":    {"a text has none", mcptest.Create, "$.order_id.x", meta, "$.order_id.x, which is no argument of the tool; want one of $.order_id"},
-		"a member of a list":    {"a list is compared as a whole", mcptest.Create, "$.tags.name", meta, "$.tags.name, which is no argument of the tool; want one of $.tags"},
-		"members not declared":  {"they may be anything", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"type":"object"}}}`, ""},
-		"null or an object":     {"its members are not declared", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"type":["object","null"]}}}`, ""},
-		"others are allowed":    {"the schema says so", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":true}}}`, ""},
-		"others are forbidden":  {"the schema says so", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":false}}}`, "want one of $.meta.source"},
-		"declared elsewhere":    {"a reference may name more", mcptest.Create, "$.meta.sorce", `{"$defs":{"m":{}},"properties":{"meta":{"$ref":"#/$defs/m","properties":{"source":{}}}}}`, ""},
-		"one of several":        {"another form may name more", mcptest.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"anyOf":[{"properties":{"sorce":{}}}]}}}`, ""},
-		"no schema":             {"it names no arguments", mcptest.Create, "statsu", `{"type":"object"}`, ""},
+		"mistyped":              {"it would excuse nothing", fakemcp.Create, "statsu", meta, "$.statsu, which is no argument of the tool; want one of $.meta, $.order_id, $.status, $.tags"},
+		"a member":              {"meta has it", fakemcp.Create, "$.meta.source", meta, ""},
+		"a mistyped member":     {"meta declares its members", fakemcp.Create, "$.meta.sorce", meta, "$.meta.sorce, which is no argument of the tool; want one of $.meta.source"},
+		"deeper":                {"so does source", fakemcp.Create, "$.meta.source.by", meta, ""},
+		"mistyped, deeper":      {"by is all that it has", fakemcp.Create, "$.meta.source.at", meta, "$.meta.source.at, which is no argument of the tool; want one of $.meta.source.by"},
+		"a member of a text":    {"a text has none", fakemcp.Create, "$.order_id.x", meta, "$.order_id.x, which is no argument of the tool; want one of $.order_id"},
+		"a member of a list":    {"a list is compared as a whole", fakemcp.Create, "$.tags.name", meta, "$.tags.name, which is no argument of the tool; want one of $.tags"},
+		"members not declared":  {"they may be anything", fakemcp.Create, "$.meta.sorce", `{"properties":{"meta":{"type":"object"}}}`, ""},
+		"null or an object":     {"its members are not declared", fakemcp.Create, "$.meta.sorce", `{"properties":{"meta":{"type":["object","null"]}}}`, ""},
+		"others are allowed":    {"the schema says so", fakemcp.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":true}}}`, ""},
+		"others are forbidden":  {"the schema says so", fakemcp.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"additionalProperties":false}}}`, "want one of $.meta.source"},
+		"declared elsewhere":    {"a reference may name more", fakemcp.Create, "$.meta.sorce", `{"$defs":{"m":{}},"properties":{"meta":{"$ref":"#/$defs/m","properties":{"source":{}}}}}`, ""},
+		"one of several":        {"another form may name more", fakemcp.Create, "$.meta.sorce", `{"properties":{"meta":{"properties":{"source":{}},"anyOf":[{"properties":{"sorce":{}}}]}}}`, ""},
+		"no schema":             {"it names no arguments", fakemcp.Create, "statsu", `{"type":"object"}`, ""},
 		"of several":            {"each of the records has it", "create_entities", "rank", list, ""},
 		"mistyped, of several":  {"no record has it", "create_entities", "rnak", list, "$.rnak, which is no argument of the tool; want one of $.dry, $.entities, or of $.meta, $.name, $.rank in an element of $.entities\n"},
 		"within one of several": {"its meta has it", "create_entities", "$.meta.by", list, ""},
@@ -275,8 +275,8 @@ func TestNotCheckedNamesWhatThereIs(t *testing.T) {
 		"mistyped, within":      {"the inner ones are texts", "add_observations", "rnak", inner, "$.rnak, which is no argument of the tool; want one of $.observations, or of $.contents, $.entityName, $.rank in an element of $.observations\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			contract, at := mcptest.Contract, "made: $.id\n"
-			if c.tool != mcptest.Create {
+			contract, at := fakemcp.Contract, "made: $.id\n"
+			if c.tool != fakemcp.Create {
 				text, err := mcp.ShippedText("memory")
 				if err != nil {
 					t.Fatal(err)
@@ -285,7 +285,7 @@ func TestNotCheckedNamesWhatThereIs(t *testing.T) {
 			}
 			contract = strings.Replace(contract, at, at+"        not_checked: ["+c.listed+"]\n", 1)
 			line := strings.Count(contract[:strings.Index(contract, "not_checked:")], "\n") + 1
-			if c.tool == mcptest.Create {
+			if c.tool == fakemcp.Create {
 				contract = withDigests(t, contract)
 			}
 			loaded, err := mcp.Load([]byte(contract), "shop.yaml")

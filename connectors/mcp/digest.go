@@ -15,11 +15,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Digest fingerprints what a tool says about itself and a model goes by: the
-// SHA-256 over the canonical JSON of its name, its description and the meaning of
-// its schemas, as "sha256:" and 64 digits. Titles, icons and annotations have no
-// part in it, and neither has how a library prints a schema: see [meaning]. The
-// error says that the tool cannot be written as JSON.
+// Digest fingerprints what a tool declares and a model reads: the SHA-256 over the canonical JSON
+// of its name, its description and the meaning of its schemas, as "sha256:" and 64 digits. It
+// does not cover titles, icons, annotations and how a library prints a schema: see [meaning]. The
+// error means that the tool cannot be written as JSON.
 func Digest(t *sdk.Tool) (string, error) { return digest(t, meaning) }
 
 func digest(t *sdk.Tool, schema func(any) any) (string, error) {
@@ -38,12 +37,11 @@ func digest(t *sdk.Tool, schema func(any) any) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// meaning is a JSON schema without what differs between two libraries that print
-// the same one: references within it are resolved; $schema, $comment and the
-// definitions are left out; names in required, enum and type are sorted. Whether
-// further members are allowed is left out as well: libraries disagree about it, and
-// a contract refuses arguments that it does not know by itself. A schema with
-// references that cannot be resolved, or that grows too large, stays as printed.
+// meaning is a JSON schema without what differs between two libraries that print the same one:
+// references within it are resolved; $schema, $comment and the definitions are left out; names in
+// required, enum and type are sorted. Whether further members are allowed is left out as well:
+// libraries disagree about it, and a contract itself refuses arguments that it does not know. A
+// schema with references that cannot be resolved, or that grows too large, stays as printed.
 func meaning(printed any) any {
 	r := reader{root: printed, left: maxSchema}
 	m, err := r.schema(printed, nil)
@@ -168,7 +166,7 @@ func (r *reader) list(all []any, within []string) (any, error) {
 	return out, nil
 }
 
-// sorted is a list whose order means nothing, in the order of its canonical JSON.
+// sorted is a list whose order has no meaning, in the order of its canonical JSON.
 func sorted(v any) any {
 	all, ok := v.([]any)
 	if !ok {
@@ -222,8 +220,8 @@ func pointed(root any, ref string) (any, bool) {
 	return v, true
 }
 
-// Trusts fails with [ErrWithdrawn] where a tool is not the one that the contract
-// was written for. A tool that the contract does not pin is not looked at.
+// Trusts fails with [ErrWithdrawn] if a tool is not the one that the contract was written for. It
+// does not check a tool that the contract does not pin.
 func (c *Contract) Trusts(t *sdk.Tool) error {
 	if w, ok := c.tools[t.Name]; ok {
 		if err := w.knowsArguments(t); err != nil {

@@ -10,8 +10,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/intent"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 // TestDigest: what a model goes by is covered, each part of it.
@@ -109,7 +109,7 @@ func TestDigestOfOneSchemaPrintedTwice(t *testing.T) {
 
 // TestContractOfAnEarlierVersion: a digest over the schema as printed still counts.
 func TestContractOfAnEarlierVersion(t *testing.T) {
-	tool := &sdk.Tool{Name: mcptest.Find, InputSchema: json.RawMessage(`{"$schema":"x","type":"object"}`)}
+	tool := &sdk.Tool{Name: fakemcp.Find, InputSchema: json.RawMessage(`{"$schema":"x","type":"object"}`)}
 	text, err := intent.Canonical(intent.Fields{"name": tool.Name, "description": "", "input": map[string]any{"$schema": "x", "type": "object"}, "output": nil})
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +119,8 @@ func TestContractOfAnEarlierVersion(t *testing.T) {
 		if !trusted {
 			digest = "sha256:" + strings.Repeat("0", 64)
 		}
-		shop := mcptest.Contract + "digests:\n"
-		for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+		shop := fakemcp.Contract + "digests:\n"
+		for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
 			shop += "  " + name + ": " + digest + "\n"
 		}
 		c, err := mcp.Load([]byte(shop), "shop.yaml")

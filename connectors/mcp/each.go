@@ -13,6 +13,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// maxElements is how many records one call may write: one call has one outcome, which must stay
+// readable.
+const maxElements = 200
+
 // element is one of the records that a call writes.
 type element struct {
 	key   intent.Fields
@@ -90,8 +94,7 @@ func (w *write) element(inner, outer any) (element, error) {
 	return e, err
 }
 
-// bare is the key as it stands in the list of keys: the value of a single field,
-// or an object.
+// bare is the key as it is in the list of keys: the value of a single field, or an object.
 func bare(names []string, key intent.Fields) any {
 	if len(names) == 1 {
 		return key[names[0]]
@@ -99,8 +102,8 @@ func bare(names []string, key intent.Fields) any {
 	return map[string]any(key)
 }
 
-// labelOf names one of several records: by its key where that can stand as the
-// name of a member, else by a digest of it.
+// labelOf names one of several records: by its key where that is a valid member name, otherwise
+// by a digest of it.
 func labelOf(names []string, key intent.Fields) (string, error) {
 	if len(names) == 1 {
 		if s, ok := key[names[0]].(string); ok && plainLabel(s) {

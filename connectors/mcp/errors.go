@@ -5,17 +5,16 @@ import (
 	"fmt"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // Errors of the package, besides the kinds of package connectors.
 var (
-	// ErrInvalid: a contract or the options are wrong; see [InvalidError].
+	// ErrInvalid: a contract or the options are wrong.
 	ErrInvalid = errors.New("invalid contract")
 	// ErrArguments: the arguments of a call do not fit the contract, or the
 	// intent is not what the contract makes of them. Nothing was sent.
 	ErrArguments = errors.New("arguments that the contract does not take")
-	// ErrAnswer: a tool answered something else than the contract says.
+	// ErrAnswer: an answer of a tool does not match the contract.
 	ErrAnswer = errors.New("an answer that is not as the contract says")
 	// ErrWithdrawn: a tool is gone, or no longer the one that the contract was
 	// written for.
@@ -25,21 +24,6 @@ var (
 	// ErrNoUndo: the write cannot be undone.
 	ErrNoUndo = errors.New("cannot be undone")
 )
-
-// InvalidError lists everything that is wrong with a contract. It is
-// [ErrInvalid].
-type InvalidError struct {
-	File     string
-	Problems []yamlfile.Problem
-}
-
-// Error spells out every problem with its line.
-func (e *InvalidError) Error() string {
-	return yamlfile.Spell(ErrInvalid.Error(), e.File, e.Problems)
-}
-
-// Is makes it an [ErrInvalid].
-func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 
 func arguments(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrArguments, fmt.Errorf(format, args...))

@@ -18,8 +18,8 @@ import (
 // So each transport hands it to the SDK as a JSON string that holds its text, and
 // [exact] takes the text back out of the string.
 
-// wrapped is a result whose structured content is such a string. What is no result
-// of a tool stays as it is.
+// wrapped is a result whose structured content is such a string. Anything that is not a tool
+// result stays as it is.
 func wrapped(result json.RawMessage) json.RawMessage {
 	return member(result, "structuredContent", func(content json.RawMessage) json.RawMessage {
 		if string(content) == "null" {
@@ -50,7 +50,7 @@ func member(object []byte, name string, change func(json.RawMessage) json.RawMes
 	return again
 }
 
-// exact makes the structured content of an answer what it was when it came.
+// exact restores the structured content of an answer to what was received.
 func exact(r *sdk.CallToolResult) {
 	if text, ok := r.StructuredContent.(string); ok && json.Valid([]byte(text)) {
 		r.StructuredContent = json.RawMessage(text)

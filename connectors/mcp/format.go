@@ -1,12 +1,12 @@
 package mcp
 
 import (
-	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// The types of this file are what a contract's file says, member by member. The
-// loader makes what the connector uses of them.
+// The types of this file are the members of a contract's file. The loader builds the connector's
+// data from them.
 
 type fileContract struct {
 	At       yamlfile.Place
@@ -26,7 +26,7 @@ type fileKind struct {
 	Reads   []*fileRead              `yaml:"reads"`
 	Record  *fileRecord              `yaml:"record"`
 	Undo    map[string]yamlfile.Text `yaml:"undo"`
-	Profile fileProfile              `yaml:"profile"`
+	Profile declared.Profile         `yaml:"profile"`
 }
 
 type fileWrite struct {
@@ -55,15 +55,15 @@ type fileIdempotency struct {
 	Window   yamlfile.Span `yaml:"window"`
 }
 
-// filePasses is an argument that turns a write into a look.
+// filePasses is an argument that turns a write into a read.
 type filePasses struct {
 	At       yamlfile.Place
 	Argument yamlfile.Text `yaml:"argument"`
 	Equals   yamlfile.Node `yaml:"equals"`
 }
 
-// fileSource says where a value of an intent comes from: a path into the
-// arguments, or one of several other things.
+// fileSource is where a value of an intent comes from: a path into the arguments, or another
+// source.
 type fileSource struct {
 	At      yamlfile.Place
 	Path    yamlfile.Text
@@ -151,26 +151,4 @@ func (f *fileField) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Pl
 	}
 	r.Fill(n, at.Field, &whole)
 	f.Path, f.Outer, f.Key, f.Match = whole.Path, whole.Outer, whole.Key, whole.Match
-}
-
-type fileProfile struct {
-	At            yamlfile.Place
-	StampsUpdates bool                  `yaml:"stamps_updates"`
-	Settle        yamlfile.Bound        `yaml:"settle"`
-	Horizon       yamlfile.Bound        `yaml:"horizon"`
-	Recheck       yamlfile.Bound        `yaml:"recheck"`
-	Rollback      yamlfile.Bound        `yaml:"rollback"`
-	ConfirmReads  int                   `yaml:"confirm_reads"`
-	Volatile      []yamlfile.Text       `yaml:"volatile"`
-	Compare       map[string][]fileRule `yaml:"compare"`
-	Irreversible  []yamlfile.Text       `yaml:"irreversible"`
-	SendTimeout   yamlfile.Span         `yaml:"send_timeout"`
-	ReadTimeout   yamlfile.Span         `yaml:"read_timeout"`
-}
-
-type fileRule struct {
-	Rule      intent.RuleName `yaml:"rule"`
-	Tolerance string          `yaml:"tolerance"`
-	Precision string          `yaml:"precision"`
-	Zone      string          `yaml:"zone"`
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/intent"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // pinned is a contract with the digests of the fake's tools.
@@ -30,9 +31,9 @@ func pinned(t *testing.T, text string) *mcp.Contract {
 
 func withDigests(t *testing.T, text string) string {
 	t.Helper()
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	text += "digests:\n"
-	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
 		d, err := mcp.Digest(s.Tool(name))
 		if err != nil {
 			t.Fatal(err)
@@ -44,11 +45,11 @@ func withDigests(t *testing.T, text string) string {
 
 // A tool that the server does not have is not there for the next read either.
 func TestNoTool(t *testing.T) {
-	c, err := mcp.Load([]byte(strings.ReplaceAll(withDigests(t, mcptest.Contract), mcptest.Find, "mistyped")), "shop.yaml")
+	c, err := mcp.Load([]byte(strings.ReplaceAll(withDigests(t, fakemcp.Contract), fakemcp.Find, "mistyped")), "shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn := connect(t, mcptest.New(mcptest.NewWorld()), c)
+	conn := connect(t, fakemcp.New(fakemcp.NewWorld()), c)
 	_, err = conn.Read(t.Context(), connectors.Query{Intent: order(intent.Create, 1)})
 	if !errors.Is(err, connectors.ErrNoTarget) || !errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), "mistyped") {
 		t.Errorf("%v; want that there is no tool mistyped", err)
@@ -56,7 +57,7 @@ func TestNoTool(t *testing.T) {
 }
 
 // connect makes a connector to a fake.
-func connect(t *testing.T, s *mcptest.Server, c *mcp.Contract) *mcp.Connector {
+func connect(t *testing.T, s *fakemcp.Server, c *mcp.Contract) *mcp.Connector {
 	t.Helper()
 	conn, err := mcp.New(c, mcp.Options{Server: mcp.Server{Transport: s.Transport}})
 	if err != nil {
@@ -71,10 +72,10 @@ func connect(t *testing.T, s *mcptest.Server, c *mcp.Contract) *mcp.Connector {
 
 var lacks = map[string]string{}
 
-func variants() map[connectortest.Vice][]string {
-	return map[connectortest.Vice][]string{
-		connectortest.UnreadableRead:  mcptest.Unreadable(),
-		connectortest.NormalisedField: {"text", "number"},
+func variants() map[fault.Kind][]string {
+	return map[fault.Kind][]string{
+		fault.UnreadableRead:  fakemcp.Forms[fault.UnreadableRead],
+		fault.NormalisedField: fakemcp.Forms[fault.NormalisedField],
 	}
 }
 
@@ -84,29 +85,28 @@ var allWrites = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, 
 func TestConnector(t *testing.T) {
 	connectortest.Run(t, connectortest.Harness{
 		Open: func(t *testing.T) *connectortest.Fixture {
-			s := mcptest.New(mcptest.NewWorld())
-			return fixture(t, s, connect(t, s, pinned(t, mcptest.Contract)))
+			s := fakemcp.New(fakemcp.NewWorld())
+			return fixture(t, s, connect(t, s, pinned(t, fakemcp.Contract)))
 		},
 		Writes: allWrites, Variants: variants(), Lacks: lacks,
 	})
 }
 
-func fixture(t *testing.T, s *mcptest.Server, conn *mcp.Connector) *connectortest.Fixture {
+func fixture(t *testing.T, s *fakemcp.Server, conn *mcp.Connector) *connectortest.Fixture {
 	w := s.World
 	id := func(key intent.Fields) string { return fmt.Sprint(key["order_id"]) }
 	return &connectortest.Fixture{
 		Connector: conn, Profile: conn.Profiles()["order"], Intent: order, Near: near, NullField: "customer",
-		Set: func(v connectortest.Vice, how string) error {
-			if v == connectortest.Unreachable {
-				w.Arm(mcptest.Unreachable, "")
-				s.Cut()
-				return hangUp(t, conn)
+		Set: func(v fault.Kind, how string) error {
+			f := fault.Fault{Kind: v, How: how, Times: 1}
+			if v == fault.LaggingRead {
+				f.Times = 2 // by key and by stamp
 			}
-			w.Arm(mcptest.Vice(v), how)
-			if v == connectortest.LaggingRead {
-				w.Arm(mcptest.LaggingRead, "") // by key and by stamp
+			if err := w.Set(f); err != nil || v != fault.Unreachable {
+				return err
 			}
-			return nil
+			s.Cut()
+			return hangUp(t, conn)
 		},
 		Seed: func(in intent.WriteIntent) {
 			all := map[string]any{}
@@ -133,7 +133,7 @@ func fixture(t *testing.T, s *mcptest.Server, conn *mcp.Connector) *connectortes
 		},
 		Effects: func(key intent.Fields) int { return w.Effects(id(key)) },
 		Sends: func() int {
-			return w.Calls(mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete)
+			return w.Calls(fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete)
 		},
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/intent"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
-// overHTTP serves the fake over streamable HTTP; before sees every message that
-// is a call of a tool that writes, and may answer in its place.
-func overHTTP(t *testing.T, inJSON bool, before func(w http.ResponseWriter, r *http.Request) bool) (*mcptest.Server, *mcp.Connector, *atomic.Int64) {
+// overHTTP serves the fake over streamable HTTP; before receives every call of a write tool, and
+// may answer in its place.
+func overHTTP(t *testing.T, inJSON bool, before func(w http.ResponseWriter, r *http.Request) bool) (*fakemcp.Server, *mcp.Connector, *atomic.Int64) {
 	t.Helper()
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	posts := new(atomic.Int64)
 	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: inJSON})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,7 +40,7 @@ func overHTTP(t *testing.T, inJSON bool, before func(w http.ResponseWriter, r *h
 		inner.ServeHTTP(w, r)
 	}))
 	t.Cleanup(web.Close)
-	c, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{URL: web.URL}})
+	c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{URL: web.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func redirect(code int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// tooLong is an answer that is right, and longer than anybody reads.
+// tooLong is a correct answer that is longer than the limit.
 func tooLong(w http.ResponseWriter, r *http.Request) bool {
 	var call struct {
 		ID json.RawMessage `json:"id"`
@@ -112,7 +112,7 @@ func tooLong(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(call.ID)+`,"result":{"content":[{"type":"text","text":"`)
 	for range 17 {
-		_, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) // whoever reads it may have gone
+		_, _ = io.WriteString(w, strings.Repeat("x", 1<<20)) // the client may have gone
 	}
 	_, _ = io.WriteString(w, `"}]}}`)
 	return true
@@ -130,7 +130,7 @@ func cutOff(w http.ResponseWriter, _ *http.Request) bool {
 func TestNothingListens(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	web.Close()
-	c, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{URL: web.URL}})
+	c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{URL: web.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,13 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
+
+// maxFile is how large a contract may be: the longest of those that come
+// with the package has a few kilobytes.
+const maxFile = 1 << 20
 
 // loader turns a file into a contract and collects what is wrong.
 type loader struct {
@@ -18,8 +23,8 @@ type loader struct {
 	c *Contract
 }
 
-// Load reads a contract strictly. file is its name for problems. The error is an
-// [InvalidError] that lists everything that is wrong.
+// Load reads a contract strictly. file is its name for problems. The error wraps
+// [ErrInvalid] and lists everything that is wrong, with the lines.
 func Load(text []byte, file string) (*Contract, error) {
 	l := &loader{Reader: yamlfile.Reader{
 		Empty: "`readback contract suggest` drafts one", Secrets: "secrets belong to the destination in the configuration; take it out here",
@@ -33,7 +38,7 @@ func Load(text []byte, file string) (*Contract, error) {
 	}
 	if len(l.Problems) > 0 {
 		yamlfile.Sort(l.Problems)
-		return nil, &InvalidError{File: file, Problems: l.Problems}
+		return nil, &yamlfile.InvalidError{Kind: ErrInvalid, File: file, Problems: l.Problems}
 	}
 	return l.c, nil
 }
@@ -51,10 +56,10 @@ func (l *loader) contract(f *fileContract) {
 	if f.Contract != 1 {
 		l.Say(f.At.Line, "contract", "is %d; want 1, the version of the format", f.Contract)
 	}
-	if l.required(f.Name, f.At, "name", "a name such as memory") && !nameForm.MatchString(f.Name.Value) {
+	if l.Required(f.Name, f.At, "name", "a name such as memory") && !nameForm.MatchString(f.Name.Value) {
 		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
 	}
-	l.required(f.Server, f.At, "server", "the server and its version, for people")
+	l.Required(f.Server, f.At, "server", "the server and its version, for people")
 	l.c.name, l.c.server, l.c.serial = f.Name.Value, f.Server.Value, f.Serial
 	for _, r := range f.Reads {
 		l.c.reads = append(l.c.reads, r.Value)
@@ -98,29 +103,19 @@ func (l *loader) wantDigest(f *fileContract, tool string) {
 	if _, ok := l.c.digests[tool]; ok {
 		return
 	}
-	l.c.digests[tool] = "" // said once
+	l.c.digests[tool] = "" // reported once
 	l.Say(f.At.Line, "digests", "has none for %s; want one for every tool that writes or proves, so that a tool that changes is noticed", yamlfile.Clip(tool))
 }
-
-// required reports whether a text is there.
-func (l *loader) required(t yamlfile.Text, in yamlfile.Place, name, want string) bool {
-	if t.Line == 0 && t.Value == "" {
-		l.Say(in.Line, strings.TrimPrefix(in.Field+"."+name, "."), "is missing; want %s", want)
-	}
-	return t.Value != ""
-}
-
-var writeTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 
 func (l *loader) kind(name string, f *fileKind) {
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, undo: map[intent.WriteType]intent.WriteType{}}
 	l.c.kinds[name] = k
-	if !word.MatchString(name) || name == BlindKind {
-		l.At(f.At, "is no name for a kind; want letters, digits, dashes and underscores, and not %s", BlindKind)
+	if !word.MatchString(name) || name == WriteOnlyKind {
+		l.At(f.At, "is no name for a kind; want letters, digits, dashes and underscores, and not %s", WriteOnlyKind)
 	}
 	l.shape(k, f)
 	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
-		if !slices.Contains(writeTypes, intent.WriteType(w)) {
+		if !slices.Contains(declared.WriteTypes, intent.WriteType(w)) {
 			l.Say(f.Writes[w].At.Line, f.At.Field+".writes", "has %q; want create, update, upsert or delete", yamlfile.Clip(w))
 			continue
 		}
@@ -171,55 +166,20 @@ func (l *loader) shape(k *kind, f *fileKind) {
 	}
 }
 
-func bound(b yamlfile.Bound) connectors.Bound {
-	if !b.Known {
-		return connectors.Bound{}
-	}
-	return connectors.Within(b.Time)
-}
-
 func (l *loader) profile(k *kind, file *fileKind) {
 	f := &file.Profile
-	p := connectors.Profile{
-		Stamped: k.record != nil && k.record.stamp != nil && !k.each && !k.parts, StampsUpdates: f.StampsUpdates,
-		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), Rollback: bound(f.Rollback), ConfirmReads: f.ConfirmReads,
-		Compare:     map[string]intent.Comparison{},
-		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
-	}
-	for _, t := range f.Volatile {
-		if !intent.Pointer(t.Value).IsValid() || t.Value == "" {
-			l.At(t.Place, "is no JSON Pointer; want one such as /updated_at")
-		}
-		p.Volatile = append(p.Volatile, t.Value)
-	}
-	for path, rules := range f.Compare {
-		if !intent.Pointer(path).IsValid() || path == "" || k.each && !slices.Contains(k.named(), strings.TrimPrefix(path, "/")) {
-			l.Say(f.At.Line, f.At.Field+".compare", "has %s; want a JSON Pointer to a field, such as /title", yamlfile.Clip(path))
-		}
-		c := intent.Comparison{}
-		for _, r := range rules {
-			c = append(c, intent.Rule{Name: r.Rule, Tolerance: r.Tolerance, Precision: r.Precision, Zone: r.Zone})
-		}
-		if err := c.Validate(); err != nil {
-			l.Say(f.At.Line, f.At.Field+".compare", "%s: %s", yamlfile.Clip(path), err)
-		}
-		p.Compare[path] = c
-	}
+	p := f.Compile(&l.Reader, func(w intent.WriteType) bool { return k.writes[w] != nil })
+	p.Stamped = k.record != nil && k.record.stamp != nil && !k.each && !k.parts
 	if k.each { // the places of the fields are other ones in every intent
+		for path := range p.Compare {
+			if !slices.Contains(k.named(), strings.TrimPrefix(path, "/")) {
+				l.At(f.Compared(path), "is no field of a record; want one such as /title")
+			}
+		}
 		k.compare, p.Compare = p.Compare, nil
 	}
-	for _, t := range f.Irreversible {
-		if k.writes[intent.WriteType(t.Value)] == nil {
-			l.At(t.Place, "is no write of this kind")
-		}
-		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
-	}
-	for _, t := range writeTypes {
+	for _, t := range p.Writes {
 		w := k.writes[t]
-		if w == nil {
-			continue
-		}
-		p.Writes = append(p.Writes, t)
 		if w.idempotent {
 			p.Unique = append(p.Unique, t)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -21,7 +22,7 @@ func (l *loader) write(k *kind, t intent.WriteType, f *fileWrite) {
 		ref: l.newPath(f.Ref), stamp: l.newPath(f.Stamp), idempotent: f.Idempotent, made: l.singular(f.Made),
 		refused: l.patterns(f.Refused), conflict: l.patterns(f.Conflict), throttled: l.patterns(f.Throttled)}
 	k.writes[t] = w
-	if l.required(f.Tool, f.At, "tool", "the tool that writes") {
+	if l.Required(f.Tool, f.At, "tool", "the tool that writes") {
 		if other, twice := l.c.tools[w.tool]; twice {
 			l.At(f.Tool.Place, "is %s, which is the %s of the kind %s already; want each tool once", yamlfile.Clip(w.tool), other.write, other.kind.name)
 		}
@@ -60,7 +61,7 @@ func (l *loader) write(k *kind, t intent.WriteType, f *fileWrite) {
 	}
 }
 
-// keysOf checks that a key is one that can be looked up and sent again.
+// keysOf checks that a key can be queried and sent again.
 func (l *loader) keysOf(f *fileWrite, w *write) {
 	for name, s := range w.key {
 		if s.before != "" || s.replace != nil {
@@ -162,10 +163,10 @@ func (l *loader) read(k *kind, f *fileRead) {
 		return
 	}
 	r := &read{name: f.Name.Value, tool: f.Tool.Value, by: f.By.Value, form: f.Answer.Value, as: f.As.Value,
-		arguments: map[string]*template{}, single: l.singular(f.Record), list: l.newListed(f.Records), within: l.singular(f.Within),
+		arguments: map[string]*template{}, single: l.singular(f.Record), list: declared.NewList(&l.Reader, f.Records), within: l.singular(f.Within),
 		absent: l.patterns(f.Absent), empty: l.patterns(f.Empty), limit: f.Limit, strong: f.Strength.Value == "strong"}
 	k.reads = append(k.reads, r)
-	l.required(f.Tool, f.At, "tool", "the tool that reads")
+	l.Required(f.Tool, f.At, "tool", "the tool that reads")
 	if r.name == "" {
 		r.name = r.tool
 	}

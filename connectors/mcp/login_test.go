@@ -14,9 +14,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -49,7 +49,7 @@ func TestARefusedLoginHoldsTheWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := mcptest.New(mcptest.NewWorld())
+				s := fakemcp.New(fakemcp.NewWorld())
 				inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: true, SessionTimeout: time.Minute})
 				var refusing, armed atomic.Bool
 				var refused atomic.Int64
@@ -68,7 +68,7 @@ func TestARefusedLoginHoldsTheWrite(t *testing.T) {
 					armed.Store(armed.Load() || strings.Contains(body.String(), c.armed))
 					inner.ServeHTTP(w, r)
 				})
-				conn, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{URL: "http://localhost/", RoundTripper: inProcess{handler}}})
+				conn, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{URL: "http://localhost/", RoundTripper: inProcess{handler}}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,8 +103,8 @@ func TestARefusedLoginHoldsTheWrite(t *testing.T) {
 					t.Errorf("%+v, %v; want it to say that the login is refused", status.Destinations, err)
 				}
 				refusing.Store(false)
-				if rec := work(time.Hour); rec.Settlement != ledger.Verified || s.World.Calls(mcptest.Create) != 1 {
-					t.Errorf("the login works again: %s after %d calls", rec.Phase(), s.World.Calls(mcptest.Create))
+				if rec := work(time.Hour); rec.Settlement != ledger.Verified || s.World.Calls(fakemcp.Create) != 1 {
+					t.Errorf("the login works again: %s after %d calls", rec.Phase(), s.World.Calls(fakemcp.Create))
 				}
 				e.Close()
 				_ = g.Close()

@@ -13,20 +13,22 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// mark notes what became of the message of one call, so that a failure before
-// it left us can be told from one after.
+// maxBody is how many bytes of one HTTP response are read: the SDK reads a JSON answer whole,
+// however long. On standard streams the SDK has its own limit of 16 MB.
+const maxBody = 16 << 20
+
+// mark records what became of the message of one call, to distinguish a failure before it left us
+// from one after.
 type mark struct {
-	// sent says that a byte of it may have left us.
+	// sent means that a byte of it may have left us.
 	sent atomic.Bool
-	// status is what an HTTP server answered, 0 for nothing; header comes with
-	// it.
+	// status is the HTTP status of the response, 0 for none; header belongs to it.
 	status atomic.Int64
 	header atomic.Pointer[http.Header]
 }
 
-// login is the error of a message that belongs to no write: where the server
-// answered it with 401 or 403, it refused the login. Of a call 403 may concern the
-// write alone; see [Client.failed].
+// login is the error of a message that belongs to no write: a 401 or 403 is a refused login. For
+// a call, a 403 may concern the write alone; see [Client.failed].
 func (m *mark) login(err error) error {
 	if status := m.status.Load(); err != nil && (status == http.StatusUnauthorized || status == http.StatusForbidden) {
 		return connectors.LoginRefused(strconv.FormatInt(status, 10), err)
@@ -46,8 +48,8 @@ func markOf(ctx context.Context) *mark {
 	return m
 }
 
-// watched is a transport whose connection marks what is written. It is for
-// streams; HTTP is watched by [watch].
+// watched is a transport whose connection marks what is written. It is for streams; [watch] does
+// the same for HTTP.
 type watched struct{ inner sdk.Transport }
 
 // Connect implements the SDK's interface.
@@ -69,8 +71,7 @@ func (c watchedConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	return c.Connection.Write(ctx, m)
 }
 
-// isCall tells a call of a tool from what goes with it, such as the notice that
-// it was given up.
+// isCall distinguishes a call of a tool from related messages, such as a cancellation.
 func isCall(m jsonrpc.Message) bool {
 	r, ok := m.(*jsonrpc.Request)
 	return ok && r.IsCall()
@@ -92,6 +93,7 @@ func (w watch) RoundTrip(r *http.Request) (*http.Response, error) {
 			WroteHeaders:     func() { m.sent.Store(true) },
 		})
 	}
+	connectors.TraceServer(ctx, r.URL)
 	r = r.Clone(ctx)
 	if w.headers != nil {
 		more, err := w.headers(ctx)

@@ -12,15 +12,15 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// unchecked is an argument that is sent and never compared, and the line of the
-// contract that says so.
+// unchecked is an argument that is sent and never compared, and the line of the contract that
+// declares it.
 type unchecked struct {
 	path path
 	line int
 }
 
-// covered lists the paths whose values are compared, or mean something to readback:
-// into the arguments, or into one record of them where there are several.
+// covered lists the paths whose values are compared or used by readback: into the arguments, or
+// into one record of them where there are several.
 func (w *write) covered() []path {
 	all := []path{w.ref, w.stamp, w.idempotency}
 	if w.passes != nil {
@@ -121,9 +121,8 @@ func pointer(parts ...[]string) string {
 	return string(p)
 }
 
-// Refused lists the arguments of a tool that writes, as its server declares them,
-// with which a call is refused: nothing compares them, and the contract does not say
-// that nothing has to.
+// Refused lists the arguments of a write tool, as its server declares them, with which a call is
+// refused: nothing compares them, and the contract does not exempt them.
 func (c *Contract) Refused(t *sdk.Tool) []string {
 	w, writes := c.tools[t.Name]
 	schema, err := argumentsOf(t)
@@ -135,7 +134,7 @@ func (c *Contract) Refused(t *sdk.Tool) []string {
 	return others
 }
 
-// schema is as much of a JSON Schema as says which arguments there are.
+// schema is the part of a JSON Schema that lists the arguments.
 type schema struct {
 	Properties map[string]*schema `json:"properties"`
 	Items      *schema            `json:"items"`
@@ -160,7 +159,7 @@ func argumentsOf(t *sdk.Tool) (*schema, error) {
 	return s, nil
 }
 
-// UnmarshalJSON takes a schema of true or false for one that says nothing.
+// UnmarshalJSON reads a schema of true or false as one without members.
 func (s *schema) UnmarshalJSON(text []byte) error {
 	if text[0] != '{' {
 		return nil
@@ -180,8 +179,8 @@ func (s *schema) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// sample is a value with every member that the schema names. Of what it does not
-// say more, the members are not known: there are none.
+// sample is a value with every member that the schema names. An object without further schema has
+// no members.
 func (s *schema) sample() any {
 	switch {
 	case s == nil:

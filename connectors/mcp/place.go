@@ -8,6 +8,14 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
+const (
+	// maxRecords is how many records an answer may show; a tool that lists more cannot be used to
+	// find one.
+	maxRecords = 20_000
+	// maxScalar is how long a ref, a version or an address may be.
+	maxScalar = 2000
+)
+
 // path is the names that lead to a value in the arguments of a tool; one without
 // names is the whole.
 type path struct {
@@ -46,8 +54,8 @@ func (p path) get(doc any) (any, bool) {
 	return doc, true
 }
 
-// put sets the value in an object, and makes the objects on the way. It reports
-// false where something else stands in the way.
+// put sets the value in an object, and makes the objects on the way. It reports false if another
+// value blocks the way.
 func (p path) put(doc map[string]any, v any) bool {
 	for i, name := range p.names {
 		if i == len(p.names)-1 {
@@ -79,42 +87,4 @@ func scalar(p *jsonplace.Place, doc any) string {
 		return ""
 	}
 	return s
-}
-
-// listed is a path to the elements of a list, "CONTAINER[*]".
-type listed struct {
-	text      string
-	container *jsonplace.Place
-}
-
-func (l *loader) newListed(t yamlfile.Text) *listed {
-	if t.Value == "" {
-		return nil
-	}
-	inner, ok := strings.CutSuffix(t.Value, "[*]")
-	if !ok {
-		l.At(t.Place, "is no path to the elements of a list; want one such as $.items[*]")
-		return nil
-	}
-	container := l.singular(yamlfile.Text{Value: inner, Place: t.Place})
-	if container == nil {
-		return nil
-	}
-	return &listed{text: t.Value, container: container}
-}
-
-// all is the elements. That the list is not there, or is none, is an error: an
-// answer in another shape must not look like an empty one.
-func (p *listed) all(doc any) ([]any, error) {
-	v, there := p.container.Value(doc)
-	list, isList := v.([]any)
-	switch {
-	case !there:
-		return nil, answer("there is no %s in it", p.container.Text())
-	case !isList:
-		return nil, answer("%s is no list", p.container.Text())
-	case len(list) > maxRecords:
-		return nil, answer("%s has more than %d elements", p.container.Text(), maxRecords)
-	}
-	return list, nil
 }

@@ -13,8 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
-	"github.com/readback-go/readback/internal/need"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 // Variables by which this binary becomes a server of its own tests.
@@ -45,7 +44,7 @@ func serve(notes string) {
 		_ = f.Close()
 	}
 	note("start secret=" + os.Getenv(notForYou))
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	s.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
@@ -64,11 +63,10 @@ func serve(notes string) {
 
 func asProcess(t *testing.T, env map[string]string) (*mcp.Connector, func() []string) {
 	t.Helper()
-	need.Long(t)
 	notes := filepath.Join(t.TempDir(), "notes")
 	env[asServer] = notes
 	t.Setenv(notForYou, "hunter2")
-	c, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{Command: []string{os.Args[0]}, Env: env}})
+	c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{Command: []string{os.Args[0]}, Env: env}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +80,10 @@ func asProcess(t *testing.T, env map[string]string) (*mcp.Connector, func() []st
 	}
 }
 
-// TestAProcessThatDies: what was sent to it is of unknown fate and not sent to
-// the next one; reads go on in that.
+// TestAProcessThatDies: a call that was sent to it is of unknown fate and not sent to the next
+// one; reads continue in that.
 func TestAProcessThatDies(t *testing.T) {
-	c, notes := asProcess(t, map[string]string{dieOn: mcptest.Create})
+	c, notes := asProcess(t, map[string]string{dieOn: fakemcp.Create})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := c.Write(ctx, create(1))
@@ -99,7 +97,7 @@ func TestAProcessThatDies(t *testing.T) {
 	creates, starts := 0, 0
 	for _, n := range notes() {
 		switch n {
-		case "call_" + mcptest.Create:
+		case "call_" + fakemcp.Create:
 			creates++
 		case "start_secret=":
 			starts++
@@ -111,7 +109,7 @@ func TestAProcessThatDies(t *testing.T) {
 }
 
 func TestAProcessThatCannotBeStarted(t *testing.T) {
-	c, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{Command: []string{filepath.Join(t.TempDir(), "none")}}})
+	c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{Command: []string{filepath.Join(t.TempDir(), "none")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +122,7 @@ func TestAProcessThatCannotBeStarted(t *testing.T) {
 
 // TestAProcessThatDoesNotSpeak ends with the caller's time, and is given up.
 func TestAProcessThatDoesNotSpeak(t *testing.T) {
-	c, err := mcp.New(pinned(t, mcptest.Contract), mcp.Options{Server: mcp.Server{Command: []string{"sleep", "60"}}})
+	c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{Command: []string{"sleep", "60"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +142,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		f.Add(text, `{"entities":[{"name":"x"}],"path":"/a","content":"c"}`)
 	}
-	f.Add([]byte(mcptest.Contract), `{"order_id":"A"}`)
+	f.Add([]byte(fakemcp.Contract), `{"order_id":"A"}`)
 	f.Fuzz(func(t *testing.T, text []byte, args string) {
 		c, err := mcp.Load(text, "f.yaml")
 		var a map[string]any

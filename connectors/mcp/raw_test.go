@@ -16,12 +16,11 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
-// TestRawMessagesOfAServer: a server may send its client requests and
-// notifications with any params. Each request is answered, and the session goes
-// on.
+// TestRawMessagesOfAServer: a server may send its client requests and notifications with any
+// params. Each request is answered, and the session continues.
 func TestRawMessagesOfAServer(t *testing.T) {
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
@@ -53,11 +52,11 @@ func TestRawMessagesOfAServer(t *testing.T) {
 				answers := make(chan struct{})
 				go func() {
 					defer close(answers)
-					for _, raw := range mcptest.RawMessages(1000) {
+					for _, raw := range fakemcp.RawMessages(1000) {
 						send(raw.Text)
 					}
 				}()
-				for _, raw := range mcptest.RawMessages(1000) {
+				for _, raw := range fakemcp.RawMessages(1000) {
 					if raw.ID != 0 && !lines.Scan() {
 						return
 					}
@@ -81,12 +80,12 @@ func TestRawMessagesOfAServer(t *testing.T) {
 // the tools have changed, nor at progress; each is logged with its stack.
 func TestAPanicOfAHandlerEndsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		up, seen := mcptest.New(mcptest.NewWorld()), make(chan struct{})
+		up, seen := fakemcp.New(fakemcp.NewWorld()), make(chan struct{})
 		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.GetProgressToken() != nil {
 					_ = req.GetSession().(*sdk.ServerSession).NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: p.GetProgressToken(), Progress: 1})
-					<-seen // what comes at the end of a call may be overtaken by its answer
+					<-seen // the answer may overtake the last notification of a call
 				}
 				return next(ctx, method, req)
 			}
@@ -100,17 +99,17 @@ func TestAPanicOfAHandlerEndsNothing(t *testing.T) {
 		if _, err := client.Tools(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		up.Turn(mcptest.Create, "Creates an order, and more.")
+		up.Turn(fakemcp.Create, "Creates an order, and more.")
 		time.Sleep(time.Second) // the SDK gathers changes for a moment
 		args := map[string]any{"order_id": "A-1"}
-		if _, err := client.Call(t.Context(), mcptest.Find, args, func(*sdk.ProgressNotificationParams) {
+		if _, err := client.Call(t.Context(), fakemcp.Find, args, func(*sdk.ProgressNotificationParams) {
 			close(seen)
 			panic("a mistake about progress")
 		}); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if _, err := client.Call(t.Context(), mcptest.Find, args, nil); err != nil {
+		if _, err := client.Call(t.Context(), fakemcp.Find, args, nil); err != nil {
 			t.Errorf("afterwards: %v", err)
 		}
 		_ = client.Close()

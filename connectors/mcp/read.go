@@ -12,12 +12,12 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Read asks the reading tools of the contract. Whatever they answer that is not
-// as the contract says is an error, and never absence.
+// Read calls the reading tools of the contract. An answer that does not match the contract is an
+// error, and never absence.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	began := time.Now()
-	if c.blind && q.Intent.Kind == BlindKind {
-		return connectors.Observation{}, connectors.ErrBlind
+	if c.writeOnly && q.Intent.Kind == WriteOnlyKind {
+		return connectors.Observation{}, connectors.ErrWriteOnly
 	}
 	k, err := c.kindOf(q.Intent)
 	if err != nil {
@@ -46,24 +46,22 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return o, nil
 }
 
-// look is one read under way.
+// look is one read in progress.
 type look struct {
 	c *Connector
 	k *kind
 	q connectors.Query
-	// strong says that all that was asked is strong; path is what was asked
-	// first.
+	// strong means that every call was strong; path is that of the first call.
 	strong bool
 	path   string
 }
 
-// found is a record of an answer, and what is around it.
+// found is a record of an answer, with its outer element.
 type found struct {
 	doc, outer any
 }
 
-// ask calls one reading tool. A nil list and no error means that it says that
-// there is nothing.
+// ask calls one reading tool. A nil list and no error mean that the tool reports no record.
 func (l *look) ask(ctx context.Context, r *read, values map[string]any) ([]found, error) {
 	l.strong = l.strong && r.strong
 	if l.path == "" {
@@ -91,7 +89,7 @@ func (l *look) ask(ctx context.Context, r *read, values map[string]any) ([]found
 	return all, nil
 }
 
-// understand takes an answer apart.
+// understand parses an answer.
 func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 	if res.IsError {
 		if matching(r.absent, textOf(res)) != nil {
@@ -113,9 +111,12 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 		}
 		return []found{{doc: one}}, nil
 	}
-	list, err := r.list.all(doc)
+	list, err := r.list.All(doc, ErrAnswer)
 	if err != nil {
 		return nil, err
+	}
+	if len(list) > maxRecords {
+		return nil, answer("it shows more than %d records", maxRecords)
 	}
 	if r.limit > 0 && len(list) >= r.limit {
 		return nil, answer("it shows %d records, which is where the tool cuts its answers; others may be missing", len(list))
@@ -123,14 +124,14 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 	return r.inner(list)
 }
 
-// saysNone reports whether an answer says in words that there is nothing. What is
-// JSON is no words: a record may hold the same ones.
+// saysNone reports whether an answer states in words that there is nothing. JSON is not matched:
+// a record may contain the same words.
 func (r *read) saysNone(res *sdk.CallToolResult) bool {
 	text := textOf(res)
 	return matching(r.empty, text) != nil && (r.form == "text" || !json.Valid([]byte(text)))
 }
 
-// inner goes a level deeper where the contract says so.
+// inner descends one level where the contract says so.
 func (r *read) inner(list []any) ([]found, error) {
 	var all []found
 	for _, e := range list {
@@ -141,7 +142,7 @@ func (r *read) inner(list []any) ([]found, error) {
 		v, there := r.within.Value(e)
 		inner, ok := v.([]any)
 		if !there || !ok {
-			return nil, answer("an element of %s has no list %s", r.list.text, r.within.Text())
+			return nil, answer("an element of %s has no list %s", r.list.Text, r.within.Text())
 		}
 		for _, i := range inner {
 			all = append(all, found{doc: i, outer: e})
@@ -188,7 +189,7 @@ func (f *field) value(from found, key intent.Fields) (any, bool) {
 		return nil, false
 	}
 	m := f.match.FindAllStringSubmatch(s, 2)
-	if len(m) != 1 { // none, or nobody knows which
+	if len(m) != 1 { // none, or ambiguous
 		return nil, false
 	}
 	return m[0][1], true

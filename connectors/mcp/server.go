@@ -5,33 +5,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/internal/declared"
 )
 
-// Server says how a server of the Model Context Protocol is reached: one of
-// Command, URL and Transport.
+// closing is how long a process may take to end after a request to end.
+const closing = 2 * time.Second
+
+// Server is how a server of the Model Context Protocol is reached: one of Command, URL and
+// Transport.
 type Server struct {
 	// Command is a program and its arguments, which speaks on its standard
 	// streams.
 	Command []string
-	// User is the user of this machine, by name or number, as whom it runs, in that
-	// user's group alone. It takes the rights of root, or on Linux CAP_SETUID,
-	// CAP_SETGID and CAP_KILL. Default "", the user of this process, whose files it
-	// can then read.
+	// User is the user of this machine, by name or number, as whom it runs, in that user's group
+	// alone. It requires root, or on Linux CAP_SETUID, CAP_SETGID and CAP_KILL. Default "", the
+	// user of this process, whose files it can then read.
 	User string
 	// Dir is its working directory. Default that of this process.
 	Dir string
-	// Env is what its environment has besides PATH, HOME, LANG, TMPDIR and what
-	// Windows needs. Nothing else of our environment reaches it: secrets of
-	// other destinations stand there.
+	// Env is its environment besides PATH, HOME, LANG, TMPDIR and what Windows needs. Nothing
+	// else of our environment reaches it: that contains secrets of other destinations.
 	Env map[string]string
 	// Secrets are further variables of its environment, fetched at each start.
 	Secrets map[string]func(context.Context) (string, error)
@@ -50,17 +53,20 @@ type Server struct {
 	// process.
 	Transport func(ctx context.Context) (sdk.Transport, error)
 
-	// Protocol is the version that is asked for. Default "2025-11-25", the last
-	// one with sessions.
+	// Protocol is the requested version. Default "2025-11-25", the last one with sessions.
 	Protocol string
 }
 
-// defaultProtocol is a version in which a list of tools is never answered from
-// the client's own cache.
+// defaultProtocol is a version in which the client never takes a list of tools from its own
+// cache.
 const defaultProtocol = "2025-11-25"
 
 // inherited are the variables that a process gets of ours.
 var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"}
+
+// Inherited lists the variables of this process that a program gets which is started
+// by a configuration.
+func Inherited() []string { return slices.Clone(inherited) }
 
 func (s Server) check() error {
 	given := 0
@@ -88,15 +94,10 @@ func (s Server) check() error {
 		return errors.New("url: is no address; want one such as https://mcp.example.com/mcp") // and not repeated: it may hold a password
 	case u.User != nil:
 		return errors.New("url: holds a user name or a password; want headers with a secret")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !declared.Loopback(u.Hostname()):
 		return errors.New("url: is http, where credentials cross a network in the clear; want https (http only for this machine)")
 	}
 	return nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // transport makes what one session runs on.
@@ -157,8 +158,8 @@ func (s Server) environment(ctx context.Context, home string) ([]string, error) 
 	return env, nil
 }
 
-// streamable is HTTP without anything that repeats by itself: no reconnecting,
-// no redirects, and no stream of its own, whose end would end the calls too.
+// streamable is HTTP without automatic repeats: no reconnecting, no redirects, and no stream of
+// its own, whose end would end the calls too.
 func (s Server) streamable() sdk.Transport {
 	inner := s.RoundTripper
 	if inner == nil {

@@ -28,7 +28,7 @@ func Sheets() []connectors.Sheet {
 	return all
 }
 
-// claims hold for every server behind a contract.
+// claims hold for every server with a contract.
 func claims() []connectors.Claim {
 	return []connectors.Claim{
 		{About: connectors.TopicNative, Source: protocol,

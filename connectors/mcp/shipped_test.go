@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 func TestShippedContractsLoad(t *testing.T) {
@@ -27,7 +27,7 @@ func TestShippedContractsLoad(t *testing.T) {
 	}
 }
 
-// A rollback fact says within how long effects can be taken back.
+// A rollback fact is within how long effects can be taken back.
 func TestRollbackNeedsATime(t *testing.T) {
 	for says, problem := range map[string]string{
 		"2m":   "",
@@ -36,7 +36,7 @@ func TestRollbackNeedsATime(t *testing.T) {
 		"-1s":  `"-1s" is no duration; want one such as 60s, or unknown`,
 		"":     "is empty; want a value, or the line taken out",
 	} {
-		text := strings.Replace(mcptest.Contract, "horizon: 1s}", "horizon: 1s, rollback: "+says+"}", 1)
+		text := strings.Replace(fakemcp.Contract, "horizon: 1s}", "horizon: 1s, rollback: "+says+"}", 1)
 		c, err := mcp.Load([]byte(withDigests(t, text)), "shop.yaml")
 		switch {
 		case problem != "" && (err == nil || !strings.Contains(err.Error(), "kinds.order.profile.rollback: "+problem)):
@@ -62,14 +62,14 @@ func TestContractsOfWhichEveryCallIsRefused(t *testing.T) {
 		reason, contract, old, new string
 		want                       string // "" for none
 	}{
-		"fine":              {"nothing is wrong", mcptest.Contract, "", "", ""},
-		"stamp in the key":  {"readback's own mark would be the key", mcptest.Contract, "stamp: $.external_id", "stamp: $.order_id", "shop.yaml:8: kinds.order.writes.create: would have every call of create_order refused: arguments that the contract does not take: $.order_id is set; readback puts its own mark there"},
-		"stamp expected":    {"a call that leaves the note out works", mcptest.Contract, "stamp: $.external_id", "stamp: $.note", ""},
-		"key of everything": {"all arguments are no name", mcptest.Contract, "tool: update_order\n        key: {order_id: $.order_id}", "tool: update_order\n        key: {order_id: $}", "would have every call of update_order refused: arguments that the contract does not take: /key/order_id has no place"},
-		"an empty key":      {"nothing could be looked up", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: ''}}", "would have every call of put_order refused: arguments that the contract does not take: "},
-		"a fixed key":       {"it is always the same record", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: A-1}}", ""},
-		"a fixed field":     {"it is always the same value", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {value: n},", ""},
-		"the field before":  {"the record has it", mcptest.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {before: note},", ""},
+		"fine":              {"nothing is wrong", fakemcp.Contract, "", "", ""},
+		"stamp in the key":  {"readback's own mark would be the key", fakemcp.Contract, "stamp: $.external_id", "stamp: $.order_id", "shop.yaml:8: kinds.order.writes.create: would have every call of create_order refused: arguments that the contract does not take: $.order_id is set; readback puts its own mark there"},
+		"stamp expected":    {"a call that leaves the note out works", fakemcp.Contract, "stamp: $.external_id", "stamp: $.note", ""},
+		"key of everything": {"all arguments are no name", fakemcp.Contract, "tool: update_order\n        key: {order_id: $.order_id}", "tool: update_order\n        key: {order_id: $}", "would have every call of update_order refused: arguments that the contract does not take: /key/order_id has no place"},
+		"an empty key":      {"nothing could be looked up", fakemcp.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: ''}}", "would have every call of put_order refused: arguments that the contract does not take: "},
+		"a fixed key":       {"it is always the same record", fakemcp.Contract, "tool: put_order\n        key: {order_id: $.order_id}", "tool: put_order\n        key: {order_id: {value: A-1}}", ""},
+		"a fixed field":     {"it is always the same value", fakemcp.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {value: n},", ""},
+		"the field before":  {"the record has it", fakemcp.Contract, "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: $.note,", "tool: put_order\n        key: {order_id: $.order_id}\n        expect: {note: {before: note},", ""},
 		"of several":        {"a key within a key", string(memory), "key: {from: $.from, to: $.to, relationType: $.relationType}", "key: {from: $.from, to: $.from.to, relationType: $.relationType}", "would have every call of create_relations refused: arguments that the contract does not take: to has no place"},
 	} {
 		t.Run(name, func(t *testing.T) {

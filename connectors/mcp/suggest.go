@@ -12,11 +12,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Suggest drafts a contract from what a server says of its tools, for a person to
-// finish. Names, schemas and annotations are hints and no more: every guess is
-// marked, and the draft cannot be loaded before its first line is taken out.
-// server is its name and version, for people. The error says which tool cannot be
-// written as JSON.
+// Suggest drafts a contract from a server's declaration of its tools, for an operator to finish.
+// Names, schemas and annotations are only hints: every guess is marked, and the draft cannot be
+// loaded until its first line is removed. server is its name and version, for display. The error
+// names the tool that cannot be written as JSON.
 func Suggest(server string, tools []*sdk.Tool) (string, error) {
 	d := &draft{server: server}
 	for _, t := range slices.SortedFunc(slices.Values(tools), func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) }) {
@@ -44,7 +43,7 @@ func (d *draft) add(t *sdk.Tool) error {
 		d.digests = map[string]string{}
 	}
 	d.digests[t.Name] = sum
-	if looksLikeRead(t) {
+	if isRead(t) {
 		d.reads = append(d.reads, t)
 	} else {
 		d.writes = append(d.writes, t)
@@ -60,9 +59,8 @@ var (
 	keyWords    = regexp.MustCompile(`(?i)^(id|key|name|path|slug|number|title|email|[a-z]+_?(id|key|number))$`)
 )
 
-// looksLikeRead wants a name that says so; what the server says in annotations
-// counts only against it.
-func looksLikeRead(t *sdk.Tool) bool {
+// isRead requires a name that suggests a read; annotations of the server can only rule it out.
+func isRead(t *sdk.Tool) bool {
 	if t.Annotations != nil && t.Annotations.DestructiveHint != nil && *t.Annotations.DestructiveHint && !t.Annotations.ReadOnlyHint {
 		return false
 	}
@@ -160,7 +158,7 @@ func (d *draft) kind(b *strings.Builder, t *sdk.Tool) {
 
 var notWord = regexp.MustCompile(`[^A-Za-z0-9_-]+`)
 
-// drafted is the part that says how records are read.
+// drafted is the part that defines how records are read.
 func (d *draft) drafted(b *strings.Builder, keys, others []string) {
 	tool, argument := "TOOL_THAT_READS", "ARGUMENT"
 	if len(d.reads) > 0 {

@@ -121,8 +121,7 @@ func (t *template) holes() []string {
 	return all
 }
 
-// plainText is what may stand in the midst of a longer text: nobody knows how
-// the tool quotes there.
+// plainText is what may occur inside a longer text: how the tool quotes there is unknown.
 var plainText = regexp.MustCompile(`^[A-Za-z0-9_.@:-]*$`)
 
 // fill puts values in; a whole text that is one placeholder becomes its value,

@@ -11,14 +11,14 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 // The server of a tool learns the trace of the call, and nothing else that callers
 // pass on.
 func TestTheTraceGoesAlong(t *testing.T) {
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	var mu sync.Mutex
 	var told []map[string]any
 	s.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
@@ -47,7 +47,7 @@ func TestTheTraceGoesAlong(t *testing.T) {
 	ctx := propagation.TraceContext{}.Extract(baggage.ContextWithBaggage(t.Context(), bag),
 		propagation.MapCarrier{"traceparent": parent, "tracestate": "vendor=canary"})
 	for _, ctx := range []context.Context{ctx, t.Context()} {
-		if _, err := c.Call(ctx, mcptest.Get, map[string]any{"id": "1"}, func(*sdk.ProgressNotificationParams) {}); err != nil {
+		if _, err := c.Call(ctx, fakemcp.Get, map[string]any{"id": "1"}, func(*sdk.ProgressNotificationParams) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,10 +7,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
-// Invert builds the write that undoes w, where the contract says by which. It
-// needs to know what was there before, and requires what is there now.
+// Invert builds the write that undoes w, where the contract defines one. It needs the state
+// before, and requires the state now.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	k, err := c.kindOf(w)
 	if err != nil {
@@ -35,7 +36,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrNoUndo, had, has)
 }
 
-// undoMaking takes away what was made.
+// undoMaking removes what was created.
 func (k *kind) undoMaking(w, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
 	switch {
 	case k.writes[intent.Delete] == nil || inverse.Write == intent.Update && w.Write == intent.Create:
@@ -44,7 +45,7 @@ func (k *kind) undoMaking(w, inverse intent.WriteIntent, now connectors.Record) 
 		return inverse, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
 	}
 	inverse.Write = intent.Delete
-	inverse.Require = k.lasting(now.Fields)
+	inverse.Require = declared.Lasting(k.profile, now.Fields)
 	return inverse, nil
 }
 
@@ -55,13 +56,13 @@ func (k *kind) undoChange(w, inverse intent.WriteIntent, was, now connectors.Rec
 		inverse.Write = intent.Upsert
 	}
 	undoer := k.writes[inverse.Write]
-	if undoer == nil || undoer.looksBack() || k.parts {
+	if undoer == nil || undoer.readsBack() || k.parts {
 		return inverse, fmt.Errorf("%w: there is no tool that brings it back", ErrNoUndo)
 	}
 	if k.each {
 		return inverse, fmt.Errorf("%w: some of the records were there before", ErrNoUndo)
 	}
-	inverse.Expect, inverse.Require = intent.Fields{}, k.lasting(now.Fields)
+	inverse.Expect, inverse.Require = intent.Fields{}, declared.Lasting(k.profile, now.Fields)
 	for name := range undoer.expect {
 		old, there := was.Fields[name]
 		current, shown := now.Fields[name]
@@ -91,7 +92,7 @@ func (k *kind) undoDelete(inverse intent.WriteIntent, was connectors.Record) (in
 		}
 		return inverse, nil
 	}
-	for name, v := range k.lasting(was.Fields) {
+	for name, v := range declared.Lasting(k.profile, was.Fields) {
 		if _, takes := maker.expect[name]; takes {
 			inverse.Expect[name] = v
 		} else if _, isKey := inverse.Key[name]; !isKey {
@@ -102,16 +103,4 @@ func (k *kind) undoDelete(inverse intent.WriteIntent, was connectors.Record) (in
 		inverse.Expect = maps.Clone(inverse.Key)
 	}
 	return inverse, nil
-}
-
-// lasting leaves out what the destination changes by itself.
-func (k *kind) lasting(fields intent.Fields) intent.Fields {
-	kept := maps.Clone(fields)
-	for _, path := range k.profile.Volatile {
-		p := intent.Pointer(path)
-		if p.Parent() == "" {
-			delete(kept, p.LastToken())
-		}
-	}
-	return kept
 }

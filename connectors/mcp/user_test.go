@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/need"
 )
 
@@ -49,7 +49,7 @@ func TestProgramsOfAnotherUser(t *testing.T) {
 	}
 }
 
-// What the configuration says of the environment comes before what is inherited.
+// The configured environment overrides the inherited one.
 func TestTheEnvironmentOfAProgram(t *testing.T) {
 	cmd, err := mcp.Process(mcp.Server{Env: map[string]string{"HOME": "/own"}, Command: []string{"/bin/sh"}}, context.Background())
 	if err != nil {
@@ -67,7 +67,7 @@ func TestTheEnvironmentOfAProgram(t *testing.T) {
 }
 
 func TestUsersThatCannotBe(t *testing.T) {
-	contract := pinned(t, mcptest.Contract)
+	contract := pinned(t, fakemcp.Contract)
 	for name, c := range map[string]struct {
 		server mcp.Server
 		want   string

@@ -10,8 +10,11 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// scalarText is a scalar as it stands in a text; false for what is none. Null is
-// none.
+// maxLabel is how long the name of one of several records may be in an
+// intent; see intent.MaxMemberName.
+const maxLabel = 200
+
+// scalarText is a scalar as text; false for any other value. Null is not a scalar.
 func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -68,9 +71,9 @@ func sameNumber(x, y json.Number) bool {
 	return okA && okB && a.Cmp(b) == 0
 }
 
-// sameKey reports whether a record has a key; the error says that it has it as
-// another type: a number as text, say. Nobody declared that, and a record of
-// ours must not pass for somebody else's.
+// sameKey reports whether a record has a key. It is an error if the record has the key with
+// another type, such as a number as text: that is undeclared, and our record must not be mistaken
+// for a foreign one.
 func sameKey(key, fields intent.Fields, names []string) (bool, error) {
 	alike := true
 	for _, name := range names {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
-// TestWordsThatSayThereIsNone: only what a tool says counts, not what a record holds:
-// a record that is not seen is sent again.
+// TestWordsThatSayThereIsNone: only the tool's own text counts, not that of a record: a record
+// that is not seen is sent again.
 func TestWordsThatSayThereIsNone(t *testing.T) {
 	const record = `{"orders":[{"id":"o-1","order_id":"Order-001","note":"No orders found so far"}]}`
 	for name, c := range map[string]struct {
@@ -27,12 +27,12 @@ func TestWordsThatSayThereIsNone(t *testing.T) {
 		"a record structured": {"likewise", record, true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := mcptest.New(mcptest.NewWorld())
+			s := fakemcp.New(fakemcp.NewWorld())
 			from := `records: "$.orders[*]", limit: 1000}`
-			contract := pinned(t, strings.ReplaceAll(mcptest.Contract, from, `records: "$.orders[*]", limit: 1000, empty: ['No orders found']}`))
+			contract := pinned(t, strings.ReplaceAll(fakemcp.Contract, from, `records: "$.orders[*]", limit: 1000, empty: ['No orders found']}`))
 			s.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 				return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-					if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); !ok || p.Name != mcptest.Find {
+					if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); !ok || p.Name != fakemcp.Find {
 						return next(ctx, method, req)
 					}
 					r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: c.text}}}

@@ -20,12 +20,11 @@ import (
 // errTool: the tool answered with an error. It may have done its work before.
 var errTool = errors.New("the tool answered with an error that the contract says nothing about; it may have been applied")
 
-// Write calls the tool once. Whatever the tool says about a failure is of
-// unknown fate unless the contract lists it: an error in the middle of a call
-// says nothing about what was done before it.
+// Write calls the tool once. An error of the tool is of unknown fate unless the contract lists
+// it: an error in the middle of a call does not show what was done before it.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	if c.blind && r.Intent.Kind == BlindKind {
-		return c.callBlind(ctx, r.Intent)
+	if c.writeOnly && r.Intent.Kind == WriteOnlyKind {
+		return c.callWriteOnly(ctx, r.Intent)
 	}
 	w, args, err := c.prepare(r)
 	if err != nil {
@@ -145,20 +144,20 @@ func waitIn(p *regexp.Regexp, text string) time.Duration {
 	return time.Duration(n * float64(time.Second))
 }
 
-// receipt is what an answer says, as far as the contract has a use for it.
+// receipt is the part of an answer that the contract uses.
 func (w *write) receipt(res *sdk.CallToolResult) connectors.Receipt {
 	r := connectors.Receipt{Code: "ok"}
 	if w.made == nil {
 		return r
 	}
-	if doc, err := document(res, ""); err == nil { // it said yes; what it added does not take that back
+	if doc, err := document(res, ""); err == nil { // the tool accepted; further content does not change that
 		r.Ref = scalar(w.made, doc)
 	}
 	return r
 }
 
-// hidden keeps what a server wrote, and addresses with what stands in them, out
-// of an error, and leaves its kind.
+// hidden removes a server's text, and addresses with their contents, from an error, and keeps its
+// kind.
 func hidden(err error) error {
 	var said *jsonrpc.Error
 	var at *url.Error

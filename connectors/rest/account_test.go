@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/egress"
+	"github.com/readback-go/readback/connectors/httpsend"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/wire"
@@ -30,7 +32,7 @@ const byOAuth = `oauth2: {token_url: /token, client_id: "id-{param.shop}", secre
 // desk is a destination with a token endpoint.
 type desk struct {
 	mu      sync.Mutex
-	tokens  int    // how many it gave away
+	tokens  int    // how many it issued
 	valid   string // the one that it takes
 	writes  []int  // the statuses it answered writes with
 	token   http.HandlerFunc
@@ -341,5 +343,47 @@ func TestOneSendOverAKeptConnection(t *testing.T) {
 	_, err = c.Write(t.Context(), itemRequest(intent.Create))
 	if connectors.FateOf(err) != connectors.FateUnknown || posts.Load() != 2 {
 		t.Errorf("%d posts arrived for two sends, the second says %v; want two, and an unknown fate", posts.Load(), err)
+	}
+}
+
+// TestEgress: neither a secret for a token nor the question for a next page goes to a
+// declared host that the operator's list does not have.
+func TestEgress(t *testing.T) {
+	asked := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	t.Cleanup(elsewhere.Close)
+	other := elsewhere.Listener.Addr().String()
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Link", "<"+elsewhere.URL+`/api/items?page=2>; rel="next"`)
+		says(http.StatusOK, `{"items":[]}`)(rw, nil)
+	}))
+	t.Cleanup(api.Close)
+	list, err := egress.Parse(api.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(file string) *rest.Connector {
+		d, err := rest.Load([]byte(strings.Replace(file, `"127.0.0.1:2"`, `"`+other+`"`, 1)), "items.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := rest.New(d, rest.Options{BaseURL: api.URL + "/api", Transport: httpsend.NewTransport(list.DialContext, nil),
+			Secrets: map[string]func(context.Context) (string, error){"token": func(context.Context) (string, error) { return "hunter2", nil }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	byToken := connect(withAuth(`oauth2: {token_url: "` + elsewhere.URL + `/token", client_id: a, secret: token}`))
+	_, err = byToken.Write(t.Context(), itemRequest(intent.Create))
+	if connectors.FateOf(err) != connectors.FateNotSent || !strings.Contains(err.Error(), "the token endpoint: the setting egress does not allow a connection to "+other) {
+		t.Errorf("a token from elsewhere: %v, want not sent, with the setting", err)
+	}
+	paged := connect(itemsFile("", plainRead+"paging: {link: next}"))
+	if _, err := paged.Read(t.Context(), connectors.Query{Intent: item(intent.Create)}); err == nil || !strings.Contains(err.Error(), "the setting egress does not allow a connection to "+other) {
+		t.Errorf("a page from elsewhere: %v, want the setting", err)
+	}
+	if asked != 0 {
+		t.Errorf("the other host was asked %d times", asked)
 	}
 }

@@ -10,8 +10,12 @@ import (
 	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// decode reads a body that is one JSON value: numbers exact, no member twice,
-// not nested without end. Errors wrap [ErrAnswer] and repeat nothing of it.
+// maxDepth is how deep an answer may nest. Rich text of real systems nests some dozens deep; it
+// is traversed recursively.
+const maxDepth = 128
+
+// decode reads a body that is one JSON value: numbers exact, no member twice, nesting limited.
+// Errors wrap [ErrAnswer] and repeat nothing of it.
 func decode(a httpsend.Answer) (any, error) {
 	if a.BodyErr != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAnswer, a.BodyErr)

@@ -152,7 +152,7 @@ answers:
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // the clock stands at 2000-01-01
+			synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01
 				requests := 0
 				c := items(t, itemsFile(rules, plainRead), func(rw http.ResponseWriter, r *http.Request) { requests++; tt.answer(rw, r) })
 				got, err := c.Write(t.Context(), itemRequest(intent.Create))
@@ -224,8 +224,8 @@ func TestReadsThatProveNothing(t *testing.T) {
 	}
 }
 
-// A list that is not there is no empty list, and reading again does not help: the
-// API says so itself, in JSON. A gateway's 404 is another matter.
+// A missing list is no empty list, and reading again does not help: the API itself reports it, in
+// JSON. A gateway's 404 is different.
 func TestNoPath(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answer http.HandlerFunc
@@ -273,7 +273,7 @@ func endless(rw http.ResponseWriter) {
 	}
 }
 
-// postsFile declares posts that bear their marks in their text.
+// postsFile declares posts that have their marks in their text.
 const postsFile = `
 declaration: 1
 name: posts
@@ -370,8 +370,8 @@ func TestRecordsOfARead(t *testing.T) {
 	}
 }
 
-// TestARefThatCannotBeAsked: what a receipt says must not end all reading, and
-// a record under another spelling of its ref is that record.
+// TestARefThatCannotBeAsked: an unusable ref of a receipt must not prevent all reads, and a
+// record with another spelling of its ref is that record.
 func TestARefThatCannotBeAsked(t *testing.T) {
 	file := strings.Replace(itemsFile("", plainRead), "    record:\n", "      - {name: get, by: ref, strength: strong, record: $, absent: [404], path: '/items/{ref}'}\n    record:\n", 1)
 	for ref, want := range map[string]int{"/api/items/7": 1, "..": 1, "7": 1, "007": 1, "8": 1} {

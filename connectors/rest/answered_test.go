@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// The record that a create was answered with is shown as it is now: another actor
-// may have taken our key and our marker from it.
+// The record of a create's answer is shown as it is now: another actor may have removed our key
+// and our marker.
 func TestTheRecordThatTheAnswerNamedIsShown(t *testing.T) {
 	file := strings.Replace(itemsFile("", plainRead), "    record:\n", "      - {name: get, by: ref, strength: strong, record: $, absent: [404], path: '/items/{ref}'}\n    record:\n", 1)
 	c := items(t, file, func(rw http.ResponseWriter, r *http.Request) {
@@ -28,7 +28,7 @@ func TestTheRecordThatTheAnswerNamedIsShown(t *testing.T) {
 	}
 }
 
-// A rollback fact says within how long effects can be taken back.
+// A rollback fact is within how long effects can be taken back.
 func TestRollbackNeedsATime(t *testing.T) {
 	for says, valid := range map[string]bool{"2m": true, "true": false, "soon": false, "''": false} {
 		file := strings.Replace(itemsFile("", plainRead), "profile: {stamped: true}", "profile: {stamped: true, rollback: "+says+"}", 1)

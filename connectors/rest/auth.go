@@ -8,7 +8,15 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// auth is how a request shows who it comes from.
+const (
+	// maxSecretName is how long the name of a secret may be. Secrets
+	// themselves are longer, which is how one in its place is noticed.
+	maxSecretName = 32
+	// maxSecretDigits is how many digits it may have, for the same reason.
+	maxSecretDigits = 4
+)
+
+// auth is how a request authenticates.
 type auth struct {
 	scheme   string // "", bearer, basic, header, oauth2
 	secret   string // the name of the secret
@@ -30,7 +38,7 @@ func (l *loader) auth(f *fileAuth) {
 	if f.Basic != nil {
 		given++
 		a.scheme, a.secret = "basic", l.secretName(f.Basic.Secret, f.Basic.At)
-		if l.required(f.Basic.Username, f.Basic.At, "username", "the name to log in with") {
+		if l.Required(f.Basic.Username, f.Basic.At, "username", "the name to log in with") {
 			a.username = l.accountText(f.Basic.Username)
 		}
 	}
@@ -38,7 +46,7 @@ func (l *loader) auth(f *fileAuth) {
 		given++
 		a.scheme, a.secret = "header", l.secretName(f.Header.Secret, f.Header.At)
 		a.header, a.prefix = f.Header.Name.Value, f.Header.Prefix
-		if l.required(f.Header.Name, f.Header.At, "name", "the name of the header") && !headerName(a.header) {
+		if l.Required(f.Header.Name, f.Header.At, "name", "the name of the header") && !headerName(a.header) {
 			l.At(f.Header.Name.Place, "is no name of a header")
 		}
 		if strings.ContainsFunc(a.prefix, isControl) || len(a.prefix) > maxSecretName {
@@ -56,10 +64,10 @@ func (l *loader) auth(f *fileAuth) {
 
 func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 	a.scheme, a.secret = "oauth2", l.secretName(f.Secret, f.At)
-	if l.required(f.ClientID, f.At, "client_id", "the id of the client, such as {param.client_id}") {
+	if l.Required(f.ClientID, f.At, "client_id", "the id of the client, such as {param.client_id}") {
 		a.clientID = l.accountText(f.ClientID)
 	}
-	if l.required(f.TokenURL, f.At, "token_url", "a path below base_url, or an address") {
+	if l.Required(f.TokenURL, f.At, "token_url", "a path below base_url, or an address") {
 		a.tokenURL = l.accountText(f.TokenURL)
 		l.tokenURL(f.TokenURL, a.tokenURL)
 	}
@@ -110,10 +118,10 @@ func (l *loader) accountText(t yamlfile.Text) *pattern {
 
 var secretNameForm = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// secretName is the name of a secret. What is none is not repeated: people
-// write the secret itself there.
+// secretName is the name of a secret. An invalid name is not repeated: users write the secret
+// itself there.
 func (l *loader) secretName(t yamlfile.Text, in yamlfile.Place) string {
-	if !l.required(t, in, "secret", "the name of a secret, such as token") {
+	if !l.Required(t, in, "secret", "the name of a secret, such as token") {
 		return ""
 	}
 	digits := len(t.Value) - len(strings.Map(func(r rune) rune {

@@ -57,7 +57,7 @@ func (k *kind) bulkFor(q connectors.Query) *read {
 	return nil
 }
 
-// readGroup serves queries by one request and fills in their answers.
+// readGroup answers several queries with one request.
 func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connectors.Query, which []int, answers []connectors.BulkAnswer) {
 	merges := map[int]*merge{}
 	var each []values
@@ -95,7 +95,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	}
 }
 
-// answer is what one query gets of the records that many asked for.
+// answer is one query's part of the records of a shared request.
 func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
 	mine := found{strong: f.strong}
 	for _, rec := range f.records {
@@ -125,7 +125,7 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values
 	if err != nil {
 		return found{}, err
 	}
-	elements, err := r.list.all(doc)
+	elements, err := r.list.All(doc, ErrAnswer)
 	if err != nil {
 		return found{}, err
 	}

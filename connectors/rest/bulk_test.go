@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// TestBulkReads: many questions in few requests, in a body or joined in a
-// query; one that cannot be asked spoils no other.
+// TestBulkReads: many queries in few requests, in a body or joined in a query; an impossible one
+// affects no other.
 func TestBulkReads(t *testing.T) {
 	tests := map[string]struct{ reason, read, want string }{
 		"body":  {"a list with an element for each", `{name: many, by: key, bulk: 2, strength: strong, method: POST, path: /many, body: {ids: [0, {"[...]": {sku: "{key.sku}"}}], all: {"[...]": "{key.sku}"}}, records: "$.items[*]"}`, `POST /api/many {"all":["A-1","A-2"],"ids":[0,[{"sku":"A-1"},{"sku":"A-2"}]]}`},

@@ -7,9 +7,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Check refuses an intent that the declaration can never serve: one whose
-// look-ups cannot be asked, whose fields cannot be written or shown, or of which
-// no request can be made. The error wraps [ErrIntent].
+// Check refuses an intent that the declaration can never serve: one whose lookups are impossible,
+// whose fields cannot be written or shown, or that fits no request. The error wraps [ErrIntent].
 func (c *Connector) Check(in intent.WriteIntent) error {
 	k, err := c.kindOf(in)
 	if err != nil {
@@ -34,8 +33,7 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	return err
 }
 
-// canLookUp reports whether there are look-ups for a query, and all of them can
-// be asked.
+// canLookUp reports whether there are lookups for a query, and all of them are possible.
 func (c *Connector) canLookUp(k *kind, q connectors.Query) error {
 	asked, v := false, c.readValues(q)
 	for _, r := range k.reads {

@@ -12,11 +12,15 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// Options say which account of an API is meant. What the declaration asks for
-// is required.
+// maxHeader bounds the value of a header that we send; servers refuse
+// 8 KiB of headers together.
+const maxHeader = 4 << 10
+
+// Options select the account of an API. What the declaration requires is required.
 type Options struct {
 	// BaseURL is where the API is, instead of the declaration's base URL (a
 	// sandbox, a server of one's own). Default the declaration's.
@@ -24,14 +28,12 @@ type Options struct {
 	// Parameters are those of the declaration, by name. Default each one's
 	// default.
 	Parameters map[string]string
-	// Secrets fetch the secrets of the declaration, by name, anew for each
-	// call. Default none.
+	// Secrets fetch the secrets of the declaration, by name, again for each call. Default none.
 	Secrets map[string]func(ctx context.Context) (string, error)
 	// Transport carries the requests. Default an http.Transport of the
 	// connector's own.
 	Transport http.RoundTripper
-	// MaxBody is how many bytes of an answer are read. Default
-	// [httpsend.DefaultMaxBody].
+	// MaxBody is how many bytes of an answer are read. Default [httpsend.DefaultMaxBody].
 	MaxBody int64
 }
 
@@ -44,7 +46,7 @@ type Connector struct {
 	secret func(ctx context.Context) (string, error)
 	tokens *tokens
 	client *httpsend.Client
-	// probed says that the probe was good once.
+	// probed means that the probe succeeded once.
 	probed atomic.Bool
 }
 
@@ -138,22 +140,16 @@ func (c *Connector) account(given map[string]string) error {
 // given are the values that every request has.
 func (c *Connector) given() values { return values{"param": c.params} }
 
-// Declaration is what the connector was made of.
-func (c *Connector) Declaration() *Declaration { return c.d }
-
 // Profiles is what the API can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile { return c.d.Profiles() }
 
-// Hosts lists the hosts that the connector can reach; it reaches no other.
-func (c *Connector) Hosts() []string { return strings.Split(yamlfile.Names(c.hosts), ", ") }
-
-// reachable refuses addresses that the declaration does not name, also where
-// the API itself gives them.
+// reachable refuses addresses that the declaration does not name, even if the API itself returns
+// them.
 func (c *Connector) reachable(u *url.URL) error {
 	switch {
 	case u.User != nil, !c.hosts[strings.ToLower(u.Host)]:
-		return fmt.Errorf("%w: want one of %s", ErrHost, strings.Join(c.Hosts(), ", "))
-	case u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())):
+		return fmt.Errorf("%w: want one of %s", ErrHost, yamlfile.Names(c.hosts))
+	case u.Scheme != "https" && !(u.Scheme == "http" && declared.Loopback(u.Hostname())):
 		return fmt.Errorf("%w: it would be reached without TLS", ErrHost)
 	}
 	return nil
@@ -173,7 +169,7 @@ func (c *Connector) url(path string, query url.Values) (*url.URL, error) {
 	return u, c.reachable(u)
 }
 
-// errCredentials is wrapped when there is nothing to show who we are.
+// errCredentials is wrapped when there are no credentials to send.
 var errCredentials = errors.New("the credentials cannot be had")
 
 // request makes the HTTP request of a draft. The second result is the token
@@ -235,7 +231,7 @@ func (c *Connector) authorize(ctx context.Context, req *http.Request) (*token, e
 	return nil, nil
 }
 
-// fetchSecret fetches the secret. Errors do not hold it.
+// fetchSecret fetches the secret. Errors do not contain it.
 func (c *Connector) fetchSecret(ctx context.Context) (string, error) {
 	secret, err := c.secret(ctx)
 	switch {

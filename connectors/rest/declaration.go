@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 )
 
@@ -21,7 +22,7 @@ type Declaration struct {
 	parameters   map[string]Parameter
 	auth         auth
 	headers      []header
-	probe        *look
+	probe        *getRequest
 	probeFirst   bool
 	kinds        map[string]*kind
 }
@@ -31,7 +32,7 @@ type Parameter struct {
 	Name string
 	// Pattern is a regular expression that the whole value must match.
 	Pattern string
-	// About says what it is.
+	// About describes it.
 	About string
 	// Default is its value where none is given; "" means that it is required.
 	Default string
@@ -44,7 +45,7 @@ type Parameter struct {
 // Name is the declaration's own, "github-issues".
 func (d *Declaration) Name() string { return d.name }
 
-// System is the API's name for people, "GitHub issues".
+// System is the API's display name, "GitHub issues".
 func (d *Declaration) System() string { return d.system }
 
 // BaseURL is where the API is, with placeholders for parameters.
@@ -70,9 +71,8 @@ func (d *Declaration) Secrets() []string {
 // Kinds lists the kinds of record.
 func (d *Declaration) Kinds() []string { return slices.Sorted(maps.Keys(d.kinds)) }
 
-// NotChecked lists what the writes of a kind send and no read is compared with, as
-// JSON Pointers into an intent: fields of its payload, or "/payload" for whatever
-// stands there.
+// NotChecked lists what the writes of a kind send that no read is compared with, as JSON Pointers
+// into an intent: fields of its payload, or "/payload" for all of it.
 func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
 	all := map[intent.WriteType][]string{}
 	k, known := d.kinds[kind]
@@ -94,9 +94,8 @@ func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
 	return all
 }
 
-// KeyAlone lists the writes of a kind whose requests have no place for a field that
-// an intent can expect beyond its key, such as a body that is text made of the key.
-// An intent that expects another field is refused.
+// KeyAlone lists the writes of a kind whose requests have no place for a field besides the key,
+// such as a body that is text made of the key. An intent that expects another field is refused.
 func (d *Declaration) KeyAlone(kind string) []intent.WriteType {
 	k, known := d.kinds[kind]
 	if !known {
@@ -183,10 +182,9 @@ type write struct {
 	guard   *guard
 	needs   needs
 	unique  bool
-	// replaces says that what is not in the request goes.
+	// replaces means that what is not in the request is removed.
 	replaces bool
-	// covers says that every field is sent; otherwise mentions are those that
-	// are.
+	// covers means that every field is sent; otherwise mentions are those that are.
 	covers   map[string]bool
 	mentions map[string]bool
 	answers  []answerRule
@@ -211,7 +209,7 @@ type guard struct {
 	ifAbsent *guard
 }
 
-// answerRule says what an answer means.
+// answerRule is what an answer means.
 type answerRule struct {
 	statuses []int
 	where    *condition
@@ -219,13 +217,13 @@ type answerRule struct {
 	after    *after
 }
 
-// after is the header in which a wait is told.
+// after is the header that contains a wait.
 type after struct {
 	header string
 	epoch  bool
 }
 
-// version is where a version stands: in a header, at a place, or nowhere.
+// version is where a version is: in a header, at a place, or nowhere.
 type version struct {
 	header string
 	place  *jsonplace.Place
@@ -239,12 +237,12 @@ type read struct {
 	strong       bool
 	request      *request
 	single       *jsonplace.Place // of the one record
-	list         *listed          // of the records
+	list         *declared.List   // of the records
 	absent       []int
 	absentWhere  *condition
 	accept       []int
 	must         []*condition
-	visible      *look
+	visible      *getRequest
 	complete     bool
 	strongIf     *condition
 	version      version
@@ -255,14 +253,14 @@ type read struct {
 	stampIsAsked bool
 }
 
-// look is a GET that must be answered.
-type look struct {
+// getRequest is a GET whose answer must be as declared.
+type getRequest struct {
 	route *route
 	query []namedValue
 	must  []*condition
 }
 
-// paging is how a list goes on.
+// paging is how a list continues.
 type paging struct {
 	link    string
 	next    *jsonplace.Place
@@ -278,11 +276,11 @@ type paging struct {
 // requests, so that a list of several pages may lack one.
 func (p *paging) jumps() bool { return p.next == nil }
 
-// counts reports whether pages are counted: then a short one is taken for the
-// last, which is wrong where the API gives fewer to a page than is declared.
+// counts reports whether pages are counted: then a short one is assumed to be the last, which is
+// wrong if the API returns fewer per page than is declared.
 func (p *paging) counts() bool { return p != nil && p.page != "" }
 
-// record is how a record of an answer is understood.
+// record is how a record of an answer is parsed.
 type record struct {
 	ref, url, version *jsonplace.Place
 	stamp             *field
@@ -292,14 +290,14 @@ type record struct {
 	// only are lists of the names that a spread can show, joined by commas;
 	// none: every name.
 	only []pattern
-	// nulls says that what has no value is shown as null.
+	// nulls means that a missing value is shown as null.
 	nulls bool
 }
 
 // field is how one field is taken from a record.
 type field struct {
 	place   *jsonplace.Place
-	list    *listed
+	list    *declared.List
 	match   *regexp.Regexp
 	strip   *regexp.Regexp
 	without *regexp.Regexp

@@ -1,16 +1,15 @@
 // Package rest makes a destination of an HTTP API that a YAML file declares.
 //
-// A declaration says how to get in, which request makes, changes or deletes a
-// record, which requests find it again, how a record of an answer is understood
-// and what the API promises. [Load] checks it and lists everything that is
-// wrong with its line; [New] makes a connector of it for one account. Some
-// declarations come with the package ([Shipped]); they are for use and to begin
-// one's own from.
+// A declaration defines the login, which request makes, changes or deletes a
+// record, which requests find it again, how a record of an answer is parsed and
+// what the API promises. [Load] checks it and lists every error with its line;
+// [New] makes a connector from it for one account. Some declarations come with the
+// package ([Shipped]); use them, or start a new one from them.
 //
 // # The file
 //
-// Unknown members, empty values, anchors, aliases and tags are refused. What is
-// in brackets may be left out.
+// Unknown members, empty values, anchors, aliases and tags are refused. Members in
+// brackets are optional.
 //
 //	declaration: 1
 //	name: items                          # lower-case letters, digits, dashes
@@ -52,34 +51,34 @@
 //	[needs: ref | version]               # of the one record that the read before it found
 //	[idempotency: {header: Idempotency-Key, [form: raw|quoted], window: 24h, [replay: CONDITION]}]
 //	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
-//	[unique: true]                       # a repeat meets the same record by a key that is enforced
-//	[replaces: true]                     # what is not in the request goes
+//	[unique: true]                       # a repeat addresses the same record by a key that is enforced
+//	[replaces: true]                     # what is not in the request is removed
 //	[answers: [{status: 403, [where: CONDITION], means: throttled, [after: {header: X-Reset, form: epoch}]}…]]
 //
 // An answer means answered, refused, conflict, throttled, login_refused or
-// unknown. The first rule that fits decides, else the status does, as in package
+// unknown. The first rule that matches decides, otherwise the status, as in package
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header only where one is named, or in the body as
 // {idempotency_key}. The condition is sent only when the engine asks for it.
 //
-// A READ is one request and where the records stand in its answer:
+// A READ is one request and where the records are in its answer:
 //
 //	name: list
 //	by: key | stamp | [key, stamp] | ref
 //	[strength: strong, [strong_if: CONDITION]]    # shows everything applied before; default weak
 //	[method: GET | POST] path: … [query] [headers] [body | form]
 //	records: $.items[*] | record: $      # a list, which must be there, or one object
-//	[absent: [404], [absent_where: CONDITION]]    # the answer must be JSON to be believed
-//	[visible: {path, [query], [must]}]   # a GET that must be good when nothing was found
+//	[absent: [404], [absent_where: CONDITION]]    # only if the answer is JSON
+//	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
-//	[complete: true]                     # by ref: what other reads found is read again by this one
+//	[complete: true]                     # by ref: records found by other reads are read again by this one
 //	[paging: {link: next} | {next: $.after, query: after | body: after, [more: $.more]}
 //	  | {next_url: $.next} | {page: page, size: 100}, max_pages: 10]
 //	[bulk: 100]                          # one request for many queries; only for ReadMany
 //
-// A by-key read with {key.…} in its request asks for that key, one without
-// looks through all. What is repeated in a bulk read stands below "[...]": in a
+// A by-key read with {key.…} in its request queries that key; one without reads
+// all. What is repeated in a bulk read is below "[...]": in a
 // body instead of a list, {ids: {"[...]": "{key.id}"}}, and in a query as
 // {ids: {"[...]": "{key.id}", join: ","}}. A list with more pages than are read
 // is an error, never a short list.
@@ -91,22 +90,22 @@
 //	path: … [method] [query: {since: "{from?}"}] [headers] [body | form]
 //	records: $.items[*]
 //	[paging] [max_pages: 100] [must] [accept] [visible]     # as in a READ
-//	[stable: true]                       # what appears comes at the end, and nothing leaves while pages are turned
+//	[stable: true]                       # new records come at the end, and none is removed while pages are read
 //	[changed: $.updated]                 # when it was created or last changed, RFC 3339
 //
-// {from} and {until} are the ends of the time that is asked for; an API that
-// heeds neither lists everything. A list whose pages are counted or linked, and not
+// {from} and {until} are the ends of the requested time; an API that ignores both
+// lists everything. A list whose pages are counted or linked, and not
 // stable, is not complete when it has several; nor is one with more pages than are
 // read.
 //
-// A RECORD says how one is understood:
+// A RECORD is how a record is parsed:
 //
 //	ref: $.id
 //	[url: $.link] [version: $.rev]
 //	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
-//	[keep: CONDITION]                    # others are as good as not there
+//	[keep: CONDITION]                    # others do not count
 //	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
-//	[nulls: true]                        # what has no value is shown as null, so absent cannot be wanted
+//	[nulls: true]                        # a missing value is shown as null, so no field can be expected absent
 //	fields:
 //	  "...": $.properties                # every member of an object
 //	  title: $.title
@@ -122,7 +121,7 @@
 //
 // In writes: {key}, {key.x}, {expect}, {payload}, {fields} (the two together)
 // and what is below them, {stamp}, {idempotency_key}, {param.x}, {absent} (the
-// paths of the intent); and of the one record that the read before found {ref},
+// paths of the intent); and of the one record of the read before {ref},
 // {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
 // {param.x}, each in its kind of read. In samples {sample}, the name, and
 // {sample_hex}. Elsewhere {param.x}. A brace is written twice.
@@ -133,36 +132,33 @@
 // when there is none, and so is an object or a list all of whose placeholders
 // have none. In longer text a placeholder takes scalars; {x?} leaves the member
 // out and {x|} puts nothing in where there is no value, which otherwise is an
-// error. In the longer text of reads only letters, digits and -_.@: are taken,
-// since nobody knows how that text quotes. The member "..." spreads objects,
+// error. In the longer text of reads only letters, digits and -_.@: are allowed,
+// since how that text quotes is unknown. The member "..." spreads objects,
 // and the element {"...": "{fields.tags}"} a list. A field that a write does not
 // mention is refused, and so is text that would be read back as a stamp.
 //
 // # What an observation proves
 //
-// All look-ups by key and stamp that can be asked are made, and the read by ref
-// where a ref is known; records are put together by ref and nothing else. On
-// every record the key is compared again, exactly or by the trim, fold, string
+// All possible lookups by key and stamp are made, and the read by ref where a ref
+// is known; records are merged by ref only. On every record the key is compared again, exactly or by the trim, fold, string
 // and unescape rules that the profile gives for the field, or the stamp. The
-// observation is strong only when a strong look-up by key was part of it (for
-// writes that leave their stamp, by stamp will do) and each record was shown by
+// observation is strong only when a strong lookup by key was part of it (for
+// writes that leave their stamp, by stamp is enough) and each record was shown by
 // a strong read. A list of several pages that are counted or linked is never
 // strong, since records can slip from page to page; nor is a counted
-// page on which others stand and ours does not: it may be full and look short.
+// page with other records and without ours: it may be full and seem short.
 //
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or
-// without a place for the key it was asked for by, a record that was not asked
-// for (an API that does not know a parameter ignores it), JSON with a member
+// without a place for the queried key, a record that was not queried (an API that does not know a parameter ignores it), JSON with a member
 // twice, a 404 that is no JSON.
 //
-// An intent that expects, requires or wants absent what reads cannot show is
-// turned down before anything is sent: a field that no path leads to, or one
+// An intent that expects, requires or expects absent what reads cannot show is
+// refused before anything is sent: a field that no path leads to, or one
 // that is not among only. With nulls nothing can be absent.
 //
-// What the package does not know: whether a declaration tells the truth. A
-// settle time that is too short, a "unique" that is not enforced, a read that is
-// called strong and comes from a replica make duplicates that nobody here can
-// see; `readback probe` measures them. It uploads no files, speaks no XML, and
+// What the package does not know: whether a declaration is true. A settle time
+// that is too short, a "unique" that is not enforced, a read that is called strong
+// and comes from a replica make duplicates that the package cannot detect; `readback probe` measures them. It uploads no files, speaks no XML, and
 // follows no asynchronous job.
 package rest

@@ -8,9 +8,9 @@ import (
 	"github.com/readback-go/readback/connectors/rest"
 )
 
-// TestDocumentedDeclarations: what the page for people shows can be loaded.
+// TestDocumentedDeclarations: the examples of the documentation can be loaded.
 func TestDocumentedDeclarations(t *testing.T) {
-	const page = "../../docs/declaring-a-destination.md"
+	const page = "../../docs/guide/destinations.md"
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)

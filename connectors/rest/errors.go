@@ -5,19 +5,18 @@ import (
 	"fmt"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 var (
-	// ErrInvalid is wrapped by every error about what a declaration says.
+	// ErrInvalid is wrapped by every error about the content of a declaration.
 	ErrInvalid = errors.New("invalid declaration")
 	// ErrOptions is wrapped by errors of [New].
 	ErrOptions = errors.New("rest options")
-	// ErrIntent is wrapped by errors about an intent that the declaration
-	// cannot serve. Nothing of a write was sent then.
+	// ErrIntent is wrapped by errors about an intent that the declaration cannot serve. Nothing
+	// of the write was sent.
 	ErrIntent = errors.New("the declaration cannot serve this intent")
-	// ErrAnswer is wrapped by errors about an answer to a read that cannot be
-	// understood as declared.
+	// ErrAnswer is wrapped by errors about an answer to a read that does not match the
+	// declaration.
 	ErrAnswer = errors.New("the answer is not as declared")
 	// ErrNoUndo is wrapped by errors of Invert.
 	ErrNoUndo = errors.New("the write cannot be undone")
@@ -26,8 +25,8 @@ var (
 	ErrHost = errors.New("the host is not declared")
 )
 
-// unserved is an error about one place of an intent: no value is taken there, or
-// none of that type, or one is missing.
+// unserved is an error about one place of an intent: no value is accepted there, or none of that
+// type, or one is missing.
 func unserved(path, format string, args ...any) error {
 	return connectors.WrongField(path, fmt.Errorf("%w: %w", ErrIntent, fmt.Errorf(format, args...)))
 }
@@ -37,21 +36,3 @@ func unserved(path, format string, args ...any) error {
 func unfit(path string, example any, format string, args ...any) error {
 	return connectors.WrongValue(path, example, fmt.Errorf("%w: %w", ErrIntent, fmt.Errorf(format, args...)))
 }
-
-// Problem is one thing wrong with a declaration.
-type Problem = yamlfile.Problem
-
-// InvalidError says everything that is wrong with a declaration, in the order
-// of lines. It wraps [ErrInvalid].
-type InvalidError struct {
-	File     string
-	Problems []Problem
-}
-
-// Error spells the problems out, one a line.
-func (e *InvalidError) Error() string {
-	return yamlfile.Spell(ErrInvalid.Error(), e.File, e.Problems)
-}
-
-// Unwrap returns [ErrInvalid].
-func (e *InvalidError) Unwrap() error { return ErrInvalid }

@@ -1,13 +1,13 @@
 package rest
 
 import (
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// The types of this file are what a declaration's file says, member by member.
-// The loader makes what the connector uses of them.
+// The types of this file are the members of a declaration's file. The loader builds the
+// connector's data from them.
 
 type fileDeclaration struct {
 	At          yamlfile.Place
@@ -199,7 +199,7 @@ type fileRead struct {
 	Absent          fileStatuses    `yaml:"absent"`
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
-	Visible         *fileLook       `yaml:"visible"`
+	Visible         *fileGet        `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`
 	Must            []fileCondition `yaml:"must"`
 	StrongIf        *fileCondition  `yaml:"strong_if"`
@@ -210,19 +210,19 @@ type fileRead struct {
 	Bulk            int             `yaml:"bulk"`
 }
 
-// fileLook is a GET that must be answered as it says.
-type fileLook struct {
+// fileGet is a GET whose answer must be as declared.
+type fileGet struct {
 	At    yamlfile.Place
 	Path  yamlfile.Text            `yaml:"path"`
 	Query map[string]yamlfile.Node `yaml:"query"`
 	Must  []fileCondition          `yaml:"must"`
 }
 
-// fileProbe is a look that may be made before a first write, too.
+// fileProbe is a read that may also be made before a first write.
 type fileProbe struct {
 	At    yamlfile.Place
-	Look  fileLook `yaml:",inline"`
-	First bool     `yaml:"first"`
+	Look  fileGet `yaml:",inline"`
+	First bool    `yaml:"first"`
 }
 
 type filePaging struct {
@@ -343,29 +343,10 @@ func (u *fileUndo) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Pla
 }
 
 type fileProfile struct {
-	At            yamlfile.Place
-	Stamped       bool                  `yaml:"stamped"`
-	StampsUpdates bool                  `yaml:"stamps_updates"`
-	FreshKeys     bool                  `yaml:"fresh_keys"`
-	Settle        yamlfile.Bound        `yaml:"settle"`
-	Horizon       yamlfile.Bound        `yaml:"horizon"`
-	Recheck       yamlfile.Bound        `yaml:"recheck"`
-	Rollback      yamlfile.Bound        `yaml:"rollback"`
-	ConfirmReads  int                   `yaml:"confirm_reads"`
-	Volatile      []yamlfile.Text       `yaml:"volatile"`
-	Compare       map[string][]fileRule `yaml:"compare"`
-	Irreversible  []yamlfile.Text       `yaml:"irreversible"`
-	SendTimeout   yamlfile.Span         `yaml:"send_timeout"`
-	ReadTimeout   yamlfile.Span         `yaml:"read_timeout"`
-}
-
-// fileRule is one rule of a comparison.
-type fileRule struct {
 	At        yamlfile.Place
-	Rule      string        `yaml:"rule"`
-	Tolerance yamlfile.Node `yaml:"tolerance"`
-	Precision string        `yaml:"precision"`
-	Zone      string        `yaml:"zone"`
+	Common    declared.Profile `yaml:",inline"`
+	Stamped   bool             `yaml:"stamped"`
+	FreshKeys bool             `yaml:"fresh_keys"`
 }
 
 type fileSample struct {
@@ -382,12 +363,4 @@ type fileClaim struct {
 	Says    yamlfile.Text `yaml:"says"`
 	Source  yamlfile.Text `yaml:"source"`
 	Assumed bool          `yaml:"assumed"`
-}
-
-// bound is a bound of the file as a profile has it.
-func bound(b yamlfile.Bound) connectors.Bound {
-	if !b.Known {
-		return connectors.Bound{}
-	}
-	return connectors.Within(b.Time)
 }

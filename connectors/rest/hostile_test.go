@@ -13,12 +13,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
 
-// TestFieldsThatAreNotShown: what no read can show would pass for what is not
-// there, and "verified" would be said of a field that nobody has seen.
+// TestFieldsThatAreNotShown: a field that no read can show would be mistaken for a missing one,
+// and the write would be verified without an observation.
 func TestFieldsThatAreNotShown(t *testing.T) {
 	const all = `fields: {"...": $}`
 	tests := map[string]struct {
@@ -122,8 +122,8 @@ func TestFiltersThatFail(t *testing.T) {
 	})
 }
 
-// TestHeadersOfLookUps: text around a value may be a language of its own in a
-// header as well, and what is cut or changed on the way asks for another key.
+// TestHeadersOfLookUps: text around a value in a header may have a language of its own too, and a
+// value that is cut or changed on the way queries another key.
 func TestHeadersOfLookUps(t *testing.T) {
 	read := "path: /items\nheaders: {X-Filter: \"sku eq '{key.sku}'\", X-Key: \"{key.sku}\"}\nrecords: $.items[*]\n"
 	whole := "path: /items\nheaders: {X-Key: \"{key.sku}\"}\nrecords: $.items[*]\n"
@@ -154,10 +154,10 @@ func TestHeadersOfLookUps(t *testing.T) {
 	}
 }
 
-// TestZendeskCreateWithoutItsKey: a ticket under nobody's key could never be
-// found, and each repeat would make another one.
+// TestZendeskCreateWithoutItsKey: a ticket without a key could never be found, and each repeat
+// would make another one.
 func TestZendeskCreateWithoutItsKey(t *testing.T) {
-	a, z := zendesk(resttest.ZendeskOptions{})
+	a, z := zendesk(fakerest.ZendeskOptions{})
 	con, _ := a.connector(t)
 	in := a.intent(intent.Create, 1)
 	in.Key = intent.Fields{"id": json.Number("4711")}
@@ -181,8 +181,8 @@ func TestStampsThatBecomeOne(t *testing.T) {
 	}
 }
 
-// TestUndoRequiresWhatWasWritten: a field that the destination changes by
-// itself may be somebody else's by the time of the undo.
+// TestUndoRequiresWhatWasWritten: another actor may have set a field that the destination also
+// changes by itself by the time of the undo.
 func TestUndoRequiresWhatWasWritten(t *testing.T) {
 	file := strings.Replace(writesFile(`update: {method: PATCH, path: "/items/{ref}", needs: ref, body: {"...": "{fields}"}}`),
 		"profile: {stamped: true}", "undo: {update: update}\n    profile: {volatile: [/state, /seen]}", 1)
@@ -224,8 +224,8 @@ func TestCalendarSamples(t *testing.T) {
 	}
 }
 
-// TestAKeyOfAnotherType: what was sent as text comes back as a number. Exactly
-// compared it is nobody's, and a repeat would make a second one.
+// TestAKeyOfAnotherType: a text comes back as a number. Compared exactly, it would be a foreign
+// record, and a repeat would make a second one.
 func TestAKeyOfAnotherType(t *testing.T) {
 	const bulk = "      - {name: many, by: key, bulk: 2, path: /many, query: {ids: {\"[...]\": \"{key.sku}\"}}, records: \"$.items[*]\"}\n    record:\n"
 	file := strings.Replace(itemsFile("", plainRead), "    record:\n", bulk, 1)
@@ -280,8 +280,7 @@ func TestWhatCannotBeServedIsTurnedDown(t *testing.T) {
 	})
 }
 
-// TestAShortPageMayBeFull: an API that gives thirty to a page, whatever it is
-// asked for, looks like one with nothing more.
+// TestAShortPageMayBeFull: an API that always returns thirty per page seems to have nothing more.
 func TestAShortPageMayBeFull(t *testing.T) {
 	file := itemsFile("", plainRead+"paging: {page: p, size: 100}\n")
 	for body, want := range map[string]connectors.Strength{
@@ -296,8 +295,8 @@ func TestAShortPageMayBeFull(t *testing.T) {
 	}
 }
 
-// TestDeclarationsThatSayLess: half of a pattern must not end what anchors it, and
-// only says something of a spread alone.
+// TestDeclarationsThatSayLess: half of a pattern must not end its anchors, and only applies to a
+// spread alone.
 func TestDeclarationsThatSayLess(t *testing.T) {
 	for name, file := range map[string]string{
 		"parameter": strings.Replace(itemsFile("", plainRead), "'[a-z]+'", "'main)|(x'", 1),
@@ -311,8 +310,8 @@ func TestDeclarationsThatSayLess(t *testing.T) {
 	}
 }
 
-// TestOursWithoutItsKey: who takes the key off our record does not hide it from
-// the look-up that still shows it.
+// TestOursWithoutItsKey: an actor that removes the key of our record does not hide it from the
+// lookup that still shows it.
 func TestOursWithoutItsKey(t *testing.T) {
 	in := item(intent.Create)
 	c := items(t, itemsFile("", plainRead), says(200, `{"items":[{"id":1,"sku":null,"stamp":"`+in.Stamp()+`"}]}`))
@@ -322,16 +321,16 @@ func TestOursWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestARecordThatLostItsKey: what a change was aimed at, or a create was answered
-// with, is shown by its ref, whatever key it has now. It is not gone.
+// TestARecordThatLostItsKey: the record of a change, or of a create's answer, is shown by its
+// ref, whatever its key is now. It is not gone.
 func TestARecordThatLostItsKey(t *testing.T) {
-	a, _ := zendesk(resttest.ZendeskOptions{})
+	a, _ := zendesk(fakerest.ZendeskOptions{})
 	c, _ := a.connector(t)
 	made, err := a.send(t, c, a.intent(intent.Create, 1), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !a.fake.Edit(a.collection, made.Ref, func(o resttest.Object) { o["external_id"] = "another" }) {
+	if !a.fake.Edit(a.collection, made.Ref, func(o fakerest.Object) { o["external_id"] = "another" }) {
 		t.Fatalf("there is no %q", made.Ref)
 	}
 	other := a.intent(intent.Create, 1)

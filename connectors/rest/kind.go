@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
-
-var writeTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 
 func (l *loader) kind(name string, f *fileKind) {
 	before := len(l.Problems)
@@ -27,9 +26,9 @@ func (l *loader) kind(name string, f *fileKind) {
 	}
 	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
 		if f.Writes[w] == nil {
-			continue // it is empty, which is said already
+			continue // it is empty, which is reported already
 		}
-		if !slices.Contains(writeTypes, intent.WriteType(w)) {
+		if !slices.Contains(declared.WriteTypes, intent.WriteType(w)) {
 			l.At(f.Writes[w].At, "is not known; want one of create, update, upsert, delete")
 			continue
 		}
@@ -50,7 +49,7 @@ func (l *loader) kind(name string, f *fileKind) {
 	l.profile(k, f)
 	l.samples(k, f)
 	l.claims(k, f)
-	if len(l.Problems) == before { // else what is missing would be said twice
+	if len(l.Problems) == before { // otherwise what is missing would be reported twice
 		l.checkKind(k, f)
 	}
 }
@@ -198,7 +197,7 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 	return r, len(l.Problems) == before
 }
 
-// checkKind checks what the parts of a kind say together.
+// checkKind checks that the parts of a kind are consistent.
 func (l *loader) checkKind(k *kind, f *fileKind) {
 	for _, form := range k.forms {
 		for _, name := range form {
@@ -236,8 +235,8 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 }
 
-// versions refuses reads that take the version of one record from different
-// places: two observations of a record that nobody touched would differ.
+// versions refuses reads that take the version of one record from different places: two
+// observations of an unchanged record would differ.
 func (l *loader) versions(k *kind, f *fileKind) {
 	sources := map[string]bool{}
 	for i, r := range k.reads {
@@ -304,7 +303,7 @@ func (k *kind) formOf(key intent.Fields) ([]string, error) {
 	return nil, unserved("/key", "/key: has the fields %v; want %s", names, strings.Join(forms, " or "))
 }
 
-// checkKey refuses a key that cannot be asked for.
+// checkKey refuses a key that cannot be queried.
 func (k *kind) checkKey(key intent.Fields) error {
 	if _, err := k.formOf(key); err != nil {
 		return err
@@ -312,7 +311,7 @@ func (k *kind) checkKey(key intent.Fields) error {
 	for name, v := range key {
 		s, ok := scalarText(v)
 		if !ok {
-			return unserved("/key/"+name, "/key/%s: is %s; want text, a number, true or false", name, kindOfValue(v))
+			return unserved("/key/"+name, "/key/%s: is %s; want text, a number, true or false", name, declared.KindOf(v))
 		}
 		if p := k.patterns[name]; p != nil && !p.MatchString(s) {
 			return unfit("/key/"+name, exampleOf(p), "/key/%s: cannot be asked for exactly; want a value that matches %s", name, p)

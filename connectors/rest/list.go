@@ -11,6 +11,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -25,7 +26,7 @@ type fileList struct {
 	Records  yamlfile.Text   `yaml:"records"`
 	Must     []fileCondition `yaml:"must"`
 	Accept   fileStatuses    `yaml:"accept"`
-	Visible  *fileLook       `yaml:"visible"`
+	Visible  *fileGet        `yaml:"visible"`
 	Paging   *filePaging     `yaml:"paging"`
 	MaxPages int             `yaml:"max_pages"`
 	Stable   bool            `yaml:"stable"`
@@ -37,11 +38,11 @@ type fileList struct {
 // everything is how all records of a kind are listed.
 type everything struct {
 	*read
-	// stable says that pages do not shift while they are turned: what appears
-	// comes at the end, and nothing leaves.
+	// stable means that pages do not shift while they are read: new records come at the end, and
+	// none is removed.
 	stable bool
-	// changed is where a record says when it was created or last changed, created
-	// where it says when it was created.
+	// changed is where a record has the time of its creation or last change; created, that of its
+	// creation.
 	changed, created *jsonplace.Place
 	// cut is to what these times are cut down, 0 where they are not.
 	cut time.Duration
@@ -54,7 +55,7 @@ func (l *loader) everything(f *fileList) *everything {
 		as.MaxPages = maxPages
 	}
 	r := &read{name: f.Name.Value, accept: f.Accept, pages: as.MaxPages}
-	l.required(f.Name, f.At, "name", "a name such as list")
+	l.Required(f.Name, f.At, "name", "a name such as list")
 	switch f.Strength.Value {
 	case "", "weak":
 	case "strong":
@@ -64,11 +65,11 @@ func (l *loader) everything(f *fileList) *everything {
 	}
 	r.request = l.newRequest(f.Request, f.At, http.MethodGet, known{"param": named, "from": alone, "until": alone})
 	l.readMethod(r, as)
-	if l.required(f.Records, f.At, "records", "where the records stand, such as $.items[*]") {
-		r.list = l.newListed(f.Records)
+	if l.Required(f.Records, f.At, "records", "where the records stand, such as $.items[*]") {
+		r.list = declared.NewList(&l.Reader, f.Records)
 	}
 	if f.Visible != nil {
-		r.visible = l.newLook(*f.Visible, forAccount)
+		r.visible = l.newGet(*f.Visible, forAccount)
 	}
 	l.absence(r, as)
 	l.paging(r, as)
@@ -82,9 +83,8 @@ func (l *loader) everything(f *fileList) *everything {
 
 var _ connectors.Lister = (*Connector)(nil)
 
-// List reads every record of a kind, where the declaration says how. From and Until
-// go into the request where it names them, and what a record says of its last
-// change is compared besides.
+// List reads every record of a kind, where the declaration defines a list. From and Until go into
+// the request where it names them; the time of a record's last change is compared as well.
 func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
 	k := c.d.kinds[s.Kind]
 	switch {
@@ -121,7 +121,7 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	return w.l, err
 }
 
-// walk is one list under way.
+// walk is one list in progress.
 type walk struct {
 	c     *Connector
 	k     *kind
@@ -130,7 +130,7 @@ type walk struct {
 	l     connectors.Listing
 }
 
-// pages turns all pages.
+// pages reads all pages.
 func (w *walk) pages(ctx context.Context, d *draft) error {
 	all := w.k.all
 	if p := all.paging; p != nil && p.page != "" {
@@ -147,7 +147,7 @@ func (w *walk) pages(ctx context.Context, d *draft) error {
 			return err
 		}
 		strong = strong && all.showsAll(doc, a)
-		elements, err := all.list.all(doc)
+		elements, err := all.list.All(doc, ErrAnswer)
 		if err != nil {
 			return err
 		}
@@ -179,9 +179,9 @@ func (w *walk) pages(ctx context.Context, d *draft) error {
 	}
 }
 
-// beyond looks behind a short page, where pages are counted, and says why it may not
-// be the last: an API that gives fewer to a page than is declared seems to end with
-// its first.
+// beyond reads the page after a short one, where pages are counted, and says why the short page
+// may not be the last: if an API returns fewer per page than is declared, its list seems to end
+// with the first page.
 func (w *walk) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page int) (why string) {
 	p := w.k.all.paging
 	if !p.counts() || p.more != nil || size == 0 {
@@ -191,7 +191,7 @@ func (w *walk) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page i
 	if err != nil {
 		return fmt.Sprintf("whether there is a page %d cannot be told: %v", page+1, err)
 	}
-	behind, err := w.k.all.list.all(doc)
+	behind, err := w.k.all.list.All(doc, ErrAnswer)
 	if err != nil || len(behind) > 0 {
 		return fmt.Sprintf("its pages have fewer records than size: says (%d), so that nobody knows which is the last", p.size)
 	}
@@ -217,7 +217,7 @@ func (w *walk) take(element any) error {
 		return err
 	}
 	if cut := w.k.all.cut; one.Changed.Before(w.scope.From) && !one.Changed.Add(cut).Before(w.scope.From) {
-		one.Changed = time.Time{} // as far as it says, it may have been changed then
+		one.Changed = time.Time{} // it may have been changed within the scope
 	}
 	in, sure := w.scope.Of(one)
 	if !in || w.l.Stamped && !connectors.IsStamp(rec.Stamp) {
@@ -228,7 +228,7 @@ func (w *walk) take(element any) error {
 	return nil
 }
 
-// said is the time that a record says at a place, zero where it says none.
+// said is the time at a place of a record, zero if there is none.
 func said(at *jsonplace.Place, element any) (time.Time, error) {
 	if at == nil {
 		return time.Time{}, nil

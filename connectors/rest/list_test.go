@@ -89,12 +89,12 @@ func TestListTimes(t *testing.T) {
 	}
 }
 
-// TestListPagesThatAreCounted: a short page is the last only where nothing is behind
-// it, since APIs give fewer to a page than they are asked for.
+// TestListPagesThatAreCounted: a short page is the last only if the next one is empty, since APIs
+// return fewer per page than requested.
 func TestListPagesThatAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		notes, gives int
-		beyond       int // the status behind the last page
+		beyond       int // the status after the last page
 		complete     bool
 		reason       string
 	}{

@@ -3,7 +3,6 @@ package rest
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,10 +10,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// loader turns a file into a declaration and collects what is wrong.
+// maxFile bounds a declaration in bytes: the largest shipped one is a
+// tenth of it.
+const maxFile = 256 << 10
+
+// loader compiles a file into a declaration and collects its errors.
 type loader struct {
 	yamlfile.Reader
 	d *Declaration
@@ -23,8 +27,8 @@ type loader struct {
 	keys map[string]bool
 }
 
-// Load reads a declaration strictly. file is its name for problems. The error
-// is an [InvalidError] that lists everything that is wrong.
+// Load reads a declaration strictly. file is its name for problems. The error wraps
+// [ErrInvalid] and lists everything that is wrong, with the lines.
 func Load(text []byte, file string) (*Declaration, error) {
 	l := &loader{Reader: yamlfile.Reader{
 		Empty:   "want a declaration; see the package's documentation",
@@ -39,7 +43,7 @@ func Load(text []byte, file string) (*Declaration, error) {
 	}
 	if len(l.Problems) > 0 {
 		yamlfile.Sort(l.Problems)
-		return nil, &InvalidError{File: file, Problems: l.Problems}
+		return nil, &yamlfile.InvalidError{Kind: ErrInvalid, File: file, Problems: l.Problems}
 	}
 	return l.d, nil
 }
@@ -53,10 +57,10 @@ func (l *loader) declaration(f *fileDeclaration) {
 	if f.Declaration != 1 {
 		l.Say(f.At.Line, "declaration", "is %d; want 1, the version of the format", f.Declaration)
 	}
-	if l.required(f.Name, f.At, "name", "a name such as github-issues") && !nameForm.MatchString(f.Name.Value) {
+	if l.Required(f.Name, f.At, "name", "a name such as github-issues") && !nameForm.MatchString(f.Name.Value) {
 		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
 	}
-	l.required(f.System, f.At, "system", "the name of the API for people")
+	l.Required(f.System, f.At, "system", "the name of the API for people")
 	l.d.name, l.d.system = f.Name.Value, f.System.Value
 	l.parameters(f.Parameters)
 	l.account(f)
@@ -64,7 +68,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 		l.Say(f.At.Line, "probe", "is missing; want a GET that needs the credentials and changes nothing: {path: /me}")
 	} else {
 		f.Probe.Look.At = f.Probe.At
-		l.d.probe, l.d.probeFirst = l.newLook(f.Probe.Look, forAccount), f.Probe.First
+		l.d.probe, l.d.probeFirst = l.newGet(f.Probe.Look, forAccount), f.Probe.First
 	}
 	if len(f.Kinds) == 0 {
 		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
@@ -85,14 +89,6 @@ func (l *loader) declaration(f *fileDeclaration) {
 	}
 }
 
-// required reports whether a text is there.
-func (l *loader) required(t yamlfile.Text, in yamlfile.Place, name, want string) bool {
-	if t.Line == 0 && t.Value == "" {
-		l.Say(in.Line, strings.TrimPrefix(in.Field+"."+name, "."), "is missing; want %s", want)
-	}
-	return t.Value != ""
-}
-
 func (l *loader) parameters(from map[string]fileParameter) {
 	l.d.parameters = map[string]Parameter{}
 	for _, name := range slices.Sorted(maps.Keys(from)) {
@@ -101,8 +97,8 @@ func (l *loader) parameters(from map[string]fileParameter) {
 			l.At(f.At, "has a name with other characters than letters, digits and underscores")
 		}
 		p := Parameter{Name: name, Pattern: f.Pattern.Value, About: f.About.Value, Default: f.Default.Value, Example: f.Example.Value}
-		l.required(f.About, f.At, "about", "a word on what it is")
-		if l.required(f.Pattern, f.At, "pattern", "a regular expression that the whole value must match") {
+		l.Required(f.About, f.At, "about", "a word on what it is")
+		if l.Required(f.Pattern, f.At, "pattern", "a regular expression that the whole value must match") {
 			p.form = l.anchored(f.Pattern)
 		}
 		for _, given := range []yamlfile.Text{f.Default, f.Example} {
@@ -114,8 +110,8 @@ func (l *loader) parameters(from map[string]fileParameter) {
 	}
 }
 
-// anchored is a regular expression for a whole value.
-// It must be one by itself, or "a)|(b" would end the anchors' reach.
+// anchored is a regular expression for a whole value. It must be valid by itself, or "a)|(b"
+// would escape the anchors.
 func (l *loader) anchored(t yamlfile.Text) *regexp.Regexp {
 	if l.regexp(t) == nil {
 		return nil
@@ -153,7 +149,7 @@ func (l *loader) keyKnown(name string, at yamlfile.Place) bool {
 
 // account reads where the API is and how to get in.
 func (l *loader) account(f *fileDeclaration) {
-	if l.required(f.BaseURL, f.At, "base_url", "the address of the API, such as https://api.example.com") {
+	if l.Required(f.BaseURL, f.At, "base_url", "the address of the API, such as https://api.example.com") {
 		var ok bool
 		if l.d.base, ok = l.newPattern(f.BaseURL, forAccount); ok {
 			if _, err := l.d.origin(l.d.base.sketch()); err != nil {
@@ -173,7 +169,7 @@ func (l *loader) account(f *fileDeclaration) {
 	}
 }
 
-// written is a pattern as it stands in the file.
+// written is a pattern as it is in the file.
 func (p pattern) written() string { return p.with(func(h *hole) string { return "{" + h.name + "}" }) }
 
 // sketch is a pattern with a letter for each placeholder.
@@ -194,8 +190,8 @@ func (p pattern) with(value func(*hole) string) string {
 // hostName is a host and perhaps a port.
 var hostName = regexp.MustCompile(`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)(:[0-9]{1,5})?$`)
 
-// origin is a base URL: https, or http on this machine; nothing but a host and
-// a path. Errors do not repeat it, since people write passwords into URLs.
+// origin is a base URL: https, or http on this machine; only a host and a path. Errors do not
+// repeat it, since users write passwords into URLs.
 func (d *Declaration) origin(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -207,7 +203,7 @@ func (d *Declaration) origin(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("has no host as hosts are written; want one such as https://api.example.com")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, fmt.Errorf("has a query or a fragment; want a host and perhaps a path")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !declared.Loopback(u.Hostname()):
 		return nil, fmt.Errorf("is http, where credentials cross a network in the clear; want https (http only for this machine)")
 	}
 	if err := plainSegments("/" + strings.Trim(u.EscapedPath(), "/")); err != nil {
@@ -216,16 +212,9 @@ func (d *Declaration) origin(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// loopback is true only for what cannot leave this machine. Names other than
-// localhost are not looked up: what they mean may change.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || (ip != nil && ip.IsLoopback())
-}
-
-func (l *loader) newLook(f fileLook, allowed known) *look {
-	k := &look{must: l.conditions(f.Must), query: l.newNamed(f.Query, f.At.Field+".query", allowed)}
-	if l.required(f.Path, f.At, "path", "the path of a GET") {
+func (l *loader) newGet(f fileGet, allowed known) *getRequest {
+	k := &getRequest{must: l.conditions(f.Must), query: l.newNamed(f.Query, f.At.Field+".query", allowed)}
+	if l.Required(f.Path, f.At, "path", "the path of a GET") {
 		k.route, _ = l.newRoute(f.Path, allowed)
 	}
 	return k

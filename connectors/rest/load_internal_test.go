@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// FuzzLoad: no file makes the loader panic, and what it accepts makes a
-// connector that can be asked anything without a panic either.
+// FuzzLoad: no file makes the loader panic, and no call of a connector from an accepted file
+// panics.
 func FuzzLoad(f *testing.F) {
 	for _, name := range Shipped() {
 		text, err := ShippedText(name)
@@ -40,8 +40,7 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// exercise asks everything of a declaration, on a transport that answers
-// nothing.
+// exercise calls everything of a declaration, on a transport without answers.
 func exercise(t *testing.T, d *Declaration) {
 	o := Options{Parameters: map[string]string{}, Secrets: map[string]func(context.Context) (string, error){}, Transport: deaf{}}
 	for _, p := range d.Parameters() {
@@ -83,7 +82,7 @@ func exercise(t *testing.T, d *Declaration) {
 	}
 }
 
-// deaf is a network that answers nothing.
+// deaf is a network without answers.
 type deaf struct{}
 
 func (deaf) RoundTrip(*http.Request) (*http.Response, error) { return nil, errors.New("deaf") }

@@ -16,6 +16,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // loadProblems loads a declaration and returns what is wrong, a line each,
@@ -26,7 +27,7 @@ func loadProblems(t *testing.T, text string) string {
 	if err == nil {
 		return ""
 	}
-	var invalid *rest.InvalidError
+	var invalid *yamlfile.InvalidError
 	if d != nil || !errors.As(err, &invalid) || !errors.Is(err, rest.ErrInvalid) {
 		t.Fatalf("%v is no InvalidError, or there is a declaration beside it", err)
 	}
@@ -98,6 +99,7 @@ var badDeclarations = map[string]struct {
 	"fresh":             {"anybody's record would be ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
 	"stamp goes":        {"without a title there would be no stamp", `stamp: "{stamp}"`, `stamp: "{fields.title?} {stamp}"`, "would leave the stamp out"},
 	"rule of key":       {"rules that keys cannot have", "profile: {stamped: true}", "profile: {stamped: true, compare: {/sku: [{rule: text}]}}", `has the rule "text"; a field of the key can have`},
+	"tolerance":         {"true is no number", "profile: {stamped: true}", "profile: {stamped: true, compare: {/price: [{rule: numeric, tolerance: true}]}}", ".tolerance: want a decimal number"},
 	"unknown rule":      {"misspelt", "profile: {stamped: true}", "profile: {stamped: true, compare: {/title: [{rule: lower}]}}", "profile.compare./title: "},
 	"duration":          {"60 of what", "profile: {stamped: true}", "profile: {stamped: true, settle: 60}", `profile.settle: "60" is no duration`},
 	"undo":              {"no delete is declared", "profile: {stamped: true}", "undo: {create: delete}\n    profile: {stamped: true}", "undo.create: needs the writes create and delete"},
@@ -267,9 +269,8 @@ func TestDeclaredKeyAlone(t *testing.T) {
 	}
 }
 
-// TestShippedDeclarations: each loads, and its sheets say something about every
-// topic, with a source.
-// What a declaration sends of a payload is named: no read is compared with it.
+// TestShippedDeclarations: each loads, and its sheets cover every topic, with a source. The
+// declared parts of a payload that no read is compared with are listed.
 func TestDeclaredNotChecked(t *testing.T) {
 	for body, want := range map[string][]string{
 		`"...": "{fields}"`:                         {"/payload"},

@@ -10,16 +10,16 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// merge puts together what several reads found for one query.
+// merge combines the results of several reads for one query.
 type merge struct {
 	k     *kind
 	q     connectors.Query
 	began time.Time
 
 	seen  []*sighting // by ref, in the order in which they were found
-	paths []string    // of the look-ups, in order
-	// lookedUp says that a look-up by key or stamp was made; conclusive, that
-	// one of them shows everything that can match.
+	paths []string    // of the lookups, in order
+	// lookedUp means that a lookup by key or stamp was made; conclusive, that one of them shows
+	// everything that can match.
 	lookedUp, conclusive bool
 	foundBy              string
 }
@@ -35,9 +35,9 @@ func newMerge(k *kind, q connectors.Query) *merge {
 	return &merge{k: k, q: q, began: time.Now()}
 }
 
-// matches reports whether a record is one that the query is about. The one that
-// a create was answered with, or that a change was aimed at, is, also when another
-// actor has given it another key or taken our stamp from it: it is not gone for that.
+// matches reports whether a record belongs to the query. The record that a create was answered
+// with, or that a change addressed, always does, even if another actor has given it another key
+// or removed our stamp: that does not make it absent.
 func (m *merge) matches(r connectors.Record) bool {
 	if m.q.Ref != "" && r.Ref == m.q.Ref && m.aims() {
 		return true
@@ -45,9 +45,8 @@ func (m *merge) matches(r connectors.Record) bool {
 	return m.q.Stamp != "" && r.Stamp == m.q.Stamp || m.k.sameKey(m.q.Intent.Key, r.Fields)
 }
 
-// aims reports whether the write makes the record, leaves it its key, or takes it
-// away altogether. A declared delete that is no DELETE may take the key off and let
-// the rest stand.
+// aims reports whether the write creates the record, keeps its key, or removes it altogether. A
+// declared delete that is no DELETE may remove the key and keep the rest.
 func (m *merge) aims() bool {
 	switch w := m.k.writes[m.q.Intent.Write]; {
 	case m.q.Intent.Write == intent.Create:
@@ -60,9 +59,9 @@ func (m *merge) aims() bool {
 	return true
 }
 
-// takes is matches, and refuses a record whose key differs from ours in its type
-// alone: the destination then keeps numbers as text, or the reverse, nobody has
-// said so, and what a create of ours made would pass for somebody else's.
+// takes is matches, but refuses a record whose key differs from ours only in its type. The
+// destination then stores numbers as text, or the reverse, undeclared, and a record of our own
+// create would be mistaken for a foreign one.
 func (m *merge) takes(r connectors.Record) (bool, error) {
 	if m.matches(r) {
 		return true, nil
@@ -77,7 +76,7 @@ func (m *merge) takes(r connectors.Record) (bool, error) {
 	return false, fmt.Errorf("%w: a record has our key as another type; want compare with the rule string", ErrAnswer)
 }
 
-// add takes in what a look-up found.
+// add merges the result of a lookup.
 func (m *merge) add(r *read, f found) {
 	m.lookedUp = true
 	m.paths = append(m.paths, r.name)
@@ -92,8 +91,8 @@ func (m *merge) add(r *read, f found) {
 	}
 }
 
-// stamped reports whether a record that the write made bears its stamp. Then,
-// and only then, all that it can have made is found by stamp.
+// stamped reports whether a record that the write made has its stamp. Then, and only then, a
+// lookup by stamp finds all that it can have made.
 func (m *merge) stamped() bool {
 	switch m.q.Intent.Write {
 	case intent.Create:
@@ -113,7 +112,7 @@ func (m *merge) addRef(r *read, ref string, f found) {
 		m.see(rec, sighting{byRef: true, strong: f.strong})
 	}
 	if len(f.records) == 0 && f.strong {
-		m.drop(ref) // a look-up may show what is gone, or another one, by now
+		m.drop(ref) // a lookup may show a removed record, or another one, by now
 	}
 }
 
@@ -144,9 +143,8 @@ func (m *merge) refs() []string {
 	return all
 }
 
-// observation is the whole. It is strong when a look-up showed everything that
-// can match and every record was shown by a strong read: the weakest part says
-// what can be hidden.
+// observation is the merged result. It is strong when a lookup showed everything that can match
+// and every record was shown by a strong read: the weakest part determines what can be hidden.
 func (m *merge) observation() connectors.Observation {
 	o := connectors.Observation{At: m.began, Path: m.foundBy, Records: []connectors.Record{}}
 	if o.Path == "" {

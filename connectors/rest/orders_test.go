@@ -16,9 +16,10 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/wire"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // when is a text where something is so.
@@ -29,9 +30,8 @@ func when(yes bool, text string) string {
 	return ""
 }
 
-// ordersFile declares the simulated destination as somebody would who knows no
-// more of it than its documentation.
-func ordersFile(o simulated.Options) string {
+// ordersFile declares the simulated destination as written from its documentation alone.
+func ordersFile(o orders.Options) string {
 	key := when(o.Window > 0, "\n        idempotency: {header: Idempotency-Key, window: "+o.Window.String()+", replay: {header: Idempotent-Replayed, equals: \"true\"}}")
 	guard := when(o.Versions, "\n        condition: {headers: {If-Match: '\"{version}\"'}}")
 	strength := "strength: weak"
@@ -101,7 +101,7 @@ kinds:
 `
 }
 
-func ordersWrites(o simulated.Options) []intent.WriteType {
+func ordersWrites(o orders.Options) []intent.WriteType {
 	all := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if o.Unique {
 		all = append(all, intent.Upsert)
@@ -112,16 +112,16 @@ func ordersWrites(o simulated.Options) []intent.WriteType {
 // TestOrders runs the suite in fake time for every class of destination, bare
 // and with everything on that the class leaves off.
 func TestOrders(t *testing.T) {
-	for _, class := range simulated.Classes() {
+	for _, class := range orders.Classes() {
 		bare, rich, stampless := class.Options(), class.Options(), class.Options()
 		rich.Versions, rich.StampUpdates, rich.Bulk = true, true, true
 		stampless.Stamps = false
-		for name, o := range map[string]simulated.Options{"bare": bare, "rich": rich, "stampless": stampless} {
+		for name, o := range map[string]orders.Options{"bare": bare, "rich": rich, "stampless": stampless} {
 			t.Run(string(class)+"/"+name, func(t *testing.T) {
 				connectortest.Run(t, connectortest.Harness{
 					Open: func(t *testing.T) *connectortest.Fixture {
 						w := ordersWorld(t, o)
-						h := withBulk(simulated.Handler(w))
+						h := withBulk(orders.Handler(w))
 						refuse := new(atomic.Bool)
 						return ordersFixture(t, w, o, refuse, rest.Options{Transport: wire.Transport(h, dials(refuse))})
 					},
@@ -136,15 +136,15 @@ func TestOrders(t *testing.T) {
 
 // TestOrdersOverHTTP runs the suite in real time over a real network.
 func TestOrdersOverHTTP(t *testing.T) {
-	o := simulated.Native.Options()
+	o := orders.Native.Options()
 	o.Versions = true
 	lacks, forms := orderLacks(o), orderVariants()
-	forms[connectortest.UnreadableRead] = slices.DeleteFunc(forms[connectortest.UnreadableRead], func(how string) bool { return how == "cut" })
-	lacks[string(connectortest.Unreachable)] = "a server cannot refuse connections that it has taken"
+	forms[fault.UnreadableRead] = slices.DeleteFunc(forms[fault.UnreadableRead], func(how string) bool { return how == "cut" })
+	lacks[string(fault.Unreachable)] = "a server cannot refuse connections that it has taken"
 	connectortest.Run(t, connectortest.Harness{
 		Open: func(t *testing.T) *connectortest.Fixture {
 			w := ordersWorld(t, o)
-			server := httptest.NewServer(simulated.Handler(w))
+			server := httptest.NewServer(orders.Handler(w))
 			t.Cleanup(server.Close)
 			transport := http.DefaultTransport.(*http.Transport).Clone()
 			t.Cleanup(transport.CloseIdleConnections)
@@ -154,16 +154,16 @@ func TestOrdersOverHTTP(t *testing.T) {
 	})
 }
 
-func ordersWorld(t *testing.T, o simulated.Options) *simulated.World {
+func ordersWorld(t *testing.T, o orders.Options) *orders.World {
 	t.Helper()
-	w, err := simulated.New(o)
+	w, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// dials refuses one connection where the vice is on.
+// dials refuses one connection if the fault is on.
 func dials(refuse *atomic.Bool) func(*http.Request) bool {
 	return func(*http.Request) bool { return !refuse.Swap(false) }
 }
@@ -203,32 +203,32 @@ func withBulk(h http.Handler) http.Handler {
 	})
 }
 
-func orderVariants() map[connectortest.Vice][]string {
-	v := map[connectortest.Vice][]string{}
-	for _, vice := range []simulated.Vice{simulated.NormalisedField, simulated.UnreadableRead, simulated.DuplicateBehindOurBack} {
-		v[connectortest.Vice(vice)] = simulated.Hows(vice)
+func orderVariants() map[fault.Kind][]string {
+	v := map[fault.Kind][]string{}
+	for _, kind := range []orders.FaultKind{orders.NormalisedField, orders.UnreadableRead, orders.DuplicateByOthers} {
+		v[kind] = orders.Forms[kind]
 	}
 	return v
 }
 
-func orderLacks(o simulated.Options) map[string]string {
+func orderLacks(o orders.Options) map[string]string {
 	l := map[string]string{}
 	if o.Unique {
-		l[string(connectortest.DuplicateBehindOurBack)] = "order_id is unique, no second record can appear"
+		l[string(fault.DuplicateBehindOurBack)] = "order_id is unique, no second record can appear"
 	}
 	return l
 }
 
-// orderDelays are of vices that happen later than the answer.
-var orderDelays = map[connectortest.Vice]time.Duration{
-	connectortest.LateCommit:             50 * time.Millisecond,
-	connectortest.LaggingRead:            100 * time.Millisecond,
-	connectortest.DuplicateBehindOurBack: 50 * time.Millisecond,
-	connectortest.Rollback:               50 * time.Millisecond,
-	connectortest.Throttled:              time.Second,
+// orderDelays are of faults that happen later than the answer.
+var orderDelays = map[fault.Kind]time.Duration{
+	fault.LateCommit:             50 * time.Millisecond,
+	fault.LaggingRead:            100 * time.Millisecond,
+	fault.DuplicateBehindOurBack: 50 * time.Millisecond,
+	fault.Rollback:               50 * time.Millisecond,
+	fault.Throttled:              time.Second,
 }
 
-func ordersConnector(t *testing.T, o simulated.Options, ro rest.Options) *rest.Connector {
+func ordersConnector(t *testing.T, o orders.Options, ro rest.Options) *rest.Connector {
 	t.Helper()
 	text := ordersFile(o)
 	d := loadOnce(t, text, func() (*rest.Declaration, error) { return rest.Load([]byte(text), "orders.yaml") })
@@ -239,7 +239,7 @@ func ordersConnector(t *testing.T, o simulated.Options, ro rest.Options) *rest.C
 	return c
 }
 
-func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse *atomic.Bool, ro rest.Options) *connectortest.Fixture {
+func ordersFixture(t *testing.T, w *orders.World, o orders.Options, refuse *atomic.Bool, ro rest.Options) *connectortest.Fixture {
 	c := ordersConnector(t, o, ro)
 	id := func(key intent.Fields) string { return key["order_id"].(string) }
 	return &connectortest.Fixture{
@@ -248,16 +248,16 @@ func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse
 		Intent:    orderIntent,
 		Near:      orderNear,
 		NullField: "customer",
-		Set: func(v connectortest.Vice, how string) error {
-			if v == connectortest.Unreachable {
+		Set: func(v fault.Kind, how string) error {
+			if v == fault.Unreachable {
 				refuse.Store(true)
 				return nil
 			}
-			f := simulated.Fault{Vice: simulated.Vice(v), Times: 1, Delay: orderDelays[v], How: how}
+			f := orders.Fault{Kind: v, Times: 1, Delay: orderDelays[v], How: how}
 			switch {
-			case v == connectortest.HangingRead:
-				f.Vice, f.How = simulated.UnreadableRead, "hang"
-			case v == connectortest.LaggingRead:
+			case v == fault.HangingRead:
+				f.Kind, f.How = orders.UnreadableRead, "hang"
+			case v == fault.LaggingRead:
 				f.Times = 2 // by key and by stamp
 			}
 			return w.Set(f)
@@ -286,7 +286,7 @@ func ordersFixture(t *testing.T, w *simulated.World, o simulated.Options, refuse
 		Effects: func(key intent.Fields) int {
 			n := 0
 			for _, e := range w.Effects() {
-				if e.By == simulated.ByRequest && e.Applied() && e.OrderID == id(key) {
+				if e.By == orders.ByRequest && e.Applied() && e.OrderID == id(key) {
 					n++
 				}
 			}
@@ -328,4 +328,4 @@ func orderNear(n int) []intent.WriteIntent {
 	return all
 }
 
-func ordersOptions() simulated.Options { return simulated.Plain.Options() }
+func ordersOptions() orders.Options { return orders.Plain.Options() }

@@ -11,15 +11,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tomnomnom/linkheader"
-
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 )
 
-// errEndless is wrapped when a list goes on beyond the bound. A list that is cut
-// must not look like a whole one.
+const (
+	// maxURL bounds a request's URL in bytes. Servers refuse more than 8 KiB,
+	// some after they cut it.
+	maxURL = 8 << 10
+	// maxMatches is how many records may match one query. Each is compared
+	// and kept as evidence.
+	maxMatches = 1000
+)
+
+// errEndless is wrapped when a list has more pages than the limit. A truncated list must not be
+// mistaken for a whole one.
 var errEndless = errors.New("the list has more pages than are read")
 
 // askList reads a list to its end.
@@ -41,7 +49,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			return f, err
 		}
 		f.strong = f.strong && r.showsAll(doc, a)
-		elements, err := r.list.all(doc)
+		elements, err := r.list.All(doc, ErrAnswer)
 		if err != nil {
 			return f, err
 		}
@@ -95,8 +103,8 @@ func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) 
 	return a, doc, err
 }
 
-// noPath is the error of a list that is not there: an empty one is answered with
-// 200. It must be the API's own answer, which is JSON: a gateway says 404 as well.
+// noPath is the error of a list that does not exist: an empty one is answered with
+// 200. It must be the API's own answer, which is JSON: a gateway returns 404 as well.
 func noPath(a httpsend.Answer, err error) error {
 	if a.Status != http.StatusNotFound && a.Status != http.StatusMethodNotAllowed {
 		return err
@@ -110,11 +118,10 @@ func noPath(a httpsend.Answer, err error) error {
 	return fmt.Errorf("%w: %w", connectors.ErrNoTarget, err)
 }
 
-// listed reads one record of a list that was asked for. One that has no place
-// for a field of the key by which it was asked for is an error: the answer has
-// another shape then, and all of its records would look like strangers. So is
-// one that nobody asked for: APIs ignore parameters that they do not know, and
-// the first page of everything would look like absence.
+// listed reads one record of a requested list. A record without a place for a field of the
+// queried key is an error: the answer then has another shape, and all of its records would be
+// mistaken for foreign ones. A record that was not queried is also an error: APIs ignore unknown
+// parameters, and the first page of everything would be mistaken for absence.
 func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record, bool, error) {
 	var stamps []string
 	for _, v := range asked {
@@ -135,8 +142,8 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	return rec, true, nil
 }
 
-// mayAnswer reports whether a record can be the answer to a question, if only
-// because the destination takes what is similar for the same.
+// mayAnswer reports whether a record can be the result of a query, if only because the
+// destination treats similar values as equal.
 func (r *read) mayAnswer(rec connectors.Record, v values) bool {
 	if r.stampIsAsked && rec.Stamp != "" && rec.Stamp != stampOf(v) {
 		return false
@@ -145,10 +152,10 @@ func (r *read) mayAnswer(rec connectors.Record, v values) bool {
 	for _, name := range r.keysAsked {
 		got := rec.Fields[name]
 		if got == nil && rec.Stamp != "" && rec.Stamp == stampOf(v) {
-			continue // ours, of which somebody took the key
+			continue // ours, whose key another actor has removed
 		}
-		// Most records of a system have no key of ours: a first page of them is
-		// what a filter that is ignored answers.
+		// Most records of a system have no key of ours: a page of them means that the filter was
+		// ignored.
 		if !similar(key[name], got) {
 			return false
 		}
@@ -199,7 +206,7 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 	return u, true, nil
 }
 
-// saysMore is what the answer says of more pages; true where it is not asked.
+// saysMore reports whether the answer announces more pages; true if that is not declared.
 func (p *paging) saysMore(doc any) (bool, error) {
 	if p.more == nil {
 		return true, nil
@@ -207,12 +214,12 @@ func (p *paging) saysMore(doc any) (bool, error) {
 	v, _ := p.more.Value(doc)
 	more, isBool := v.(bool)
 	if !isBool {
-		return false, fmt.Errorf("%w: %s is %s, want true or false", ErrAnswer, p.more.Text(), kindOfValue(v))
+		return false, fmt.Errorf("%w: %s is %s, want true or false", ErrAnswer, p.more.Text(), declared.KindOf(v))
 	}
 	return more, nil
 }
 
-// text is a scalar in an answer, "" where there is none or null.
+// text is a scalar in an answer, "" for none or null.
 func text(p *jsonplace.Place, doc any) (string, error) {
 	v, there := p.Value(doc)
 	if !there || v == nil {
@@ -220,12 +227,12 @@ func text(p *jsonplace.Place, doc any) (string, error) {
 	}
 	s, ok := scalarText(v)
 	if _, isBool := v.(bool); !ok || isBool || len(s) > maxURL {
-		return "", fmt.Errorf("%w: %s is %s, want text", ErrAnswer, p.Text(), kindOfValue(v))
+		return "", fmt.Errorf("%w: %s is %s, want text", ErrAnswer, p.Text(), declared.KindOf(v))
 	}
 	return s, nil
 }
 
-// follow takes an address that the API gives, on a declared host alone.
+// follow accepts an address of the API, on a declared host only.
 func (c *Connector) follow(u *url.URL, where func() (string, error)) (*url.URL, bool, error) {
 	to, err := where()
 	if err != nil || to == "" {
@@ -250,46 +257,53 @@ func withQuery(u *url.URL, name, value string) *url.URL {
 	return &next
 }
 
-// linked finds a link of a relation in the Link headers (RFC 8288), "" when
-// there is none. The parser splits at every comma and semicolon, so those
-// within an address are hidden from it; what it cannot take apart all the same
-// is an error, since a link that was overlooked would end the list too early.
+// linked returns the address of a relation in the Link headers (RFC 8288), ""
+// where there is none. What does not have the form of a link is an error: a link
+// that was overlooked would end the list too early. So is a link without a relation.
 func linked(h http.Header, relation string) (string, error) {
 	to := ""
 	for _, line := range h.Values("Link") {
-		links := linkheader.Parse(hidden(line))
-		if len(links) != strings.Count(line, "<") {
-			return "", fmt.Errorf("%w: the header Link cannot be taken apart", ErrAnswer)
-		}
-		for _, l := range links {
-			if l.Rel == "" {
+		for rest := strings.Trim(line, " \t,"); rest != ""; rest = strings.TrimLeft(rest, " \t,") {
+			address, after, closed := strings.Cut(rest, ">")
+			address, opened := strings.CutPrefix(address, "<")
+			one, others, whole := cutUnquoted(after, ',')
+			blank, parameters, _ := cutUnquoted(one, ';')
+			if !opened || !closed || !whole || strings.TrimSpace(blank) != "" {
+				return "", fmt.Errorf("%w: the header Link cannot be taken apart", ErrAnswer)
+			}
+			rest = others
+			rel := ""
+			for rel == "" && parameters != "" { // of several the first counts
+				var parameter string
+				parameter, parameters, _ = cutUnquoted(parameters, ';')
+				if name, value, _ := strings.Cut(parameter, "="); strings.EqualFold(strings.TrimSpace(name), "rel") {
+					rel = strings.Trim(value, " \t\"")
+				}
+			}
+			if rel == "" {
 				return "", fmt.Errorf("%w: a link of the header Link has no relation", ErrAnswer)
 			}
-			for _, rel := range strings.Fields(l.Rel) {
-				if strings.EqualFold(rel, relation) {
-					to = unhidden.Replace(l.URL)
-				}
+			if slices.ContainsFunc(strings.Fields(rel), func(each string) bool { return strings.EqualFold(each, relation) }) {
+				to = address
 			}
 		}
 	}
 	return to, nil
 }
 
-// hidden puts other characters in the place of commas and semicolons between
-// angle brackets; unhidden brings them back.
-func hidden(line string) string {
-	inside := false
-	return strings.Map(func(r rune) rune {
+// cutUnquoted cuts a text at the first separator outside of quotes. whole is false
+// where a quote does not end.
+func cutUnquoted(s string, separator byte) (before, after string, whole bool) {
+	quoted := false
+	for i := 0; i < len(s); i++ {
 		switch {
-		case r == '<' || r == '>':
-			inside = r == '<'
-		case inside && r == ',':
-			return '\x01'
-		case inside && r == ';':
-			return '\x02'
+		case quoted && s[i] == '\\':
+			i++
+		case s[i] == '"':
+			quoted = !quoted
+		case s[i] == separator && !quoted:
+			return s[:i], s[i+1:], true
 		}
-		return r
-	}, line)
+	}
+	return s, "", !quoted
 }
-
-var unhidden = strings.NewReplacer("\x01", ",", "\x02", ";")

@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// pagesOf serves n pages; the record that is looked for is on the last one.
-// goOn says in the answer where the next page is.
+// pagesOf serves n pages; the wanted record is on the last one. goOn writes into the answer where
+// the next page is.
 func pagesOf(n int, asked func(r *http.Request) int, goOn func(rw http.ResponseWriter, page int) (extra string)) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		page := asked(r)
@@ -75,9 +75,11 @@ func TestPaging(t *testing.T) {
 	}{
 		"link": {"an address in a header", "paging: {link: next}", list, inQuery("p"),
 			link(`<http://127.0.0.1:1/api/items?sku=A-1&p=%d>; rel="next", <http://127.0.0.1:1/api/items?sku=A-1>; rel="first"`), false},
-		"link with a comma": {"one that its parser splits", "paging: {link: next}", list, inQuery("p"),
+		"link with a comma": {"a comma in the address separates nothing", "paging: {link: next}", list, inQuery("p"),
 			link(`</api/items?sku=A-1&x=a,b;c&p=%d>; rel="next"`), false},
-		"link relative":  {"relative to the page", "paging: {link: next}", list, inQuery("p"), link(`<?sku=A-1&p=%d>; title="x"; rel="prefetch next"`), false},
+		"link relative": {"relative to the page", "paging: {link: next}", list, inQuery("p"), link(`<?sku=A-1&p=%d>; title="x"; rel="prefetch next"`), false},
+		"link in quotes": {"text between quotes separates nothing", "paging: {link: next}", list, inQuery("p"),
+			link(`<?p=8>; title="a, <?p=9>; rel=next \" b"; rel=prev; crossorigin, <?sku=A-1&p=%d>; title="a; rel=\"up\""; rel=next`), false},
 		"token in query": {"a cursor", "paging: {next: $.after, query: p}", list, inQuery("p"), member(`"after":"%d"`, `"after":null`), true},
 		"token number":   {"a cursor that is a number", "paging: {next: $.after, query: p}", list, inQuery("p"), member(`"after":%d`, ``), true},
 		"with more":      {"says whether there is more", "paging: {next: $.after, query: p, more: $.more}", list, inQuery("p"), member(`"more":true,"after":"%d"`, `"more":false,"after":"9"`), true},
@@ -126,7 +128,8 @@ func TestPagesThatCannotBeFollowed(t *testing.T) {
 		"an object":       {"no address", "paging: {next_url: $.next}", "", `"next":{}`, "want text"},
 		"link elsewhere":  {"it would get our credentials", "paging: {link: next}", `<https://evil.example/>; rel="next"`, `"x":0`, "not declared"},
 		"link without >":  {"cannot be taken apart", "paging: {link: next}", `<https://a/?x=1; rel="next"`, `"x":0`, "cannot be taken apart"},
-		"link in title":   {"its relation would be lost", "paging: {link: next}", `<?p=2>; title="a, b"; rel="next"`, `"x":0`, "no relation"},
+		"open quote":      {"the links behind it would be lost", "paging: {link: next}", `<?p=2>; rel="prev, <?p=3>; rel=next`, `"x":0`, "cannot be taken apart"},
+		"no relation":     {"it may be the next page", "paging: {link: next}", `<?p=2>; title="next"`, `"x":0`, "no relation"},
 		"more of nothing": {"says more and not where", "paging: {next: $.after, query: p, more: $.more}", "", `"more":true`, "does not say where"},
 		"more is missing": {"another shape", "paging: {next: $.after, query: p, more: $.more}", "", `"x":1`, "want true or false"},
 		"long address":    {"without end", "paging: {next_url: $.next}", "", `"next":"/` + strings.Repeat("a", 10_000) + `"`, "want text"},

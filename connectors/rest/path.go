@@ -20,56 +20,7 @@ func scalar(p *jsonplace.Place, doc any) string {
 	return bounded(v)
 }
 
-// listed is a path to the elements of a list: the list, which must be there,
-// and where in an element the value is.
-type listed struct {
-	text      string
-	container *jsonplace.Place
-	element   *jsonplace.Place
-}
-
-// newListed takes "CONTAINER[*]REST" apart.
-func (l *loader) newListed(t yamlfile.Text) *listed {
-	i := strings.LastIndex(t.Value, "[*]")
-	if i < 0 {
-		l.At(t.Place, "is no path to the elements of a list; want one such as $.items[*]")
-		return nil
-	}
-	whole := l.newPlace(t)
-	if whole == nil {
-		return nil
-	}
-	container := l.singular(yamlfile.Text{Value: t.Value[:i], Place: t.Place})
-	element := l.singular(yamlfile.Text{Value: "$" + t.Value[i+len("[*]"):], Place: t.Place})
-	if container == nil || element == nil {
-		return nil
-	}
-	return &listed{text: t.Value, container: container, element: element}
-}
-
-// all is the elements. That the list is not there, or is none, is an error: an
-// answer in another shape must not look like an empty one.
-func (p *listed) all(doc any) ([]any, error) {
-	v, there := p.container.Value(doc)
-	list, isList := v.([]any)
-	switch {
-	case !there:
-		return nil, fmt.Errorf("%w: there is no %s in it", ErrAnswer, p.container.Text())
-	case !isList:
-		return nil, fmt.Errorf("%w: %s is %s, want a list", ErrAnswer, p.container.Text(), kindOfValue(v))
-	}
-	all := make([]any, 0, len(list))
-	for i, e := range list {
-		one, there := p.element.Value(e)
-		if !there {
-			return nil, fmt.Errorf("%w: element %d of %s does not have what %s selects", ErrAnswer, i, p.container.Text(), p.text)
-		}
-		all = append(all, one)
-	}
-	return all, nil
-}
-
-// condition is something that holds in an answer, or does not.
+// condition is a condition on an answer.
 type condition struct {
 	place    *jsonplace.Place
 	header   string
@@ -134,8 +85,8 @@ func (l *loader) scalars(n yamlfile.Node, field string) []any {
 	return all
 }
 
-// holds reports whether it holds in an answer, and whether that can be known:
-// a path needs a body that is JSON and has the form that its filter expects.
+// holds reports whether it holds in an answer, and whether that can be known: a path needs a JSON
+// body with the form that its filter expects.
 func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known bool) {
 	if c.place == nil {
 		var found []any

@@ -9,14 +9,16 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// maxSample is how long the name of a sample may be.
+const maxSample = 64
+
 // Probe makes the GET that the declaration names for it: that the API can be
 // reached, that the credentials work, and that what must be so is. It writes
 // nothing.
-func (c *Connector) Probe(ctx context.Context) error { return c.look(ctx, c.d.probe, c.given()) }
+func (c *Connector) Probe(ctx context.Context) error { return c.fetch(ctx, c.d.probe, c.given()) }
 
-// assure makes the probe before the first write that rests on a key that the
-// API keeps unique, where the declaration wants it: whether it is kept so can be
-// a setting, and nobody may have looked.
+// assure makes the probe before the first write that relies on a unique key, where the
+// declaration requires it: uniqueness can be a setting of the API, which may be unchecked.
 func (c *Connector) assure(ctx context.Context, w *write) error {
 	if !c.d.probeFirst || !w.unique || c.probed.Load() {
 		return nil

@@ -4,17 +4,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/rest/resttest"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/internal/probe"
 )
 
-// TestProbing: each fake is as its declaration says, and the samples can be
-// taken away again.
+// TestProbing: each fake is as its declaration says, and the samples can be removed again.
 func TestProbing(t *testing.T) {
 	for name, open := range map[string]func() api{
-		"github":         func() api { a, _ := gitHub(resttest.GitHubOptions{}); return a },
-		"zendesk":        func() api { a, _ := zendesk(resttest.ZendeskOptions{}); return a },
-		"notion":         func() api { a, _ := notion(resttest.NotionOptions{}); return a },
+		"github":         func() api { a, _ := gitHub(fakerest.GitHubOptions{}); return a },
+		"zendesk":        func() api { a, _ := zendesk(fakerest.ZendeskOptions{}); return a },
+		"notion":         func() api { a, _ := notion(fakerest.NotionOptions{}); return a },
 		"calendar":       func() api { a, _ := calendar(); return a },
 		"salesforce":     func() api { a, _ := salesforce(true); return a },
 		"hubspot":        func() api { a, _ := hubSpot("contact"); return a },

@@ -8,37 +8,19 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// profile makes the profile of a kind: what its file says, and what follows
-// from its requests.
+// profile makes the profile of a kind from its file and its requests.
 func (l *loader) profile(k *kind, file *fileKind) {
 	f := &file.Profile
-	p := connectors.Profile{
-		Stamped: f.Stamped, StampsUpdates: f.StampsUpdates, FreshKeys: f.FreshKeys,
-		Settle: bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), Rollback: bound(f.Rollback),
-		ConfirmReads: f.ConfirmReads, Compare: l.comparisons(k, f),
-		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
-	}
-	for _, t := range f.Volatile {
-		if !intent.Pointer(t.Value).IsValid() || t.Value == "" {
-			l.At(t.Place, "is no JSON Pointer; want one such as /updated_at")
-		}
-		p.Volatile = append(p.Volatile, t.Value)
-	}
-	for _, t := range f.Irreversible {
-		if k.writes[intent.WriteType(t.Value)] == nil {
-			l.At(t.Place, "is no write of this kind")
-		}
-		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
-	}
-	for _, w := range writeTypes {
+	f.Common.At = f.At
+	p := f.Common.Compile(&l.Reader, func(w intent.WriteType) bool { return k.writes[w] != nil })
+	p.Stamped, p.FreshKeys = f.Stamped, f.FreshKeys
+	l.keyComparisons(&f.Common, p.Compare)
+	for _, w := range p.Writes {
 		one := k.writes[w]
-		if one == nil {
-			continue
-		}
-		p.Writes = append(p.Writes, w)
 		if one.unique {
 			p.Unique = append(p.Unique, w)
 		}
@@ -85,39 +67,18 @@ func waysOf(reads []*read) ([]connectors.ReadPath, int) {
 	return all, bulk
 }
 
-func (l *loader) comparisons(k *kind, f *fileProfile) map[string]intent.Comparison {
-	all := map[string]intent.Comparison{}
-	for _, path := range slices.Sorted(maps.Keys(f.Compare)) {
-		field := f.At.Field + ".compare." + yamlfile.Clip(path)
-		if !intent.Pointer(path).IsValid() || path == "" {
-			l.Say(f.At.Line, field, "is no JSON Pointer; want one such as /title")
+// keyComparisons refuses rules by which no field of a key can be found.
+func (l *loader) keyComparisons(f *declared.Profile, all map[string]intent.Comparison) {
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if !l.keys[strings.TrimPrefix(path, "/")] {
+			continue
 		}
-		rules := intent.Comparison{}
-		for _, r := range f.Compare[path] {
-			rules = append(rules, l.rule(r))
-		}
-		if err := rules.Validate(); err != nil {
-			l.Say(f.At.Line, field, "%s", err)
-		}
-		if l.keys[strings.TrimPrefix(path, "/")] {
-			for _, r := range rules {
-				if !slices.Contains(keyRules, r.Name) {
-					l.Say(f.At.Line, field, "has the rule %q; a field of the key can have trim, fold, string and unescape", r.Name)
-				}
+		for _, r := range all[path] {
+			if !slices.Contains(keyRules, r.Name) {
+				l.At(f.Compared(path), "has the rule %q; a field of the key can have trim, fold, string and unescape", r.Name)
 			}
 		}
-		all[path] = rules
 	}
-	return all
-}
-
-func (l *loader) rule(r fileRule) intent.Rule {
-	rule := intent.Rule{Name: intent.RuleName(r.Rule), Precision: r.Precision, Zone: r.Zone}
-	if r.Tolerance.There() {
-		v, _ := l.Scalar(r.Tolerance, r.At.Field+".tolerance")
-		rule.Tolerance, _ = scalarText(v)
-	}
-	return rule
 }
 
 func (l *loader) undos(k *kind, f *fileKind) {
@@ -192,8 +153,8 @@ func (l *loader) claims(k *kind, f *fileKind) {
 		if !slices.Contains(topics, about) {
 			l.Say(c.At.Line, c.At.Field+".about", "is %q; want one of %s", yamlfile.Clip(c.About.Value), words(topics))
 		}
-		l.required(c.Says, c.At, "says", "a sentence or two")
-		l.required(c.Source, c.At, "source", "where that is known from: an address, a standard, or this package")
+		l.Required(c.Says, c.At, "says", "a sentence or two")
+		l.Required(c.Source, c.At, "source", "where that is known from: an address, a standard, or this package")
 		said[about] = true
 		k.claims = append(k.claims, connectors.Claim{About: about, Says: c.Says.Value, Source: c.Source.Value, Assumed: c.Assumed})
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Read finds every record that bears the stamp or has the business key: by all
-// declared look-ups that can be asked, and by the ref where one is known. What
-// they find is put together by the records' refs.
+// maxCompleted is how many records found by other reads are read again one by one: one
+// observation may not cost more calls.
+const maxCompleted = 10
+
+// Read returns every record that has the stamp or the business key: by all declared lookups that
+// are possible, and by the ref where one is known. It merges their results by the records' refs.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	k, err := c.kindOf(q.Intent)
 	if err != nil {
@@ -41,7 +44,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return m.observation(), nil
 }
 
-// asks reports whether a look-up by key or stamp can be made for a query.
+// asks reports whether a lookup by key or stamp can be made for a query.
 func (r *read) asks(q connectors.Query) bool {
 	if r.ref || r.bulk > 0 || r.stampIsAsked && q.Stamp == "" {
 		return false
@@ -92,8 +95,8 @@ func (c *Connector) readRefs(ctx context.Context, m *merge, v values) error {
 	return nil
 }
 
-// canAsk reports whether a ref that a receipt named can stand in the request. A
-// receipt is evidence; one that makes no sense must not end all reading.
+// canAsk reports whether the request can contain a ref from a receipt. A receipt is evidence; an
+// unusable ref must not prevent all reads.
 func (r *read) canAsk(ref string, v values) bool {
 	asked := maps.Clone(v)
 	asked["ref"] = ref
@@ -105,7 +108,7 @@ func (r *read) canAsk(ref string, v values) bool {
 type found struct {
 	// records are those that match the query; others are not kept.
 	records []connectors.Record
-	// strong says that the read showed everything that was applied before.
+	// strong means that the read showed everything that was applied before.
 	strong bool
 }
 
@@ -127,20 +130,20 @@ func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (found
 	return f, err
 }
 
-// see looks at what the records are in, so that "may not see it" is not taken
-// for "is not there".
+// see reads the container of the records, so that "may not see it" is not mistaken for "is not
+// there".
 func (c *Connector) see(ctx context.Context, r *read, v values) error {
 	if r.visible == nil {
 		return nil
 	}
-	if err := c.look(ctx, r.visible, v); err != nil {
+	if err := c.fetch(ctx, r.visible, v); err != nil {
 		return fmt.Errorf("nothing was found, and what it would be in cannot be read: %w", err)
 	}
 	return nil
 }
 
-// look makes a GET that must be answered as declared.
-func (c *Connector) look(ctx context.Context, l *look, v values) error {
+// fetch makes a GET whose answer must be as declared.
+func (c *Connector) fetch(ctx context.Context, l *getRequest, v values) error {
 	path, err := l.route.expand(v)
 	if err != nil {
 		return err
@@ -233,8 +236,8 @@ func (r *read) showsAll(doc any, a httpsend.Answer) bool {
 	return holds && known
 }
 
-// says reports whether an answer says that the record is not there. It must be
-// the API's own answer, which is JSON: a gateway says 404 as well.
+// says reports whether an answer states that the record does not exist. It must be the API's own
+// answer, which is JSON: a gateway returns 404 as well.
 func (r *read) says(a httpsend.Answer) (gone bool, doc any, err error) {
 	if !slices.Contains(r.absent, a.Status) {
 		return false, nil, nil
@@ -254,9 +257,8 @@ func stampOf(v values) string {
 	return s
 }
 
-// answersWith refuses a record that is another one than was asked for: the
-// destination then takes keys for equal that are not, and nobody can say what
-// is there under ours.
+// answersWith refuses a record other than the queried one: the destination then treats different
+// keys as equal, and whether a record exists under ours is unknown.
 func (r *read) answersWith(k *kind, rec connectors.Record, v values) error {
 	key, _ := v["key"].(map[string]any)
 	for _, name := range r.keysAsked {

@@ -4,13 +4,23 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+const (
+	// defaultPages and maxPages are how many pages of a list are read. With
+	// more to come the read is an error, never a short list.
+	defaultPages = 10
+	maxPages     = 100
+	// maxBulk is how many queries one bulk request may take.
+	maxBulk = 1000
 )
 
 // read compiles one way to read.
 func (l *loader) read(f *fileRead) *read {
 	r := &read{name: f.Name.Value, complete: f.Complete, bulk: f.Bulk, absent: f.Absent, accept: f.Accept, pages: f.MaxPages}
-	l.required(f.Name, f.At, "name", "a name such as get or list")
+	l.Required(f.Name, f.At, "name", "a name such as get or list")
 	for _, by := range f.By {
 		switch by.Value {
 		case "ref":
@@ -77,7 +87,7 @@ func (l *loader) readMethod(r *read, f *fileRead) {
 	}
 }
 
-// shape reads where the records stand.
+// shape reads the places of the records.
 func (l *loader) shape(r *read, f *fileRead) {
 	switch {
 	case (f.Record.Value == "") == (f.Records.Value == ""):
@@ -85,7 +95,7 @@ func (l *loader) shape(r *read, f *fileRead) {
 	case f.Record.Value != "":
 		r.single = l.singular(f.Record)
 	default:
-		r.list = l.newListed(f.Records)
+		r.list = declared.NewList(&l.Reader, f.Records)
 	}
 	if r.ref && r.single == nil && f.Record.Value == "" {
 		l.At(f.At, "is by ref; want record, since a ref is of one record")
@@ -147,9 +157,9 @@ func (l *loader) absence(r *read, f *fileRead) {
 	case v != nil && f.AbsentIfVisible.Value != "":
 		l.At(v.At, "stands beside absent_if_visible; want one of the two")
 	case v != nil:
-		r.visible = l.newLook(*v, allowed)
+		r.visible = l.newGet(*v, allowed)
 	case f.AbsentIfVisible.Value != "":
-		r.visible = l.newLook(fileLook{At: f.AbsentIfVisible.Place, Path: f.AbsentIfVisible}, allowed)
+		r.visible = l.newGet(fileGet{At: f.AbsentIfVisible.Place, Path: f.AbsentIfVisible}, allowed)
 	}
 }
 
@@ -189,7 +199,7 @@ func (l *loader) paging(r *read, f *fileRead) {
 		more: l.singular(p.More), nextURL: l.singular(p.NextURL), page: p.Page.Value, size: p.Size}
 }
 
-// finds reports whether a read can look for a key of that form.
+// finds reports whether a read can query a key of that form.
 func (r *read) finds(form []string, byStampWillDo bool) bool {
 	if r.ref || r.bulk > 0 {
 		return false
@@ -205,7 +215,7 @@ func (r *read) finds(form []string, byStampWillDo bool) bool {
 // record compiles how records are understood.
 func (l *loader) record(f *fileRecord) *record {
 	r := &record{url: l.singular(f.URL), version: l.singular(f.Version), keep: l.condition(f.Keep), fields: map[string]*field{}}
-	if l.required(f.Ref, f.At, "ref", "where the record's own id stands, such as $.id") {
+	if l.Required(f.Ref, f.At, "ref", "where the record's own id stands, such as $.id") {
 		r.ref = l.singular(f.Ref)
 	}
 	if f.Keep != nil && f.Keep.Header.Value != "" {
@@ -265,7 +275,7 @@ func (l *loader) field(f *fileField) *field {
 		several = true // the first of them that matches
 	}
 	if several {
-		one.list = l.newListed(f.Path)
+		one.list = declared.NewList(&l.Reader, f.Path)
 	} else {
 		one.place = l.singular(f.Path)
 	}

@@ -7,15 +7,15 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
-// of reads one record of an answer; false when it is one that does not count.
-// asked are the stamps that are asked for: one of them is taken where a record
-// bears several.
+// of reads one record of an answer; false if the record does not count. asked are the queried
+// stamps: one of them is used if a record has several.
 func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	object, isObject := v.(map[string]any)
 	if !isObject {
-		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", ErrAnswer, kindOfValue(v))
+		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", ErrAnswer, declared.KindOf(v))
 	}
 	if kept, err := r.keeps(object); err != nil || !kept {
 		return connectors.Record{}, false, err
@@ -29,7 +29,7 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 		below, there := p.Value(object)
 		members, isObject := below.(map[string]any)
 		if !there || !isObject {
-			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.Text(), kindOfValue(below))
+			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.Text(), declared.KindOf(below))
 		}
 		for name, v := range members {
 			fields[name] = v
@@ -61,8 +61,7 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	return one, true, nil
 }
 
-// hasPlace reports whether a record has the place of a field, whatever stands
-// there.
+// hasPlace reports whether a record has the place of a field, whatever its value.
 func (r *record) hasPlace(name string, v any) bool {
 	f := r.fields[name]
 	switch {
@@ -77,15 +76,15 @@ func (r *record) hasPlace(name string, v any) bool {
 		}
 		return false
 	case f.list != nil:
-		_, there := f.list.container.Value(v)
+		_, there := f.list.Container.Value(v)
 		return there
 	}
 	_, there := f.place.Value(v)
 	return there
 }
 
-// keeps reports whether a record counts. What it is told by must be there,
-// unless it is told by not being there.
+// keeps reports whether a record counts. The value that decides must exist, unless the condition
+// is about its absence.
 func (r *record) keeps(object map[string]any) (bool, error) {
 	c := r.keep
 	if c == nil {
@@ -101,7 +100,7 @@ func (r *record) keeps(object map[string]any) (bool, error) {
 	return c.among(found), nil
 }
 
-// stamps lists what a record bears.
+// stamps lists the stamps of a record.
 func (r *record) stamps(object map[string]any) ([]string, error) {
 	if r.stamp == nil {
 		return nil, nil
@@ -124,17 +123,17 @@ func (r *record) stamps(object map[string]any) ([]string, error) {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" }), err
 }
 
-// chosen is what the path of a field selects, joined where that is asked;
-// false when nothing is there.
+// chosen is what the path of a field selects, joined if that is declared; false if there is
+// nothing.
 func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	if f.list == nil {
 		v, there := f.place.Value(object)
 		return []any{v}, there, nil
 	}
-	if container, there := f.list.container.Value(object); !there || container == nil {
+	if container, there := f.list.Container.Value(object); !there || container == nil {
 		return nil, false, nil
 	}
-	values, err := f.list.all(object)
+	values, err := f.list.All(object, ErrAnswer)
 	if err != nil || f.join == nil {
 		return values, true, err
 	}
@@ -142,7 +141,7 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	for _, v := range values {
 		s, ok := scalarText(v)
 		if !ok {
-			return nil, false, fmt.Errorf("%w: an element of %s is %s, want text", ErrAnswer, f.list.text, kindOfValue(v))
+			return nil, false, fmt.Errorf("%w: an element of %s is %s, want text", ErrAnswer, f.list.Text, declared.KindOf(v))
 		}
 		parts = append(parts, s)
 	}
@@ -177,13 +176,12 @@ func (f *field) of(object map[string]any) (any, bool, error) {
 	return nil, false, nil
 }
 
-// isNull reports whether null stands in the place of a list, which is not the
-// same as nothing.
+// isNull reports whether the place of a list has null, which is not the same as nothing.
 func (f *field) isNull(object map[string]any) bool {
 	if f.list == nil || f.match != nil {
 		return false
 	}
-	v, there := f.list.container.Value(object)
+	v, there := f.list.Container.Value(object)
 	return there && v == nil
 }
 

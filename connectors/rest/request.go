@@ -13,6 +13,10 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
+// maxBody bounds the body of a request: an intent holds 1 MiB, which forms
+// can triple.
+const maxBody = 4 << 20
+
 // request is one declared request.
 type request struct {
 	at      yamlfile.Place
@@ -192,7 +196,7 @@ type draft struct {
 	form   url.Values
 }
 
-// fill puts values in.
+// fill inserts values.
 func (r *request) fill(f filling) (*draft, error) {
 	d := &draft{method: r.method, header: http.Header{}}
 	var err error

@@ -8,6 +8,7 @@ import (
 
 	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -59,8 +60,8 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 	return r, true
 }
 
-// expand puts values in. The path that comes out has as many segments as the
-// template, and none of them means another place.
+// expand inserts values. The resulting path has as many segments as the template, and none of
+// them leads to another place.
 func (r *route) expand(v values) (string, error) {
 	vars := uritemplate.Values{}
 	for _, h := range r.holes {
@@ -71,7 +72,7 @@ func (r *route) expand(v values) (string, error) {
 		s, ok := scalarText(got)
 		switch {
 		case !ok:
-			return "", unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), kindOfValue(got))
+			return "", unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), declared.KindOf(got))
 		case s == "", s == ".", s == "..":
 			return "", unfit(h.place(), "x", "%s is %q, which would make the URL another one", h.field(), s)
 		case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):

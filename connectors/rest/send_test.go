@@ -29,7 +29,7 @@ func (h *heard) serve(rw http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(rw, `{"id":"1"}`)
 }
 
-// writesFile is itemsFile with more writes; more stands at their depth.
+// writesFile is itemsFile with more writes; more is at their depth.
 func writesFile(more string) string {
 	return strings.Replace(itemsFile("", plainRead), "    reads:\n", indent(6, more)+"\n    reads:\n", 1)
 }
@@ -142,8 +142,7 @@ func TestTheIntentIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestLookUpsTakePlainTextInside: nobody knows how the text around a value
-// quotes.
+// TestLookUpsTakePlainTextInside: how the text around a value quotes is unknown.
 func TestLookUpsTakePlainTextInside(t *testing.T) {
 	read := "path: /items\nquery: {q: \"sku = '{key.sku}'\"}\nrecords: $.items[*]\n"
 	for sku, ok := range map[string]bool{"A-1": true, "a.b_c:d@e": true, "' OR ''='": false, "a b": false, "": false, "a\\": false, "a\"b": false, "ä": false} {

@@ -12,34 +12,35 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
 // api is a shipped declaration on the fake of its API.
 type api struct {
-	fake       *resttest.Fake
+	fake       *fakerest.Fake
 	name, kind string
 	collection string // of the fake
-	list       string // the path of the look-up, which the vices of reads meet
+	list       string // the path of the lookup, to which the faults of reads apply
 	lookups    int    // how many requests of that path one read makes; default 1
 	options    rest.Options
 
 	// intent and near are those of a fixture.
 	intent func(w intent.WriteType, n int) intent.WriteIntent
 	near   func(n int) []intent.WriteIntent
-	// record is what stands in the store, as the declaration should show it;
-	// false: it is not to be found.
-	record func(o resttest.Object) (connectors.Record, bool)
-	// put stores a record as somebody else would, alter changes one.
+	// record is the stored record, as the declaration should show it; false: it should not be
+	// found.
+	record func(o fakerest.Object) (connectors.Record, bool)
+	// put stores a record as another actor would, alter changes one.
 	put   func(fields intent.Fields, stamp string) error
-	alter func(o resttest.Object, fields intent.Fields) error
+	alter func(o fakerest.Object, fields intent.Fields) error
 	lacks map[string]string
-	// unlisted says why there is no list of all records.
+	// unlisted is why there is no list of all records.
 	unlisted string
-	// change is what somebody else changes, beside what the intents name.
+	// change is another actor's change, besides what the intents name.
 	change intent.Fields
 }
 
@@ -115,7 +116,7 @@ func (a api) effects(key intent.Fields) int {
 	for _, e := range a.fake.Effects() {
 		before, was := a.record(e.Before)
 		after, is := a.record(e.After)
-		if e.By == resttest.ByRequest && (was && has(before.Fields, key) || is && has(after.Fields, key)) {
+		if e.By == fault.ByRequest && (was && has(before.Fields, key) || is && has(after.Fields, key)) {
 			n++
 		}
 	}
@@ -123,7 +124,7 @@ func (a api) effects(key intent.Fields) int {
 }
 
 // object is the one record under a key, as the API has it.
-func (a api) object(key intent.Fields) resttest.Object {
+func (a api) object(key intent.Fields) fakerest.Object {
 	for _, o := range a.fake.Now(a.collection) {
 		if r, ok := a.record(o); ok && has(r.Fields, key) {
 			return o
@@ -142,15 +143,15 @@ func (a api) fixture(t *testing.T) *connectortest.Fixture {
 	}
 	return &connectortest.Fixture{
 		Connector: c, Profile: p, Intent: a.intent, Near: a.near, Unlisted: a.unlisted,
-		Set: func(v connectortest.Vice, how string) error {
-			f := resttest.Fault{Vice: resttest.Vice(v), How: how}
-			if v == connectortest.LaggingRead || v == connectortest.UnreadableRead || v == connectortest.HangingRead {
-				f.Path = a.list
+		Set: func(v fault.Kind, how string) error {
+			f := fault.Fault{Kind: v, Times: 1, How: how}
+			if v == fault.LaggingRead || v == fault.UnreadableRead || v == fault.HangingRead {
+				f.Key = a.list
 			}
-			if v == connectortest.LaggingRead {
-				f.Times = a.lookups // all of them come from the same replica
+			if v == fault.LaggingRead {
+				f.Times = max(a.lookups, 1) // all of them come from the same replica
 			}
-			return a.fake.SetFault(f)
+			return a.fake.Set(f)
 		},
 		Seed:   func(in intent.WriteIntent) { must(a.put(merged(in), "")) },
 		Change: func(key intent.Fields) { must(a.alter(a.object(key), a.change)) },
@@ -178,8 +179,8 @@ func merged(in intent.WriteIntent) intent.Fields {
 	return all
 }
 
-// sameAs compares as the profile says; what is not there, null and empty are
-// the same to these APIs, which show every field always.
+// sameAs compares as the profile does; missing, null and empty are equal for these APIs, which
+// always show every field.
 func sameAs(p connectors.Profile) func(string, any, any) bool {
 	return func(field string, want, got any) bool {
 		if nothing(want) || nothing(got) {
@@ -212,21 +213,17 @@ func suite(open func() api, writes ...intent.WriteType) connectortest.Harness {
 	for name, reason := range open().lacks {
 		lacks[name] = reason
 	}
-	fake := open().fake
-	h := connectortest.Harness{
-		Writes:   writes,
-		Open:     func(t *testing.T) *connectortest.Fixture { return open().fixture(t) },
-		Lacks:    lacks,
-		Variants: map[connectortest.Vice][]string{},
+	return connectortest.Harness{
+		Writes: writes,
+		Open:   func(t *testing.T) *connectortest.Fixture { return open().fixture(t) },
+		Lacks:  lacks,
+		Variants: map[fault.Kind][]string{
+			fault.UnreadableRead: fakerest.Forms[fault.UnreadableRead], fault.BadGateway: fakerest.Forms[fault.BadGateway],
+		},
 	}
-	for _, v := range []resttest.Vice{resttest.UnreadableRead, resttest.BadGateway} {
-		h.Variants[connectortest.Vice(v)] = fake.Hows(v)
-	}
-	return h
 }
 
-// answer runs one write against a fake that was told to misbehave, and returns
-// what became of it.
+// answer runs one write against a misbehaving fake, and returns the result.
 func (a api) send(t *testing.T, c connectors.Connector, in intent.WriteIntent, attempt int) (connectors.Receipt, error) {
 	t.Helper()
 	in = whole(a, in)
@@ -257,8 +254,8 @@ func (a api) query(in intent.WriteIntent, ref string) connectors.Query {
 	return connectors.Query{Intent: in, Stamp: in.Stamp(), Ref: ref}
 }
 
-// declared checks what every shipped declaration owes: it loads, each topic of
-// its sheet has a source, and it can be probed.
+// declared checks every shipped declaration: it loads, each topic of its sheet has a source, and
+// it can be probed.
 func declared(t *testing.T, a api) {
 	t.Helper()
 	c, _ := a.connector(t)

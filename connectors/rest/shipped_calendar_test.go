@@ -12,16 +12,17 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
 const team = "team@example.com"
 
-func calendar() (api, *resttest.Calendar) {
-	c := resttest.NewCalendar("ya29", team, berlin())
+func calendar() (api, *fakerest.Calendar) {
+	c := fakerest.NewCalendar("ya29", team, berlin())
 	a := api{
 		fake: c.Fake, name: "google-calendar-events", kind: "event", collection: "events",
 		options: rest.Options{
@@ -30,14 +31,14 @@ func calendar() (api, *resttest.Calendar) {
 		},
 		intent: event, near: nearEvents, record: eventRecord,
 		lacks: map[string]string{
-			string(connectortest.LaggingRead):            "events are read by id alone, which does not lag",
-			string(connectortest.DuplicateBehindOurBack): "there is one event under an id",
-			connectortest.LacksFindStamp:                 "the id is the key: no event of ours can have another",
+			string(fault.LaggingRead):            "events are read by id alone, which does not lag",
+			string(fault.DuplicateBehindOurBack): "there is one event under an id",
+			connectortest.LacksFindStamp:         "the id is the key: no event of ours can have another",
 		},
 	}
 	a.put = func(f intent.Fields, stamp string) error { return putEvent(c, f, stamp) }
-	a.alter = func(o resttest.Object, f intent.Fields) error {
-		c.Edit("events", o.Text("id"), func(o resttest.Object) { setEvent(o, f) })
+	a.alter = func(o fakerest.Object, f intent.Fields) error {
+		c.Edit("events", o.Text("id"), func(o fakerest.Object) { setEvent(o, f) })
 		return nil
 	}
 	return a, c
@@ -73,7 +74,7 @@ func nearEvents(n int) []intent.WriteIntent {
 }
 
 // eventRecord shows an event as the declaration should.
-func eventRecord(o resttest.Object) (connectors.Record, bool) {
+func eventRecord(o fakerest.Object) (connectors.Record, bool) {
 	if o == nil || o.Text("status") == "cancelled" {
 		return connectors.Record{}, false
 	}
@@ -87,22 +88,22 @@ func eventRecord(o resttest.Object) (connectors.Record, bool) {
 	return connectors.Record{Ref: o.Text("id"), Version: o.Text("etag"), Stamp: eventStamp(o), Fields: f}, true
 }
 
-func eventStamp(o resttest.Object) string {
+func eventStamp(o fakerest.Object) string {
 	extended, _ := o["extendedProperties"].(map[string]any)
 	private, _ := extended["private"].(map[string]any)
 	stamp, _ := private["readback"].(string)
 	return stamp
 }
 
-func putEvent(c *resttest.Calendar, f intent.Fields, stamp string) error {
+func putEvent(c *fakerest.Calendar, f intent.Fields, stamp string) error {
 	id := fmt.Sprint(f["id"])
 	for _, o := range c.Now("events") {
 		if o.Text("id") == id {
 			return errors.New("there is one event under an id")
 		}
 	}
-	c.Put("events", func(resttest.View) (string, resttest.Object) {
-		o := resttest.Object{"kind": "calendar#event", "status": "confirmed", "etag": `"1"`}
+	c.Put("events", func(fakerest.View) (string, fakerest.Object) {
+		o := fakerest.Object{"kind": "calendar#event", "status": "confirmed", "etag": `"1"`}
 		setEvent(o, f)
 		delete(o, "invite")
 		if stamp != "" {
@@ -113,7 +114,7 @@ func putEvent(c *resttest.Calendar, f intent.Fields, stamp string) error {
 	return nil
 }
 
-func setEvent(o resttest.Object, f intent.Fields) {
+func setEvent(o fakerest.Object, f intent.Fields) {
 	for name, v := range f {
 		o[name] = v
 		if name == "start" || name == "end" {
@@ -176,7 +177,7 @@ func TestCalendarAudit(t *testing.T) {
 		verifytest.Difference{
 			Name: "answered", Reason: "an attendee accepts",
 			After: func(f *connectortest.Fixture, w intent.WriteIntent) {
-				if err := f.Alter(w.Key, intent.Fields{"sequence": resttest.Number(3), "hangoutLink": "https://meet.google.com/x"}); err != nil {
+				if err := f.Alter(w.Key, intent.Fields{"sequence": fakerest.Number(3), "hangoutLink": "https://meet.google.com/x"}); err != nil {
 					panic(err)
 				}
 			},
@@ -193,7 +194,7 @@ func TestCalendarAudit(t *testing.T) {
 
 func TestCalendarAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     resttest.Vice
+		vice     fault.Kind
 		how      string
 		write    intent.WriteType
 		want     connectors.Fate
@@ -201,15 +202,15 @@ func TestCalendarAnswers(t *testing.T) {
 		conflict bool
 		reason   string
 	}{
-		"rate":            {resttest.Throttled, "rateLimitExceeded", intent.Create, connectors.FateThrottled, 0, false, "403 with its reason"},
-		"user rate":       {resttest.Throttled, "userRateLimitExceeded", intent.Update, connectors.FateThrottled, 0, false, "403 with its reason"},
-		"quota":           {resttest.Throttled, "quotaExceeded", intent.Delete, connectors.FateThrottled, 0, false, "403 with its reason"},
-		"too many":        {resttest.Throttled, "", intent.Create, connectors.FateThrottled, time.Second, false, "429"},
-		"forbidden":       {resttest.Refused, "403", intent.Create, connectors.FateRefused, 0, false, "403 for lack of permission"},
-		"no calendar":     {resttest.Refused, "404", intent.Create, connectors.FateRefused, 0, false, "404 for lack of a calendar"},
-		"expired":         {resttest.Refused, "401", intent.Delete, connectors.FateLogin, 0, false, "the token ran out"},
-		"bad time":        {resttest.Refused, "", intent.Update, connectors.FateRefused, 0, false, "400"},
-		"cut off, create": {resttest.LostAnswer, "", intent.Create, connectors.FateUnknown, 0, false, "no answer"},
+		"rate":            {fault.Throttled, "rateLimitExceeded", intent.Create, connectors.FateThrottled, 0, false, "403 with its reason"},
+		"user rate":       {fault.Throttled, "userRateLimitExceeded", intent.Update, connectors.FateThrottled, 0, false, "403 with its reason"},
+		"quota":           {fault.Throttled, "quotaExceeded", intent.Delete, connectors.FateThrottled, 0, false, "403 with its reason"},
+		"too many":        {fault.Throttled, "", intent.Create, connectors.FateThrottled, time.Second, false, "429"},
+		"forbidden":       {fault.Refused, "403", intent.Create, connectors.FateRefused, 0, false, "403 for lack of permission"},
+		"no calendar":     {fault.Refused, "404", intent.Create, connectors.FateRefused, 0, false, "404 for lack of a calendar"},
+		"expired":         {fault.Refused, "401", intent.Delete, connectors.FateLogin, 0, false, "the token ran out"},
+		"bad time":        {fault.Refused, "", intent.Update, connectors.FateRefused, 0, false, "400"},
+		"cut off, create": {fault.LostAnswer, "", intent.Create, connectors.FateUnknown, 0, false, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, cal := calendar()
@@ -219,7 +220,7 @@ func TestCalendarAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := cal.Set(c.vice, c.how); err != nil {
+			if err := cal.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := a.send(t, con, event(c.write, 1), 1)
@@ -256,8 +257,8 @@ func TestCalendarKeepsIDs(t *testing.T) {
 	checkFate(t, err, connectors.FateRefused, 0, true, "410 to a repeated delete is evidence that the first one landed")
 }
 
-// TestCalendarCollision: Google may not see that an id exists. There is one
-// event then, and whoever lost it must not be told that it is verified.
+// TestCalendarCollision: Google may not see that an id exists. There is one event then, and the
+// losing write must not be verified.
 func TestCalendarCollision(t *testing.T) {
 	a, cal := calendar()
 	con, p := a.connector(t)
@@ -295,7 +296,7 @@ func TestCalendarRepeat(t *testing.T) {
 	a, cal := calendar()
 	con, _ := a.connector(t)
 	in := event(intent.Create, 1)
-	if err := cal.Set(resttest.LostAnswer, ""); err != nil {
+	if err := cal.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.send(t, con, in, 1); connectors.FateOf(err) != connectors.FateUnknown {

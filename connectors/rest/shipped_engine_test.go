@@ -12,40 +12,41 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
 )
 
-// shippedFakes are the shipped declarations whose lives are tried here.
+// shippedFakes are the shipped declarations that are run here.
 var shippedFakes = map[string]func() api{
-	"github":  func() api { a, _ := gitHub(resttest.GitHubOptions{}); return a },
-	"notion":  func() api { a, _ := notion(resttest.NotionOptions{}); return a },
-	"zendesk": func() api { a, _ := zendesk(resttest.ZendeskOptions{TriggerTag: "routed"}); return a },
+	"github":  func() api { a, _ := gitHub(fakerest.GitHubOptions{}); return a },
+	"notion":  func() api { a, _ := notion(fakerest.NotionOptions{}); return a },
+	"zendesk": func() api { a, _ := zendesk(fakerest.ZendeskOptions{TriggerTag: "routed"}); return a },
 }
 
 // lives are what can happen to a create on its way, and how it must end.
 var lives = map[string]struct {
-	faults []resttest.Fault
+	faults []fault.Fault
 	want   map[engine.Status]bool
 	reason string
 }{
 	"nothing":       {nil, only(engine.StatusVerified), "nothing goes wrong"},
-	"lost answer":   {faults(resttest.LostAnswer), only(engine.StatusVerified), "it is there, nobody was told"},
-	"gateway":       {faults(resttest.BadGateway), only(engine.StatusVerified), "it is there, a gateway says otherwise"},
-	"late":          {[]resttest.Fault{{Vice: resttest.LateCommit, Delay: 90 * time.Second}}, only(engine.StatusVerified), "it lands within the horizon"},
-	"dropped":       {faults(resttest.DroppedBefore), only(engine.StatusVerified), "it never landed; absence becomes conclusive"},
-	"unreachable":   {faults(resttest.Unreachable), only(engine.StatusVerified), "nothing was sent"},
-	"throttled":     {[]resttest.Fault{{Vice: resttest.Throttled, Delay: 40 * time.Second}}, only(engine.StatusVerified), "not now"},
-	"dropped twice": {[]resttest.Fault{{Vice: resttest.DroppedBefore, Times: 2}}, only(engine.StatusVerified, engine.StatusReview), "two never landed"},
-	"phantom":       {faults(resttest.PhantomSuccess), only(engine.StatusVerified, engine.StatusReview), "the answer was a lie"},
-	"refused":       {faults(resttest.Refused), only(engine.StatusNotApplied), "a definite no"},
-	"field dropped": {faults(resttest.DroppedField), only(engine.StatusReview), "201, and less was stored"},
-	"field altered": {faults(resttest.NormalisedField), only(engine.StatusReview), "201, and something else was stored"},
-	"twice":         {faults(resttest.DuplicateBehindOurBack, resttest.LostAnswer), only(engine.StatusReview), "somebody on the way sent it twice"},
-	"blind":         {append(faults(resttest.LostAnswer), resttest.Fault{Vice: resttest.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
+	"lost answer":   {faults(fault.LostAnswer), only(engine.StatusVerified), "it is there, nobody was told"},
+	"gateway":       {faults(fault.BadGateway), only(engine.StatusVerified), "it is there, a gateway says otherwise"},
+	"late":          {[]fault.Fault{{Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second}}, only(engine.StatusVerified), "it lands within the horizon"},
+	"dropped":       {faults(fault.DroppedBefore), only(engine.StatusVerified), "it never landed; absence becomes conclusive"},
+	"unreachable":   {faults(fault.Unreachable), only(engine.StatusVerified), "nothing was sent"},
+	"throttled":     {[]fault.Fault{{Kind: fault.Throttled, Times: 1, Delay: 40 * time.Second}}, only(engine.StatusVerified), "not now"},
+	"dropped twice": {[]fault.Fault{{Kind: fault.DroppedBefore, Times: 2}}, only(engine.StatusVerified, engine.StatusReview), "two never landed"},
+	"phantom":       {faults(fault.PhantomSuccess), only(engine.StatusVerified, engine.StatusReview), "the answer was a lie"},
+	"refused":       {faults(fault.Refused), only(engine.StatusNotApplied), "a definite no"},
+	"field dropped": {faults(fault.DroppedField), only(engine.StatusReview), "201, and less was stored"},
+	"field altered": {faults(fault.NormalisedField), only(engine.StatusReview), "201, and something else was stored"},
+	"twice":         {faults(fault.DuplicateBehindOurBack, fault.LostAnswer), only(engine.StatusReview), "somebody on the way sent it twice"},
+	"blind":         {append(faults(fault.LostAnswer), fault.Fault{Kind: fault.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
 }
 
 func only(all ...engine.Status) map[engine.Status]bool {
@@ -56,32 +57,32 @@ func only(all ...engine.Status) map[engine.Status]bool {
 	return m
 }
 
-func faults(vices ...resttest.Vice) []resttest.Fault {
-	var all []resttest.Fault
-	for _, v := range vices {
-		all = append(all, resttest.Fault{Vice: v})
+func faults(kinds ...fault.Kind) []fault.Fault {
+	var all []fault.Fault
+	for _, v := range kinds {
+		all = append(all, fault.Fault{Kind: v, Times: 1})
 	}
 	return all
 }
 
-// TestLives takes a create through the engine while the API misbehaves and its
-// reads lag, and asks the API's own store what became of it.
+// TestLives takes a create through the engine while the API misbehaves and its reads lag, and
+// compares with the API's own store.
 func TestLives(t *testing.T) {
 	for name, open := range shippedFakes {
 		for life, c := range lives {
 			for _, lag := range []time.Duration{0, 30 * time.Second, 110 * time.Second, 9 * time.Minute} {
 				if lag > 2*time.Minute && name != "github" {
-					continue // nobody has seen that there
+					continue // no API does that
 				}
 				t.Run(fmt.Sprintf("%s/%s/%v", name, life, lag), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						a := open()
 						a.fake.SetLag(lag)
 						for _, f := range c.faults {
-							if f.Vice == resttest.UnreadableRead {
-								f.Path = a.list
+							if f.Kind == fault.UnreadableRead {
+								f.Key = a.list
 							}
-							if err := a.fake.SetFault(f); err != nil {
+							if err := a.fake.Set(f); err != nil {
 								t.Fatal(err)
 							}
 						}
@@ -97,13 +98,13 @@ func TestLives(t *testing.T) {
 }
 
 // judgeLife compares an outcome with the store.
-func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, want map[engine.Status]bool, met []resttest.Fault, reason string) {
+func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, want map[engine.Status]bool, met []fault.Fault, reason string) {
 	t.Helper()
 	there := a.under(in.Key)
 	if !want[out.Status] {
 		t.Errorf("the outcome is %s (%s) after %d sends, with %d records there; want one of %v: %s", out.Status, out.Text, out.Sends, len(there), want, reason)
 	}
-	duplicated := len(met) > 0 && met[0].Vice == resttest.DuplicateBehindOurBack
+	duplicated := len(met) > 0 && met[0].Kind == fault.DuplicateBehindOurBack
 	if len(there) > 1 && !duplicated {
 		t.Errorf("%d records, and nobody but us made any: %s", len(there), reason)
 	}
@@ -115,9 +116,9 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 	}
 }
 
-// TestRandomLivesWithoutKeys takes a write of any type through the engine while
-// several things go wrong at once and reads lag, at APIs that keep no key
-// unique, and asks the API's own store whether what is said of it is true.
+// TestRandomLivesWithoutKeys takes a write of any type through the engine while several faults
+// apply at once and reads lag, with APIs that keep no key unique, and checks the outcome against
+// the API's own store.
 func TestRandomLivesWithoutKeys(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shippedFakes)) {
 		told := map[engine.Status]int{}
@@ -171,7 +172,7 @@ func TestNumbersAsKeys(t *testing.T) {
 					for field := range in.Key {
 						in.Key[field] = number
 					}
-					if err := a.fake.Set(resttest.LostAnswer, ""); err != nil {
+					if err := a.fake.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 						t.Fatal(err)
 					}
 					out := a.live(t, in)
@@ -187,9 +188,9 @@ func TestNumbersAsKeys(t *testing.T) {
 	}
 }
 
-// TestTwoWorkflowsOneKey: two workflows that know nothing of each other make a
-// record under one key while the look-up lags. The second cannot be kept away,
-// but neither may end as if it were the only one.
+// TestTwoWorkflowsOneKey: two workflows that know nothing of each other make a record under one
+// key while the lookup lags. The second cannot be prevented, but neither may end as if it were
+// the only one.
 func TestTwoWorkflowsOneKey(t *testing.T) {
 	for name, open := range shippedFakes {
 		t.Run(name, func(t *testing.T) {
@@ -210,16 +211,16 @@ func TestTwoWorkflowsOneKey(t *testing.T) {
 	}
 }
 
-// TestGitHubNoPushLostAnswer: the label was dropped and nobody was told of the
-// issue. It cannot be found; that must not make a second one.
+// TestGitHubNoPushLostAnswer: the label was dropped and the answer with the issue was lost. It
+// cannot be found; that must not make a second one.
 func TestGitHubNoPushLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, g := gitHub(resttest.GitHubOptions{NoPush: true})
-		if err := g.Set(resttest.LostAnswer, ""); err != nil {
+		a, g := gitHub(fakerest.GitHubOptions{NoPush: true})
+		if err := g.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 			t.Fatal(err)
 		}
 		out := a.live(t, a.intent(intent.Create, 1))
-		if n := len(g.Now(resttest.Issues)); n > 1 || out.Status == engine.StatusVerified {
+		if n := len(g.Now(fakerest.Issues)); n > 1 || out.Status == engine.StatusVerified {
 			t.Errorf("%s (%s), %d issues; want at most one and no word of success", out.Status, out.Text, n)
 		}
 	})

@@ -13,18 +13,19 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/verify/verifytest"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 const hubIssues = "/repos/acme/widgets/issues"
 
-func gitHub(o resttest.GitHubOptions) (api, *resttest.GitHub) {
+func gitHub(o fakerest.GitHubOptions) (api, *fakerest.GitHub) {
 	o.Collaborators = []string{"robot", "Ada"}
-	g := resttest.NewGitHub(o)
+	g := fakerest.NewGitHub(o)
 	return api{
-		fake: g.Fake, name: "github-issues", kind: "issue", collection: resttest.Issues, list: hubIssues,
+		fake: g.Fake, name: "github-issues", kind: "issue", collection: fakerest.Issues, list: hubIssues,
 		options: rest.Options{
 			Parameters: map[string]string{"owner": "acme", "repo": "widgets"},
 			Secrets:    secrets(map[string]string{"token": "github-token"}),
@@ -40,7 +41,7 @@ func gitHub(o resttest.GitHubOptions) (api, *resttest.GitHub) {
 				append(stringsOf(f["labels"]), "readback-"+fmt.Sprint(f["marker"])), nil)
 			return hubAlter(g, o, intent.Fields{"assignees": f["assignees"], "milestone": f["milestone"]})
 		},
-		alter:  func(o resttest.Object, f intent.Fields) error { return hubAlter(g, o, f) },
+		alter:  func(o fakerest.Object, f intent.Fields) error { return hubAlter(g, o, f) },
 		change: intent.Fields{"body": "by hand"},
 		lacks:  map[string]string{connectortest.LacksFindStamp: "issues are listed by the label of their key; a second label for each, with its stamp, would clutter the repository"},
 	}, g
@@ -55,9 +56,9 @@ func stringsOf(list any) []string {
 	return all
 }
 
-// hubAlter changes an issue as somebody else would.
-func hubAlter(g *resttest.GitHub, o resttest.Object, f intent.Fields) error {
-	g.Edit(resttest.Issues, fmt.Sprint(o["number"]), func(o resttest.Object) {
+// hubAlter changes an issue as another actor would.
+func hubAlter(g *fakerest.GitHub, o fakerest.Object, f intent.Fields) error {
+	g.Edit(fakerest.Issues, fmt.Sprint(o["number"]), func(o fakerest.Object) {
 		o["updated_at"] = time.Now().Add(time.Second).UTC().Format(time.RFC3339)
 		for name, v := range f {
 			switch name {
@@ -90,9 +91,9 @@ func named(member string, list any) []any {
 }
 
 // hubOwn is the label of ours that an issue has.
-func hubOwn(o resttest.Object) []any {
+func hubOwn(o fakerest.Object) []any {
 	var own []string
-	for _, name := range resttest.HubLabels(o) {
+	for _, name := range fakerest.HubLabels(o) {
 		if strings.HasPrefix(name, "readback-") {
 			own = append(own, name)
 		}
@@ -107,14 +108,14 @@ func hubOwn(o resttest.Object) []any {
 var hubMark = regexp.MustCompile(`<!-- readback:(\S*) (\S+) -->\n?`)
 
 // hubRecord shows an issue as the declaration should.
-func hubRecord(o resttest.Object) (connectors.Record, bool) {
+func hubRecord(o fakerest.Object) (connectors.Record, bool) {
 	body := o.Text("body")
 	mark := hubMark.FindStringSubmatch(body)
 	if mark == nil || o["pull_request"] != nil {
 		return connectors.Record{}, false
 	}
 	labels := []any{}
-	for _, name := range resttest.HubLabels(o) {
+	for _, name := range fakerest.HubLabels(o) {
 		if !strings.HasPrefix(strings.ToLower(name), "readback-") {
 			labels = append(labels, name)
 		}
@@ -160,13 +161,13 @@ func hubNear(n int) []intent.WriteIntent {
 }
 
 func hubSuite() connectortest.Harness {
-	return suite(func() api { a, _ := gitHub(resttest.GitHubOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
+	return suite(func() api { a, _ := gitHub(fakerest.GitHubOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
 }
 
 func TestGitHub(t *testing.T) { connectortest.Run(t, hubSuite()) }
 
 func TestGitHubDeclared(t *testing.T) {
-	a, _ := gitHub(resttest.GitHubOptions{})
+	a, _ := gitHub(fakerest.GitHubOptions{})
 	declared(t, a)
 }
 
@@ -195,7 +196,7 @@ func TestGitHubAudit(t *testing.T) {
 	)
 }
 
-// TestGitHubLimits: each way of telling a limit is one, and nothing is applied.
+// TestGitHubLimits: each form of a rate limit is recognised, and nothing is applied.
 func TestGitHubLimits(t *testing.T) {
 	for how, c := range map[string]struct {
 		fate   connectors.Fate
@@ -209,9 +210,9 @@ func TestGitHubLimits(t *testing.T) {
 	} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, g := gitHub(resttest.GitHubOptions{})
+				a, g := gitHub(fakerest.GitHubOptions{})
 				con, _ := a.connector(t)
-				if err := g.SetFault(resttest.Fault{Vice: resttest.Throttled, How: how, Delay: 30 * time.Second}); err != nil {
+				if err := g.Set(fault.Fault{Kind: fault.Throttled, Times: 1, How: how, Delay: 30 * time.Second}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := a.send(t, con, hubIntent(intent.Create, 1), 1)
@@ -227,21 +228,21 @@ func TestGitHubLimits(t *testing.T) {
 // TestGitHubRefusals: what is no limit is a refusal.
 func TestGitHubRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
-		options resttest.GitHubOptions
+		options fakerest.GitHubOptions
 		how     string
 		reason  string
 	}{
 		"no permission": {how: "403", reason: "a 403 without a word of limits"},
 		"invalid":       {how: "422", reason: "validation"},
-		"hidden":        {options: resttest.GitHubOptions{Hidden: true}, reason: "404 is the answer to who has no access"},
-		"disabled":      {options: resttest.GitHubOptions{Disabled: true}, reason: "410: issues are switched off"},
-		"renamed":       {options: resttest.GitHubOptions{Repo: "gadgets", FormerRepo: "widgets"}, reason: "301 is not followed, and was not applied"},
+		"hidden":        {options: fakerest.GitHubOptions{Hidden: true}, reason: "404 is the answer to who has no access"},
+		"disabled":      {options: fakerest.GitHubOptions{Disabled: true}, reason: "410: issues are switched off"},
+		"renamed":       {options: fakerest.GitHubOptions{Repo: "gadgets", FormerRepo: "widgets"}, reason: "301 is not followed, and was not applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, g := gitHub(c.options)
 			con, _ := a.connector(t)
 			if c.how != "" {
-				if err := g.Set(resttest.Refused, c.how); err != nil {
+				if err := g.Set(fault.Fault{Kind: fault.Refused, How: c.how}.Once()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -264,10 +265,10 @@ func TestGitHubRefusals(t *testing.T) {
 	}
 }
 
-// TestGitHubDropsLabels: without the right to push the issue is there and its
-// label is not. That it is not found must never look like absence.
+// TestGitHubDropsLabels: without push access the issue is there and its label is not. That must
+// never look like absence.
 func TestGitHubDropsLabels(t *testing.T) {
-	a, g := gitHub(resttest.GitHubOptions{NoPush: true})
+	a, g := gitHub(fakerest.GitHubOptions{NoPush: true})
 	con, _ := a.connector(t)
 	in := hubIntent(intent.Create, 1)
 	receipt, err := a.send(t, con, in, 1)
@@ -285,10 +286,9 @@ func TestGitHubDropsLabels(t *testing.T) {
 	}
 }
 
-// TestGitHubSilentDrops: a 201 that stored less than it was asked for shows in
-// the read.
+// TestGitHubSilentDrops: a read shows that a 201 stored less than requested.
 func TestGitHubSilentDrops(t *testing.T) {
-	a, _ := gitHub(resttest.GitHubOptions{})
+	a, _ := gitHub(fakerest.GitHubOptions{})
 	con, _ := a.connector(t)
 	in := hubIntent(intent.Create, 1)
 	in.Expect["assignees"] = []any{"Ada", "nobody-here"}
@@ -304,19 +304,18 @@ func TestGitHubSilentDrops(t *testing.T) {
 	}
 }
 
-// TestGitHubLists: pull requests, closed issues, many pages, issues that only
-// bear the label.
+// TestGitHubLists: pull requests, closed issues, many pages, issues that only have the label.
 func TestGitHubLists(t *testing.T) {
-	a, g := gitHub(resttest.GitHubOptions{})
+	a, g := gitHub(fakerest.GitHubOptions{})
 	con, _ := a.connector(t)
 	in := hubIntent(intent.Create, 1)
 	const label = "readback-inc-001"
 	mark := "<!-- readback:- inc-001 -->\n"
-	g.SeedIssue("closed", mark, []string{label}, resttest.Object{"state": "closed"})
+	g.SeedIssue("closed", mark, []string{label}, fakerest.Object{"state": "closed"})
 	for n := range 130 { // the same label, to GitHub
 		g.SeedIssue(fmt.Sprintf("chatter %d", n), "<!-- readback:- INC-001 -->\n", []string{"Readback-INC-001"}, nil)
 	}
-	g.SeedIssue("a pull request", mark, []string{label}, resttest.Object{"pull_request": map[string]any{"url": "x"}})
+	g.SeedIssue("a pull request", mark, []string{label}, fakerest.Object{"pull_request": map[string]any{"url": "x"}})
 	o, err := con.Read(t.Context(), a.query(in, ""))
 	if err != nil || len(o.Records) != 1 || o.Records[0].Fields["title"] != "closed" {
 		t.Fatalf("%+v, %v; want the closed issue from the second page, and no pull request", o.Records, err)
@@ -334,23 +333,23 @@ func TestGitHubLists(t *testing.T) {
 	}
 }
 
-// TestGitHubMarkTakenOff: an issue with our label and without a mark can be
-// ours, edited by hand. Nobody can know, so nothing is called absent.
+// TestGitHubMarkTakenOff: an issue with our label and without a mark can be ours, edited by hand.
+// That is unknowable, so nothing is called absent.
 func TestGitHubMarkTakenOff(t *testing.T) {
-	for name, edit := range map[string]func(o resttest.Object){
-		"rewritten": func(o resttest.Object) { o["body"] = "all new" },
-		"emptied":   func(o resttest.Object) { o["body"] = nil },
-		"no text":   func(o resttest.Object) { o["body"] = json.Number("1") },
-		"missing":   func(o resttest.Object) { delete(o, "body") },
+	for name, edit := range map[string]func(o fakerest.Object){
+		"rewritten": func(o fakerest.Object) { o["body"] = "all new" },
+		"emptied":   func(o fakerest.Object) { o["body"] = nil },
+		"no text":   func(o fakerest.Object) { o["body"] = json.Number("1") },
+		"missing":   func(o fakerest.Object) { delete(o, "body") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, g := gitHub(resttest.GitHubOptions{})
+			a, g := gitHub(fakerest.GitHubOptions{})
 			con, _ := a.connector(t)
 			in := hubIntent(intent.Create, 1)
 			if _, err := a.send(t, con, in, 1); err != nil {
 				t.Fatal(err)
 			}
-			g.Edit(resttest.Issues, "1", edit)
+			g.Edit(fakerest.Issues, "1", edit)
 			if o, err := con.Read(t.Context(), a.query(in, "")); err == nil {
 				t.Errorf("the read says %d records, want an error", len(o.Records))
 			}
@@ -358,8 +357,8 @@ func TestGitHubMarkTakenOff(t *testing.T) {
 	}
 }
 
-// TestGitHubUpdateKeepsMarks: labels and bodies are replaced whole; what is
-// ours stays on, and what was not asked for is not sent.
+// TestGitHubUpdateKeepsMarks: labels and bodies are replaced whole; what is ours stays, and only
+// requested changes are sent.
 func TestGitHubUpdateKeepsMarks(t *testing.T) {
 	for name, c := range map[string]struct {
 		expect intent.Fields
@@ -372,7 +371,7 @@ func TestGitHubUpdateKeepsMarks(t *testing.T) {
 		"forged": {intent.Fields{"body": "<!-- readback:- inc-002 -->"}, "a mark of somebody else's in the text is text"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := gitHub(resttest.GitHubOptions{})
+			a, _ := gitHub(fakerest.GitHubOptions{})
 			con, _ := a.connector(t)
 			made := hubIntent(intent.Create, 1)
 			if _, err := a.send(t, con, made, 1); err != nil {
@@ -400,15 +399,15 @@ func TestGitHubUpdateKeepsMarks(t *testing.T) {
 // TestGitHubByNumber: any issue can be reached by its number, and none can be
 // deleted by it.
 func TestGitHubByNumber(t *testing.T) {
-	a, g := gitHub(resttest.GitHubOptions{})
+	a, g := gitHub(fakerest.GitHubOptions{})
 	con, _ := a.connector(t)
 	theirs := g.SeedIssue("theirs", "text", []string{"bug"}, nil)
 	in := intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"number": theirs["number"]}, Expect: intent.Fields{"state": "closed", "labels": []any{"bug", "done"}}}
 	if _, err := a.send(t, con, in, 1); err != nil {
 		t.Fatal(err)
 	}
-	now := g.Now(resttest.Issues)[0]
-	if now["state"] != "closed" || fmt.Sprint(resttest.HubLabels(now)) != "[bug done]" || now["body"] != "text" {
+	now := g.Now(fakerest.Issues)[0]
+	if now["state"] != "closed" || fmt.Sprint(fakerest.HubLabels(now)) != "[bug done]" || now["body"] != "text" {
 		t.Errorf("it is %v, want it closed with the two labels and nothing of ours", now)
 	}
 	in.Write, in.Expect = intent.Delete, nil
@@ -417,10 +416,10 @@ func TestGitHubByNumber(t *testing.T) {
 	}
 }
 
-// TestGitHubKeys: a marker that cannot be asked for exactly is turned down.
+// TestGitHubKeys: a marker without an exact query is refused.
 func TestGitHubKeys(t *testing.T) {
 	for _, marker := range []string{"a,b", "a -->", "-x", "", strings.Repeat("x", 41), "a\nb", "é"} {
-		a, g := gitHub(resttest.GitHubOptions{})
+		a, g := gitHub(fakerest.GitHubOptions{})
 		con, _ := a.connector(t)
 		in := hubIntent(intent.Create, 1)
 		in.Key = intent.Fields{"marker": marker}

@@ -13,16 +13,17 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
 // hubSpot is one of the two kinds of contacts: by e-mail address, or by a
 // property of one's own.
-func hubSpot(kind string) (api, *resttest.HubSpot) {
-	h := resttest.NewHubSpot("pat-na1", nil, []string{"readback_key", "readback_stamp"})
+func hubSpot(kind string) (api, *fakerest.HubSpot) {
+	h := fakerest.NewHubSpot("pat-na1", nil, []string{"readback_key", "readback_stamp"})
 	key := map[string]string{"contact": "email", "keyed-contact": "readback_key"}[kind]
 	a := api{
 		unlisted: "the declaration has none: reads ask for one record by a unique value, and the search lags",
@@ -32,13 +33,13 @@ func hubSpot(kind string) (api, *resttest.HubSpot) {
 		near:    func(n int) []intent.WriteIntent { return nearContacts(kind, key, n) },
 		record:  contactRecord,
 		lacks: map[string]string{
-			string(connectortest.LaggingRead):            "contacts are read by id or unique value alone, which does not lag",
-			string(connectortest.DuplicateBehindOurBack): "e-mail addresses and keys are unique",
+			string(fault.LaggingRead):            "contacts are read by id or unique value alone, which does not lag",
+			string(fault.DuplicateBehindOurBack): "e-mail addresses and keys are unique",
 		},
 	}
 	a.put = func(f intent.Fields, stamp string) error { return putContact(h, key, f, stamp) }
-	a.alter = func(o resttest.Object, f intent.Fields) error {
-		h.Edit("contacts", o.Text("id"), func(o resttest.Object) { setContact(o, f) })
+	a.alter = func(o fakerest.Object, f intent.Fields) error {
+		h.Edit("contacts", o.Text("id"), func(o fakerest.Object) { setContact(o, f) })
 		return nil
 	}
 	return a, h
@@ -78,7 +79,7 @@ func nearContacts(kind, key string, n int) []intent.WriteIntent {
 }
 
 // contactRecord shows a contact as the declaration should.
-func contactRecord(o resttest.Object) (connectors.Record, bool) {
+func contactRecord(o fakerest.Object) (connectors.Record, bool) {
 	properties, ok := o["properties"].(map[string]any)
 	if !ok {
 		return connectors.Record{}, false
@@ -87,18 +88,17 @@ func contactRecord(o resttest.Object) (connectors.Record, bool) {
 	return connectors.Record{Ref: o.Text("id"), Version: o.Text("updatedAt"), Stamp: stamp, Fields: intent.Fields(properties)}, true
 }
 
-// putContact stores a contact as somebody else would. HubSpot keeps unique
-// what is unique.
-func putContact(h *resttest.HubSpot, key string, f intent.Fields, stamp string) error {
+// putContact stores a contact as another actor would. HubSpot keeps unique properties unique.
+func putContact(h *fakerest.HubSpot, key string, f intent.Fields, stamp string) error {
 	for _, o := range h.Now("contacts") {
 		r, _ := contactRecord(o)
 		if r.Fields[key] == f[key] || (stamp != "" && r.Stamp == stamp) {
 			return errors.New("the key and the stamp are unique")
 		}
 	}
-	h.Put("contacts", func(now resttest.View) (string, resttest.Object) {
+	h.Put("contacts", func(now fakerest.View) (string, fakerest.Object) {
 		id := fmt.Sprint(100 + now.Next())
-		o := resttest.Object{"id": id, "archived": false, "properties": map[string]any{"hs_object_id": id}}
+		o := fakerest.Object{"id": id, "archived": false, "properties": map[string]any{"hs_object_id": id}}
 		setContact(o, f)
 		if stamp != "" {
 			setContact(o, intent.Fields{"readback_stamp": stamp})
@@ -108,7 +108,7 @@ func putContact(h *resttest.HubSpot, key string, f intent.Fields, stamp string) 
 	return nil
 }
 
-func setContact(o resttest.Object, f intent.Fields) {
+func setContact(o fakerest.Object, f intent.Fields) {
 	for name, v := range f {
 		o["properties"].(map[string]any)[name] = v
 	}
@@ -170,24 +170,24 @@ func TestHubSpotAudit(t *testing.T) {
 // TestHubSpotAnswers: what each answer of HubSpot means.
 func TestHubSpotAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     resttest.Vice
+		vice     fault.Kind
 		how      string
 		want     connectors.Fate
 		wait     time.Duration
 		conflict bool
 		reason   string
 	}{
-		"ten seconds": {vice: resttest.Throttled, how: "TEN_SECONDLY_ROLLING", want: connectors.FateThrottled, reason: "429 without a time"},
-		"day":         {vice: resttest.Throttled, how: "DAILY", want: connectors.FateThrottled, reason: "429 of the daily policy"},
-		"with a time": {vice: resttest.Throttled, want: connectors.FateThrottled, wait: time.Second, reason: "429 with Retry-After"},
-		"locked":      {vice: resttest.Refused, how: "423", want: connectors.FateRefused, reason: "a large job runs"},
-		"expired":     {vice: resttest.Refused, how: "401", want: connectors.FateLogin, reason: "the token ran out"},
-		"invalid":     {vice: resttest.Refused, want: connectors.FateRefused, reason: "a 400 that speaks of no other contact"},
+		"ten seconds": {vice: fault.Throttled, how: "TEN_SECONDLY_ROLLING", want: connectors.FateThrottled, reason: "429 without a time"},
+		"day":         {vice: fault.Throttled, how: "DAILY", want: connectors.FateThrottled, reason: "429 of the daily policy"},
+		"with a time": {vice: fault.Throttled, want: connectors.FateThrottled, wait: time.Second, reason: "429 with Retry-After"},
+		"locked":      {vice: fault.Refused, how: "423", want: connectors.FateRefused, reason: "a large job runs"},
+		"expired":     {vice: fault.Refused, how: "401", want: connectors.FateLogin, reason: "the token ran out"},
+		"invalid":     {vice: fault.Refused, want: connectors.FateRefused, reason: "a 400 that speaks of no other contact"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, h := hubSpot("contact")
 			con, _ := a.connector(t)
-			if err := h.Set(c.vice, c.how); err != nil {
+			if err := h.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := a.send(t, con, a.intent(intent.Create, 1), 1)
@@ -199,7 +199,7 @@ func TestHubSpotAnswers(t *testing.T) {
 	}
 }
 
-// checkFate compares what an error says with what is wanted.
+// checkFate compares the fate of an error with the expected one.
 func checkFate(t *testing.T, err error, want connectors.Fate, wait time.Duration, conflict bool, reason string) {
 	t.Helper()
 	var e *connectors.Error
@@ -211,8 +211,8 @@ func checkFate(t *testing.T, err error, want connectors.Fate, wait time.Duration
 	}
 }
 
-// TestHubSpotTaken: whatever is unique and taken is a conflict, however it is
-// said, and nothing of the other contact changes.
+// TestHubSpotTaken: a taken unique value is a conflict in every form of the answer, and the other
+// contact does not change.
 func TestHubSpotTaken(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   string
@@ -231,8 +231,8 @@ func TestHubSpotTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, h := hubSpot(c.kind)
 			con, _ := a.connector(t)
-			h.Put("contacts", func(now resttest.View) (string, resttest.Object) {
-				o := resttest.Object{"id": "7", "properties": map[string]any{"hs_object_id": "7"}}
+			h.Put("contacts", func(now fakerest.View) (string, fakerest.Object) {
+				o := fakerest.Object{"id": "7", "properties": map[string]any{"hs_object_id": "7"}}
 				setContact(o, c.theirs)
 				return "7", o
 			})
@@ -249,8 +249,8 @@ func TestHubSpotTaken(t *testing.T) {
 	}
 }
 
-// TestHubSpotLooseMatches: where HubSpot finds a contact that does not bear the
-// key in so many words, the read never says that nothing is there.
+// TestHubSpotLooseMatches: if HubSpot returns a contact without exactly the key, the read never
+// reports absence.
 func TestHubSpotLooseMatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs intent.Fields
@@ -262,8 +262,8 @@ func TestHubSpotLooseMatches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a, h := hubSpot("contact")
 			con, _ := a.connector(t)
-			h.Put("contacts", func(now resttest.View) (string, resttest.Object) {
-				o := resttest.Object{"id": "7", "properties": map[string]any{"hs_object_id": "7"}}
+			h.Put("contacts", func(now fakerest.View) (string, fakerest.Object) {
+				o := fakerest.Object{"id": "7", "properties": map[string]any{"hs_object_id": "7"}}
 				setContact(o, c.theirs)
 				return "7", o
 			})
@@ -274,8 +274,8 @@ func TestHubSpotLooseMatches(t *testing.T) {
 	}
 }
 
-// TestHubSpotReads: the search is never asked, every read asks for properties,
-// and a property that is not unique cannot be looked up by.
+// TestHubSpotReads: the search is never used, every read requests properties, and a property that
+// is not unique cannot be queried.
 func TestHubSpotReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, h := hubSpot("contact")
@@ -295,7 +295,7 @@ func TestHubSpotReads(t *testing.T) {
 			}
 		}
 	})
-	loose := resttest.NewHubSpot("pat-na1", []string{"readback_key", "readback_stamp"}, nil)
+	loose := fakerest.NewHubSpot("pat-na1", []string{"readback_key", "readback_stamp"}, nil)
 	a, _ := hubSpot("keyed-contact")
 	a.fake = loose.Fake
 	con, _ := a.connector(t)
@@ -347,7 +347,7 @@ func TestHubSpotStampStays(t *testing.T) {
 // TestHubSpotNotFound: a 404 that does not speak of an object is no absence.
 func TestHubSpotNotFound(t *testing.T) {
 	a, _ := hubSpot("contact")
-	elsewhere := resttest.NewGitHub(resttest.GitHubOptions{Token: "pat-na1"})
+	elsewhere := fakerest.NewGitHub(fakerest.GitHubOptions{Token: "pat-na1"})
 	a.fake = elsewhere.Fake
 	con, _ := a.connector(t)
 	if o, err := con.Read(t.Context(), a.query(a.intent(intent.Create, 1), "")); err == nil {
@@ -374,7 +374,7 @@ func TestHubSpotStage(t *testing.T) {
 	}
 }
 
-// judged sends a write and has the verifier say what a read shows of it.
+// judged sends a write and returns the verdict of a read.
 func judged(t *testing.T, a api, con connectors.Connector, p connectors.Profile, in intent.WriteIntent) verify.Verdict {
 	t.Helper()
 	in = whole(a, in)

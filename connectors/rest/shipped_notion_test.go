@@ -12,18 +12,19 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
 const dataSource = "11111111-2222-4333-8444-555555555555"
 
-func notion(o resttest.NotionOptions) (api, *resttest.Notion) {
-	n := resttest.NewNotion(o)
+func notion(o fakerest.NotionOptions) (api, *fakerest.Notion) {
+	n := fakerest.NewNotion(o)
 	return api{
-		fake: n.Fake, name: "notion-pages", kind: "page", collection: resttest.Pages,
+		fake: n.Fake, name: "notion-pages", kind: "page", collection: fakerest.Pages,
 		list: "/v1/data_sources/" + dataSource + "/query", lookups: 2, change: intent.Fields{"notes": "by hand"},
 		options: rest.Options{
 			Parameters: map[string]string{"data_source": dataSource},
@@ -38,7 +39,7 @@ func notion(o resttest.NotionOptions) (api, *resttest.Notion) {
 			_, err := n.SeedPage(given)
 			return err
 		},
-		alter: func(o resttest.Object, f intent.Fields) error {
+		alter: func(o fakerest.Object, f intent.Fields) error {
 			return n.EditPage(o.Text("id"), pageProperties(f))
 		},
 	}, n
@@ -83,7 +84,7 @@ func pageProperties(f intent.Fields) map[string]any {
 }
 
 // pageRecord shows a page as the declaration should.
-func pageRecord(o resttest.Object) (connectors.Record, bool) {
+func pageRecord(o fakerest.Object) (connectors.Record, bool) {
 	if o == nil || o["in_trash"] == true {
 		return connectors.Record{}, false
 	}
@@ -97,9 +98,9 @@ func pageRecord(o resttest.Object) (connectors.Record, bool) {
 		return v
 	}
 	return connectors.Record{
-		Ref: o.Text("id"), Version: o.Text("last_edited_time"), Stamp: resttest.PageText(o, "Stamp"),
+		Ref: o.Text("id"), Version: o.Text("last_edited_time"), Stamp: fakerest.PageText(o, "Stamp"),
 		Fields: intent.Fields{
-			"key": resttest.PageText(o, "Intent key"), "name": resttest.PageText(o, "Name"), "notes": resttest.PageText(o, "Notes"),
+			"key": fakerest.PageText(o, "Intent key"), "name": fakerest.PageText(o, "Name"), "notes": fakerest.PageText(o, "Notes"),
 			"status": inside("Status", "select", "name"), "amount": inside("Amount", "number"),
 			"due": inside("Due", "date", "start"), "done": inside("Done", "checkbox"),
 		},
@@ -132,15 +133,15 @@ func pageNear(n int) []intent.WriteIntent {
 }
 
 func pageSuite() connectortest.Harness {
-	return suite(func() api { a, _ := notion(resttest.NotionOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
+	return suite(func() api { a, _ := notion(fakerest.NotionOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
 }
 
 func TestNotion(t *testing.T) { connectortest.Run(t, pageSuite()) }
 
 func TestNotionDeclared(t *testing.T) {
-	a, _ := notion(resttest.NotionOptions{})
+	a, _ := notion(fakerest.NotionOptions{})
 	declared(t, a)
-	less, _ := notion(resttest.NotionOptions{Properties: map[string]string{"Name": "title", "Intent key": "rich_text"}})
+	less, _ := notion(fakerest.NotionOptions{Properties: map[string]string{"Name": "title", "Intent key": "rich_text"}})
 	con, _ := less.connector(t)
 	if err := con.Probe(t.Context()); err == nil {
 		t.Error("the probe is content with a data source that has no room for the stamp")
@@ -168,26 +169,26 @@ func TestNotionAudit(t *testing.T) {
 // TestNotionAnswers: what each refusal means.
 func TestNotionAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   resttest.Vice
+		vice   fault.Kind
 		how    string
 		fate   connectors.Fate
 		wait   time.Duration
 		reason string
 	}{
-		"rate limited": {resttest.Throttled, "429", connectors.FateThrottled, 7 * time.Second, "429 with Retry-After"},
-		"overloaded":   {resttest.Throttled, "529", connectors.FateThrottled, 7 * time.Second, "529 was not applied"},
-		"without time": {resttest.Throttled, "529-bare", connectors.FateThrottled, 0, "529 need not say for how long"},
-		"collision":    {resttest.Throttled, "409", connectors.FateThrottled, 0, "conflict_error says that nothing was written, not that the page exists"},
-		"invalid":      {resttest.Refused, "400", connectors.FateRefused, 0, "validation"},
-		"not shared":   {resttest.Refused, "404", connectors.FateRefused, 0, "404: not shared"},
-		"gateway":      {resttest.BadGateway, "504", connectors.FateUnknown, 0, "what a gateway says is nobody's word"},
-		"error":        {resttest.BadGateway, "500", connectors.FateUnknown, 0, "500 can have been applied"},
+		"rate limited": {fault.Throttled, "429", connectors.FateThrottled, 7 * time.Second, "429 with Retry-After"},
+		"overloaded":   {fault.Throttled, "529", connectors.FateThrottled, 7 * time.Second, "529 was not applied"},
+		"without time": {fault.Throttled, "529-bare", connectors.FateThrottled, 0, "529 need not say for how long"},
+		"collision":    {fault.Throttled, "409", connectors.FateThrottled, 0, "conflict_error says that nothing was written, not that the page exists"},
+		"invalid":      {fault.Refused, "400", connectors.FateRefused, 0, "validation"},
+		"not shared":   {fault.Refused, "404", connectors.FateRefused, 0, "404: not shared"},
+		"gateway":      {fault.BadGateway, "504", connectors.FateUnknown, 0, "what a gateway says is nobody's word"},
+		"error":        {fault.BadGateway, "500", connectors.FateUnknown, 0, "500 can have been applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, n := notion(resttest.NotionOptions{})
+				a, n := notion(fakerest.NotionOptions{})
 				con, _ := a.connector(t)
-				if err := n.SetFault(resttest.Fault{Vice: c.vice, How: c.how, Delay: 7 * time.Second}); err != nil {
+				if err := n.Set(fault.Fault{Kind: c.vice, Times: 1, How: c.how, Delay: 7 * time.Second}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := a.send(t, con, pageIntent(intent.Create, 1), 2)
@@ -200,10 +201,9 @@ func TestNotionAnswers(t *testing.T) {
 	}
 }
 
-// TestNotionNotShared: 404 is also the answer to an integration that was shut
-// out. That is never absence.
+// TestNotionNotShared: an integration without access also gets 404. That is never absence.
 func TestNotionNotShared(t *testing.T) {
-	a, _ := notion(resttest.NotionOptions{NotShared: true})
+	a, _ := notion(fakerest.NotionOptions{NotShared: true})
 	con, _ := a.connector(t)
 	in := pageIntent(intent.Create, 1)
 	for _, ref := range []string{"", "00000000-0000-4000-8000-000000000001"} {
@@ -216,10 +216,9 @@ func TestNotionNotShared(t *testing.T) {
 	}
 }
 
-// TestNotionTrash: what is in the trash is gone, by whatever it is asked for,
-// and frees the key.
+// TestNotionTrash: a page in the trash is gone, for every query, and frees the key.
 func TestNotionTrash(t *testing.T) {
-	a, n := notion(resttest.NotionOptions{})
+	a, n := notion(fakerest.NotionOptions{})
 	con, _ := a.connector(t)
 	in := pageIntent(intent.Create, 1)
 	receipt, err := a.send(t, con, in, 1)
@@ -233,14 +232,14 @@ func TestNotionTrash(t *testing.T) {
 	if err != nil || len(o.Records) != 0 {
 		t.Errorf("%+v, %v; want nothing", o.Records, err)
 	}
-	if pages := n.Now(resttest.Pages); len(pages) != 1 || pages[0]["in_trash"] != true {
+	if pages := n.Now(fakerest.Pages); len(pages) != 1 || pages[0]["in_trash"] != true {
 		t.Errorf("%v, want the page in the trash", pages)
 	}
 }
 
 // TestNotionPages: many pages of an answer, keys in other letters among them.
 func TestNotionPages(t *testing.T) {
-	a, n := notion(resttest.NotionOptions{})
+	a, n := notion(fakerest.NotionOptions{})
 	con, _ := a.connector(t)
 	in := pageIntent(intent.Create, 1)
 	key := fmt.Sprint(in.Key["key"])
@@ -282,7 +281,7 @@ func TestNotionValues(t *testing.T) {
 		"wrong type": {intent.Fields{"name": "x", "amount": "12"}, connectors.FateRefused, "a number is no text"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, n := notion(resttest.NotionOptions{})
+			a, n := notion(fakerest.NotionOptions{})
 			con, p := a.connector(t)
 			in := pageIntent(intent.Create, 1)
 			in.Expect = c.expect

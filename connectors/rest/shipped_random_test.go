@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -27,13 +28,12 @@ var uniqueFakes = map[string]func() api{
 	"salesforce":    func() api { a, _ := salesforce(true); return a },
 }
 
-// randomSeeds is how many lives of each declaration are tried: enough for each
-// vice to meet each write type, few enough to take a second.
+// randomSeeds is how many runs of each declaration are made: enough for each fault to meet each
+// write type, few enough to take a second.
 const randomSeeds = 60
 
-// TestRandomLives takes a write of any type through the engine while several
-// things go wrong at once, and asks the API's own store whether what the engine
-// says of it is true.
+// TestRandomLives takes a write of any type through the engine while several faults apply at
+// once, and checks the outcome against the API's own store.
 func TestRandomLives(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
 		told := map[engine.Status]int{}
@@ -51,7 +51,7 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// randomLife lives one life and says what the engine told of it.
+// randomLife makes one run and returns the engine's outcome.
 func randomLife(t *testing.T, a api, r *rand.Rand) engine.Status {
 	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if a.kind != "event" {
@@ -77,22 +77,22 @@ func randomLife(t *testing.T, a api, r *rand.Rand) engine.Status {
 	return out.Status
 }
 
-var randomVices = []resttest.Vice{
-	resttest.LostAnswer, resttest.DroppedBefore, resttest.BadGateway, resttest.LateCommit, resttest.PhantomSuccess,
-	resttest.DroppedField, resttest.NormalisedField, resttest.Unreachable, resttest.Refused, resttest.Throttled,
-	resttest.UnreadableRead, resttest.HangingRead,
+var randomVices = []fault.Kind{
+	fault.LostAnswer, fault.DroppedBefore, fault.BadGateway, fault.LateCommit, fault.PhantomSuccess,
+	fault.DroppedField, fault.NormalisedField, fault.Unreachable, fault.Refused, fault.Throttled,
+	fault.UnreadableRead, fault.HangingRead,
 }
 
 func misbehave(t *testing.T, a api, r *rand.Rand) {
 	t.Helper()
-	f := resttest.Fault{Vice: randomVices[r.IntN(len(randomVices))], Delay: time.Duration(r.IntN(90)) * time.Second}
-	if forms := a.fake.Hows(f.Vice); len(forms) > 0 {
+	f := fault.Fault{Kind: randomVices[r.IntN(len(randomVices))], Times: 1, Delay: time.Duration(r.IntN(90)) * time.Second}
+	if forms := fakerest.Forms[f.Kind]; len(forms) > 0 {
 		f.How = forms[r.IntN(len(forms))]
 	}
-	if err := a.fake.SetFault(f); err != nil {
+	if err := a.fake.Set(f); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s %s %v", f.Vice, f.How, f.Delay)
+	t.Logf("%s %s %v", f.Kind, f.How, f.Delay)
 }
 
 func engineDo(t *testing.T, a api, in intent.WriteIntent) engine.Outcome {
@@ -114,7 +114,7 @@ func engineDo(t *testing.T, a api, in intent.WriteIntent) engine.Outcome {
 	return out
 }
 
-// truthful compares what the engine says with what is in the store.
+// truthful compares the outcome with the store.
 func truthful(t *testing.T, a api, in intent.WriteIntent, before []connectors.Record, out engine.Outcome) {
 	t.Helper()
 	_, p := a.connector(t)
@@ -128,7 +128,7 @@ func truthful(t *testing.T, a api, in intent.WriteIntent, before []connectors.Re
 	}
 	made := 0
 	for _, e := range a.fake.Effects() {
-		if e.By == resttest.ByRequest && e.Before == nil && e.After != nil {
+		if e.By == fault.ByRequest && e.Before == nil && e.After != nil {
 			made++
 		}
 	}
@@ -175,7 +175,7 @@ func TestUniqueNumbersAsKeys(t *testing.T) {
 					for field := range in.Key {
 						in.Key[field] = key
 					}
-					if err := a.fake.Set(resttest.LostAnswer, ""); err != nil {
+					if err := a.fake.Set(fault.Fault{Kind: fault.LostAnswer}.Once()); err != nil {
 						t.Fatal(err)
 					}
 					out := engineDo(t, a, in)

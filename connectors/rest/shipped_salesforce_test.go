@@ -12,17 +12,18 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
 const externalKey, externalStamp = "Readback_Key__c", "Readback_Stamp__c"
 
 // salesforce is an org whose two fields are unique, or are not.
-func salesforce(unique bool) (api, *resttest.Salesforce) {
-	s := resttest.NewSalesforce("consumer", "consumer-secret", "Account", map[string]resttest.SalesforceField{
+func salesforce(unique bool) (api, *fakerest.Salesforce) {
+	s := fakerest.NewSalesforce("consumer", "consumer-secret", "Account", map[string]fakerest.SalesforceField{
 		externalKey:     {ExternalID: true, Unique: unique},
 		externalStamp:   {ExternalID: true, Unique: unique},
 		"StartDateTime": {Type: "datetime"}, "Score__c": {Type: "double"},
@@ -36,16 +37,16 @@ func salesforce(unique bool) (api, *resttest.Salesforce) {
 		},
 		intent: account, near: nearAccounts, record: accountRecord,
 		lacks: map[string]string{
-			string(connectortest.LaggingRead): "SOQL asks the transactional store, which does not lag",
-			string(connectortest.Throttled):   "it says that the quota is used up and not for how long; see TestSalesforceAnswers",
+			string(fault.LaggingRead): "SOQL asks the transactional store, which does not lag",
+			string(fault.Throttled):   "it says that the quota is used up and not for how long; see TestSalesforceAnswers",
 		},
 	}
 	if unique {
-		a.lacks[string(connectortest.DuplicateBehindOurBack)] = "the key is unique"
+		a.lacks[string(fault.DuplicateBehindOurBack)] = "the key is unique"
 	}
 	a.put = func(f intent.Fields, stamp string) error { return putAccount(s, unique, f, stamp) }
-	a.alter = func(o resttest.Object, f intent.Fields) error {
-		s.Edit("Account", o.Text("Id"), func(o resttest.Object) { setAccount(o, f) })
+	a.alter = func(o fakerest.Object, f intent.Fields) error {
+		s.Edit("Account", o.Text("Id"), func(o fakerest.Object) { setAccount(o, f) })
 		return nil
 	}
 	return a, s
@@ -77,21 +78,21 @@ func nearAccounts(n int) []intent.WriteIntent {
 }
 
 // accountRecord shows a record as the declaration should.
-func accountRecord(o resttest.Object) (connectors.Record, bool) {
+func accountRecord(o fakerest.Object) (connectors.Record, bool) {
 	if o == nil {
 		return connectors.Record{}, false
 	}
 	return connectors.Record{Ref: o.Text("Id"), Version: o.Text("SystemModstamp"), Stamp: o.Text(externalStamp), Fields: intent.Fields(o.Shown())}, true
 }
 
-func putAccount(s *resttest.Salesforce, unique bool, f intent.Fields, stamp string) error {
+func putAccount(s *fakerest.Salesforce, unique bool, f intent.Fields, stamp string) error {
 	for _, o := range s.Now("Account") {
 		if unique && (o[externalKey] == f[externalKey] || (stamp != "" && o.Text(externalStamp) == stamp)) {
 			return errors.New("the key and the stamp are unique")
 		}
 	}
-	s.Put("Account", func(now resttest.View) (string, resttest.Object) {
-		o := resttest.Object{"Id": fmt.Sprintf("001Xy%010dIAA", now.Next())}
+	s.Put("Account", func(now fakerest.View) (string, fakerest.Object) {
+		o := fakerest.Object{"Id": fmt.Sprintf("001Xy%010dIAA", now.Next())}
 		setAccount(o, f)
 		if stamp != "" {
 			o[externalStamp] = stamp
@@ -101,7 +102,7 @@ func putAccount(s *resttest.Salesforce, unique bool, f intent.Fields, stamp stri
 	return nil
 }
 
-func setAccount(o resttest.Object, f intent.Fields) {
+func setAccount(o fakerest.Object, f intent.Fields) {
 	for name, v := range f {
 		o[name] = v
 	}
@@ -148,19 +149,19 @@ func TestSalesforceAudit(t *testing.T) {
 
 func TestSalesforceAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     resttest.Vice
+		vice     fault.Kind
 		how      string
 		want     connectors.Fate
 		conflict bool
 		reason   string
 	}{
-		"quota":      {resttest.Throttled, "REQUEST_LIMIT_EXCEEDED", connectors.FateThrottled, false, "a 403 that is no lack of permission"},
-		"locked row": {resttest.Throttled, "UNABLE_TO_LOCK_ROW", connectors.FateThrottled, false, "a 400 that goes away"},
-		"forbidden":  {resttest.Refused, "403", connectors.FateRefused, false, "a 403 that is one"},
-		"invalid":    {resttest.Refused, "", connectors.FateRefused, false, "a validation rule"},
-		"session":    {resttest.Refused, "INVALID_SESSION_ID", connectors.FateLogin, false, "the session ended"},
-		"duplicates": {resttest.Refused, "DUPLICATES_DETECTED", connectors.FateRefused, true, "a duplicate rule"},
-		"lost":       {resttest.LostAnswer, "", connectors.FateUnknown, false, "no answer"},
+		"quota":      {fault.Throttled, "REQUEST_LIMIT_EXCEEDED", connectors.FateThrottled, false, "a 403 that is no lack of permission"},
+		"locked row": {fault.Throttled, "UNABLE_TO_LOCK_ROW", connectors.FateThrottled, false, "a 400 that goes away"},
+		"forbidden":  {fault.Refused, "403", connectors.FateRefused, false, "a 403 that is one"},
+		"invalid":    {fault.Refused, "", connectors.FateRefused, false, "a validation rule"},
+		"session":    {fault.Refused, "INVALID_SESSION_ID", connectors.FateLogin, false, "the session ended"},
+		"duplicates": {fault.Refused, "DUPLICATES_DETECTED", connectors.FateRefused, true, "a duplicate rule"},
+		"lost":       {fault.LostAnswer, "", connectors.FateUnknown, false, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert} {
@@ -171,7 +172,7 @@ func TestSalesforceAnswers(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := s.Set(c.vice, c.how); err != nil {
+				if err := s.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
 					t.Fatal(err)
 				}
 				_, err := a.send(t, con, account(w, 1), 1)
@@ -181,8 +182,8 @@ func TestSalesforceAnswers(t *testing.T) {
 	}
 }
 
-// TestSalesforceTaken: whose key it is is seen before and after, letter case
-// aside, and nothing of theirs is touched by a create.
+// TestSalesforceTaken: the owner of a key is seen before and after, ignoring letter case, and a
+// create changes nothing of another record.
 func TestSalesforceTaken(t *testing.T) {
 	for name, theirs := range map[string]string{"same": "acc-001", "other letters": "ACC-001"} {
 		t.Run(name, func(t *testing.T) {
@@ -205,9 +206,9 @@ func TestSalesforceTaken(t *testing.T) {
 	}
 }
 
-// TestSalesforceNotUnique: without Unique two records can have one key. The
-// probe says so, before anything is written; where that was overlooked, a read
-// shows both, and an upsert touches neither.
+// TestSalesforceNotUnique: without Unique two records can have one key. The probe reports so,
+// before anything is written. If that was overlooked, a read shows both, and an upsert changes
+// neither.
 func TestSalesforceNotUnique(t *testing.T) {
 	a, s := salesforce(false)
 	con, p := a.connector(t)
@@ -242,8 +243,7 @@ func TestSalesforceNotUnique(t *testing.T) {
 	}
 }
 
-// withoutFirstProbe connects as if the fields had been unique when it was looked
-// at.
+// withoutFirstProbe connects as if the fields had been unique at the probe.
 func withoutFirstProbe(t *testing.T, a api) *rest.Connector {
 	t.Helper()
 	text, err := rest.ShippedText(a.name)
@@ -310,7 +310,7 @@ func TestSalesforceHidden(t *testing.T) {
 	}
 }
 
-// TestSalesforcePages: what does not fit one answer is read to its end.
+// TestSalesforcePages: an answer of several pages is read to its end.
 func TestSalesforcePages(t *testing.T) {
 	a, s := salesforce(false)
 	con, _ := a.connector(t)
@@ -328,13 +328,13 @@ func TestSalesforcePages(t *testing.T) {
 // TestSalesforceTriggers: what the org makes of a write is seen as it is.
 func TestSalesforceTriggers(t *testing.T) {
 	for name, c := range map[string]struct {
-		trigger func(o resttest.Object)
+		trigger func(o fakerest.Object)
 		want    verify.Verdict
 		reason  string
 	}{
-		"owner":    {func(o resttest.Object) { o["OwnerId"] = "005Ws0000000009IAA" }, verify.Verified, "who owns it changes by itself"},
-		"other":    {func(o resttest.Object) { o["Description"] = "Changed" }, verify.Collateral, "a field that nobody asked to change"},
-		"expected": {func(o resttest.Object) { o["Name"] = "ACME" }, verify.Mismatched, "a field that was asked for"},
+		"owner":    {func(o fakerest.Object) { o["OwnerId"] = "005Ws0000000009IAA" }, verify.Verified, "who owns it changes by itself"},
+		"other":    {func(o fakerest.Object) { o["Description"] = "Changed" }, verify.Collateral, "a field that the intent does not mention"},
+		"expected": {func(o fakerest.Object) { o["Name"] = "ACME" }, verify.Mismatched, "a field that was asked for"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, s := salesforce(true)
@@ -350,7 +350,7 @@ func TestSalesforceTriggers(t *testing.T) {
 	}
 }
 
-// TestSalesforceRequests: SOQL alone is asked, after one look at the object, and updates go by id.
+// TestSalesforceRequests: only SOQL is used, after one read of the object, and updates go by id.
 func TestSalesforceRequests(t *testing.T) {
 	a, s := salesforce(true)
 	con, p := a.connector(t)

@@ -14,16 +14,17 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/verify/verifytest"
 )
 
-func zendesk(o resttest.ZendeskOptions) (api, *resttest.Zendesk) {
-	z := resttest.NewZendesk(o)
+func zendesk(o fakerest.ZendeskOptions) (api, *fakerest.Zendesk) {
+	z := fakerest.NewZendesk(o)
 	return api{
-		fake: z.Fake, name: "zendesk-tickets", kind: "ticket", collection: resttest.Tickets, list: "/api/v2/tickets.json",
+		fake: z.Fake, name: "zendesk-tickets", kind: "ticket", collection: fakerest.Tickets, list: "/api/v2/tickets.json",
 		options: rest.Options{
 			Parameters: map[string]string{"subdomain": "acme", "email": "agent@example.com"},
 			Secrets:    secrets(map[string]string{"token": "zendesk-token"}),
@@ -34,22 +35,22 @@ func zendesk(o resttest.ZendeskOptions) (api, *resttest.Zendesk) {
 			if err := deskAlter(z, o, f); err != nil || stamp == "" {
 				return err
 			}
-			return deskAlter(z, z.Now(resttest.Tickets)[len(z.Now(resttest.Tickets))-1], intent.Fields{"tags": append(anyOf(f["tags"]), stamp)})
+			return deskAlter(z, z.Now(fakerest.Tickets)[len(z.Now(fakerest.Tickets))-1], intent.Fields{"tags": append(anyOf(f["tags"]), stamp)})
 		},
-		alter:  func(o resttest.Object, f intent.Fields) error { return deskAlter(z, o, f) },
+		alter:  func(o fakerest.Object, f intent.Fields) error { return deskAlter(z, o, f) },
 		change: intent.Fields{"type": "task"},
 		lacks:  map[string]string{connectortest.LacksFindStamp: "tickets can be listed by external id alone; by tag only the search finds them, which lags"},
 	}, z
 }
 
-// deskAlter changes a ticket as somebody else would: a second later, since the
-// times of tickets are of whole seconds.
-func deskAlter(z *resttest.Zendesk, o resttest.Object, f intent.Fields) error {
-	z.Edit(resttest.Tickets, fmt.Sprint(o["id"]), func(o resttest.Object) {
+// deskAlter changes a ticket as another actor would: a second later, since the times of tickets
+// are of whole seconds.
+func deskAlter(z *fakerest.Zendesk, o fakerest.Object, f intent.Fields) error {
+	z.Edit(fakerest.Tickets, fmt.Sprint(o["id"]), func(o fakerest.Object) {
 		o["updated_at"] = time.Now().Add(time.Second).UTC().Format(time.RFC3339)
 		for name, v := range f {
 			if name == "tags" {
-				v = append(resttest.Tags(stringsOf(v)), deskOwn(o)...)
+				v = append(fakerest.Tags(stringsOf(v)), deskOwn(o)...)
 			}
 			if name != "id" {
 				o[name] = v
@@ -66,7 +67,7 @@ func anyOf(list any) []any {
 
 var deskStamp = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
 
-func deskOwn(o resttest.Object) []any {
+func deskOwn(o fakerest.Object) []any {
 	own := []any{}
 	for _, tag := range stringsOf(o["tags"]) {
 		if deskStamp.MatchString(tag) {
@@ -77,7 +78,7 @@ func deskOwn(o resttest.Object) []any {
 }
 
 // deskRecord shows a ticket as the declaration should.
-func deskRecord(o resttest.Object) (connectors.Record, bool) {
+func deskRecord(o fakerest.Object) (connectors.Record, bool) {
 	if o == nil {
 		return connectors.Record{}, false
 	}
@@ -122,16 +123,16 @@ func deskNear(n int) []intent.WriteIntent {
 }
 
 func deskSuite() connectortest.Harness {
-	return suite(func() api { a, _ := zendesk(resttest.ZendeskOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
+	return suite(func() api { a, _ := zendesk(fakerest.ZendeskOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
 }
 
 func TestZendesk(t *testing.T) { connectortest.Run(t, deskSuite()) }
 
 func TestZendeskDeclared(t *testing.T) {
-	a, _ := zendesk(resttest.ZendeskOptions{})
+	a, _ := zendesk(fakerest.ZendeskOptions{})
 	declared(t, a)
 	c, _ := a.connector(t)
-	if err := a.fake.Set(resttest.UnreadableRead, "empty"); err != nil {
+	if err := a.fake.Set(fault.Fault{Kind: fault.UnreadableRead, How: "empty"}.Once()); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Probe(t.Context()); err == nil {
@@ -171,7 +172,7 @@ func TestZendeskAudit(t *testing.T) {
 // forgets after its window.
 func TestZendeskKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, z := zendesk(resttest.ZendeskOptions{})
+		a, z := zendesk(fakerest.ZendeskOptions{})
 		con, _ := a.connector(t)
 		in := deskIntent(intent.Create, 1)
 		first, err := a.send(t, con, in, 1)
@@ -211,7 +212,7 @@ func TestZendeskKey(t *testing.T) {
 // TestZendeskKeyNowhereElse: Go's transport sends a request with the header a
 // second time by itself.
 func TestZendeskKeyNowhereElse(t *testing.T) {
-	a, z := zendesk(resttest.ZendeskOptions{})
+	a, z := zendesk(fakerest.ZendeskOptions{})
 	con, _ := a.connector(t)
 	for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Delete} {
 		if _, err := a.send(t, con, deskIntent(w, 1), 1); err != nil {
@@ -228,8 +229,8 @@ func TestZendeskKeyNowhereElse(t *testing.T) {
 	}
 }
 
-// TestZendeskTriggers: a tag of a trigger's is there seconds after the write.
-// Who expects tags exactly is told so; who only sends them is not.
+// TestZendeskTriggers: a trigger's tag appears seconds after the write. An intent that expects
+// tags exactly then mismatches; one that only sends them does not.
 func TestZendeskTriggers(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *intent.WriteIntent)
@@ -244,7 +245,7 @@ func TestZendeskTriggers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a, z := zendesk(resttest.ZendeskOptions{TriggerTag: "routed"})
+				a, z := zendesk(fakerest.ZendeskOptions{TriggerTag: "routed"})
 				con, p := a.connector(t)
 				in := deskIntent(intent.Create, 1)
 				c.change(&in)
@@ -252,7 +253,7 @@ func TestZendeskTriggers(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-time.After(3 * time.Second)
-				if got := fmt.Sprint(z.Now(resttest.Tickets)[0]["tags"]); !strings.Contains(got, "routed") {
+				if got := fmt.Sprint(z.Now(fakerest.Tickets)[0]["tags"]); !strings.Contains(got, "routed") {
 					t.Fatalf("the trigger has not come: %s", got)
 				}
 				j := a.judge(t, con, p, in)
@@ -268,7 +269,7 @@ func TestZendeskTriggers(t *testing.T) {
 // down; so are fields that the write cannot carry.
 func TestZendeskKeys(t *testing.T) {
 	for _, id := range []string{"a,b", "", "a b", "é"} {
-		a, z := zendesk(resttest.ZendeskOptions{})
+		a, z := zendesk(fakerest.ZendeskOptions{})
 		con, _ := a.connector(t)
 		in := deskIntent(intent.Create, 1)
 		in.Key = intent.Fields{"external_id": id}
@@ -292,7 +293,7 @@ func TestZendeskKeys(t *testing.T) {
 		"stamp stamp": {intent.Create, "safe_update", "nobody but the connector makes writes conditional"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, _ := zendesk(resttest.ZendeskOptions{})
+			a, _ := zendesk(fakerest.ZendeskOptions{})
 			con, _ := a.connector(t)
 			if _, err := a.send(t, con, deskIntent(intent.Create, 1), 1); err != nil {
 				t.Fatal(err)
@@ -309,9 +310,9 @@ func TestZendeskKeys(t *testing.T) {
 
 // TestZendeskByID: a ticket by its id is read strongly, and its own tags stay.
 func TestZendeskByID(t *testing.T) {
-	a, z := zendesk(resttest.ZendeskOptions{})
+	a, z := zendesk(fakerest.ZendeskOptions{})
 	con, _ := a.connector(t)
-	theirs := z.SeedTicket("x", resttest.Object{"subject": "theirs", "tags": []any{"a"}})
+	theirs := z.SeedTicket("x", fakerest.Object{"subject": "theirs", "tags": []any{"a"}})
 	in := intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"id": theirs["id"]}, Expect: intent.Fields{"priority": "low", "tags": []any{"a", "b"}}}
 	o, err := con.Read(t.Context(), a.query(in, ""))
 	if err != nil || len(o.Records) != 1 || o.Strength != connectors.Strong {
@@ -320,7 +321,7 @@ func TestZendeskByID(t *testing.T) {
 	if _, err := a.send(t, con, in, 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(z.Now(resttest.Tickets)[0]["tags"]); got != "[a b]" {
+	if got := fmt.Sprint(z.Now(fakerest.Tickets)[0]["tags"]); got != "[a b]" {
 		t.Errorf("tags %s, want those that were asked for", got)
 	}
 	in.Key["id"] = json.Number("999")
@@ -329,10 +330,10 @@ func TestZendeskByID(t *testing.T) {
 	}
 }
 
-// TestZendeskWrongAddress: 404 is also the answer of an address that does not
-// exist. Nothing is absent there.
+// TestZendeskWrongAddress: an address that does not exist also answers 404. Nothing is absent
+// there.
 func TestZendeskWrongAddress(t *testing.T) {
-	a, _ := zendesk(resttest.ZendeskOptions{})
+	a, _ := zendesk(fakerest.ZendeskOptions{})
 	a.options.BaseURL = "https://acme.zendesk.com/elsewhere"
 	con, _ := a.connector(t)
 	for _, key := range []intent.Fields{{"id": json.Number("1")}, {"external_id": "x"}} {

@@ -17,8 +17,8 @@ func (c *Connector) kindOf(w intent.WriteIntent) (*kind, error) {
 	return k, k.record.seen(w, c.given())
 }
 
-// seen refuses an intent about fields that reads cannot show. What is not shown
-// would be taken for what is not there.
+// seen refuses an intent about fields that reads cannot show. A field that is not shown would be
+// mistaken for an absent one.
 func (r *record) seen(w intent.WriteIntent, account values) error {
 	shown, all := r.shows(account)
 	unseen := func(name string) bool { return !all && !shown[name] }
@@ -43,7 +43,7 @@ func (r *record) seen(w intent.WriteIntent, account values) error {
 	return nil
 }
 
-// shows lists the fields that reads can show, or says that they can show all.
+// shows lists the fields that reads can show, or reports that they can show all.
 func (r *record) shows(account values) (names map[string]bool, all bool) {
 	if len(r.spread) > 0 && len(r.only) == 0 {
 		return nil, true

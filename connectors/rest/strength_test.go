@@ -49,8 +49,8 @@ func TestOneRecordThatIsAskedFor(t *testing.T) {
 	}
 }
 
-// TestWhatMakesAnObservationStrong: a strong look-up by stamp shows all that a
-// write can have made only where the write leaves its stamp.
+// TestWhatMakesAnObservationStrong: a strong lookup by stamp shows all that a write can have made
+// only if the write leaves its stamp.
 func TestWhatMakesAnObservationStrong(t *testing.T) {
 	const mine = `{"id":1,"sku":"A-1","stamp":"S"}`
 	tests := map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -13,12 +14,11 @@ import (
 type hole struct {
 	name string   // as it is written
 	path []string // its words
-	// optional leaves the member out when there is no value; blank puts in
-	// nothing.
+	// optional leaves the member out when there is no value; blank inserts nothing.
 	optional, blank bool
 }
 
-// holeForm is what stands between braces.
+// holeForm is the content of a pair of braces.
 var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)([?|])?$`)
 
 // pattern is text with placeholders in it.
@@ -33,11 +33,11 @@ type piece struct {
 	hole    *hole
 }
 
-// known are the placeholders that may stand at a place, by their first word;
-// below that word names may follow or not.
+// known are the placeholders that are allowed at a place, by their first word, and whether names
+// may follow it.
 type known map[string]below
 
-// below says what may follow the first word of a placeholder.
+// below is what may follow the first word of a placeholder.
 type below int
 
 const (
@@ -191,8 +191,7 @@ func missing(h *hole) error {
 	return unserved(h.place(), "%s is missing", h.field())
 }
 
-// field is the place in an intent that a placeholder stands for, as far as it
-// is one.
+// field is the place in an intent that a placeholder refers to, if it is one.
 func (h *hole) field() string {
 	switch h.path[0] {
 	case "key", "expect", "payload":
@@ -201,8 +200,8 @@ func (h *hole) field() string {
 	return "{" + h.name + "}"
 }
 
-// place is the JSON Pointer to what a placeholder stands for, "" where that is no
-// place of an intent. A field that is expected or carried is named as expected.
+// place is the JSON Pointer to what a placeholder refers to, "" if that is no place of an intent.
+// A field that is expected or carried is named as expected.
 func (h *hole) place() string {
 	path := h.path
 	switch path[0] {
@@ -218,12 +217,12 @@ func (h *hole) place() string {
 	return "/" + strings.Join(path, "/")
 }
 
-// plainText is what may stand inside a longer text of a read: what no query
-// language takes for more than a value.
+// plainText is what may occur inside a longer text of a read: text that no query language
+// interprets.
 var plainText = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+$`)
 
-// expand puts values in. guarded takes plain text alone where a placeholder is
-// not the whole. It reports false when the member is to be left out.
+// expand inserts values. guarded accepts only plain text where a placeholder is not the whole. It
+// reports false when the member must be left out.
 func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 	for _, h := range p.holes() {
 		if _, there := v.get(*h); !there && h.optional {
@@ -249,7 +248,7 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		}
 		s, ok := scalarText(got)
 		if !ok {
-			return "", false, unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), kindOfValue(got))
+			return "", false, unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), declared.KindOf(got))
 		}
 		if guarded && p.only() == nil && !plainText.MatchString(s) {
 			return "", false, unfit(h.place(), nil, "%s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", h.field())

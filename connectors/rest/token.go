@@ -15,6 +15,15 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/egress"
+)
+
+const (
+	// maxToken limits the answer of a token endpoint in bytes.
+	maxToken = 64 << 10
+	// tokenTimeout bounds the fetch of a token where the context has no
+	// deadline.
+	tokenTimeout = 30 * time.Second
 )
 
 // tokens fetches access tokens by the OAuth 2.0 client credentials grant and
@@ -23,8 +32,8 @@ type tokens struct {
 	c      *Connector
 	config clientcredentials.Config
 	http   *http.Client
-	// turn is held by whoever looks at last or fetches a new one, so that a
-	// crowd fetches one token. It can be waited for with a context.
+	// turn is held by the goroutine that reads last or fetches a new token, so that concurrent
+	// requests fetch one token. A wait for it can be cancelled by a context.
 	turn chan struct{}
 	last *token
 }
@@ -119,8 +128,8 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	return fresh, nil
 }
 
-// tokenError is what may be told of a failure: the library's own error repeats
-// the answer, and an answer can repeat the secret.
+// tokenError is the part of a failure that may be shown: the library's own error repeats the
+// answer, and an answer can repeat the secret.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {
@@ -130,6 +139,10 @@ func tokenError(err error) error {
 			return connectors.LoginRefused(strconv.Itoa(status), err)
 		}
 		return err
+	}
+	var outside *egress.Error
+	if errors.As(err, &outside) {
+		return fmt.Errorf("the token endpoint: %w", outside)
 	}
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
@@ -152,7 +165,7 @@ func (t *tokens) drop(ctx context.Context, used *token) {
 	<-t.turn
 }
 
-// brief bounds the answers of a transport.
+// brief limits the answers of a transport.
 type brief struct{ next http.RoundTripper }
 
 func (b brief) RoundTrip(r *http.Request) (*http.Response, error) {

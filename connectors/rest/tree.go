@@ -5,19 +5,20 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// spreadName is the member that spreads objects into its own; eachName the one
-// that stands for an element for each query of a bulk read.
+// spreadName is the member that spreads objects into its own; eachName represents an element for
+// each query of a bulk read.
 const (
 	spreadName = "..."
 	eachName   = "[...]"
 	joinName   = "join"
 )
 
-// tree is a body: JSON with placeholders in it. Values are put in as values,
-// so that nothing in them can change the structure.
+// tree is a body: JSON with placeholders in it. Values are inserted as values, so that nothing in
+// them can change the structure.
 type tree struct {
 	at      yamlfile.Place
 	fixed   any      // a single value without placeholders
@@ -76,8 +77,7 @@ func (l *loader) newTree(n yamlfile.Node, field string, allowed known) *tree {
 	return t
 }
 
-// element is an element of a list, or {"...": "{fields.labels}"}, whose elements
-// it takes in.
+// element is an element of a list, or {"...": "{fields.labels}"}, whose elements it inserts.
 func (l *loader) element(n yamlfile.Node, field string, allowed known) *tree {
 	if !n.IsMapping() {
 		return l.newTree(n, field, allowed)
@@ -156,7 +156,7 @@ type filling struct {
 	guarded bool
 }
 
-// presence says what became of the placeholders below a place.
+// presence is whether the placeholders below a place had values.
 type presence int
 
 const (
@@ -178,7 +178,7 @@ func (t *tree) body(f filling) (any, error) {
 	return v, err
 }
 
-// fill puts values in. What lacked all of its placeholders is to be left out.
+// fill inserts values. A part whose placeholders all lack values is left out.
 func (t *tree) fill(f filling) (any, presence, error) {
 	switch t.kind {
 	case textTree:
@@ -213,7 +213,7 @@ func (t *tree) fillList(f filling) (any, presence, error) {
 			case !ok:
 				there = there.and(lacked)
 			case !isList:
-				return nil, none, unserved(e.text.only().place(), "%s is %s; want a list, since its elements are spread", e.text.only().field(), kindOfValue(v))
+				return nil, none, unserved(e.text.only().place(), "%s is %s; want a list, since its elements are spread", e.text.only().field(), declared.KindOf(v))
 			default:
 				all, there = append(all, list...), filled
 			}
@@ -259,7 +259,7 @@ func (t *tree) fillObject(f filling) (any, presence, error) {
 		}
 		object, isObject := v.(map[string]any)
 		if !isObject {
-			return nil, none, unserved(h.place(), "%s is %s; want an object, since its members are spread", h.field(), kindOfValue(v))
+			return nil, none, unserved(h.place(), "%s is %s; want an object, since its members are spread", h.field(), declared.KindOf(v))
 		}
 		there = filled
 		for name, value := range object {

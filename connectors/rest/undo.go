@@ -8,12 +8,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
-// Invert builds the write that undoes w, where the declaration says how. It
-// needs to know what was there before, and exactly one record on each side that
-// has one; what it changes must still be as after shows. The error wraps
-// [ErrNoUndo].
+// Invert builds the write that undoes w, where the declaration defines one. It needs the state
+// before, and exactly one record on each side that has one. What it changes must still be as in
+// after. The error wraps [ErrNoUndo].
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	k, err := c.kindOf(w)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	case did == intent.Update && had == 1 && has == 1 && before.Records[0].Ref == after.Records[0].Ref:
 		return k.undoUpdate(w, inverse, before.Records[0], after.Records[0])
 	case did == intent.Delete && had == 1 && has == 0:
-		inverse.Expect = k.lasting(before.Records[0].Fields)
+		inverse.Expect = declared.Lasting(k.profile, before.Records[0].Fields)
 		return inverse, nil
 	}
 	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrNoUndo, had, has)
@@ -54,20 +54,19 @@ func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteInte
 	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
 	}
-	inverse.Require = k.lasting(now.Fields)
+	inverse.Require = declared.Lasting(k.profile, now.Fields)
 	if u.write == intent.Update {
 		inverse.Expect = maps.Clone(u.expect)
 	}
 	return inverse, nil
 }
 
-// undoUpdate brings the named fields back to what they were.
+// undoUpdate resets the named fields to their earlier values.
 func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was, now connectors.Record) (intent.WriteIntent, error) {
-	inverse.Expect, inverse.Require = intent.Fields{}, k.lasting(now.Fields)
+	inverse.Expect, inverse.Require = intent.Fields{}, declared.Lasting(k.profile, now.Fields)
 	touched := slices.Concat(slices.Collect(maps.Keys(w.Expect)), slices.Collect(maps.Keys(w.Payload)))
 	for _, name := range touched {
-		// Also where the destination changes it by itself: it may be somebody
-		// else's by now.
+		// Also where the destination changes it by itself: another actor may have set it since.
 		if v, shown := now.Fields[name]; shown {
 			inverse.Require[name] = v
 		}
@@ -99,16 +98,4 @@ func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was,
 	}
 	slices.Sort(inverse.Absent)
 	return inverse, nil
-}
-
-// lasting leaves out what the destination changes by itself.
-func (k *kind) lasting(fields intent.Fields) intent.Fields {
-	kept := maps.Clone(fields)
-	for _, path := range k.profile.Volatile {
-		p := intent.Pointer(path)
-		if p.Parent() == "" {
-			delete(kept, p.LastToken())
-		}
-	}
-	return kept
 }

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"fmt"
 	"html"
 	"math/big"
 	"strconv"
@@ -13,7 +12,20 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// values are what placeholders stand for, by the first word of their names.
+const (
+	// maxRef limits references, URLs, versions and stamps that are taken from an answer, in
+	// bytes. They go into the ledger and into later requests.
+	maxRef = 2 << 10
+	// maxNumber is how long a number, and how large its exponent, may be to
+	// be compared by value. JSON numbers of real systems fit an IEEE double;
+	// one with an exponent of millions takes gigabytes to write out.
+	maxNumber = 400
+	// maxPlainDigits is how long a whole number may be to be written out in a
+	// text; no identifier is longer.
+	maxPlainDigits = 40
+)
+
+// values are the values of placeholders, by the first word of their names.
 type values map[string]any
 
 // get finds the value of a placeholder; false when there is none.
@@ -29,8 +41,8 @@ func (v values) get(n hole) (any, bool) {
 	return at, ok
 }
 
-// scalarText is a scalar as it stands in a URL, a header or a text; false for
-// what is none. Null is none: it would read like a word.
+// scalarText is a scalar as text for a URL, a header or a text; false for any other value. Null
+// is not a scalar: it would read like a word.
 func scalarText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -43,9 +55,8 @@ func scalarText(v any) (string, bool) {
 	return "", false
 }
 
-// plainNumber is how a number stands in a text: a whole one without point and
-// exponent, since 1.0 and 1 are one key, and a look-up for "1.0" would find
-// nothing where 1 is.
+// plainNumber is a number as text: a whole one without point and exponent, since 1.0 and 1 are
+// one key, and a lookup of "1.0" would not find 1.
 func plainNumber(n json.Number) string {
 	r, ok := rational(n)
 	if !ok || !r.IsInt() || len(r.Num().String()) > maxPlainDigits {
@@ -90,8 +101,8 @@ func rational(n json.Number) (*big.Rat, bool) {
 	return new(big.Rat).SetString(string(n))
 }
 
-// sameKey reports whether a field of a record is that of a business key, under
-// the rules that the declaration gives for the field. Without rules: exactly.
+// sameKey reports whether a field of a record matches that of a business key, under the
+// declaration's rules for the field. Without rules: exactly.
 func sameKey(want, got any, rules intent.Comparison) bool {
 	for _, rule := range rules {
 		want, got = underRule(want, rule.Name), underRule(got, rule.Name)
@@ -99,8 +110,8 @@ func sameKey(want, got any, rules intent.Comparison) bool {
 	return sameScalar(want, got)
 }
 
-// similar reports whether one of two values holds the other, as look-ups by part
-// of a text or without regard to case, blanks or entities find them.
+// similar reports whether one of two values contains the other, as lookups match that search part
+// of a text or ignore case, blanks or entities.
 func similar(a, b any) bool {
 	x, okX := scalarText(a)
 	y, okY := scalarText(b)
@@ -147,7 +158,7 @@ func fold(s string) string {
 	return strings.Map(foldRune, s)
 }
 
-// texts walks all strings in a value.
+// texts visits all strings in a value.
 func texts(v any, visit func(string)) {
 	switch v := v.(type) {
 	case string:
@@ -163,8 +174,7 @@ func texts(v any, visit func(string)) {
 	}
 }
 
-// bounded is a text taken from an answer, "" when it is none that is fit to be
-// kept.
+// bounded is a text taken from an answer, "" if it is not a text or not fit to be stored.
 func bounded(v any) string {
 	s, ok := scalarText(v)
 	if !ok || len(s) > maxRef || strings.ContainsFunc(s, isControl) {
@@ -174,25 +184,6 @@ func bounded(v any) string {
 }
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
-
-// kindOfValue is what a value is, for errors that must not repeat it.
-func kindOfValue(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "true or false"
-	case string:
-		return "text"
-	case json.Number:
-		return "a number"
-	case []any:
-		return "a list"
-	case map[string]any:
-		return "an object"
-	}
-	return fmt.Sprintf("a %T", v)
-}
 
 // foldRune is the smallest rune that is the same letter in another case.
 func foldRune(r rune) rune {

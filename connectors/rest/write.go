@@ -79,7 +79,7 @@ func before(r connectors.Request) *connectors.Record {
 	return &r.Before.Records[0]
 }
 
-// writeValues are what the placeholders of a write stand for.
+// writeValues are the values of the placeholders of a write.
 func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values, error) {
 	in := r.Intent
 	if in.Want() != 1 {
@@ -161,10 +161,10 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 	return nil
 }
 
-// takesAway reports whether the write can take fields away.
+// takesAway reports whether the write can remove fields.
 func (w *write) takesAway() bool { return w.replaces || uses(w.request.holes(), "absent") }
 
-// stampForm is what stamps look like.
+// stampForm is the form of a stamp.
 var stampForm = regexp.MustCompile(`(?i)\A\s*rb-[a-z2-7]{32}\s*\z`)
 
 // unforged refuses values that would be read back as a stamp: they would make
@@ -241,7 +241,7 @@ func (w *write) condition(d *draft, r connectors.Request, v values) error {
 	return err
 }
 
-// receipt is what the answer says, and by its error what is known.
+// receipt is the content of the answer; its error is what is known.
 func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Receipt, error) {
 	if a.Status == 0 {
 		return connectors.Receipt{}, err
@@ -256,7 +256,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if err != nil {
 		return receipt, err
 	}
-	// It said yes. A body that makes no sense does not take that back.
+	// The API accepted. An unreadable body does not change that.
 	if bodyErr == nil {
 		receipt.Ref, receipt.URL = scalar(w.ref, doc), scalar(w.url, doc)
 		receipt.Version = w.version.of(doc, a.Header)
@@ -267,7 +267,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	return receipt, nil
 }
 
-// of is the version in an answer, "" when there is none.
+// of is the version in an answer, "" if there is none.
 func (v version) of(doc any, h http.Header) string {
 	if v.header != "" {
 		return bounded(h.Get(v.header))
@@ -275,8 +275,7 @@ func (v version) of(doc any, h http.Header) string {
 	return scalar(v.place, doc)
 }
 
-// meaning is what an answer means: as the declaration says, and otherwise by
-// its status.
+// meaning is what an answer means: by the declaration, otherwise by its status.
 func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error) error {
 	for _, rule := range w.answers {
 		if !slices.Contains(rule.statuses, a.Status) {
@@ -320,8 +319,7 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: said}
 }
 
-// wait reads a wait from a header of its own; otherwise is the wait where that
-// says nothing.
+// wait reads a wait from a header of its own; otherwise is the wait if that has none.
 func (f *after) wait(h http.Header, otherwise time.Duration) time.Duration {
 	if f == nil || otherwise > 0 {
 		return otherwise

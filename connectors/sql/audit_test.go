@@ -10,7 +10,8 @@ import (
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/sql"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/verify/verifytest"
+	"github.com/readback-go/readback/internal/verifytest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // TestAudit: no wrong state of a row on a real server is called verified, and
@@ -34,10 +35,10 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if table.Unique {
 		writes = append(writes, intent.Upsert)
-		lacks[string(connectortest.DuplicateBehindOurBack)] = "the server lets no second row under a unique key appear"
+		lacks[string(fault.DuplicateBehindOurBack)] = "the server lets no second row under a unique key appear"
 	}
 	if !onStandby {
-		lacks[string(connectortest.LaggingRead)] = "a primary shows what it has"
+		lacks[string(fault.LaggingRead)] = "a primary shows what it has"
 	}
 	return connectortest.Harness{
 		Open:        func(t *testing.T) *connectortest.Fixture { return seedable(newDesk(t, table, onStandby, nil)) },
@@ -45,7 +46,7 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 		Lacks:       lacks,
 		RealTime:    true,
 		SendTimeout: 500 * time.Millisecond,
-		Variants:    map[connectortest.Vice][]string{connectortest.PhantomSuccess: {"wire", "trigger"}},
+		Variants:    map[fault.Kind][]string{fault.PhantomSuccess: {"wire", "trigger"}},
 	}
 }
 

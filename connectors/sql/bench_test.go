@@ -18,6 +18,7 @@ import (
 	"github.com/readback-go/readback/connectors/sql"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/pgtest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // cluster is the server that the tests of this package share, and one standby
@@ -62,9 +63,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// schema has the vices that a table can have: triggers that drop, alter, undo or
-// repeat what they are given. What the connector did stands in effects, written
-// in the same transaction.
+// schema has the faults of a table: triggers that drop, alter, undo or repeat writes. The effects
+// of the connector are in the table effects, written in the same transaction.
 const schema = `
 CREATE ROLE writer LOGIN;
 CREATE ROLE reader LOGIN;
@@ -148,8 +148,8 @@ func dsn(port int, user, app string) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=%s dbname=postgres sslmode=disable application_name=%s", port, user, app)
 }
 
-// desk is one connector with a proxy before the primary for writes and one
-// before the primary or the standby for reads.
+// desk is one connector with a proxy in front of the primary for writes and one in front of the
+// primary or the standby for reads.
 type desk struct {
 	*sql.Connector
 	t             *testing.T
@@ -185,7 +185,7 @@ func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.O
 	return d
 }
 
-// Write and Read end the vice that was set for them.
+// Write and Read end the fault that was set for them.
 func (d *desk) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	defer func() {
 		d.writes.arm(wireNone)
@@ -214,7 +214,7 @@ func (d *desk) wellAgain() {
 	}
 }
 
-// app is the name of the connection, by which triggers know whose turn it is.
+// app is the name of the connection, by which triggers select it.
 func (d *desk) app() string { return "under-test-" + d.run }
 
 func (d *desk) exec(q string, args ...any) {
@@ -223,9 +223,9 @@ func (d *desk) exec(q string, args ...any) {
 	}
 }
 
-// set switches a vice of the suite on.
-func (d *desk) set(v connectortestVice, variant string) error {
-	wire := map[connectortestVice]string{
+// set switches a fault of the suite on.
+func (d *desk) set(v fault.Kind, variant string) error {
+	wire := map[fault.Kind]string{
 		"lost-answer": wireLost, "dropped-before": wireDropped, "late-commit": wireLate, "unreachable": wireDown,
 	}
 	switch w, ok := wire[v]; {
@@ -244,7 +244,7 @@ func (d *desk) set(v connectortestVice, variant string) error {
 	case v == "rollback":
 		go d.rollBack()
 	default:
-		names := map[connectortestVice]string{"phantom-success": "phantom", "dropped-field": "dropped",
+		names := map[fault.Kind]string{"phantom-success": "phantom", "dropped-field": "dropped",
 			"normalised-field": "normalised", "duplicate-behind-our-back": "duplicate", "refused": "refused"}
 		if names[v] == "" {
 			return fmt.Errorf("no such vice")

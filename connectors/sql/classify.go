@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// beforeCommit classifies what went wrong before COMMIT was sent. Whatever it
-// was, nothing was applied: a server that never hears COMMIT rolls back.
+// beforeCommit classifies an error before COMMIT was sent. Nothing was applied: a server that
+// never receives COMMIT rolls back.
 func beforeCommit(err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -34,27 +34,25 @@ func beforeCommit(err error) error {
 	return connectors.Refused(e.Code, err)
 }
 
-// passing are the errors that say no more than that somebody else was in the
-// way, or that time was up: a rollback for the sake of serialisation, a
-// deadlock, a lock not to be had, a cancelled statement, a transaction that the
-// server ended since we let it wait.
+// passing are the errors that mean only a conflict with another actor, or a timeout: a rollback
+// for serialisation, a deadlock, an unavailable lock, a cancelled statement, a transaction that
+// the server ended since we let it wait.
 var passing = []string{"25P03", "25P04", "40001", "40P01", "55P03", "57014"}
 
 func classOf(code string) string { return code[:min(2, len(code))] }
 
-// abortingClasses are the classes of errors by which PostgreSQL says, when a
-// COMMIT fails, that the transaction was rolled back: what is wrong is the
-// data, a lock or a rule.
+// abortingClasses are the classes of errors with which PostgreSQL reports, when a COMMIT fails,
+// that the transaction was rolled back: the cause is the data, a lock or a rule.
 var abortingClasses = []string{"0A", "21", "22", "23", "25", "2D", "42", "44", "P0"}
 
 // abortingCodes are single ones of other classes: rollbacks for the sake of
 // serialisation and deadlocks, locks not to be had, and the cancelled statement.
 var abortingCodes = []string{"40000", "40001", "40002", "40P01", "55000", "55P03", "57014"}
 
-// atCommit classifies the failure of a COMMIT that was sent. Only the server's
-// word, of level ERROR and of a kind that aborts, is proof: a FATAL can come
-// after the commit (shutdown while it waits for a standby), 08 and 57P come
-// from poolers too, 40003 says itself that nobody knows, and no answer is none.
+// atCommit classifies the failure of a COMMIT that was sent. Only the server's error, of level
+// ERROR and of a kind that aborts, is proof. A FATAL can come after the commit (shutdown while it
+// waits for a standby), 08 and 57P come from poolers too, 40003 itself means unknown, and so does
+// no answer.
 func atCommit(err error) error {
 	var e *pgconn.PgError
 	switch {

@@ -82,8 +82,8 @@ func TestSheets(t *testing.T) {
 	}
 }
 
-// stopped is the context of a process that was stopped past its deadline and
-// goes on: its timers have not fired yet.
+// stopped is the context of a process that was stopped past its deadline and continues: its
+// timers have not fired yet.
 type stopped struct{ context.Context }
 
 func (stopped) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }

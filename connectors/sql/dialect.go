@@ -12,27 +12,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Dialect is what has to be known about the SQL of a database behind
-// database/sql. [SQLite] is one; others fill in their own. The zero value is
-// standard SQL: names in double quotes, question marks for parameters, and
-// nothing else.
+// Dialect describes the SQL of a database used through database/sql. [SQLite] is one; callers
+// define others. The zero value is standard SQL: names in double quotes, question marks for
+// parameters, and nothing else.
 type Dialect struct {
 	// Quote quotes an identifier. Default: in double quotes, doubled within.
 	Quote func(name string) string
 	// Placeholder is the n-th parameter, counted from 1. Default "?".
 	Placeholder func(n int) string
-	// OnConflict says that there is INSERT … ON CONFLICT (key) DO NOTHING and
-	// DO UPDATE, which needs a unique constraint on the key. Default false:
-	// there are no upserts.
+	// OnConflict means that the database has INSERT … ON CONFLICT (key) DO NOTHING and DO UPDATE,
+	// which needs a unique constraint on the key. Default false: there are no upserts.
 	OnConflict bool
-	// Returning says that there is RETURNING. Default false: receipts do not
-	// name the row.
+	// Returning means that the database has RETURNING. Default false: receipts do not name the
+	// row.
 	Returning bool
 	// Conflict recognises the error of a violated unique constraint. Default:
 	// none is recognised, and such an error is a plain refusal.
 	Conflict func(err error) bool
-	// Unique reports whether the database enforces the key columns as unique,
-	// for Probe. Default: nobody looks.
+	// Unique reports whether the database enforces the key columns as unique, for Probe. Default:
+	// no check.
 	Unique func(ctx context.Context, db *stdsql.DB, schema, table string, key []string) (bool, error)
 	native bool // PostgreSQL through pgx
 }
@@ -65,7 +63,7 @@ func (d Dialect) withDefaults() Dialect {
 	return d
 }
 
-// sqliteUnique looks for a unique index, not a partial one, on exactly the key.
+// sqliteUnique reports whether a unique index, not a partial one, covers exactly the key.
 func sqliteUnique(ctx context.Context, db *stdsql.DB, schema, table string, key []string) (bool, error) {
 	if schema == "" {
 		schema = "main"

@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// toDriver is a value as database/sql's drivers take it. Numbers that are not
-// whole go as text: no double stands between, and the column decides.
+// toDriver is a value for database/sql's drivers. Fractional numbers are sent as text: none
+// becomes a double, and the column decides.
 func (v value) toDriver() any {
 	if v.null {
 		return nil
@@ -37,7 +37,7 @@ func (v value) toDriver() any {
 	return v.text
 }
 
-// fromDriver brings what a driver gives into the form of intents.
+// fromDriver converts a driver's value into the form of intents.
 func fromDriver(c Column, v any) (any, error) {
 	if v == nil {
 		return nil, nil

@@ -11,19 +11,21 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
+// maxServerText is how much of the server's own text an error contains.
+const maxServerText = 200
+
 var (
 	// ErrOptions is wrapped by New's errors.
 	ErrOptions = errors.New("sql options")
-	// ErrIntent is wrapped by errors about an intent that the table cannot hold
-	// or look up. They name the field and what would be right.
+	// ErrIntent is wrapped by errors about an intent that the table cannot hold or query. They
+	// name the field and what is accepted.
 	ErrIntent = errors.New("not for this table")
 	// ErrExists is wrapped when a create meets a row under its key.
 	ErrExists = errors.New("a row under the key exists already")
 	// ErrMatches is wrapped when a change would touch another number of rows
 	// than declared, or rows that are no longer as they were read.
 	ErrMatches = errors.New("other than the declared number of rows match, or they have changed")
-	// ErrUnreadable is wrapped when the answer to a read is not what was asked
-	// for.
+	// ErrUnreadable is wrapped when the answer to a read does not match the query.
 	ErrUnreadable = errors.New("the answer of the database cannot be used")
 	// ErrBehind is wrapped when a read is not shown to have everything that the
 	// primary has, and a settle time is declared that would make absence of it.
@@ -35,8 +37,8 @@ var (
 	// given (rounded, cut, altered by a trigger): the row could not be found
 	// again, so it was rolled back.
 	ErrKeyChanged = errors.New("the database changes the key, so that the row could not be found again; it was rolled back; want a key that the column keeps as it is")
-	// ErrInexact is wrapped when a text key matches a row whose key is written
-	// otherwise: the column's collation does not tell them apart.
+	// ErrInexact is wrapped when a text key matches a row whose key is spelled differently: the
+	// column's collation treats them as equal.
 	ErrInexact = errors.New("the key matches a row whose key is another text; declare the column as CaseFold or give it an exact collation")
 	// ErrNoUndo is wrapped by Invert for what cannot be undone.
 	ErrNoUndo = errors.New("cannot be undone")
@@ -51,8 +53,8 @@ func unusable(path, problem, want string) error {
 	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
 }
 
-// serverWords is an error that may hold the server's own words: cut short and
-// made printable, since they are shown and recorded.
+// serverWords is an error that may contain the server's own text: truncated and made printable,
+// since it is shown and recorded.
 type serverWords struct{ err error }
 
 func (e *serverWords) Error() string { return clip(e.err.Error()) }

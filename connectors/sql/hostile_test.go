@@ -70,7 +70,7 @@ func TestInjection(t *testing.T) {
 	}
 }
 
-// inject walks a row through its life with a hostile value everywhere.
+// inject takes a row through its lifetime with a hostile value everywhere.
 func inject(t *testing.T, c *sql.Connector, name string, merges bool) {
 	t.Helper()
 	for i, value := range hostile {
@@ -152,8 +152,8 @@ func (c *cluster) port(t *testing.T) (port int) {
 	return port
 }
 
-// TestHiddenIsNotAbsent: a row that a policy hides, and one that stands in the
-// table that the search path of the other role finds, is not absent.
+// TestHiddenIsNotAbsent: a row that a policy hides, or that is in the table of the other role's
+// search path, is not absent.
 func TestHiddenIsNotAbsent(t *testing.T) {
 	c := need(t)
 	if err := c.primary.Exec("postgres", `CREATE TABLE secret (k text PRIMARY KEY, stamp text); INSERT INTO secret VALUES ('1');
@@ -178,8 +178,7 @@ func TestHiddenIsNotAbsent(t *testing.T) {
 	})
 }
 
-// TestInexactKey: a collation that does not tell two texts apart makes neither a
-// match nor absence.
+// TestInexactKey: a collation that treats two texts as equal makes neither a match nor absence.
 func TestInexactKey(t *testing.T) {
 	db, err := stdsql.Open("sqlite", at(filepath.Join(t.TempDir(), "x.db")))
 	if err != nil {

@@ -11,38 +11,63 @@ import (
 
 var _ connectors.Lister = (*Connector)(nil)
 
-// rowsOf is what one statement gave, and how strong that read was.
+// rowsOf is the answer to a statement that returns all rows.
 type rowsOf struct {
-	records  []connectors.Record
-	more     bool // there are more than were asked for
 	strength connectors.Strength
 	path     string
 }
 
-// List reads every row of a table in one statement, which sees one state of it. A
-// table has no time of its own: From and Until are not heeded, and the listing
-// says so. Rows without a stamp are left out where the table has a column for it.
+// errFull ends a list with too many rows.
+var errFull = errors.New("more rows than a list holds")
+
+// List reads every row of a table in one statement, which sees one state of it. A table has no
+// time of its own: From and Until are ignored, and the listing says so. With Stamped, rows
+// without a stamp are left out if the table has a column for it. The read timeout limits the wait
+// for each row, not the statement: a table may be long.
 func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
 	t, ok := c.tables[s.Kind]
 	if !ok || len(s.Within) > 0 {
 		return connectors.Listing{}, fmt.Errorf("%w: kind %q within %v; want the kind of a table, and no place within", connectors.ErrScope, clip(s.Kind), s.Within)
 	}
 	l := connectors.Listing{At: time.Now(), Stamped: s.Stamped && t.Stamp != ""}
-	ctx, cancel := context.WithTimeout(ctx, connectors.Profile{ReadTimeout: c.o.ReadTimeout}.ReadFor())
-	defer cancel()
-	rows, err := c.engine.list(ctx, t, c.dialect.all(t, l.Stamped), connectors.MaxListed)
-	if err != nil {
-		return connectors.Listing{}, err
-	}
-	l.Strength, l.Path, l.Complete = rows.strength, rows.path, !rows.more
-	if rows.more {
-		l.Why = fmt.Sprintf("there are more than %d rows", connectors.MaxListed)
-	}
-	for _, r := range rows.records {
-		if !l.Stamped || connectors.IsStamp(r.Stamp) {
-			l.Records = append(l.Records, connectors.Listed{Record: r})
+	each := s.Each
+	if each == nil {
+		each = func(r connectors.Listed) error {
+			if len(l.Records) >= connectors.MaxListed {
+				return errFull
+			}
+			l.Records = append(l.Records, r)
+			return nil
 		}
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	wait := connectors.Profile{ReadTimeout: c.o.ReadTimeout}.ReadFor()
+	timer := time.AfterFunc(wait, func() {
+		cancel(fmt.Errorf("no row came for %v: %w", wait, context.DeadlineExceeded))
+	})
+	defer timer.Stop()
+	var wanted error // why the caller ended the list
+	rows, err := c.engine.list(ctx, t, c.dialect.all(t, l.Stamped), func(r connectors.Record) error {
+		timer.Stop() // what the caller does with a row is not the destination's time
+		defer timer.Reset(wait)
+		if l.Stamped && !connectors.IsStamp(r.Stamp) {
+			return nil
+		}
+		wanted = each(connectors.Listed{Record: r})
+		return wanted
+	})
+	switch {
+	case errors.Is(wanted, errFull):
+		l.Why = fmt.Sprintf("there are more than %d rows", connectors.MaxListed)
+	case wanted != nil:
+		return connectors.Listing{}, wanted
+	case err != nil && context.Cause(ctx) != nil:
+		return connectors.Listing{}, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+	case err != nil:
+		return connectors.Listing{}, err
+	}
+	l.Strength, l.Path, l.Complete = rows.strength, rows.path, l.Why == ""
 	return l, nil
 }
 
@@ -58,7 +83,7 @@ func (d Dialect) all(t *table, stamped bool) *statement {
 	return s
 }
 
-func (p *plain) list(ctx context.Context, t *table, s *statement, most int) (rowsOf, error) {
+func (p *plain) list(ctx context.Context, t *table, s *statement, each func(connectors.Record) error) (rowsOf, error) {
 	out := rowsOf{path: pathSelect}
 	if p.o.ReadYourWrites {
 		out.strength = connectors.Strong
@@ -68,15 +93,15 @@ func (p *plain) list(ctx context.Context, t *table, s *statement, most int) (row
 		return out, doing("list", err)
 	}
 	defer func() { _ = rows.Close() }()
+	names := columnNames(t)
 	for rows.Next() {
-		if out.more = len(out.records) >= most; out.more {
-			return out, nil
+		record, err := p.record(rows, t, names)
+		if err == nil {
+			err = each(record)
 		}
-		record, err := p.record(rows, t, columnNames(t))
 		if err != nil {
 			return out, err
 		}
-		out.records = append(out.records, record)
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return out, doing("list", err)
@@ -84,7 +109,7 @@ func (p *plain) list(ctx context.Context, t *table, s *statement, most int) (row
 	return out, nil
 }
 
-func (p *postgres) list(ctx context.Context, t *table, s *statement, most int) (rowsOf, error) {
+func (p *postgres) list(ctx context.Context, t *table, s *statement, each func(connectors.Record) error) (rowsOf, error) {
 	primary, lost := p.askPrimary(ctx, t)
 	conn, err := p.reads.acquire(ctx)
 	if err != nil {
@@ -100,17 +125,22 @@ func (p *postgres) list(ctx context.Context, t *table, s *statement, most int) (
 	if out.strength, out.path, err = p.relate(ctx, pg, t, primary, lost); err != nil {
 		return out, err
 	}
-	rows, n, err := ask(ctx, pg, s, most)
-	if err != nil {
-		return out, doing("list", err)
+	// The server would count the time in which the caller takes its rows.
+	if _, err := pg.Exec(ctx, "SET LOCAL statement_timeout = 0").ReadAll(); err != nil {
+		return out, doing("begin reading", err)
 	}
-	out.more = n > most
-	for _, r := range rows {
-		record, err := nativeRecord(t, columnNames(t), r)
-		if err != nil {
-			return out, err
+	names := columnNames(t)
+	var unfit error
+	err = askEach(ctx, pg, s, func(r row) error {
+		record, err := nativeRecord(t, names, r)
+		if err == nil {
+			err = each(record)
 		}
-		out.records = append(out.records, record)
+		unfit = err
+		return err
+	})
+	if unfit == nil && err != nil {
+		err = doing("list", err)
 	}
-	return out, nil
+	return out, err
 }

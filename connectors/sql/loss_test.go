@@ -40,8 +40,8 @@ func fate(t *testing.T, err error, want connectors.Fate, why string) {
 	}
 }
 
-// TestLostCommit: the answer to COMMIT is lost, both ways; and what is lost
-// before it is not applied, which is known.
+// TestLostCommit: the answer to COMMIT is lost, both ways; a loss before COMMIT means not
+// applied, which is known.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
 		vice   string
@@ -66,8 +66,8 @@ func TestLostCommit(t *testing.T) {
 	}
 }
 
-// TestLateCommitIsBounded: a COMMIT that is held up for longer than the server
-// waits comes to nothing. That is what the horizon is declared from.
+// TestLateCommitIsBounded: a COMMIT that is delayed for longer than the server waits fails. The
+// declared horizon follows from that.
 func TestLateCommitIsBounded(t *testing.T) {
 	d := newDesk(t, plainTable(), false, func(o *sql.Options) { o.SendTimeout = 400 * time.Millisecond })
 	if h, ok := d.Profiles()["order"].Horizon.Declared(); !ok || h < 400*time.Millisecond {
@@ -118,8 +118,8 @@ func TestFalseUnique(t *testing.T) {
 	}
 }
 
-// TestLockedRow: a row that somebody else holds is waited for, and then the
-// server's own word comes before we give up.
+// TestLockedRow: the send waits for a row that another actor has locked, and the server's answer
+// comes before we give up.
 func TestLockedRow(t *testing.T) {
 	d := newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.SendTimeout = 600 * time.Millisecond })
 	d.wrote(intent.Create, 1, nil)

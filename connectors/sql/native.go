@@ -12,7 +12,11 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// read answers questions about one table in one READ ONLY transaction.
+// maxRows is how many rows a read of one key takes before it fails: an intent declares 10,000 at
+// most, and a key that matches more is no key.
+const maxRows = 10_001
+
+// read answers queries of one table in one READ ONLY transaction.
 func (p *postgres) read(ctx context.Context, t *table, qs []question) error {
 	primary, lost := p.askPrimary(ctx, t)
 	conn, err := p.reads.acquire(ctx)
@@ -79,8 +83,8 @@ func answered(n int, err error) error {
 	return nil
 }
 
-// readSeveral asks for all at once. Where the server refuses that, each is
-// asked on its own, so that one bad key spoils no other answer.
+// readSeveral queries all at once. If the server refuses that, each is queried separately, so
+// that one bad key affects no other answer.
 func (p *postgres) readSeveral(ctx context.Context, pg *pgconn.PgConn, t *table, qs []question) error {
 	plans := make([]plan, len(qs))
 	for i, q := range qs {
@@ -103,7 +107,7 @@ func (p *postgres) readSeveral(ctx context.Context, pg *pgconn.PgConn, t *table,
 	return nil
 }
 
-// readEach asks one by one within the same transaction.
+// readEach queries one by one within the same transaction.
 func (p *postgres) readEach(ctx context.Context, pg *pgconn.PgConn, t *table, qs []question) error {
 	for i, q := range qs {
 		if _, err := pg.Exec(ctx, "ROLLBACK TO SAVEPOINT together").ReadAll(); err != nil {
@@ -117,7 +121,7 @@ func (p *postgres) readEach(ctx context.Context, pg *pgconn.PgConn, t *table, qs
 	return nil
 }
 
-// hand gives a row to each question that it answers.
+// hand assigns a row to each query that it answers.
 func (p *postgres) hand(t *table, qs []question, r row) {
 	marks := len(t.Key)
 	if t.Stamp != "" {

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"context"
+	"crypto/tls"
 	stdsql "database/sql"
 	"errors"
 	"fmt"
@@ -12,15 +13,26 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/egress"
 	"github.com/readback-go/readback/internal/pgserver"
 )
 
-// Options say where the tables are and what their database promises. DSN or DB
-// is required, and at least one table; every other zero value is the careful
-// one.
+const (
+	// bulkLimit is how many queries one bulk read takes: one index lookup each, in one statement
+	// that stays far inside a read timeout.
+	bulkLimit = 100
+	// commitMargin is what the horizon adds to the time in which a COMMIT must
+	// arrive, for the server to carry it out: writing the log to disk is not
+	// bounded by any setting, and takes milliseconds.
+	commitMargin = 30 * time.Second
+)
+
+// Options define the tables and what their database promises. DSN or DB is required, and at least
+// one table; every other zero value is the cautious one.
 type Options struct {
 	// DSN is PostgreSQL's connection string for writes, a URL or key=value
 	// pairs, without the password. It must lead to the primary; with several
@@ -37,10 +49,17 @@ type Options struct {
 	ReadDSN string
 	// ReadPassword fetches the password for reads. Default: Password.
 	ReadPassword func(ctx context.Context) (string, error)
-	// Plaintext allows connections without TLS to other machines. Default
-	// false: the connection strings must ask for TLS (sslmode=verify-full, or
-	// require), but for loopback addresses and sockets.
+	// Plaintext allows connections without TLS to other machines. Default false: the connection
+	// strings must require TLS (sslmode=verify-full, or require), except for loopback addresses
+	// and sockets.
 	Plaintext bool
+
+	// Egress limits which hosts and addresses the connection strings may lead to.
+	// Default: any. It cannot limit sockets of this machine, nor DB.
+	Egress *egress.List
+	// ClientCertificate fetches the certificate that connections with TLS show.
+	// Default: that of the connection strings (sslcert), or none.
+	ClientCertificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 	// DB is any other database, through its database/sql driver. Its tables
 	// must have transactions. Set instead of DSN.
@@ -49,30 +68,27 @@ type Options struct {
 	ReadDB *stdsql.DB
 	// Dialect is the SQL of DB. Default: standard SQL and nothing else.
 	Dialect Dialect
-	// ReadYourWrites says that what was committed through DB every read of
-	// ReadDB that begins later sees: one SQLite file, one server. Reads are
-	// strong then. Default false. PostgreSQL is asked instead.
+	// ReadYourWrites means that every read of ReadDB sees what was committed through DB before it
+	// began: one SQLite file, one server. Reads are strong then. Default false. PostgreSQL is
+	// checked instead.
 	ReadYourWrites bool
 
 	// Tables are the kinds of record. Required.
 	Tables map[string]Table
 
-	// Settle is how long weak reads may lag. Default: undeclared, so they never
-	// show absence. On PostgreSQL it is for copies that have no log position (a
-	// logical replica); a read from a streaming standby that is not shown to
-	// have caught up is an error then, since a standby can stand still for
-	// longer than any settle time.
+	// Settle is how long weak reads may lag. Default: undeclared, so they never show absence. On
+	// PostgreSQL it is for copies that have no log position (a logical replica); a read from a
+	// streaming standby that is not shown to have caught up is an error then, since a standby can
+	// pause for longer than any settle time.
 	Settle time.Duration
-	// Horizon is how long a COMMIT may still land after it was given up.
-	// Negative means undeclared. Default on PostgreSQL: SendTimeout, after
-	// which the server ends a transaction whose COMMIT has not come, and 30 s
-	// for it to carry one out. Where synchronous_standby_names is set it has
-	// to be set too, or writes are refused: a commit that waits for a standby
-	// that is down has no bound.
-	// Default with DB: undeclared.
+	// Horizon is how long a COMMIT may still be applied after the client gave up. Negative means
+	// undeclared. Default on PostgreSQL: SendTimeout, after which the server ends a transaction
+	// whose COMMIT has not come, and 30 s for it to carry one out. Where
+	// synchronous_standby_names is set, Horizon must be set too, or writes are refused: a commit
+	// that waits for a standby that is down has no bound. Default with DB: undeclared.
 	Horizon time.Duration
-	// Recheck is when to look again at a verified write: where a failover may
-	// lose what was acknowledged (asynchronous replication). Default never.
+	// Recheck is when to read a verified write again: where a failover may lose what was
+	// acknowledged (asynchronous replication). Default never.
 	Recheck time.Duration
 	// StandbyWait is how long a read waits for a standby to catch up, at most
 	// half of what is left to it. Default 2 s.
@@ -98,11 +114,11 @@ type engine interface {
 	// write carries out one change; errors are as [connectors.Connector] has
 	// them.
 	write(ctx context.Context, t *table, c change) (connectors.Receipt, error)
-	// read answers questions about one table, one by one or together.
+	// read answers queries of one table, one by one or together.
 	read(ctx context.Context, t *table, qs []question) error
-	// list gives the rows of a statement, at most so many.
-	list(ctx context.Context, t *table, s *statement, most int) (rowsOf, error)
-	// probe compares the table with what it is declared to be.
+	// list returns the rows of a statement, at most so many.
+	list(ctx context.Context, t *table, s *statement, each func(connectors.Record) error) (rowsOf, error)
+	// probe compares the table with its declaration.
 	probe(ctx context.Context, t *table) error
 	close()
 }
@@ -129,6 +145,9 @@ func New(o Options) (*Connector, error) {
 func newConnector(o Options) (*Connector, error) {
 	if (o.DSN == "") == (o.DB == nil) {
 		return nil, errors.New("the options DSN and DB: want one of the two")
+	}
+	if o.DB != nil && (o.Egress != nil || o.ClientCertificate != nil) {
+		return nil, errors.New("the options Egress and ClientCertificate need DSN: the driver behind DB makes its own connections")
 	}
 	if len(o.Tables) == 0 {
 		return nil, errors.New("the option Tables is empty; want one for each kind of record")
@@ -159,8 +178,7 @@ func newConnector(o Options) (*Connector, error) {
 	return c, err
 }
 
-// Close closes the connections to PostgreSQL. A DB belongs to whom it was got
-// from.
+// Close closes the connections to PostgreSQL. A DB belongs to the caller.
 func (c *Connector) Close() { c.engine.close() }
 
 // Profiles is what the database can do, by kind of record.
@@ -229,7 +247,7 @@ const (
 var passwordWord = regexp.MustCompile(`(?i)(^|[\s?&])(password|sslpassword)\s*=`)
 
 // poolConfig checks a connection string and makes the configuration of a pool.
-func poolConfig(option, dsn string, password func(context.Context) (string, error), connections int, plaintext bool) (*pgxpool.Config, error) {
+func (o Options) poolConfig(option, dsn string, password func(context.Context) (string, error), connections int) (*pgxpool.Config, error) {
 	hasPassword := false
 	if u, err := url.Parse(dsn); err == nil && u.User != nil {
 		_, hasPassword = u.User.Password()
@@ -241,7 +259,7 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	if err != nil {
 		return nil, fmt.Errorf("the option %s is no connection string of PostgreSQL: %w", option, &serverWords{err})
 	}
-	if host, err := pgserver.InTheClear(dsn); err != nil || host != "" && !plaintext {
+	if host, err := pgserver.InTheClear(dsn); err != nil || host != "" && !o.Plaintext {
 		return nil, fmt.Errorf("the option %s may go to %s without TLS; want sslmode=verify-full in it, or the option Plaintext", option, clip(host))
 	}
 	conf.MaxConns = int32(min(connections, 1000))
@@ -249,11 +267,37 @@ func poolConfig(option, dsn string, password func(context.Context) (string, erro
 	if conf.ConnConfig.RuntimeParams["application_name"] == "" {
 		conf.ConnConfig.RuntimeParams["application_name"] = "readback"
 	}
-	// Without it the server takes our bytes for those of the database's own
-	// encoding, and gives them back as it took them.
+	// Without it the server reads our bytes in the database's own encoding, and returns them the
+	// same way.
 	conf.ConnConfig.RuntimeParams["client_encoding"] = "UTF8"
 	conf.BeforeConnect = beforeConnect(password)
+	if err := o.secure(&conf.ConnConfig.Config); err != nil {
+		return nil, fmt.Errorf("the option %s %w", option, err)
+	}
 	return conf, nil
+}
+
+// secure limits the connections of a pool, and gives them a certificate.
+func (o Options) secure(c *pgconn.Config) error {
+	hosts := []*pgconn.FallbackConfig{{Host: c.Host, TLSConfig: c.TLSConfig}}
+	for _, h := range append(hosts, c.Fallbacks...) {
+		network, _ := pgconn.NetworkAddress(h.Host, h.Port)
+		switch {
+		case o.Egress != nil && network == "unix":
+			return fmt.Errorf("leads to a socket of this machine, which egress cannot limit; want a host, or the option Egress left out")
+		case o.ClientCertificate == nil:
+		case h.TLSConfig == nil:
+			return fmt.Errorf("may connect without TLS, so that no client certificate is shown; want sslmode=verify-full in it")
+		case len(h.TLSConfig.Certificates) > 0:
+			return fmt.Errorf("names a client certificate (sslcert) beside the option ClientCertificate; want one of the two")
+		default:
+			h.TLSConfig.GetClientCertificate = o.ClientCertificate
+		}
+	}
+	if o.Egress != nil {
+		c.LookupFunc, c.DialFunc = o.Egress.Resolved()
+	}
+	return nil
 }
 
 // orDefault is a bound, or its default.

@@ -216,8 +216,8 @@ func TestStuckCommit(t *testing.T) {
 	}
 }
 
-// TestBusyCommit: a COMMIT that SQLite refuses for the moment must not be made
-// up for by whoever gets the connection next.
+// TestBusyCommit: the next user of a connection must not commit what SQLite temporarily refused
+// to.
 func TestBusyCommit(t *testing.T) {
 	path := "file:" + filepath.Join(t.TempDir(), "x.db") // a rollback journal: COMMIT waits for readers
 	open := func() *stdsql.DB {

@@ -29,8 +29,8 @@ func newPlain(o Options, d Dialect) *plain {
 
 func (p *plain) close() {}
 
-// write runs the change in a transaction. Drivers need not heed ctx, so it runs
-// beside us; what it does after we left is unknown.
+// write runs the change in a transaction. Drivers may ignore ctx, so it runs concurrently; its
+// result after we left is unknown.
 func (p *plain) write(ctx context.Context, t *table, c change) (connectors.Receipt, error) {
 	type result struct {
 		receipt connectors.Receipt
@@ -88,9 +88,8 @@ func (p *plain) transaction(ctx context.Context, t *table, c change, committing 
 	}
 	close(committing)
 	if err := tx.Commit(); err != nil {
-		// No driver says which of its errors come before the commit. One that
-		// leaves the transaction open (SQLite's BUSY) must not have it
-		// committed by whoever gets the connection next.
+		// No driver marks which of its errors come before the commit. If one leaves the
+		// transaction open (SQLite's BUSY), the next user of the connection must not commit it.
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		return connectors.Receipt{}, fmt.Errorf("no certain answer to COMMIT: %w", &serverWords{err})
 	}
@@ -186,7 +185,7 @@ func textOf(v any) *string {
 	return &text
 }
 
-// read asks one question after the other.
+// read answers the queries one by one.
 func (p *plain) read(ctx context.Context, t *table, qs []question) error {
 	strength := connectors.Weak
 	if p.o.ReadYourWrites {
@@ -226,8 +225,8 @@ func (p *plain) readOne(ctx context.Context, t *table, q question) error {
 	return nil
 }
 
-// probe selects nothing from the table, for writing and for reading, and looks
-// for the unique constraint.
+// probe selects nothing from the table, for writing and for reading, and checks the unique
+// constraint.
 func (p *plain) probe(ctx context.Context, t *table) error {
 	s := &statement{d: p.dialect}
 	s.add("SELECT ")

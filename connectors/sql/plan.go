@@ -102,7 +102,7 @@ func columnNames(t *table) []string {
 	return names
 }
 
-// addAbsent takes what is to be absent: members within JSON columns alone.
+// addAbsent adds the fields that must be absent: members within JSON columns only.
 func (p *plan) addAbsent(w intent.WriteIntent, d Dialect) error {
 	p.absent = map[string][]intent.Pointer{}
 	for i, path := range w.Absent {
@@ -122,9 +122,8 @@ func (p *plan) addAbsent(w intent.WriteIntent, d Dialect) error {
 	return p.mergeable(w, d)
 }
 
-// mergeable refuses objects that an update would have to merge where the
-// database cannot: set as a whole, they would take members along that nobody
-// named.
+// mergeable refuses objects that an update would have to merge where the database cannot: set as
+// a whole, they would remove members that the intent does not name.
 func (p *plan) mergeable(w intent.WriteIntent, d Dialect) error {
 	if d.native || w.Write == intent.Create {
 		return nil

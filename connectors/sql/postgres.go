@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +18,20 @@ import (
 	"github.com/readback-go/readback/connectors"
 )
 
-// postgres is PostgreSQL through pgx: a pool for writes, one for reads, and a
-// small one to ask the primary with, so that writes that wait for locks do not
-// hold up reads.
+const (
+	// defaultConnections is how many connections are open at a time for writes, and as many for
+	// reads: PostgreSQL allows 100 in total.
+	defaultConnections = 4
+	// askConnections is how many connections read the log position of the primary: a query of
+	// half a millisecond.
+	askConnections = 2
+	// cleanup is how long a ROLLBACK may take before its connection is closed instead; either
+	// ends the transaction.
+	cleanup = time.Second
+)
+
+// postgres is PostgreSQL through pgx: a pool for writes, one for reads, and a small one to query
+// the primary, so that writes that wait for locks do not delay reads.
 type postgres struct {
 	o       Options
 	dialect Dialect
@@ -46,6 +60,8 @@ func (l *lazyPool) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Of several hosts it is the first, where the driver does not try another one.
+	connectors.TraceServer(ctx, &url.URL{Host: net.JoinHostPort(l.config.ConnConfig.Host, strconv.Itoa(int(l.config.ConnConfig.Port)))})
 	conn, err := pool.Acquire(ctx)
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) && classOf(refused.Code) == "28" {
@@ -80,7 +96,7 @@ func (l *lazyPool) close() {
 
 func newPostgres(o Options, d Dialect) (*postgres, error) {
 	connections := orDefault(o.MaxConnections, defaultConnections)
-	writes, err := poolConfig("DSN", o.DSN, o.Password, connections, o.Plaintext)
+	writes, err := o.poolConfig("DSN", o.DSN, o.Password, connections)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +112,7 @@ func newPostgres(o Options, d Dialect) (*postgres, error) {
 	if password == nil {
 		password = o.Password
 	}
-	reads, err := poolConfig("ReadDSN", dsn, password, connections, o.Plaintext)
+	reads, err := o.poolConfig("ReadDSN", dsn, password, connections)
 	if err != nil {
 		return nil, err
 	}
@@ -139,20 +155,30 @@ func (r row) text(i int) string {
 	return ""
 }
 
-// ask runs one statement and gives its rows, at most so many; further ones are
-// counted. Values go and come as text: nothing is lost on the way.
+// ask runs one statement and returns its rows, at most so many; further ones are counted.
 func ask(ctx context.Context, c *pgconn.PgConn, s *statement, most int) (rows []row, n int, err error) {
+	err = askEach(ctx, c, s, func(r row) error {
+		if n++; n <= most {
+			rows = append(rows, r)
+		}
+		return nil
+	})
+	return rows, n, err
+}
+
+// askEach runs one statement and returns its rows one by one, until there is an error. Values are
+// sent and received as text: nothing is lost.
+func askEach(ctx context.Context, c *pgconn.PgConn, s *statement, each func(row) error) error {
 	args := make([][]byte, len(s.args))
 	for i, a := range s.args {
 		if !a.null {
 			args[i] = []byte(a.text)
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	answer := c.ExecParams(ctx, s.String(), args, nil, nil, nil)
 	for answer.NextRow() {
-		if n++; n > most {
-			continue
-		}
 		var r row
 		for _, v := range answer.Values() {
 			if v == nil {
@@ -162,10 +188,14 @@ func ask(ctx context.Context, c *pgconn.PgConn, s *statement, most int) (rows []
 			text := string(v)
 			r = append(r, &text)
 		}
-		rows = append(rows, r)
+		if err := each(r); err != nil {
+			cancel() // do not wait for the remaining rows
+			_, _ = answer.Close()
+			return err
+		}
 	}
-	_, err = answer.Close()
-	return rows, n, err
+	_, err := answer.Close()
+	return err
 }
 
 // write runs the change in a transaction that bounds itself.
@@ -188,8 +218,8 @@ func (p *postgres) write(ctx context.Context, t *table, c change) (connectors.Re
 	return receipt, commit(ctx, pg)
 }
 
-// tooLate asks before COMMIT whether the time is up, by the clock too: a process
-// that was stopped and goes on has timers that have not fired yet.
+// tooLate checks before COMMIT whether the time is up, by the clock too: a process that was
+// stopped and continues has timers that have not fired yet.
 func tooLate(ctx context.Context) error {
 	end, ok := ctx.Deadline()
 	switch {
@@ -230,19 +260,18 @@ func (p *postgres) prepareCommit(ctx context.Context, pg *pgconn.PgConn, t *tabl
 
 var (
 	errUnbounded = fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names), which has no bound; set the option Horizon", ErrTable)
-	// errNoTransaction is of unknown fate: something between us and the server
-	// has lost the transaction, and the statement committed by itself.
+	// errNoTransaction is of unknown fate: something between us and the server has lost the
+	// transaction, and the statement committed by itself.
 	errNoTransaction = errors.New("the statement was answered outside of its transaction")
 )
 
-// waits reports whether the server says that its commits wait for standbys.
+// waits reports whether the server's commits wait for standbys.
 func waits(begun []*pgconn.Result) bool {
 	last := begun[len(begun)-1]
 	return len(last.Rows) == 1 && string(last.Rows[0][0]) == "t"
 }
 
-// keptIn reports whether all rows still have the key that was asked for, as the
-// database compares.
+// keptIn reports whether all rows still have the requested key, as the database compares.
 func (c change) keptIn(rows []row) bool {
 	for _, r := range rows {
 		if c.keyed && r.text(len(r)-1) != "t" {
@@ -260,11 +289,10 @@ func (c change) missed(n int) error {
 	return connectors.Conflict("", fmt.Errorf("%w: %d, want %d; it was rolled back", ErrMatches, n, c.rows))
 }
 
-// beginWrite opens a transaction that ends by itself: the statement a little
-// before the client gives up, so that the server's word comes in time; the
-// transaction when COMMIT does not come. Constraints are checked within the
-// statement, since nothing bounds what COMMIT does. A commit that a crash of
-// the server could lose is none.
+// beginWrite opens a transaction that ends by itself: the statement a little before the client
+// gives up, so that the server's answer comes in time; the transaction when COMMIT does not come.
+// Constraints are checked within the statement, since nothing limits the time of COMMIT. A commit
+// that a crash of the server could lose does not count.
 func (p *postgres) beginWrite(ctx context.Context) string {
 	left := p.idle
 	if end, ok := ctx.Deadline(); ok {
@@ -280,7 +308,7 @@ SELECT current_setting('synchronous_standby_names') <> ''`,
 		ms(left*9/10), ms(left*8/10), ms(p.idle), ms(p.idle))
 }
 
-// commit sends COMMIT. A transaction that had failed answers ROLLBACK to it.
+// commit sends COMMIT. The server answers ROLLBACK if the transaction had failed.
 func commit(ctx context.Context, pg *pgconn.PgConn) error {
 	results, err := pg.Exec(ctx, "COMMIT").ReadAll()
 	switch {

@@ -13,10 +13,10 @@ import (
 	"github.com/readback-go/readback/internal/pgserver"
 )
 
-// Probe connects for writing and for reading and compares each table with what
-// it is declared to be: columns and types, the unique constraint, that reads
-// lead to the same table, and what the server promises. It writes nothing. The
-// error wraps [ErrTable] where a declaration is wrong, and says in which way.
+// Probe connects for writing and for reading and compares each table with its declaration:
+// columns and types, the unique constraint, that reads lead to the same table, and what the
+// server promises. It writes nothing. The error wraps [ErrTable] if a declaration is wrong, and
+// says in which way.
 func (c *Connector) Probe(ctx context.Context) error {
 	var errs []error
 	for _, t := range c.tables {
@@ -85,8 +85,8 @@ func (p *postgres) catalog(ctx context.Context, pg *pgconn.PgConn, oid, sql stri
 	return rows, nil
 }
 
-// probeTable: what is no plain or partitioned table can hide rows (a view) or
-// have rows beside its unique index (children that inherit).
+// probeTable: anything but a plain or partitioned table can hide rows (a view) or have rows
+// outside its unique index (children that inherit).
 func (p *postgres) probeTable(ctx context.Context, pg *pgconn.PgConn, t *table, oid string) error {
 	rows, err := p.catalog(ctx, pg, oid, `SELECT c.relkind, (SELECT count(*) FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition)
 		FROM pg_class c WHERE c.oid = $oid`)
@@ -161,8 +161,8 @@ func (p *postgres) probeColumns(ctx context.Context, pg *pgconn.PgConn, t *table
 	return errors.Join(errs...)
 }
 
-// probeUnique looks for a unique index that ON CONFLICT can use, on exactly the
-// key: valid, at once, of plain columns, of all rows.
+// probeUnique reads whether there is a unique index that ON CONFLICT can use, on exactly the key:
+// valid, immediate, of plain columns, of all rows.
 func (p *postgres) probeUnique(ctx context.Context, pg *pgconn.PgConn, t *table, oid string) error {
 	if !t.Unique {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/readback-go/readback/internal/probe"
 )
 
-// TestProbing: a real server is as the connector says of it, and the samples are
-// taken away again.
+// TestProbing: a real server is as the connector declares, and the samples are removed again.
 func TestProbing(t *testing.T) {
 	need(t)
 	for name, c := range map[string]struct {

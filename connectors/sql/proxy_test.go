@@ -11,14 +11,13 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// The vices of the wire. Those of COMMIT are for writes, those of a row for
-// reads.
+// The faults of the wire. Those of COMMIT are for writes, those of a row for reads.
 const (
 	wireNone      = ""
-	wireLost      = "lost"      // COMMIT is carried out, the answer is cut
+	wireLost      = "lost"      // COMMIT is executed, the answer is cut
 	wireDropped   = "dropped"   // COMMIT is received, the connection is cut before the server
 	wireLate      = "late"      // COMMIT reaches the server when the client has gone
-	wirePhantom   = "phantom"   // COMMIT is said and ROLLBACK is done
+	wirePhantom   = "phantom"   // COMMIT is answered and ROLLBACK is executed
 	wireRolled    = "rolled"    // COMMIT finds a transaction that had failed
 	wireStatement = "statement" // the connection is cut at the statement
 	wireNoBegin   = "no begin"  // something on the way loses the transaction
@@ -30,7 +29,7 @@ const (
 	wireMangled   = "mangled"   // a row of a read is not what it should be
 )
 
-// proxy stands between a connector and a server and knows the wire protocol.
+// proxy is between a connector and a server and knows the wire protocol.
 type proxy struct {
 	t      *testing.T
 	target string
@@ -63,12 +62,12 @@ func newProxy(t *testing.T, target string) *proxy {
 
 func (p *proxy) port() int { return p.listen.Addr().(*net.TCPAddr).Port }
 
-// arm switches a vice on; an empty one switches all off.
-func (p *proxy) arm(vice string) {
+// arm switches a fault on; an empty one switches all off.
+func (p *proxy) arm(kind string) {
 	p.mu.Lock()
-	p.vice = vice
+	p.vice = kind
 	p.mu.Unlock()
-	if vice == wireDown {
+	if kind == wireDown {
 		p.cutAll()
 	}
 }
@@ -79,7 +78,7 @@ func (p *proxy) armed() string {
 	return p.vice
 }
 
-// take is the vice for the COMMIT that has just come. Only one meets it.
+// take is the fault for the COMMIT that has just come. It applies to one only.
 func (p *proxy) take() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +100,7 @@ func (p *proxy) looked() {
 	p.looks++
 }
 
-// seen is how many transactions were to be committed here, and how many looks at rows
-// there were.
+// seen is how many transactions were to be committed here, and how many reads of rows there were.
 func (p *proxy) seen() (commits, looks int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,8 +125,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// serve forwards the start of a connection as it is, but for what asks for
-// encryption or cancels: a cancel request proves nothing, so it may be lost.
+// serve forwards the start of a connection unchanged, except requests for encryption or
+// cancellation: a cancel request proves nothing, so it may be lost.
 func (p *proxy) serve(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	if p.armed() == wireDown {
@@ -164,7 +162,7 @@ type link struct {
 	p              *proxy
 	client, server net.Conn
 	mu             sync.Mutex
-	swallow        bool // what the server says is not passed on
+	swallow        bool // the server's output is not forwarded
 	ready          chan struct{}
 	mangle         bool
 }
@@ -197,20 +195,20 @@ func (l *link) questions() {
 		if reads {
 			l.p.looked()
 		}
-		switch vice := l.p.armed(); {
+		switch fault := l.p.armed(); {
 		case kind == 'Q' && text == "COMMIT":
 			if !l.commit(l.p.take(), whole) {
 				return
 			}
 			continue
-		case kind == 'Q' && vice == wireNoBegin && strings.HasPrefix(text, "BEGIN"):
+		case kind == 'Q' && fault == wireNoBegin && strings.HasPrefix(text, "BEGIN"):
 			l.p.arm(wireNone)
 			whole, _ = (&pgproto3.Query{String: "SELECT false"}).Encode(nil)
-		case writes && vice == wireStatement:
+		case writes && fault == wireStatement:
 			l.p.arm(wireNone)
 			return
-		case reads && vice != wireNone:
-			if !l.spoil(vice) {
+		case reads && fault != wireNone:
+			if !l.spoil(fault) {
 				return
 			}
 		}
@@ -220,14 +218,14 @@ func (l *link) questions() {
 	}
 }
 
-// commit meets a COMMIT. It reports whether the connection goes on.
-func (l *link) commit(vice string, whole []byte) bool {
+// commit handles a COMMIT. It reports whether the connection continues.
+func (l *link) commit(kind string, whole []byte) bool {
 	pass := func(whole []byte) {
 		l.quiet(true)
 		_, _ = l.server.Write(whole)
 		<-l.ready
 	}
-	switch vice {
+	switch kind {
 	case wireLost:
 		pass(whole)
 		return false
@@ -249,7 +247,7 @@ func (l *link) commit(vice string, whole []byte) bool {
 		l.say(&pgproto3.CommandComplete{CommandTag: []byte("COMMIT")}, &pgproto3.ReadyForQuery{TxStatus: 'I'})
 		return true
 	}
-	if code, ok := strings.CutPrefix(vice, "code:"); ok { // it is done, and something else is said
+	if code, ok := strings.CutPrefix(kind, "code:"); ok { // it is done, and the answer is another
 		pass(whole)
 		l.quiet(false)
 		severity, code, _ := strings.Cut(code, ":")
@@ -261,8 +259,8 @@ func (l *link) commit(vice string, whole []byte) bool {
 }
 
 // spoil meets a read. It reports whether it is passed on.
-func (l *link) spoil(vice string) bool {
-	switch vice {
+func (l *link) spoil(kind string) bool {
+	switch kind {
 	case wireHang:
 		_, _ = io.Copy(io.Discard, l.client)
 		return false
@@ -298,7 +296,7 @@ func (l *link) say(messages ...pgproto3.BackendMessage) {
 
 func (l *link) answers() {
 	defer l.cut()
-	defer func() { // nobody waits for a server that has gone
+	defer func() { // the server has gone: no wait
 		select {
 		case l.ready <- struct{}{}:
 		default:
@@ -320,7 +318,7 @@ func (l *link) answers() {
 			continue
 		case mangle && kind == 'D' && len(whole) > 11:
 			whole[11] = '!' // in place of the brace that opens the object
-		case mangle && kind == 'C': // no rows: what is said of them is wrong
+		case mangle && kind == 'C': // no rows: their description is wrong
 			whole = append([]byte{'D', 0, 0, 0, 7, 0, 1, 0}, whole...)
 		}
 		if _, err := l.client.Write(whole); err != nil {

@@ -34,8 +34,8 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return receipt, err
 }
 
-// wordsOf is what the server said: PostgreSQL's SQLSTATE and message, or the text of
-// another driver.
+// wordsOf is the server's own text: PostgreSQL's SQLSTATE and message, or the text of another
+// driver.
 func wordsOf(err error) connectors.Said {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return connectors.Said{Code: refused.Code, Message: refused.Message}
@@ -52,8 +52,8 @@ func (c *Connector) Check(w intent.WriteIntent) error {
 	return err
 }
 
-// Read finds every row under the key and every row that bears the stamp, over a
-// connection of its own.
+// Read returns every row under the key and every row that has the stamp, over a connection of its
+// own.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	answers, err := c.ReadMany(ctx, []connectors.Query{q})
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return answers[0].Observation, answers[0].Err
 }
 
-// question is one query, understood, and what was found for it.
+// question is one parsed query and its answer.
 type question struct {
 	plan
 	answer *connectors.BulkAnswer
@@ -95,17 +95,15 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	return answers, nil
 }
 
-// fail leaves no half of an answer behind: what was found before a read failed
-// is not all there is.
+// fail drops partial answers: what was read before a failure is incomplete.
 func fail(questions []question, err error) {
 	for _, q := range questions {
 		*q.answer = connectors.BulkAnswer{Err: err}
 	}
 }
 
-// found adds a row to an answer, after a last look: a text key that the
-// database takes for the same although it is written otherwise is neither ours
-// nor absent.
+// found adds a row to an answer after a last check: a text key that the database treats as equal
+// although it is spelled differently is neither ours nor absent.
 func (q question) found(r connectors.Record) error {
 	if q.stamp == "" || r.Stamp != q.stamp {
 		for _, v := range q.key {

@@ -31,8 +31,8 @@ func impatient(settle time.Duration) func(o *sql.Options) {
 	return func(o *sql.Options) { o.StandbyWait, o.Settle = 150*time.Millisecond, settle }
 }
 
-// TestPausedStandby: a standby that stands still never shows absence, however
-// long anybody waits, with or without a settle time.
+// TestPausedStandby: a paused standby never shows absence, however long the wait, with or without
+// a settle time.
 func TestPausedStandby(t *testing.T) {
 	d := newDesk(t, uniqueTable(), true, impatient(0))
 	settling := newDesk(t, uniqueTable(), true, impatient(time.Nanosecond))
@@ -48,7 +48,7 @@ func TestPausedStandby(t *testing.T) {
 	if _, declared := d.Profiles()["order"].Settle.Declared(); declared {
 		t.Error("a settle time is declared, and no standby keeps one")
 	}
-	o, err := d.Read(t.Context(), q) // and the standby goes on
+	o, err := d.Read(t.Context(), q) // and the standby continues
 	if err != nil || len(o.Records) != 0 || o.Strength != connectors.Weak || o.Independent != connectors.OwnCall {
 		t.Errorf("the read finds %d rows, %q, %q (%v); want none, weak, and no more than a call of its own", len(o.Records), o.Strength, o.Independent, err)
 	}
@@ -69,42 +69,44 @@ func TestPositionBeforeCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	setStandby(t, d.c, "recovery_min_apply_delay", "1min") // holds commits alone
-	tx, err := d.c.admin.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var inside string
-	if _, err := tx.Exec(t.Context(), "INSERT INTO unique_orders (order_id) VALUES ($1)", d.key(1)["order_id"]); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(tx.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&inside), tx.Commit(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	reached, shown := false, 1
 	standby, err := pgx.Connect(t.Context(), d.c.standby.DSN("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = standby.Close(context.Background()) }()
-	for end := time.Now().Add(10 * time.Second); !reached && time.Now().Before(end); <-time.After(10 * time.Millisecond) {
-		err := standby.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", inside).Scan(&reached)
+	// A commit that the standby replays before it has read the setting is shown: the next is held.
+	reached, shown, n := false, 1, 0
+	for end := time.Now().Add(10 * time.Second); shown != 0 && time.Now().Before(end); {
+		n++
+		var inside string
+		tx, err := d.c.admin.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := standby.QueryRow(t.Context(), "SELECT count(*) FROM unique_orders WHERE order_id = $1", d.key(1)["order_id"]).Scan(&shown); err != nil {
-		t.Fatal(err)
+		if _, err := tx.Exec(t.Context(), "INSERT INTO unique_orders (order_id) VALUES ($1)", d.key(n)["order_id"]); err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(tx.QueryRow(t.Context(), "SELECT pg_current_wal_insert_lsn()::text").Scan(&inside), tx.Commit(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for reached = false; !reached && time.Now().Before(end); <-time.After(10 * time.Millisecond) {
+			if err := standby.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", inside).Scan(&reached); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := standby.QueryRow(t.Context(), "SELECT count(*) FROM unique_orders WHERE order_id = $1", d.key(n)["order_id"]).Scan(&shown); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if !reached || shown != 0 {
 		t.Fatalf("the position inside is reached: %t, with %d rows; want it reached with none, or the test proves nothing", reached, shown)
 	}
-	if o, err := d.Read(t.Context(), d.query(intent.Create, 1)); err != nil || o.Strength == connectors.Strong {
+	if o, err := d.Read(t.Context(), d.query(intent.Create, n)); err != nil || o.Strength == connectors.Strong {
 		t.Errorf("the connector finds %d rows, %q (%v); want it weak: the commit is not there yet", len(o.Records), o.Strength, err)
 	}
 }
 
-// TestRecoveryConflict: a standby that cancels a read has not said that nothing
-// is there.
+// TestRecoveryConflict: a read that a standby cancelled does not show absence.
 func TestRecoveryConflict(t *testing.T) {
 	c := need(t)
 	if err := c.primary.Exec("postgres", `CREATE TABLE held (k text PRIMARY KEY, stamp text);
@@ -158,7 +160,7 @@ func TestFailover(t *testing.T) {
 	must(old.Exec("postgres", "CREATE TABLE t (k text PRIMARY KEY, v text)"))
 	promoted, err := old.Standby(pgtest.StandbyOptions{})
 	must(err)
-	left, err := old.Standby(pgtest.StandbyOptions{}) // goes on following the old one
+	left, err := old.Standby(pgtest.StandbyOptions{}) // keeps following the old one
 	must(err)
 	writes, reads := newProxy(t, old.Addr()), newProxy(t, left.Addr())
 	c, err := sql.New(sql.Options{

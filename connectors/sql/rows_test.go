@@ -47,8 +47,7 @@ func TestDeclaredNumber(t *testing.T) {
 	}
 }
 
-// TestTakenKey: a create under a key that is taken changes nothing, whoever took
-// it.
+// TestTakenKey: a create under a taken key changes nothing, whatever actor took it.
 func TestTakenKey(t *testing.T) {
 	d := newDesk(t, uniqueTable(), false, nil)
 	d.exec("INSERT INTO unique_orders (order_id, note) VALUES ($1, 'theirs')", d.key(1)["order_id"])

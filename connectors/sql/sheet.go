@@ -22,9 +22,8 @@ const (
 	docDriver  = "https://pkg.go.dev/database/sql"
 )
 
-// Sheets are what is known about a table of PostgreSQL, with a unique key, an
-// id, a stamp column and xmin for conditions, and about one behind database/sql
-// with nothing but an id and a stamp.
+// Sheets are what is known about a table of PostgreSQL, with a unique key, an id, a stamp column
+// and xmin for conditions, and about one used through database/sql with only an id and a stamp.
 func Sheets() []connectors.Sheet {
 	rich := Table{Name: "orders", Key: []string{"order_id"}, Unique: true, ID: "id", Stamp: "stamp", Version: XMin, Whole: true,
 		Columns: []Column{{Name: "id", Type: Integer}, {Name: "order_id"}}}

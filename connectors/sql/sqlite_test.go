@@ -20,6 +20,7 @@ import (
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/sql"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // TestSQLite runs the suite on SQLite through database/sql.
@@ -30,24 +31,24 @@ func TestSQLite(t *testing.T) {
 
 func sqliteConformance(t *testing.T, unique bool) {
 	lacks := map[string]string{
-		string(connectortest.Throttled): "no driver says how long to wait",
-		connectortest.LacksNullField:    "a column is NULL or has a value; it is never missing",
+		string(fault.Throttled):      "no driver says how long to wait",
+		connectortest.LacksNullField: "a column is NULL or has a value; it is never missing",
 	}
 	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if unique {
 		writes = append(writes, intent.Upsert)
-		lacks[string(connectortest.DuplicateBehindOurBack)] = "SQLite lets no second row under a unique key appear"
+		lacks[string(fault.DuplicateBehindOurBack)] = "SQLite lets no second row under a unique key appear"
 	}
 	connectortest.Run(t, connectortest.Harness{
 		Open:     func(t *testing.T) *connectortest.Fixture { return newFile(t, unique).fixture() },
 		Writes:   writes,
 		Lacks:    lacks,
 		RealTime: true,
-		Variants: map[connectortest.Vice][]string{connectortest.UnreadableRead: {"error", "cut"}},
+		Variants: map[fault.Kind][]string{fault.UnreadableRead: {"error", "cut"}},
 	})
 }
 
-// file is a SQLite database behind a driver that misbehaves.
+// file is a SQLite database with a driver that misbehaves.
 type file struct {
 	*sql.Connector
 	t           *testing.T
@@ -56,7 +57,7 @@ type file struct {
 	writes      *stdsql.DB
 
 	mu          sync.Mutex
-	write, read connectortestVice
+	write, read fault.Kind
 	how         string
 	commits     int
 	gone        chan struct{} // closed when the write under way has come back
@@ -93,7 +94,7 @@ func newFile(t *testing.T, unique bool) *file {
 	writes, reads := stdsql.OpenDB(source{f, true}), stdsql.OpenDB(source{f, false})
 	f.writes = writes
 	for _, db := range []*stdsql.DB{writes, reads} {
-		db.SetMaxIdleConns(0) // each call meets the vices with a connection of its own
+		db.SetMaxIdleConns(0) // each call gets the faults with a connection of its own
 		t.Cleanup(func() { _ = db.Close() })
 	}
 	var err error
@@ -138,7 +139,7 @@ func (f *file) wellAgain() {
 	f.read = ""
 }
 
-func (f *file) vice(writes bool) (connectortestVice, string, <-chan struct{}) {
+func (f *file) vice(writes bool) (fault.Kind, string, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if writes {
@@ -161,15 +162,15 @@ type source struct {
 
 func (s source) Driver() driver.Driver { return &sqlite.Driver{} }
 
-// Connect makes temporary triggers on connections for writes: what the
-// connector did, and nobody else, stands in effects.
+// Connect makes temporary triggers on connections for writes: the table effects contains only
+// what the connector did.
 func (s source) Connect(context.Context) (driver.Conn, error) {
-	vice, _, _ := s.f.vice(s.writes)
+	kind, _, _ := s.f.vice(s.writes)
 	path := s.f.path
-	switch vice {
-	case connectortest.Unreachable:
+	switch kind {
+	case fault.Unreachable:
 		return nil, errors.New("no such host")
-	case connectortest.LaggingRead:
+	case fault.LaggingRead:
 		path = s.f.stale
 	}
 	inner, err := (&sqlite.Driver{}).Open(at(path))
@@ -200,25 +201,25 @@ func (c *conn) run(q string) error {
 
 // QueryContext is every statement of the connector.
 func (c *conn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
-	vice, how, _ := c.f.vice(c.writes)
+	kind, how, _ := c.f.vice(c.writes)
 	switch {
-	case vice == connectortest.Refused:
+	case kind == fault.Refused:
 		return nil, errors.New("constraint failed")
-	case vice == connectortest.HangingRead:
+	case kind == fault.HangingRead:
 		<-ctx.Done()
 		return nil, ctx.Err()
-	case vice == connectortest.UnreadableRead && how == "error":
+	case kind == fault.UnreadableRead && how == "error":
 		return nil, errors.New("disk I/O error")
-	case vice == connectortest.UnreadableRead:
+	case kind == fault.UnreadableRead:
 		return cutRows{}, nil
-	case vice == connectortest.DroppedField, vice == connectortest.NormalisedField:
-		args = alter(vice, strings.HasPrefix(q, "UPDATE"), args)
+	case kind == fault.DroppedField, kind == fault.NormalisedField:
+		args = alter(kind, strings.HasPrefix(q, "UPDATE"), args)
 	}
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
 }
 
 // alter is what a database does with the note that it is given.
-func alter(vice connectortestVice, update bool, args []driver.NamedValue) []driver.NamedValue {
+func alter(kind fault.Kind, update bool, args []driver.NamedValue) []driver.NamedValue {
 	altered := append([]driver.NamedValue(nil), args...)
 	for i, a := range altered {
 		text, _ := a.Value.(string)
@@ -226,7 +227,7 @@ func alter(vice connectortestVice, update bool, args []driver.NamedValue) []driv
 			continue
 		}
 		switch {
-		case vice == connectortest.NormalisedField:
+		case kind == fault.NormalisedField:
 			altered[i].Value = strings.ToUpper(text)
 		case update:
 			altered[i].Value = note
@@ -243,8 +244,7 @@ func (cutRows) Columns() []string         { return make([]string, 8) }
 func (cutRows) Close() error              { return nil }
 func (cutRows) Next([]driver.Value) error { return io.ErrUnexpectedEOF }
 
-// BeginTx has no context: a server far away does not know that a client has
-// gone, and commits late.
+// BeginTx has no context: a remote server does not know that a client has gone, and commits late.
 func (c *conn) BeginTx(_ context.Context, o driver.TxOptions) (driver.Tx, error) {
 	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(context.Background(), o)
 	return &transaction{tx, c}, err
@@ -256,29 +256,29 @@ type transaction struct {
 }
 
 // stuck: COMMIT fails and the transaction stays open.
-const stuck = connectortestVice("stuck")
+const stuck = fault.Kind("stuck")
 
 var errCut = errors.New("connection reset")
 
 // Commit is where a write can be lost.
 func (tx *transaction) Commit() error {
-	vice, _, gone := tx.c.f.vice(true)
+	kind, _, gone := tx.c.f.vice(true)
 	tx.c.f.mu.Lock()
 	tx.c.f.commits++
 	tx.c.f.write = ""
 	tx.c.f.mu.Unlock()
-	switch vice {
-	case connectortest.PhantomSuccess:
+	switch kind {
+	case fault.PhantomSuccess:
 		return tx.Rollback()
 	case stuck:
 		return errCut
-	case connectortest.DroppedBefore:
+	case fault.DroppedBefore:
 		return errors.Join(errCut, tx.Rollback())
-	case connectortest.LostAnswer, connectortest.BadGateway:
+	case fault.LostAnswer, fault.BadGateway:
 		return errors.Join(errCut, tx.Tx.Commit())
-	case connectortest.LateCommit:
+	case fault.LateCommit:
 		<-gone
-	case connectortest.DuplicateBehindOurBack:
+	case fault.DuplicateBehindOurBack:
 		err := tx.c.run(`INSERT INTO orders (order_id, amount, note, open, meta, stamp) SELECT order_id, amount, note, open, meta, stamp FROM orders WHERE id = (SELECT max(id) FROM orders);
 			DELETE FROM effects WHERE rowid = (SELECT max(rowid) FROM effects)`)
 		return errors.Join(err, tx.Tx.Commit())
@@ -301,13 +301,13 @@ func (f *file) order(w intent.WriteType, n int) intent.WriteIntent {
 	return in
 }
 
-func (f *file) set(v connectortestVice, how string) error {
+func (f *file) set(v fault.Kind, how string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch f.how = how; v {
-	case connectortest.LaggingRead, connectortest.UnreadableRead, connectortest.HangingRead:
+	case fault.LaggingRead, fault.UnreadableRead, fault.HangingRead:
 		f.read = v
-	case connectortest.Rollback:
+	case fault.Rollback:
 		go func() {
 			for range 500 {
 				res, err := f.admin.Exec("DELETE FROM orders")

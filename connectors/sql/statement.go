@@ -14,11 +14,11 @@ import (
 type change struct {
 	*statement
 	rows int
-	// makes says that no row means that one was there already.
+	// makes means that no row in the answer shows that one existed already.
 	makes bool
-	// keyed says that the last column of an answer is whether the row has the
-	// key that was asked for: a column that rounds or cuts, a trigger, and an
-	// index of another collation can make another one of it.
+	// keyed means that the last column of an answer is whether the row has the requested key: a
+	// column that rounds or truncates, a trigger, and an index of another collation can change
+	// it.
 	keyed bool
 }
 
@@ -193,9 +193,9 @@ func (s *statement) where(p plan, found []connectors.Record, conditional bool) {
 	s.add(" AND (", strings.Join(rows, " OR "), ")")
 }
 
-// required has the server check once more what the intent requires: between the
-// read and the write somebody else can change it, and an undo must not overwrite
-// that. Left to the read alone is what the server might not compare as we do.
+// required has the server check again what the intent requires: between the read and the write
+// another actor can change it, and an undo must not overwrite that. Conditions that the server
+// might compare differently are left to the read.
 func (s *statement) required(p plan, w intent.WriteIntent) {
 	if !s.d.native {
 		return
@@ -261,8 +261,7 @@ func (s *statement) record(t *table, names []string) {
 	}
 }
 
-// selection is the read of one plan: every row under the key, and every row
-// that bears the stamp.
+// selection is the read of one plan: every row under the key, and every row that has the stamp.
 func (d Dialect) selection(p plan) *statement {
 	s := &statement{d: d}
 	s.add("SELECT ")
@@ -276,9 +275,9 @@ func (d Dialect) selection(p plan) *statement {
 	return s
 }
 
-// several is one read of several plans of one table. The first columns say, for
-// each key column and the stamp, at which of the plans the row has that value:
-// the database compares, by the rules of each column.
+// several is one read of several plans of one table. The first columns show, for each key column
+// and the stamp, at which of the plans the row has that value: the database compares, by the
+// rules of each column.
 func (d Dialect) several(t *table, plans []plan) *statement {
 	s := &statement{d: d}
 	var positions, terms []string

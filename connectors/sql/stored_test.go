@@ -17,9 +17,8 @@ import (
 	"github.com/readback-go/readback/internal/pgtest"
 )
 
-// TestKeyAsStored: a key that the column, a trigger or an index does not keep as
-// it was asked for could never be found again: the row would be there, read as
-// absent, and be written once more.
+// TestKeyAsStored: a key that the column, a trigger or an index changes could never be found
+// again: the row would be there, read as absent, and be written once more.
 func TestKeyAsStored(t *testing.T) {
 	c := need(t)
 	if err := c.primary.Exec("postgres", `
@@ -74,8 +73,8 @@ func TestKeyAsStored(t *testing.T) {
 	}
 }
 
-// TestSettingsOfRoles: roles can have settings of their own; none of them makes
-// one server look like two, or another text of a text.
+// TestSettingsOfRoles: roles can have settings of their own; none of them makes one server look
+// like two, or changes a text.
 func TestSettingsOfRoles(t *testing.T) {
 	c := need(t)
 	if err := c.primary.Exec("postgres", `CREATE ROLE abroad LOGIN; GRANT ALL ON unique_orders, vices, effects TO abroad; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO abroad;
@@ -98,9 +97,8 @@ func TestSettingsOfRoles(t *testing.T) {
 	}
 }
 
-// TestOldPrimaryAsked: after a failover, writes lead to the new primary while
-// connections that were open lead to the old one, which nobody has shut off. It
-// does not know of the write: that is no absence.
+// TestOldPrimaryAsked: after a failover, writes lead to the new primary while open connections
+// lead to the old one, which still runs. It does not know of the write: that is no absence.
 func TestOldPrimaryAsked(t *testing.T) {
 	old := pgtest.Start(t, pgtest.Options{})
 	must := func(err error) {
@@ -135,9 +133,8 @@ func TestOldPrimaryAsked(t *testing.T) {
 	}
 }
 
-// TestWaitingForStandbys: a commit that waits for a standby which is down is
-// seen by nobody, and lands when the standby is back. No horizon of ours bounds
-// that, so nothing is sent.
+// TestWaitingForStandbys: a commit that waits for a standby which is down is invisible, and is
+// applied when the standby is back. No horizon of ours limits that, so nothing is sent.
 func TestWaitingForStandbys(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	must := func(err error) {
@@ -168,8 +165,8 @@ func TestWaitingForStandbys(t *testing.T) {
 	}
 }
 
-// TestNoTransaction: a statement that something on the way let run by itself is
-// applied, whatever comes after it.
+// TestNoTransaction: a statement that a proxy ran outside a transaction is applied, whatever
+// comes after it.
 func TestNoTransaction(t *testing.T) {
 	d := newDesk(t, plainTable(), false, nil)
 	d.writes.arm(wireNoBegin)
@@ -221,8 +218,8 @@ func TestColumnNames(t *testing.T) {
 	}
 }
 
-// TestPartitions: rows that move between partitions are the same rows; xmin is
-// not to be had there, and Probe says so.
+// TestPartitions: rows that move between partitions are the same rows; xmin is not available
+// there, and Probe reports so.
 func TestPartitions(t *testing.T) {
 	c := need(t)
 	if err := c.primary.Exec("postgres", `CREATE TABLE moves (id bigserial, k text, place int) PARTITION BY LIST (place);
@@ -258,8 +255,8 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestRequireAtTheWrite: what somebody changes between the read and the write is
-// not overwritten, also where the table has no version.
+// TestRequireAtTheWrite: another actor's change between the read and the write is not
+// overwritten, even if the table has no version.
 func TestRequireAtTheWrite(t *testing.T) {
 	table := uniqueTable()
 	table.Version = ""

@@ -12,26 +12,36 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/pause"
 )
 
-// place says where a connection leads, in the words of the server.
+const (
+	// defaultStandbyWait is how long a read waits for a standby to replay what
+	// the primary has. A healthy one lags by milliseconds.
+	defaultStandbyWait = 2 * time.Second
+	// firstRead and lastRead are the shortest and the longest pause between two reads of a
+	// standby that lags.
+	firstRead = 2 * time.Millisecond
+	lastRead  = 100 * time.Millisecond
+)
+
+// place is where a connection leads, as reported by the server.
 type place struct {
 	standby  bool
 	system   string // of the cluster and its copies, whatever their history
-	started  string // when this very server was started
+	started  string // when this server was started
 	database string
 	table    string // its oid: the same on all copies
 	kind     string // r and p are tables; anything else can hide rows
-	// Of a primary alone: the history that is written, 8 hex digits; up to
-	// where its log is filled and how much of that is on disk, from where
-	// standbys get it; and how soon what was committed is sure to be on disk.
+	// For a primary only: the current history, 8 hex digits; up to where its log is filled and
+	// how much of that is on disk, from where standbys get it; and how soon a commit is surely on
+	// disk.
 	timeline, lsn, flushed string
 	delay                  time.Duration
 }
 
-// placeOf asks where a connection leads. The log position is that of what is
-// filled in by now: every commit that anybody can see lies before it. One taken
-// within a transaction would lie before its own commit.
+// placeOf reads where a connection leads. The log position is that of the filled log: every
+// visible commit is before it. One taken within a transaction would be before its own commit.
 func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (place, error) {
 	s := sqlOf(p.dialect, `SELECT pg_is_in_recovery(), (SELECT system_identifier FROM pg_control_system()),
 		to_char(pg_postmaster_start_time() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US'), current_database(),
@@ -56,8 +66,8 @@ func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (pl
 		timeline: r.text(4), lsn: r.text(5), flushed: r.text(6), delay: time.Duration(delay) * time.Millisecond, table: r.text(8), kind: r.text(9)}, nil
 }
 
-// askPrimary asks where writes go and how far the log is there. It is asked
-// before the read: what it says covers all that was committed by then.
+// askPrimary reads where writes go and the position of the log there. It runs before the read:
+// the position covers all that was committed by then.
 func (p *postgres) askPrimary(ctx context.Context, t *table) (place, error) {
 	conn, err := p.asks.acquire(ctx)
 	if err != nil {
@@ -73,8 +83,8 @@ func (p *postgres) askPrimary(ctx context.Context, t *table) (place, error) {
 
 var errReplaced = errors.New("the server that takes our writes was replaced by a newer primary, or is none")
 
-// latest refuses a primary that is older than one that was seen: after a
-// failover a connection can still lead to the one before.
+// latest refuses a primary that is older than one seen before: after a failover a connection can
+// still lead to the earlier one.
 func (p *postgres) latest(at place) error {
 	timeline, err := strconv.ParseUint(at.timeline, 16, 32)
 	if at.standby || err != nil {
@@ -89,9 +99,9 @@ func (p *postgres) latest(at place) error {
 	return nil
 }
 
-// learn asks a new connection for writes which history it writes, so that an
-// older primary, to which other connections may still lead, is not believed. A
-// primary that was replaced gets no writes. What cannot say is let through.
+// learn reads from a new connection for writes which history it writes, so that an older primary,
+// to which other connections may still lead, is not trusted. A primary that was replaced gets no
+// writes. A server that cannot report it is accepted.
 func (p *postgres) learn(ctx context.Context, c *pgx.Conn) error {
 	rows, _, err := ask(ctx, c.PgConn(), sqlOf(p.dialect, `SELECT (SELECT system_identifier FROM pg_control_system()),
 		CASE WHEN NOT pg_is_in_recovery() THEN substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) END`), 1)
@@ -107,8 +117,8 @@ func (p *postgres) learn(ctx context.Context, c *pgx.Conn) error {
 	return p.latest(place{system: rows[0].text(0), timeline: rows[0].text(1)})
 }
 
-// relate finds out what a read on this connection can be trusted to show. lost
-// is why the primary could not be asked.
+// relate determines what a read on this connection can be trusted to show. lost is why the
+// primary could not be queried.
 func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, primary place, lost error) (connectors.Strength, string, error) {
 	if _, err := pg.Exec(ctx, "SAVEPOINT relate").ReadAll(); err != nil {
 		return connectors.Weak, "", doing("begin reading", err)
@@ -142,9 +152,9 @@ func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, prim
 	return strength, path, err
 }
 
-// independence is by which way a read was made that [postgres.relate] found to be so
-// strong. Only of a standby that was shown to follow the server which takes writes is
-// it sure that it is another one; what cannot say where it stands claims nothing.
+// independence is that of a read that [postgres.relate] found to be so strong. Only a standby
+// that was shown to follow the server which takes writes is surely another server; one with an
+// unknown place claims nothing.
 func independence(s connectors.Strength, path string) connectors.Independence {
 	if path == pathStandby && s == connectors.Strong {
 		return connectors.OtherServer
@@ -152,8 +162,8 @@ func independence(s connectors.Strength, path string) connectors.Independence {
 	return connectors.OwnCall
 }
 
-// undo goes on after a question that the server refused: a function that it
-// has not, or that our role may not call. A lost connection is an error.
+// undo continues after a query that the server refused: an unknown function, or one that our role
+// may not call. A lost connection is an error.
 func (p *postgres) undo(ctx context.Context, pg *pgconn.PgConn, cause error) error {
 	var refused *pgconn.PgError
 	if !errors.As(cause, &refused) || pg.IsClosed() || classOf(refused.Code) != "42" {
@@ -169,23 +179,23 @@ func (p *postgres) undo(ctx context.Context, pg *pgconn.PgConn, cause error) err
 type progress int
 
 const (
-	unrelated progress = iota // nobody can tell: it follows nobody, or our role may not see whom
+	unrelated progress = iota // unknown: it follows no server, or our role may not see which
 	otherLine                 // it follows another history than the primary writes
 	behind
 	caughtUp
 )
 
-// awaitReplay waits until the standby has replayed what the primary had. What
-// lies at the end of the log and is no commit can stay off the disk, and so off
-// the standby, for long; a commit cannot: after three times wal_writer_delay
-// what is on disk then is enough, also of commits that nobody waited for.
+// awaitReplay waits until the standby has replayed what the primary had. An entry at the end of
+// the log that is no commit can stay off the disk, and so off the standby, for long; a commit
+// cannot: after three times wal_writer_delay what is on disk then is enough, also for commits
+// without a waiting client.
 func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, t *table, primary place) (connectors.Strength, error) {
 	began, enough := time.Now(), primary.lsn
 	wait := orDefault(p.o.StandbyWait, defaultStandbyWait)
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end)/2) // the rest is for the read itself
 	}
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+	for rest := firstRead; ; rest = min(2*rest, lastRead) {
 		state, err := p.progressOf(ctx, pg, primary, enough)
 		switch {
 		case err != nil:
@@ -195,11 +205,7 @@ func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, t *table,
 		case state != behind || time.Since(began) >= wait:
 			return p.unproven()
 		}
-		next := time.NewTimer(pause)
-		select {
-		case <-next.C:
-		case <-ctx.Done():
-			next.Stop()
+		if !pause.For(ctx, rest) {
 			return connectors.Weak, context.Cause(ctx)
 		}
 		if enough == primary.lsn && time.Since(began) > 3*primary.delay {
@@ -212,9 +218,8 @@ func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, t *table,
 	}
 }
 
-// unproven: the read may not show everything. Where a settle time is declared, a
-// weak read would become proof of absence after it, which a standby that stands
-// still outlasts.
+// unproven: the read may not show everything. With a declared settle time, a weak read would
+// become proof of absence after it, which a paused standby outlasts.
 func (p *postgres) unproven() (connectors.Strength, error) {
 	if p.o.Settle > 0 {
 		return connectors.Weak, ErrBehind

@@ -11,9 +11,8 @@ import (
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/sql"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
-
-type connectortestVice = connectortest.Vice
 
 // TestConformance runs the suite on a real server, with a table whose key is
 // unique and with one whose key is not; and with reads from a real streaming
@@ -35,16 +34,16 @@ func TestConformance(t *testing.T) {
 
 func conformance(t *testing.T, table sql.Table, onStandby bool) {
 	lacks := map[string]string{
-		string(connectortest.Throttled): "no SQLSTATE carries a time to wait; TestFates has the rest",
-		connectortest.LacksNullField:    "a column is NULL or has a value; it is never missing",
+		string(fault.Throttled):      "no SQLSTATE carries a time to wait; TestFates has the rest",
+		connectortest.LacksNullField: "a column is NULL or has a value; it is never missing",
 	}
 	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if table.Unique {
 		writes = append(writes, intent.Upsert)
-		lacks[string(connectortest.DuplicateBehindOurBack)] = "the server lets no second row under a unique key appear"
+		lacks[string(fault.DuplicateBehindOurBack)] = "the server lets no second row under a unique key appear"
 	}
 	if !onStandby {
-		lacks[string(connectortest.LaggingRead)] = "a primary shows what it has; the one on a standby has the rest"
+		lacks[string(fault.LaggingRead)] = "a primary shows what it has; the one on a standby has the rest"
 	}
 	gateways := []string{"FATAL:57P01", "FATAL:08006", "ERROR:40003", "ERROR:08P01", "ERROR:XX000"}
 	if !table.Unique || onStandby {
@@ -56,10 +55,10 @@ func conformance(t *testing.T, table sql.Table, onStandby bool) {
 		Lacks:       lacks,
 		RealTime:    true,
 		SendTimeout: 500 * time.Millisecond,
-		Variants: map[connectortest.Vice][]string{
-			connectortest.PhantomSuccess: {"wire", "trigger"},
-			connectortest.BadGateway:     gateways,
-			connectortest.UnreadableRead: {wireError, wireCut, wireGarbled, wireMangled},
+		Variants: map[fault.Kind][]string{
+			fault.PhantomSuccess: {"wire", "trigger"},
+			fault.BadGateway:     gateways,
+			fault.UnreadableRead: {wireError, wireCut, wireGarbled, wireMangled},
 		},
 	})
 }
@@ -115,7 +114,7 @@ func (d *desk) order(w intent.WriteType, n int) intent.WriteIntent {
 	return in
 }
 
-// near is orders whose ids nearly are that of n.
+// near is orders whose ids are similar to that of n.
 func (d *desk) near(n int) []intent.WriteIntent {
 	id := d.key(n)["order_id"].(string)
 	var all []intent.WriteIntent
@@ -127,8 +126,8 @@ func (d *desk) near(n int) []intent.WriteIntent {
 	return all
 }
 
-// same compares as the profile says: times as points in time, numbers by value.
-// A column is never missing: what was not written is null.
+// same compares as the profile does: times as points in time, numbers by value. A column is never
+// missing: an unwritten one is null.
 func same(field string, want, got any) bool {
 	if field == "at" {
 		a, errA := time.Parse(time.RFC3339Nano, fmt.Sprint(want))

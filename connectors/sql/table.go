@@ -10,6 +10,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// maxIdentifier is the longest name in bytes: PostgreSQL cuts longer ones
+// to this in silence, and two columns would become one.
+const maxIdentifier = 63
+
 // XMin as Table.Version takes PostgreSQL's own xmin: it changes with every
 // write to the row, and needs no column.
 const XMin = "xmin"
@@ -19,7 +23,7 @@ type Column struct {
 	// Name is the column's name, in the letter case it has in the database.
 	// Required.
 	Name string
-	// Type says how values are written, read and compared. Default Text.
+	// Type is how values are written, read and compared. Default Text.
 	Type Type
 	// ReadOnly marks a column that the database fills (generated, identity
 	// always): it is read and may be expected, and is never written. Default
@@ -42,36 +46,34 @@ type Table struct {
 	// Key names the columns of the business key; an intent gives all of them.
 	// Required.
 	Key []string
-	// Unique says that a unique constraint or index stands on exactly the key
-	// columns. Upserts need it. Probe checks it, and so does PostgreSQL at
-	// each insert. Default false: a repeat makes a second row.
+	// Unique means that a unique constraint or index covers exactly the key columns. Upserts need
+	// it. Probe checks it, and so does PostgreSQL at each insert. Default false: a repeat makes a
+	// second row.
 	Unique bool
-	// ID names a column whose values are never used twice (a sequence, a
-	// uuid; in SQLite AUTOINCREMENT). Records are then named by it and changes go to the very row that
-	// was read. Required unless Unique. Default: the key names the record.
+	// ID names a column whose values are never used twice (a sequence, a uuid; in SQLite
+	// AUTOINCREMENT). It then names records, and changes address exactly the row that was read.
+	// Required unless Unique. Default: the key names the record.
 	ID string
-	// Stamp names a text column for the stamp; put an index on it, since reads
-	// ask by it. Default none.
+	// Stamp names a text column for the stamp; put an index on it, since reads query it. Default
+	// none.
 	Stamp string
-	// StampUpdates writes the stamp on updates too. Default false: the row
-	// bears the stamp of its create.
+	// StampUpdates writes the stamp on updates too. Default false: the row has the stamp of its
+	// create.
 	StampUpdates bool
-	// Version names an integer column that each write of ours increments, as
-	// everybody's must, or [XMin]. It makes conditional writes possible.
-	// Default none.
+	// Version names an integer column that each write of ours increments, as every other actor
+	// must, or [XMin]. It makes conditional writes possible. Default none.
 	Version string
-	// VersionByTrigger says that the database changes the version column at
-	// each write, so that we do not. Default false.
+	// VersionByTrigger means that the database changes the version column at each write, so that
+	// we do not. Default false.
 	VersionByTrigger bool
-	// Whole says that Columns, Stamp and Version are all the columns there
-	// are, so that what was read is enough to undo a write. Probe checks it.
-	// Default false: nothing can be undone.
+	// Whole means that Columns, Stamp and Version are all the columns, so that a read is enough
+	// to undo a write. Probe checks it. Default false: nothing can be undone.
 	Whole bool
-	// Sample gives values for the records of [Connector.Sample]. Default none.
+	// Sample has values for the records of [Connector.Sample]. Default none.
 	Sample Sample
 }
 
-// Sample is what sample records hold besides a text key that is made up.
+// Sample is the content of sample records besides a generated text key.
 type Sample struct {
 	// Create is what a sample record holds. Key columns that are not text
 	// belong in here. Default none.

@@ -73,8 +73,8 @@ func (t *table) backTo(undo intent.WriteIntent, before, after connectors.Record)
 	return undo, nil
 }
 
-// keyOf is the key as it stands in the row, which can be written otherwise than
-// in the intent (1.0 and 1).
+// keyOf is the key as it is in the row, which can be written differently in the intent (1.0 and
+// 1).
 func (t *table) keyOf(w intent.WriteIntent, rows []connectors.Record) intent.Fields {
 	key := maps.Clone(w.Key)
 	if len(rows) > 0 {
@@ -110,8 +110,8 @@ func (c Column) exact(v any) any {
 	return v
 }
 
-// acceptable asks whether the inverse could be accepted as an intent: a number
-// within a JSON column may be one that no intent can hold.
+// acceptable reports whether the inverse is a valid intent: a JSON column may contain a number
+// that no intent can hold.
 func acceptable(undo intent.WriteIntent) error {
 	undo.Tenant, undo.Workflow, undo.Tool, undo.Deadline = "t", "w", "undo", time.Time{}
 	if undo.Destination == "" {

@@ -16,7 +16,10 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Type says how the values of a column are written, read and compared.
+// maxText is the longest text of one value in bytes; an intent holds 1 MiB.
+const maxText = 1 << 20
+
+// Type is how the values of a column are written, read and compared.
 type Type string
 
 // The types. The zero value counts as Text.
@@ -120,8 +123,7 @@ var examples = map[Type]string{
 	LocalTime: "2006-01-02T15:04:05", Date: "2006-01-02", Bytes: "AA==",
 }
 
-// misfit says of an error about a value whether the column takes others of its
-// JSON type.
+// misfit marks in an error about a value whether the column accepts others of its JSON type.
 func (c Column) misfit(v any, err error) error {
 	var at *connectors.FieldError
 	if !errors.As(err, &at) {
@@ -148,7 +150,7 @@ func (c Column) misfit(v any, err error) error {
 
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 
-// textProblem says what would be right for a text of the type, "" if it is.
+// textProblem is what is accepted as a text of the type, "" if s is valid.
 func textProblem(t Type, s string) string {
 	fits := func(ok bool, want string) string {
 		if ok {

@@ -164,7 +164,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestBulk: one statement answers for many, each with its own rows alone.
+// TestBulk: one statement answers many queries, each with only its own rows.
 func TestBulk(t *testing.T) {
 	d := everything(t)
 	ask := func(k, k2 any, stamp string) connectors.Query {

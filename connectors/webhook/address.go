@@ -1,39 +1,33 @@
 package webhook
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"syscall"
-	"time"
+
+	"github.com/readback-go/readback/connectors/egress"
+	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// ErrAddress says that a name led to an address that is not posted to.
+// ErrAddress means that a name led to an address that is not allowed.
 var ErrAddress = errors.New("not a public address")
 
-// guarded is a transport that looks at each address at which it would connect,
-// after its name was resolved: a name can lead anywhere, and elsewhere the next
-// time. It uses no proxy, which would connect for it.
-func guarded(private []netip.Prefix) *http.Transport {
-	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second, Control: control(private)}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy, t.DialContext, t.DialTLSContext = nil, d.DialContext, nil
+// guarded is a transport that checks each address after its name was resolved: a name can resolve
+// to any address, and to another one the next time.
+func guarded(private []netip.Prefix, config *tls.Config) *http.Transport {
+	t := httpsend.NewTransport(control(private).DialContext, config)
 	t.MaxResponseHeaderBytes = 32 << 10
 	return t
 }
 
 // control refuses a connection before it is made.
-func control(private []netip.Prefix) func(network, address string, _ syscall.RawConn) error {
+func control(private []netip.Prefix) egress.Check {
 	private = slices.Clone(private)
-	return func(_, address string, _ syscall.RawConn) error {
-		at, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("%w: it cannot be told", ErrAddress)
-		}
-		addr := at.Addr().Unmap().WithZone("")
+	return func(_ string, at netip.AddrPort) error {
+		addr := at.Addr()
 		if public(addr) || slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 			return nil
 		}
@@ -41,10 +35,10 @@ func control(private []netip.Prefix) func(network, address string, _ syscall.Raw
 	}
 }
 
-// special are networks that are not the public internet, besides those that
-// netip knows: from the registries of special-purpose addresses (RFC 6890). Those
-// that carry an address of the other kind in them lead wherever that does. The
-// one address looks public, and is the inside of a large cloud.
+// special are networks that are not the public internet, besides those that netip knows: from the
+// registries of special-purpose addresses (RFC 6890). Those that embed an address of the other
+// kind lead wherever that does. The single address looks public, and is internal to a large
+// cloud.
 var special = prefixes(
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
 	"168.63.129.16/32", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",

@@ -1,6 +1,6 @@
-// Package webhook is the destination of notices: it posts signed messages
-// (Standard Webhooks) to an address of somebody else.
+// Package webhook is the destination of notices: it posts signed messages (Standard Webhooks) to
+// a receiver's address.
 //
-// Whoever receives them tells copies apart by the id of the message. Nothing can
-// be read back there: that it was taken is all that is ever known.
+// Receivers recognise copies by the id of the message. Nothing can be read back there: an
+// accepted send is all that is ever known.
 package webhook

@@ -12,11 +12,10 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// The lines of Python that the documentation shows verify what is sent, and
-// nothing else.
+// The documentation's lines of Python verify what is sent, and nothing else.
 func TestThePythonOfTheDocumentation(t *testing.T) {
 	python := need.Program(t, "python3")
-	page, err := os.ReadFile("../../docs/webhooks.md")
+	page, err := os.ReadFile("../../docs/reference/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,5 +7,5 @@ import (
 
 // Reaches reports whether a connection to an address would be made.
 func Reaches(address string, private []netip.Prefix) bool {
-	return control(private)("tcp", net.JoinHostPort(address, "443"), nil) == nil
+	return control(private).Control(address)("tcp", net.JoinHostPort(address, "443"), nil) == nil
 }

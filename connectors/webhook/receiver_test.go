@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/connectors/webhook"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/wire"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 const (
@@ -21,14 +22,14 @@ const (
 	older  = "whsec_b2xkZXItc2VjcmV0LW9mLXRoZS1zYW1lLWhvb2s="
 )
 
-// receiver verifies messages with its own secret, and keeps those whose id is new.
+// receiver verifies messages with its own secret, and stores those with a new id.
 type receiver struct {
 	t      *testing.T
 	secret string
 
 	mu     sync.Mutex
-	vice   connectortest.Vice
-	status int // to answer with, once
+	vice   fault.Kind
+	status int // the status of one answer
 	sends  int
 	ids    map[string]bool
 	bodies []string
@@ -39,7 +40,7 @@ func newReceiver(t *testing.T, secret string) *receiver {
 	return &receiver{t: t, secret: secret, ids: map[string]bool{}}
 }
 
-func (r *receiver) set(v connectortest.Vice) error {
+func (r *receiver) set(v fault.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.vice = v
@@ -71,21 +72,21 @@ func (r *receiver) keep(req *http.Request, body []byte) error {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	r.sends++
-	status, vice := r.status, r.vice
+	status, kind := r.status, r.vice
 	r.status, r.vice = 0, ""
 	r.mu.Unlock()
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
 		r.t.Error(err)
 	}
-	switch vice {
-	case connectortest.DroppedBefore:
+	switch kind {
+	case fault.DroppedBefore:
 		panic(http.ErrAbortHandler)
-	case connectortest.PhantomSuccess:
+	case fault.PhantomSuccess:
 		return
-	case connectortest.Refused:
+	case fault.Refused:
 		status = http.StatusGone
-	case connectortest.Throttled:
+	case fault.Throttled:
 		w.Header().Set("Retry-After", "7")
 		status = http.StatusTooManyRequests
 	}
@@ -94,7 +95,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(status)
 		return
 	}
-	if vice == connectortest.LateCommit {
+	if kind == fault.LateCommit {
 		<-req.Context().Done()
 	}
 	if err := r.keep(req, body); err != nil {
@@ -102,10 +103,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	switch vice {
-	case connectortest.LostAnswer:
+	switch kind {
+	case fault.LostAnswer:
 		panic(http.ErrAbortHandler)
-	case connectortest.BadGateway:
+	case fault.BadGateway:
 		w.WriteHeader(http.StatusBadGateway)
 	default:
 		w.WriteHeader(http.StatusNoContent)
@@ -116,7 +117,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *receiver) dial(*http.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	down := r.vice == connectortest.Unreachable
+	down := r.vice == fault.Unreachable
 	if down {
 		r.vice = ""
 	}
@@ -145,10 +146,10 @@ func notice(n int) intent.WriteIntent {
 }
 
 func TestConnector(t *testing.T) {
-	connectortest.RunBlind(t, connectortest.BlindHarness{Open: func(t *testing.T) *connectortest.BlindFixture {
+	connectortest.RunWriteOnly(t, connectortest.WriteOnlyHarness{Open: func(t *testing.T) *connectortest.WriteOnlyFixture {
 		r := newReceiver(t, secret)
 		c := r.connector(nil)
-		return &connectortest.BlindFixture{
+		return &connectortest.WriteOnlyFixture{
 			Connector: c, Profile: c.Destination().Profiles[webhook.Kind], Intent: notice, Set: r.set,
 			Sends:   func() int { sends, _ := r.counts(); return sends },
 			Effects: func() int { _, effects := r.counts(); return effects },

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,28 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+const (
+	// DefaultWindow is how long a receiver is assumed to know the ids of the messages that it
+	// accepted. The standard requires that and names no time; large senders repeat for a day.
+	DefaultWindow = 24 * time.Hour
+	// DefaultSends is how often a message is sent that is not accepted. With the pauses between
+	// them, which grow to an hour, that takes ten hours: a night in which no operator repairs the
+	// receiver.
+	DefaultSends = 16
+	// DefaultTimeout is how long a receiver may take to answer, as the standard
+	// recommends.
+	DefaultTimeout = 15 * time.Second
+	// maxBody limits a message, in bytes. Standard Webhooks recommends small ones.
+	maxBody = 64 << 10
+	// maxAnswer limits how much of an answer is read, in bytes: only its status counts, and a
+	// short body lets the connection be used again.
+	maxAnswer = 8 << 10
+	// minSecret and maxSecret bound the key in a secret, in bytes: those of Standard
+	// Webhooks.
+	minSecret = 24
+	maxSecret = 64
+)
+
 // Kind is the one kind of record: a message.
 const Kind = "notice"
 
@@ -35,10 +58,12 @@ type Options struct {
 	// Previous signs them too, while receivers change from one secret to the
 	// other. Default none.
 	Previous string
-	// Window is for how long the receiver tells copies apart by the id of a
-	// message: within it a message that was not answered is sent again. Default
-	// [DefaultWindow]; negative: the receiver promises nothing, and one attempt
-	// that is not answered is a person's.
+	// Secrets fetches Secret and Previous again for each message, so that they can be changed
+	// while the program runs. Default: they do not change.
+	Secrets func(ctx context.Context) (secret, previous string, err error)
+	// Window is how long the receiver recognises copies by the id of a message: within it a
+	// message without an answer is sent again. Default [DefaultWindow]; negative: the receiver
+	// promises nothing, and one attempt without an answer goes to a reviewer.
 	Window time.Duration
 	// Sends is how often a message may reach the receiver. Default [DefaultSends].
 	Sends int
@@ -48,9 +73,12 @@ type Options struct {
 	// same. Default none: no address of this machine, of the own network, of a
 	// cloud's metadata service.
 	Private []netip.Prefix
-	// Transport carries the requests. Default one of the connector's own, which
-	// uses no proxy, and looks at each address after its name was resolved. With
-	// another one Private counts for nothing but http URLs.
+	// TLS is the TLS configuration: the roots for the receiver's certificate, and the client
+	// certificate. Default the system's roots, and none.
+	TLS *tls.Config
+	// Transport carries the requests. Default one of the connector's own, which uses no proxy,
+	// and checks each address after its name was resolved. With another one TLS has no effect,
+	// and Private only on http URLs.
 	Transport http.RoundTripper
 }
 
@@ -83,7 +111,22 @@ func New(o Options) (*Connector, error) {
 		return nil, errors.New("url: it begins with http, so that anybody on the way reads along; want https, or name the own network that it is in (allow_private)")
 	}
 	c := &Connector{opts: o, url: u.String()}
-	for _, s := range []struct{ name, secret string }{{"secret", o.Secret}, {"previous secret", o.Previous}} {
+	if c.signs, err = signers(o.Secret, o.Previous); err != nil {
+		return nil, err
+	}
+	transport := o.Transport
+	if transport == nil {
+		transport = guarded(o.Private, o.TLS)
+	}
+	c.http = httpsend.New(&httpsend.Options{Transport: transport, MaxBody: maxAnswer, Timeout: cmp.Or(max(o.Timeout, 0), DefaultTimeout)})
+	return c, nil
+}
+
+var errSecret = fmt.Errorf("want whsec_ and %d to %d random bytes in base64", minSecret, maxSecret)
+
+// signers sign with a secret and, where there is one, with the one before it.
+func signers(secret, previous string) (all []*standardwebhooks.Webhook, err error) {
+	for _, s := range []struct{ name, secret string }{{"secret", secret}, {"previous secret", previous}} {
 		if s.secret == "" && s.name != "secret" {
 			continue
 		}
@@ -91,17 +134,10 @@ func New(o Options) (*Connector, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
-		c.signs = append(c.signs, wh)
+		all = append(all, wh)
 	}
-	transport := o.Transport
-	if transport == nil {
-		transport = guarded(o.Private)
-	}
-	c.http = httpsend.New(&httpsend.Options{Transport: transport, MaxBody: maxAnswer, Timeout: cmp.Or(max(o.Timeout, 0), DefaultTimeout)})
-	return c, nil
+	return all, nil
 }
-
-var errSecret = fmt.Errorf("want whsec_ and %d to %d random bytes in base64", minSecret, maxSecret)
 
 func signer(secret string) (*standardwebhooks.Webhook, error) {
 	text, ok := strings.CutPrefix(secret, "whsec_")
@@ -119,7 +155,7 @@ func (c *Connector) Destination() connectors.Destination {
 
 func (c *Connector) profile() connectors.Profile {
 	p := connectors.Profile{
-		Blind: true, Writes: []intent.WriteType{intent.Create}, FreshKeys: true,
+		WriteOnly: true, Writes: []intent.WriteType{intent.Create}, FreshKeys: true,
 		Sends:       cmp.Or(max(c.opts.Sends, 0), DefaultSends),
 		SendTimeout: cmp.Or(max(c.opts.Timeout, 0), DefaultTimeout),
 	}
@@ -129,7 +165,7 @@ func (c *Connector) profile() connectors.Profile {
 	return p
 }
 
-// message is the form that Standard Webhooks asks for.
+// message is the form that Standard Webhooks defines.
 type message struct {
 	Type      string          `json:"type"`
 	Timestamp string          `json:"timestamp"`
@@ -199,7 +235,7 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 
 // Read fails: nothing can be read at a receiver.
 func (c *Connector) Read(context.Context, connectors.Query) (connectors.Observation, error) {
-	return connectors.Observation{}, connectors.ErrBlind
+	return connectors.Observation{}, connectors.ErrWriteOnly
 }
 
 // Write posts the message once. Its id is the idempotency key, the same for every
@@ -209,9 +245,19 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(errors.New("the address cannot be asked"))
 	}
-	signatures := make([]string, 0, len(c.signs))
+	signs := c.signs
+	if c.opts.Secrets != nil {
+		secret, previous, err := c.opts.Secrets(ctx)
+		if err == nil {
+			signs, err = signers(secret, previous)
+		}
+		if err != nil {
+			return connectors.Receipt{}, connectors.NotSent(fmt.Errorf("the message cannot be signed: %w", err))
+		}
+	}
+	signatures := make([]string, 0, len(signs))
 	now := time.Now()
-	for _, s := range c.signs {
+	for _, s := range signs {
 		signed, err := s.Sign(r.IdempotencyKey, now, r.Prepared)
 		if err != nil {
 			return connectors.Receipt{}, connectors.NotSent(errors.New("the message cannot be signed"))
@@ -230,10 +276,10 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return connectors.Receipt{Code: a.Code(), Said: a.Said(false)}, meaning(a, err)
 }
 
-// meaning says what a status means for a message: only a 2xx takes it. A receiver
-// that is gone, or that cannot take this very message, says no for good. Every
-// other answer comes from a receiver that is not as it should be, now: it is taken
-// for none, so that the message is sent again, as the standard asks for.
+// meaning is what a status means for a message: only a 2xx accepts it. A receiver that is gone,
+// or that cannot accept this message, refuses for good. Every other answer means a temporary
+// failure of the receiver: it counts as none, so that the message is sent again, as the standard
+// requires.
 func meaning(a httpsend.Answer, err error) error {
 	if err == nil {
 		return nil

@@ -160,7 +160,7 @@ func TestProfile(t *testing.T) {
 	}{"default": {0, webhook.DefaultWindow}, "longer": {72 * time.Hour, 72 * time.Hour}, "nothing is promised": {-1, 0}} {
 		d := newReceiver(t, secret).connector(func(o *webhook.Options) { o.Window = c.window }).Destination()
 		p := d.Profiles[webhook.Kind]
-		if p.NativeWindow[intent.Create] != c.want || p.Sends != webhook.DefaultSends || !p.Blind {
+		if p.NativeWindow[intent.Create] != c.want || p.Sends != webhook.DefaultSends || !p.WriteOnly {
 			t.Errorf("%s: %+v", name, p)
 		}
 		if err := (&connectors.Registry{}).Register("hook", d); err != nil {
@@ -169,7 +169,7 @@ func TestProfile(t *testing.T) {
 	}
 }
 
-// Whatever a name leads to: nothing of this machine or network is posted to.
+// Whatever a name resolves to: nothing is posted to this machine or network.
 func TestAddresses(t *testing.T) {
 	for address, reached := range map[string]bool{
 		"127.0.0.1": false, "10.1.2.3": false, "192.168.0.1": false, "172.16.0.1": false, "169.254.169.254": false, "168.63.129.16": false, "0.0.0.0": false,

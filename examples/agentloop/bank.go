@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// bank is the payments API: it charges whatever it is asked to, twice if asked
-// twice, and honours no idempotency key.
+// bank is the payments API: it makes every requested charge, twice if sent twice, and honours no
+// idempotency key.
 type bank struct {
 	mu      sync.Mutex
 	charges []map[string]any
@@ -28,7 +28,7 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		charge["id"] = fmt.Sprintf("ch_%d", len(b.charges)+1)
 		b.charges = append(b.charges, charge)
 		w.WriteHeader(http.StatusCreated)
-		_ = json.NewEncoder(w).Encode(charge) // who has gone hears nothing
+		_ = json.NewEncoder(w).Encode(charge) // the client may have gone
 	case "GET /v1/charges":
 		found := []map[string]any{}
 		for _, c := range b.charges {

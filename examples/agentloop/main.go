@@ -1,17 +1,16 @@
-// Agentloop charges a card in a loop that an orchestrator begins again when it
-// fails: first as such loops are often written, then through readback. The bank
-// makes the first charge and its answer is lost. The naive loop charges twice,
-// the other one once, and says so after it looked:
+// Agentloop charges a card in a loop that an orchestrator restarts when it fails: first as such
+// loops are often written, then through readback. The bank makes the first charge and its answer
+// is lost. The naive loop charges twice. The other one charges once, and reports that after a
+// read:
 //
 //	go run ./examples/agentloop
 //
-// What to copy is the test beside it (main_test.go): it puts every vice of a
-// network before the bank, kills the loop at every point, and counts the charges
-// at the bank; docs/testing.md tells how.
+// Copy the test next to it (main_test.go): it puts every fault of a network in front of the bank,
+// kills the loop at every point, and counts the charges at the bank; docs/testing.md explains it.
 //
 //   - naive.go is the loop that charges twice.
 //   - wrapped.go is the same loop through readback, with payments.yaml, which
-//     says how the bank is asked.
+//     declares the bank's API.
 //   - bank.go is the bank, which honours no idempotency key.
 package main
 
@@ -45,7 +44,7 @@ func main() {
 }
 
 func run(ctx context.Context, out io.Writer) error {
-	if err := tell(out, "naive", func(by http.RoundTripper, base string) error {
+	if err := runAt(out, "naive", func(by http.RoundTripper, base string) error {
 		return naive(ctx, by, base, invoice)
 	}); err != nil {
 		return err
@@ -55,7 +54,7 @@ func run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	return tell(out, "readback", func(by http.RoundTripper, base string) error {
+	return runAt(out, "readback", func(by http.RoundTripper, base string) error {
 		book, err := sqlite.Open(ctx, filepath.Join(dir, "ledger.db"), nil)
 		if err != nil {
 			return err
@@ -67,9 +66,9 @@ func run(ctx context.Context, out io.Writer) error {
 	})
 }
 
-// tell runs a loop at a bank of its own, as an orchestrator does: it begins the
+// runAt runs a loop at a bank of its own, as an orchestrator does: it begins the
 // loop again until that ends well.
-func tell(out io.Writer, name string, loop func(by http.RoundTripper, base string) error) error {
+func runAt(out io.Writer, name string, loop func(by http.RoundTripper, base string) error) error {
 	b := &bank{}
 	server := httptest.NewServer(b)
 	defer server.Close()

@@ -37,9 +37,9 @@ func TestNaive(t *testing.T) {
 	})
 }
 
-// TestWrapped: the same loop through readback charges once, whatever the network
-// does and wherever it is killed. What the network itself delivers twice is found
-// and handed to a person.
+// TestWrapped: the same loop through readback charges once, whatever the network does and
+// wherever it is killed. A duplicate that the network itself delivers is found and goes to a
+// reviewer.
 func TestWrapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		readbacktest.Replay(t, readbacktest.Plan{}, func(s *readbacktest.Story) {
@@ -55,7 +55,7 @@ func TestWrapped(t *testing.T) {
 				s.Error(err)
 			}
 			charges, want := 1, engine.StatusVerified
-			if v, _ := s.Vice(); v == readbacktest.Duplicate {
+			if v, _ := s.Fault(); v == readbacktest.Duplicate {
 				charges, want = 2, engine.StatusReview
 			}
 			readbacktest.Effects(s, b.Charges, invoice.Invoice).Exactly(charges)
@@ -66,8 +66,7 @@ func TestWrapped(t *testing.T) {
 	})
 }
 
-// mortal is the ledger as one life of the loop reaches it: a dead process writes
-// nothing.
+// mortal is the ledger as used by one run of the loop: a dead process writes nothing.
 type mortal struct {
 	ledger.Ledger
 	run *readbacktest.Run
@@ -91,7 +90,7 @@ func (m mortal) Append(ctx context.Context, id ledger.ID, fence int64, events ..
 	return rec, err
 }
 
-// TestRun: the program says so too.
+// TestRun: the program reports so too.
 func TestRun(t *testing.T) {
 	var out strings.Builder
 	if err := run(t.Context(), &out); err != nil {

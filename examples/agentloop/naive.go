@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// naive is the loop as it is often written: it charges the card, and if that does
-// not succeed whoever runs the loop begins it again.
+// naive is the loop as it is often written: it charges the card, and if that fails, the
+// orchestrator starts it again.
 func naive(ctx context.Context, by http.RoundTripper, base string, c Charge) error {
 	body, err := json.Marshal(c)
 	if err != nil {

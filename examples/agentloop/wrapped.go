@@ -16,9 +16,8 @@ import (
 //go:embed payments.yaml
 var declaration []byte
 
-// wrapped is the same loop through readback: it declares the charge, and the
-// engine sends it once, looks, and answers with what it saw. The ledger is what
-// outlives the loop.
+// wrapped is the same loop through readback: it declares the charge, and the engine sends it
+// once, reads it back, and returns the verified outcome. The ledger outlives the loop.
 func wrapped(ctx context.Context, by http.RoundTripper, base string, c Charge, book ledger.Ledger) (engine.Outcome, error) {
 	api, err := rest.Load(declaration, "payments.yaml")
 	if err != nil {
@@ -44,7 +43,7 @@ func wrapped(ctx context.Context, by http.RoundTripper, base string, c Charge, b
 	}
 	out, err := eng.Do(ctx, w)
 	if err == nil && out.Status == engine.StatusInProgress {
-		err = fmt.Errorf("no outcome yet: %s", out.Text) // to be asked for again
+		err = fmt.Errorf("no outcome yet: %s", out.Text) // submit again for the outcome
 	}
 	return out, err
 }

@@ -1,12 +1,11 @@
-// Eval runs the three strategies of the demonstration (naive retry, the plain
-// idempotency ledger with kills, readback with the same kills), and then evaluates
-// each from outside: it reads the order desk, which nobody told what happened, and
-// holds it against what was declared. Naive retry and the plain ledger fail, and
-// the orders that were charged twice are named; readback passes.
+// Eval runs the three strategies of the demonstration (naive retry, the plain idempotency ledger
+// with kills, readback with the same kills), and then evaluates each from outside: it reads the
+// order system, which knows nothing of the runs, and compares it with the declarations. Naive
+// retry and the plain ledger fail, and the report names the orders that were charged twice;
+// readback passes.
 //
-// It needs no account and takes about a minute. It is what a job of continuous
-// integration would do after a run against a sandbox, with `readback eval` in the
-// place of this program.
+// It needs no account and takes about a minute. A job of continuous integration would do the same
+// after a run against a sandbox, with `readback eval` in place of this program.
 package main
 
 import (
@@ -21,8 +20,8 @@ import (
 	"path/filepath"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/internal/demo"
+	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -46,7 +45,7 @@ func main() {
 	}
 }
 
-// evaluated is one strategy and what the world says of it.
+// evaluated is one strategy and its evaluation.
 type evaluated struct {
 	strategy string
 	report   eval.Report
@@ -119,8 +118,7 @@ func declare(path string) error {
 	})
 }
 
-// claim writes down what the worker believes: that it is done, or that somebody
-// must look.
+// claim writes down what the worker reports: done, or to be reviewed.
 func claim(w demo.World, path string) error {
 	return lines(path, func(enc *json.Encoder) error {
 		for _, d := range demo.Declared() {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/eval"
 	"github.com/readback-go/readback/internal/demo"
+	"github.com/readback-go/readback/internal/eval"
 )
 
 // TestMain lets the test program be the workers and the destination.

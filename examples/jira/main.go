@@ -14,10 +14,11 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // Ticket is the issue as this program knows it. The reference is its own name
@@ -38,12 +39,12 @@ func main() {
 }
 
 // site is a Jira that loses its first answer and whose search lags by a second.
-func site() (*jiratest.Site, error) {
-	s := jiratest.New(jiratest.Options{IndexLag: time.Second})
-	return s, s.Set(jiratest.Fault{Vice: jiratest.LostAnswer})
+func site() (*fakejira.Site, error) {
+	s := fakejira.New(fakejira.Options{IndexLag: time.Second})
+	return s, s.Set(fault.Fault{Kind: fault.LostAnswer}.Once())
 }
 
-func run(ctx context.Context) (*jiratest.Site, error) {
+func run(ctx context.Context) (*fakejira.Site, error) {
 	fake, err := site()
 	if err != nil {
 		return nil, err

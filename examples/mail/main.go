@@ -14,16 +14,17 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func main() {
-	server, err := mailtest.NewServer(mailtest.Options{Address: "billing@example.org"})
+	server, err := fakemail.NewServer(fakemail.Options{Address: "billing@example.org"})
 	if err == nil {
-		server.SetVice(mailtest.LostAnswer, 1)
+		server.SetFault(fault.LostAnswer, 1)
 		err = run(context.Background(), server, os.Stdout)
 	}
 	if err != nil {
@@ -32,7 +33,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, server *mailtest.Server, out io.Writer) error {
+func run(ctx context.Context, server *fakemail.Server, out io.Writer) error {
 	address, password := server.Account()
 	secret := func(context.Context) (string, error) { return password, nil }
 	c, err := mail.New(mail.Options{

@@ -1,7 +1,7 @@
 // Order charges one order at a destination that loses the answer, and prints
 // the verified outcome: one record, sent once.
 //
-// It needs no account: the destination runs in this process.
+// It needs no account: the destination, shop.go, is in this process.
 package main
 
 import (
@@ -11,7 +11,6 @@ import (
 	"os"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
@@ -32,16 +31,9 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	shop, err := simulated.New(simulated.Plain.Options())
-	if err != nil {
-		return err
-	}
-	if err := shop.Set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1}); err != nil {
-		return err
-	}
-
+	orders := &shop{}
 	var reg connectors.Registry
-	if err := reg.Register("orders", shop.Destination()); err != nil {
+	if err := reg.Register("orders", connectors.Destination{Connector: orders, Profiles: orders.profiles()}); err != nil {
 		return err
 	}
 	eng := engine.New(ledger.NewMemory(), &reg, nil)
@@ -49,7 +41,7 @@ func run(ctx context.Context) error {
 
 	w, err := intent.From(intent.WriteIntent{
 		Tenant: "acme", Workflow: "run-42", Step: "charge", Tool: "charge_card",
-		Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Destination: "orders", Kind: "order", Write: intent.Create,
 	}, Order{ID: "INV-7721", Amount: 1999, Currency: "USD"})
 	if err != nil {
 		return err
@@ -61,6 +53,6 @@ func run(ctx context.Context) error {
 		}
 		fmt.Printf("%s, sends %d, replayed %t: %s\n", out.Status, out.Sends, out.Replayed, out.Text)
 	}
-	fmt.Printf("the shop has %d such order\n", len(shop.Records("INV-7721")))
+	fmt.Printf("the shop has %d such order\n", len(orders.all))
 	return nil
 }

@@ -1,10 +1,10 @@
-// Outbox takes an order and enqueues the charge for it in one transaction of its
-// own database, so that there is never one without the other. A worker delivers
-// the charge to a destination that loses the answer, and the outcome is printed:
-// one record for the order that was committed, none for the one that was not.
+// Outbox takes an order and enqueues the charge for it in one transaction of its own database, so
+// that neither exists without the other. A worker delivers the charge to a destination that loses
+// the answer, and the outcome is printed: one record for the order that was committed, none for
+// the one that was not.
 //
-// It needs no account: the database is a file in a temporary folder, and the
-// destination runs in this process.
+// It needs no account: the database is a file in a temporary folder, and the destination runs in
+// this process.
 package main
 
 import (
@@ -17,9 +17,9 @@ import (
 	"path/filepath"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	_ "modernc.org/sqlite" // the driver of this program's own connections
@@ -43,7 +43,7 @@ func takeOrder(ctx context.Context, tx *sql.Tx, order string) (ledger.ID, error)
 	}
 	w, err := intent.From(intent.WriteIntent{
 		Tenant: "acme", Workflow: order, Step: "charge", Tool: "charge_card",
-		Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 	}, Charge{ID: order, Amount: 1999, Currency: "USD"})
 	if err != nil {
 		return "", err
@@ -87,15 +87,15 @@ func main() {
 }
 
 // store is a destination that loses its first answer.
-func store() (*simulated.World, error) {
-	shop, err := simulated.New(simulated.Plain.Options())
+func store() (*orders.World, error) {
+	shop, err := orders.New(orders.Plain.Options())
 	if err != nil {
 		return nil, err
 	}
-	return shop, shop.Set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+	return shop, shop.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 }
 
-func run(ctx context.Context, shop *simulated.World, out io.Writer) (err error) {
+func run(ctx context.Context, shop *orders.World, out io.Writer) (err error) {
 	dir, err := os.MkdirTemp("", "readback-outbox-")
 	if err != nil {
 		return err

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// TestExample: the answer is lost, and what was committed is there once; what
-// was rolled back never was.
+// TestExample: the answer is lost, and the committed order is charged once; the one that was
+// rolled back never is.
 func TestExample(t *testing.T) {
 	shop, err := store()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestExample(t *testing.T) {
 			t.Errorf("it printed no %q:\n%s", want, &out)
 		}
 	}
-	if !slices.ContainsFunc(shop.Calls(), func(c simulated.Call) bool { return slices.Contains(c.Vices, simulated.LostAnswer) }) {
+	if !slices.ContainsFunc(shop.Calls(), func(c orders.Call) bool { return slices.Contains(c.Vices, orders.LostAnswer) }) {
 		t.Error("no answer was lost")
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// hotel is the API: it books whatever it is asked to, twice if asked twice, and
-// the first answer is lost on its way.
+// hotel is the API: it books every request, twice if sent twice, and the first answer is lost in
+// transit.
 type hotel struct {
 	server *httptest.Server
 
@@ -51,10 +51,10 @@ func (h *hotel) book(w http.ResponseWriter, r *http.Request) {
 	h.bookings = append(h.bookings, booking)
 	if !h.lost {
 		h.lost = true
-		panic(http.ErrAbortHandler) // booked, and nobody hears of it
+		panic(http.ErrAbortHandler) // booked, and the answer is lost
 	}
 	w.WriteHeader(http.StatusCreated)
-	_ = json.NewEncoder(w).Encode(booking) // a client that has gone hears nothing
+	_ = json.NewEncoder(w).Encode(booking) // the client may have gone
 }
 
 func (h *hotel) list(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestExample: the answer is lost, and there is one booking all the same.
+// TestExample: the answer is lost, and there is still one booking.
 func TestExample(t *testing.T) {
 	h := openHotel()
 	if err := run(t.Context(), h); err != nil {

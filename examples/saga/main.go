@@ -1,13 +1,11 @@
-// Saga makes a contact in a CRM, opens a ticket and sends a mail, as one saga:
-// in the end all three are done, or none is. It does so again and again, with
-// each of the three refused in turn and each answer lost in turn, and prints what
-// the CRM, the ticket system and the mail server themselves have then.
+// Saga makes a contact in a CRM, opens a ticket and sends a mail, as one saga: in the end all
+// three are done, or none is. It repeats this with each of the three refused in turn and each
+// answer lost in turn, and prints what the CRM, the ticket system and the mail server themselves
+// have afterwards.
 //
-// The contact and the ticket can be undone, the mail cannot: it is the pivot, and
-// last.
+// The contact and the ticket can be undone, the mail cannot: it is the pivot, and last.
 //
-// It needs no account: the CRM (HubSpot's API), the Jira and the mail server run
-// in this process.
+// It needs no account: the CRM (HubSpot's API), the Jira and the mail server run in this process.
 package main
 
 import (
@@ -22,7 +20,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 func main() {
@@ -34,17 +32,16 @@ func main() {
 	}
 }
 
-// row is one life of the saga: what was done to it, and what came of it.
+// row is one run of the saga: its faults, and its result.
 type row struct {
-	// Refused is the step that its destination refuses, Lost the one whose
-	// answers are lost, those to its undoing included.
+	// Refused is the step that its destination refuses, Lost the one whose answers are lost,
+	// including those to its undo.
 	Refused, Lost string
 	State         saga.State
 	// What the destinations have in the end, and how many mails were given in.
 	Contacts, Tickets, Mails int
 	MailSends                int
-	// Early says that the mail server was called before contact and ticket were
-	// there.
+	// Early means that the mail server was called before contact and ticket existed.
 	Early bool
 	err   error
 }
@@ -59,7 +56,7 @@ func run(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, refused := range []string{nothing, contact, ticket, letter} {
 		for _, lost := range []string{nothing, contact, ticket, letter, every} {
-			if refused == nothing || lost != refused { // the answer that is lost would be that it is refused
+			if refused == nothing || lost != refused { // otherwise the lost answer would be the refusal
 				rows = append(rows, row{Refused: refused, Lost: lost})
 			}
 		}
@@ -77,7 +74,7 @@ func run(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// live is one life of the saga.
+// live runs the saga once.
 func (r *row) live(ctx context.Context) error {
 	w, err := newWorld()
 	if err != nil {
@@ -135,5 +132,5 @@ func show(out io.Writer, rows []row) {
 	for _, r := range rows {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", r.Refused, r.Lost, r.State, r.Contacts, r.Tickets, r.Mails, r.MailSends)
 	}
-	_ = t.Flush() // what goes wrong with the output nobody can be told
+	_ = t.Flush() // an output error cannot be reported
 }

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/jira/jiratest"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/readbacktest/fault"
+	"github.com/readback-go/readback/saga"
 )
 
 // TestExample: all is done or nothing is, counted at the destinations, and the
@@ -43,8 +42,7 @@ func TestExample(t *testing.T) {
 	})
 }
 
-// TestMisbehaving: the destinations of the example do refuse and lose, and no
-// more than they are told to.
+// TestMisbehaving: the destinations of the example refuse and lose as configured, and no more.
 func TestMisbehaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
@@ -64,7 +62,7 @@ func TestMisbehaving(t *testing.T) {
 			if err := w.misbehave(c.refused, c.lost); err != nil {
 				t.Fatal(err)
 			}
-			got := []bool{w.desk.Waits(jiratest.Refused), w.desk.Waits(jiratest.LostAnswer), w.post.Left(mailtest.Refused) != 0, w.post.Left(mailtest.LostAnswer) != 0}
+			got := []bool{w.desk.Left(fault.Refused) != 0, w.desk.Left(fault.LostAnswer) != 0, w.post.Left(fault.Refused) != 0, w.post.Left(fault.LostAnswer) != 0}
 			if want := []bool{c.deskRefuses, c.deskLo, c.postRefuses, c.postLo}; !slices.Equal(got, want) {
 				t.Errorf("%s: ticket refused and lost, mail refused and lost: %v, want %v", name, got, want)
 			}

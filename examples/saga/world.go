@@ -9,11 +9,12 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // The steps, and the destinations, which have the same names.
@@ -27,21 +28,21 @@ const (
 
 // world is the three destinations.
 type world struct {
-	crm      *resttest.HubSpot
-	desk     *jiratest.Site
-	post     *mailtest.Server
+	crm      *fakerest.HubSpot
+	desk     *fakejira.Site
+	post     *fakemail.Server
 	registry connectors.Registry
 	early    atomic.Bool // the mail server was called too early
 }
 
 func newWorld() (*world, error) {
-	post, err := mailtest.NewServer(mailtest.Options{InProcess: true})
+	post, err := fakemail.NewServer(fakemail.Options{InProcess: true})
 	if err != nil {
 		return nil, err
 	}
 	w := &world{
-		crm:  resttest.NewHubSpot("token", nil, []string{"readback_key", "readback_stamp"}),
-		desk: jiratest.New(jiratest.Options{}),
+		crm:  fakerest.NewHubSpot("token", nil, []string{"readback_key", "readback_stamp"}),
+		desk: fakejira.New(fakejira.Options{}),
 		post: post,
 	}
 	for name, open := range map[string]func() (connectors.Destination, error){contact: w.openCRM, ticket: w.openDesk, letter: w.openPost} {
@@ -114,39 +115,38 @@ func (w *world) dialPost(ctx context.Context, network, addr string) (net.Conn, e
 	return w.post.Dial(ctx, network, addr)
 }
 
-// misbehave makes one destination refuse everything, and one, or all, lose the
-// answers to what they do.
+// misbehave makes one destination refuse everything, and one, or all, lose their answers.
 func (w *world) misbehave(refused, lost string) error {
 	const often = 20
 	for range often {
 		for _, m := range []struct {
 			step string
-			crm  resttest.Vice
-			desk jiratest.Vice
-			post mailtest.Vice
+			crm  fault.Kind
+			desk fault.Kind
+			post fault.Kind
 		}{
-			{refused, resttest.Refused, jiratest.Refused, mailtest.Refused},
-			{lost, resttest.LostAnswer, jiratest.LostAnswer, mailtest.LostAnswer},
+			{refused, fault.Refused, fault.Refused, fault.Refused},
+			{lost, fault.LostAnswer, fault.LostAnswer, fault.LostAnswer},
 		} {
 			if m.step == contact || m.step == every && refused != contact {
-				if err := w.crm.Set(m.crm, ""); err != nil {
+				if err := w.crm.Set(fault.Fault{Kind: m.crm}.Once()); err != nil {
 					return err
 				}
 			}
 			if m.step == ticket || m.step == every && refused != ticket {
-				if err := w.desk.Set(jiratest.Fault{Vice: m.desk}); err != nil {
+				if err := w.desk.Set(fault.Fault{Kind: m.desk}.Once()); err != nil {
 					return err
 				}
 			}
 			if m.step == letter || m.step == every && refused != letter {
-				w.post.SetVice(m.post, mailtest.Always)
+				w.post.SetFault(m.post, fakemail.Always)
 			}
 		}
 	}
 	return nil
 }
 
-// count asks the destinations themselves.
+// count reads from the destinations themselves.
 func (w *world) count() (contacts, tickets, mails, sends int) {
 	return len(w.crm.Now("contacts")), len(w.desk.Issues()), len(w.post.Accepted()), len(w.post.Received())
 }

@@ -10,7 +10,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// lossy is a driver that commits and loses the answer, as often as it is told.
+// lossy is a driver that commits and loses the configured number of answers.
 type lossy struct {
 	path         string
 	toLose, lost atomic.Int64
@@ -61,7 +61,7 @@ type tx struct {
 	l *lossy
 }
 
-// Commit commits, and says that the connection broke.
+// Commit commits, and reports a broken connection.
 func (t tx) Commit() error {
 	err := t.Tx.Commit()
 	if err == nil && t.l.toLose.Add(-1) >= 0 {

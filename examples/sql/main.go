@@ -1,8 +1,8 @@
-// Sql enters one invoice into a table whose database loses the answer to COMMIT,
-// and prints the verified outcome: one row, sent once.
+// Sql enters one invoice into a table whose database loses the answer to COMMIT, and prints the
+// verified outcome: one row, sent once.
 //
-// It needs no server: the database is a SQLite file, through database/sql. With
-// PostgreSQL, sql.Options{DSN: …} takes the place of DB and Dialect.
+// It needs no server: the database is a SQLite file, through database/sql. With PostgreSQL,
+// sql.Options{DSN: …} replaces DB and Dialect.
 package main
 
 import (

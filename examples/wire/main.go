@@ -1,17 +1,16 @@
-// Wire pays an invoice and notifies the payee, with an orchestrator that is
-// killed in the worst moment: the bank has made the transfer, and nobody has
-// heard so. It prints what comes of that without the step gate, and with it:
+// Wire pays an invoice and notifies the payee, with an orchestrator that is killed in the worst
+// moment: the bank has made the transfer, and its answer has not arrived. It prints the result
+// without the step gate, and with it:
 //
 //   - the orchestrator comes back as the same workflow,
 //   - it comes back as another workflow that knows nothing of the first,
-//   - it lives, and the bank never answers.
+//   - it stays alive, and the bank never answers.
 //
-// The orchestrator makes its calls itself; readback never sends. It is another
-// process, and is killed for good. How many transfers and notifications there
-// are is asked of the bank and of the notifier.
+// The orchestrator makes its calls itself; readback never sends. It is another process, and is
+// killed for good. The bank and the notifier themselves count the transfers and notifications.
 //
-// It needs no account: the bank and the notifier are in this process, the ledger
-// is a file in a temporary folder.
+// It needs no account: the bank and the notifier are in this process, the ledger is a file in a
+// temporary folder.
 package main
 
 import (
@@ -39,18 +38,18 @@ func main() {
 	}
 }
 
-// story is one way in which things go wrong, and how they are taken up again.
+// story is one failure, and how the work is resumed.
 type story struct {
 	name string
-	// gated: the orchestrator asks the gate.
+	// gated: the orchestrator calls the gate.
 	gated bool
 	// bank and notifier are what becomes of the first request to each.
 	bank, notifier fate
-	// fresh: what is begun again knows nothing of the first workflow.
+	// fresh: the second workflow knows nothing of the first.
 	fresh bool
 }
 
-// stories in the order in which they are told.
+// stories in the order of the output.
 var stories = []story{
 	{name: "without the gate, killed after the transfer, and begun again", bank: kills},
 	{name: "with the gate: killed after the transfer, and begun again as the same workflow", gated: true, bank: kills},
@@ -63,15 +62,15 @@ type count struct{ Transfers, Notifications int }
 
 func run(ctx context.Context, out io.Writer) error {
 	for _, s := range stories {
-		if _, err := s.tell(ctx, out); err != nil {
+		if _, err := s.run(ctx, out); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
 }
 
-// tell lets it happen, and returns what the bank and the notifier have then.
-func (s story) tell(ctx context.Context, out io.Writer) (count, error) {
+// run plays it, and returns what the bank and the notifier have afterwards.
+func (s story) run(ctx context.Context, out io.Writer) (count, error) {
 	_, _ = fmt.Fprintf(out, "\n%s:\n", s.name)
 	st, err := newStage(ctx, out)
 	if err != nil {

@@ -46,7 +46,7 @@ func TestStories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out bytes.Buffer
-			got, err := stories[c.story].tell(t.Context(), &out)
+			got, err := stories[c.story].run(t.Context(), &out)
 			if err != nil {
 				t.Fatalf("%v; it printed:\n%s", err, &out)
 			}
@@ -82,7 +82,7 @@ func TestKilledAnywhere(t *testing.T) {
 			t.Parallel()
 			s.gated = true
 			var out bytes.Buffer
-			got, err := s.tell(t.Context(), &out)
+			got, err := s.run(t.Context(), &out)
 			if err != nil {
 				t.Fatalf("%v; it printed:\n%s", err, &out)
 			}

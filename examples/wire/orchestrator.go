@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow"
 )
 
 // setting is what an orchestrator is started with.
@@ -49,7 +49,7 @@ func settingOf() setting {
 		workflow: os.Getenv("WIRE_WORKFLOW"), gated: os.Getenv("WIRE_GATED") != ""}
 }
 
-// orchestrate is the whole life of an orchestrator.
+// orchestrate runs an orchestrator from start to end.
 func orchestrate(ctx context.Context, out io.Writer) error {
 	s := settingOf()
 	if !s.gated {
@@ -76,7 +76,7 @@ func (s setting) steps() []step {
 // redirected.
 var client = &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// fire makes the call. An error says nothing about whether it had its effect.
+// fire makes the call. An error does not show whether it had its effect.
 func (s step) fire(ctx context.Context) error {
 	body, err := json.Marshal(map[string]any{"order": map[string]any{"order_id": invoice, "amount_cents": 250000}})
 	if err != nil {
@@ -109,18 +109,18 @@ func blindly(ctx context.Context, s setting, out io.Writer) error {
 	return nil
 }
 
-// gated is an orchestrator that asks the gate before each step.
+// gated is an orchestrator that calls the gate before each step.
 type gated struct {
 	setting
-	gate *workflow.Gate
+	gate *gate.Gate
 	out  io.Writer
 	end  func() error
 }
 
-var me = workflow.Caller{Tenant: "acme", Name: "orchestrator", Role: engine.RoleAgent}
+var me = gate.Caller{Tenant: "acme", Name: "orchestrator", Role: engine.RoleAgent}
 
-// open opens the gate on the ledger. The engine never writes here: it is what
-// looks at the bank and the notifier.
+// open opens the gate on the ledger. The engine never writes here: it only reads the bank and the
+// notifier.
 func (s setting) open(ctx context.Context) (*gated, error) {
 	book, err := sqlite.Open(ctx, s.ledger, nil)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s setting) open(ctx context.Context) (*gated, error) {
 	}
 	var reg connectors.Registry
 	for _, st := range s.steps() {
-		c, err := simulated.NewConnector(st.url, declared(), nil)
+		c, err := orders.NewConnector(st.url, declared(), nil)
 		if err == nil {
 			err = reg.Register(st.destination, connectors.Destination{Connector: c, Profiles: c.Profiles()})
 		}
@@ -138,13 +138,13 @@ func (s setting) open(ctx context.Context) (*gated, error) {
 	}
 	eng := engine.New(book, &reg, nil)
 	end := func() error { eng.Close(); return book.Close() }
-	return &gated{setting: s, gate: workflow.New(book, &workflow.Options{Look: eng}), end: end}, nil
+	return &gated{setting: s, gate: gate.New(book, &gate.Options{Reader: eng}), end: end}, nil
 }
 
 func (g *gated) close() error { return g.end() }
 
 func (g *gated) begin(ctx context.Context) (string, error) {
-	w, err := g.gate.Create(ctx, me, workflow.CreateRequest{WorkflowName: "pay " + invoice})
+	w, err := g.gate.Create(ctx, me, gate.CreateRequest{WorkflowName: "pay " + invoice})
 	return w.WorkflowID, err
 }
 
@@ -184,9 +184,9 @@ func (g *gated) take(ctx context.Context, id string, st step) (prior string, err
 		switch {
 		case said.Prior != nil:
 			return said.PriorWorkflowID, nil
-		case said.Decision != workflow.Allow:
+		case said.Decision != gate.Allow:
 			return "", fmt.Errorf("the gate says %s: %s", said.Decision, said.Reason)
-		case known.PriorCompletionStatus == workflow.PriorCompleted:
+		case known.PriorCompletionStatus == gate.PriorCompleted:
 			_, _ = fmt.Fprintf(g.out, "%s: completed before, not fired\n", st.id)
 			return "", nil
 		case seen != nil && seen.Effect == string(engine.EffectPresent):
@@ -207,28 +207,28 @@ func (g *gated) take(ctx context.Context, id string, st step) (prior string, err
 	}
 }
 
-func (g *gated) complete(ctx context.Context, id string, st step, ask workflow.GateRequest, fence int64) error {
-	_, err := g.gate.CompleteStep(ctx, me, id, st.id, workflow.CompleteRequest{IdempotencyKey: ask.IdempotencyKey, Fence: fence})
+func (g *gated) complete(ctx context.Context, id string, st step, ask gate.GateRequest, fence int64) error {
+	_, err := g.gate.CompleteStep(ctx, me, id, st.id, gate.CompleteRequest{IdempotencyKey: ask.IdempotencyKey, Fence: fence})
 	return err
 }
 
-// request is what the step is, whoever asks: the operation by its name, and what
-// must be seen at the destination when it is done.
-func (g *gated) request(id string, st step) (workflow.GateRequest, error) {
+// request describes the step, independent of the caller: the name of the operation, and what the
+// destination must show when it is done.
+func (g *gated) request(id string, st step) (gate.GateRequest, error) {
 	w := intent.WriteIntent{
 		Tenant: me.Tenant, Workflow: id, Step: st.id, Tool: st.tool, IdempotencyKey: st.destination + ":" + invoice,
-		Destination: st.destination, Kind: simulated.Kind, Write: intent.Create,
+		Destination: st.destination, Kind: orders.Kind, Write: intent.Create,
 		Key: intent.Fields{"order_id": invoice}, Expect: intent.Fields{"amount_cents": json.Number("250000")},
 	}
 	text, err := w.Encode()
-	return workflow.GateRequest{
-		StepType: "tool_call", ToolContext: &workflow.ToolContext{ToolName: st.tool},
+	return gate.GateRequest{
+		StepType: "tool_call", ToolContext: &gate.ToolContext{ToolName: st.tool},
 		IdempotencyKey: w.IdempotencyKey, Intent: text, LeaseSeconds: lease,
 	}, err
 }
 
-// wait waits as long as the gate says, while somebody else has the step.
-func wait(ctx context.Context, said workflow.GateResponse) error {
+// wait waits as long as the gate requires, while another worker has the step.
+func wait(ctx context.Context, said gate.GateResponse) error {
 	pause := time.Second
 	if said.Lease != nil {
 		pause = max(pause, time.Duration(said.RetryAfterSeconds)*time.Second)

@@ -16,30 +16,30 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // fate is what becomes of the first request to write.
 type fate string
 
 const (
-	answers    fate = ""           // it is done, and the answer is yes
-	kills      fate = "kills"      // it is done, and the orchestrator is killed before it hears so
+	answers    fate = ""           // it is done, and the answer says so
+	kills      fate = "kills"      // it is done, and the orchestrator is killed before the answer arrives
 	hangs      fate = "hangs"      // it is done, and never answered
 	killsEarly fate = "killsEarly" // it is not done, and the orchestrator is killed
 )
 
 // declared is what the bank and the notifier can do: nothing but strong reads.
 // They are in this process, where nothing is on its way for long.
-func declared() simulated.Options {
-	o := simulated.Plain.Options()
+func declared() orders.Options {
+	o := orders.Plain.Options()
 	o.Horizon = connectors.Within(2 * time.Second)
 	return o
 }
 
 // service is a destination of the orchestrator's, served over HTTP.
 type service struct {
-	world *simulated.World
+	world *orders.World
 	url   string
 	end   func() error
 
@@ -50,7 +50,7 @@ type service struct {
 
 // serve opens a destination on a free port of this machine.
 func serve(ctx context.Context) (*service, error) {
-	world, err := simulated.New(declared())
+	world, err := orders.New(declared())
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func serve(ctx context.Context) (*service, error) {
 	return s, nil
 }
 
-// ServeHTTP implements [http.Handler]: what is asked for is done, and then the
-// fate decides who hears of it.
+// ServeHTTP implements [http.Handler]: it executes the request, and then the fate decides what
+// happens to the answer.
 func (s *service) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	of, kill := answers, s.kill
@@ -76,7 +76,7 @@ func (s *service) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	answer := httptest.NewRecorder()
 	if of != killsEarly {
-		simulated.Handler(s.world).ServeHTTP(answer, r)
+		orders.Handler(s.world).ServeHTTP(answer, r)
 	}
 	switch of {
 	case kills, killsEarly:
@@ -87,7 +87,7 @@ func (s *service) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	rw.WriteHeader(answer.Code)
-	_, _ = answer.Body.WriteTo(rw) // who has gone hears nothing
+	_, _ = answer.Body.WriteTo(rw) // the client may have gone
 }
 
 // stage is everything that outlives the orchestrator.

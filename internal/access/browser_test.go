@@ -23,7 +23,7 @@ const (
 	issuer = "https://login.example.org"
 )
 
-// world is a server that people log in to, its ledger and its provider.
+// world is a server with logins, its ledger and its provider.
 type world struct {
 	t        *testing.T
 	notes    *flaky
@@ -43,9 +43,9 @@ var operators = []access.ClaimRule{
 func newWorld(t *testing.T, change func(*access.LoginOptions)) *world {
 	t.Helper()
 	w := &world{t: t, notes: newFlaky(), provider: accesstest.Silent(t, issuer)}
-	w.tokens = access.NewTokens(w.notes, nil)
+	w.tokens = access.NewTokens(w.notes, &access.TokenOptions{People: true})
 	w.options = access.LoginOptions{
-		Issuer: issuer, ClientID: accesstest.ClientID, Secret: accesstest.Secret, RedirectURL: site + "/login/callback", Rules: operators,
+		Issuer: issuer, ClientID: accesstest.ClientID, Secret: func(context.Context) (string, error) { return accesstest.Secret, nil }, RedirectURL: site + "/login/callback", Rules: operators,
 		Key: bytes.Repeat([]byte("k"), 32), Client: w.provider.Client(), Tokens: w.tokens,
 		Logger: slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -162,7 +162,7 @@ func (b *browser) open(method, target string, form url.Values) (int, string) {
 	return 0, ""
 }
 
-// login logs in at the provider, and is where it goes on.
+// login logs in at the provider, and returns the path after the login.
 func (b *browser) login() (int, string) {
 	b.w.t.Helper()
 	return b.open("GET", "/login/provider?next=/inbox", nil)
@@ -174,7 +174,7 @@ func (b *browser) paste(secret string) (int, string) {
 	return b.open("POST", "/login", url.Values{"token": {secret}, "next": {"/inbox"}})
 }
 
-// is expects who the browser is logged in as; "" for nobody.
+// is expects the browser's identity; "" for none.
 func (b *browser) is(who string) {
 	b.w.t.Helper()
 	status, text := b.open("GET", "/inbox", nil)

@@ -8,25 +8,23 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// ClaimRule gives a tenant and a role to those whose claims fit. The first rule
-// that fits counts.
+// ClaimRule gives a tenant and a role to users whose claims match. The first rule that
+// matches counts.
 type ClaimRule struct {
-	// Claim names a claim of the ID token: its name as it is, or else a path of
-	// names with dots between. The claim is a text or a list of texts.
+	// Claim names a claim of the ID token: its exact name, or else a path of names with
+	// dots between. The claim is a text or a list of texts.
 	Claim string
-	// Value is what the claim is, or has in its list, letter by letter.
+	// Value is the claim, or an entry of its list, compared exactly.
 	Value string
-	// Tenant is whose writes are seen. As "{claim}" it is the text that another
-	// claim has, and the rule fits nobody without it: one that people cannot set
-	// themselves.
+	// Tenant is the tenant whose writes are seen. As "{claim}" it is the text of another
+	// claim, and the rule matches no user without that claim. Use a claim that users
+	// cannot set themselves.
 	Tenant string
-	// Role is reviewer, operator or auditor. Nobody becomes an agent by logging
-	// in.
+	// Role is reviewer, operator or auditor. A login never gives the role agent.
 	Role engine.Role
 }
 
-// Check says what is wrong with a rule, and what would be right; the error wraps
-// [ErrInvalid].
+// Check returns what is wrong with a rule, and the remedy; the error wraps [ErrInvalid].
 func (c ClaimRule) Check() error {
 	switch {
 	case strings.TrimSpace(c.Claim) == "" || len(c.Claim) > maxText || strings.Count(c.Claim, ".") >= maxPath:
@@ -52,13 +50,13 @@ func (c ClaimRule) tenantClaim() (string, bool) {
 	return inner, ok && closed
 }
 
-// claims are what the provider says of somebody.
+// claims are the provider's claims about a user.
 type claims map[string]any
 
-// proven are the claims without those that nobody has proven: an address that
-// somebody typed in is whoever's it is.
+// proven are the claims without unverified ones: a user can enter any address that is not
+// verified.
 func (c claims) proven() claims {
-	if v := c["email_verified"]; v == true || v == "true" { // some write it as text
+	if v := c["email_verified"]; v == true || v == "true" { // some providers write it as text
 		return c
 	}
 	kept := claims{}
@@ -70,9 +68,9 @@ func (c claims) proven() claims {
 	return kept
 }
 
-// at is a claim by its name, or by a path.
+// at is a claim by its name or path.
 func (c claims) at(name string) any {
-	if v, ok := c[name]; ok { // names may have dots of their own
+	if v, ok := c[name]; ok { // names may contain dots
 		return v
 	}
 	var v any = map[string]any(c)
@@ -97,9 +95,9 @@ func (c claims) has(name, text string) bool {
 	return false
 }
 
-// name is what somebody is called: the address, where it is proven and could
-// not be taken for another by eye, else what the provider calls them itself. A
-// name that people choose themselves is none.
+// name is a user's display name: the address if it is verified and cannot be mistaken for
+// another by eye, else the provider's own name for the user. A name that users choose
+// themselves is not used.
 func (c claims) name() string {
 	if email, _ := c["email"].(string); strings.Contains(email, "@") && isASCII(email) && checkName("email", email) == nil {
 		return strings.ToLower(email)
@@ -108,7 +106,7 @@ func (c claims) name() string {
 	return sub
 }
 
-// identity finds the first rule that fits. It fails with [ErrForbidden].
+// identity applies the first rule that matches. It fails with [ErrForbidden].
 func (c claims) identity(rules []ClaimRule) (Identity, error) {
 	c = c.proven()
 	who := Identity{Name: c.name(), Via: "login"}

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// saying is what somebody is who logs in with these claims; "" for nobody.
+// saying is the identity of a login with these claims; "" for none.
 func saying(t *testing.T, claims string, rules ...access.ClaimRule) (string, int) {
 	t.Helper()
 	w := newWorld(t, func(o *access.LoginOptions) {

@@ -10,12 +10,12 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// Dev believes every caller, and is for this machine alone: through a listener
-// that others can reach it knows nobody. The tenant is that of X-Tenant-ID, else
-// the one given; the role that of X-Role, else operator; the name the user of
-// HTTP Basic, whatever the password, else that of X-User-ID, else "browser" for
-// a browser, so that a person who looks can decide about what a program without
-// a name asked for, else none.
+// Dev believes every caller, and is for this machine alone: it accepts no caller from a
+// listener that other machines can reach. The tenant is that of X-Tenant-ID, else the one
+// given; the role that of X-Role, else operator. The name is the user of HTTP Basic,
+// whatever the password, else that of X-User-ID, else "browser" for a browser, else none.
+// So a reviewer in a browser can decide about a write that a program without a name
+// requested.
 func Dev(tenant string) Resolver { return dev{tenant} }
 
 type dev struct{ tenant string }
@@ -31,7 +31,7 @@ func (d dev) Resolve(r *http.Request) (Identity, error) {
 	}
 	user, _, _ := r.BasicAuth()
 	name := cmp.Or(user, r.Header.Get("X-User-ID"))
-	if name == "" && r.Header.Get("Sec-Fetch-Site") != "" { // which programs do not send
+	if name == "" && r.Header.Get("Sec-Fetch-Site") != "" { // programs do not send it
 		name = "browser"
 	}
 	who := Identity{
@@ -48,9 +48,9 @@ func (d dev) Resolve(r *http.Request) (Identity, error) {
 	return who, nil
 }
 
-// First asks one resolver after the other, until one finds credentials that it
-// looks at. Bad ones are not passed over: whoever comes with an expired token is
-// told so, and is nobody else.
+// First asks one resolver after the other, until one finds credentials of its kind. Bad
+// ones are not passed over: a caller with an expired token is refused, not resolved as
+// another identity.
 func First(rs ...Resolver) Resolver { return first(rs) }
 
 type first []Resolver

@@ -23,7 +23,7 @@ func TestDev(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		header http.Header
-		want   access.Identity // zero: nobody
+		want   access.Identity // zero: unknown
 		reason string
 	}{
 		"nothing":           {nil, operator, "a program without a name may do everything"},

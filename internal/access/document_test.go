@@ -8,10 +8,10 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/document"
+	"github.com/readback-go/readback/internal/need"
 )
 
-var update = flag.Bool("update", false, "render docs/access.md anew")
+var update = flag.Bool("update", false, "render docs/guide/people.md anew")
 
 func TestDocument(t *testing.T) {
 	acts := []struct {
@@ -38,7 +38,7 @@ func TestDocument(t *testing.T) {
 		}
 		b.WriteString("\n")
 	}
-	document.Hold(t, "../../docs/access.md", "go test ./internal/access -run TestDocument -update", b.String(), *update)
+	need.Document(t, "../../docs/guide/people.md", "go test ./internal/access -run TestDocument -update", b.String(), *update)
 }
 
 func TestNobodyMayAnything(t *testing.T) {

@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// More errors of whoever comes in.
+// More errors of authentication.
 var (
-	// ErrNoCredentials is an [ErrUnknown]: the request carries nothing that this
-	// resolver looks at. [First] asks the next one.
+	// ErrNoCredentials is an [ErrUnknown]: the request has no credentials of this
+	// resolver's kind. [First] asks the next one.
 	ErrNoCredentials = fmt.Errorf("%w: no credentials were given", ErrUnknown)
-	// ErrUnavailable: whose credentials these are cannot be found out now. It
-	// says nothing about them.
+	// ErrUnavailable: the owner of the credentials cannot be determined now. It does not
+	// say that they are bad.
 	ErrUnavailable = errors.New("credentials cannot be checked now")
 	// ErrTooMany is wrapped by [TooManyError].
 	ErrTooMany = errors.New("too many attempts")
 )
 
-// Errors of whoever makes and revokes.
+// Errors of creating and revoking.
 var (
-	// ErrInvalid: what is asked for cannot be; the text says what would be right.
+	// ErrInvalid: the request is not valid; the text has the remedy.
 	ErrInvalid = errors.New("invalid")
 	// ErrNoToken: the tenant has no such token.
 	ErrNoToken = errors.New("no such token")
 )
 
-// TooManyError says that an address came too often with bad credentials.
+// TooManyError reports that an address came too often with bad credentials.
 type TooManyError struct {
-	// After is how long it has to wait.
+	// After is how long the caller has to wait.
 	After time.Duration
 }
 
@@ -43,13 +43,16 @@ func (e *TooManyError) Error() string {
 // Unwrap returns [ErrTooMany].
 func (e *TooManyError) Unwrap() error { return ErrTooMany }
 
-// Refused is how a door answers an error of a [Resolver] or of [Identity.May]:
-// the status, and the header fields that belong to it. Anything that is none of
-// ours is a 500.
+// Refused is an API's response to an error of a [Resolver] or of [Identity.May]: the
+// status, and the header fields that belong to it. Any other error is a 500.
 func Refused(err error) (status int, header http.Header) {
 	header = http.Header{}
 	var many *TooManyError
+	var limit *LimitError
 	switch {
+	case errors.As(err, &limit):
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(limit.After.Seconds()))))
+		return http.StatusTooManyRequests, header
 	case errors.As(err, &many):
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(many.After.Seconds()))))
 		return http.StatusTooManyRequests, header
@@ -59,9 +62,9 @@ func Refused(err error) (status int, header http.Header) {
 	case errors.Is(err, ErrForbidden):
 		return http.StatusForbidden, header
 	case errors.Is(err, ErrUnknown):
-		// Not Basic as well, though a token works as its password: a browser would ask
-		// a person who opens a page of the review UI, or lets it refresh itself, for a user
-		// and a password, and send them from then on with what other pages ask for.
+		// Basic is not offered as well, though a token works as its password: when a page
+		// of the review UI loads or refreshes, a browser would ask its user for a user
+		// name and a password, and from then on send them with requests of other pages.
 		header.Set("WWW-Authenticate", `Bearer realm="readback"`)
 		return http.StatusUnauthorized, header
 	}

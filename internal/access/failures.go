@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
@@ -12,28 +13,45 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+// Bounds of failures.
+const (
+	// maxFailures is how often one address may come with bad credentials at once; then
+	// once every failEvery. A program with an old token is soon limited, and a user who
+	// mistypes is not locked out.
+	maxFailures = 20
+	failEvery   = 3 * time.Second
+	// maxDoubted is how many tokens are read at once for limited addresses: fewer than
+	// maxReads, so that all others have priority.
+	maxDoubted = 2
+	// maxHops bounds how many addresses of X-Forwarded-For are read: no deployment has
+	// more than five proxies in a row.
+	maxHops = 20
+	// maxAddresses bounds how many addresses are remembered, twice: those of this and of
+	// the last span. When it is full, all further addresses are counted together.
+	maxAddresses = 5000
+)
+
 func isStale(err error) bool { return errors.Is(err, ledger.ErrStale) }
 
-// failures counts who comes with bad credentials, by the address of the
-// connection. What a header says of an address is not believed: behind a proxy
-// all are one, so that what may be good is never refused unseen.
+// failures counts bad credentials by the address of the connection. Addresses in headers
+// are not trusted. Behind a proxy all callers share one address, so credentials that may
+// be good are never refused unchecked.
 type failures struct {
 	now func() time.Time
 
-	mu            sync.Mutex
-	young, old    map[string]*rate.Limiter
-	since         time.Time // of young
-	everybodyElse *rate.Limiter
+	// doubted has a slot for each concurrent attempt from limited addresses.
+	doubted chan struct{}
+
+	mu      sync.Mutex
+	buckets *buckets
 }
 
 func newFailures(now func() time.Time) *failures {
-	return &failures{now: now, young: map[string]*rate.Limiter{}, everybodyElse: newLimiter()}
+	return &failures{now: now, doubted: make(chan struct{}, maxDoubted), buckets: newBuckets(rate.Every(failEvery), maxFailures, maxAddresses)}
 }
 
-func newLimiter() *rate.Limiter { return rate.NewLimiter(rate.Every(failEvery), maxFailures) }
-
-// place is where somebody comes from: an address, or a network of IPv6, of
-// which one machine has all.
+// place is a caller's origin: an address, or an IPv6 network, as one machine has all of
+// its addresses.
 func place(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
@@ -50,47 +68,47 @@ func place(remote string) string {
 	return ip.String()
 }
 
-// of is the limiter of an address.
-func (f *failures) of(remote string) *rate.Limiter {
-	now, at := f.now(), place(remote)
-	// After this long a limiter is as good as new.
-	const span = maxFailures * failEvery
-	if !within(now, f.since, span) {
-		f.old, f.young, f.since = f.young, map[string]*rate.Limiter{}, now
-	}
-	l, ok := f.young[at]
-	if ok {
-		return l
-	}
-	if l, ok = f.old[at]; !ok {
-		l = newLimiter()
-	}
-	if len(f.young) >= maxAddresses {
-		return f.everybodyElse
-	}
-	f.young[at] = l
-	return l
-}
-
-// held fails with a [TooManyError] when an address has come too often.
+// held fails with a [TooManyError] if an address has failed too often.
 func (f *failures) held(remote string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now, l := f.now(), f.of(remote)
-	if have := l.TokensAt(now); have < 1 {
-		return &TooManyError{After: max(time.Duration((1-have)*float64(failEvery)), time.Second)}
+	now := f.now()
+	if after := missing(f.buckets.of(place(remote), now), now); after > 0 {
+		return &TooManyError{After: after}
 	}
 	return nil
 }
 
-// count notes that an address came with bad credentials, and returns why it is
-// refused: err, or that it was too often.
+// admit admits an attempt from an address, and returns a function to call when it is
+// over. Limited addresses get a few attempts at a time, in order: a caller who guesses
+// must not lock out the others who share the address. If no slot is free within patience,
+// admit fails as held does.
+func (f *failures) admit(ctx context.Context, remote string, patience time.Duration) (done func(), err error) {
+	held := f.held(remote)
+	if held == nil {
+		return func() {}, nil
+	}
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	select {
+	case f.doubted <- struct{}{}:
+		return func() { <-f.doubted }, nil
+	case <-enough.C:
+		return nil, held
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// count records bad credentials from an address, and returns the reason of the refusal:
+// err, or too many failures.
 func (f *failures) count(remote string, err error) error {
 	if held := f.held(remote); held != nil {
 		return held
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.of(remote).AllowN(f.now(), 1)
+	now := f.now()
+	f.buckets.of(place(remote), now).AllowN(now, 1)
 	return err
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// FuzzLoginForm: whatever is sent as the form of a login, a session is begun for a
-// good token of a person alone, and where it leads is a page of ours.
+// FuzzLoginForm: for every input of the login form, a session is begun only for a valid
+// token of a person, and the path after it is a page of ours.
 func FuzzLoginForm(f *testing.F) {
-	tokens := access.NewTokens(ledger.NewMemory(), nil)
+	tokens := access.NewTokens(ledger.NewMemory(), &access.TokenOptions{People: true})
 	secret := map[engine.Role]string{}
 	for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer} {
 		var err error
@@ -43,7 +43,7 @@ func FuzzLoginForm(f *testing.F) {
 		from := fnv.New32a()
 		_, _ = from.Write([]byte(body + kind + query))
 		addr, _ := netip.AddrFromSlice(from.Sum(nil))
-		r.RemoteAddr = netip.AddrPortFrom(addr, 1).String() // who guesses is told to wait
+		r.RemoteAddr = netip.AddrPortFrom(addr, 1).String() // a caller who guesses must wait
 		w := httptest.NewRecorder()
 		logins.ServeHTTP(w, r)
 		begun := strings.Contains(strings.Join(w.Header().Values("Set-Cookie"), "\n"), "readback-session=")

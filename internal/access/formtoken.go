@@ -10,22 +10,21 @@ import (
 	"net/http"
 )
 
-// FormTokenField is the field of a form with its [Logins.FormToken].
+// FormTokenField is the form field of [Logins.FormToken].
 const FormTokenField = "form_token"
 
-// errNoFormToken: the browser does not say which page asks, and the form does not
-// prove that it is one of ours.
+// errNoFormToken: the browser does not say which page sends the request, and the form
+// does not prove that it is ours.
 var errNoFormToken = fmt.Errorf("%w: the request has a session but neither an Origin header nor the token of a form of this session; "+
 	"open the page again and send its form, or send Origin, or a token as Authorization: Bearer instead of the cookie", ErrForbidden)
 
-// formKey derives the key of the tokens of forms.
+// formKey derives the key of form tokens.
 func formKey(key []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, key, nil, "readback form", sha256.Size)
 }
 
-// FormToken is what the forms of a page carry in [FormTokenField], for the session of
-// the request that the page answers; "" without a session. A page of another origin
-// cannot read it.
+// FormToken is the value of [FormTokenField] in the forms of a page, for the session of
+// the page's request; "" without a session. A page of another origin cannot read it.
 func (l *Logins) FormToken(r *http.Request) string {
 	s, err := l.session(r)
 	if err != nil {
@@ -35,14 +34,14 @@ func (l *Logins) FormToken(r *http.Request) string {
 }
 
 func (l *Logins) formTokenOf(s session) string {
-	mac := hmac.New(sha256.New, l.forms)
+	mac := hmac.New(sha256.New, l.sealing().forms)
 	_, _ = mac.Write([]byte(s.ID)) // never fails
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// ownPage refuses what changes something by a cookie alone, where the browser does not
-// say which page asks: older ones send neither header with a form. Headers that are
-// there have been compared by [Protect].
+// ownPage refuses a change that is authorized by a cookie alone if the browser does not
+// say which page sends it: older ones send neither header with a form. Headers that are
+// present have been compared by [Protect].
 func (l *Logins) ownPage(r *http.Request, s session) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -8,37 +8,46 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// Errors of whoever comes in.
+// Errors of authentication.
 var (
-	// ErrUnknown: no credentials, or such as are not valid (any more).
+	// ErrUnknown: no credentials, or none that are valid (any more).
 	ErrUnknown = errors.New("not logged in")
 	// ErrForbidden: the role may not do this.
 	ErrForbidden = errors.New("forbidden")
+	// ErrStepUp is an [ErrForbidden]: the role may decide, and these credentials lack
+	// what the configuration asks of decisions.
+	ErrStepUp = fmt.Errorf("%w: decisions need a login at the provider with a second factor or whatever else server.oidc.decisions names; log in at /login/provider?step_up=1", ErrForbidden)
 )
 
-// Identity is whose credentials a request came with. The zero value is nobody,
-// who may do nothing.
+// Identity is the owner of a request's credentials. The zero value is unknown and may do
+// nothing.
 type Identity struct {
 	Tenant string
 	Name   string
 	Role   engine.Role
-	// Via is how it was found out: "token", "login", "dev".
+	// Via is the method: "token", "login", "dev".
 	Via string
 	// ID is the token's or the session's, for logs. Never the secret.
 	ID string
+	// NeedsStepUp reports that these credentials lack what decisions need here: then
+	// [Identity.May] fails with [ErrStepUp] for [Decide].
+	NeedsStepUp bool
+	// Scope bounds what an agent may write. Nil: all that the role may.
+	Scope *engine.Scope
 }
 
-// Principal is what the engine is told about whoever calls.
+// Principal is the caller as the engine knows it.
 func (i Identity) Principal() engine.Principal {
-	return engine.Principal{Name: i.Name, Role: i.Role}
+	return engine.Principal{Name: i.Name, Role: i.Role, Scope: i.Scope}
 }
 
-// Resolver finds out who sends a request; [ErrUnknown] when nobody who is known.
+// Resolver authenticates the sender of a request; it fails with [ErrUnknown] for an
+// unknown one.
 type Resolver interface {
 	Resolve(r *http.Request) (Identity, error)
 }
 
-// Act is something that can be done through a door.
+// Act is a kind of action in an API.
 type Act string
 
 // The acts.
@@ -46,11 +55,11 @@ const (
 	Submit  Act = "submit"  // declare writes, begin sagas, ask the gate
 	Read    Act = "read"    // outcomes, writes, sagas and destinations of the own tenant
 	Trace   Act = "trace"   // intents, evidence and events of others' writes; search, activity
-	Decide  Act = "decide"  // about what waits for a person
-	Operate Act = "operate" // stop and release, let operations go, cancel and close sagas
+	Decide  Act = "decide"  // about what waits for a reviewer
+	Operate Act = "operate" // stop and release, release operations, cancel and close sagas
 )
 
-// acts is who may do what. A role that is not here may do nothing.
+// acts are the acts that each role may do. A role that is not here may do nothing.
 var acts = map[engine.Role][]Act{
 	engine.RoleAgent:    {Submit, Read},
 	engine.RoleReviewer: {Read, Trace, Decide},
@@ -58,12 +67,15 @@ var acts = map[engine.Role][]Act{
 	engine.RoleAuditor:  {Read, Trace},
 }
 
-// May fails with [ErrForbidden], or [ErrUnknown] for nobody.
+// May fails with [ErrForbidden], or with [ErrUnknown] for the zero value.
 func (i Identity) May(a Act) error {
 	if i.Tenant == "" || i.Role == "" {
 		return ErrUnknown
 	}
 	for _, each := range acts[i.Role] {
+		if each == a && a == Decide && i.NeedsStepUp {
+			return ErrStepUp
+		}
 		if each == a {
 			return nil
 		}
@@ -71,10 +83,10 @@ func (i Identity) May(a Act) error {
 	return fmt.Errorf("%w: the role %q may not %s", ErrForbidden, i.Role, a)
 }
 
-// Route is one route of a door, and what it takes to ask it. Doors list theirs,
-// so that a test can ask each of them as everybody.
+// Route is one route of an API, and the act that it needs. Each API lists its routes, so
+// that a test can call each of them with every role.
 type Route struct {
 	Method  string
 	Pattern string // as in [http.ServeMux], without the method
-	Act     Act    // "" for a route that anybody may ask
+	Act     Act    // "" for a route open to every caller
 }

@@ -91,7 +91,7 @@ func TestCookies(t *testing.T) {
 }
 
 func TestProviderWithVices(t *testing.T) {
-	for vice, c := range map[accesstest.Vice]struct {
+	for kind, c := range map[accesstest.Fault]struct {
 		status int
 		log    string
 	}{
@@ -113,11 +113,11 @@ func TestProviderWithVices(t *testing.T) {
 		accesstest.KeysDown:      {503, "keys of the provider of logins cannot be had"},
 		accesstest.KeysGarbled:   {503, "keys of the provider of logins cannot be had"},
 	} {
-		t.Run(string(vice), func(t *testing.T) {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, nil)
 				b := w.browser()
-				back := b.toCallback(vice)
+				back := b.toCallback(kind)
 				status, text := b.open("GET", back, nil)
 				if status != c.status || !strings.Contains(w.log.String(), c.log) {
 					t.Errorf("got %d, and the log\n%s", status, w.log.String())
@@ -140,16 +140,16 @@ func TestProviderWithVices(t *testing.T) {
 	}
 }
 
-// toCallback logs in as far as the provider, which then has a vice, and returns
-// where it sends the browser back to.
-func (b *browser) toCallback(vice accesstest.Vice) string {
+// toCallback logs in up to the provider, which then has a fault, and returns where it
+// redirects the browser.
+func (b *browser) toCallback(kind accesstest.Fault) string {
 	b.w.t.Helper()
 	to := b.send("GET", "/login/provider?next=/inbox", nil).Header.Get("Location")
-	if vice == accesstest.Refusing {
-		b.w.provider.Has(vice)
+	if kind == accesstest.Refusing {
+		b.w.provider.Has(kind)
 	}
 	back := b.send("GET", to, nil).Header.Get("Location")
-	b.w.provider.Has(vice)
+	b.w.provider.Has(kind)
 	return back
 }
 
@@ -216,11 +216,11 @@ func TestCallbackIsBoundToTheBrowser(t *testing.T) {
 }
 
 func TestProviderDownAtStart(t *testing.T) {
-	for _, vice := range []accesstest.Vice{accesstest.Down, accesstest.Slow} {
-		t.Run(string(vice), func(t *testing.T) {
+	for _, kind := range []accesstest.Fault{accesstest.Down, accesstest.Slow} {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, func(o *access.LoginOptions) { o.Client = nil; o.Issuer = "" })
-				w.provider.Has(vice)
+				w.provider.Has(kind)
 				began := time.Now()
 				w.restart(func(o *access.LoginOptions) { o.Client, o.Issuer = w.provider.Client(), issuer })
 				if took := time.Since(began); took > 10*time.Second {
@@ -271,7 +271,7 @@ func TestLoginWithToken(t *testing.T) {
 	for _, role := range []engine.Role{engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor} {
 		b := w.browser()
 		_, secret := w.as(role, time.Hour)
-		b.paste(" " + secret + "\n") // as people paste
+		b.paste(" " + secret + "\n") // as users paste it
 		b.is(string(role) + " Ben of acme by token")
 		if strings.Contains(w.log.String(), secret[21:40]) {
 			t.Error("the log has the secret")
@@ -344,9 +344,32 @@ func TestTooManyLogins(t *testing.T) {
 			}
 		}
 		asked := w.provider.Asked("/token")
-		if status := bad(); status != 429 || w.provider.Asked("/token") != asked {
+		if status := bad(); status != 429 || w.provider.Asked("/token") != asked+1 {
 			t.Errorf("a code from there: %d", status)
 		}
+		if status, _ := b.login(); status != 200 {
+			t.Errorf("a person logs in from the address of a caller who makes up codes: %d", status)
+		}
+		var begun []*browser
+		var states []string
+		for range 10 {
+			one := w.browser()
+			_, state, _ := strings.Cut(one.toCallback(""), "state=")
+			begun, states = append(begun, one), append(states, state)
+		}
+		w.provider.Has(accesstest.Slow) // made-up codes from there are redeemed two at a time
+		for i, one := range begun {
+			r := httptest.NewRequest("GET", site+"/login/callback?code=made-up&state="+states[i], nil).WithContext(t.Context())
+			for _, c := range one.cookies {
+				r.AddCookie(c)
+			}
+			go ask(w.handler, r)
+		}
+		synctest.Wait()
+		if got := w.provider.Asked("/token") - asked - 2; got > 2 {
+			t.Errorf("the provider is asked %d questions at once; want 2", got)
+		}
+		time.Sleep(time.Minute)
 	})
 }
 
@@ -409,6 +432,9 @@ func TestLoginOptionsAreChecked(t *testing.T) {
 	}{
 		"no tokens":        {func(o *access.LoginOptions) { o.Tokens = nil }, "Tokens"},
 		"short key":        {func(o *access.LoginOptions) { o.Key = []byte("short") }, "key has 5 bytes"},
+		"seldom confirmed": {func(o *access.LoginOptions) { o.Recheck = 25 * time.Hour }, "want 1m0s to 24h"},
+		"often confirmed":  {func(o *access.LoginOptions) { o.Recheck = time.Second }, "want 1m0s to 24h"},
+		"step-up alone":    {func(o *access.LoginOptions) { o.Issuer, o.StepUp.AMR = "", []string{"mfa"} }, "no issuer"},
 		"long sessions":    {func(o *access.LoginOptions) { o.SessionTTL = 25 * time.Hour }, "at most 24h"},
 		"no way in":        {func(o *access.LoginOptions) { o.Issuer, o.NoTokens = "", true }, "nobody could log in"},
 		"no client":        {func(o *access.LoginOptions) { o.ClientID = "" }, "client_id"},

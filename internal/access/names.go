@@ -10,9 +10,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// checkName refuses what cannot be the name of a tenant or of somebody. A name
-// with something in it that cannot be seen is another one, and is read as the
-// same.
+// checkName refuses an invalid name of a tenant or user. A name with an invisible
+// character is a different one, and looks the same.
 func checkName(field, name string) error {
 	switch {
 	case len(name) > maxText || !utf8.ValidString(name):
@@ -27,7 +26,7 @@ func checkName(field, name string) error {
 	return nil
 }
 
-// checkRole refuses a role that may do nothing.
+// checkRole refuses a role without any act.
 func checkRole(field string, r engine.Role) error {
 	if _, ok := acts[r]; !ok {
 		return fmt.Errorf("%w: %s is %q; want %s, %s, %s or %s", ErrInvalid, field, clip(string(r)),
@@ -36,7 +35,7 @@ func checkRole(field string, r engine.Role) error {
 	return nil
 }
 
-// clip shortens what somebody else wrote, for errors.
+// clip shortens foreign text for errors.
 func clip(text string) string { return clipTo(text, maxClip) }
 
 func clipTo(text string, most int) string {

@@ -18,17 +18,17 @@ var loginPage string
 
 var loginTemplate = template.Must(template.New("login").Parse(loginPage))
 
-// page is what somebody is shown who is not in.
+// page is shown to a user who is not logged in.
 type page struct {
 	Title string
 	Lines []string
-	// Wrong says that something did not work.
+	// Wrong marks a failure.
 	Wrong bool
-	// Next is where it goes on.
+	// Next is the path after the login.
 	Next string
-	// Provider and Form are the ways in.
+	// Provider and Form are the ways to log in.
 	Provider, Form bool
-	// Unkept says that the browser will keep no session.
+	// Unkept marks a browser that will keep no session.
 	Unkept bool
 	Styles template.CSS
 }
@@ -50,7 +50,7 @@ func (l *Logins) write(w http.ResponseWriter, r *http.Request, status int, p pag
 	var b bytes.Buffer
 	if err := loginTemplate.Execute(&b, p); err != nil {
 		l.log.ErrorContext(r.Context(), "the page of logins cannot be made", "error", err)
-		problem(w, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
+		Problem(w, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
 		return
 	}
 	h := w.Header()
@@ -58,10 +58,10 @@ func (l *Logins) write(w http.ResponseWriter, r *http.Request, status int, p pag
 	h.Set("Content-Security-Policy", pagePolicy)
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who is gone needs no answer
+	_, _ = w.Write(b.Bytes()) // a client that disconnected needs no response
 }
 
-// refuse tells somebody in plain words why they are not in.
+// refuse shows a user in plain words why the login failed.
 func (l *Logins) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	status, header := Refused(err)
 	for name, values := range header {
@@ -84,7 +84,7 @@ func titleOf(status int) string {
 	return "Something went wrong"
 }
 
-// plain are errors that mean more to a person than their status.
+// plain are errors for which a user needs more than the status.
 var plain = []struct {
 	is    error
 	words []string
@@ -93,12 +93,14 @@ var plain = []struct {
 	{errAnswer, []string{"What the provider of logins answered does not prove who you are. Begin again; if it stays so, whoever runs this server finds the reason in its log."}},
 	{errNoProvider, []string{"There is no provider of logins here."}},
 	{errNoForm, []string{"Nobody logs in with a token here."}},
+	{errNoPeople, []string{"Tokens of people are not accepted here: the configuration of this server does not have server.person_tokens: true."}},
 	{errAgent, []string{"This is the token of an agent. An agent cannot log in here: people have tokens of their own."}},
 	{errNoFormToken, []string{"The browser did not say which page asks for this. Open the page again and send its form. Nothing was done."}},
 	{errOrigin, []string{"A page of another site asked for this. Nothing was done."}},
 }
 
-// words says it to a person. What a provider or a caller wrote is not repeated.
+// words describes an error to a user. It does not repeat text from a provider or a
+// caller.
 func words(err error, status int) []string {
 	for _, each := range plain {
 		if errors.Is(err, each.is) {

@@ -6,28 +6,48 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"runtime/debug"
 	"strings"
 )
 
-// ProtectOptions of [Protect]. The zero value works.
+// Bounds of requests.
+const (
+	// defaultBody is how many bytes of a body can be read by default: more than any route
+	// accepts, as each has a bound of its own.
+	defaultBody = 2 << 20
+	// maxAddress bounds the address of a request in bytes: a search, and the path after a
+	// login.
+	maxAddress = 8 << 10
+	// maxHeaders bounds the lines of its header: browsers send twenty.
+	maxHeaders = 100
+	// maxCookies bounds its cookies in bytes. Ours have less than two thousand; other
+	// cookies of the same host count too.
+	maxCookies = 16 << 10
+	// hstsFor is how long browsers use TLS alone: a year, as is common.
+	hstsFor = 365 * day
+)
+
+// ProtectOptions of [Protect]. The zero value is valid.
 type ProtectOptions struct {
-	// MaxBody is how many bytes of a body can be read. Default 2 MiB. What reads
-	// one has a bound of its own and answers with its own kind of problem, whether
-	// the length was announced or not.
+	// MaxBody is how many bytes of a body can be read. Default 2 MiB. A handler that
+	// reads a body has a bound of its own and responds with its own kind of problem,
+	// whether the length was announced or not.
 	MaxBody int64
-	// Logger gets panics, with the route and the stack; never a body, a query or
-	// a header. Default none.
+	// Proxies are the addresses of proxies in front, whose X-Forwarded-For is trusted.
+	// Default none: a caller's address is that of its connection.
+	Proxies []netip.Prefix
+	// Logger logs panics, with the route and the stack; never a body, a query or a
+	// header. Default none.
 	Logger *slog.Logger
 }
 
-// Protect stands around everything that is served. It refuses what a page of
-// another origin makes a browser ask for, headers that are too large, names of
-// other methods in headers, and secrets in addresses; it sets the headers that
-// keep browsers from guessing, framing and telling; and it makes an answer of a
-// panic. A handler sets its own Content-Security-Policy and Cache-Control where
-// these are too narrow.
+// Protect wraps all handlers of the server. It refuses requests that a page of another
+// origin makes a browser send, headers that are too large, method override headers, and
+// secrets in addresses. It sets the headers that stop browsers from sniffing types,
+// framing and leaking referrers. It turns a panic into a response. A handler sets its own
+// Content-Security-Policy and Cache-Control where these are too narrow.
 func Protect(h http.Handler, o ProtectOptions) http.Handler {
 	if o.MaxBody <= 0 {
 		o.MaxBody = defaultBody
@@ -46,10 +66,11 @@ type protected struct {
 
 func (p *protected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header(), r.TLS != nil)
+	r.RemoteAddr = clientAddress(r, p.options.Proxies)
 	g := &begun{ResponseWriter: w}
 	defer func() { p.catch(recover(), g, r) }()
 	if status, why := p.refuse(r); status != 0 {
-		problem(g, status, why)
+		Problem(g, status, why)
 		return
 	}
 	r.Body = http.MaxBytesReader(g, r.Body, p.options.MaxBody)
@@ -60,7 +81,7 @@ func setHeaders(h http.Header, tls bool) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	// Not no-referrer: with it browsers call the origin of our own forms null.
+	// Not no-referrer: with it browsers send the origin null with our own forms.
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -70,11 +91,11 @@ func setHeaders(h http.Header, tls bool) {
 	}
 }
 
-// overrides are headers by which some frameworks take a request for one of
-// another method, past whoever looked at it before.
+// overrides are headers by which some frameworks treat a request as one of another
+// method, after earlier checks of the method.
 var overrides = []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"}
 
-// refuse says why a request is not even looked at; 0 when it is.
+// refuse returns why a request is refused before it is handled; 0 if it is not.
 func (p *protected) refuse(r *http.Request) (status int, why string) {
 	lines := 0
 	for _, values := range r.Header {
@@ -104,9 +125,8 @@ func (p *protected) refuse(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
-// encodedTwice reports whether a path has a dot or a slash that is still encoded
-// after it was decoded: what decodes it once more, a proxy say, takes it for another
-// path.
+// encodedTwice reports whether a decoded path has a dot or a slash that is still encoded:
+// a program that decodes it once more, such as a proxy, sees another path.
 func encodedTwice(u *url.URL) bool {
 	path := strings.ToLower(u.Path)
 	for strings.Contains(path, "%25") {
@@ -115,8 +135,7 @@ func encodedTwice(u *url.URL) bool {
 	return strings.Contains(path, "%2e") || strings.Contains(path, "%2f") || strings.Contains(path, "%5c")
 }
 
-// hasSecret reports whether an address holds a secret, however it is written
-// there.
+// hasSecret reports whether an address holds a secret, in any encoding.
 func hasSecret(u *url.URL) bool {
 	query, err := url.QueryUnescape(u.RawQuery)
 	if err != nil {
@@ -125,8 +144,8 @@ func hasSecret(u *url.URL) bool {
 	return u.Query().Has("access_token") || secretShape.MatchString(query) || secretShape.MatchString(u.Path)
 }
 
-// byBearerAlone reports whether nothing that a browser adds by itself says who
-// asks: no page of another origin can send this header unasked. A browser does add
+// byBearerAlone reports whether no header that a browser adds by itself authenticates the
+// request: no page of another origin can send this header by itself. A browser does add
 // HTTP Basic, also with a token as its password.
 func byBearerAlone(r *http.Request) bool {
 	_, err := bearer(r.Header)
@@ -134,8 +153,8 @@ func byBearerAlone(r *http.Request) bool {
 	return err == nil && !basic && len(r.Header.Values("Cookie")) == 0
 }
 
-// catch makes an answer of a panic, which tells nothing about it. One that has
-// begun is broken off, so that nobody takes its beginning for all of it.
+// catch turns a panic into a response that reveals nothing about it. A response that has
+// begun is aborted, so that no client takes its beginning for all of it.
 func (p *protected) catch(caught any, g *begun, r *http.Request) {
 	if caught == nil {
 		return
@@ -148,28 +167,31 @@ func (p *protected) catch(caught any, g *begun, r *http.Request) {
 	if g.began {
 		panic(http.ErrAbortHandler)
 	}
-	problem(g, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
+	Problem(g, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
 }
 
-// problem answers as RFC 9457 has it.
-func problem(w http.ResponseWriter, status int, detail string) {
+// Problem responds with a problem document of RFC 9457.
+func Problem(w http.ResponseWriter, status int, detail string) {
 	text, err := json.Marshal(map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail})
 	if err != nil {
 		text = []byte(`{}`)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // who is gone needs no answer
+	_, _ = w.Write(append(text, '\n')) // a client that disconnected needs no response
 }
 
-// begun knows whether an answer has begun.
+// begun records whether a response has begun.
 type begun struct {
 	http.ResponseWriter
-	began bool
+	began  bool
+	status int
 }
 
 func (b *begun) WriteHeader(status int) {
-	b.began = b.began || status >= http.StatusOK
+	if !b.began && status >= http.StatusOK {
+		b.began, b.status = true, status
+	}
 	b.ResponseWriter.WriteHeader(status)
 }
 
@@ -178,10 +200,10 @@ func (b *begun) Write(text []byte) (int, error) {
 	return b.ResponseWriter.Write(text)
 }
 
-// Flush is for handlers that look for it themselves.
+// Flush is for handlers that look for an [http.Flusher].
 func (b *begun) Flush() {
 	b.began = true
-	_ = http.NewResponseController(b.ResponseWriter).Flush() // who is gone needs no answer
+	_ = http.NewResponseController(b.ResponseWriter).Flush() // a client that disconnected needs no response
 }
 
 // Unwrap is for [http.ResponseController].

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// reached answers with what it was asked.
+// reached responds with the request that it received.
 var reached = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -127,7 +128,7 @@ func isProblem(t *testing.T, w *httptest.ResponseRecorder, status int) {
 	}
 }
 
-// TestProtectBoundsBodies: what reads the body answers, whether its length was
+// TestProtectBoundsBodies: the reader of the body responds, whether its length was
 // announced or not.
 func TestProtectBoundsBodies(t *testing.T) {
 	for _, length := range []int64{11, -1} {
@@ -212,7 +213,7 @@ func TestProtectCatchesPanics(t *testing.T) {
 	}
 }
 
-// turning is a resolver that may say something else each time.
+// turning is a resolver whose result can change.
 type turning struct{ says func() error }
 
 func (s turning) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, s.says() }
@@ -253,9 +254,9 @@ func TestWatchEndsWhatLosesItsCredentials(t *testing.T) {
 	}
 }
 
-// A stream whose token is revoked by another process is cut off within three
-// seconds, whenever either of the two looked last; with a ledger that takes two
-// to answer within five.
+// A stream whose token is revoked by another process is cut off within three seconds,
+// whatever the phase of the two polls; with a ledger that takes two to answer within
+// five.
 func TestRevokedStreamsEndInTime(t *testing.T) {
 	for ms := 0; ms < 4000; ms += 250 {
 		synctest.Test(t, func(t *testing.T) {
@@ -326,4 +327,40 @@ func TestFirst(t *testing.T) {
 	resolve(t, access.First(), with(secret), access.ErrUnknown)
 	inQuery := httptest.NewRequest("GET", "/?access_token="+url.QueryEscape(secret)+"&token="+secret, nil)
 	resolve(t, access.First(tokens), inQuery, access.ErrNoCredentials)
+}
+
+// Behind trusted proxies a caller's address is the last one that none of them has. The
+// caller wrote what precedes it, and what another machine writes is ignored.
+func TestAddressesBehindProxies(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("::1/128")}
+	for reason, c := range map[string]struct {
+		from      string
+		forwarded []string
+		want      string
+	}{
+		"no proxy":                        {"203.0.113.9:4711", nil, "203.0.113.9:4711"},
+		"a machine that claims to be one": {"203.0.113.9:4711", []string{"198.51.100.1"}, "203.0.113.9:4711"},
+		"one proxy":                       {"10.0.0.7:80", []string{"198.51.100.1"}, "198.51.100.1:0"},
+		"what the caller wrote before it": {"10.0.0.7:80", []string{"192.0.2.1, 198.51.100.1"}, "198.51.100.1:0"},
+		"in a line of its own":            {"10.0.0.7:80", []string{"192.0.2.1", "198.51.100.1"}, "198.51.100.1:0"},
+		"two proxies":                     {"[::1]:80", []string{"192.0.2.1, 198.51.100.1, 10.0.0.8"}, "198.51.100.1:0"},
+		"only proxies":                    {"10.0.0.7:80", []string{"10.0.0.9, 10.0.0.8"}, "10.0.0.9:0"},
+		"with a port":                     {"10.0.0.7:80", []string{"198.51.100.1:5000"}, "198.51.100.1:0"},
+		"IPv6 with a port":                {"10.0.0.7:80", []string{"[2001:db8::1]:5000"}, "[2001:db8::1]:0"},
+		"IPv4 written as IPv6":            {"[::ffff:10.0.0.7]:80", []string{"::ffff:198.51.100.1"}, "198.51.100.1:0"},
+		"no header":                       {"10.0.0.7:80", nil, "10.0.0.7:0"},
+		"unknown":                         {"10.0.0.7:80", []string{"198.51.100.1, unknown"}, "10.0.0.7:0"},
+		"unknown to the first of two":     {"10.0.0.7:80", []string{"unknown, 10.0.0.8"}, "10.0.0.8:0"},
+		"more than anyone has":            {"10.0.0.7:80", []string{"198.51.100.1" + strings.Repeat(", 10.0.0.8", 50)}, "10.0.0.8:0"},
+		"beside the trusted network":      {"10.0.1.7:80", []string{"198.51.100.1"}, "10.0.1.7:80"},
+	} {
+		got := ""
+		h := access.Protect(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr }), access.ProtectOptions{Proxies: proxies})
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = c.from
+		r.Header["X-Forwarded-For"] = c.forwarded
+		if ask(h, r); got != c.want {
+			t.Errorf("%s: %s, want %s", reason, got, c.want)
+		}
+	}
 }

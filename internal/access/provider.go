@@ -19,19 +19,37 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// provider is who knows people. It is looked for when it is first needed, and
-// again and again while it is not found: it may come up after us.
+// Bounds of requests to the provider.
+const (
+	// discoverFor bounds one discovery of the provider, providerFor one request to it: a
+	// user waits.
+	discoverFor = 5 * time.Second
+	providerFor = 10 * time.Second
+	// firstPause and lastPause bound the pause after a failed discovery. It doubles each
+	// time.
+	firstPause = time.Second
+	lastPause  = 30 * time.Second
+	// maxAnswer bounds one of its responses in bytes; keys and tokens are some kilobytes.
+	maxAnswer = 1 << 20
+)
+
+// provider is the OpenID provider. Discovery runs when it is first needed, and again
+// until it succeeds: the provider may start after us.
 type provider struct {
 	issuer string
 	config oauth2.Config // without the endpoint
 	client *http.Client
 	now    func() time.Time
 	log    *slog.Logger
-	flight singleflight.Group
+	// secret fetches the client's secret, nil where there is none; refused is called when
+	// the provider has refused it.
+	secret  func(context.Context) (string, error)
+	refused func()
+	flight  singleflight.Group
 
 	mu    sync.Mutex
 	found *found
-	again time.Time // when it may be looked for again
+	again time.Time // when discovery may run again
 	pause time.Duration
 }
 
@@ -41,8 +59,8 @@ type found struct {
 	verifier *oidc.IDTokenVerifier
 }
 
-// bounded is a client that waits and reads no more than it should, and follows
-// nobody elsewhere with what is secret.
+// bounded is a client that bounds waiting and reading, and follows no redirect with a
+// secret.
 func bounded(c *http.Client) *http.Client {
 	out := http.Client{Timeout: providerFor}
 	if c != nil {
@@ -73,8 +91,7 @@ func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// get is the provider, which is looked for where it was not found yet. It fails
-// with [ErrUnavailable].
+// get returns the provider, after discovery if needed. It fails with [ErrUnavailable].
 func (p *provider) get(ctx context.Context) (*found, error) {
 	p.mu.Lock()
 	have, wait := p.found, p.again.Sub(p.now())
@@ -114,12 +131,12 @@ func (p *provider) discover() {
 	p.log.Info("the provider of logins was found", "issuer", p.issuer)
 }
 
-// reason is why something failed, without what the provider answered.
+// reason is why a request failed, without the provider's response.
 func reason(err error) string {
 	text := err.Error()
 	var request *url.Error
 	if !errors.As(err, &request) && !strings.HasPrefix(text, "oidc: ") && !errors.Is(err, ErrInvalid) {
-		text, _, _ = strings.Cut(text, ": ") // behind it stands the answer
+		text, _, _ = strings.Cut(text, ": ") // the response follows it
 	}
 	return clipTo(text, maxReason)
 }
@@ -149,38 +166,38 @@ func (p *provider) ask(ctx context.Context) (*found, error) {
 	return have, nil
 }
 
-// asymmetric are the algorithms of those that a provider names by which it alone
+// asymmetric selects, of the algorithms that a provider names, those with which it alone
 // can have signed.
 func asymmetric(named []string) []string {
 	known := []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
 	named = slices.DeleteFunc(slices.Clone(named), func(alg string) bool { return !slices.Contains(known, alg) })
-	return named // of none the library takes RS256
+	return named // if there are none the library uses RS256
 }
 
-// published are the provider's keys. Verifying forgets which error it was: what
-// could not be had says nothing about a signature, and is noted where the
-// context has room for it.
+// published are the provider's keys. The verifier's error does not tell whether the keys
+// could not be fetched, which says nothing about a signature. So that is stored in the
+// context if it has a place for it.
 type published struct{ oidc.KeySet }
 
-// unhad is where a context has room for it.
+// unhad is the context key of that place.
 type unhad struct{}
 
-// VerifySignature is for the library.
+// VerifySignature implements [oidc.KeySet].
 func (p published) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := p.KeySet.VerifySignature(ctx, jwt)
 	if missing, ok := ctx.Value(unhad{}).(*bool); ok && err != nil {
-		*missing = strings.HasPrefix(err.Error(), "fetching keys ") // the library's own words; a test would miss them
+		*missing = strings.HasPrefix(err.Error(), "fetching keys ") // the library's own words; a test detects a change
 	}
 	return payload, err
 }
 
-// style is how the provider wants to be told who we are. Left to find out by
-// itself, the library sends a code twice when the first answer is no good.
+// style is how the provider wants the client to authenticate. Without it, the library
+// sends a code twice if the first response is an error.
 func (p *provider) style(op *oidc.Provider) oauth2.AuthStyle {
 	var said struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if err := op.Claims(&said); err != nil || p.config.ClientSecret == "" {
+	if err := op.Claims(&said); err != nil || p.secret == nil {
 		return oauth2.AuthStyleInParams
 	}
 	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
@@ -189,43 +206,57 @@ func (p *provider) style(op *oidc.Provider) oauth2.AuthStyle {
 	return oauth2.AuthStyleInHeader
 }
 
-// checkURL refuses an address that others can listen to.
+// checkURL refuses an address without TLS that others can eavesdrop on.
 func checkURL(what, text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !isLocal(u.Host)) {
+	if err != nil || u.Host == "" || u.User != nil || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !IsLocal(u.Host)) {
 		return fmt.Errorf("%w: %s is %q; want an address that begins with https://", ErrInvalid, what, clip(text))
 	}
 	return nil
 }
 
-// attempt is one login under way, which the browser keeps.
+// attempt is one login in progress, which the browser stores.
 type attempt struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
 	Verifier string    `json:"verifier"`
 	Next     string    `json:"next"`
 	Until    time.Time `json:"until"`
+	// Confirms is the id of the session that the provider is asked to confirm, "" for
+	// a login.
+	Confirms string `json:"confirms,omitempty"`
 }
 
-// where is the address at which somebody proves to the provider who they are.
-func (f *found) where(a attempt) string {
-	return f.config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+// where is the address at which a user logs in at the provider.
+func (f *found) where(a attempt, asked ...oauth2.AuthCodeOption) string {
+	return f.config.AuthCodeURL(a.State, append(asked, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))...)
 }
 
-// errAnswer: what the provider said does not prove anything.
+// errAnswer: the provider's response proves nothing.
 var errAnswer = errors.New("the provider's answer proves nothing")
 
-// redeem makes claims of a code. It fails with [ErrUnavailable], or for an
-// answer that is not what it must be; errors hold no code and no token.
+// redeem exchanges a code for claims. It fails with [ErrUnavailable], or for an invalid
+// response; errors hold no code and no token.
 func (p *provider) redeem(ctx context.Context, f *found, a attempt, code string) (claims, error) {
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), providerFor)
 	defer cancel()
-	answer, err := f.config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	config := f.config
+	if p.secret != nil {
+		secret, err := p.secret(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%w: the secret of the client cannot be had: %w", ErrUnavailable, err)
+		}
+		config.ClientSecret = secret
+	}
+	answer, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
 	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && p.refused != nil && (refused.Response.StatusCode == http.StatusUnauthorized || refused.ErrorCode == "invalid_client") {
+		p.refused()
+	}
 	switch {
 	case errors.As(err, &refused) && refused.Response.StatusCode < http.StatusInternalServerError:
 		return nil, fmt.Errorf("%w: it refuses the code with status %d, %q", errAnswer, refused.Response.StatusCode, clip(refused.ErrorCode))
-	case err != nil: // whose text may repeat what was answered
+	case err != nil: // its text may repeat the response
 		return nil, fmt.Errorf("%w: the provider of logins did not answer as it should: %s", ErrUnavailable, reason(err))
 	}
 	raw, _ := answer.Extra("id_token").(string)

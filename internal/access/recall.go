@@ -11,39 +11,62 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// recall asks the ledger for single notes, and remembers the answers for a
-// moment: every request needs one, and the ledger has other work.
+// How long results of the ledger are trusted.
+const (
+	// freshFor is for how long a result is used without a new read, watchEvery how often
+	// open requests are checked again. With readFor they add up to the five seconds
+	// within which a revoked credential is refused everywhere, and open requests are
+	// ended.
+	freshFor   = 2 * time.Second
+	watchEvery = time.Second
+	// staleFor is for how long valid credentials stay valid while the ledger is
+	// unreachable: callers do not notice a failover, and a credential revoked meanwhile
+	// is soon refused.
+	staleFor = time.Minute
+	// readFor bounds one read of the ledger.
+	readFor = 2 * time.Second
+	// restFor is how long the ledger is not read after a failure, so that not every
+	// request waits for it.
+	restFor = time.Second
+	// maxReads bounds concurrent reads: callers who make up tokens must not overload the
+	// ledger.
+	maxReads = 8
+	// maxRecalled bounds what is remembered, in notes of some 500 bytes: 5 MB.
+	maxRecalled = 10_000
+)
+
+// recall reads single notes from the ledger and caches them for a moment: every request
+// needs one, and the ledger has other work.
 type recall struct {
-	notes   ledger.Notes
+	notes   ledger.Documents
 	now     func() time.Time
 	flights singleflight.Group
 	reads   chan struct{}
 
 	mu     sync.Mutex
 	known  map[string]recalled
-	failed time.Time // when the ledger last failed to answer
+	failed time.Time // when a read of the ledger last failed
 }
 
-// recalled is a note as it was when the ledger was asked. Without a value there
-// was none.
+// recalled is a note at the time of its read. Without a value there was none.
 type recalled struct {
 	note  ledger.Note
-	asked time.Time // when the question began
+	asked time.Time // when the read began
 	fresh bool
 }
 
-func newRecall(n ledger.Notes, now func() time.Time) *recall {
+func newRecall(n ledger.Documents, now func() time.Time) *recall {
 	return &recall{notes: n, now: now, reads: make(chan struct{}, maxReads), known: map[string]recalled{}}
 }
 
-// within reports whether something is younger than that. What is younger than
-// now was remembered before the clock went back, and is not.
+// within reports whether a time is less than age ago. A time after now is from before the
+// clock went back, and is not.
 func within(now, at time.Time, age time.Duration) bool {
 	passed := now.Sub(at)
 	return !at.IsZero() && passed >= 0 && passed < age
 }
 
-// has reports whether a note is remembered at all.
+// has reports whether a note is cached.
 func (c *recall) has(name string) bool {
 	_, ok := c.look(name)
 	return ok
@@ -58,9 +81,9 @@ func (c *recall) look(name string) (recalled, bool) {
 	return have, ok && within(now, have.asked, staleFor)
 }
 
-// get is a note of exactly this name. While the ledger does not answer it is
-// what was there at most staleFor ago, and says that it is not fresh. It fails
-// with [ErrUnavailable].
+// get returns the note of exactly this name. While the ledger is unreachable it returns
+// the note of at most staleFor ago, and reports that it is not fresh. It fails with
+// [ErrUnavailable].
 func (c *recall) get(ctx context.Context, name string) (recalled, error) {
 	have, ok := c.look(name)
 	if have.fresh {
@@ -92,8 +115,8 @@ func (c *recall) resting() bool {
 	return within(c.now(), c.failed, restFor)
 }
 
-// read asks the ledger, on behalf of everybody who waits for the same, unless
-// others did while the caller was on the way here.
+// read reads the ledger for all callers that wait for the same note, unless another one
+// has just done so.
 func (c *recall) read(name string) (recalled, error) {
 	if have, _ := c.look(name); have.fresh {
 		return have, nil
@@ -115,7 +138,7 @@ func (c *recall) read(name string) (recalled, error) {
 		return recalled{}, err
 	}
 	for _, n := range all {
-		if n.Name == name { // and not one that begins so
+		if n.Name == name { // and not one with this prefix
 			found.note = n
 		}
 	}
@@ -132,7 +155,7 @@ func (c *recall) keep(name string, found recalled) {
 	c.known[name] = found
 }
 
-// shrink forgets what is of no use any more, and if that is nothing any tenth.
+// shrink removes what is too old, or else any tenth.
 func (c *recall) shrink() {
 	now, spare := c.now(), maxRecalled/10
 	for name, have := range c.known {
@@ -148,16 +171,16 @@ func (c *recall) shrink() {
 	}
 }
 
-// forget makes the next question one to the ledger.
+// forget makes the next get read the ledger.
 func (c *recall) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.known, name)
 }
 
-// change rewrites a note as decide says, which is asked again when somebody else
-// was faster. No value and no error leave it as it is.
-func change(ctx context.Context, notes ledger.Notes, name string, decide func(ledger.Note) ([]byte, error)) error {
+// change rewrites a note as decide returns, which is called again if another process was
+// faster. With no value or an error the note stays.
+func change(ctx context.Context, notes ledger.Documents, name string, decide func(ledger.Note) ([]byte, error)) error {
 	for try := 1; ; try++ {
 		all, _, err := notes.Notes(ctx, name)
 		if err != nil {

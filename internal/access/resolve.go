@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 )
 
-// Resolve finds out whose token a request carries in its one Authorization header:
-// behind Bearer, or as the password of HTTP Basic, since published clients of the
-// gate can do nothing else; a token anywhere else is none. It fails with [ErrUnknown], of
-// which [ErrNoCredentials] is one, with [ErrUnavailable] when the ledger cannot
-// be asked (a token that was good is so for a minute more), and with a
-// [TooManyError] for an address that came with many bad ones.
+// Resolve identifies the token in a request's one Authorization header: after Bearer, or
+// as the password of HTTP Basic, since published clients of the gate support nothing
+// else. A token anywhere else is ignored. It fails with [ErrUnknown], of which
+// [ErrNoCredentials] is one; with [ErrUnavailable] if the ledger is unreachable (a token
+// that was valid stays so for a minute); and with a [TooManyError] for an address that
+// came with many bad ones.
 func (t *Tokens) Resolve(r *http.Request) (Identity, error) {
 	secret, err := bearer(r.Header)
 	if err != nil {
@@ -27,8 +26,8 @@ func (t *Tokens) Resolve(r *http.Request) (Identity, error) {
 	return have.identity(), nil
 }
 
-// bearer is the token in the Authorization header. The user of HTTP Basic names
-// nobody: the token does. Errors repeat neither.
+// bearer is the token in the Authorization header. The user of HTTP Basic is ignored: the
+// token identifies the caller. Errors repeat neither.
 func bearer(h http.Header) (string, error) {
 	all := h.Values("Authorization")
 	switch len(all) {
@@ -45,28 +44,27 @@ func bearer(h http.Header) (string, error) {
 		if ok && strings.HasPrefix(password, secretPrefix) {
 			return password, nil
 		}
-		return "", ErrNoCredentials // is for others
+		return "", ErrNoCredentials // is for other resolvers
 	case !ok || !strings.EqualFold(scheme, "Bearer"):
 		return "", fmt.Errorf("%w: the Authorization header is none that is known; want Bearer and a token", ErrUnknown)
 	}
 	return secret, nil
 }
 
-// isASCII keeps letters out that look alike, or that EqualFold takes for those
-// of a scheme.
+// isASCII excludes letters that look alike, or that EqualFold treats as those of a
+// scheme.
 func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= 0x80 }) < 0
 }
 
-// check finds the token of a secret. Whatever is bad counts against the address
-// it came from.
+// check finds the token of a secret. A bad secret counts against its address.
 func (t *Tokens) check(ctx context.Context, remote, secret string) (Token, error) {
 	id, ok := idOf(secret)
 	if !ok {
 		return Token{}, t.failures.count(remote, fmt.Errorf("%w: this is no token of readback", ErrUnknown))
 	}
 	have, err := t.sought(ctx, remote, id)
-	if errors.Is(err, ErrUnknown) || err == nil && !isHashOf(have.Hash, secret) {
+	if errors.Is(err, ErrUnknown) || err == nil && !isHashOf(have.hash(), secret) {
 		return Token{}, t.failures.count(remote, errNoSuchToken)
 	}
 	if err == nil {
@@ -78,34 +76,29 @@ func (t *Tokens) check(ctx context.Context, remote, secret string) (Token, error
 	return have.Token, err
 }
 
-// sought looks up a token that came from an address. From one that is held back
-// they are looked up few at a time, each in its turn: behind a proxy all callers
-// have one address, and whoever guesses there must not lock the others out.
+// sought finds a token for an address. A cached one costs nothing, and is found for a
+// limited address too.
 func (t *Tokens) sought(ctx context.Context, remote, id string) (tokenNote, error) {
-	held := t.failures.held(remote)
-	if held == nil || t.recall.has(tokenPrefix+id) {
+	if t.recall.has(tokenPrefix + id) {
 		return t.find(ctx, id)
 	}
-	patience := time.NewTimer(readFor)
-	defer patience.Stop()
-	select {
-	case t.doubted <- struct{}{}:
-		defer func() { <-t.doubted }()
-	case <-patience.C:
-		return tokenNote{}, held
-	case <-ctx.Done():
-		return tokenNote{}, ctx.Err()
+	held := t.failures.held(remote) != nil
+	done, err := t.failures.admit(ctx, remote, readFor)
+	if err != nil {
+		return tokenNote{}, err
 	}
+	defer done()
 	have, err := t.find(ctx, id)
-	if errors.Is(err, ErrUnknown) {
-		t.recall.forget(tokenPrefix + id) // what is made up must not push out what is remembered
+	if errors.Is(err, ErrUnknown) && held {
+		t.recall.forget(tokenPrefix + id) // made-up tokens must not push out cached ones
 	}
 	return have, err
 }
 
 var errNoSuchToken = fmt.Errorf("%w: the token is not known", ErrUnknown)
 
-// good fails when a token has ended. Only who has the secret is told how.
+// good fails if a token has ended, or is a person's where these are not configured. Only
+// a caller that has the secret gets the reason.
 func (t *Tokens) good(have Token) error {
 	switch now := t.now(); {
 	case !have.Revoked.IsZero():
@@ -113,12 +106,11 @@ func (t *Tokens) good(have Token) error {
 	case !have.Active(now):
 		return fmt.Errorf("%w: the token has expired", ErrUnknown)
 	}
-	return nil
+	return t.mayHave(have.Role, ErrForbidden)
 }
 
-// find looks a token up. What is remembered of one stays true but for a
-// revocation: while the ledger does not answer, only that there was none proves
-// nothing.
+// find reads a token. A cached one stays true except for a revocation. While the ledger
+// is unreachable, a cached absence proves nothing.
 func (t *Tokens) find(ctx context.Context, id string) (tokenNote, error) {
 	n, err := t.recall.get(ctx, tokenPrefix+id)
 	switch {
@@ -137,7 +129,7 @@ func (t *Tokens) find(ctx context.Context, id string) (tokenNote, error) {
 	return have, nil
 }
 
-// byID looks up a token that a session was begun with.
+// byID reads the token that a session was begun with.
 func (t *Tokens) byID(ctx context.Context, id string) (Token, error) {
 	have, err := t.find(ctx, id)
 	if err != nil {

@@ -32,8 +32,8 @@ func TestTokenIsKnown(t *testing.T) {
 	}
 }
 
-// TestTokenAsPassword: clients of the gate send HTTP Basic and nothing else. Whatever
-// the user is called, the token says who it is.
+// TestTokenAsPassword: clients of the gate send HTTP Basic and nothing else. Whatever the
+// user name is, the token identifies the caller.
 func TestTokenAsPassword(t *testing.T) {
 	tokens := access.NewTokens(newFlaky(), nil)
 	made, secret := create(t, tokens, bot)
@@ -294,7 +294,7 @@ func TestTooManyFailures(t *testing.T) {
 			t.Error("the ledger is asked more than once for each that may be good")
 		}
 		resolve(t, tokens, from(attacker, secret), nil) // who is known shares its address
-		resolve(t, tokens, from(attacker, other), nil)  // and so does who is not known yet
+		resolve(t, tokens, from(attacker, other), nil)  // and so does an unknown caller
 		resolve(t, tokens, from("203.0.113.8:1", other), nil)
 		time.Sleep(many.After)
 		resolve(t, tokens, from(attacker, stranger(t)), access.ErrUnknown)
@@ -306,8 +306,8 @@ func TestTooManyFailures(t *testing.T) {
 	})
 }
 
-// What comes from an address that is held back waits for its turn, so that the
-// ledger has little to do with whoever guesses.
+// Attempts from a limited address wait in a queue, so that a caller who guesses causes
+// few reads of the ledger.
 func TestFewAreLookedUpFromAddressesThatAreHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := newFlaky()

@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// A secret is rbk_<id>_<random><checksum>. The prefix and the checksum are there
-// so that whoever looks through repositories and logs for what leaked finds it,
-// and nothing else; and so that what cannot be a secret costs no question to the
-// ledger. All of it is lower case letters and digits that are told apart by eye.
+// A secret is rbk_<id>_<random><checksum>. The prefix and the checksum let scanners of
+// repositories and logs find leaked secrets, and nothing else, and let invalid ones be
+// refused without a read of the ledger. All of it is lower case letters and digits that
+// the eye can distinguish.
 const (
 	secretPrefix = "rbk_"
-	idBytes      = 10 // 80 bits: no two are the same, and nobody guesses one to revoke
+	idBytes      = 10 // 80 bits: unique, and not guessable for a revocation
 	randomBytes  = 32 // 256 bits
 	idLen        = 16
 	randomLen    = 52
@@ -50,7 +50,7 @@ func newSecret() (id, secret string) {
 	return id, secret + checksum(secret)
 }
 
-// idOf is the id in a secret; false for what cannot be one.
+// idOf is the id in a secret; false for an invalid one.
 func idOf(secret string) (string, bool) {
 	if len(secret) != secretLen || secretShape.FindString(secret) != secret {
 		return "", false
@@ -59,20 +59,19 @@ func idOf(secret string) (string, bool) {
 	return secret[len(secretPrefix):][:idLen], checksum(body) == secret[len(body):]
 }
 
-// isID reports whether a text can be the id of a token.
+// isID reports whether a text has the form of a token's id.
 func isID(text string) bool {
 	return len(text) == idLen && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// hashOf is what is kept of a secret. SHA-256 is enough, where a password would
-// need a slow hash: the secret is 256 random bits, which nobody finds by trying,
-// however fast each try is.
+// hashOf is the stored hash of a secret. SHA-256 is enough, where a password would need a
+// slow hash: the secret is 256 random bits, which cannot be found by trying.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// isHashOf compares in a time that tells nothing about the hash.
+// isHashOf compares in constant time.
 func isHashOf(hash, secret string) bool {
 	return subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(secret))) == 1
 }

@@ -131,8 +131,7 @@ func TestNotesAreFoundByTheirWholeName(t *testing.T) {
 	}
 }
 
-// Whoever guesses from an address that is held back does not push out what is
-// remembered.
+// A caller who guesses from a limited address does not push out cached tokens.
 func TestWhatIsMadeUpIsNotRemembered(t *testing.T) {
 	tokens := NewTokens(ledger.NewMemory(), nil)
 	for range 3 * maxFailures {
@@ -157,8 +156,8 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	for i := range 2 * maxAddresses {
 		_ = f.count(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}).String()+":1", errSeal)
 	}
-	if len(f.young) > maxAddresses {
-		t.Errorf("%d addresses are remembered", len(f.young))
+	if len(f.buckets.young) > maxAddresses {
+		t.Errorf("%d addresses are remembered", len(f.buckets.young))
 	}
 	if err := f.held("192.0.2.1:1"); err == nil {
 		t.Error("whoever comes when it is full is not counted at all")

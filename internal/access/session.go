@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -15,46 +16,53 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+const day = 24 * time.Hour
+
 const (
-	// sessionPrefix begins the names of the notes of sessions that were ended.
+	// sessionPrefix begins the names of the notes of ended sessions.
 	sessionPrefix = "session/"
 	sessionCookie = "readback-session"
 	attemptCookie = "readback-login"
 )
 
-// session is what the browser keeps of one, sealed. What it may do stands in it,
-// so that no server has to remember it; that it has ended stands in the ledger.
+// session is a session as the browser stores it, sealed. Its rights are in it, so that no
+// server has to store them; its early end is in the ledger.
 type session struct {
 	ID    string    `json:"id"`
 	Until time.Time `json:"until"`
-	// Token is the id of the token that it was begun with. Then all else is the
+	// Token is the id of the token that it was begun with. Then all rights are the
 	// token's.
 	Token  string      `json:"token,omitempty"`
 	Tenant string      `json:"tenant,omitempty"`
 	Name   string      `json:"name,omitempty"`
 	Role   engine.Role `json:"role,omitempty"`
-	// Rules is by which rules it was given; others end it.
+	// Rules identifies the rules by which it was granted; a session with other rules
+	// ends.
 	Rules string `json:"rules,omitempty"`
+	// Confirmed is when the provider last confirmed the login.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	// Strong reports that the login has what decisions need.
+	Strong bool `json:"strong,omitempty"`
 }
 
-// endedNote says that a session is over.
+// endedNote records the end of a session.
 type endedNote struct {
-	Until time.Time `json:"until"` // when it would have been by itself
+	Until time.Time `json:"until"` // when it would have ended by itself
 }
 
-// rulesOf tells rules apart, of one provider and another too.
+// rulesOf identifies a set of rules and its provider.
 func rulesOf(o LoginOptions) string {
-	text, err := json.Marshal([]any{o.Issuer, o.ClientID, o.Rules})
+	text, err := json.Marshal([]any{o.Issuer, o.ClientID, o.Rules, o.StepUp})
 	if err != nil {
-		panic(err) // they are texts
+		panic(err) // texts always marshal
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// Resolve finds out whose session a request belongs to by its cookie, as
-// [Tokens.Resolve] does by a header. What may change something must say that a page of
-// ours asks, by a header or by the token of a form.
+// Resolve identifies the session of a request by its cookie, as [Tokens.Resolve] does by
+// a header. A request that may change something must prove that it comes from a page of
+// ours, by a header or by a form token.
 func (l *Logins) Resolve(r *http.Request) (Identity, error) {
 	s, err := l.session(r)
 	if err == nil {
@@ -77,11 +85,35 @@ func (l *Logins) Resolve(r *http.Request) (Identity, error) {
 		return asPerson(have.identity())
 	case s.Rules != l.rules:
 		return Identity{}, fmt.Errorf("%w: the rules have changed since the session began", ErrUnknown)
+	case l.unconfirmed(r, s):
+		return Identity{}, fmt.Errorf("%w: the provider of logins must confirm the session again; open a page of the review UI", ErrUnknown)
 	}
-	return asPerson(Identity{Tenant: s.Tenant, Name: s.Name, Role: s.Role, Via: "login", ID: s.ID})
+	who := s.identity()
+	who.NeedsStepUp = l.stepUp.required() && !s.Strong
+	return asPerson(who)
 }
 
-// asPerson refuses an agent: none is served in a browser.
+// identity is the identity in a session.
+func (s session) identity() Identity {
+	return Identity{Tenant: s.Tenant, Name: s.Name, Role: s.Role, Via: "login", ID: cmp.Or(s.Token, s.ID)}
+}
+
+// unconfirmed reports whether the provider has to confirm a session of its own again. A
+// page asks for that at half of the time, so that a form sent from it does not come too
+// late.
+func (l *Logins) unconfirmed(r *http.Request, s session) bool {
+	after := l.recheck
+	if r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		after /= 2
+	}
+	now := l.now()
+	if ahead := s.Confirmed.Sub(now); ahead > 0 && ahead < maxSkew {
+		now = s.Confirmed // another server, whose clock is ahead, confirmed it
+	}
+	return s.Token == "" && !within(now, s.Confirmed, after)
+}
+
+// asPerson refuses an agent: agents are not served in a browser.
 func asPerson(who Identity) (Identity, error) {
 	if who.Role == engine.RoleAgent {
 		return Identity{}, fmt.Errorf("%w: an agent has no session", ErrUnknown)
@@ -98,7 +130,7 @@ func (l *Logins) session(r *http.Request) (session, error) {
 		return s, ErrNoCredentials
 	case len(kept) > 1:
 		return s, fmt.Errorf("%w: there is more than one session cookie", ErrUnknown)
-	case l.sessions.open(kept[0].Value, &s) != nil || s.ID == "":
+	case l.sealing().sessions.open(kept[0].Value, &s) != nil || s.ID == "":
 		return session{}, fmt.Errorf("%w: the session cannot be read; it may be of another server, or of before it was started anew", ErrUnknown)
 	case !l.now().Before(s.Until):
 		return session{}, fmt.Errorf("%w: the session has expired", ErrUnknown)
@@ -106,7 +138,7 @@ func (l *Logins) session(r *http.Request) (session, error) {
 	return s, nil
 }
 
-// begin gives the browser a session, and ends the one it has.
+// begin gives the browser a session, and ends the previous one.
 func (l *Logins) begin(w http.ResponseWriter, r *http.Request, s session) error {
 	if old, err := l.session(r); err == nil {
 		if err := l.end(r.Context(), old); err != nil {
@@ -114,7 +146,12 @@ func (l *Logins) begin(w http.ResponseWriter, r *http.Request, s session) error 
 		}
 	}
 	s.ID = randomText(randomBytes / 2)
-	text, err := l.sessions.seal(s)
+	return l.keep(w, r, s)
+}
+
+// keep sets a session's cookie.
+func (l *Logins) keep(w http.ResponseWriter, r *http.Request, s session) error {
+	text, err := l.sealing().sessions.seal(s)
 	if err != nil {
 		return err
 	}
@@ -143,8 +180,8 @@ func (l *Logins) end(ctx context.Context, s session) error {
 	return nil
 }
 
-// sweep forgets the ends of sessions that would be over by now. What it leaves
-// is swept another time.
+// sweep deletes the notes of sessions that would have ended by now. What it leaves is
+// deleted another time.
 func (l *Logins) sweep(ctx context.Context) {
 	all, _, err := l.tokens.notes.Notes(ctx, sessionPrefix)
 	if err != nil {
@@ -162,15 +199,15 @@ func (l *Logins) sweep(ctx context.Context) {
 	}
 }
 
-// secure reports whether cookies are for TLS alone: always, but where a browser
-// talks to its own machine.
+// secure reports whether cookies need TLS: always, except from a browser to its own
+// machine.
 func (l *Logins) secure(r *http.Request) bool {
-	return l.https || r.TLS != nil || !isLocal(r.Host)
+	return l.https || r.TLS != nil || !IsLocal(r.Host)
 }
 
-// isLocal reports whether a host names this machine by what nobody can point
-// elsewhere.
-func isLocal(host string) bool {
+// IsLocal reports whether a host names this machine in a way that no DNS server can
+// redirect.
+func IsLocal(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
@@ -179,8 +216,8 @@ func isLocal(host string) bool {
 	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// cookieName has the prefix by which browsers let nobody but this very host set
-// the cookie, where they know it: with TLS.
+// cookieName has the prefix with which browsers let only this host set the cookie, where
+// they support it: with TLS.
 func (l *Logins) cookieName(r *http.Request, name string) string {
 	if l.secure(r) {
 		return "__Host-" + name
@@ -188,10 +225,10 @@ func (l *Logins) cookieName(r *http.Request, name string) string {
 	return name
 }
 
-// setCookie sets a cookie; an empty one ends it. It is Lax and not Strict: with
-// Strict the first page after the provider's, and one that a message links to,
-// would be asked for without the session. What changes something is a POST, with
-// which Lax sends nothing from other sites, and Protect looks at their origin.
+// setCookie sets a cookie; an empty one ends it. It is Lax and not Strict: with Strict
+// the first page after the provider's, and one that a message links to, would be
+// requested without the session. Changes need a POST, with which Lax sends nothing from
+// other sites, and Protect checks their origin.
 func (l *Logins) setCookie(w http.ResponseWriter, r *http.Request, name, value string, lives time.Duration) {
 	c := &http.Cookie{
 		Name: l.cookieName(r, name), Value: value, Path: "/", MaxAge: int(lives.Seconds()),

@@ -3,7 +3,9 @@ package access_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -34,7 +36,12 @@ func TestHowTheProviderIsToldWhoAsks(t *testing.T) {
 		"public":       {[]string{"none"}, "", "PKCE is what proves it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(o *access.LoginOptions) { o.Secret = c.secret; o.Issuer = "" })
+			w := newWorld(t, func(o *access.LoginOptions) {
+				o.Issuer = ""
+				if c.secret == "" {
+					o.Secret = nil
+				}
+			})
 			w.provider.Methods = c.methods
 			w.restart(func(o *access.LoginOptions) { o.Issuer = issuer })
 			b := w.browser()
@@ -52,12 +59,162 @@ func TestSessionEndsByItself(t *testing.T) {
 		b.login()
 		for range 7 {
 			time.Sleep(time.Hour)
+			if _, text := b.open("GET", "/login?next=/inbox", nil); text != alice {
+				t.Fatal(text)
+			}
 			b.is(alice)
 		}
 		time.Sleep(time.Hour)
+		b.is("") // confirmed or not
+		if status, _ := b.open("GET", "/login?next=/inbox", nil); status != 200 || w.provider.Asks().Get("prompt") != "none" {
+			t.Errorf("%d", status)
+		}
 		b.is("")
 	})
 }
+
+// The provider must confirm a session every ten minutes, without a page for the user: one
+// whose account has ended is out.
+func TestTheProviderConfirmsSessions(t *testing.T) {
+	navigate := func(b *browser) int {
+		r := httptest.NewRequest("GET", site+"/inbox", nil)
+		r.Header.Set("Sec-Fetch-Mode", "navigate")
+		for _, c := range b.cookies {
+			r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		}
+		return ask(b.w.handler, r).Code
+	}
+	for name, c := range map[string]struct {
+		change func(w *world)
+		status int // of the page after the confirmation
+		is     string
+		reason string
+	}{
+		"still there":     {func(*world) {}, 200, alice, "the session continues"},
+		"account ended":   {func(w *world) { w.provider.Has(accesstest.LoggedOut) }, 200, "", "the page that asks for a login is shown"},
+		"left the group":  {func(w *world) { w.provider.Says(map[string]any{"sub": "1", "groups": []string{"cooks"}}) }, 403, "", "no rule fits any more"},
+		"another group":   {func(w *world) { w.provider.Says(supportAlice) }, 200, "reviewer alice@example.com of acme by login", "it is a session of the new role"},
+		"another person":  {func(w *world) { w.provider.Says(operatorBob) }, 200, "operator bob@example.com of acme by login", "it is a session of that person"},
+		"not now":         {func(w *world) { w.provider.Has(accesstest.Unavailable) }, 503, "", "it is asked again"},
+		"signed by other": {func(w *world) { w.provider.Has(accesstest.OtherKey) }, 200, "", "what proves nothing confirms nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				b := w.browser()
+				b.login()
+				c.change(w)
+				time.Sleep(5*time.Minute - time.Second)
+				if status := navigate(b); status != 200 {
+					t.Errorf("a page before half of the time: %d", status)
+				}
+				time.Sleep(time.Second)
+				if status := navigate(b); status != 401 {
+					t.Errorf("a page at half of the time: %d; want it confirmed first", status)
+				}
+				b.is(alice) // a form of that page is still accepted
+				stolen := w.browser()
+				stolen.cookies = maps.Clone(b.cookies)
+				time.Sleep(5 * time.Minute)
+				b.is("")
+				if status, _ := b.open("GET", "/login?next=/inbox", nil); c.is == "" && status != c.status {
+					t.Errorf("%d, want %d: %s", status, c.status, c.reason)
+				}
+				b.is(c.is)
+				stolen.is("")
+				if asks := w.provider.Asks(); asks.Get("prompt") != "none" {
+					t.Errorf("the provider is asked with %v; want no page", asks)
+				}
+			})
+		})
+	}
+}
+
+// A session that the provider did not confirm is over for every copy of its cookie; one
+// that it could not be asked about continues when it can.
+func TestUnconfirmedSessionsAreOver(t *testing.T) {
+	for kind, is := range map[accesstest.Fault]string{accesstest.LoggedOut: "", accesstest.Unavailable: alice} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			b := w.browser()
+			b.login()
+			w.provider.Has(kind)
+			time.Sleep(6 * time.Minute)
+			stolen := w.browser()
+			stolen.cookies = maps.Clone(b.cookies)
+			r := b.send("GET", "/login/provider?confirm=1&next=/inbox", nil)
+			b.open("GET", r.Header.Get("Location"), nil)
+			w.provider.Has("")
+			time.Sleep(3 * time.Second) // its cached note
+			stolen.is(is)
+		})
+	}
+}
+
+// Decisions can need a login with a second factor; everything else does not.
+func TestStepUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *access.LoginOptions) {
+			o.StepUp = access.StepUp{ACR: []string{"gold", "silver"}, AMR: []string{"mfa"}}
+		})
+		decides := func(b *browser) bool {
+			b.w.t.Helper()
+			r := httptest.NewRequest("GET", site+"/inbox", nil)
+			for _, c := range b.cookies {
+				r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+			}
+			who, err := w.logins.Deciding(access.First(w.tokens, w.logins)).Resolve(r)
+			if err != nil || who.May(access.Trace) != nil || who.May(access.Operate) != nil {
+				t.Fatalf("%+v, %v", who, err)
+			}
+			err = who.May(access.Decide)
+			if err != nil && !errors.Is(err, access.ErrStepUp) {
+				t.Error(err)
+			}
+			return err == nil
+		}
+		b := w.browser()
+		for reason, c := range map[string]struct {
+			acr  any
+			amr  any
+			want bool
+		}{
+			"nothing is said":        {nil, nil, false},
+			"both":                   {"silver", []string{"pwd", "mfa"}, true},
+			"the class alone":        {"gold", []string{"pwd"}, false},
+			"the method alone":       {"bronze", []string{"mfa"}, false},
+			"a method that ends so":  {"gold", []string{"xmfa"}, false},
+			"classes as a list":      {[]string{"gold"}, "mfa", true},
+			"numbers in their place": {1, []int{1}, false},
+		} {
+			claims := maps.Clone(operatorAlice)
+			claims["acr"], claims["amr"] = c.acr, c.amr
+			w.provider.Says(claims)
+			b.open("GET", "/login/provider?step_up=1&next=/inbox", nil)
+			if asks := w.provider.Asks(); asks.Get("prompt") != "login" || asks.Get("acr_values") != "gold silver" {
+				t.Errorf("the provider is asked with %v", asks)
+			}
+			if got := decides(b); got != c.want {
+				t.Errorf("%s: decides %t, want %t", reason, got, c.want)
+			}
+		}
+		_, secret := w.as(engine.RoleOperator, time.Hour)
+		b.paste(secret)
+		if decides(b) {
+			t.Error("a session of a token decides")
+		}
+		who, err := w.logins.Deciding(w.tokens).Resolve(with(secret))
+		if err != nil || !errors.Is(who.May(access.Decide), access.ErrStepUp) || who.May(access.Operate) != nil {
+			t.Errorf("a token: %+v, %v", who, err)
+		}
+	})
+}
+
+var (
+	operatorAlice = map[string]any{"sub": "1", "email": "Alice@example.com", "email_verified": true, "groups": []string{"operators"}}
+	supportAlice  = map[string]any{"sub": "1", "email": "Alice@example.com", "email_verified": true, "realm": map[string]any{"roles": []string{"support"}}, "org": "acme"}
+	operatorBob   = map[string]any{"sub": "2", "email": "bob@example.com", "email_verified": true, "groups": []string{"operators"}}
+)
 
 func TestSessionOfTokenEndsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,7 +231,7 @@ func TestSessionOfTokenEndsWithIt(t *testing.T) {
 		b = w.browser()
 		b.paste(secret)
 		b.is("reviewer Ben of acme by token")
-		elsewhere := access.NewTokens(w.notes, nil)
+		elsewhere := access.NewTokens(w.notes, &access.TokenOptions{People: true})
 		if err := elsewhere.Revoke(t.Context(), "acme", made.ID, "alice"); err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +252,7 @@ func (b *browser) thief() *browser {
 // beside is another process that serves the same address from the same ledger.
 func (w *world) beside() *world {
 	w.t.Helper()
-	other := &world{t: w.t, notes: w.notes, provider: w.provider, options: w.options, tokens: access.NewTokens(w.notes, nil)}
+	other := &world{t: w.t, notes: w.notes, provider: w.provider, options: w.options, tokens: access.NewTokens(w.notes, &access.TokenOptions{People: true})}
 	other.options.Tokens = other.tokens
 	other.restart(nil)
 	return other
@@ -300,13 +457,13 @@ func TestAgentHasNoSession(t *testing.T) {
 	if _, err := w.notes.SetNote(t.Context(), kept[0]); err != nil {
 		t.Fatal(err)
 	}
-	other := w.beside() // which has not looked at it before
+	other := w.beside() // which has not read it before
 	b.w = other
 	b.is("")
 }
 
-// A browser that does not say which page asks needs the token of a form of its own
-// session for whatever may change something.
+// A browser that does not say which page sends a request needs the form token of its own
+// session for every change.
 func TestACookieWithoutAnOriginNeedsAFormToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
@@ -414,5 +571,119 @@ func TestRoutes(t *testing.T) {
 	}
 	if answer := w.get(site + "/logout"); answer.Code != 405 {
 		t.Errorf("a link logs out: %d", answer.Code)
+	}
+}
+
+// Another session key ends the sessions, and users log in again; one that cannot be
+// fetched ends none.
+func TestTheSessionKeyIsTheOneThatIsThereNow(t *testing.T) {
+	key, failing := bytes.Repeat([]byte("k"), 32), error(nil)
+	w := newWorld(t, func(o *access.LoginOptions) {
+		o.KeyNow = func(context.Context) ([]byte, error) { return key, failing }
+	})
+	b := w.browser()
+	b.login()
+	b.is(alice)
+	key, failing = bytes.Repeat([]byte("x"), 32), errors.New("the vault is sealed")
+	b.is(alice)
+	b.is(alice)
+	if n := strings.Count(w.log.String(), "the vault is sealed"); n != 1 {
+		t.Errorf("it is logged %d times that the key cannot be fetched, want once", n)
+	}
+	key, failing = bytes.Repeat([]byte("k"), 32), nil
+	b.is(alice)
+	key = []byte("too short")
+	b.is(alice)
+	if !strings.Contains(w.log.String(), "it has 9 bytes; want at least 32") {
+		t.Errorf("the log says\n%s", w.log.String())
+	}
+	key, failing = bytes.Repeat([]byte("n"), 32), nil
+	b.is("")
+	b.login()
+	b.is(alice)
+}
+
+// A form that a user sends from a page is accepted for as long as it needs, also where
+// the next page must be confirmed first.
+func TestAFormIsNotBrokenOffWhenTheNextPageIsToBeConfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		b := w.browser()
+		b.login()
+		time.Sleep(6 * time.Minute)
+		r := httptest.NewRequest("POST", site+"/slow", nil)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.Header.Set("Sec-Fetch-Mode", "navigate") // as browsers send a form
+		for _, c := range b.cookies {
+			r.AddCookie(&http.Cookie{Name: c.Name, Value: c.Value})
+		}
+		ask(access.Watch(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if _, err := w.logins.Resolve(r); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(10 * time.Second)
+			if err := context.Cause(r.Context()); err != nil {
+				t.Errorf("it was broken off: %v", err)
+			}
+		}), w.logins), r)
+	})
+}
+
+// A session that one server confirmed is confirmed for the others, whose clocks are a
+// little behind: else a browser would be redirected to the provider again and again.
+func TestAConfirmationHoldsOnServersWithOtherClocks(t *testing.T) {
+	for behind, is := range map[time.Duration]string{2 * time.Second: alice, 59 * time.Second: alice, 2 * time.Minute: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			b := w.browser()
+			b.login()
+			other := w.beside()
+			other.restart(func(o *access.LoginOptions) {
+				o.Tokens = access.NewTokens(w.notes, &access.TokenOptions{People: true, Now: func() time.Time { return time.Now().Add(-behind) }})
+			})
+			b.w = other
+			b.is(is)
+			time.Sleep(10*time.Minute + behind)
+			b.is("")
+		})
+	}
+}
+
+// Several pages of one browser may need a confirmation at once, as when it restores its
+// pages: none of them ends at a page that says that its login was not begun.
+func TestPagesThatAreConfirmedAtOnce(t *testing.T) {
+	for name, order := range map[string]string{"one after the other": "aAbB", "crossed": "abAB", "the other way": "abBA"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				b := w.browser()
+				b.login()
+				time.Sleep(11 * time.Minute)
+				before := maps.Clone(b.cookies)
+				back := map[rune]string{}
+				for _, step := range order {
+					switch step {
+					case 'a', 'b':
+						begin := b
+						if step == 'b' && name == "crossed" { // requested before the response to the first has come
+							begin = w.browser()
+							begin.cookies = before
+						}
+						to := begin.send("GET", "/login/provider?confirm=1&next=/inbox", nil).Header.Get("Location")
+						b.cookies = begin.cookies
+						back[step] = b.send("GET", to, nil).Header.Get("Location")
+					case 'A', 'B':
+						if status, text := b.open("GET", back[step+'a'-'A'], nil); status == 401 && strings.Contains(text, "not begun") {
+							t.Errorf("%c: %d %s", step, status, text)
+						}
+					}
+				}
+				b.is(alice)
+				if status, _ := b.open("GET", "/login/callback?state=made-up&code=x", nil); status != 200 {
+					t.Errorf("what was not begun: %d", status)
+				}
+				b.is(alice)
+			})
+		})
 	}
 }

@@ -1,9 +1,11 @@
 package access
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,30 +15,59 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+// Bounds of tokens.
+const (
+	// DefaultTTL is the default lifetime of a token: a quarter of a year, so that a
+	// forgotten one ends within it.
+	DefaultTTL = 90 * day
+	// MaxTTL is the longest lifetime of a token: a year and a month to renew it. Every
+	// token ends.
+	MaxTTL = 400 * day
+	// minTTL is the shortest: a shorter one would end before its use.
+	minTTL = time.Minute
+	// keepEnded is how long a token that ended is still listed, so that an operator who
+	// investigates its writes finds who made it.
+	keepEnded = MaxTTL
+	// maxTokens bounds the tokens of one tenant: one for each of a thousand callers; more
+	// come from a program in a loop.
+	maxTokens = 1000
+	// maxText bounds names and tenants in bytes: as the ledger bounds names.
+	maxText = 255
+	// maxClip and maxReason bound foreign text in errors, in bytes: a name, and a
+	// sentence with two addresses in it.
+	maxClip   = 60
+	maxReason = 400
+	// setTries bounds the attempts to change a note that other processes change.
+	setTries = 5
+)
+
 // tokenPrefix begins the names of the notes of tokens.
 const tokenPrefix = "token/"
 
-// TokenOptions of [NewTokens]. Nil and the zero value work.
+// TokenOptions of [NewTokens]. Nil and the zero value are valid.
 type TokenOptions struct {
-	// Now is the clock that lifetimes are measured with. Default [time.Now].
+	// Now is the clock of lifetimes. Default [time.Now].
 	Now func() time.Time
-	// Logger gets what is wrong with what is kept; never a secret. Default none.
+	// Logger logs damaged notes; never a secret. Default none.
 	Logger *slog.Logger
+	// People allows tokens of reviewers, operators and auditors. Default false: only
+	// agents may have tokens, and a person's token that was made before is refused.
+	People bool
 }
 
 // Tokens are the API tokens of a ledger. They are safe for concurrent use, by
 // several processes too.
 type Tokens struct {
-	notes    ledger.Notes
+	notes    ledger.Documents
 	now      func() time.Time
 	log      *slog.Logger
+	people   bool
 	recall   *recall
 	failures *failures
-	doubted  chan struct{} // room for those from addresses that are held back
 }
 
-// Token is what is known about an API token. The secret is not: it is shown
-// once, when the token is made, and kept nowhere.
+// Token is a description of an API token, without its secret: that is shown once, when
+// the token is made, and stored nowhere.
 type Token struct {
 	ID        string      `json:"id"`
 	Tenant    string      `json:"tenant"`
@@ -45,24 +76,41 @@ type Token struct {
 	Created   time.Time   `json:"created"`
 	CreatedBy string      `json:"created_by"`
 	Expires   time.Time   `json:"expires"`
-	// Revoked is when and RevokedBy by whom it was ended; zero for one that was
-	// not.
+	// Scope bounds what an agent may write with it, and never changes. Nil: all
+	// that the role may.
+	Scope *engine.Scope `json:"scope,omitempty"`
+	// Revoked is when and RevokedBy by whom it was revoked; zero if it was not.
 	Revoked   time.Time `json:"revoked,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
 }
 
-// tokenNote is a token as it is kept.
+// tokenNote is a token as it is stored.
 type tokenNote struct {
 	Token
-	Hash string `json:"hash"` // SHA-256 of the secret
+	// Hash is the SHA-256 of the secret. A token with a scope has its hash in another
+	// member: a server that knows no scopes refuses such a token, rather than serve it
+	// without its scope.
+	Hash       string `json:"hash,omitempty"`
+	ScopedHash string `json:"scoped_hash,omitempty"`
 }
 
-// Active reports whether a token is good at a time.
+// hash is the SHA-256 of the secret, "" for a damaged note.
+func (n tokenNote) hash() string {
+	switch {
+	case n.Scope == nil && n.ScopedHash == "":
+		return n.Hash
+	case n.Scope != nil && n.Hash == "":
+		return n.ScopedHash
+	}
+	return ""
+}
+
+// Active reports whether a token is valid at a time.
 func (t Token) Active(now time.Time) bool {
 	return t.Revoked.IsZero() && now.Before(t.Expires)
 }
 
-// ended is when a token ceased to be good, or will.
+// ended is when a token ended, or will end.
 func (t Token) ended() time.Time {
 	if !t.Revoked.IsZero() && t.Revoked.Before(t.Expires) {
 		return t.Revoked
@@ -71,15 +119,15 @@ func (t Token) ended() time.Time {
 }
 
 func (t Token) identity() Identity {
-	return Identity{Tenant: t.Tenant, Name: t.Name, Role: t.Role, Via: "token", ID: t.ID}
+	return Identity{Tenant: t.Tenant, Name: t.Name, Role: t.Role, Via: "token", ID: t.ID, Scope: t.Scope}
 }
 
-// NewTokens returns the tokens that are kept in a ledger.
-func NewTokens(n ledger.Notes, o *TokenOptions) *Tokens {
+// NewTokens returns the tokens of a ledger.
+func NewTokens(n ledger.Documents, o *TokenOptions) *Tokens {
 	if o == nil {
 		o = &TokenOptions{}
 	}
-	t := &Tokens{notes: n, now: o.Now, log: o.Logger, doubted: make(chan struct{}, maxDoubted)}
+	t := &Tokens{notes: n, now: o.Now, log: o.Logger, people: o.People}
 	if t.now == nil {
 		t.now = time.Now
 	}
@@ -90,23 +138,28 @@ func NewTokens(n ledger.Notes, o *TokenOptions) *Tokens {
 	return t
 }
 
-// NewToken is what a token is to be. All but TTL is required.
+// NewToken describes a token to make. All but TTL and Scope is required.
 type NewToken struct {
 	Tenant string
-	Name   string // who acts with it, at most 255 bytes
+	Name   string // the name of its user, at most 255 bytes
 	Role   engine.Role
-	// TTL is how long it is good, a minute to [MaxTTL]. Default [DefaultTTL]:
-	// none is good for ever.
+	// TTL is its lifetime, a minute to [MaxTTL]. Default [DefaultTTL]: every token ends.
 	TTL time.Duration
-	By  string // who makes it
+	By  string // the name of its maker
+	// Scope bounds what an agent may write. Default nil: all that the role may.
+	Scope *engine.Scope
 }
 
-// Create makes a token and returns its secret, which is never to be had again.
-// The error wraps [ErrInvalid] and says what would be right, or is the ledger's;
-// then there may be a token that nobody has the secret of.
+// Create makes a token and returns its secret, which cannot be read again. The error
+// wraps [ErrInvalid] and has the remedy, or is the ledger's; then there may be a token
+// whose secret is lost.
 func (t *Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) {
 	n.TTL = cmp.Or(n.TTL, DefaultTTL)
-	if err := n.check(); err != nil {
+	err := n.check()
+	if err == nil {
+		err = t.mayHave(n.Role, ErrInvalid)
+	}
+	if err != nil {
 		return Token{}, "", err
 	}
 	if err := t.makeRoom(ctx, n.Tenant); err != nil {
@@ -115,8 +168,11 @@ func (t *Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) 
 	id, secret := newSecret()
 	now := t.now().UTC().Truncate(time.Second)
 	made := tokenNote{Hash: hashOf(secret), Token: Token{
-		ID: id, Tenant: n.Tenant, Name: n.Name, Role: n.Role, Created: now, CreatedBy: n.By, Expires: now.Add(n.TTL),
+		ID: id, Tenant: n.Tenant, Name: n.Name, Role: n.Role, Created: now, CreatedBy: n.By, Expires: now.Add(n.TTL), Scope: n.Scope,
 	}}
+	if made.Scope != nil {
+		made.Hash, made.ScopedHash = "", made.Hash
+	}
 	value, err := json.Marshal(made)
 	if err != nil {
 		return Token{}, "", err
@@ -134,10 +190,31 @@ func (n NewToken) check() error {
 	if n.TTL < minTTL || n.TTL > MaxTTL {
 		return fmt.Errorf("%w: ttl is %s; want %s to %dd: no token is good for ever", ErrInvalid, n.TTL, minTTL, MaxTTL/day)
 	}
+	if err := checkScope(n.Role, n.Scope); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
 	return nil
 }
 
-// makeRoom forgets what ended long ago, and fails where a tenant has too much.
+// checkScope refuses an invalid scope, and one for a person: it does not bound decisions.
+func checkScope(r engine.Role, s *engine.Scope) error {
+	if s != nil && r != engine.RoleAgent {
+		return fmt.Errorf("the role is %q, and the token has a scope; want the role %s, or no scope", r, engine.RoleAgent)
+	}
+	return s.Check()
+}
+
+// mayHave refuses tokens of people where they are not configured. The error wraps wraps.
+func (t *Tokens) mayHave(r engine.Role, wraps error) error {
+	if t.people || r == engine.RoleAgent {
+		return nil
+	}
+	return fmt.Errorf("%w: the role is %q, and %w", wraps, r, errNoPeople)
+}
+
+var errNoPeople = errors.New("tokens of people are not configured; set server.person_tokens: true, or configure server.oidc so that people log in")
+
+// makeRoom deletes tokens that ended long ago, and fails if the tenant has too many.
 func (t *Tokens) makeRoom(ctx context.Context, tenant string) error {
 	all, err := t.all(ctx)
 	if err != nil {
@@ -149,7 +226,7 @@ func (t *Tokens) makeRoom(ctx context.Context, tenant string) error {
 			good++
 		}
 		if now.Sub(each.token.ended()) > keepEnded {
-			// Whoever is faster does the same.
+			// A faster process does the same.
 			if _, err := t.notes.SetNote(ctx, ledger.Note{Name: each.note.Name, Version: each.note.Version}); err != nil && !isStale(err) {
 				return fmt.Errorf("token: %w", err)
 			}
@@ -161,14 +238,14 @@ func (t *Tokens) makeRoom(ctx context.Context, tenant string) error {
 	return nil
 }
 
-// keptToken is a token with the note it stands in.
+// keptToken is a token with its note.
 type keptToken struct {
 	note  ledger.Note
 	token Token
 }
 
-// all are the tokens of all tenants. One that cannot be read is good for
-// nothing, and stays as it is.
+// all are the tokens of all tenants. One that cannot be read is invalid, and is not
+// changed.
 func (t *Tokens) all(ctx context.Context) ([]keptToken, error) {
 	notes, _, err := t.notes.Notes(ctx, tokenPrefix)
 	if err != nil {
@@ -185,21 +262,41 @@ func (t *Tokens) all(ctx context.Context) ([]keptToken, error) {
 	return all, nil
 }
 
-// decodeToken reads a note. Whatever it lacks, it is good for nothing without.
+// decodeToken reads a note. If it lacks a member it is invalid.
 func decodeToken(n ledger.Note) (tokenNote, error) {
 	var have tokenNote
 	if err := json.Unmarshal(n.Value, &have); err != nil {
 		return tokenNote{}, fmt.Errorf("token: %w", err)
 	}
-	if tokenPrefix+have.ID != n.Name || have.Hash == "" || have.Expires.IsZero() || checkRole("role", have.Role) != nil ||
+	if err := knownScope(n.Value); err != nil {
+		return tokenNote{}, err
+	}
+	if tokenPrefix+have.ID != n.Name || have.hash() == "" || have.Expires.IsZero() || checkRole("role", have.Role) != nil || checkScope(have.Role, have.Scope) != nil ||
 		cmp.Or(checkName("tenant", have.Tenant), checkName("name", have.Name)) != nil {
 		return tokenNote{}, fmt.Errorf("token: note %q is damaged", n.Name)
 	}
 	return have, nil
 }
 
-// Good returns the tokens of all tenants that are good now, those first that end first.
-// The error is the ledger's.
+// knownScope refuses a scope with a member that this version does not know: that bound
+// would not be enforced here.
+func knownScope(note []byte) error {
+	var kept struct {
+		Scope json.RawMessage `json:"scope"`
+	}
+	if err := json.Unmarshal(note, &kept); err != nil || len(kept.Scope) == 0 {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(kept.Scope))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&engine.Scope{}); err != nil {
+		return fmt.Errorf("token: its scope cannot be read: %w", err)
+	}
+	return nil
+}
+
+// Good returns the valid tokens of all tenants, those first that end first. The error is
+// the ledger's.
 func (t *Tokens) Good(ctx context.Context) ([]Token, error) {
 	all, err := t.all(ctx)
 	if err != nil {
@@ -217,7 +314,7 @@ func (t *Tokens) Good(ctx context.Context) ([]Token, error) {
 }
 
 // NearEnd reports whether a token ends within a time, and is in the last quarter of its
-// own: one that was made for an hour is not near its end from the beginning.
+// lifetime: a token of one hour is not near its end from the beginning.
 func (t Token) NearEnd(now time.Time, within time.Duration) bool {
 	left := t.Expires.Sub(now)
 	return t.Active(now) && left < within && left < t.Expires.Sub(t.Created)/4
@@ -242,15 +339,14 @@ func (t *Tokens) List(ctx context.Context, tenant string) ([]Token, error) {
 	return found, nil
 }
 
-// Revoke ends a token of a tenant, for every process within five seconds, and
-// with it the sessions that were begun with it. One that is revoked already
-// stays as it is. The error wraps [ErrNoToken] or [ErrInvalid], or is the
-// ledger's.
+// Revoke ends a token of a tenant, for every process within five seconds, and with it the
+// sessions that were begun with it. A token that is revoked already does not change. The
+// error wraps [ErrNoToken] or [ErrInvalid], or is the ledger's.
 func (t *Tokens) Revoke(ctx context.Context, tenant, id, by string) error {
 	if err := checkName("by", by); err != nil {
 		return err
 	}
-	if !isID(id) { // and not repeated: people write the secret here
+	if !isID(id) { // and not repeated: users write the secret here
 		return fmt.Errorf("%w: want its id, the %d letters behind %s", ErrNoToken, idLen, secretPrefix)
 	}
 	missing := fmt.Errorf("%w: tenant %q has none with the id %s", ErrNoToken, clip(tenant), id)

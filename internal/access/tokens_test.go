@@ -18,19 +18,18 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// flaky is a ledger's notes that can fail, and count who asks.
+// flaky are a ledger's notes that can fail, and count calls.
 type flaky struct {
-	inner ledger.Notes
+	ledger.Documents
 
 	mu          sync.Mutex
 	down, hangs bool
 	asked       int
 }
 
-func newFlaky() *flaky { return &flaky{inner: ledger.NewMemory()} }
+func newFlaky() *flaky { return &flaky{Documents: ledger.NewMemory()} }
 
-// is says that the ledger answers no more ("down"), not in time ("hangs"), or
-// again ("").
+// is sets whether the ledger fails ("down"), hangs ("hangs"), or works ("").
 func (f *flaky) is(how string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,14 +61,14 @@ func (f *flaky) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.T
 	if err := f.fails(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
-	return f.inner.Notes(ctx, prefix)
+	return f.Documents.Notes(ctx, prefix)
 }
 
 func (f *flaky) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
 	if err := f.fails(ctx); err != nil {
 		return ledger.Note{}, err
 	}
-	return f.inner.SetNote(ctx, n)
+	return f.Documents.SetNote(ctx, n)
 }
 
 var bot = access.NewToken{Tenant: "acme", Name: "billing bot", Role: engine.RoleAgent, TTL: time.Hour, By: "alice"}
@@ -178,7 +177,7 @@ func TestOnlyAHashIsKept(t *testing.T) {
 	if err != nil || len(kept) != 1 || kept[0].Name != "token/"+made.ID {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	for i := range secret[21:] { // any eight letters of what is secret
+	for i := range secret[21:] { // any eight letters of a secret
 		if end := 21 + i + 8; end < len(secret) && strings.Contains(string(kept[0].Value), secret[21+i:end]) {
 			t.Errorf("the ledger has a piece of the secret: %s", kept[0].Value)
 		}

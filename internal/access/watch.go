@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Watch stands around a door whose requests may go on for long: every
-// second who is asked again, and when it is no longer known whose request it is
-// its context ends, with the reason as its cause. What follows events for hours
-// must not outlive its token.
+// Watch wraps an API with long requests: every second it resolves the caller again. If
+// the caller is no longer known, the request's context ends, with the reason as its
+// cause. An event stream must not outlive its token.
 func Watch(h http.Handler, who Resolver) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := watched(r, who)
@@ -22,9 +21,10 @@ func Watch(h http.Handler, who Resolver) http.Handler {
 
 func watched(r *http.Request, who Resolver) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	// A handler may change what it was given while we look. It is asked as for a page:
-	// the form, by which a request may have come in, has been read by then.
+	// A handler may change its request meanwhile. It is resolved as a page: the form,
+	// which may have authorized the request, has been read by then.
 	again := &http.Request{Method: http.MethodGet, URL: r.URL, Host: r.Host, Header: r.Header.Clone(), RemoteAddr: r.RemoteAddr, TLS: r.TLS}
+	again.Header.Del("Sec-Fetch-Mode") // the next page is confirmed early; a long request is not ended early
 	again = again.WithContext(ctx)
 	var mu sync.Mutex
 	var timer *time.Timer
@@ -35,7 +35,7 @@ func watched(r *http.Request, who Resolver) (context.Context, func()) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch {
-		case ctx.Err() != nil, errors.Is(err, ErrNoCredentials): // nobody is to be known
+		case ctx.Err() != nil, errors.Is(err, ErrNoCredentials): // no caller needs to be known
 		case err != nil:
 			cancel(err)
 		default:

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // agent is a program that declares writes over HTTP.
@@ -35,7 +35,7 @@ func order(destination, tool, id string, expect intent.Fields) intent.WriteInten
 	if err != nil {
 		panic(err)
 	}
-	return intent.WriteIntent{Workflow: "wf-" + id, Step: "make", Tool: tool, Destination: destination, Kind: simulated.Kind, Write: intent.Create,
+	return intent.WriteIntent{Workflow: "wf-" + id, Step: "make", Tool: tool, Destination: destination, Kind: orders.Kind, Write: intent.Create,
 		Key: intent.Fields{"order_id": id}, Expect: normal}
 }
 

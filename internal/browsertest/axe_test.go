@@ -13,9 +13,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 )
 
@@ -76,7 +76,7 @@ func (p *person) see(width int64, scheme string) {
 func pages(t *testing.T, s *site, tenant string) []string {
 	t.Helper()
 	helper := s.agent(t, tenant)
-	s.destinations["orders"].fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: tenant + "-1", Field: "note"})
+	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: tenant + "-1", Field: "note"})
 	review := helper.settle(order("orders", "open_order", tenant+"-1", intent.Fields{"amount_cents": 1900, "note": "call first", "long": strings.Repeat("word ", 80)}), engine.StatusReview)
 	held := helper.settle(order("billing", "refund", tenant+"-2", intent.Fields{"amount_cents": 4900}), engine.StatusHeld)
 	verified := helper.settle(order("crm", "open_ticket", tenant+"-3", intent.Fields{"amount_cents": 1, "subject": strings.Repeat("unbroken", 30)}), engine.StatusVerified)

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // reason is long enough to be taken.
@@ -159,7 +159,7 @@ func TestReviewIsDecided(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "review", "rv-1"
 	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
-	s.destinations["orders"].fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: id, Field: "note"})
+	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: id, Field: "note"})
 	answers := helper.wait(order("orders", "open_order", id, intent.Fields{"amount_cents": 1900, "note": "call first"}))
 	ada.text(id)
 	ada.click("[data-row] .go")

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // names are the destinations, in the order of the configuration.
@@ -18,29 +18,29 @@ var names = []string{"billing", "crm", "orders", "tickets", "wiki"}
 // destination is a simulated one that this process serves; its world is the
 // oracle. Orders are told apart by tests through their ids.
 type destination struct {
-	*simulated.World
+	*orders.World
 	url   string
-	class simulated.Class
+	class orders.Class
 
 	mu    sync.Mutex
-	after map[string]func(simulated.Order) intent.Fields
+	after map[string]func(orders.Order) intent.Fields
 }
 
 // openDestinations serves one destination of each class, and one that says of
 // itself where its records are.
 func (s *site) openDestinations() (map[string]*destination, error) {
-	classes := map[string]simulated.Class{"billing": simulated.Native, "crm": simulated.Lagging, "orders": simulated.Plain, "tickets": simulated.Unique, "wiki": simulated.Plain}
+	classes := map[string]orders.Class{"billing": orders.Native, "crm": orders.Lagging, "orders": orders.Plain, "tickets": orders.Unique, "wiki": orders.Plain}
 	all := map[string]*destination{}
 	for name, class := range classes {
 		o := class.Options()
-		if class == simulated.Lagging {
+		if class == orders.Lagging {
 			o.Lags = []time.Duration{150 * time.Millisecond, 400 * time.Millisecond, 900 * time.Millisecond}
 		}
-		w, err := simulated.New(o)
+		w, err := orders.New(o)
 		if err != nil {
 			return nil, err
 		}
-		d := &destination{World: w, class: class, after: map[string]func(simulated.Order) intent.Fields{}}
+		d := &destination{World: w, class: class, after: map[string]func(orders.Order) intent.Fields{}}
 		port, err := s.serve(d)
 		if err != nil {
 			return nil, err
@@ -59,7 +59,7 @@ func (d *destination) settings(name string) string {
 
 // meddle has somebody else change an order as soon as it is made, before anybody
 // can read it: to the fields that change returns, where nil stands for null.
-func (d *destination) meddle(orderID string, change func(simulated.Order) intent.Fields) {
+func (d *destination) meddle(orderID string, change func(orders.Order) intent.Fields) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.after[orderID] = change
@@ -68,7 +68,7 @@ func (d *destination) meddle(orderID string, change func(simulated.Order) intent
 // ServeHTTP serves the world, and what somebody else does to it in between.
 func (d *destination) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
-	simulated.Handler(d.World).ServeHTTP(answer, r)
+	orders.Handler(d.World).ServeHTTP(answer, r)
 	if r.Method == http.MethodPost {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -89,7 +89,7 @@ func (d *destination) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // fault switches a vice on for one order.
-func (d *destination) fault(t *testing.T, f simulated.Fault) {
+func (d *destination) fault(t *testing.T, f orders.Fault) {
 	t.Helper()
 	if err := d.Set(f); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func (d *destination) fault(t *testing.T, f simulated.Fault) {
 func (d *destination) effects(orderID string) int {
 	n := 0
 	for _, e := range d.Effects() {
-		if e.OrderID == orderID && e.By == simulated.ByRequest && e.Applied() {
+		if e.OrderID == orderID && e.By == orders.ByRequest && e.Applied() {
 			n++
 		}
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // titles are what stands in the lists of a page, in their order.
@@ -25,7 +25,7 @@ func TestInboxFillsWhileItIsOpen(t *testing.T) {
 	ada.text("Nothing waits for a person")
 	look[any](ada, "window.stillHere = true, null") // gone when the page is loaded anew
 
-	s.destinations["orders"].fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: "in-drop", Field: "note"})
+	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: "in-drop", Field: "note"})
 	review := helper.settle(order("orders", "open_order", "in-drop", intent.Fields{"amount_cents": 1900, "note": "call first"}), engine.StatusReview)
 	ada.until("the write in review", "document.querySelectorAll('[data-row]').length === 1")
 	ada.text("mismatched")

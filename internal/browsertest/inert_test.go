@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // markup is what a model or a destination may say, so that it does something where
@@ -72,7 +72,7 @@ func TestWritesAreInert(t *testing.T) {
 	ada, helper := s.person(t, tenant, "operator", "ada"), s.agent(t, tenant)
 	w := evilOrder("orders", "ie")
 	key := w.Key["order_id"].(string)
-	s.destinations["orders"].meddle(key, func(simulated.Order) intent.Fields {
+	s.destinations["orders"].meddle(key, func(orders.Order) intent.Fields {
 		return intent.Fields{"note": markup + "changed", "seen" + evilName: unseen, "gone" + evilName: markup, "list": []any{unseen}}
 	})
 	out := helper.settle(w, engine.StatusReview)

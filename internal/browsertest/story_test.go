@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
@@ -68,8 +68,8 @@ func (s *site) livePast() (err error) {
 	for _, name := range []string{"billing", "crm", "orders", "tickets"} {
 		o := s.destinations[name].Options()
 		o.Lags = nil // yesterday nothing lagged, and some answers were lost
-		o.Seed, o.Faults = 7, []simulated.Fault{{Vice: simulated.LostAnswer, Chance: 0.07}}
-		w, err := simulated.New(o)
+		o.Seed, o.Faults = 7, []orders.Fault{{Kind: orders.LostAnswer, Chance: 0.07}}
+		w, err := orders.New(o)
 		if err != nil {
 			return err
 		}
@@ -121,15 +121,15 @@ func (p *past) asked(n int) error {
 func story(t *testing.T, s *site) engine.Outcome {
 	t.Helper()
 	helper := &agent{t, s, shop, s.token(t, shop, "agent", "support-bot")}
-	orders := s.destinations["orders"]
+	shop := s.destinations["orders"]
 	const id = "A-1042"
-	orders.fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: id, Field: "delivery_note"})
-	orders.fault(t, simulated.Fault{Vice: simulated.NormalisedField, OrderID: id, Field: "customer", How: "upper"})
+	shop.fault(t, orders.Fault{Kind: orders.DroppedField, Key: id, Field: "delivery_note"})
+	shop.fault(t, orders.Fault{Kind: orders.NormalisedField, Key: id, Field: "customer", How: "upper"})
 	w := order("orders", "place_order", id, intent.Fields{"customer": "Ada Brandt", "amount_cents": 18950, "currency": "EUR", "delivery_note": "leave it with the neighbour at number 7", "gift": nil})
 	w.Workflow, w.CorrelationID = "support-3207", "chat-88213"
 	shown := helper.settle(w, engine.StatusReview)
 
-	orders.fault(t, simulated.Fault{Vice: simulated.DuplicateBehindOurBack, OrderID: "A-1057"})
+	shop.fault(t, orders.Fault{Kind: orders.DuplicateByOthers, Key: "A-1057"})
 	double := order("orders", "place_order", "A-1057", intent.Fields{"customer": "Emil Larsen", "amount_cents": 7400, "currency": "EUR"})
 	double.Workflow = "support-3211"
 	helper.settle(double, engine.StatusReview)

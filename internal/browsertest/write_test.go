@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // row is what one field's row says: how it stands, what was declared and seen.
@@ -35,10 +35,10 @@ func TestWritePageMarksWhatDiffers(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "diff", "df-1"
 	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
-	orders := s.destinations["orders"]
-	orders.fault(t, simulated.Fault{Vice: simulated.DroppedField, OrderID: id, Field: "dropped"})
-	orders.fault(t, simulated.Fault{Vice: simulated.NormalisedField, OrderID: id, Field: "name", How: "upper"})
-	orders.meddle(id, func(simulated.Order) intent.Fields {
+	shop := s.destinations["orders"]
+	shop.fault(t, orders.Fault{Kind: orders.DroppedField, Key: id, Field: "dropped"})
+	shop.fault(t, orders.Fault{Kind: orders.NormalisedField, Key: id, Field: "name", How: "upper"})
+	shop.meddle(id, func(orders.Order) intent.Fields {
 		return intent.Fields{"nulled": nil, "emptied": "", "amount_cents": json.Number("1901"), "was_null": "", "line": "a long line of text with one wrong word in it"}
 	})
 	w := order("orders", "open_order", id, intent.Fields{

@@ -11,19 +11,18 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/catalog"
-	"github.com/readback-go/readback/internal/document"
+	"github.com/readback-go/readback/internal/need"
 )
 
-var update = flag.Bool("update", false, "render docs/destinations.md anew")
+var update = flag.Bool("update", false, "render docs/reference/destinations.md anew")
 
 func TestDocument(t *testing.T) {
-	document.Hold(t, "../../docs/destinations.md", "go test ./internal/catalog -update", catalog.Markdown(catalog.All()), *update)
+	need.Document(t, "../../docs/reference/destinations.md", "go test ./internal/catalog -update", catalog.Markdown(catalog.All()), *update)
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// TestEverySheetIsWhole: what is said has a source, and what is declared is
-// said.
+// TestEverySheetIsWhole: every claim has a source, and every declaration has a claim.
 func TestEverySheetIsWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range catalog.All() {
@@ -55,8 +54,7 @@ func TestEverySheetIsWhole(t *testing.T) {
 	}
 }
 
-// coherent: a profile declares nothing about a write type that there is not,
-// and says how it reads.
+// coherent: a profile declares nothing about a missing write type, and declares how it reads.
 func coherent(t *testing.T, p connectors.Profile) {
 	t.Helper()
 	for name, all := range map[string][]intent.WriteType{"Unique": p.Unique, "Conditional": p.Conditional, "Undo": p.Undo, "Irreversible": p.Irreversible} {
@@ -95,8 +93,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A page keeps what it is given inside its cells, and says what is not
-// declared.
+// A page keeps its values inside its cells, and shows what is not declared.
 func TestPage(t *testing.T) {
 	s := connectors.Sheet{Name: "x", System: "X | Y", Kind: "thing", Type: "rest", Profile: connectors.Profile{
 		Writes: []intent.WriteType{intent.Create}, Horizon: connectors.Within(90 * time.Second),

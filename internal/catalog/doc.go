@@ -1,8 +1,6 @@
-// Package catalog is what is known about the destinations that readback has
-// connectors or declarations for: each one's profile as data, with a source for
-// each claim, and what can be promised there. It renders them for a terminal
-// and for docs/destinations.md.
+// Package catalog is what is known about the destinations that readback has connectors or
+// declarations for: each one's profile as data, with a source for each claim, and what can be
+// promised there. It renders them for a terminal and for docs/reference/destinations.md.
 //
-// It measures nothing and asks nobody: what a system does today is for
-// internal/probe to find out.
+// It measures nothing and contacts no system: internal/probe measures what a system does today.
 package catalog

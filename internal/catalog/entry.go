@@ -15,8 +15,8 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// ErrUnknown says that there is no entry of that name.
-var ErrUnknown = errors.New("not in the catalogue")
+// errUnknown means that there is no entry of that name.
+var errUnknown = errors.New("not in the catalogue")
 
 // Entry is one kind of record of one system, in words and as JSON.
 type Entry struct {
@@ -24,7 +24,7 @@ type Entry struct {
 	System string `json:"system"`
 	Kind   string `json:"kind"`
 	Type   string `json:"type,omitempty"`
-	// Promises say, by write type, what readback can promise.
+	// Promises are what readback can promise, by write type.
 	Promises []policies.Guarantee `json:"promises"`
 	// Declared is the profile.
 	Declared []Declared `json:"declared"`
@@ -42,7 +42,7 @@ type Claim struct {
 	About  connectors.Topic `json:"about"`
 	Says   string           `json:"says"`
 	Source string           `json:"source"`
-	// Assumed: nobody publishes it; a cautious default of ours.
+	// Assumed: not published; a cautious default of ours.
 	Assumed bool `json:"assumed"`
 }
 
@@ -62,7 +62,7 @@ func Of(s connectors.Sheet) Entry {
 	return e
 }
 
-// Find is the entry of that name. The error wraps [ErrUnknown] and lists the
+// Find is the entry of that name. The error wraps [errUnknown] and lists the
 // names.
 func Find(sheets []connectors.Sheet, name string) (Entry, error) {
 	var names []string
@@ -72,7 +72,7 @@ func Find(sheets []connectors.Sheet, name string) (Entry, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return Entry{}, fmt.Errorf("%w: %q; there are %s", ErrUnknown, name, strings.Join(names, ", "))
+	return Entry{}, fmt.Errorf("%w: %q; there are %s", errUnknown, name, strings.Join(names, ", "))
 }
 
 func writes(p connectors.Profile) []intent.WriteType {
@@ -80,8 +80,7 @@ func writes(p connectors.Profile) []intent.WriteType {
 	return slices.DeleteFunc(all, func(w intent.WriteType) bool { return p.Check(w) != nil })
 }
 
-// declared is the profile in words. What is not declared is said too: that is
-// what a reader looks for.
+// declared is the profile in words. It also lists what is not declared: readers look for that.
 func declared(p connectors.Profile) []Declared {
 	all := []Declared{
 		{"writes", list(writes(p))},
@@ -103,7 +102,7 @@ func declared(p connectors.Profile) []Declared {
 		{"rate", rate(p.Rate)},
 		{"time for a send, a read", fmt.Sprintf("%s, %s", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
 	}
-	if len(p.Sensitive) > 0 { // no destination says so by itself: whoever configures it does
+	if len(p.Sensitive) > 0 { // no destination declares this; its configuration does
 		all = append(all, Declared{"sensitive fields", strings.Join(p.Sensitive, ", ")})
 	}
 	return all
@@ -143,8 +142,8 @@ func paths(reads []connectors.ReadPath) string {
 	return cmp.Or(strings.Join(words, ", "), "not known")
 }
 
-// apart says what a way of reading is at its best beyond a call of its own, which
-// goes without saying: it is true of all.
+// apart describes a way of reading beyond a call of its own, which is not mentioned since it is
+// true of all.
 func apart(i connectors.Independence) string {
 	switch i {
 	case connectors.OtherInterface:

@@ -39,7 +39,7 @@ func Page(e Entry, level int) string {
 // columns are those of the table.
 const columns = "NAME\tNATIVE KEY\tLOOK-UP\tSETTLE\tHORIZON\tCONDITIONAL\tUNDO\tAFTER A LOST ANSWER TO THE FIRST WRITE"
 
-// Rows are the lines of the table, cells divided by tabs, the heading first.
+// Rows are the lines of the table, cells separated by tabs, the heading first.
 func Rows(sheets []connectors.Sheet) []string {
 	rows := []string{columns}
 	for _, s := range sheets {
@@ -51,7 +51,7 @@ func Rows(sheets []connectors.Sheet) []string {
 	return rows
 }
 
-// lookup is how strong the strongest read is that needs no answer.
+// lookup is the strength of the strongest read that needs no answer of a write.
 func lookup(p connectors.Profile) string {
 	best := "none"
 	for _, r := range p.Reads {

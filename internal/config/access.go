@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,37 +17,40 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// OIDC is how people log in at an OpenID provider. The zero value: they do not.
+// OIDC configures logins at an OpenID provider. The zero value: there are none.
 type OIDC struct {
-	// Issuer is the address of the provider, ClientID how it knows readback.
+	// Issuer is the address of the provider, ClientID our client ID there.
 	Issuer, ClientID string
-	// SecretEnv or SecretFile is where the client's secret is. Default "": there
-	// is none.
-	SecretEnv, SecretFile string
-	// RedirectURL is where the provider sends people back to. Default
-	// /login/callback of the public URL.
+	// Secret is the source of the client's secret. Default: there is none.
+	Secret Secret
+	// RedirectURL is where the provider redirects users. Default /login/callback of the
+	// public URL.
 	RedirectURL string
-	// CAFile has the certificates that the provider's is checked against, as PEM.
-	// Default "": the system's.
+	// CAFile has the certificates that verify the provider's, as PEM. Default "": the
+	// system's.
 	CAFile string
-	// Scopes are asked for beside openid. Default nil: email and profile.
+	// Scopes are requested beside openid. Default nil: email and profile.
 	Scopes []string
-	// Rules say who gets which tenant and role; the first that fits.
+	// Rules map users to tenants and roles; the first that matches.
 	Rules []access.ClaimRule
-	// Line is where it stands in the file, 0 when it does not.
+	// Recheck is after how long the provider must confirm a session. Default 0: 10 min.
+	Recheck time.Duration
+	// StepUp is what a login must have for decisions. Default nothing.
+	StepUp access.StepUp
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
-// Sessions are the sessions of people in a browser.
+// Sessions configures browser sessions.
 type Sessions struct {
-	// KeyEnv or KeyFile is where the key is that cookies are sealed with. Default
-	// "": one is made up, and sessions end with the process.
-	KeyEnv, KeyFile string
-	// Lifetime is how long one lasts, at most a day. Default 0: 8 h.
+	// Key is the source of the key that seals cookies. Default: a random one, and
+	// sessions end with the process.
+	Key Secret
+	// Lifetime is the lifetime of a session, at most a day. Default 0: 8 h.
 	Lifetime time.Duration
-	// NoTokens says that nobody logs in with a token. Default false.
+	// NoTokens forbids logins with a token. Default false.
 	NoTokens bool
-	// Line is where it stands in the file, 0 when it does not.
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
@@ -57,10 +60,17 @@ type oidcSettings struct {
 	ClientID         yamlfile.Text   `yaml:"client_id"`
 	ClientSecretEnv  yamlfile.Text   `yaml:"client_secret_env"`
 	ClientSecretFile yamlfile.Text   `yaml:"client_secret_file"`
+	ClientSecretArgv argv            `yaml:"client_secret_command"`
 	RedirectURL      yamlfile.Text   `yaml:"redirect_url"`
 	CAFile           yamlfile.Text   `yaml:"ca_file"`
 	Scopes           []yamlfile.Text `yaml:"scopes"`
-	Rules            []struct {
+	Recheck          age             `yaml:"recheck"`
+	Decisions        *struct {
+		At  yamlfile.Place
+		ACR []yamlfile.Text `yaml:"acr"`
+		AMR []yamlfile.Text `yaml:"amr"`
+	} `yaml:"decisions"`
+	Rules []struct {
 		At     yamlfile.Place
 		Claim  yamlfile.Text `yaml:"claim"`
 		Value  yamlfile.Text `yaml:"value"`
@@ -71,25 +81,21 @@ type oidcSettings struct {
 
 type sessionSettings struct {
 	At       yamlfile.Place
-	KeyEnv   yamlfile.Text `yaml:"key_env"`
-	KeyFile  yamlfile.Text `yaml:"key_file"`
-	Lifetime age           `yaml:"lifetime"`
-	Tokens   *bool         `yaml:"tokens"`
+	Key      keySettings `yaml:",inline"`
+	Lifetime age         `yaml:"lifetime"`
+	Tokens   *bool       `yaml:"tokens"`
 }
 
-// checkOIDC checks what the file says of logins, when the rest of the server is
-// known.
+// checkOIDC checks the settings of logins, when the rest of the server is known.
 func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant string) OIDC {
 	if s == nil {
 		return OIDC{}
 	}
 	o := OIDC{
-		Issuer: s.Issuer.Value, ClientID: s.ClientID.Value, SecretEnv: s.ClientSecretEnv.Value, SecretFile: inPlace(path, s.ClientSecretFile.Value),
+		Issuer: s.Issuer.Value, ClientID: s.ClientID.Value, Secret: Secret{s.ClientSecretEnv.Value, s.ClientSecretFile.Value, s.ClientSecretArgv},
 		RedirectURL: s.RedirectURL.Value, CAFile: inPlace(path, s.CAFile.Value), Line: s.At.Line,
 	}
-	for _, each := range s.Scopes {
-		o.Scopes = append(o.Scopes, each.Value)
-	}
+	o.Scopes = texts(s.Scopes)
 	if o.RedirectURL == "" && publicURL != "" {
 		o.RedirectURL = publicURL + access.CallbackPath
 	}
@@ -100,7 +106,17 @@ func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant strin
 		}
 		o.Rules = append(o.Rules, rule)
 	}
-	r.oneOf(s.ClientSecretEnv, s.ClientSecretFile)
+	r.oneOf(s.ClientSecretEnv, s.ClientSecretFile, s.ClientSecretArgv)
+	o.Recheck = time.Duration(s.Recheck)
+	if o.Recheck != 0 && (o.Recheck < access.MinRecheck || o.Recheck > access.MaxSession) {
+		r.At(s.At, "recheck is %s; want %s to %s: a session ends so long after the account does", o.Recheck, access.MinRecheck, access.MaxSession)
+	}
+	if d := s.Decisions; d != nil {
+		o.StepUp = access.StepUp{ACR: texts(d.ACR), AMR: texts(d.AMR)}
+		if len(d.ACR)+len(d.AMR) == 0 || slices.Contains(o.StepUp.ACR, "") || slices.Contains(o.StepUp.AMR, "") {
+			r.At(d.At, "want acr, the classes of authentication, or amr, its methods, of which the provider must name one, such as amr: [mfa]")
+		}
+	}
 	switch {
 	case o.Issuer == "":
 		r.At(s.At, "has no issuer; want the address of the OpenID provider, as it calls itself")
@@ -121,15 +137,27 @@ func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant strin
 	return o
 }
 
-// wanting is what an error of package access says, without its first word.
+// texts are the values of a list, nil for none.
+func texts(all []yamlfile.Text) []string {
+	var out []string
+	for _, each := range all {
+		out = append(out, each.Value)
+	}
+	return out
+}
+
+// wanting is an error of package access, without its first word.
 func wanting(err error) string {
 	return strings.TrimPrefix(err.Error(), access.ErrInvalid.Error()+": ")
 }
 
-// oneOf refuses a secret that is in two places.
-func (r *reader) oneOf(env, file yamlfile.Text) {
-	if env.Value != "" && file.Value != "" {
+// oneOf refuses a secret with two sources.
+func (r *reader) oneOf(env, file yamlfile.Text, command argv) {
+	switch {
+	case env.Value != "" && file.Value != "":
 		r.At(file.Place, "is given beside %s; want one of them", env.Field)
+	case len(command) > 0 && env.Value+file.Value != "":
+		r.At(cmp.Or(env.Place, file.Place), "is given beside a command; want one of them")
 	}
 }
 
@@ -137,32 +165,39 @@ func (r *reader) checkSessions(s *sessionSettings, path string) Sessions {
 	if s == nil {
 		return Sessions{}
 	}
-	r.oneOf(s.KeyEnv, s.KeyFile)
 	if time.Duration(s.Lifetime) > access.MaxSession {
 		r.At(s.At, "lifetime is %s; want at most %s: who may no longer is out then", time.Duration(s.Lifetime), access.MaxSession)
 	}
-	return Sessions{KeyEnv: s.KeyEnv.Value, KeyFile: inPlace(path, s.KeyFile.Value), Lifetime: time.Duration(s.Lifetime),
+	return Sessions{Key: s.Key.secret(r), Lifetime: time.Duration(s.Lifetime),
 		NoTokens: s.Tokens != nil && !*s.Tokens, Line: s.At.Line}
 }
 
-// Logins is how people log in: what the configuration says, with the secrets
-// from where it says. Tokens and Logger are left to the caller. It fails with
-// [InvalidError].
+// Logins are the configured logins, with their secrets. Tokens and Logger are left to the
+// caller. It fails with [InvalidError].
 func (c Config) Logins(env func(string) string) (access.LoginOptions, error) {
 	o, s := c.Server.OIDC, c.Server.Sessions
 	out := access.LoginOptions{Issuer: o.Issuer, ClientID: o.ClientID, RedirectURL: o.RedirectURL, Scopes: o.Scopes, Rules: o.Rules,
-		SessionTTL: s.Lifetime, NoTokens: s.NoTokens}
+		Recheck: o.Recheck, StepUp: o.StepUp, SessionTTL: s.Lifetime, NoTokens: s.NoTokens}
 	var problems []Problem
 	wrong := func(line int, field string, err error) {
 		if err != nil {
 			problems = append(problems, Problem{Line: line, Field: field, Problem: err.Error()})
 		}
 	}
-	dir := filepath.Dir(c.Path)
+	from := c.origin(env)
 	var err error
-	out.Secret, err = secretFrom(source{asVariable: "client_secret_env", asFile: "client_secret_file", variable: o.SecretEnv, file: o.SecretFile}, dir, env)
+	out.Secret, err = o.Secret.as("client_secret").openIfGiven(from)
+	out.SecretRefused = from.refused()
 	wrong(o.Line, "server.oidc", err)
-	key, err := secretFrom(source{asVariable: "key_env", asFile: "key_file", variable: s.KeyEnv, file: s.KeyFile}, dir, env)
+	fetch, err := s.Key.as("key").openIfGiven(from)
+	key := ""
+	if err == nil && fetch != nil {
+		key, err = fetch(context.Background())
+		out.KeyNow = func(ctx context.Context) ([]byte, error) {
+			key, err := fetch(ctx)
+			return []byte(key), err
+		}
+	}
 	wrong(s.Line, "server.sessions", err)
 	if out.Key = []byte(key); err == nil && key != "" && len(key) < access.MinKey {
 		wrong(s.Line, "server.sessions", fmt.Errorf("the key has %d bytes; want at least %d that nobody guesses, such as `openssl rand -hex 32` prints", len(key), access.MinKey))
@@ -172,17 +207,7 @@ func (c Config) Logins(env func(string) string) (access.LoginOptions, error) {
 	return out, invalid(c.Path, problems)
 }
 
-// secretFrom is a secret that is kept elsewhere, "" where none is.
-func secretFrom(s source, dir string, env func(string) string) (string, error) {
-	fetch, err := s.openIfGiven(dir, env)
-	if err != nil || fetch == nil {
-		return "", err
-	}
-	return fetch(context.Background())
-}
-
-// trusting is a client that trusts these certificates alone; nil for the
-// system's.
+// trusting is a client that trusts these certificates alone; nil for the system's.
 func trusting(file string) (*http.Client, error) {
 	if file == "" {
 		return nil, nil

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/internal/yamlfile"
+	"github.com/readback-go/readback/ledger"
 )
 
-// ParseAge reads a duration as Go writes it, or as whole days ("30d"), up to a
-// hundred years. The error says what would be right.
+// ParseAge reads a duration as Go writes it, or as whole days ("30d"), up to a hundred
+// years. The error has the remedy.
 func ParseAge(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
@@ -25,7 +26,7 @@ func ParseAge(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// age is a long duration; days may be written as such.
+// age is a long duration, which may be written in days.
 type age time.Duration
 
 // FillYAML reads it.
@@ -39,4 +40,19 @@ func (a *age) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
 		r.At(at, "%s", err)
 	}
 	*a = age(d)
+}
+
+// keepFor is an age, or "forever".
+type keepFor time.Duration
+
+// FillYAML reads it.
+func (k *keepFor) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	v, ok := r.Scalar(n, at.Field)
+	switch {
+	case !ok:
+	case v == "forever":
+		*k = keepFor(ledger.Forever)
+	default:
+		(*age)(k).FillYAML(r, n, at)
+	}
 }

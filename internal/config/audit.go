@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,26 +11,25 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/audit"
-	"github.com/readback-go/readback/audit/objects"
+	"github.com/readback-go/readback/internal/objects"
 	"github.com/readback-go/readback/internal/yamlfile"
 	"github.com/readback-go/readback/signing"
 )
 
-// Audit says whether the events of the ledger are chained, and who signs and keeps
-// the heads. The zero value: they are not.
+// Audit configures whether the events of the ledger are chained, and which keys and
+// places sign and keep the heads. The zero value: they are not.
 type Audit struct {
-	// Seal is how often what is new is sealed, Every how often a head is signed; 0
-	// for the defaults of package audit.
+	// Seal is how often new events are sealed, Every how often a head is signed; 0 for
+	// the defaults of package audit.
 	Seal, Every time.Duration
-	// KeyEnv or KeyFile is where the private key is that signs heads: Ed25519, PKCS
-	// #8 in PEM. Default none: no heads.
-	KeyEnv, KeyFile string
-	// Line is where it stands in the file, 0 when it does not: then nothing is
-	// sealed.
+	// Key is the source of the private key that signs heads: Ed25519, PKCS #8 in PEM.
+	// Default none: no heads.
+	Key Secret
+	// Line is its line in the file, 0 if it is not set: then nothing is sealed.
 	Line int
 }
 
-// On says that the events are to be chained.
+// On reports whether the events are to be chained.
 func (a Audit) On() bool { return a.Line != 0 }
 
 type auditSettings struct {
@@ -38,51 +38,60 @@ type auditSettings struct {
 }
 
 type headSettings struct {
-	Every   yamlfile.Span  `yaml:"every"`
-	KeyEnv  yamlfile.Text  `yaml:"key_env"`
-	KeyFile yamlfile.Text  `yaml:"key_file"`
-	Keep    []keepSettings `yaml:"keep"`
+	Every yamlfile.Span  `yaml:"every"`
+	Key   keySettings    `yaml:",inline"`
+	Keep  []keepSettings `yaml:"keep"`
 }
 
 // keepSettings is one place for heads.
 type keepSettings struct {
-	At      yamlfile.Place
-	File    yamlfile.Text   `yaml:"file"`
-	HTTP    yamlfile.Text   `yaml:"http"`
-	Bearer  yamlfile.Text   `yaml:"bearer_env"`
-	Objects *objectSettings `yaml:"objects"`
+	At         yamlfile.Place
+	File       yamlfile.Text   `yaml:"file"`
+	HTTP       yamlfile.Text   `yaml:"http"`
+	Bearer     yamlfile.Text   `yaml:"bearer_env"`
+	BearerFile yamlfile.Text   `yaml:"bearer_file"`
+	BearerArgv argv            `yaml:"bearer_command"`
+	Objects    *objectSettings `yaml:"objects"`
 }
 
 type objectSettings struct {
-	Endpoint  yamlfile.Text `yaml:"endpoint"`
-	Bucket    yamlfile.Text `yaml:"bucket"`
-	Prefix    string        `yaml:"prefix"`
-	Region    string        `yaml:"region"`
-	AccessEnv yamlfile.Text `yaml:"access_key_env"`
-	SecretEnv yamlfile.Text `yaml:"secret_key_env"`
-	Insecure  bool          `yaml:"plaintext"`
+	Endpoint   yamlfile.Text `yaml:"endpoint"`
+	Bucket     yamlfile.Text `yaml:"bucket"`
+	Prefix     string        `yaml:"prefix"`
+	Region     string        `yaml:"region"`
+	AccessEnv  yamlfile.Text `yaml:"access_key_env"`
+	AccessFile yamlfile.Text `yaml:"access_key_file"`
+	AccessArgv argv          `yaml:"access_key_command"`
+	SecretEnv  yamlfile.Text `yaml:"secret_key_env"`
+	SecretFile yamlfile.Text `yaml:"secret_key_file"`
+	SecretArgv argv          `yaml:"secret_key_command"`
+	Insecure   bool          `yaml:"plaintext"`
 }
 
 func (r *reader) audit(e yamlfile.Entry) (Audit, []keepSettings) {
 	var s auditSettings
 	a := Audit{Line: max(e.Line, 1)}
 	if e.Value.IsNull() {
-		return Audit{}, nil // the word alone, with everything below it commented out
+		return Audit{}, nil // an empty section, with everything below it commented out
 	}
 	if !r.Fill(e.Value, e.Name, &s) {
 		return a, nil
 	}
 	h := s.Heads
-	r.oneOf(h.KeyEnv, h.KeyFile)
-	if len(h.Keep) > 0 && h.KeyEnv.Value == "" && h.KeyFile.Value == "" {
-		r.Say(e.Line, e.Name+".heads", "says where heads are kept, and has neither key_env nor key_file; want the private key that signs them (`readback key new` makes one)")
+	a.Key = h.Key.secret(r)
+	if len(h.Keep) > 0 && !a.Key.Given() {
+		r.Say(e.Line, e.Name+".heads", "says where heads are kept, and has none of key_env, key_file and key_command; want the private key that signs them (`readback key new` makes one)")
 	}
 	for _, k := range h.Keep {
 		r.checkKeep(k)
 	}
 	a.Seal, a.Every = time.Duration(s.Seal), time.Duration(h.Every)
-	a.KeyEnv, a.KeyFile = h.KeyEnv.Value, h.KeyFile.Value
 	return a, h.Keep
+}
+
+// bearer is the source of the token that is sent with each head.
+func (k keepSettings) bearer() source {
+	return Secret{k.Bearer.Value, k.BearerFile.Value, k.BearerArgv}.as("bearer")
 }
 
 func (r *reader) checkKeep(k keepSettings) {
@@ -98,16 +107,15 @@ func (r *reader) checkKeep(k keepSettings) {
 	}
 	if k.HTTP.Value != "" {
 		r.checkPost(k)
-	} else if k.Bearer.Value != "" {
-		r.At(k.Bearer.Place, "is for http alone")
+	} else if k.bearer().Given() {
+		r.At(cmp.Or(k.Bearer.Place, k.BearerFile.Place, k.At), "is for http alone")
 	}
 	if k.Objects != nil {
 		r.checkObjects(k.At, *k.Objects)
 	}
 }
 
-// checkPost says what is wrong with a place that heads are posted to. Its address
-// is not repeated.
+// checkPost checks a place that heads are posted to. Problems do not repeat its address.
 func (r *reader) checkPost(k keepSettings) {
 	switch u, err := url.Parse(k.HTTP.Value); {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
@@ -116,8 +124,8 @@ func (r *reader) checkPost(k keepSettings) {
 		r.At(k.HTTP.Place, "holds a password, which does not belong there; want a token in bearer_env")
 	case k.Bearer.Value != "" && !variableName.MatchString(k.Bearer.Value):
 		r.At(k.Bearer.Place, "is not the name of an environment variable; want one such as HEADS_TOKEN, which holds the secret")
-	case k.Bearer.Value != "" && readable(k.HTTP.Value):
-		r.At(k.HTTP.Place, "can be read on the way to another machine, and the token of bearer_env with it; want https")
+	case k.bearer().Given() && readable(k.HTTP.Value):
+		r.At(k.HTTP.Place, "can be read on the way to another machine, and the token with it; want https")
 	}
 }
 
@@ -126,17 +134,17 @@ func (r *reader) checkObjects(at yamlfile.Place, o objectSettings) {
 		r.At(at, "names an object store without endpoint or bucket; want both, such as s3.eu-central-1.amazonaws.com and heads")
 	}
 	for _, name := range []yamlfile.Text{o.AccessEnv, o.SecretEnv} {
-		if name.Value != "" && !variableName.MatchString(name.Value) { // and not repeated: people write the secret itself here
+		if name.Value != "" && !variableName.MatchString(name.Value) { // and not repeated: users write the secret itself here
 			r.At(name.Place, "is not the name of an environment variable; want one such as HEADS_SECRET_KEY, which holds the secret")
 		}
 	}
 }
 
-// HeadSigner is who signs heads, nil where nobody does. It fails with
-// [InvalidError]. Unlike [Config.Sealing] it opens no place for them.
+// HeadSigner signs heads, nil if none is configured. It fails with [InvalidError]. Unlike
+// [Config.Sealing] it opens no place for them.
 func (c Config) HeadSigner(env func(string) string) (s *signing.Signer, err error) {
 	a := c.Audit
-	text, err := secretFrom(source{asVariable: "key_env", asFile: "key_file", variable: a.KeyEnv, file: a.KeyFile}, filepath.Dir(c.Path), env)
+	text, err := a.Key.as("key").once(c.origin(env))
 	if err == nil && text != "" {
 		s, err = signing.ReadSigner([]byte(text))
 	}
@@ -146,8 +154,7 @@ func (c Config) HeadSigner(env func(string) string) (s *signing.Signer, err erro
 	return s, nil
 }
 
-// HeadFiles are the files in which heads are kept: of all places the ones that can
-// be read here.
+// HeadFiles are the files in which heads are kept: the places that can be read here.
 func (c Config) HeadFiles() (paths []string) {
 	for _, k := range c.keepers {
 		if k.File.Value != "" {
@@ -157,10 +164,10 @@ func (c Config) HeadFiles() (paths []string) {
 	return paths
 }
 
-// Sealing is how the events of the ledger are chained, with the keepers of heads
+// Sealing is the configuration of chaining the ledger's events, with the keepers of heads
 // opened. It fails with [InvalidError].
 func (c Config) Sealing(env func(string) string) (audit.Options, error) {
-	a, dir := c.Audit, filepath.Dir(c.Path)
+	a := c.Audit
 	o := audit.Options{Every: a.Seal, Heads: a.Every, Keepers: make(map[string]audit.Keeper)}
 	var problems []Problem
 	var err error
@@ -169,7 +176,7 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 		problems = of.Problems
 	}
 	for i, k := range c.keepers {
-		name, keeper, err := k.open(dir, env)
+		name, keeper, err := k.open(c.origin(env))
 		if err != nil {
 			problems = append(problems, Problem{Line: k.At.Line, Field: k.At.Field, Problem: err.Error()})
 			continue
@@ -182,38 +189,71 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 	return o, invalid(c.Path, problems)
 }
 
-// open is the keeper, and what it is called in logs and counts.
-func (k keepSettings) open(dir string, env func(string) string) (name string, keeper audit.Keeper, err error) {
+// open is the keeper, and its name in logs and counts.
+func (k keepSettings) open(from origin) (name string, keeper audit.Keeper, err error) {
 	switch {
 	case k.File.Value != "":
-		keeper, err = audit.NewFile(beside(dir, k.File.Value))
+		keeper, err = audit.NewFile(beside(from.dir, k.File.Value))
 		return "file " + filepath.Base(k.File.Value), keeper, err
 	case k.HTTP.Value != "":
-		header := http.Header{}
-		if k.Bearer.Value != "" {
-			token := env(k.Bearer.Value)
-			if token == "" {
-				return "", nil, fmt.Errorf("bearer_env: the environment variable %s is not set, or empty", yamlfile.Clip(k.Bearer.Value))
+		token, err := k.bearer().openIfGiven(from)
+		if err != nil {
+			return "", nil, err
+		}
+		header := func(ctx context.Context) (http.Header, error) {
+			h := http.Header{}
+			if token != nil {
+				secret, err := token(ctx)
+				if err != nil {
+					return nil, err
+				}
+				h.Set("Authorization", "Bearer "+secret)
 			}
-			known.add(token)
-			header.Set("Authorization", "Bearer "+token)
+			return h, nil
 		}
 		host := ""
 		if u, err := url.Parse(k.HTTP.Value); err == nil {
 			host = u.Host
 		}
 		keeper, err = audit.NewHTTP(k.HTTP.Value, header)
-		return "http " + host, keeper, err
+		return "http " + host, refetched{keeper, from.refused()}, err
 	}
 	o := k.Objects
-	keys := [2]string{}
-	for i, variable := range []string{o.AccessEnv.Value, o.SecretEnv.Value} {
-		if keys[i] = env(cmp.Or(variable, "-")); variable != "" && keys[i] == "" {
-			return "", nil, fmt.Errorf("the environment variable %s is not set, or empty", yamlfile.Clip(variable))
-		}
-		known.add(keys[i])
+	into := objects.Options{Endpoint: o.Endpoint.Value, Bucket: o.Bucket.Value, Prefix: o.Prefix, Region: o.Region, Insecure: o.Insecure}
+	access, err := Secret{o.AccessEnv.Value, o.AccessFile.Value, o.AccessArgv}.as("access_key").openIfGiven(from)
+	if err != nil {
+		return "", nil, err
 	}
-	keeper, err = objects.New(objects.Options{Endpoint: o.Endpoint.Value, Bucket: o.Bucket.Value, Prefix: o.Prefix, Region: o.Region,
-		AccessKey: keys[0], SecretKey: keys[1], Insecure: o.Insecure})
-	return "objects " + o.Bucket.Value, keeper, err
+	secret, err := Secret{o.SecretEnv.Value, o.SecretFile.Value, o.SecretArgv}.as("secret_key").openIfGiven(from)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case (access == nil) != (secret == nil):
+		return "", nil, errors.New("objects: want an access key and a secret key, or neither")
+	case access != nil:
+		into.Keys = func(ctx context.Context) (a, s string, err error) {
+			if a, err = access(ctx); err == nil {
+				s, err = secret(ctx)
+			}
+			return a, s, err
+		}
+	}
+	keeper, err = objects.New(into)
+	return "objects " + o.Bucket.Value, refetched{keeper, from.refused()}, err
+}
+
+// refetched is a keeper whose credentials are fetched again after a failure: only some of
+// the places report that the login failed.
+type refetched struct {
+	audit.Keeper
+	refused func()
+}
+
+// Keep implements [audit.Keeper].
+func (r refetched) Keep(ctx context.Context, head signing.Envelope) error {
+	err := r.Keeper.Keep(ctx, head)
+	if err != nil && r.refused != nil {
+		r.refused()
+	}
+	return err
 }

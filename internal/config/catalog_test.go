@@ -6,8 +6,7 @@ import (
 	"github.com/readback-go/readback/internal/catalog"
 )
 
-// TestTheCatalogueNamesTypesThatThereAre: who reads a page can write it into the
-// configuration.
+// TestTheCatalogueNamesTypesThatThereAre: readers copy them into the configuration.
 func TestTheCatalogueNamesTypesThatThereAre(t *testing.T) {
 	named := map[string]bool{}
 	for _, s := range catalog.All() {

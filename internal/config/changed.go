@@ -8,9 +8,9 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// Changed names the settings that two readings of a configuration have
-// differently, as the file writes them, in the order of the alphabet. What stands
-// elsewhere in the file, and what the environment says, is no difference.
+// Changed names the settings that differ between two readings of a configuration, as the
+// file writes them, in alphabetical order. Only values count: their place in the file,
+// and the environment, are no difference.
 func (c Config) Changed(from Config) []string {
 	differ := map[string]bool{}
 	for _, one := range []map[string]string{c.said, from.said} {
@@ -25,7 +25,7 @@ func (c Config) Changed(from Config) []string {
 	return slices.Sorted(maps.Keys(differ))
 }
 
-// saidIn is every single value of a file, by its place.
+// saidIn is every single value of a file, by its path.
 func saidIn(n yamlfile.Node) map[string]string {
 	said := map[string]string{}
 	flatten(newReader(), n, "", said, 0)

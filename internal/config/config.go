@@ -11,63 +11,63 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// FileName is the file that is looked for where none is named.
+// FileName is the default configuration file.
 const FileName = "readback.yaml"
 
 // Variable is the environment variable that names the file.
 const Variable = "READBACK_CONFIG"
 
-// defaultTenant owns what no tenant is named for.
+// defaultTenant is the default tenant.
 const defaultTenant = "default"
 
 //go:embed readback.yaml
 var template []byte
 
-// Template is a configuration with a comment on everything. It can be loaded
-// as it is.
+// Template is a configuration with a comment on everything. It can be loaded unchanged.
 func Template() []byte { return append([]byte(nil), template...) }
 
-// Config is what a configuration file says.
+// Config is the content of a configuration file.
 type Config struct {
-	// Path is the file.
+	// Path is the path of the file.
 	Path string
-	// Ledger is where the ledger is. What the configuration names is looked for
-	// beside the configuration.
+	// Ledger configures the ledger. Relative paths in the configuration are relative to
+	// its folder.
 	Ledger Ledger
-	// Tenant is the tenant that is meant where none is named. Default
-	// "default".
+	// Tenant is the tenant of commands that name none. Default "default".
 	Tenant string
-	// Destinations are those that are named, in the order of the file.
+	// Destinations are the configured ones, in the order of the file.
 	Destinations []Destination
-	// Retention says what may be forgotten. Default nothing.
+	// Retention says what may be pruned.
 	Retention Retention
-	// Queue bounds what may wait. Default the engine's bounds.
+	// Queue bounds the waiting writes. Default the engine's bounds.
 	Queue Queue
-	// Gate is the step gate. Default the gate's own settings, and no rules.
+	// Gate configures the step gate. Default the gate's own settings, and no rules.
 	Gate Gate
 	// Risks raise the risk classes of writes and steps. Default none.
 	Risks []policies.RiskRule
-	// Metrics says where numbers are served. Default nowhere.
+	// Metrics says where metrics are served. Default nowhere.
 	Metrics Metrics
-	// Server is what `readback serve` does. Default [DefaultServer].
+	// Server configures `readback serve`. Default [DefaultServer].
 	Server Server
-	// MCP is the door for models. Default no tools.
+	// MCP configures the API for models. Default no tools.
 	MCP MCP
-	// Webhooks are told of changes. Default none.
+	// Webhooks are notified of changes. Default none.
 	Webhooks []Webhook
 	// Redaction says what is sensitive. Default nothing.
 	Redaction Redaction
-	// Telemetry says where spans, metrics and events go. Default nowhere.
+	// Telemetry says where spans, metrics and events are sent. Default nowhere.
 	Telemetry Telemetry
-	// Receipts says who signs receipts. Default nobody.
+	// Receipts configures the keys of receipts. Default none.
 	Receipts Receipts
-	// Audit says whether events are chained, and who keeps the heads. Default not.
+	// Audit configures whether events are chained, and where heads are kept. Default not.
 	Audit Audit
-	// Log is how logs are written, "text" or "json". Default "text".
+	// Commands configures the commands that print secrets.
+	Commands Commands
+	// Log is the form of logs, "text" or "json". Default "text".
 	Log string
 
-	said    map[string]string // in the file, by place
-	files   []File            // it and those that it names
+	said    map[string]string // values of the file, by path
+	files   []File            // it and the files that it names
 	secrets []string          // the variables that hold secrets
 	sum     string            // the SHA-256 of the file as it was read
 	keepers []keepSettings    // of heads
@@ -77,18 +77,17 @@ type Config struct {
 type Destination struct {
 	Name string
 	Type string
-	// Tenants are those that may name it, nil for all. Default: those of the gateways
-	// in front of it, else the configuration's.
+	// Tenants may name it, nil for all. Default: those of the gateways in front of it,
+	// else the configuration's.
 	Tenants []string
-	// Line is where it stands in the file.
+	// Line is its line in the file.
 	Line int
 
 	settings settings
 }
 
-// Find says which configuration is meant: the named one, the one in
-// [Variable], or [FileName] in the working directory. It fails with
-// [ErrMissing].
+// Find returns the path of the configuration: the named one, the one in [Variable], or
+// [FileName] in the working directory. It fails with [ErrMissing].
 func Find(named string, env func(string) string) (string, error) {
 	why := ""
 	switch {
@@ -108,13 +107,13 @@ func Find(named string, env func(string) string) (string, error) {
 	return named, nil
 }
 
-// Load reads a configuration that is used elsewhere, strictly: no variable but those
-// that it names is looked at, and who can write it here does not matter. It fails
-// with [ErrMissing] and [InvalidError].
+// Load reads a configuration that is used elsewhere, strictly: it reads only the
+// variables that the file names, and ignores who can write the file here. It fails with
+// [ErrMissing] and [InvalidError].
 func Load(path string) (Config, error) { return LoadOver(path, Environment{}) }
 
-// LoadOver is Load for this process: with what the environment says over the file
-// (see [Settings]), and [Config.Untrusted] files refused.
+// LoadOver is Load for this process: settings of the environment override the file (see
+// [Settings]), and [Config.Untrusted] files are refused.
 func LoadOver(path string, env Environment) (Config, error) {
 	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
@@ -123,7 +122,7 @@ func LoadOver(path string, env Environment) (Config, error) {
 	return read(path, text, env)
 }
 
-// LoadDestinations is LoadOver for who needs no ledger: the file may do without.
+// LoadDestinations is LoadOver for callers that need no ledger: the file may have none.
 func LoadDestinations(path string, env Environment) (Config, error) {
 	text, err := yamlfile.ReadBounded(path, maxFile)
 	if err != nil {
@@ -132,8 +131,8 @@ func LoadDestinations(path string, env Environment) (Config, error) {
 	return readOver(&loading{reader: newReader(), noLedger: true}, path, text, env)
 }
 
-// Read is LoadOver for a text that is in no file. What it names is looked for in
-// the working directory, and its name stands in messages.
+// Read is LoadOver for a text that is in no file. Its paths are relative to the working
+// directory, and name is used in messages.
 func Read(name string, text []byte, env Environment) (Config, error) {
 	c, err := readOver(&loading{reader: newReader(), noFile: true}, name, text, env)
 	c.Path = ""
@@ -160,8 +159,8 @@ func readOver(l *loading, path string, text []byte, env Environment) (Config, er
 	return c, invalid(path, l.Problems)
 }
 
-// Without is a configuration without a file: what the environment says, and a
-// ledger in a file where it names none.
+// Without is a configuration without a file: the settings of the environment, and a
+// ledger in a file if they name none.
 func Without(env Environment, ledgerFile string) (Config, error) {
 	l := &loading{reader: newReader()}
 	c := Config{Tenant: defaultTenant, Log: "text", Ledger: Ledger{File: ledgerFile}}
@@ -177,8 +176,8 @@ type loading struct {
 	*reader
 	risks      []placed
 	server     serverSettings
-	ledgerSaid bool // the file says something of it, even if that is wrong
-	noLedger   bool // nobody needs one
+	ledgerSaid bool // the file sets it, even if wrongly
+	noLedger   bool // none is needed
 	noFile     bool // the text is in no file
 }
 
@@ -215,6 +214,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.Receipts = l.receipts(e)
 		case "audit":
 			c.Audit, c.keepers = l.audit(e)
+		case "secrets":
+			c.Commands = l.commands(e)
 		case "server":
 			l.Fill(e.Value, e.Name, &l.server)
 			c.Server.Line = e.Line
@@ -227,11 +228,14 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "audit", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "audit", "secrets", "server", "log"}
 
-// finish checks what fits only together.
+// finish checks settings that depend on each other.
 func (l *loading) finish(c *Config) {
 	c.Risks = l.checkRisks(l.risks, c.Destinations)
+	if c.Retention.Line == 0 {
+		c.Retention = defaultRetention(c.Gate)
+	}
 	l.checkGate(*c)
 	l.checkHooks(*c)
 	l.checkRedaction(*c)
@@ -251,7 +255,7 @@ func (l *loading) finish(c *Config) {
 func (r *reader) destinations(e yamlfile.Entry) []Destination {
 	var all []Destination
 	if e.Value.IsNull() {
-		return nil // the word alone, with everything below it commented out
+		return nil // an empty section, with everything below it commented out
 	}
 	for _, e := range r.Mapping(e.Value, "destinations") {
 		d := Destination{Name: e.Name, Line: e.Line}

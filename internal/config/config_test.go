@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/policies"
 )
@@ -46,8 +48,8 @@ destinations:
     username: alice
 `
 
-// problems loads a configuration, makes its destinations, and returns what is
-// wrong without the file's name.
+// problems loads a configuration, creates its destinations, and returns what is wrong
+// without the file's name.
 func problems(t *testing.T, text string, env func(string) string) []string {
 	t.Helper()
 	path := write(t, text)
@@ -79,10 +81,10 @@ func TestBadConfigurations(t *testing.T) {
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
-		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, redaction, receipts, audit, server, log"}},
+		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, redaction, receipts, audit, secrets, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
-			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, redaction, receipts, audit, server, log"}},
-		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, password_env, password_file, plaintext, max_connections"}},
+			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, redaction, receipts, audit, secrets, server, log"}},
+		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, url_command, password_env, password_file, password_command, plaintext, max_connections"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
 		"twice":               {"the second would win silently", "ledger: a\nledger: b\n", []string{`:2: mapping key "ledger" already defined at [1:1]`}},
@@ -91,22 +93,32 @@ func TestBadConfigurations(t *testing.T) {
 			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
-			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, rollback, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, sensitive, tenants"}},
+			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, rollback, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, egress, sensitive, tenants"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
 			[]string{":3: destinations.x: is an anchor or alias (& or *), which is not taken; want names with values below them",
 				":7: destinations.y: merge keys (<<) are not taken; write the members out"}},
-		"class":       {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a', class: best}\n", []string{`:3: destinations.x: class: is "best"; want one of [native unique plain lagging]`}},
-		"url":         {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: a}\n", []string{`:3: destinations.x: url: orders: base URL "a": want http://host:port`}},
-		"tls":         {"value", mail + "    password_env: P\n    tls: maybe\n", []string{`:4: destinations.mail: tls: is "maybe"; want implicit, starttls, or none (loopback addresses only)`}},
-		"boolean":     {"type", mail + "    password_env: P\n    single_store: perhaps\n", []string{":9: destinations.mail.single_store: has the wrong type; want true or false"}},
-		"number":      {"type", mail + "    password_env: P\n    max_connections: many\n", []string{":9: destinations.mail.max_connections: has the wrong type; want a whole number"}},
-		"duration":    {"60 of what?", mail + "    password_env: P\n    settle: 60\n", []string{`:9: destinations.mail.settle: "60" is no duration; want one such as 60s, or unknown`}},
-		"negative":    {"time", mail + "    password_env: P\n    horizon: -1s\n", []string{`:9: destinations.mail.horizon: "-1s" is no duration; want one such as 60s, or unknown`}},
-		"no time-out": {"every call must be able to end", mail + "    password_env: P\n    send_timeout: 0s\n", []string{`:9: destinations.mail.send_timeout: is 0; want a duration such as 10s`}},
-		"no value":    {"an empty setting would pass for the default", mail + "    password_env: P\n    settle:\n", []string{`:9: destinations.mail.settle: is empty; want a value, or the line taken out`}},
-		"no CA":       {"file", mail + "    password_env: P\n    ca_file: /nonexistent.pem\n", []string{":4: destinations.mail: ca_file: open /nonexistent.pem: no such file or directory"}},
-		"no secret":   {"asked for before anything is recorded", mail, []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable) and password_file (a path)"}},
-		"two secrets": {"which?", mail + "    password_env: P\n    password_file: p\n", []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable) and password_file (a path)"}},
+		"class":             {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: 'http://a', class: best}\n", []string{`:3: destinations.x: class: is "best"; want one of [native unique plain lagging]`}},
+		"url":               {"value", "ledger: a\ndestinations:\n  x: {type: simulated, url: a}\n", []string{`:3: destinations.x: url: orders: base URL "a": want http://host:port`}},
+		"tls":               {"value", mail + "    password_env: P\n    tls: maybe\n", []string{`:4: destinations.mail: tls: is "maybe"; want implicit, starttls, or none (loopback addresses only)`}},
+		"boolean":           {"type", mail + "    password_env: P\n    single_store: perhaps\n", []string{":9: destinations.mail.single_store: has the wrong type; want true or false"}},
+		"number":            {"type", mail + "    password_env: P\n    max_connections: many\n", []string{":9: destinations.mail.max_connections: has the wrong type; want a whole number"}},
+		"duration":          {"60 of what?", mail + "    password_env: P\n    settle: 60\n", []string{`:9: destinations.mail.settle: "60" is no duration; want one such as 60s, or unknown`}},
+		"negative":          {"time", mail + "    password_env: P\n    horizon: -1s\n", []string{`:9: destinations.mail.horizon: "-1s" is no duration; want one such as 60s, or unknown`}},
+		"no time-out":       {"every call must be able to end", mail + "    password_env: P\n    send_timeout: 0s\n", []string{`:9: destinations.mail.send_timeout: is 0; want a duration such as 10s`}},
+		"no value":          {"an empty setting would pass for the default", mail + "    password_env: P\n    settle:\n", []string{`:9: destinations.mail.settle: is empty; want a value, or the line taken out`}},
+		"no CA":             {"file", mail + "    password_env: P\n    ca_file: /nonexistent.pem\n", []string{":4: destinations.mail: ca_file: open /nonexistent.pem: no such file or directory"}},
+		"no secret":         {"asked for before anything is recorded", mail, []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable), password_file (a path) and password_command (a program and its arguments)"}},
+		"two secrets":       {"which?", mail + "    password_env: P\n    password_file: p\n", []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable), password_file (a path) and password_command (a program and its arguments)"}},
+		"command and file":  {"which?", mail + "    password_file: p\n    password_command: [vault]\n", []string{":4: destinations.mail: want exactly one of password_env (the name of an environment variable), password_file (a path) and password_command (a program and its arguments)"}},
+		"command line":      {"no shell reads it", mail + "    password_command: vault read x\n", []string{":8: destinations.mail.password_command: is a single value; want a list of a program and its arguments, such as [vault, kv, get, -field=token, secret/jira]: no shell reads it"}},
+		"no command":        {"nothing to run", mail + "    password_command: []\n", []string{":8: destinations.mail.password_command: is empty; want a program and its arguments"}},
+		"empty argument":    {"probably a mistake", mail + "    password_command: [vault, '']\n", []string{":8: destinations.mail.password_command[1]: is empty; want text"}},
+		"zero byte":         {"no argument can hold one", mail + "    password_command: [vault, \"a\\0b\"]\n", []string{":8: destinations.mail.password_command[1]: holds a zero byte, which no argument can"}},
+		"many arguments":    {"bounded", mail + "    password_command: [" + strings.Repeat("a, ", 64) + "a]\n", []string{":8: destinations.mail.password_command: has 65 elements; want at most 64"}},
+		"no such program":   {"asked for before anything is recorded", mail + "    password_command: [/nowhere/vault]\n", []string{":4: destinations.mail: password_command: vault: it cannot be started: no such file or directory"}},
+		"refresh":           {"it would never run again", mail + "    password_env: P\nsecrets: {refresh: 1h}\n", []string{`:9: secrets.refresh: is "1h"; want a time above nothing and at most 10m0s, such as 30s`}},
+		"timeout":           {"it would fail each time", mail + "    password_env: P\nsecrets: {timeout: 0s}\n", []string{`:9: secrets.timeout: is "0s"; want a time above nothing and at most 10m0s, such as 30s`}},
+		"secrets: misspelt": {"a misspelt word must not be overlooked", mail + "    password_env: P\nsecrets: {refrsh: 1m}\n", []string{":9: secrets.refrsh: is not known; did you mean refresh?"}},
 		"variable not set": {"asked for before anything is recorded", mail + "    password_env: Q\n",
 			[]string{":4: destinations.mail: password_env: the environment variable Q is not set, or empty"}},
 		"secret file missing": {"file", mail + "    password_file: /nonexistent\n", []string{":4: destinations.mail: password_file: open /nonexistent: no such file or directory"}},
@@ -215,16 +227,17 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	got := config.Config{Retention: c.Retention, Queue: c.Queue, Gate: c.Gate, Risks: c.Risks, Metrics: c.Metrics, Log: c.Log, Server: c.Server}
 	got.Retention.Line, got.Gate.Line, got.Server.Line = 0, 0, 0
 	got.Server.OIDC, got.Server.Sessions = config.OIDC{}, config.Sessions{} // have a test of their own
-	want := config.Config{Retention: config.Retention{Keep: 30 * day, Remember: 400 * day, Every: time.Hour},
-		Queue: config.Queue{Waiting: 100_000, InHand: 10_000},
+	want := config.Config{Retention: config.Retention{Keep: 400 * day, Remember: 800 * day, Every: time.Hour,
+		Tenants: map[string]time.Duration{"acme": 90 * day}, Destinations: map[string]time.Duration{"crm": 30 * day}},
+		Queue: config.Queue{Waiting: 100_000, InHand: 10_000, Bytes: 256 << 20},
 		Gate: config.Gate{Rules: filepath.Join(filepath.Dir(path), "rules.yaml"), Lease: time.Minute, MaxLease: time.Hour, Window: day,
 			Approvals: config.Approvals{Approvers: 1, Within: day, OnTimeout: policies.OnTimeoutDeny}},
 		Risks: []policies.RiskRule{{Name: "money leaves the house", Tool: "wire_*", Destination: "orders", Kind: "order",
 			Writes: []intent.WriteType{intent.Create, intent.Upsert}, Class: intent.RiskApprove, Approvers: 2, Within: 4 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}},
 		Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text",
 		Server: config.Server{Listen: "127.0.0.1:8080", PublicURL: "https://readback.example.org", CertFile: filepath.Join(filepath.Dir(path), "server.crt"), KeyFile: filepath.Join(filepath.Dir(path), "server.key"),
-			MaxWait: time.Minute, Grace: 50 * time.Second, Parallel: 16, API: true, Gate: true, MCP: true, Desk: true}}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger", "MCP"), cmpopts.IgnoreUnexported(config.Config{})); diff != "" {
+			Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, MaxWait: time.Minute, Grace: 50 * time.Second, Parallel: 16, Limits: access.Limits{Requests: 4096, Streams: 512, Bodies: 64 << 20, TokenRate: 250, TenantRate: 500}, API: true, Gate: true, MCP: true, ReviewUI: true}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(config.Config{}, "Ledger", "MCP"), cmpopts.IgnoreUnexported(config.Config{}), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)
 	}
 	if _, p, err := reg.Lookup("mail", "message"); err != nil || p.Rate != (connectors.Rate{Calls: 100, Per: time.Minute}) {
@@ -276,7 +289,7 @@ destinations:
 	}
 }
 
-// A rollback fact says within how long effects can be taken back.
+// A rollback fact is the time within which effects can be undone.
 func TestRollbackNeedsATime(t *testing.T) {
 	for says, problem := range map[string]string{
 		"true": `"true" is no duration; want one such as 60s, or unknown`,

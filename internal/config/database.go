@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -16,16 +17,21 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// database is how to reach a ledger in PostgreSQL.
+// database configures the connection to a ledger in PostgreSQL.
 type database struct {
 	URL            string `yaml:"url"`
 	URLEnv         string `yaml:"url_env"`
 	URLFile        string `yaml:"url_file"`
+	URLArgv        argv   `yaml:"url_command"`
 	PasswordEnv    string `yaml:"password_env"`
 	PasswordFile   string `yaml:"password_file"`
+	PasswordArgv   argv   `yaml:"password_command"`
 	Plaintext      bool   `yaml:"plaintext"`
 	MaxConnections int    `yaml:"max_connections"`
 }
+
+// given reports whether any of its settings is set.
+func (d database) given() bool { return !reflect.ValueOf(d).IsZero() }
 
 func isURL(text string) bool {
 	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
@@ -33,13 +39,13 @@ func isURL(text string) bool {
 
 func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
 	given := 0
-	for _, s := range []string{d.URL, d.URLEnv, d.URLFile} {
-		if s != "" {
+	for _, is := range []bool{d.URL != "", d.URLEnv != "", d.URLFile != "", len(d.URLArgv) > 0} {
+		if is {
 			given++
 		}
 	}
 	if given != 1 {
-		r.Say(e.Line, "ledger", "want exactly one of url (without a password), url_env (the name of an environment variable) and url_file (a path)")
+		r.Say(e.Line, "ledger", "want exactly one of url (without a password), url_env (the name of an environment variable), url_file (a path) and url_command (a program and its arguments)")
 		return
 	}
 	if d.MaxConnections > maxConnections {
@@ -50,8 +56,7 @@ func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
 	}
 }
 
-// databaseURL checks a URL that stands in the file. What it holds is not
-// repeated: it may be a secret.
+// databaseURL checks a URL in the file. Problems do not repeat it: it may hold a secret.
 func (r *reader) databaseURL(e yamlfile.Entry, d database, field string) {
 	u, err := url.Parse(d.URL)
 	hasPassword := err == nil && u.User != nil
@@ -68,17 +73,15 @@ func (r *reader) databaseURL(e yamlfile.Entry, d database, field string) {
 
 var passwordWord = regexp.MustCompile(`(?i)(?:^|[\s?&])(?:password|sslpassword)\s*=\s*([^\s&]*)`)
 
-// dsn is the connection string, with what was kept elsewhere. No error repeats
+// dsn is the current connection string, with secrets from their sources. No error repeats
 // it.
-func (l Ledger) dsn(env func(string) string) (string, error) {
-	from := source{asVariable: "url_env", asFile: "url_file", variable: l.URLEnv, file: l.URLFile}
-	dsn, err := l.secret(from, env)
+func (l Ledger) dsn(from origin) (string, error) {
+	dsn, err := Secret{l.URLEnv, l.URLFile, l.URLArgv}.as("url").once(from)
 	dsn = cmp.Or(l.URL, dsn)
 	if err != nil {
 		return "", err
 	}
-	from = source{asVariable: "password_env", asFile: "password_file", variable: l.PasswordEnv, file: l.PasswordFile}
-	password, err := l.secret(from, env)
+	password, err := Secret{l.PasswordEnv, l.PasswordFile, l.PasswordArgv}.as("password").once(from)
 	if err != nil || password == "" {
 		return dsn, err
 	}
@@ -90,18 +93,14 @@ func (l Ledger) dsn(env func(string) string) (string, error) {
 	return u.String(), nil
 }
 
-// secret is what is kept elsewhere, "" where nothing is.
-func (l Ledger) secret(from source, env func(string) string) (string, error) {
-	fetch, err := from.openIfGiven(l.dir(), env)
-	if err != nil || fetch == nil {
-		return "", err
-	}
-	return fetch(context.Background())
-}
-
 // openDatabase opens a ledger in PostgreSQL.
 func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *OpenOptions) (ledger.Ledger, io.Closer, error) {
-	dsn, err := l.dsn(env)
+	current := func(context.Context) (string, func(), error) {
+		from := origin{l.dir(), env, o.Commands, new([]*command)}
+		dsn, err := l.dsn(from)
+		return dsn, from.refused(), err
+	}
+	dsn, _, err := current(ctx)
 	if err != nil {
 		return nil, nil, l.invalid(err)
 	}
@@ -112,15 +111,14 @@ func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *Op
 	if host != "" && !l.Plaintext {
 		return nil, nil, l.invalid(fmt.Errorf("may go to %s without TLS; want sslmode=verify-full in its URL, or plaintext: true", yamlfile.Clip(host)))
 	}
-	opened, err := postgres.Open(ctx, l.bounded(dsn), &postgres.Options{ResetClock: o.ResetClock, Window: o.Window})
+	opened, err := postgres.Open(ctx, l.bounded(dsn), &postgres.Options{ResetClock: o.ResetClock, Window: o.Window, Login: current, Keys: o.keys()})
 	if err != nil {
 		return nil, nil, withoutSecrets(err, dsn)
 	}
 	return opened, opened, nil
 }
 
-// bounded is the connection string with our bounds, where it has none of its
-// own.
+// bounded is the connection string with our bounds, unless it sets its own.
 func (l Ledger) bounded(dsn string) string {
 	for _, p := range []struct {
 		name  string
@@ -140,8 +138,8 @@ func (l Ledger) bounded(dsn string) string {
 	return dsn
 }
 
-// withoutSecrets keeps an error whose text repeats a connection string, or the
-// password in it, from being shown: what it is stays, what it says does not.
+// withoutSecrets hides the text of an error that repeats a connection string, or the
+// password in it: the error still matches, but has another text.
 func withoutSecrets(err error, dsn string) error {
 	if err == nil {
 		return nil

@@ -2,20 +2,20 @@ package config
 
 import (
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// settings are those of one type of destination.
+// settings are the settings of one type of destination.
 type settings interface {
-	// destination makes it. Paths are relative to dir.
-	destination(dir string, env func(string) string) (connectors.Destination, error)
+	// destination creates it, with secrets and files of an origin.
+	destination(from origin) (connectors.Destination, error)
 	// promises are the settings that every type has.
 	promises() promises
 }
@@ -28,11 +28,11 @@ var types = map[string]func() settings{
 	"mcp":        func() settings { return &mcpSettings{} },
 	"postgresql": func() settings { return &postgresSettings{} },
 	"rest":       func() settings { return &restSettings{} },
-	"simulated":  func() settings { return &simulatedSettings{Class: string(simulated.Plain)} },
+	"simulated":  func() settings { return &simulatedSettings{Class: string(orders.Plain)} },
 }
 
-// promises replace what a connector says about its destination, for whoever
-// knows it better, and say what it may be given to do.
+// promises override a connector's profile of its destination, for an operator who knows
+// it better, and bound its use.
 type promises struct {
 	Settle       yamlfile.Bound `yaml:"settle"`
 	Horizon      yamlfile.Bound `yaml:"horizon"`
@@ -42,16 +42,18 @@ type promises struct {
 	ReadTimeout  yamlfile.Span  `yaml:"read_timeout"`
 	Rate         rate           `yaml:"rate"`
 	Concurrency  count          `yaml:"concurrency"`
-	Breaker      Breaker        `yaml:"breaker"`
+	Breaker      breaker        `yaml:"breaker"`
 	Verify       verifySettings `yaml:"verify"`
 	VerifyWithin yamlfile.Span  `yaml:"verify_within"`
+	// Egress are the hosts and networks at which it may be reached.
+	Egress egressList `yaml:"egress"`
 	// Sensitive are paths of fields of its records that are never shown.
 	Sensitive []yamlfile.Text `yaml:"sensitive"`
-	// Tenants are those that may name it.
+	// Tenants may name it.
 	Tenants []yamlfile.Text `yaml:"tenants"`
 }
 
-// rate is how many calls a destination takes.
+// rate is how many calls a destination accepts.
 type rate struct{ connectors.Rate }
 
 // FillYAML reads it.
@@ -115,14 +117,31 @@ func (r *reader) destination(d *Destination, n yamlfile.Node) bool {
 		return false
 	}
 	d.settings = empty()
-	return r.Fill(n, field, d.settings)
+	r.Fill(n, field, d.settings)
+	r.checkConnections(d.settings)
+	return len(r.Problems) == before
+}
+
+// checkConnections refuses settings that cannot be applied to connections made by a
+// foreign program.
+func (r *reader) checkConnections(s settings) {
+	m, ok := s.(*mcpSettings)
+	if !ok || len(m.Command) == 0 {
+		return
+	}
+	if at := m.Promises.Egress.at; at.Field != "" {
+		r.At(at, "cannot limit a program (command), which makes its own connections; want it left out, and a limit of the operating system: a user of its own (user) and a firewall, or a container")
+	}
+	if at := m.Connection.place(); at.Field != "" {
+		r.At(at, "is for a server at a url, and this one is a program (command); want it left out")
+	}
 }
 
 // every is the word for all tenants.
 const every = "*"
 
-// checkTenants says whose each destination and each hook is. The credentials of a
-// destination are those of its tenants, so that no other may name it.
+// checkTenants sets the tenants of each destination and each hook. The credentials of a
+// destination are those of its tenants, so no other tenant may name it.
 func (r *reader) checkTenants(c *Config) {
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
@@ -150,7 +169,7 @@ func (r *reader) checkTenants(c *Config) {
 	}
 }
 
-// tenants are the named ones, those otherwise where none is named, and nil for all.
+// tenants are the named ones, the defaults if none is named, and nil for all.
 func (r *reader) tenants(named []yamlfile.Text, otherwise []string) []string {
 	var all []string
 	for _, t := range named {
@@ -173,52 +192,48 @@ func (r *reader) tenants(named []yamlfile.Text, otherwise []string) []string {
 	return all
 }
 
-// Registry makes the destinations. Secrets must be there by now, so that no
-// write is recorded that cannot be sent for want of one. It fails with
-// [InvalidError].
+// Registry creates the destinations. Secrets must be available by now, so that no write
+// is recorded that cannot be sent without one. It fails with [InvalidError].
 func (c Config) Registry(env func(string) string) (*connectors.Registry, error) {
 	var reg connectors.Registry
 	var problems []Problem
 	there := map[string]bool{}
 	for _, d := range c.Destinations {
-		made, err := d.settings.destination(filepath.Dir(c.Path), env)
+		from := c.origin(env)
+		made, err := d.settings.destination(from)
 		if err == nil {
 			made.Profiles = maps.Clone(made.Profiles)
 			for kind, p := range made.Profiles {
 				p.Destination, p.Kind = d.Name, kind
 				made.Profiles[kind] = d.settings.promises().apply(p)
 			}
-			made.Tenants = d.Tenants
+			made.Tenants, made.LoginRefused = d.Tenants, from.refused()
 			err = reg.Register(d.Name, made)
 		}
 		if err != nil {
-			problems = append(problems, Problem{Line: d.Line, Field: "destinations." + d.Name, Problem: err.Error()})
+			problems = append(problems, problemOf(err, yamlfile.Place{Line: d.Line, Field: "destinations." + d.Name}))
 		}
 		there[d.Name] = err == nil
 	}
-	problems = append(problems, c.registerHooks(&reg, env)...)
+	problems = append(problems, c.registerHooks(&reg, c.origin(env))...)
 	problems = append(problems, c.MCP.unfit(&reg, there)...)
-	_, unusable := c.Redaction.keys(c.Path, env)
+	_, unusable := c.Redaction.keys(c.origin(env))
 	problems = append(problems, unusable...)
 	return &reg, invalid(c.Path, problems)
 }
 
-// Breaker says when the circuit breaker of a destination opens. The zero value
-// stands for the defaults of package guards.
-type Breaker struct {
-	// Off says that it never does. Default false.
-	Off bool
-	// Failures is how many sends must fail within Window, Open how long nothing
-	// is sent then.
-	Failures     int
-	Window, Open time.Duration
-}
+// breaker is the circuit breaker of a destination. The zero value has the defaults of
+// package guards.
+type breaker guards.Breaker
 
 // FillYAML reads one: off, or a mapping.
-func (b *Breaker) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+func (b *breaker) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
 	if !n.IsMapping() {
 		word, ok := r.Scalar(n, at.Field)
-		if b.Off = word == "off" || word == false; ok && !b.Off { // YAML's older readers take off for false
+		switch {
+		case word == "off" || word == false: // older YAML readers read off as false
+			b.Failures = -1
+		case ok:
 			r.At(at, "is not known; want off, or {failures: 5, window: 1m, open: 30s}")
 		}
 		return
@@ -229,24 +244,15 @@ func (b *Breaker) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Plac
 		Open     yamlfile.Span `yaml:"open"`
 	}
 	r.Fill(n, at.Field, &s)
-	*b = Breaker{Failures: int(s.Failures), Window: time.Duration(s.Window), Open: time.Duration(s.Open)}
+	*b = breaker{Failures: int(s.Failures), Window: time.Duration(s.Window), Open: time.Duration(s.Open)}
 }
 
-// Limits is what a destination may be given to do, by all workers together.
-type Limits struct {
-	// Rate is how many sends it takes. Default that of its profiles.
-	Rate connectors.Rate
-	// Concurrency is how many sends may be under way. Default 0, not bounded.
-	Concurrency int
-	Breaker     Breaker
-}
-
-// Limits are those of all destinations, by name.
-func (c Config) Limits() map[string]Limits {
-	all := make(map[string]Limits, len(c.Destinations))
+// Limits are the guards of all destinations, by name.
+func (c Config) Limits() map[string]guards.Settings {
+	all := make(map[string]guards.Settings, len(c.Destinations))
 	for _, d := range c.Destinations {
 		p := d.settings.promises()
-		all[d.Name] = Limits{Rate: p.Rate.Rate, Concurrency: int(p.Concurrency), Breaker: p.Breaker}
+		all[d.Name] = guards.Settings{Rate: p.Rate.Rate, Concurrency: int(p.Concurrency), Breaker: guards.Breaker(p.Breaker)}
 	}
 	return all
 }

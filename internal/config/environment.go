@@ -10,8 +10,7 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// Setting is one environment variable that says what a configuration says, and
-// comes before it.
+// Setting is an environment variable that overrides a setting of the configuration.
 type Setting struct {
 	// Variable is its name, Path the setting in the file.
 	Variable, Path string
@@ -19,9 +18,8 @@ type Setting struct {
 	set func(l *loading, c *Config, e yamlfile.Entry)
 }
 
-// Settings are the environment variables that are looked at, besides [Variable].
-// No other setting can be made so. A path in one of them is relative to the
-// working directory.
+// Settings are the environment variables that are read, besides [Variable]. No other
+// setting can be set so. A path in one of them is relative to the working directory.
 func Settings() []Setting { return slices.Clone(overrides) }
 
 var overrides = []Setting{
@@ -48,7 +46,7 @@ var overrides = []Setting{
 	server("API", "api", func(s *serverSettings) any { return &s.API }),
 	server("GATE", "gate", func(s *serverSettings) any { return &s.Gate }),
 	server("MCP", "mcp", func(s *serverSettings) any { return &s.MCP }),
-	server("DESK", "desk", func(s *serverSettings) any { return &s.Desk }),
+	server("DESK", "desk", func(s *serverSettings) any { return &s.ReviewUI }),
 }
 
 func server(variable, path string, at func(*serverSettings) any) Setting {
@@ -56,13 +54,13 @@ func server(variable, path string, at func(*serverSettings) any) Setting {
 		into := at(&l.server)
 		l.Fill(e.Value, e.Name, into)
 		if text, ok := into.(*yamlfile.Text); ok {
-			text.Line = 0 // in no file
+			text.Line = 0 // it is in no file
 		}
 	}}
 }
 
-// ledgerFrom takes the ledger from the environment: a file, or the URL of a
-// database, which stays there, since there may be a password in it.
+// ledgerFrom reads the ledger from the environment: a file, or the URL of a database. The
+// URL stays in the environment, as it may contain a password.
 func (l *loading) ledgerFrom(c *Config, e yamlfile.Entry) {
 	text := l.Text(e, e.Name)
 	kept := c.Ledger.database
@@ -71,25 +69,25 @@ func (l *loading) ledgerFrom(c *Config, e yamlfile.Entry) {
 		c.Ledger.File = text
 		return
 	}
-	kept.URL, kept.URLEnv, kept.URLFile = "", e.Name, ""
+	kept.URL, kept.URLEnv, kept.URLFile, kept.URLArgv = "", e.Name, "", nil
 	c.Ledger.database = kept
 }
 
-// environmentName stands in messages where a file would.
+// environmentName replaces the file name in messages.
 const environmentName = "the environment"
 
-// Environment is what the variables of a process say: the value of one, and
+// Environment is the environment of a process: the value of one variable, and
 // "name=value" of all.
 type Environment struct {
 	Get func(string) string
 	All func() []string
 }
 
-// plainValue is what YAML takes for no text, and a setting may want. A number with
-// a zero before it is not the same text as the number.
+// plainValue matches values that YAML does not read as text, and that a setting may need.
+// A number with a leading zero is not the same text as the number.
 var plainValue = regexp.MustCompile(`^(true|false|0|[1-9][0-9]{0,17})$`)
 
-// environment reads what the environment says over what the file said. Problems
+// environment applies the settings of the environment over those of the file. Problems
 // are those of variables.
 func (l *loading) environment(c *Config, env Environment, file []byte) {
 	if env.Get == nil {
@@ -97,12 +95,12 @@ func (l *loading) environment(c *Config, env Environment, file []byte) {
 	}
 	for _, o := range overrides {
 		value := env.Get(o.Variable)
-		if value == "" { // as where it is not set: containers set variables they leave empty
+		if value == "" { // as if unset: containers set variables that they leave empty
 			continue
 		}
 		text := []byte(value)
 		if !plainValue.Match(text) {
-			text, _ = json.Marshal(value) // a string can always be
+			text, _ = json.Marshal(value) // a string always marshals
 		}
 		apart := newReader()
 		n, ok := apart.Parse(text)
@@ -113,16 +111,15 @@ func (l *loading) environment(c *Config, env Environment, file []byte) {
 		before := len(l.Problems)
 		o.set(l, c, yamlfile.Entry{Name: o.Variable, Value: n})
 		for i := range l.Problems[before:] {
-			l.Problems[before+i].Line = 0 // of the variable, not of the file
+			l.Problems[before+i].Line = 0 // it is the variable's, not the file's
 		}
 	}
-	l.strangers(env, file)
+	l.foreign(env, file)
 }
 
-// strangers refuses variables that are meant as settings and are none: one that
-// is misspelt would be overlooked. Those that the file names hold secrets, and
-// others are none of ours.
-func (l *loading) strangers(env Environment, file []byte) {
+// foreign refuses variables that look like settings and are none: a misspelt one would be
+// ignored. Those that the file names hold secrets; others are not ours.
+func (l *loading) foreign(env Environment, file []byte) {
 	if env.All == nil {
 		return
 	}
@@ -140,12 +137,12 @@ func (l *loading) strangers(env Environment, file []byte) {
 		case ok:
 			l.Say(0, yamlfile.Clip(name), "is not known; did you mean %s?", near)
 		case strings.HasPrefix(name, "READBACK_SERVER_"):
-			l.Say(0, yamlfile.Clip(name), "is not known; docs/deploying.md lists the variables that are looked at")
+			l.Say(0, yamlfile.Clip(name), "is not known; docs/reference/config.md lists the variables that are looked at")
 		}
 	}
 }
 
-// named reports whether a file holds a word.
+// named reports whether a file contains a word.
 func named(file []byte, word string) bool {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9_])` + regexp.QuoteMeta(word) + `([^A-Za-z0-9_]|$)`).Match(file)
 }

@@ -33,7 +33,7 @@ server:
 gate: {rules: r.yaml}
 `
 
-// A text stays as it is, also where YAML takes it for something else.
+// A text stays unchanged, also where YAML reads it as something else.
 func TestEnvironmentSaysTexts(t *testing.T) {
 	for _, tenant := range []string{"007", "0", "42", "0x10", "1e3", "true", "null", "~", "[a]", "- a", "a: b", "2026-01-01", "'a'"} {
 		c, err := config.LoadOver(write(t, served), over("READBACK_TENANT", tenant))
@@ -43,8 +43,7 @@ func TestEnvironmentSaysTexts(t *testing.T) {
 	}
 }
 
-// Each variable says its setting over what the file says, and every one that is
-// listed is tried here.
+// Each variable overrides its setting of the file, and every listed one is tested here.
 func TestEnvironmentSays(t *testing.T) {
 	path := write(t, served)
 	tests := map[string]struct {
@@ -69,7 +68,7 @@ func TestEnvironmentSays(t *testing.T) {
 		"READBACK_SERVER_API":           {"false", func(c config.Config) any { return c.Server.API }, false},
 		"READBACK_SERVER_GATE":          {"false", func(c config.Config) any { return c.Server.Gate }, false},
 		"READBACK_SERVER_MCP":           {"true", func(c config.Config) any { return c.Server.MCP }, true},
-		"READBACK_SERVER_DESK":          {"false", func(c config.Config) any { return c.Server.Desk }, false},
+		"READBACK_SERVER_DESK":          {"false", func(c config.Config) any { return c.Server.ReviewUI }, false},
 	}
 	for _, s := range config.Settings() {
 		test, ok := tests[s.Variable]
@@ -144,10 +143,10 @@ func TestBadEnvironments(t *testing.T) {
 	}
 }
 
-// Without a file the environment alone says it.
+// Without a file the environment alone is used.
 func TestWithout(t *testing.T) {
 	c, err := config.Without(over("READBACK_SERVER_LISTEN", "127.0.0.1:7"), "dev.db")
-	if err != nil || c.Ledger.File != "dev.db" || c.Server.Listen != "127.0.0.1:7" || c.Tenant != "default" || !c.Server.Desk {
+	if err != nil || c.Ledger.File != "dev.db" || c.Server.Listen != "127.0.0.1:7" || c.Tenant != "default" || !c.Server.ReviewUI {
 		t.Errorf("%+v %v", c, err)
 	}
 	c, err = config.Without(over("READBACK_LEDGER", "postgres://app@127.0.0.1/x"), "dev.db")

@@ -9,21 +9,21 @@ import (
 var (
 	// ErrMissing is wrapped when there is no configuration file.
 	ErrMissing = errors.New("no configuration")
-	// ErrInvalid is wrapped by every error about what a configuration says.
+	// ErrInvalid is wrapped by every error about the content of a configuration.
 	ErrInvalid = errors.New("invalid configuration")
 )
 
-// Problem is one thing wrong with a configuration.
+// Problem is one fault of a configuration.
 type Problem = yamlfile.Problem
 
-// InvalidError says everything that is wrong with a configuration, in the
-// order of lines. It wraps [ErrInvalid].
+// InvalidError lists all faults of a configuration, in the order of lines. It wraps
+// [ErrInvalid].
 type InvalidError struct {
 	Path     string
 	Problems []Problem
 }
 
-// Error spells the problems out, one a line.
+// Error lists the problems, one a line.
 func (e *InvalidError) Error() string {
 	return yamlfile.Spell(ErrInvalid.Error(), e.Path, e.Problems)
 }

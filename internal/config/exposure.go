@@ -13,15 +13,15 @@ import (
 	"strings"
 )
 
-// Access is who may do what with a file, on systems that have modes and owners.
+// Access describes who may do what with a file, on systems that have modes and owners.
 type Access struct {
 	Mode  fs.FileMode
 	Owner int
-	// ReadOnly says that its file system is mounted so: who mounted it vouches for it.
+	// ReadOnly reports a read-only file system: the user that mounted it is trusted.
 	ReadOnly bool
 }
 
-// Access says who may do what with the file; false where it is not there, or the system
+// Access returns who may do what with the file; false if it does not exist, or the system
 // has neither modes nor owners.
 func (f File) Access() (Access, bool) {
 	info, err := os.Stat(f.Path)
@@ -32,8 +32,8 @@ func (f File) Access() (Access, bool) {
 	return Access{of.mode, of.owner, of.readOnly}, ok
 }
 
-// Exposed says why a file must not stay as it is, "" when it may: what [Config.Untrusted]
-// refuses, and a secret or a ledger that every user can read.
+// Exposed returns why the mode of the file must change, "" if it need not: what
+// [Config.Untrusted] refuses, and a secret or a ledger that every user can read.
 func (f File) Exposed() string {
 	if why := f.untrusted(); why != "" {
 		return why
@@ -45,7 +45,7 @@ func (f File) Exposed() string {
 }
 
 // LedgerFile is the file of the ledger, as one that holds secrets; false for a database,
-// and for a file that is not there.
+// and for a file that does not exist.
 func (c Config) LedgerFile() (File, bool) {
 	if c.Ledger.Database() {
 		return File{}, false
@@ -55,9 +55,9 @@ func (c Config) LedgerFile() (File, bool) {
 	return f, err == nil
 }
 
-// Plaintext is what goes over a network that others may read, by the setting that says
-// so: listeners without TLS that other machines reach, and addresses of other machines
-// without it. Declared APIs and mail accept none. It names hosts alone, since addresses
+// Plaintext lists what is sent over a network that others may read, by its setting:
+// listeners without TLS that other machines reach, and addresses of other machines
+// without it. Declared APIs and mail accept none. It names only hosts, since addresses
 // may hold secrets.
 func (c Config) Plaintext() []Problem {
 	var all []Problem
@@ -87,8 +87,8 @@ func (c Config) Plaintext() []Problem {
 	return all
 }
 
-// HeadPlaces are the places outside of the ledger that keep its heads: files by their
-// path, and whether there are others, on other machines.
+// HeadPlaces are the places outside of the ledger that keep its heads: the paths of
+// files, and whether there are others, on other machines.
 func (c Config) HeadPlaces() (files []string, elsewhere bool) {
 	for _, k := range c.keepers {
 		if k.File.Value != "" {

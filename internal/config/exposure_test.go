@@ -9,8 +9,8 @@ import (
 	"github.com/readback-go/readback/internal/config"
 )
 
-// What others on the network can read is named by the setting that says so, without the
-// address itself, which may hold a secret.
+// What others on the network can read is named by its setting, without the address
+// itself, which may hold a secret.
 func TestPlaintextIsNamed(t *testing.T) {
 	path := write(t, `ledger: {type: postgres, url: 'postgres://u@db.example.org/x?sslmode=disable', password_env: P, plaintext: true}
 server: {listen: '0.0.0.0:80', plaintext: true, public_url: 'http://readback.example.org'}

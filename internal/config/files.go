@@ -17,7 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// FileUse says what a file that the configuration names is for.
+// FileUse is the purpose of a file that the configuration names.
 type FileUse string
 
 // The uses of files.
@@ -25,25 +25,25 @@ const (
 	UseSettings FileUse = "settings"    // the configuration, rules, declarations, contracts, certificates
 	UseSecret   FileUse = "secret"      // a password or token
 	UseKey      FileUse = "private key" // a private or sealing key
-	UseProgram  FileUse = "program"     // a program that is started, or an argument of it
+	UseProgram  FileUse = "program"     // a program that is started, or one of its arguments
 )
 
 // File is the configuration or a file that it names.
 type File struct {
-	// Path is the file, Field and Line are where it is named; "" and 0 for the
+	// Path is the file. Field and Line are where it is named; "" and 0 for the
 	// configuration itself and for what the environment names.
 	Path, Field string
 	Line        int
 	Use         FileUse
 
-	written string // the path as it is written, which is the same from everywhere
+	written string // the path as it is written, which does not depend on the working directory
 }
 
-// Files are the configuration and the files that it names and that exist.
+// Files are the configuration and the existing files that it names.
 func (c Config) Files() []File { return slices.Clone(c.files) }
 
-// Untrusted is what is wrong with the modes and owners of [Config.Files], on
-// systems that have them.
+// Untrusted lists what is wrong with the modes and owners of [Config.Files], on systems
+// that have them.
 func (c Config) Untrusted() []Problem {
 	var problems []Problem
 	for _, f := range c.files {
@@ -60,7 +60,7 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 	if c.Path != "" && !l.noFile {
 		c.files = append(c.files, File{Path: c.Path, Use: UseSettings, written: filepath.Base(c.Path)})
 	}
-	places := map[string]yamlfile.Text{} // of settings that the environment can make, too
+	places := map[string]yamlfile.Text{} // of settings that the environment can also set
 	walk(newReader(), body, nil, func(place []string, line int, value string) {
 		if holdsSecret(place) {
 			c.secrets = append(c.secrets, value)
@@ -73,7 +73,7 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 			places[field] = yamlfile.Text{Value: value, Place: yamlfile.Place{Line: line}}
 		default:
 			from := dir
-			if use == UseProgram { // it is started in another directory where one is set
+			if use == UseProgram && len(place) == 3 && strings.HasPrefix(place[2], "command[") { // it is started in another directory if one is set
 				from = beside(dir, c.saidText(field[:strings.LastIndex(field, ".")]+".dir"))
 			}
 			c.add(File{Path: beside(from, value), Field: field, Line: line, Use: use, written: value})
@@ -89,14 +89,14 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 	}
 }
 
-// add takes a file that exists: of one that does not its reader complains.
+// add adds a file that exists: a missing one is reported by its reader.
 func (c *Config) add(f File) {
 	if info, err := os.Stat(f.Path); f.Path != "" && err == nil && info.Mode().IsRegular() {
 		c.files = append(c.files, f)
 	}
 }
 
-// saidText is the text of a setting, "" where the file has none.
+// saidText is the text of a setting, "" if the file has none.
 func (c *Config) saidText(field string) string {
 	text, _ := strings.CutPrefix(c.said[field], "string ")
 	return text
@@ -106,7 +106,7 @@ func overridden(field string) bool {
 	return slices.ContainsFunc(overrides, func(s Setting) bool { return s.Path == field })
 }
 
-// walk visits every text of a file, with the names on the way to it.
+// walk visits every text of a file, with its path.
 func walk(r *reader, n yamlfile.Node, place []string, visit func(place []string, line int, value string)) {
 	path := strings.Join(place, ".")
 	switch {
@@ -137,8 +137,8 @@ func (r *reader) text(n yamlfile.Node) (string, bool) {
 	return text, ok
 }
 
-// SecretVariables are the environment variables that hold secrets: those that the
-// file names, and the one that may be the URL of the ledger.
+// SecretVariables are the environment variables that hold secrets: those that the file
+// names, and the one that may be the URL of the ledger.
 func (c Config) SecretVariables() []string { return append([]string{"READBACK_LEDGER"}, c.secrets...) }
 
 // holdsSecret reports whether a setting names a variable that holds a secret.
@@ -153,7 +153,7 @@ func holdsSecret(place []string) bool {
 	return strings.HasSuffix(last, "_env")
 }
 
-// member is the setting of a destination that a place is in, "" for others.
+// member is the setting of a destination that contains a place, "" for others.
 func member(place []string) string {
 	if len(place) > 2 && place[0] == "destinations" {
 		return place[2]
@@ -161,8 +161,8 @@ func member(place []string) string {
 	return ""
 }
 
-// useOf says what the file is for that a setting names, and whether it names one.
-// Names below env, parameters and tables are the user's own.
+// useOf returns the use of the file that a setting names, and whether it names one. Names
+// below env, parameters and tables are the user's own.
 func useOf(place []string, value string) (FileUse, bool) {
 	last, of := place[len(place)-1], member(place)
 	inPath := strings.ContainsAny(value, `./\`)
@@ -170,7 +170,7 @@ func useOf(place []string, value string) (FileUse, bool) {
 	case of == "env" || of == "parameters" || of == "tables":
 	case last == "key_file":
 		return UseKey, true
-	case last == "ca_file": // the certificate of the server is listed beside
+	case last == "ca_file", last == "cert_file":
 		return UseSettings, true
 	case strings.HasSuffix(last, "_file"):
 		return UseSecret, true
@@ -178,10 +178,14 @@ func useOf(place []string, value string) (FileUse, bool) {
 		return UseSecret, true
 	case len(place) == 3 && (of == "contract" || of == "declaration"):
 		return UseSettings, inPath
-	case len(place) == 3 && of == "command[0]": // without a slash it is looked for in PATH, which is not ours
+	case len(place) == 3 && of == "command[0]": // without a slash it is searched in PATH, which is not ours
 		return UseProgram, strings.ContainsAny(value, `/\`)
 	case len(place) == 3 && strings.HasPrefix(of, "command["):
 		return UseProgram, inPath
+	case strings.HasSuffix(last, "command[0]"): // of a secret
+		return UseProgram, strings.ContainsAny(value, `/\`)
+	case strings.Contains(last, "command["): // its arguments may contain a secret
+		return UseSecret, inPath
 	case len(place) == 2 && place[0] == "receipts" && strings.HasPrefix(last, "trusted["):
 		return UseSettings, true
 	case len(place) == 2 && place[0] == "gate" && last == "rules":
@@ -190,15 +194,15 @@ func useOf(place []string, value string) (FileUse, bool) {
 	return "", false
 }
 
-// FileDigest is the SHA-256 of a file, in hex, by its path as it is written in the
+// FileDigest is the SHA-256 of a file, in hex, with its path as it is written in the
 // configuration.
 type FileDigest struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 }
 
-// Digest is what a configuration is known by: the SHA-256, in hex, over the
-// canonical JSON of the digests of its files. Secrets and keys are not among them.
+// Digest identifies a configuration: the SHA-256, in hex, over the canonical JSON of the
+// digests of its files. Secrets and keys are not among them.
 type Digest struct {
 	SHA256 string       `json:"sha256"`
 	Files  []FileDigest `json:"files"`
@@ -220,12 +224,12 @@ func (c Config) Digest() (Digest, error) {
 		}
 		d.Files = append(d.Files, FileDigest{File: f.written, SHA256: sum})
 	}
-	text, err := json.Marshal(d.Files) // members in one order, no numbers: canonical
+	text, err := json.Marshal(d.Files) // members in a fixed order, no numbers: canonical
 	d.SHA256 = hexDigest(text)
 	return d, err
 }
 
-// fileDigest reads a file piece by piece: a program may be large.
+// fileDigest reads a file in pieces: a program may be large.
 func fileDigest(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -244,7 +248,7 @@ func hexDigest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// untrusted says why a file must not be used, "" when it may be.
+// untrusted returns why a file must not be used, "" if it may be.
 func (f File) untrusted() string {
 	info, err := os.Stat(f.Path)
 	if err != nil {
@@ -256,10 +260,10 @@ func (f File) untrusted() string {
 	}
 	if text, err := yamlfile.ReadBounded(f.Path, maxFile); err == nil && f.Use != UseProgram {
 		switch {
-		case bytes.Contains(text, []byte("PRIVATE KEY-----")): // beside a certificate, say
+		case bytes.Contains(text, []byte("PRIVATE KEY-----")): // such as one beside a certificate
 			f.Use = UseKey
 		case f.Use == UseKey && bytes.Contains(text, []byte("BEGIN PUBLIC KEY")):
-			f.Use = UseSettings // the wrong file, of which its reader complains
+			f.Use = UseSettings // the wrong file, which its reader reports
 		}
 	}
 	parts := []part{{f.Path, info, ""}}
@@ -288,22 +292,22 @@ func (f File) untrusted() string {
 	return ""
 }
 
-// part is a file, or what it is reached by, whose owner decides what it says.
+// part is a file, or a folder on its path: its owner controls the content.
 type part struct {
 	path string
 	info fs.FileInfo
 	is   string
 }
 
-// facts are what decides who can change or read a file.
+// facts decide who can change or read a file.
 type facts struct {
 	path        string
 	mode        fs.FileMode
-	owner, user int  // user is who this process is
-	readOnly    bool // its file system is mounted so: who mounted it vouches for it
+	owner, user int  // user is the user of this process
+	readOnly    bool // a read-only file system: the user that mounted it is trusted
 }
 
-// wrong says who can change the file that must not be able to, or can read it.
+// wrong returns which users can change the file, or read it, and must not.
 func (f facts) wrong(use FileUse) string {
 	perm := f.mode.Perm()
 	switch {

@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// factsOf is false where a system has no modes.
+// factsOf is false: this system has no modes.
 func factsOf(string, fs.FileInfo) (facts, bool) { return facts{}, false }

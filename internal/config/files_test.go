@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// Who may change a file decides what is started and where secrets are sent.
+// A user who may change a file decides what is started and where secrets are sent.
 func TestWhoMayWriteTheConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		reason      string
@@ -66,7 +67,7 @@ destinations:
     type: rest
     declaration: ./shop.yaml
     base_url: https://shop.example.org
-    secrets: {token: {file: shop-token}}
+    secrets: {token: {file: shop-token}, other: {command: [./fetch, fetched.txt, -x]}}
   a.b:
     type: mcp
     dir: tools
@@ -83,6 +84,9 @@ destinations:
     dir: tools
     command: [python3.11]
     contract: filesystem
+  mailbox:
+    type: imap
+    password_command: [./fetch-mail, ./fetched-mail]
 `
 
 // Each file that the configuration names is refused when others may write to it,
@@ -100,6 +104,8 @@ func TestFilesThatOthersMayWrite(t *testing.T) {
 		"shop.yaml": ":13: destinations.shop.declaration: ", "shop-token": ":15: destinations.shop.secrets.token.file: ",
 		"tools/server": ":19: destinations.a.b.command[0]: ", "tools/main.py": ":19: destinations.a.b.command[1]: ",
 		"contract.yaml": ":21: destinations.a.b.contract: ", "far-token": ":25: destinations.far.headers.Authorization.file: ",
+		"fetch": ":15: destinations.shop.secrets.other.command[0]: ", "fetched.txt": ":15: destinations.shop.secrets.other.command[1]: ",
+		"fetch-mail": ":34: destinations.mailbox.password_command[0]: ", "fetched-mail": ":34: destinations.mailbox.password_command[1]: ",
 	}
 	for name := range names {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(namesFiles), 0o600); err != nil {
@@ -242,11 +248,11 @@ func chmod(t *testing.T, path string, mode fs.FileMode) {
 	}
 }
 
-// The digest follows what the configuration says and names, and holds no digest of
-// a secret.
+// The digest follows the content of the configuration and of its files, and holds no
+// digest of a secret.
 func TestDigestOfTheConfiguration(t *testing.T) {
 	path := write(t, "ledger: a.db\ngate: {rules: rules.yaml}\nreceipts: {key_file: key}\ndestinations:\n"+
-		"  box: {type: imap, addr: 'a.example:993', username: u, password_file: key, ca_file: ca.pem}\n"+
+		"  box: {type: imap, addr: 'a.example:993', username: u, password_command: [./fetch, ./key], ca_file: ca.pem}\n"+
 		"  tools: {type: mcp, command: [./server], contract: filesystem}\n")
 	put := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte(text), 0o600); err != nil {
@@ -269,7 +275,7 @@ func TestDigestOfTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("rules.yaml", "abc")
-	for _, name := range []string{"key", "ca.pem", "server"} {
+	for _, name := range []string{"key", "ca.pem", "server", "fetch"} {
 		put(name, "abc")
 	}
 	first := digest()
@@ -277,10 +283,10 @@ func TestDigestOfTheConfiguration(t *testing.T) {
 	for _, f := range first.Files {
 		files = append(files, filepath.Base(f.File))
 	}
-	if diff := cmp.Diff([]string{config.FileName, "ca.pem", "server", "rules.yaml"}, files); diff != "" {
+	if diff := cmp.Diff([]string{config.FileName, "fetch", "ca.pem", "server", "rules.yaml"}, files); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := first.Files[3].SHA256; got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" { // FIPS 180-2
+	if got := first.Files[4].SHA256; got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" { // FIPS 180-2
 		t.Errorf("the digest of rules.yaml is %s", got)
 	}
 	put("key", "def")
@@ -291,7 +297,7 @@ func TestDigestOfTheConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(config.FileName, "ledger: other.db\n") // after it was read: what is in force has the digest
+	put(config.FileName, "ledger: other.db\n") // after it was read: the configuration in force has the digest
 	if d, err := c.Digest(); err != nil || d.SHA256 != first.SHA256 {
 		t.Errorf("the digest of what was read: %+v, %v", d, err)
 	}
@@ -299,5 +305,45 @@ func TestDigestOfTheConfiguration(t *testing.T) {
 	put("rules.yaml", "abcd")
 	if second := digest(); second.SHA256 == first.SHA256 || second.Files[0] != first.Files[0] {
 		t.Errorf("other rules: %+v, then %+v", first, second)
+	}
+}
+
+// TestAnExpiredPairIsNotShown: the last pair is shown no longer than it is valid, and a
+// key that others may read is not taken in its place.
+func TestAnExpiredPairIsNotShown(t *testing.T) {
+	a := newAuthority(t)
+	cert, key := a.issue(1, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	path := write(t, "ledger: a.db\n")
+	keep(t, path, "c.pem", cert)
+	keep(t, path, "k.pem", key)
+	in := func(name string) string { return filepath.Join(filepath.Dir(path), name) }
+	shown, err := config.Pair(in("c.pem"), in("k.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, nextKey := a.valid(2)
+	keep(t, path, "k.pem.new", nextKey)
+	if err := os.Chmod(in("k.pem.new"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, path, "c.pem", next)
+	if err := os.Rename(in("k.pem.new"), in("k.pem")); err != nil {
+		t.Fatal(err)
+	}
+	got, err := shown(time.Now())
+	if err != nil || got.Leaf.SerialNumber.Int64() != 1 {
+		t.Errorf("with a key that every user reads: %v, want the last pair", err)
+	}
+	if _, err := shown(time.Now().Add(2 * time.Hour)); err == nil || !strings.Contains(err.Error(), "client_certificate: key_file: ") || !strings.Contains(err.Error(), "every user") {
+		t.Errorf("after the last pair has expired: %v, want why the new one is not used", err)
+	}
+	if err := os.Chmod(in("k.pem"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := shown(time.Now()); err != nil || got.Leaf.SerialNumber.Int64() != 2 {
+		t.Errorf("with the new pair: %v", err)
+	}
+	if _, err := shown(time.Now().Add(2 * time.Hour)); err == nil || !strings.Contains(err.Error(), "expired at") {
+		t.Errorf("after the new pair has expired: %v", err)
 	}
 }

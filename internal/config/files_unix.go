@@ -11,7 +11,7 @@ import (
 // readOnlyMount is ST_RDONLY of Linux and MNT_RDONLY of Darwin.
 const readOnlyMount = 1
 
-// factsOf is false where a system has no modes.
+// factsOf is false if a system has no modes.
 func factsOf(path string, info fs.FileInfo) (facts, bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

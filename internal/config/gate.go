@@ -7,35 +7,35 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// Gate is what the configuration says of the step gate. The zero value leaves
-// everything at the gate's own defaults, and has no rules.
+// Gate configures the step gate. The zero value has the gate's own defaults, and no
+// rules.
 type Gate struct {
-	// Rules is the file of rules, beside the configuration. Default none: no rule
-	// is asked.
+	// Rules is the file of rules, relative to the configuration. Default none: no rule is
+	// evaluated.
 	Rules string
-	// Lease is how long a step may take that does not say, MaxLease how long it
-	// may say. Default 0, the gate's own: a minute and an hour.
+	// Lease is the default lease of a step, MaxLease the longest. Default 0, the gate's
+	// own: a minute and an hour.
 	Lease, MaxLease time.Duration
-	// Window is how far back a settled business operation blocks another of its
-	// name. Default 0, the gate's own: 24 hours.
+	// Window is how long a settled business operation blocks another of its name. Default
+	// 0, the gate's own: 24 hours.
 	Window time.Duration
-	// IgnoreOthers lets a business operation begin although another workflow has
-	// begun it. Default false: it is blocked.
+	// IgnoreOthers lets a business operation begin although another workflow has begun
+	// it. Default false: it is blocked.
 	IgnoreOthers bool
-	// Approvals says how people are asked about steps.
+	// Approvals configures the approval of steps.
 	Approvals Approvals
-	// Line is where it stands in the file, 0 when it does not.
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
-// Approvals says how people are asked about steps.
+// Approvals configures the approval of steps.
 type Approvals struct {
-	// Approvers is how many different people must approve. Default 0, the gate's
-	// own: one.
+	// Approvers is how many different reviewers must approve. Default 0, the gate's own:
+	// one.
 	Approvers int
 	// Within is how long they have. Default 0, the gate's own: 24 hours.
 	Within time.Duration
-	// OnTimeout is what follows when they do not. Default deny.
+	// OnTimeout is what follows if they do not. Default deny.
 	OnTimeout policies.Timeout
 }
 
@@ -80,7 +80,7 @@ func (r *reader) gate(e yamlfile.Entry, path string) Gate {
 
 const acrossIgnore = "ignore"
 
-// approvers is how many people must approve something.
+// approvers is how many reviewers must approve.
 type approvers int
 
 // FillYAML reads it.
@@ -95,7 +95,7 @@ func (a *approvers) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Pl
 	*a = approvers(i)
 }
 
-// timeout is what follows when nobody approves in time.
+// timeout is what follows if no reviewer approves in time.
 type timeout policies.Timeout
 
 // FillYAML reads it.
@@ -107,7 +107,7 @@ func (t *timeout) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Plac
 	*t = timeout(text)
 }
 
-// checkGate says what fits only the rest of the configuration.
+// checkGate checks settings that depend on the rest of the configuration.
 func (r *reader) checkGate(c Config) {
 	if g := c.Gate; c.Retention.Keep > 0 && c.Retention.Remember < g.Window {
 		r.Say(g.Line, "gate.window", "is %s; want at most retention.remember, %s: what was forgotten blocks nothing", g.Window, c.Retention.Remember)

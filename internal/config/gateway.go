@@ -16,41 +16,42 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// mcpSettings are those of a destination behind a server of the Model Context
+// mcpSettings are the settings of a destination behind a server of the Model Context
 // Protocol.
 type mcpSettings struct {
-	Type         string                    `yaml:"type"`
-	Command      []yamlfile.Text           `yaml:"command"`
-	User         string                    `yaml:"user"`
-	Dir          string                    `yaml:"dir"`
-	Env          map[string]parameter      `yaml:"env"`
-	Secrets      map[string]secretSettings `yaml:"secrets"`
-	URL          string                    `yaml:"url"`
-	Headers      map[string]secretSettings `yaml:"headers"`
-	Contract     string                    `yaml:"contract"`
-	Uncontracted string                    `yaml:"uncontracted"`
-	Protocol     string                    `yaml:"protocol"`
-	Promises     promises                  `yaml:",inline"`
+	Type         string               `yaml:"type"`
+	Command      []yamlfile.Text      `yaml:"command"`
+	User         string               `yaml:"user"`
+	Dir          string               `yaml:"dir"`
+	Env          map[string]parameter `yaml:"env"`
+	Secrets      map[string]Secret    `yaml:"secrets"`
+	URL          string               `yaml:"url"`
+	Headers      map[string]Secret    `yaml:"headers"`
+	Connection   connection           `yaml:",inline"`
+	Contract     string               `yaml:"contract"`
+	Uncontracted string               `yaml:"uncontracted"`
+	Protocol     string               `yaml:"protocol"`
+	Promises     promises             `yaml:",inline"`
 }
 
 func (s *mcpSettings) promises() promises { return s.Promises }
 
-func (s *mcpSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
+func (s *mcpSettings) destination(from origin) (connectors.Destination, error) {
 	if s.Uncontracted != "" && s.Uncontracted != "hide" && s.Uncontracted != "allow" {
 		return connectors.Destination{}, fmt.Errorf("uncontracted: is %q; want hide, or allow: sent once and never verified", yamlfile.Clip(s.Uncontracted))
 	}
-	o := mcp.Options{Blind: s.Uncontracted == "allow"}
+	o := mcp.Options{WriteOnly: s.Uncontracted == "allow"}
 	contract := mcp.None()
 	var err error
 	switch {
 	case s.Contract != "":
-		if contract, err = Contract(dir, s.Contract); err != nil {
+		if contract, err = Contract(from.dir, s.Contract); err != nil {
 			return connectors.Destination{}, fmt.Errorf("contract: %w", err)
 		}
-	case !o.Blind:
+	case !o.WriteOnly:
 		return connectors.Destination{}, fmt.Errorf("contract: is missing; want one of %s, or a file of yours (`readback contract suggest` drafts one); without any, uncontracted: allow", strings.Join(mcp.Shipped(), ", "))
 	}
-	if o.Server, err = s.server(dir, env); err != nil {
+	if o.Server, err = s.server(from); err != nil {
 		return connectors.Destination{}, err
 	}
 	c, err := mcp.New(contract, o)
@@ -60,34 +61,36 @@ func (s *mcpSettings) destination(dir string, env func(string) string) (connecto
 	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 }
 
-// server is how the server is reached.
-func (s *mcpSettings) server(dir string, env func(string) string) (mcp.Server, error) {
+// server is the connection to the server.
+func (s *mcpSettings) server(from origin) (mcp.Server, error) {
 	on := mcp.Server{URL: s.URL, User: s.User, Protocol: s.Protocol, Env: map[string]string{}}
 	for _, t := range s.Command {
 		on.Command = append(on.Command, t.Value)
 	}
 	if s.Dir != "" {
-		on.Dir = beside(dir, s.Dir)
-	} else if dir != "" {
-		on.Dir = filepath.Clean(dir)
+		on.Dir = beside(from.dir, s.Dir)
+	} else if from.dir != "" {
+		on.Dir = filepath.Clean(from.dir)
 	}
 	for name, v := range s.Env {
 		on.Env[name] = v.value
 	}
 	var err error
-	if on.Secrets, err = sources("secrets", s.Secrets, dir, env); err != nil {
+	if on.Secrets, err = sources("secrets", s.Secrets, from); err != nil {
 		return on, err
 	}
-	on.Headers, err = sources("headers", s.Headers, dir, env)
+	if on.Headers, err = sources("headers", s.Headers, from); err != nil {
+		return on, err
+	}
+	on.RoundTripper, err = s.Connection.transport(s.Promises.Egress, s.URL, from)
 	return on, err
 }
 
 // sources opens secrets by name.
-func sources(field string, from map[string]secretSettings, dir string, env func(string) string) (map[string]func(context.Context) (string, error), error) {
+func sources(field string, settings map[string]Secret, from origin) (map[string]func(context.Context) (string, error), error) {
 	all := map[string]func(context.Context) (string, error){}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		one := source{asVariable: "env", asFile: "file", variable: from[name].Env, file: from[name].File}
-		fetch, err := one.open(dir, env)
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fetch, err := settings[name].as("").open(from)
 		if err != nil {
 			return nil, fmt.Errorf("%s.%s: %w", field, yamlfile.Clip(name), err)
 		}
@@ -96,8 +99,8 @@ func sources(field string, from map[string]secretSettings, dir string, env func(
 	return all, nil
 }
 
-// Contract loads a contract: one that comes with readback by its name, or a
-// file, whose path is relative to dir and holds a dot or a slash.
+// Contract loads a contract: a built-in one by its name, or a file, whose path is
+// relative to dir and contains a dot or a slash.
 func Contract(dir, named string) (*mcp.Contract, error) {
 	if !strings.ContainsAny(named, `./\`) {
 		return mcp.ShippedContract(named)
@@ -109,16 +112,16 @@ func Contract(dir, named string) (*mcp.Contract, error) {
 	return mcp.Load(text, named)
 }
 
-// Gateway is a door in front of a server of the Model Context Protocol.
+// Gateway is a gateway to a server of the Model Context Protocol.
 type Gateway struct {
-	// Name is the gateway's own: it stands at /mcp/NAME.
+	// Name is the gateway's own: its path is /mcp/NAME.
 	Name string
-	// Destination is the server, a destination of the type mcp.
+	// Destination is the server, a destination of type mcp.
 	Destination string
-	// Tenant is whose it is. Default the configuration's.
+	// Tenant is its owner. Default the configuration's.
 	Tenant string
-	// Reads are tools that only read, Hide those that nobody sees, besides what
-	// the contract says.
+	// Reads are tools that only read, Hide those that are shown to no caller, besides
+	// those of the contract.
 	Reads, Hide []string
 	// Wait is how long a call waits for its outcome. Default the gateway's own.
 	Wait time.Duration
@@ -161,8 +164,8 @@ func (r *reader) gateways(from map[string]gatewaySettings) []Gateway {
 	return all
 }
 
-// checkGateways wants each to stand before a destination of its type, and gives
-// those without a tenant the configuration's.
+// checkGateways checks that each has a destination of its type, and gives those without a
+// tenant the configuration's.
 func (r *reader) checkGateways(all []Gateway, to []Destination, tenant string) {
 	for i, g := range all {
 		all[i].Tenant = cmp.Or(g.Tenant, tenant)
@@ -175,13 +178,13 @@ func (r *reader) checkGateways(all []Gateway, to []Destination, tenant string) {
 
 // Program is a program that a destination starts.
 type Program struct {
-	// Destination is whose it is.
+	// Destination is the destination that starts it.
 	Destination string
-	// User is as whom it runs, "" for the user of this process.
+	// User is the user that runs it, "" for the user of this process.
 	User string
 }
 
-// Programs are those that the destinations start, in the order of the file.
+// Programs are the programs that the destinations start, in the order of the file.
 func (c Config) Programs() []Program {
 	var all []Program
 	for _, d := range c.Destinations {

@@ -67,7 +67,7 @@ func TestBadGateways(t *testing.T) {
 	}
 }
 
-// TestABadContractIsToldByItsOwnLines: the file stands beside the configuration.
+// TestABadContractIsToldByItsOwnLines: the file is beside the configuration.
 func TestABadContractIsToldByItsOwnLines(t *testing.T) {
 	path := write(t, strings.Replace(oneGateway, "contract: filesystem", "contract: ./mine.yaml", 1))
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "mine.yaml"), []byte("contract: 2\nname: mine\nserver: x\n"), 0o600); err != nil {
@@ -85,8 +85,7 @@ func TestABadContractIsToldByItsOwnLines(t *testing.T) {
 	}
 }
 
-// TestGatewaysAreReadWhole: by name, and with the tenant of the configuration where
-// they say none.
+// TestGatewaysAreReadWhole: by name, and with the tenant of the configuration by default.
 func TestGatewaysAreReadWhole(t *testing.T) {
 	c, err := config.Load(write(t, oneGateway+"    a:\n      destination: files\n      tenant: other\n      reads: [look]\n      hide: [write_file, move_file]\n"))
 	if err != nil {

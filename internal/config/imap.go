@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,14 +11,15 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// account is how to reach a mail server and log in there.
+// account configures the address of a mail server and the login there.
 type account struct {
-	Addr         string `yaml:"addr"`
-	TLS          string `yaml:"tls"`
-	CAFile       string `yaml:"ca_file"`
-	Username     string `yaml:"username"`
-	PasswordEnv  string `yaml:"password_env"`
-	PasswordFile string `yaml:"password_file"`
+	Addr         string     `yaml:"addr"`
+	TLS          string     `yaml:"tls"`
+	Connection   connection `yaml:",inline"`
+	Username     string     `yaml:"username"`
+	PasswordEnv  string     `yaml:"password_env"`
+	PasswordFile string     `yaml:"password_file"`
+	PasswordArgv argv       `yaml:"password_command"`
 }
 
 type imapSettings struct {
@@ -36,11 +36,12 @@ type imapSettings struct {
 
 func (s *imapSettings) promises() promises { return s.Promises }
 
-func (s *imapSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
-	o, err := s.Account.imap(dir, env)
+func (s *imapSettings) destination(from origin) (connectors.Destination, error) {
+	o, err := s.Account.imap(from)
 	if err != nil {
 		return connectors.Destination{}, err
 	}
+	o.Dial = s.Promises.Egress.dial()
 	o.Mailbox, o.Domain, o.MaxConnections = s.Mailbox, s.Domain, s.MaxConnections
 	o.SingleStore, o.CondStore, o.NoUIDPlus = s.SingleStore, s.CondStore, s.NoUIDPlus
 	c, err := imap.New(o)
@@ -51,25 +52,25 @@ func (s *imapSettings) destination(dir string, env func(string) string) (connect
 }
 
 // imap are the options of a connection to an IMAP server.
-func (a account) imap(dir string, env func(string) string) (imap.Options, error) {
-	security, roots, err := a.protection(dir)
+func (a account) imap(from origin) (imap.Options, error) {
+	security, config, err := a.protection(from)
 	if err != nil {
 		return imap.Options{}, err
 	}
-	password, err := a.password().open(dir, env)
-	return imap.Options{Addr: a.Addr, Security: security, TLSConfig: roots, Username: a.Username, Password: password}, err
+	password, err := a.password().open(from)
+	return imap.Options{Addr: a.Addr, Security: security, TLSConfig: config, Username: a.Username, Password: password}, err
 }
 
 func (a account) password() source {
-	return source{asVariable: "password_env", asFile: "password_file", variable: a.PasswordEnv, file: a.PasswordFile}
+	return Secret{a.PasswordEnv, a.PasswordFile, a.PasswordArgv}.as("password")
 }
 
-// securities are the words of the file for how a connection is protected.
+// securities are the file's words for the protection of a connection.
 var securities = map[string]imap.Security{"": imap.TLS, "implicit": imap.TLS, "starttls": imap.StartTLS, "none": imap.Insecure}
 
-// protection is how the connection is protected, with the certificates that
-// the server's is checked against, nil for the system's.
-func (a account) protection(dir string) (imap.Security, *tls.Config, error) {
+// protection is the protection of the connection, with the TLS configuration, nil for the
+// system's.
+func (a account) protection(from origin) (imap.Security, *tls.Config, error) {
 	security, ok := securities[a.TLS]
 	if !ok {
 		return "", nil, fmt.Errorf("tls: is %q; want implicit, starttls, or none (loopback addresses only)", yamlfile.Clip(a.TLS))
@@ -77,16 +78,9 @@ func (a account) protection(dir string) (imap.Security, *tls.Config, error) {
 	if strings.Contains(a.Addr, "@") {
 		return "", nil, errors.New("addr: holds a user name or a password; want host:port")
 	}
-	if a.CAFile == "" {
-		return security, nil, nil
+	config, err := a.Connection.tls(from)
+	if err == nil && a.Connection.Certificate.given() && security == imap.Insecure {
+		err = a.Connection.Certificate.wrong(errors.New("needs TLS, and the connection has none (tls: none); want tls: implicit or starttls"))
 	}
-	text, err := yamlfile.ReadBounded(beside(dir, a.CAFile), maxFile)
-	if err != nil {
-		return "", nil, fmt.Errorf("ca_file: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(text) {
-		return "", nil, fmt.Errorf("ca_file: %s holds no certificate; want PEM", a.CAFile)
-	}
-	return security, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+	return security, config, err
 }

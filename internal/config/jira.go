@@ -14,27 +14,29 @@ import (
 )
 
 type jiraSettings struct {
-	Type          string   `yaml:"type"`
-	URL           string   `yaml:"url"`
-	User          string   `yaml:"user"`
-	TokenEnv      string   `yaml:"token_env"`
-	TokenFile     string   `yaml:"token_file"`
-	Deployment    string   `yaml:"deployment"`
-	Property      string   `yaml:"property"`
-	StickySession bool     `yaml:"sticky_session"`
-	BrowseURL     string   `yaml:"browse_url"`
-	Project       string   `yaml:"sample_project"`
-	IssueType     string   `yaml:"sample_issue_type"`
-	Issue         string   `yaml:"sample_issue"`
-	Promises      promises `yaml:",inline"`
+	Type          string     `yaml:"type"`
+	URL           string     `yaml:"url"`
+	User          string     `yaml:"user"`
+	TokenEnv      string     `yaml:"token_env"`
+	TokenFile     string     `yaml:"token_file"`
+	TokenArgv     argv       `yaml:"token_command"`
+	Connection    connection `yaml:",inline"`
+	Deployment    string     `yaml:"deployment"`
+	Property      string     `yaml:"property"`
+	StickySession bool       `yaml:"sticky_session"`
+	BrowseURL     string     `yaml:"browse_url"`
+	Project       string     `yaml:"sample_project"`
+	IssueType     string     `yaml:"sample_issue_type"`
+	Issue         string     `yaml:"sample_issue"`
+	Promises      promises   `yaml:",inline"`
 }
 
 func (s *jiraSettings) promises() promises { return s.Promises }
 
-// deployments are the words of the file for the two kinds of Jira.
+// deployments are the file's words for the two kinds of Jira.
 var deployments = map[string]jira.Deployment{"": jira.Ask, "cloud": jira.Cloud, "datacenter": jira.DataCenter}
 
-func (s *jiraSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
+func (s *jiraSettings) destination(from origin) (connectors.Destination, error) {
 	deployment, ok := deployments[s.Deployment]
 	if !ok {
 		names := slices.DeleteFunc(slices.Sorted(maps.Keys(deployments)), func(n string) bool { return n == "" })
@@ -43,12 +45,16 @@ func (s *jiraSettings) destination(dir string, env func(string) string) (connect
 	if strings.Contains(s.URL, "@") || strings.Contains(s.BrowseURL, "@") {
 		return connectors.Destination{}, errors.New("url: holds a user name or a password; want https://host")
 	}
-	token, err := source{asVariable: "token_env", asFile: "token_file", variable: s.TokenEnv, file: s.TokenFile}.open(dir, env)
+	token, err := Secret{s.TokenEnv, s.TokenFile, s.TokenArgv}.as("token").open(from)
+	if err != nil {
+		return connectors.Destination{}, err
+	}
+	transport, err := s.Connection.transport(s.Promises.Egress, s.URL, from)
 	if err != nil {
 		return connectors.Destination{}, err
 	}
 	c, err := jira.New(jira.Options{
-		URL: s.URL, User: s.User, Token: token, Deployment: deployment, Property: s.Property,
+		Transport: transport, URL: s.URL, User: s.User, Token: token, Deployment: deployment, Property: s.Property,
 		StickySession: s.StickySession, BrowseURL: s.BrowseURL,
 		Project: s.Project, IssueType: s.IssueType, Issue: s.Issue,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout),

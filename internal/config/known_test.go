@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,8 +31,8 @@ func TestSecretsThatWereFetchedAreScrubbed(t *testing.T) {
 	}
 }
 
-// TestSecretsOfEvidenceAreScrubbed: who gets heads and telemetry may repeat what
-// came with them in errors.
+// TestSecretsOfEvidenceAreScrubbed: receivers of heads and telemetry may repeat the
+// credentials in errors.
 func TestSecretsOfEvidenceAreScrubbed(t *testing.T) {
 	private, _ := newKey(t)
 	secrets := map[string]string{"SCRUB_BEARER": "bearer-never-in-a-log", "SCRUB_ACCESS": "access-never-in-a-log", "SCRUB_STORE": "store-never-in-a-log"}
@@ -47,12 +48,49 @@ func TestSecretsOfEvidenceAreScrubbed(t *testing.T) {
 	if _, err := c.Sealing(env); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Telling(env); err != nil {
+	if _, err := c.TelemetrySettings(env); err != nil {
 		t.Fatal(err)
 	}
 	for _, secret := range []string{secrets["SCRUB_BEARER"], secrets["SCRUB_ACCESS"], secrets["SCRUB_STORE"], token, key} {
 		if got := config.Scrub("401: " + secret + " is not known"); strings.Contains(got, secret) {
 			t.Errorf("%q", got)
 		}
+	}
+}
+
+// TestManyRotationsDisplaceNoPassword: a token that is replaced every few minutes for
+// weeks does not put the password of a database back into logs, and its last values are
+// redacted, too.
+func TestManyRotationsDisplaceNoPassword(t *testing.T) {
+	const password = "pw-never-in-a-log"
+	token := ""
+	c, err := config.Load(write(t, "ledger: a.db\nserver: {public_url: 'https://readback.example.org', oidc: {issuer: 'https://id.example.org', client_id: x, client_secret_env: TOKEN, rules: [{claim: a, value: b, role: reviewer}]}}\n"+
+		"destinations:\n  box: {type: imap, addr: 'imap.example.org:993', username: u, password_env: PASSWORD}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Registry(environment("PASSWORD", password)); err != nil {
+		t.Fatal(err)
+	}
+	tokenOf := func(i int) string { return fmt.Sprintf("token-never-in-a-log-%08d", i) }
+	token = tokenOf(0)
+	o, err := c.Logins(func(string) string { return token })
+	if err != nil {
+		t.Fatal(err)
+	}
+	const last = 10_001
+	for i := range last + 1 {
+		token = tokenOf(i)
+		if _, err := o.Secret(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, secret := range []string{password, tokenOf(last), tokenOf(last - 1)} {
+		if got := config.Scrub("login with " + secret); strings.Contains(got, secret) {
+			t.Errorf("%q", got)
+		}
+	}
+	if got := config.Scrub(tokenOf(0)); got != tokenOf(0) {
+		t.Errorf("%q: the first of %d tokens is still held", got, last)
 	}
 }

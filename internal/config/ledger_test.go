@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/ledger"
@@ -52,7 +53,7 @@ func TestWhereTheLedgerIs(t *testing.T) {
 	}
 }
 
-// What is missing is said when the ledger is opened, without the secret.
+// What is missing is reported when the ledger is opened, without the secret.
 func TestOpeningADatabaseThatIsNotSaid(t *testing.T) {
 	const word = "hunter2"
 	tests := map[string]struct {
@@ -110,8 +111,31 @@ func TestStandingSettings(t *testing.T) {
 		"remember alone":     {"keep is not guessed", "ledger: a\nretention: {remember: 30d}\n", ":2: retention.keep: is missing"},
 		"remember less":      {"nonsense", "ledger: a\nretention: {keep: 30d, remember: 20d}\n", ":2: retention.remember: is 480h0m0s; want at least keep, 720h0m0s"},
 		"retention of what":  {"misspelt", "ledger: a\nretention: {kep: 30d}\n", ":2: retention.kep: is not known; did you mean keep?"},
+		"a tenant's moment":  {"as for all", "ledger: a\nretention:\n  keep: 30d\n  tenants:\n    acme: {keep: 1m}\n", ":5: retention.tenants.acme.keep: is 1m0s; want at least 1h0m0s"},
+		"a tenant's nothing": {"it would count as forgotten", "ledger: a\nretention:\n  keep: 30d\n  tenants:\n    acme: {}\n", ":5: retention.tenants.acme: has no keep; want how long its settled writes keep"},
+		"a tenant's number":  {"a keep of what?", "ledger: a\nretention:\n  keep: 30d\n  tenants:\n    acme: 90d\n", ":5: retention.tenants.acme: is "},
+		"one too long":       {"its keys would be gone before the rest", "ledger: a\nretention:\n  keep: 30d\n  remember: 40d\n  destinations:\n    crm: {keep: 50d}\n", ":6: retention.destinations.crm.keep: is 1200h0m0s; want at most retention.remember, 960h0m0s, or forever"},
+		"one remembered":     {"keys are remembered for all alike", "ledger: a\nretention:\n  keep: 30d\n  destinations:\n    crm: {keep: 5d, remember: 50d}\n", ":5: retention.destinations.crm.remember: is not known"},
+		"parties alone":      {"keep is not guessed", "ledger: a\nretention: {tenants: {acme: {keep: 5d}}}\n", ":2: retention.keep: is missing"},
+		"forever forgotten":  {"nonsense", "ledger: a\nretention: {keep: forever, remember: 30d}\n", ":2: retention.remember: is 720h0m0s; want at least keep, forever"},
+		"for ever":           {"misspelt", "ledger: a\nretention: {keep: always}\n", `:2: retention.keep: "always" is no duration`},
+		"good ones, forever": {"the alternative to the default", "ledger: a\nretention: {keep: forever}\n", ""},
+		"good ones, parties": {"all forms", "ledger: a\nretention: {keep: 400d, tenants: {acme: {keep: 90d}}, destinations: {crm: {keep: 500d}, payments: {keep: forever}}}\n", ""},
 		"queue of none":      {"nothing could be written", "ledger: a\nqueue: {waiting: 0}\n", ":2: queue.waiting: is 0; want at least 1"},
 		"queue of what":      {"type", "ledger: a\nqueue: {in_hand: many}\n", ":2: queue.in_hand: has the wrong type; want a whole number"},
+		"queued bytes":       {"a bare number says not of what", "ledger: a\nqueue: {bytes: 1000}\n", ":2: queue.bytes: is \"1000\"; want a size such as 64MiB"},
+		"no queued bytes":    {"nothing could be written", "ledger: a\nqueue: {bytes: 0MiB}\n", ":2: queue.bytes: is \"0MiB\"; want a size such as 64MiB"},
+		"endless bytes":      {"would overflow", "ledger: a\nqueue: {bytes: 9000000000GiB}\n", ":2: queue.bytes: is \"9000000000GiB\"; want a size such as 64MiB, in KiB, MiB or GiB, at most 1024GiB"},
+		"no requests":        {"nobody could ask", "ledger: a\nserver:\n  limits:\n    requests: 0\n", ":4: server.limits.requests: is 0; want 1 to 1000000, or the line taken out"},
+		"too many requests":  {"a slip", "ledger: a\nserver:\n  limits: {requests: 1000001}\n", ":3: server.limits.requests: is 1000001; want 1 to 1000000"},
+		"requests in words":  {"type", "ledger: a\nserver:\n  limits: {requests: many}\n", ":3: server.limits.requests: has the wrong type; want a whole number"},
+		"no streams":         {"no page could follow", "ledger: a\nserver:\n  limits: {streams: 0}\n", ":3: server.limits.streams: is 0; want 1 to 1000000"},
+		"small bodies":       {"no intent of full size would fit", "ledger: a\nserver:\n  limits: {bodies: 4MiB}\n", ":3: server.limits.bodies: is 4194304 bytes; want at least 8MiB, so that the largest body fits into the share of one token"},
+		"bodies, a unit":     {"of another size", "ledger: a\nserver:\n  limits: {bodies: 64MB}\n", ":3: server.limits.bodies: is \"64MB\"; want a size such as 64MiB"},
+		"no rate of a token": {"nobody could ask", "ledger: a\nserver:\n  limits: {token_rate: 0}\n", ":3: server.limits.token_rate: is 0; want 1 to 1000000"},
+		"rate of a tenant":   {"a slip", "ledger: a\nserver:\n  limits: {tenant_rate: -5}\n", ":3: server.limits.tenant_rate: "},
+		"limits of what":     {"misspelt", "ledger: a\nserver:\n  limits: {request: 5}\n", ":3: server.limits.request: is not known; did you mean requests?"},
+		"limits, a number":   {"of what?", "ledger: a\nserver:\n  limits: 5\n", ":3: server.limits: is a single value; want names with values below them"},
 		"metrics for all":    {"nobody is asked for a name there", "ledger: a\nmetrics: 0.0.0.0:9464\n", ":2: metrics: can be reached from other machines, and asks nobody who they are; want 127.0.0.1:9464, or {listen: 0.0.0.0:9464, remote: true}"},
 		"metrics, any":       {"the same", "ledger: a\nmetrics: :9464\n", ":2: metrics: can be reached from other machines"},
 		"metrics, a name":    {"whose address is not known", "ledger: a\nmetrics: {listen: 'box:9464'}\n", ":2: metrics.listen: can be reached from other machines"},
@@ -181,9 +205,9 @@ destinations:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]config.Limits{
-		"one": {Concurrency: 3, Breaker: config.Breaker{Failures: 2, Window: 10 * time.Second, Open: 5 * time.Second}},
-		"two": {Breaker: config.Breaker{Off: true}}, "three": {},
+	want := map[string]guards.Settings{
+		"one": {Concurrency: 3, Breaker: guards.Breaker{Failures: 2, Window: 10 * time.Second, Open: 5 * time.Second}},
+		"two": {Breaker: guards.Breaker{Failures: -1}}, "three": {},
 	}
 	if diff := cmp.Diff(want, c.Limits()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -207,8 +231,48 @@ func TestRetentionMustFit(t *testing.T) {
 	}
 }
 
-// A password would cross a network in the clear, and everything that is asked
-// for with it.
+// By default nothing is kept for ever, and keys are kept for as long as the gate needs
+// them; `forever` can be configured.
+func TestRetentionDefault(t *testing.T) {
+	day := 24 * time.Hour
+	tests := map[string]struct {
+		text   string
+		want   config.Retention
+		prunes bool
+	}{
+		"nothing":    {"", config.Retention{Keep: 400 * day, Remember: 800 * day, Every: time.Hour, Default: true}, true},
+		"long gate":  {"gate: {window: 900d}\n", config.Retention{Keep: 400 * day, Remember: 900 * day, Every: time.Hour, Default: true}, true},
+		"configured": {"retention: {keep: 30d}\n", config.Retention{Keep: 30 * day, Remember: 400 * day, Every: time.Hour}, true},
+		"forever":    {"retention: {keep: forever}\n", config.Retention{Keep: ledger.Forever, Remember: ledger.Forever, Every: time.Hour}, false},
+		"all but one": {"retention: {keep: forever, tenants: {acme: {keep: 90d}}}\n",
+			config.Retention{Keep: ledger.Forever, Remember: ledger.Forever, Every: time.Hour, Tenants: map[string]time.Duration{"acme": 90 * day}}, true},
+		"one for ever": {"retention: {keep: 30d, destinations: {payments: {keep: forever}, crm: {keep: 500d}}}\n",
+			config.Retention{Keep: 30 * day, Remember: 500 * day, Every: time.Hour, Destinations: map[string]time.Duration{"payments": ledger.Forever, "crm": 500 * day}}, true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			c, err := config.Load(write(t, "ledger: a\n"+tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Retention.Line = 0
+			if diff := cmp.Diff(tt.want, c.Retention); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got := c.Retention.Prunes(); got != tt.prunes {
+				t.Errorf("prunes %t, want %t", got, tt.prunes)
+			}
+			if _, err := c.Retention.Rule().Checked(); tt.prunes && err != nil {
+				t.Errorf("a ledger refuses it: %v", err)
+			}
+			if err := c.CheckRetention(1000*day, "x"); c.Retention.Default && err != nil {
+				t.Errorf("the default does not fit an old configuration: %v", err)
+			}
+		})
+	}
+}
+
+// A password would cross a network in the clear, and so would every request with it.
 func TestTLSToOtherMachines(t *testing.T) {
 	tests := map[string]struct {
 		reason, url, more string

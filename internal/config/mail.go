@@ -28,22 +28,24 @@ type mailSettings struct {
 
 func (s *mailSettings) promises() promises { return s.Promises }
 
-func (s *mailSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
-	security, roots, err := s.Account.protection(dir)
+func (s *mailSettings) destination(from origin) (connectors.Destination, error) {
+	security, config, err := s.Account.protection(from)
 	if err != nil {
 		return connectors.Destination{}, err
 	}
-	seen, err := s.seen(dir, env)
+	seen, err := s.seen(from)
 	if err != nil {
 		return connectors.Destination{}, fmt.Errorf("imap: %w", err)
 	}
+	seen.Dial = s.Promises.Egress.dial()
 	o := mail.Options{
-		Addr: s.Account.Addr, Security: mail.Security(security), TLSConfig: roots, Username: s.Account.Username,
+		Dial: s.Promises.Egress.dial(),
+		Addr: s.Account.Addr, Security: security, TLSConfig: config, Username: s.Account.Username,
 		Account: s.Name, From: s.From, Sender: s.Sender, Domain: s.Domain,
 		Proof: mail.Proof(s.Proof), CopyTo: s.CopyTo, Mailbox: s.Mailbox, Bounces: s.Bounces, IMAP: seen, TrustDeferral: s.TrustDeferral, MaxConnections: s.MaxConnections,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout),
 	}
-	if o.Password, err = s.Account.password().openIfGiven(dir, env); err != nil { // a relay may know us by where we are
+	if o.Password, err = s.Account.password().openIfGiven(from); err != nil { // a relay may authenticate us by address
 		return connectors.Destination{}, err
 	}
 	c, err := mail.New(o)
@@ -53,12 +55,12 @@ func (s *mailSettings) destination(dir string, env func(string) string) (connect
 	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 }
 
-// seen is the account with the mailbox in which a mail is looked for. Without
-// a login of its own it has that of the submission.
-func (s *mailSettings) seen(dir string, env func(string) string) (imap.Options, error) {
+// seen is the account of the mailbox in which a mail is read back. Without a login of its
+// own it uses that of the submission.
+func (s *mailSettings) seen(from origin) (imap.Options, error) {
 	a := s.IMAP
-	if a.Username == "" && !a.password().given() {
-		a.Username, a.PasswordEnv, a.PasswordFile = s.Account.Username, s.Account.PasswordEnv, s.Account.PasswordFile
+	if a.Username == "" && !a.password().Given() {
+		a.Username, a.PasswordEnv, a.PasswordFile, a.PasswordArgv = s.Account.Username, s.Account.PasswordEnv, s.Account.PasswordFile, s.Account.PasswordArgv
 	}
-	return a.imap(dir, env)
+	return a.imap(from)
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// MCP is what the configuration says of the door for models.
+// MCP configures the API for models.
 type MCP struct {
-	// Tools are the kinds of write that models may make. Default none.
+	// Tools are the kinds of writes that models may make. Default none.
 	Tools []tool.Tool
-	// Gateways stand in front of servers of others. Default none.
+	// Gateways are gateways to foreign servers. Default none.
 	Gateways []Gateway
 
 	places []toolPlaces // of the tools, in their order
 }
 
-// toolPlaces is where a tool stands in the file: its own place under "", what it
-// has by its name below the tool.
+// toolPlaces are the places of a tool in the file: its own under "", those of its
+// settings by their names.
 type toolPlaces map[string]yamlfile.Place
 
-// at is the place of a field, or of the nearest above it.
+// at is the place of a field, or of the nearest one above it.
 func (p toolPlaces) at(field string) yamlfile.Place {
 	for above := field; above != ""; {
 		if place, ok := p[above]; ok && place.Line > 0 {
@@ -89,7 +89,7 @@ type ruleSettings struct {
 	Zone      string        `yaml:"zone"`
 }
 
-// fields are members of an intent, of any depth, and where they stand in the file.
+// fields are members of an intent, at any depth, with their places in the file.
 type fields struct {
 	values intent.Fields
 	places map[string]yamlfile.Place
@@ -135,7 +135,7 @@ func (r *reader) mcp(e yamlfile.Entry) MCP {
 		Gateway map[string]gatewaySettings `yaml:"gateway"`
 	}
 	var m MCP
-	if e.Value.IsNull() { // the word alone, with everything below it commented out
+	if e.Value.IsNull() { // an empty section, with everything below it commented out
 		return m
 	}
 	if !r.Fill(e.Value, e.Name, &s) {
@@ -235,7 +235,7 @@ func (s toolSettings) places() toolPlaces {
 	return p
 }
 
-// checkTools refuses tools for destinations that there are not.
+// checkTools refuses tools whose destination does not exist.
 func (r *reader) checkTools(m MCP, to []Destination) {
 	var names []string
 	known := map[string]bool{}
@@ -249,8 +249,8 @@ func (r *reader) checkTools(m MCP, to []Destination) {
 	}
 }
 
-// unfit says which tools make writes that their destinations do not take. One
-// whose destination could not be made is passed over: that is said already.
+// unfit lists the tools whose writes their destinations do not take. A tool whose
+// destination could not be created is skipped: that is already reported.
 func (m MCP) unfit(reg *connectors.Registry, made map[string]bool) []Problem {
 	var problems []Problem
 	for i, t := range m.Tools {
@@ -262,8 +262,8 @@ func (m MCP) unfit(reg *connectors.Registry, made map[string]bool) []Problem {
 	return problems
 }
 
-// Doubts lists what tools that fit allow a model to give, or to leave out, and their
-// destinations refuse in every call.
+// Doubts lists what tools that fit let a model give, or leave out, and their destinations
+// refuse in every call.
 func (m MCP) Doubts(reg *connectors.Registry) []Problem {
 	var doubts []Problem
 	for i, t := range m.Tools {
@@ -272,7 +272,7 @@ func (m MCP) Doubts(reg *connectors.Registry) []Problem {
 	return doubts
 }
 
-// placed are faults of a tool where they stand in the file.
+// placed are the faults of a tool at their places in the file.
 func (m MCP) placed(i int, faults []tool.Fault) []Problem {
 	var problems []Problem
 	for _, f := range faults {

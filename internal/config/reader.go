@@ -9,6 +9,6 @@ type reader struct{ yamlfile.Reader }
 func newReader() *reader {
 	return &reader{yamlfile.Reader{
 		Empty:   "`readback init --force` writes one that works",
-		Secrets: "write password_env with the name of an environment variable, or password_file with the path of a file, and take it out here",
+		Secrets: "write password_env with the name of an environment variable, password_file with the path of a file, or password_command with a program that prints it, and take it out here",
 	}}
 }

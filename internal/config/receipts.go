@@ -7,21 +7,20 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// Receipts says who signs receipts, and whose are trusted. The zero value: none
-// are issued here.
+// Receipts configures the keys that sign receipts, and those that are trusted. The zero
+// value: none are issued here.
 type Receipts struct {
-	// KeyEnv or KeyFile is where the private key is: Ed25519, PKCS #8 in PEM.
-	KeyEnv, KeyFile string
-	// Trusted are files with public keys, SPKI in PEM: those that signed before, or
-	// elsewhere. Default none but the one that signs.
+	// Key is the source of the private key: Ed25519, PKCS #8 in PEM.
+	Key Secret
+	// Trusted are files with public keys, SPKI in PEM: earlier keys, or those of other
+	// servers. Default only the one that signs.
 	Trusted []yamlfile.Text
-	// Line is where it stands in the file, 0 when it does not.
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
 type receiptSettings struct {
-	KeyEnv  yamlfile.Text   `yaml:"key_env"`
-	KeyFile yamlfile.Text   `yaml:"key_file"`
+	Key     keySettings     `yaml:",inline"`
 	Trusted []yamlfile.Text `yaml:"trusted"`
 }
 
@@ -31,24 +30,23 @@ func (r *reader) receipts(e yamlfile.Entry) Receipts {
 	if e.Value.IsNull() || !r.Fill(e.Value, e.Name, &s) {
 		return o
 	}
-	r.oneOf(s.KeyEnv, s.KeyFile)
-	if s.KeyEnv.Value == "" && s.KeyFile.Value == "" && len(s.Trusted) == 0 {
-		r.Say(e.Line, e.Name, "has neither key_env nor key_file, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out")
+	o.Key, o.Trusted = s.Key.secret(r), s.Trusted
+	if !o.Key.Given() && len(s.Trusted) == 0 {
+		r.Say(e.Line, e.Name, "has none of key_env, key_file and key_command, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out")
 	}
 	for _, path := range s.Trusted {
 		if path.Value == "" {
 			r.At(path.Place, "is empty; want the file of a public key")
 		}
 	}
-	o.KeyEnv, o.KeyFile, o.Trusted = s.KeyEnv.Value, s.KeyFile.Value, s.Trusted
 	return o
 }
 
-// Signing is what signs receipts, and whose are trusted.
+// Signing is the signer of receipts, and the trusted keys.
 type Signing struct {
 	// Signer is nil where none are issued.
 	Signer *signing.Signer
-	// Trusted are the key that signs, and those that the file names, in its order.
+	// Trusted are the signing key, and those that the file names, in its order.
 	Trusted signing.Keys
 }
 
@@ -60,8 +58,7 @@ func (c Config) Signing(env func(string) string) (Signing, error) {
 		problems []Problem
 		pems     [][]byte
 	)
-	from := source{asVariable: "key_env", asFile: "key_file", variable: o.KeyEnv, file: o.KeyFile}
-	text, err := secretFrom(from, dir, env)
+	text, err := o.Key.as("key").once(c.origin(env))
 	if err == nil && text != "" {
 		s.Signer, err = signing.ReadSigner([]byte(text))
 	}

@@ -39,7 +39,7 @@ func TestBadReceipts(t *testing.T) {
 		"from the variable": {"", "  key_env: K\n", nil},
 		"only trusted":      {"who issues none may hand out the keys of others", "  trusted: [k.pub]\n", nil},
 		"nothing":           {"commented out", "", nil},
-		"empty":             {"nothing is said", "  {}\n", []string{":2: receipts: has neither key_env nor key_file, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out"}},
+		"empty":             {"nothing is said", "  {}\n", []string{":2: receipts: has none of key_env, key_file and key_command, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out"}},
 		"both":              {"which one?", "  key_env: A\n  key_file: b\n", []string{":4: receipts.key_file: is given beside receipts.key_env; want one of them"}},
 		"unknown":           {"a misspelt word must not be overlooked", "  key_fle: k\n", []string{":3: receipts.key_fle: is not known; did you mean key_file?"}},
 		"not there":         {"nothing could be signed", "  key_file: none\n", []string{":2: receipts: key_file: open none: no such file or directory"}},

@@ -1,12 +1,10 @@
 package config
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,41 +14,40 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// Redaction says with what sensitive values are sealed, and which values are
-// sensitive wherever they stand. The zero value: nothing is.
+// Redaction configures the keys that seal sensitive values, and which values are
+// sensitive in any field. The zero value: none are.
 type Redaction struct {
-	// Keys are those that seal: the first does, all open what was sealed with them.
+	// Keys are the redaction keys: the first seals, all open what was sealed with them.
 	Keys []RedactionKey
 	// Patterns are sensitive in any field. Default none.
 	Patterns []RedactionPattern
-	// Line is where it stands in the file, 0 when it does not.
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
-// RedactionKey is where a key is.
+// RedactionKey is the source of a key.
 type RedactionKey struct {
-	// ID names it in what it seals. Letters, digits, - and _; at most 32.
+	// ID is stored with what it seals. Letters, digits, - and _; at most 32.
 	ID string
-	// KeyEnv or KeyFile is where it is: 32 random bytes, in base64 or hex.
-	KeyEnv, KeyFile string
-	// Line is where it stands in the file.
+	// Key is its source: 32 random bytes, in base64 or hex.
+	Key Secret
+	// Line is its line in the file.
 	Line int
 }
 
-// RedactionPattern is what sensitive values look like.
+// RedactionPattern is a pattern of sensitive values.
 type RedactionPattern struct {
-	// Name is for people.
+	// Name is for display.
 	Name string
-	// Regexp is what is sensitive, in the syntax of package regexp.
+	// Regexp matches sensitive values, in the syntax of package regexp.
 	Regexp *regexp.Regexp
 }
 
 type redactionSettings struct {
 	Keys []struct {
-		At      yamlfile.Place
-		ID      yamlfile.Text `yaml:"id"`
-		KeyEnv  yamlfile.Text `yaml:"key_env"`
-		KeyFile yamlfile.Text `yaml:"key_file"`
+		At  yamlfile.Place
+		ID  yamlfile.Text `yaml:"id"`
+		Key keySettings   `yaml:",inline"`
 	} `yaml:"keys"`
 	Patterns []struct {
 		At     yamlfile.Place
@@ -64,7 +61,7 @@ var (
 	patternName = regexp.MustCompile(`^[ -~]{1,64}$`)
 )
 
-// makeKey is how a key is made.
+// makeKey is how to make a key.
 const makeKey = "want 32 random bytes, as `openssl rand -base64 32` prints them"
 
 func (r *reader) redaction(e yamlfile.Entry) Redaction {
@@ -76,7 +73,7 @@ func (r *reader) redaction(e yamlfile.Entry) Redaction {
 	seen := map[string]int{}
 	for _, k := range s.Keys {
 		id := k.ID.Value
-		r.oneOf(k.KeyEnv, k.KeyFile)
+		key := k.Key.secret(r)
 		switch before, twice := seen[id]; {
 		case id == "":
 			r.At(k.At, "has no id; want a name that stays, such as 2026-11: it stands in what is sealed, and says which key opens it")
@@ -84,11 +81,11 @@ func (r *reader) redaction(e yamlfile.Entry) Redaction {
 			r.At(k.ID.Place, "is no id; want 1 to 32 letters, digits, - and _")
 		case twice:
 			r.At(k.ID.Place, "is that of the key in line %d too; want another one: what is sealed names its key by it", before)
-		case k.KeyEnv.Value == "" && k.KeyFile.Value == "":
-			r.At(k.At, "has neither key_env nor key_file; want one of them")
+		case !key.Given():
+			r.At(k.At, "has none of key_env, key_file and key_command; want one of them")
 		}
 		seen[id] = k.At.Line
-		o.Keys = append(o.Keys, RedactionKey{ID: id, KeyEnv: k.KeyEnv.Value, KeyFile: k.KeyFile.Value, Line: k.At.Line})
+		o.Keys = append(o.Keys, RedactionKey{ID: id, Key: key, Line: k.At.Line})
 	}
 	names := map[string]int{}
 	for _, p := range s.Patterns {
@@ -112,8 +109,8 @@ func (r *reader) redaction(e yamlfile.Entry) Redaction {
 	return o
 }
 
-// pattern reads one regular expression, nil where it is none. What people write
-// here shows what they look for, and no more: it may be repeated.
+// pattern reads one regular expression, nil for an invalid one. Problems may repeat it:
+// it reveals only what is searched for.
 func (r *reader) pattern(at yamlfile.Place, text yamlfile.Text) *regexp.Regexp {
 	if text.Value == "" {
 		r.At(at, `has no regexp; want what is sensitive, such as '\b\d{16}\b'`)
@@ -135,12 +132,12 @@ func (r *reader) pattern(at yamlfile.Place, text yamlfile.Text) *regexp.Regexp {
 	return x
 }
 
-// checkRedaction says what fits only the rest of the configuration: what cannot
-// be sealed must not be taken for sealed.
+// checkRedaction checks settings that depend on the rest of the configuration: what
+// cannot be sealed must not pass for sealed.
 func (r *reader) checkRedaction(c Config) {
 	sealing := len(c.Redaction.Keys) > 0
 	if len(c.Redaction.Patterns) > 0 && !sealing {
-		r.Say(c.Redaction.Line, "redaction.patterns", "stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env or key_file")
+		r.Say(c.Redaction.Line, "redaction.patterns", "stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command")
 	}
 	for _, d := range c.Destinations {
 		if d.settings == nil {
@@ -151,7 +148,7 @@ func (r *reader) checkRedaction(c Config) {
 				r.At(path.Place, `is %q; want the path of a field, a JSON Pointer such as /card/number`, yamlfile.Clip(path.Value))
 			}
 			if i == 0 && !sealing {
-				r.At(path.Place, "marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env or key_file")
+				r.At(path.Place, "marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env, key_file or key_command")
 			}
 		}
 	}
@@ -171,8 +168,7 @@ func fieldPath(text string) bool {
 	return true
 }
 
-// keyBytes is a key as it is written: in base64, with or without its padding, or
-// in hex.
+// keyBytes decodes a key: in base64, with or without its padding, or in hex.
 func keyBytes(text string) ([]byte, error) {
 	text = strings.TrimSpace(text)
 	if hexed, err := hex.DecodeString(text); err == nil && len(hexed) == redactionKeyBytes {
@@ -190,11 +186,10 @@ func keyBytes(text string) ([]byte, error) {
 	return key, nil
 }
 
-// keys fetches the keys, in the order of the file, and says what is wrong with
-// them.
-func (o Redaction) keys(path string, env func(string) string) (keys [][]byte, problems []Problem) {
+// keys fetches the keys, in the order of the file, and returns what is wrong with them.
+func (o Redaction) keys(from origin) (keys [][]byte, problems []Problem) {
 	for i, k := range o.Keys {
-		key, err := k.fetch(filepath.Dir(path), env)
+		key, err := k.fetch(from)
 		if err != nil {
 			problems = append(problems, Problem{Line: k.Line, Field: fmt.Sprintf("redaction.keys[%d]", i), Problem: err.Error()})
 		}
@@ -203,26 +198,21 @@ func (o Redaction) keys(path string, env func(string) string) (keys [][]byte, pr
 	return keys, problems
 }
 
-func (k RedactionKey) fetch(dir string, env func(string) string) ([]byte, error) {
-	from := source{asVariable: "key_env", asFile: "key_file", variable: k.KeyEnv, file: k.KeyFile}
-	fetch, err := from.open(dir, env)
-	if err != nil {
-		return nil, err
-	}
-	text, err := fetch(context.Background())
+func (k RedactionKey) fetch(from origin) ([]byte, error) {
+	text, err := k.Key.as("key").once(from)
 	if err != nil {
 		return nil, err
 	}
 	return keyBytes(text)
 }
 
-// Vault is what seals sensitive values, nil where no keys are configured. It fails
-// with [InvalidError].
+// Vault seals sensitive values, nil where no keys are configured. It fails with
+// [InvalidError].
 func (c Config) Vault(env func(string) string) (*redact.Vault, error) {
 	if len(c.Redaction.Keys) == 0 {
 		return nil, nil
 	}
-	secrets, problems := c.Redaction.keys(c.Path, env)
+	secrets, problems := c.Redaction.keys(c.origin(env))
 	if len(problems) > 0 {
 		return nil, invalid(c.Path, problems)
 	}

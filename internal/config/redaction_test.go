@@ -27,9 +27,9 @@ func TestBadRedaction(t *testing.T) {
 		"no id":              {"what is sealed names its key", "  keys: [{key_env: K1}]\n", []string{":3: redaction.keys[0]: has no id; want a name that stays, such as 2026-11: it stands in what is sealed, and says which key opens it"}},
 		"bad id":             {"a colon ends it in what is sealed", "  keys: [{id: 'a:b', key_env: K1}]\n", []string{":3: redaction.keys[0].id: is no id; want 1 to 32 letters, digits, - and _"}},
 		"same id":            {"nobody would know which opens", "  keys:\n    - {id: a, key_env: K1}\n    - {id: a, key_env: K2}\n", []string{":5: redaction.keys[1].id: is that of the key in line 4 too; want another one: what is sealed names its key by it"}},
-		"no place":           {"a key is never written here", "  keys: [{id: a}]\n", []string{":3: redaction.keys[0]: has neither key_env nor key_file; want one of them"}},
+		"no place":           {"a key is never written here", "  keys: [{id: a}]\n", []string{":3: redaction.keys[0]: has none of key_env, key_file and key_command; want one of them"}},
 		"two places":         {"which counts", "  keys: [{id: a, key_env: A, key_file: b}]\n", []string{":3: redaction.keys[0].key_file: is given beside redaction.keys[0].key_env; want one of them"}},
-		"pattern, no key":    {"it could not be sealed", "  patterns: [{name: card, regexp: '\\d{16}'}]\n", []string{":2: redaction.patterns: stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env or key_file"}},
+		"pattern, no key":    {"it could not be sealed", "  patterns: [{name: card, regexp: '\\d{16}'}]\n", []string{":2: redaction.patterns: stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command"}},
 		"pattern, no name":   {"people are told by it", keys + "  patterns: [{regexp: '\\d{16}'}]\n", []string{":4: redaction.patterns[0]: has no name; want one for people, such as e-mail"}},
 		"pattern, same name": {"people are told by it", keys + "  patterns: [{name: a, regexp: x}, {name: a, regexp: y}]\n", []string{":4: redaction.patterns[1].name: is that of the pattern in line 4 too; want another one"}},
 		"no regexp":          {"it would look for nothing", keys + "  patterns: [{name: card}]\n", []string{":4: redaction.patterns[0]: has no regexp; want what is sensitive, such as '\\b\\d{16}\\b'"}},
@@ -56,7 +56,7 @@ func TestBadRedaction(t *testing.T) {
 // TestMarksNeedAKey: what cannot be sealed must not be taken for sealed.
 func TestMarksNeedAKey(t *testing.T) {
 	got := problems(t, "ledger: a.db\ndestinations:\n  orders:\n    type: simulated\n    url: http://127.0.0.1:1\n    sensitive: [/card, /note]\n", environment())
-	want := []string{":6: destinations.orders.sensitive[0]: marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env or key_file"}
+	want := []string{":6: destinations.orders.sensitive[0]: marks fields as sensitive, and there is no key to seal them with; want redaction.keys, with an id, and key_env, key_file or key_command"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -1,11 +1,8 @@
 package config
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -14,22 +11,16 @@ import (
 )
 
 type restSettings struct {
-	Type        string                    `yaml:"type"`
-	Declaration string                    `yaml:"declaration"`
-	BaseURL     string                    `yaml:"base_url"`
-	Parameters  map[string]parameter      `yaml:"parameters"`
-	Secrets     map[string]secretSettings `yaml:"secrets"`
-	Promises    promises                  `yaml:",inline"`
+	Type        string               `yaml:"type"`
+	Declaration string               `yaml:"declaration"`
+	BaseURL     string               `yaml:"base_url"`
+	Parameters  map[string]parameter `yaml:"parameters"`
+	Secrets     map[string]Secret    `yaml:"secrets"`
+	Connection  connection           `yaml:",inline"`
+	Promises    promises             `yaml:",inline"`
 }
 
-// secretSettings say where one secret is.
-type secretSettings struct {
-	Env  string `yaml:"env"`
-	File string `yaml:"file"`
-}
-
-// parameter is a value of a declared API's account; a number is taken as it is
-// written.
+// parameter is a value of a declared API's account; a number is used as it is written.
 type parameter struct{ value string }
 
 // FillYAML reads it.
@@ -41,23 +32,23 @@ func (p *parameter) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Pl
 
 func (s *restSettings) promises() promises { return s.Promises }
 
-func (s *restSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
-	d, err := Declaration(dir, s.Declaration)
+func (s *restSettings) destination(from origin) (connectors.Destination, error) {
+	d, err := Declaration(from.dir, s.Declaration)
 	if err != nil {
 		return connectors.Destination{}, fmt.Errorf("declaration: %w", err)
 	}
 	if strings.Contains(s.BaseURL, "@") {
 		return connectors.Destination{}, errors.New("base_url: holds a user name or a password; want https://host")
 	}
-	o := rest.Options{BaseURL: s.BaseURL, Parameters: map[string]string{}, Secrets: map[string]func(context.Context) (string, error){}}
+	o := rest.Options{BaseURL: s.BaseURL, Parameters: map[string]string{}}
 	for name, p := range s.Parameters {
 		o.Parameters[name] = p.value
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
-		from := source{asVariable: "env", asFile: "file", variable: s.Secrets[name].Env, file: s.Secrets[name].File}
-		if o.Secrets[name], err = from.open(dir, env); err != nil {
-			return connectors.Destination{}, fmt.Errorf("secrets.%s: %w", yamlfile.Clip(name), err)
-		}
+	if o.Secrets, err = sources("secrets", s.Secrets, from); err != nil {
+		return connectors.Destination{}, err
+	}
+	if o.Transport, err = s.Connection.transport(s.Promises.Egress, s.BaseURL, from); err != nil {
+		return connectors.Destination{}, err
 	}
 	c, err := rest.New(d, o)
 	if err != nil {
@@ -66,8 +57,8 @@ func (s *restSettings) destination(dir string, env func(string) string) (connect
 	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 }
 
-// Declaration loads a declared API: one that comes with readback by its name,
-// or a file, whose path is relative to dir and holds a dot or a slash.
+// Declaration loads a declared API: a built-in one by its name, or a file, whose path is
+// relative to dir and contains a dot or a slash.
 func Declaration(dir, named string) (*rest.Declaration, error) {
 	if !strings.ContainsAny(named, `./\`) {
 		return rest.ShippedDeclaration(named)

@@ -33,7 +33,7 @@ type placed struct {
 func (r *reader) readRisks(e yamlfile.Entry) []placed {
 	var all []placed
 	if e.Value.IsNull() {
-		return nil // the word alone, with everything below it commented out
+		return nil // an empty section, with everything below it commented out
 	}
 	var list []riskSettings
 	if !r.Fill(e.Value, e.Name, &list) {
@@ -83,8 +83,8 @@ func (r *reader) riskRule(s riskSettings) policies.RiskRule {
 	return rule
 }
 
-// checkRisks refuses rules for destinations that there are not: a misspelt name
-// would let go what was to be held.
+// checkRisks refuses rules whose destination does not exist: with a misspelt name, writes
+// that should be held would be sent.
 func (r *reader) checkRisks(all []placed, to []Destination) []policies.RiskRule {
 	var rules []policies.RiskRule
 	for _, p := range all {

@@ -19,13 +19,13 @@ func TestSecretsAreFetchedForEachUse(t *testing.T) {
 	}
 	put("one")
 	env := func(string) string { return now }
-	for name, from := range map[string]struct{ variable, file string }{
-		"variable": {variable: "P"},
-		"file":     {file: "p.txt"},
+	for name, from := range map[string]Secret{
+		"variable": {Env: "P"},
+		"file":     {File: "p.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			put("one")
-			fetch, err := source{variable: from.variable, file: from.file}.open(dir, env)
+			fetch, err := from.as("").open(origin{dir: dir, env: env})
 			if err != nil {
 				t.Fatal(err)
 			}

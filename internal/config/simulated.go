@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -20,15 +20,19 @@ type simulatedSettings struct {
 
 func (s *simulatedSettings) promises() promises { return s.Promises }
 
-func (s *simulatedSettings) destination(string, func(string) string) (connectors.Destination, error) {
-	class := simulated.Class(s.Class)
-	if !slices.Contains(simulated.Classes(), class) {
-		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", yamlfile.Clip(s.Class), simulated.Classes())
+func (s *simulatedSettings) destination(from origin) (connectors.Destination, error) {
+	class := orders.Class(s.Class)
+	if !slices.Contains(orders.Classes(), class) {
+		return connectors.Destination{}, fmt.Errorf("class: is %q; want one of %v", yamlfile.Clip(s.Class), orders.Classes())
 	}
 	if strings.Contains(s.URL, "@") { // also where it is no URL, which the connector would repeat
 		return connectors.Destination{}, errors.New("url: holds a user name or a password; want http://host:port")
 	}
-	c, err := simulated.NewConnector(s.URL, class.Options(), nil)
+	transport, err := connection{}.transport(s.Promises.Egress, s.URL, from)
+	if err != nil {
+		return connectors.Destination{}, err
+	}
+	c, err := orders.NewConnector(s.URL, class.Options(), transport)
 	if err != nil {
 		return connectors.Destination{}, fmt.Errorf("url: %w", err)
 	}

@@ -19,10 +19,13 @@ type postgresSettings struct {
 	DSN              string                   `yaml:"dsn"`
 	PasswordEnv      string                   `yaml:"password_env"`
 	PasswordFile     string                   `yaml:"password_file"`
+	PasswordArgv     argv                     `yaml:"password_command"`
 	ReadDSN          string                   `yaml:"read_dsn"`
 	ReadPasswordEnv  string                   `yaml:"read_password_env"`
 	ReadPasswordFile string                   `yaml:"read_password_file"`
+	ReadPasswordArgv argv                     `yaml:"read_password_command"`
 	Plaintext        bool                     `yaml:"plaintext"`
+	Certificate      certificate              `yaml:"client_certificate"`
 	StandbyWait      yamlfile.Span            `yaml:"standby_wait"`
 	MaxConnections   int                      `yaml:"max_connections"`
 	Tables           map[string]tableSettings `yaml:"tables"`
@@ -58,20 +61,24 @@ func (s *scalar) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place
 
 func (s *postgresSettings) promises() promises { return s.Promises }
 
-func (s *postgresSettings) destination(dir string, env func(string) string) (connectors.Destination, error) {
+func (s *postgresSettings) destination(from origin) (connectors.Destination, error) {
 	o := sql.Options{DSN: s.DSN, ReadDSN: s.ReadDSN, Plaintext: s.Plaintext, StandbyWait: time.Duration(s.StandbyWait), MaxConnections: s.MaxConnections,
 		SendTimeout: time.Duration(s.Promises.SendTimeout), ReadTimeout: time.Duration(s.Promises.ReadTimeout), Tables: map[string]sql.Table{}}
 	o.Settle, o.Horizon = s.Promises.Settle.Time, s.Promises.Horizon.Time
 	if s.Promises.Horizon.Set && !s.Promises.Horizon.Known {
-		o.Horizon = -1 // the connector's own default is another one
+		o.Horizon = -1 // the connector's own default differs
 	}
-	password := source{asVariable: "password_env", asFile: "password_file", variable: s.PasswordEnv, file: s.PasswordFile}
-	toRead := source{asVariable: "read_password_env", asFile: "read_password_file", variable: s.ReadPasswordEnv, file: s.ReadPasswordFile}
+	password := Secret{s.PasswordEnv, s.PasswordFile, s.PasswordArgv}.as("password")
+	toRead := Secret{s.ReadPasswordEnv, s.ReadPasswordFile, s.ReadPasswordArgv}.as("read_password")
 	var err error
-	if o.Password, err = password.openIfGiven(dir, env); err != nil {
+	o.Egress = s.Promises.Egress.list
+	if o.ClientCertificate, err = s.Certificate.open(from); err != nil {
 		return connectors.Destination{}, err
 	}
-	if o.ReadPassword, err = toRead.openIfGiven(dir, env); err != nil {
+	if o.Password, err = password.openIfGiven(from); err != nil {
+		return connectors.Destination{}, err
+	}
+	if o.ReadPassword, err = toRead.openIfGiven(from); err != nil {
 		return connectors.Destination{}, err
 	}
 	for _, kind := range slices.Sorted(maps.Keys(s.Tables)) {
@@ -86,7 +93,7 @@ func (s *postgresSettings) destination(dir string, env func(string) string) (con
 	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 }
 
-// table is the table as the connector knows it.
+// table is the table in the connector's form.
 func (s tableSettings) table(kind string) (sql.Table, error) {
 	t := sql.Table{Schema: s.Schema, Name: s.Name, Unique: s.Unique, ID: s.ID, Stamp: s.Stamp, StampUpdates: s.StampUpdates,
 		Version: s.Version, VersionByTrigger: s.VersionByTrigger, Whole: s.Whole,

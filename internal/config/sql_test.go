@@ -7,9 +7,9 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// TestTheConnectorKnowsWhatIsPromised: it acts on the settle time and the
-// horizon itself (a standby that is behind, a COMMIT that has no bound), so that
-// changing the profile alone is not enough.
+// TestTheConnectorKnowsWhatIsPromised: it uses the settle time and the horizon itself (a
+// standby that lags, a COMMIT that has no bound), so that changing the profile alone is
+// not enough.
 func TestTheConnectorKnowsWhatIsPromised(t *testing.T) {
 	for name, c := range map[string]struct {
 		settle, horizon yamlfile.Bound
@@ -22,7 +22,7 @@ func TestTheConnectorKnowsWhatIsPromised(t *testing.T) {
 	} {
 		s := &postgresSettings{DSN: "postgres://app@127.0.0.1/shop", Promises: promises{Settle: c.settle, Horizon: c.horizon},
 			Tables: map[string]tableSettings{"order": {Columns: map[string]yamlfile.Text{"number": {Value: "text"}}, Key: []yamlfile.Text{{Value: "number"}}, Unique: true}}}
-		d, err := s.destination("", func(string) string { return "" })
+		d, err := s.destination(origin{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,27 +3,23 @@ package config
 import (
 	"net"
 	"net/url"
-	"path/filepath"
 
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// Telemetry says where spans, metrics and events go. Where it says nothing, the
-// standard variables of OpenTelemetry do; where these say nothing either, it goes
-// nowhere.
+// Telemetry says where spans, metrics and events are sent. What is not set follows the
+// standard variables of OpenTelemetry; if these are not set either, nothing is sent.
 type Telemetry struct {
-	// Endpoint is where OTLP over HTTP is taken, without the path of a signal.
-	// Default "".
+	// Endpoint is the OTLP over HTTP endpoint, without the path of a signal. Default "".
 	Endpoint string
-	// HeadersEnv or HeadersFile is where the headers are that go with each request.
-	// Default none.
-	HeadersEnv, HeadersFile string
-	// NoTraces, NoMetrics and NoEvents leave a signal out. Default false.
+	// Headers is the source of the headers of each request. Default none.
+	Headers Secret
+	// NoTraces, NoMetrics and NoEvents omit a signal. Default false.
 	NoTraces, NoMetrics, NoEvents bool
-	// Content tells arguments and results too, redacted. Default false.
+	// Content sends arguments and results too, redacted. Default false.
 	Content bool
-	// Line is where it stands in the file, 0 when it does not.
+	// Line is its line in the file, 0 if it is not set.
 	Line int
 }
 
@@ -33,13 +29,14 @@ type telemetrySettings struct {
 	Plaintext   bool          `yaml:"plaintext"`
 	HeadersEnv  yamlfile.Text `yaml:"headers_env"`
 	HeadersFile yamlfile.Text `yaml:"headers_file"`
+	HeadersArgv argv          `yaml:"headers_command"`
 	Traces      *bool         `yaml:"traces"`
 	Metrics     *bool         `yaml:"metrics"`
 	Events      *bool         `yaml:"events"`
 	Content     bool          `yaml:"content"`
 }
 
-// telemetry reads the section, and checks what needs no environment.
+// telemetry reads the section, and makes the checks that need no environment.
 func (r *reader) telemetry(e yamlfile.Entry) Telemetry {
 	var s telemetrySettings
 	if e.Value.IsNull() || !r.Fill(e.Value, e.Name, &s) {
@@ -56,14 +53,14 @@ func (r *reader) telemetry(e yamlfile.Entry) Telemetry {
 			r.At(at.Place, "can be read on the way to another machine; want https, or telemetry.plaintext: true on a network that nobody else is on")
 		}
 	}
-	r.oneOf(s.HeadersEnv, s.HeadersFile)
-	return Telemetry{Endpoint: s.Endpoint.Value, HeadersEnv: s.HeadersEnv.Value, HeadersFile: s.HeadersFile.Value,
+	r.oneOf(s.HeadersEnv, s.HeadersFile, s.HeadersArgv)
+	return Telemetry{Endpoint: s.Endpoint.Value, Headers: Secret{s.HeadersEnv.Value, s.HeadersFile.Value, s.HeadersArgv},
 		NoTraces: no(s.Traces), NoMetrics: no(s.Metrics), NoEvents: no(s.Events), Content: s.Content, Line: e.Line}
 }
 
 func no(said *bool) bool { return said != nil && !*said }
 
-// readable reports whether what is sent to an address can be read on the way.
+// readable reports whether others can read what is sent to an address.
 func readable(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -73,19 +70,17 @@ func readable(address string) bool {
 	return u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
 }
 
-// Telling is where telemetry goes: what the configuration says, with the headers
-// from where it says. Version, Logger and Env are left to the caller. It fails
-// with [InvalidError].
-func (c Config) Telling(env func(string) string) (otel.Settings, error) {
+// TelemetrySettings are the configured settings of telemetry, with the headers from their
+// source. Version, Logger and Env are left to the caller. It fails with [InvalidError].
+func (c Config) TelemetrySettings(env func(string) string) (otel.Settings, error) {
 	t := c.Telemetry
 	out := otel.Settings{Endpoint: t.Endpoint, NoTraces: t.NoTraces, NoMetrics: t.NoMetrics, NoEvents: t.NoEvents}
-	from := source{asVariable: "headers_env", asFile: "headers_file", variable: t.HeadersEnv, file: t.HeadersFile}
-	text, err := secretFrom(from, filepath.Dir(c.Path), env)
+	text, err := t.Headers.as("headers").once(c.origin(env))
 	if err == nil && text != "" {
 		out.Headers, err = otel.Headers(text)
 	}
-	for _, value := range out.Headers { // as they are sent: a receiver may repeat them
-		known.add(value)
+	for name, value := range out.Headers { // as they are sent: a receiver may repeat them
+		known.add("telemetry "+name, value)
 	}
 	if err != nil {
 		return out, invalid(c.Path, []Problem{{Line: t.Line, Field: "telemetry", Problem: err.Error()}})

@@ -37,7 +37,7 @@ func TestBadTelemetry(t *testing.T) {
 			path := write(t, "ledger: a.db\ntelemetry:\n"+c.text)
 			cfg, err := config.Load(path)
 			if err == nil {
-				_, err = cfg.Telling(environment("BAD", "hunter2"))
+				_, err = cfg.TelemetrySettings(environment("BAD", "hunter2"))
 			}
 			var got []string
 			if invalid := (&config.InvalidError{}); errors.As(err, &invalid) {
@@ -61,7 +61,7 @@ func TestTelemetry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Telling(environment())
+	got, err := c.TelemetrySettings(environment())
 	want := otel.Settings{Endpoint: "https://c.example/otel", Headers: map[string]string{"Authorization": "Basic x"}, NoMetrics: true, NoEvents: true}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || !c.Telemetry.Content {
 		t.Error(err, diff, c.Telemetry)

@@ -59,9 +59,9 @@ const (
 `
 )
 
-// TestTrialsOfTools: a tool of which no call can be accepted is a problem, one that
-// allows some calls that are refused has a warning, and made-up values that are
-// refused for what they are say nothing.
+// TestTrialsOfTools: a tool without any acceptable call is a problem, one that also
+// allows refused calls has a warning, and made-up values that are refused themselves
+// prove nothing.
 func TestTrialsOfTools(t *testing.T) {
 	never, always := "readback would refuse every call: ", "readback would refuse every call that gives "
 	for name, tt := range map[string]struct {

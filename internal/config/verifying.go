@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// verifying says when the answered writes of a destination are looked at.
+// verifying says when the acknowledged writes of a destination are read back.
 type verifying struct {
 	mode policies.Mode
 	part float64
@@ -72,8 +72,8 @@ func (s *verifySettings) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfi
 	}
 }
 
-// Verification says when the answered writes of the destinations are looked at,
-// in the order of the file. Where it says nothing, every one is at once.
+// Verification says when the acknowledged writes of the destinations are read back, in
+// the order of the file. By default every one is at once.
 func (c Config) Verification() []policies.Verification {
 	var all []policies.Verification
 	for _, d := range c.Destinations {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/netip"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,9 +16,9 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-// Webhook is somebody who is told of changes.
+// Webhook is a subscriber to changes.
 type Webhook struct {
-	// Hook says of what. Its destination is registered by [Config.Registry].
+	// Hook configures which changes. Its destination is registered by [Config.Registry].
 	webhooks.Hook
 
 	settings webhookSettings
@@ -31,19 +30,22 @@ type webhookSettings struct {
 	URL                yamlfile.Text   `yaml:"url"`
 	SecretEnv          string          `yaml:"secret_env"`
 	SecretFile         string          `yaml:"secret_file"`
+	SecretArgv         argv            `yaml:"secret_command"`
 	PreviousSecretEnv  string          `yaml:"previous_secret_env"`
 	PreviousSecretFile string          `yaml:"previous_secret_file"`
+	PreviousSecretArgv argv            `yaml:"previous_secret_command"`
 	Events             []yamlfile.Text `yaml:"events"`
 	Tenants            []yamlfile.Text `yaml:"tenants"`
 	Destinations       []yamlfile.Text `yaml:"destinations"`
+	Connection         connection      `yaml:",inline"`
 	AllowPrivate       []yamlfile.Text `yaml:"allow_private"`
 	Window             yamlfile.Bound  `yaml:"window"`
 	Sends              count           `yaml:"sends"`
 	Timeout            yamlfile.Span   `yaml:"timeout"`
 }
 
-// hookName is what a hook may be called: it stands in names of destinations, notes
-// and workflows.
+// hookName matches the name of a hook: it is part of names of destinations, notes and
+// workflows.
 var hookName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // webhooks reads the list of hooks.
@@ -97,7 +99,7 @@ func (r *reader) checkHook(s webhookSettings) {
 	}
 }
 
-// checkHooks says what fits only the rest of the configuration.
+// checkHooks checks settings that depend on the rest of the configuration.
 func (r *reader) checkHooks(c Config) {
 	for _, d := range c.Destinations {
 		if strings.HasPrefix(d.Name, webhooks.Prefix) {
@@ -123,22 +125,22 @@ func (c Config) Hooks() []webhooks.Hook {
 	return all
 }
 
-// registerHooks makes the destinations of the hooks.
-func (c Config) registerHooks(reg *connectors.Registry, env func(string) string) (problems []Problem) {
+// registerHooks creates the destinations of the hooks.
+func (c Config) registerHooks(reg *connectors.Registry, from origin) (problems []Problem) {
 	for _, w := range c.Webhooks {
-		made, err := w.settings.destination(filepath.Dir(c.Path), env)
+		made, err := w.settings.destination(from)
 		if err == nil {
 			made.Tenants = w.Tenants
 			err = reg.Register(webhooks.Prefix+w.Name, made)
 		}
 		if err != nil {
-			problems = append(problems, Problem{Line: w.settings.At.Line, Field: w.settings.At.Field, Problem: err.Error()})
+			problems = append(problems, problemOf(err, w.settings.At))
 		}
 	}
 	return problems
 }
 
-func (s webhookSettings) destination(dir string, env func(string) string) (d connectors.Destination, err error) {
+func (s webhookSettings) destination(from origin) (d connectors.Destination, err error) {
 	o := webhook.Options{URL: s.URL.Value, Sends: int(s.Sends), Timeout: time.Duration(s.Timeout)}
 	if s.Window.Set {
 		o.Window = cmp.Or(s.Window.Time, -1) // unknown: the receiver promises nothing
@@ -146,25 +148,28 @@ func (s webhookSettings) destination(dir string, env func(string) string) (d con
 	for _, p := range s.AllowPrivate {
 		o.Private = append(o.Private, netip.MustParsePrefix(p.Value))
 	}
-	secret, err := source{asVariable: "secret_env", asFile: "secret_file", variable: s.SecretEnv, file: s.SecretFile}.open(dir, env)
+	if o.TLS, err = s.Connection.https(s.URL.Value, from); err != nil {
+		return d, err
+	}
+	secret, err := Secret{s.SecretEnv, s.SecretFile, s.SecretArgv}.as("secret").open(from)
 	if err != nil {
 		return d, err
 	}
-	previous, err := source{asVariable: "previous_secret_env", asFile: "previous_secret_file", variable: s.PreviousSecretEnv, file: s.PreviousSecretFile}.openIfGiven(dir, env)
+	previous, err := Secret{s.PreviousSecretEnv, s.PreviousSecretFile, s.PreviousSecretArgv}.as("previous_secret").openIfGiven(from)
 	if err != nil {
 		return d, err
 	}
-	ctx := context.Background() // the environment and files need none
-	if o.Secret, err = secret(ctx); err != nil {
+	o.Secrets = func(ctx context.Context) (now, before string, err error) {
+		if now, err = secret(ctx); err == nil && previous != nil {
+			before, err = previous(ctx)
+		}
+		return now, before, err
+	}
+	if o.Secret, o.Previous, err = o.Secrets(context.Background()); err != nil {
 		return d, err
 	}
-	if previous != nil {
-		if o.Previous, err = previous(ctx); err != nil {
-			return d, err
-		}
-		if o.Previous == o.Secret {
-			return d, errors.New("previous_secret: is the same as the secret; leave it out")
-		}
+	if o.Previous == o.Secret {
+		return d, errors.New("previous_secret: is the same as the secret; leave it out")
 	}
 	c, err := webhook.New(o)
 	if err != nil {

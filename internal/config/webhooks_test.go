@@ -37,18 +37,19 @@ func TestBadWebhooks(t *testing.T) {
 		"a destination":      {"nothing would ever be told", good + "    destinations: [order]\n", []string{`:8: webhooks[0].destinations[0]: is "order", which no destination is called`}},
 		"a network":          {"a slip must not open more", good + "    allow_private: [10.0.0.1]\n", []string{`:8: webhooks[0].allow_private[0]: is "10.0.0.1"; want a network such as 10.0.0.0/8`}},
 		"sends":              {"it must be sent", good + "    sends: 0\n", []string{":8: webhooks[0].sends: is 0; want at least 1, or the line taken out"}},
-		"no secret":          {"who would believe it", "  - name: ops\n    url: https://hooks.example/\n", []string{":5: webhooks[0]: want exactly one of secret_env (the name of an environment variable) and secret_file (a path)"}},
+		"no secret":          {"who would believe it", "  - name: ops\n    url: https://hooks.example/\n", []string{":5: webhooks[0]: want exactly one of secret_env (the name of an environment variable), secret_file (a path) and secret_command (a program and its arguments)"}},
 		"not set":            {"asked for before anything is recorded", "  - name: ops\n    url: https://hooks.example/\n    secret_env: T\n", []string{":5: webhooks[0]: secret_env: the environment variable T is not set, or empty"}},
 		"a bad secret":       {"a password is no key", "  - name: ops\n    url: https://hooks.example/\n    secret_env: BAD\n", []string{":5: webhooks[0]: secret: want whsec_ and 24 to 64 random bytes in base64"}},
 		"the same again":     {"nothing changes", good + "    previous_secret_env: S\n", []string{":5: webhooks[0]: previous_secret: is the same as the secret; leave it out"}},
 		"in the clear":       {"anybody on the way reads along", "  - name: ops\n    url: http://hooks.example/\n    secret_env: S\n", []string{":5: webhooks[0]: url: it begins with http, so that anybody on the way reads along; want https, or name the own network that it is in (allow_private)"}},
+		"no TLS to show it":  {"it would never be shown", "  - name: ops\n    url: http://10.0.0.1/\n    secret_env: S\n    allow_private: [10.0.0.0/8]\n    client_certificate: {cert_file: c, key_file: k}\n", []string{":9: webhooks[0].client_certificate: is for https, and the address begins with http; want https, or the line taken out"}},
 		"an inline secret":   {"it does not belong here", "  - name: ops\n    url: https://hooks.example/\n    secret: hunter2\n", []string{":7: webhooks[0].secret: a secret does not belong into this file; give secret_env or secret_file"}},
 		"an empty list":      {"nobody is told", "  []\n", nil},
 		"nothing in no list": {"commented out", "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := problems(t, begin+c.text, environment("S", hookSecret, "BAD", "hunter2"))
-			if name == "an inline secret" { // how the advice is worded is the reader's
+			if name == "an inline secret" { // the reader chooses the words of the advice
 				if len(got) != 1 || !strings.HasPrefix(got[0], c.want[0][:64]) || strings.Contains(got[0], "hunter2") {
 					t.Errorf("%q", got)
 				}
@@ -104,7 +105,7 @@ webhooks:
 	}
 	for name, window := range map[string]time.Duration{"webhook:ops": 0, "webhook:all": webhook.DefaultWindow} {
 		_, p, err := reg.Lookup(name, webhook.Kind)
-		if err != nil || p.NativeWindow[intent.Create] != window || !p.Blind {
+		if err != nil || p.NativeWindow[intent.Create] != window || !p.WriteOnly {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 		if name == "webhook:ops" && (p.Sends != 3 || p.SendTimeout != 4*time.Second) {

@@ -8,16 +8,15 @@ import (
 	"os"
 	"os/signal"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // childWord is the first argument of a child; the second is its spec.
 const childWord = "demo-child"
 
-// Child does the work of one of the processes that [Run] starts, if args (the
-// program's, without its name) say that this is one; otherwise it returns false
-// at once. A program that calls Run calls Child first, and ends with code when
-// it was handled:
+// Child does the work of one of the processes that [Run] starts, if args (the program's, without
+// its name) select one; otherwise it returns false at once. A program that calls Run calls Child
+// first, and ends with code if it was handled:
 //
 //	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
 //		os.Exit(code)
@@ -32,7 +31,7 @@ func Child(args []string, in io.Reader, out, errs io.Writer) (handled bool, code
 	// decides what it means.
 	signal.Ignore(os.Interrupt)
 	if err := child(args[1:], in, out); err != nil {
-		_, _ = fmt.Fprintln(errs, err) // the code says it too
+		_, _ = fmt.Fprintln(errs, err) // the exit code reports it too
 		return true, 1
 	}
 	return true, 0
@@ -58,14 +57,14 @@ func child(args []string, in io.Reader, out io.Writer) error {
 	return fmt.Errorf("%s: unknown role %q", childWord, s.Role)
 }
 
-// destination serves the orders until ctx ends. It says where on out.
+// destination serves the orders until ctx ends. It writes its address to out.
 func destination(ctx context.Context, s spec, out io.Writer) error {
 	o := ordersOptions()
 	for n := 1; n <= s.Orders; n++ {
 		if loses(n) {
-			o.Faults = append(o.Faults, simulated.Fault{
-				Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpCreate}, OrderID: orderID(n), Times: 1})
+			o.Faults = append(o.Faults, orders.Fault{
+				Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpCreate}, Key: orderID(n), Times: 1})
 		}
 	}
-	return simulated.Run(ctx, simulated.RunOptions{Options: o, LogPath: s.log()}, out)
+	return orders.Run(ctx, orders.RunOptions{Options: o, LogPath: s.log()}, out)
 }

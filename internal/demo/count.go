@@ -8,8 +8,9 @@ import (
 	"net/mail"
 	"slices"
 
-	"github.com/readback-go/readback/connectors/imap/imaptest"
-	"github.com/readback-go/readback/connectors/simulated"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // Figures are what came of one strategy on one destination. All of them but
@@ -30,15 +31,14 @@ type Figures struct {
 	// that have none.
 	Duplicates int `json:"duplicates"`
 	Lost       int `json:"lost"`
-	// Review counts the orders of which the worker cannot say whether they
-	// were written: somebody must look.
+	// Review counts the orders of which the worker does not know whether they were written: they
+	// need a review.
 	Review int `json:"review"`
 	// AnswersLost and Kills are what was done to the worker.
 	AnswersLost int `json:"answers_lost"`
 	Kills       int `json:"kills"`
-	// Outcomes counts the orders by what the worker says of them: of readback
-	// at_once, read_back, recovered, sent_again (all verified) or review, of
-	// the others answered or unanswered.
+	// Outcomes counts the orders by the worker's result: of readback at_once, read_back,
+	// recovered, sent_again (all verified) or review, of the others answered or unanswered.
 	Outcomes map[string]int `json:"outcomes"`
 
 	trial trial
@@ -65,16 +65,16 @@ func (r *run) figures() Figures {
 
 // countOrders counts from the destination's own log.
 func (r *run) countOrders() (Figures, error) {
-	effects, err := simulated.ReadLog(r.spec.log())
+	effects, err := orders.ReadLog(r.spec.log())
 	if err != nil {
 		return Figures{}, fmt.Errorf("%s: %w", r.name, err)
 	}
-	s := simulated.Summarize(effects, orderIDs(r.spec.Orders)...)
+	s := orders.Summarize(effects, orderIDs(r.spec.Orders)...)
 	f := r.figures()
 	f.SideEffectCalls, f.BalanceCents, f.ExpectedCents = s.SideEffectCalls, s.BalanceCents, int64(r.spec.Orders)*priceCents
 	f.Duplicates, f.Lost = s.Duplicates, len(s.Lost)
 	for _, e := range effects {
-		if slices.Contains(e.Vices, simulated.LostAnswer) {
+		if slices.Contains(e.Vices, orders.LostAnswer) {
 			f.AnswersLost++
 		}
 	}
@@ -83,13 +83,13 @@ func (r *run) countOrders() (Figures, error) {
 
 // toIMAP runs a trial against a mailbox of a server in this process.
 func (r *run) toIMAP(ctx context.Context) (f Figures, err error) {
-	server, err := imaptest.NewServer(imaptest.Options{Username: imapUser, Password: imapPassword})
+	server, err := fakeimap.NewServer(fakeimap.Options{Username: imapUser, Password: imapPassword})
 	if err != nil {
 		return Figures{}, err
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	r.spec.Addr = server.Addr()
-	r.lose = func() { server.SetVice(imaptest.LostAnswer, 1) }
+	r.lose = func() { server.SetFault(fault.LostAnswer, 1) }
 	if err := r.supervise(ctx); err != nil {
 		return Figures{}, err
 	}
@@ -101,7 +101,7 @@ func (r *run) toIMAP(ctx context.Context) (f Figures, err error) {
 }
 
 // countMessages counts what the mailbox holds, by subject.
-func (r *run) countMessages(messages []imaptest.Message) (Figures, error) {
+func (r *run) countMessages(messages []fakeimap.Message) (Figures, error) {
 	f := r.figures()
 	f.SideEffectCalls, f.AnswersLost = len(messages), len(r.lost)
 	found := map[string]int{}

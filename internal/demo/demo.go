@@ -13,10 +13,13 @@ import (
 	"time"
 )
 
+// mostTime bounds the whole demonstration. It takes about 15 seconds.
+const mostTime = 55 * time.Second
+
 // Options are the choices of [Run]. The zero value works.
 type Options struct {
-	// JSON prints the figures for machines: one object with the member
-	// strategies, a list of [Figures]. Default: a report for people.
+	// JSON prints the figures for machines: one object with the member strategies, a list of
+	// [Figures]. Default: a text report.
 	JSON bool
 	// Progress is where it is shown how far the demonstration has come: on a
 	// terminal as one line that changes, elsewhere as lines. Default nowhere.
@@ -27,22 +30,22 @@ type Options struct {
 
 // Errors of Run.
 var (
-	// ErrNotExact says that readback did not write each order exactly once, or
-	// could not say so. The figures were printed all the same.
-	ErrNotExact = errors.New("readback did not write each order exactly once")
-	// ErrTooSlow says that the machine was too busy for the demonstration.
-	ErrTooSlow = errors.New("the demonstration took too long; is the machine very busy?")
+	// errNotExact means that readback did not write each order exactly once, or could not report
+	// so. The figures were printed all the same.
+	errNotExact = errors.New("readback did not write each order exactly once")
+	// errTooSlow means that the machine was too busy for the demonstration.
+	errTooSlow = errors.New("the demonstration took too long; is the machine very busy?")
 )
 
 // Run makes the demonstration and prints what came of it to out. It takes
-// about 15 seconds, and 55 at the most: then it fails with [ErrTooSlow]. The
+// about 15 seconds, and 55 at the most: then it fails with [errTooSlow]. The
 // processes it starts and the folder it makes are gone when it returns, early
 // too, because ctx has ended; then the error is the cause of that. The program
 // must call [Child] first.
 func Run(ctx context.Context, o Options, out io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.within, mostTime), ErrTooSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(o.within, mostTime), errTooSlow)
 	defer cancel()
-	r, err := demonstrate(ctx, o.Progress, orders)
+	r, err := demonstrate(ctx, o.Progress, orderCount)
 	if err != nil {
 		return err
 	}
@@ -66,7 +69,7 @@ func (r report) check() error {
 	for _, f := range r.Strategies {
 		exact := f.SideEffectCalls == f.Orders && f.BalanceCents == f.ExpectedCents && f.Duplicates+f.Lost+f.Review == 0
 		if f.trial.strategy == readback && !exact {
-			return fmt.Errorf("%w: %s: %+v", ErrNotExact, f.Strategy, f)
+			return fmt.Errorf("%w: %s: %+v", errNotExact, f.Strategy, f)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -12,11 +13,16 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// readback declares each order to an engine on a ledger on disk. Started
-// again, it declares all of them again, as an orchestrator that replays its
-// steps would: first those that nobody has begun, one after the other, then all
-// that an earlier process began. Of those the engine returns the outcome, or
-// continues what the dead left as soon as their lease has ended.
+const (
+	// patience and slack are the engine's; see engine.Options.
+	patience = time.Second
+	slack    = time.Second
+)
+
+// readback declares each order to an engine on a ledger on disk. After a restart it declares all
+// of them again, as an orchestrator that replays its steps would: first those that were never
+// begun, one after the other, then all that an earlier process began. For those the engine
+// returns the outcome, or continues the dead process's work as soon as its lease has ended.
 func (w *worker) readback(ctx context.Context) (err error) {
 	l, err := sqlite.Open(ctx, w.spec.ledgerDB(), nil)
 	if err != nil {
@@ -59,7 +65,7 @@ func (w *worker) declareAll(ctx context.Context, e *engine.Engine, l ledger.Ledg
 	return errors.Join(failed...)
 }
 
-// declare has one order written and says what became of it.
+// declare submits one order and reports its result.
 func (w *worker) declare(ctx context.Context, e *engine.Engine, l ledger.Ledger, n int) error {
 	out, err := e.Do(ctx, w.spec.intent(n))
 	if err != nil {
@@ -75,7 +81,7 @@ func (w *worker) declare(ctx context.Context, e *engine.Engine, l ledger.Ledger,
 	return w.end(n, how)
 }
 
-// story says in one word how the order came to its outcome, from its events.
+// story describes in one word how the order came to its outcome, from its events.
 func story(ctx context.Context, l ledger.Ledger, out engine.Outcome) (ending, error) {
 	switch out.Status {
 	case engine.StatusVerified:

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// message is what a worker tells its parent, one JSON object a line: that it
-// is at a point and waits for an empty line to go on, or what it believes to
-// have become of an order.
+// message is what a worker sends its parent, one JSON object a line: that it is at a point and
+// waits for an empty line to continue, or its belief about an order.
 type message struct {
 	Order int    `json:"order"`
 	Point point  `json:"point,omitempty"`
@@ -43,7 +42,7 @@ func (l *link) say(m message) error {
 	return l.enc.Encode(m)
 }
 
-// reach tells that an order is at a point and waits until it may go on.
+// reach reports that an order is at a point and waits until it may continue.
 func (l *link) reach(ctx context.Context, order int, p point) error {
 	l.asking.Lock()
 	defer l.asking.Unlock()

@@ -10,21 +10,19 @@ import (
 	"strings"
 )
 
-// plainLedger is the idempotency ledger that articles suggest, done with care:
-// one row for each business key, on disk before the next order begins. Is there
-// a row? Then the order was called, and is never called again. If not, call,
-// and write the row, whatever came of the call: an error too, since a call
-// without an answer may have charged. So a lost answer makes no second charge.
+// plainLedger is the idempotency ledger that articles suggest, done with care: one row for each
+// business key, on disk before the next order begins. If there is a row, the order was called,
+// and is never called again. If not, it calls, and writes the row, whatever the result: also
+// after an error, since a call without an answer may have charged. So a lost answer makes no
+// second charge.
 //
-// It needs nothing from the destination, and it learns nothing from there: of
-// a call without an answer it keeps that it was made. And its row is written by
-// code that runs after the call. A killed process runs no code, so its
-// successor finds no row and calls again.
+// It needs nothing from the destination, and reads nothing from there: of a call without an
+// answer it records only that it was made. And its row is written by code that runs after the
+// call. A killed process runs no code, so its successor finds no row and calls again.
 //
-// Writing the row first does not close that gap, it turns it round: who finds
-// a row that only says "begun" must call again (and charges twice where the
-// call was made) or never (and loses the order where it was not). Ledgers that
-// let such rows expire do the first.
+// Writing the row first does not close that gap, it reverses it: with a row that only says
+// "begun", the successor must call again (and charges twice if the call was made) or never (and
+// loses the order if it was not). Ledgers that let such rows expire do the first.
 func (w *worker) plainLedger(ctx context.Context) (err error) {
 	rows, err := openRows(w.spec.rows())
 	if err != nil {

@@ -5,6 +5,19 @@ import (
 	"math/rand/v2"
 )
 
+const (
+	// loseEvery: the answer to the first send of each order whose number this
+	// divides is lost.
+	loseEvery = 5
+	// killEvery: the worker is killed between charge and record at each order whose number this
+	// divides. Some multiples are also multiples of loseEvery.
+	killEvery = 9
+	// killsBefore is how many times the worker is killed with a send announced
+	// and nothing sent, at orders drawn with killSeed.
+	killsBefore = 3
+	killSeed    = 1
+)
+
 // strategy is a way to write an order in spite of lost answers.
 type strategy string
 
@@ -22,8 +35,7 @@ const (
 	toIMAP   target = "imap"
 )
 
-// point is a place in the work on one order at which the worker stops and
-// asks whether to go on.
+// point is a place in the work on one order at which the worker stops and waits for its release.
 type point string
 
 const (
@@ -36,8 +48,8 @@ const (
 // trial is one strategy on one destination.
 type trial struct {
 	name     string // for machines
-	title    string // for people
-	short    string // for the line of progress
+	title    string // for display
+	short    string // for the progress line
 	strategy strategy
 	target   target
 	killed   bool

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// stopTime is how long a process may take to end by itself.
+const stopTime = 5 * time.Second
+
 // process is a child, seen from its parent.
 type process struct {
 	cmd    *exec.Cmd
@@ -34,7 +37,7 @@ func start(ctx context.Context, s spec) (*process, error) {
 	}
 	p := &process{cmd: exec.CommandContext(ctx, program, childWord, string(told)), stderr: &bytes.Buffer{}}
 	p.cmd.Stderr = p.stderr
-	p.cmd.WaitDelay = time.Second // nobody else holds its pipes
+	p.cmd.WaitDelay = time.Second // no other process has its pipes
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -58,9 +61,9 @@ func (p *process) wait() error {
 	return fmt.Errorf("%w: %s", err, strings.TrimSpace(p.stderr.String()))
 }
 
-// stop asks it to end, by closing its input, and waits until it has.
+// stop closes its input, so that it ends, and waits until it has.
 func (p *process) stop() error {
-	_ = p.in.Close() // a process that has ended by itself shows in wait
+	_ = p.in.Close() // wait reports a process that has ended by itself
 	impatient := time.AfterFunc(stopTime, func() { _ = p.kill() })
 	defer impatient.Stop()
 	if _, err := io.Copy(io.Discard, p.out); err != nil {

@@ -21,8 +21,8 @@ func wantNoChildren(t *testing.T) {
 	}
 }
 
-// cancelling cancels in the middle: after the heading and the line that says
-// that nothing is done comes one that says that something is.
+// cancelling cancels in the middle: after the heading and the line of no progress comes one with
+// progress.
 type cancelling struct {
 	cancel context.CancelCauseFunc
 	writes int

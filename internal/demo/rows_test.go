@@ -50,7 +50,7 @@ func TestBrokenRowIsAnError(t *testing.T) {
 
 // On a terminal the line is written over itself, which works for one row only.
 func TestProgressFitsATerminal(t *testing.T) {
-	s := newScreen(nil, orders)
+	s := newScreen(nil, orderCount)
 	for _, tr := range trials() {
 		s.set(tr, 100, 14)
 	}

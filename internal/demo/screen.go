@@ -11,6 +11,13 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
+const (
+	// liveEvery and plainEvery are how often progress is shown: on a terminal
+	// one line changes, elsewhere each is a new line.
+	liveEvery  = 100 * time.Millisecond
+	plainEvery = 2 * time.Second
+)
+
 // screen shows how far the trials have come.
 type screen struct {
 	out  io.Writer
@@ -54,7 +61,7 @@ func (s *screen) keepDrawing(every time.Duration) {
 	}
 }
 
-// set is told how far a trial has come.
+// set receives the progress of a trial.
 func (s *screen) set(t trial, ended, kills int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +73,7 @@ func (s *screen) print(form string, args ...any) {
 	_, _ = fmt.Fprintf(s.out, form, args...)
 }
 
-// draw shows the line of now, if it is another one than before.
+// draw shows the current line, if it has changed.
 func (s *screen) draw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,14 +6,26 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// spec is all that a child is told.
+const (
+	// sendTimeout and readTimeout are readback's. They are far above what
+	// calls on loopback take, on a machine that is busy too. They are part of
+	// every lease, which the successor of a killed worker sits out.
+	sendTimeout = 4 * time.Second
+	readTimeout = 2 * time.Second
+	// horizon is how long an abandoned send may still arrive. Here a send arrives at once or,
+	// when its sender was killed before it, never.
+	horizon = 3 * time.Second
+)
+
+// spec is the configuration of a child.
 type spec struct {
 	Role     role     `json:"role"`
 	Dir      string   `json:"dir"` // the trial's folder
@@ -44,8 +56,8 @@ func (s spec) rows() string     { return filepath.Join(s.Dir, "rows.txt") }
 func (s spec) ledgerDB() string { return filepath.Join(s.Dir, "ledger.db") }
 
 // ordersOptions are the orders: plain, the class that deduplicates nothing.
-func ordersOptions() simulated.Options {
-	o := simulated.Plain.Options()
+func ordersOptions() orders.Options {
+	o := orders.Plain.Options()
 	o.Horizon = connectors.Within(horizon)
 	o.SendTimeout, o.ReadTimeout = sendTimeout, readTimeout
 	return o
@@ -55,7 +67,7 @@ func ordersOptions() simulated.Options {
 func (s spec) connect() (connectors.Destination, error) {
 	switch s.Target {
 	case toOrders:
-		c, err := simulated.NewConnector(s.Addr, ordersOptions(), nil)
+		c, err := orders.NewConnector(s.Addr, ordersOptions(), nil)
 		if err != nil {
 			return connectors.Destination{}, err
 		}
@@ -91,7 +103,7 @@ func (s spec) intent(n int) intent.WriteIntent {
 		w.Expect = intent.Fields{"from": "shop@example.org", "subject": orderID(n), "body": "Thank you for your order.\n"}
 		return w
 	}
-	w.Tool, w.Kind = "orders.charge", simulated.Kind
+	w.Tool, w.Kind = "orders.charge", orders.Kind
 	w.Key = intent.Fields{"order_id": orderID(n)}
 	w.Expect = intent.Fields{"amount_cents": json.Number(strconv.Itoa(priceCents)), "currency": "USD"}
 	return w

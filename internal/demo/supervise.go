@@ -15,15 +15,15 @@ type run struct {
 	trial
 	spec  spec
 	kills map[stop]bool // still to come
-	lose  func()        // makes the destination lose its next answer; nil where it knows by itself
+	lose  func()        // makes the destination lose its next answer; nil if it does so by itself
 	lost  map[int]bool  // by order: lose was called
 	ended map[int]ending
 	made  int // kills so far
 	show  func(trial, int, int)
 }
 
-// newRun prepares a trial of n orders in a folder. show is told how many
-// orders have ended and how many kills were made.
+// newRun prepares a trial of n orders in a folder. show receives how many orders have ended and
+// how many kills were made.
 func newRun(t trial, dir string, n int, show func(trial, int, int)) *run {
 	r := &run{trial: t, lost: map[int]bool{}, ended: map[int]ending{}, show: show,
 		spec: spec{Role: roleWorker, Dir: dir, Orders: n, Strategy: t.strategy, Target: t.target}}
@@ -61,12 +61,12 @@ func (r *run) once(ctx context.Context) (killed bool, err error) {
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case killed:
-		return true, nil // that is how it ended, and what it was saying then may be cut
+		return true, nil // that is how it ended, and its last output may be truncated
 	}
 	return false, errors.Join(heard, ended)
 }
 
-// listen hears what the worker says until its output ends.
+// listen reads the worker's output until it ends.
 func (r *run) listen(p *process) (killed bool, err error) {
 	for dec := json.NewDecoder(p.out); ; {
 		var m message
@@ -94,8 +94,7 @@ func (r *run) listen(p *process) (killed bool, err error) {
 	}
 }
 
-// goOn lets the worker go on, towards an answer that is lost where it is to
-// be.
+// goOn releases the worker, with a lost answer where the plan requires it.
 func (r *run) goOn(p *process, m message) error {
 	if r.lose != nil && m.Point == beforeSend && loses(m.Order) && !r.lost[m.Order] {
 		r.lost[m.Order] = true

@@ -7,7 +7,7 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// text is the report for people. It fits 80 columns.
+// text is the report as text. It fits 80 columns.
 func (r report) text() string {
 	var b strings.Builder
 	b.WriteString(heading(r.Strategies))
@@ -27,7 +27,7 @@ func (r report) text() string {
 
 const rowForm = "%-26s %7s %10s %9s %10s %4s %6s\n"
 
-// heading says what was done to all of them.
+// heading describes what was done in all trials.
 func heading(all []Figures) string {
 	n, lost, made := 0, 0, 0
 	for _, f := range all {
@@ -49,7 +49,7 @@ func (f Figures) row() string {
 		dollars(f.BalanceCents-f.ExpectedCents), number(f.Duplicates), number(f.Lost), number(f.Review))
 }
 
-// story says what happened.
+// story describes what happened.
 func (f Figures) story() string {
 	t := f.trial
 	switch {
@@ -71,7 +71,7 @@ func (f Figures) story() string {
 	return "  The same losses and the same kills.\n" + f.outcomes()
 }
 
-// outcomes is what readback says of its orders.
+// outcomes is readback's own count of its orders.
 func (f Figures) outcomes() string {
 	var b strings.Builder
 	for _, line := range []struct {

@@ -3,8 +3,18 @@ package demo
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
+)
+
+const (
+	// naiveTries is how often a naive client calls. Nothing is lost twice in
+	// a row, so two would do.
+	naiveTries = 3
+	// plainTimeout is how long naive retry and the plain ledger wait for an answer. It never
+	// expires: answers are lost by cutting the connection.
+	plainTimeout = 20 * time.Second
 )
 
 // ending is what a worker believes to have become of an order.
@@ -12,14 +22,14 @@ type ending string
 
 const (
 	// Of naive retry and the plain ledger.
-	endAnswered   ending = "answered"   // the destination said yes
-	endUnanswered ending = "unanswered" // it was called, and nobody knows
+	endAnswered   ending = "answered"   // the destination accepted
+	endUnanswered ending = "unanswered" // it was called, and the result is unknown
 	// Of readback.
 	endAtOnce    ending = "at_once"    // verified, nothing unusual
-	endReadBack  ending = "read_back"  // verified: the answer was lost, a read found it
+	endReadBack  ending = "read_back"  // verified: the answer was lost, a read shows the order
 	endRecovered ending = "recovered"  // verified: a killed worker left it, a read found it
 	endSentAgain ending = "sent_again" // verified: it was proven absent and sent a second time
-	endReview    ending = "review"     // for a person
+	endReview    ending = "review"     // for a reviewer
 	endOther     ending = "other"      // anything else that is settled
 )
 

@@ -9,12 +9,17 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// World is the destination of one strategy after its run, to be looked at by
-// somebody who was not there.
+const (
+	// orderCount and priceCents are round numbers, which are easy to check.
+	orderCount = 100
+	priceCents = 1999
+)
+
+// World is the destination of one strategy after its run, for a later evaluation.
 type World struct {
 	Figures
 	// URL is where the orders are served, for as long as the visit lasts: by a
@@ -22,14 +27,14 @@ type World struct {
 	URL string
 	// Ledger is the file of readback's ledger; "" for the other strategies.
 	Ledger string
-	// Believed is what the worker believes of each order id: true that it was
-	// done, false that somebody must look.
+	// Believed is the worker's belief about each order id: true means done, false means to be
+	// reviewed.
 	Believed map[string]bool
 }
 
 // Destination is the world as a registry wants it.
 func (w World) Destination() (connectors.Destination, error) {
-	c, err := simulated.NewConnector(w.URL, ordersOptions(), nil)
+	c, err := orders.NewConnector(w.URL, ordersOptions(), nil)
 	if err != nil {
 		return connectors.Destination{}, err
 	}
@@ -40,7 +45,7 @@ func (w World) Destination() (connectors.Destination, error) {
 func Declared() []intent.WriteIntent {
 	s := spec{Target: toOrders}
 	var all []intent.WriteIntent
-	for n := 1; n <= orders; n++ {
+	for n := 1; n <= orderCount; n++ {
 		all = append(all, s.intent(n))
 	}
 	return all
@@ -72,7 +77,7 @@ func (t trial) visited(ctx context.Context, dir string, visit func(context.Conte
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	r := newRun(t, dir, orders, func(trial, int, int) {})
+	r := newRun(t, dir, orderCount, func(trial, int, int) {})
 	f, err := r.toOrders(ctx)
 	if err != nil {
 		return err

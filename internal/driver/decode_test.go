@@ -16,8 +16,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Whatever a record or an event holds is read as encoding/json reads it: what is
-// read with another library is what chains are made of, and what is written again.
+// Records and events decode as with encoding/json, although another library is used: chains are
+// made of the result, and it is written again.
 func TestDecodesAsBefore(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
@@ -41,7 +41,7 @@ func TestDecodesAsBefore(t *testing.T) {
 	}
 }
 
-// fill puts anything into a value, or nothing.
+// fill puts a random value, or none, into v.
 func fill(t *testing.T, r *rand.Rand, v reflect.Value) {
 	t.Helper()
 	switch v.Interface().(type) {

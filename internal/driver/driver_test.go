@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -13,8 +14,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// A raw message that somebody adds to a record or an event must get a column:
-// in the body it would be compacted and escaped.
+// A raw message that is added to a record or an event must get a column: in the body it would be
+// compacted and escaped.
 func TestRawMessagesHaveColumns(t *testing.T) {
 	raw := reflect.TypeFor[json.RawMessage]()
 	count := func(of reflect.Type) (n int) {
@@ -92,16 +93,36 @@ func TestLeft(t *testing.T) {
 	for i := range 2 * ledger.MaxUnread {
 		many.Leave(ledger.ID(fmt.Sprint("wr_", i)), ledger.ErrCorrupt)
 	}
-	if err := none.Error(nil); err != nil {
+	if err := none.Error(); err != nil {
 		t.Errorf("nothing was left: %v", err)
 	}
 	for _, c := range []struct {
 		err  error
 		want int
-	}{{one.Error(nil), 1}, {none.Error(one), 1}, {one.Error(one), 2}, {many.Error(many), ledger.MaxUnread}} {
+	}{{one.Error(), 1}, {append(one, one...).Error(), 2}, {many.Error(), ledger.MaxUnread}, {append(many, many...).Error(), ledger.MaxUnread}} {
 		var unread *ledger.UnreadError
 		if !errors.As(c.err, &unread) || len(unread.Writes) != c.want || !errors.Is(c.err, ledger.ErrCorrupt) {
 			t.Errorf("%v, want %d writes", c.err, c.want)
+		}
+	}
+}
+
+// No write is read before its own time: what a short rule for another destination reads again at
+// each sweep must not grow.
+func TestSweepUntil(t *testing.T) {
+	now := time.Now()
+	p := ledger.Prune{Keep: 10 * time.Hour, Remember: 20 * time.Hour, Destinations: map[string]time.Duration{"crm": time.Hour}}
+	for name, c := range map[string]struct {
+		at   driver.Sweep
+		want time.Duration
+	}{
+		"tombstones":     {driver.Sweep{Tombstones: true}, 20 * time.Hour},
+		"own":            {driver.Sweep{Retained: driver.Retained{Tenant: "a", Destination: "crm"}}, time.Hour},
+		"another":        {driver.Sweep{Retained: driver.Retained{Tenant: "a", Destination: "shop"}}, 10 * time.Hour},
+		"no destination": {driver.Sweep{Retained: driver.Retained{Tenant: "a"}}, 10 * time.Hour},
+	} {
+		if got := now.Sub(c.at.Until(p, now)); got != c.want {
+			t.Errorf("%s: what was settled %s ago, want %s", name, got, c.want)
 		}
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// maxRest is the longest pause between two portions of a long work.
+// maxRest is the longest pause between two portions of a long job.
 const maxRest = 250 * time.Millisecond
 
-// InPortions does one portion of a long work after another until there is none, and
-// rests as long as each took: whoever has no place in a queue gets at the ledger
-// then. It ends with ctx, between two portions.
+// InPortions does one portion of a long job after another until none is left, and pauses for as
+// long as each took, so that callers without a place in a queue get at the ledger. When ctx ends,
+// it stops between two portions.
 func InPortions(ctx context.Context, next func() (more bool, err error)) error {
 	for {
 		began := time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/internal/driver"
 )
 
-// A long work leaves as much time to others as it takes, and ends where its caller
-// gives up or something fails.
+// A long job leaves as much time to others as it takes, and ends when its caller gives up or
+// something fails.
 func TestInPortions(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

@@ -70,8 +70,8 @@ func sets(w *intent.WriteIntent) (all uint8) {
 	return all
 }
 
-// arrive lets a send take effect and returns what the destination answers. In part
-// leaves out the second field. Problem names a broken promise.
+// arrive applies a send and returns the destination's answer. inPart leaves out the second field.
+// problem names a broken promise.
 func (s *scenario) arrive(w *world, f flight, inPart bool) (answer ledger.Event, problem string) {
 	i, in, kind := f.write, s.intent(w, int(f.write)), s.intent(w, int(f.write)).Write
 	if f.repair {
@@ -158,8 +158,8 @@ func (s *scenario) arrive(w *world, f flight, inPart bool) (answer ledger.Event,
 	}
 	r := w.rec[i]
 	if w.notOurs[i] && (r.OwesRecheck && int(f.nth) < r.Sends-r.Unsent || !r.Answered && !r.EffectSeen) {
-		// No read tells what another actor took back from what never arrived; and a
-		// record that was made again is for the recheck to find.
+		// No read can distinguish what another actor took back from what never arrived. The
+		// recheck must find a record that was made again.
 		w.effects[i] = 1
 	}
 	switch {

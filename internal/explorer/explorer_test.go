@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // TestMain collects garbage less often: half of the time would go there.
@@ -132,14 +133,19 @@ func explored(t *testing.T, s *scenario, how string) {
 
 var far = flag.Bool("explorer.far", false, "have TestExplore visit all that can happen within larger bounds: ten minutes")
 
-// TestExplore visits all that can happen to two writes of one record.
+// TestExplore visits all that can happen to two writes of one record; with -short,
+// to some pairs of writes at each class.
 func TestExplore(t *testing.T) {
 	if *far {
 		exploreFar(t)
 		return
 	}
+	n := 0
 	for _, class := range classes {
 		for _, pair := range pairs {
+			if n++; n%need.OneIn(7) != 0 {
+				continue
+			}
 			for how, b := range map[string]bounds{"alone": alone, "beside another actor": crowded} {
 				explored(t, newScenario(class, pair[0], pair[1], b), how)
 			}
@@ -172,8 +178,12 @@ func exploreFar(t *testing.T) {
 
 // TestExploreClock does so where the ledger's clock steps.
 func TestExploreClock(t *testing.T) {
+	n := 0
 	for _, class := range []string{"plain", "native", "unique", "conditional", "lagging"} {
 		for _, pair := range [][2]intent.WriteType{{intent.Create, intent.Delete}, {intent.Update, intent.Update}} {
+			if n++; n%need.OneIn(7) != 0 {
+				continue
+			}
 			explored(t, newScenario(class, pair[0], pair[1], stepped), "the clock steps")
 		}
 	}
@@ -187,9 +197,13 @@ func TestExploreClock(t *testing.T) {
 // TestExploreMending does so where a send can be stored in part, and where a reviewer
 // has the first write undone.
 func TestExploreMending(t *testing.T) {
+	n := 0
 	for _, class := range []string{"plain", "conditional", "no stamps", "lagging"} {
 		for _, one := range []intent.WriteType{intent.Create, intent.Update} {
 			for _, how := range []intent.MismatchPolicy{intent.MismatchCompensate, intent.MismatchRepair} {
+				if n++; n%need.OneIn(7) != 0 {
+					continue
+				}
 				explored(t, newScenario(class, one, intent.Update, crowded).mending(0, how), "beside another actor")
 			}
 		}
@@ -205,20 +219,24 @@ func TestExploreMending(t *testing.T) {
 		{"lagging", intent.Create, intent.Update, bounds{ticks: 1, faults: 1, interference: 1, undos: 1}},
 		{"plain", intent.Delete, intent.Create, bounds{ticks: 2, faults: 1, interference: 1, undos: 1}},
 	} {
+		if n++; n%need.OneIn(7) != 0 {
+			continue
+		}
 		s := newScenario(c.class, c.one, c.two, c.bounds)
 		s.writes[0].Reversibility = intent.Compensable
 		explored(t, s, "undone")
 	}
 }
 
-// TestExploreFindsBrokenRules breaks one rule of the model at a time.
+// TestExploreFindsBrokenRules breaks one rule of the model at a time. With -short the
+// same situations are not all explored with the rule kept.
 func TestExploreFindsBrokenRules(t *testing.T) {
 	create, update, remove := intent.Create, intent.Update, intent.Delete
 	compensated := func(s *scenario) { s.mending(0, intent.MismatchCompensate) }
 	repaired := func(s *scenario) { s.mending(0, intent.MismatchRepair) }
 	leaping := func(s *scenario) { s.leaping() }
 	alike := func(s *scenario) { s.alike() }
-	for _, c := range []struct {
+	for n, c := range []struct {
 		broken, class string
 		one, two      intent.WriteType
 		change        func(*scenario)
@@ -253,6 +271,9 @@ func TestExploreFindsBrokenRules(t *testing.T) {
 			t.Log(r)
 			if r.problem == "" {
 				t.Error("the explorer found nothing")
+			}
+			if n%need.OneIn(5) != 0 {
+				return
 			}
 			if r := scenario().explore(); r.problem != "" {
 				t.Errorf("with the rule kept: %s", r)

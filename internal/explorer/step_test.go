@@ -21,7 +21,7 @@ type move struct {
 	problem string
 }
 
-// say is a label, where they are wanted.
+// say is a label, if labels are enabled.
 func (s *scenario) say(format string, args ...any) string {
 	if !s.labels {
 		return ""
@@ -113,8 +113,8 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 	return all
 }
 
-// claimable reports whether a write can be taken. One whose undo is under way would
-// only be put back.
+// claimable reports whether a write can be claimed. One with an undo in progress would only be
+// put back.
 func (s *scenario) claimable(w *world, i int) bool {
 	r := w.rec[i]
 	if r == nil || !r.Claimable(w.now(), false) {
@@ -139,8 +139,8 @@ func (w *world) passes(n int32) {
 	}
 }
 
-// executes are the next steps of an executor that holds a write. One whose lease is
-// over does not know that until the ledger refuses what it records.
+// executes are the next steps of an executor that holds a write. One with an expired lease
+// notices that only when the ledger refuses its record.
 func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(string, func(*world) string)) {
 	x := &w.exec[e]
 	i := int(x.holds)
@@ -206,7 +206,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 		case child.Settlement == ledger.Verified:
 			add(who+"finds it undone", func(w *world) string { return record(w, s.compensated(w, e, i)) })
 			return
-		case child.Settlement == ledger.NotApplied && !rec.Passed:
+		case child.Settlement == ledger.NotApplied && !rec.LeftQueue:
 		default:
 			add(who+"leaves it to a reviewer, with its undo", func(w *world) string { return record(w, ledger.Event{Kind: ledger.EvEscalated}) })
 			return
@@ -235,7 +235,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 			how, known = " from a replica that lags", w.shown
 		}
 		look := s.observe(rows)
-		next := *w // decided before the ledger is asked again
+		next := *w // decided before the ledger is read again
 		var events []ledger.Event
 		if rec.State == ledger.Queued {
 			events = s.prepares(&next, e, i, look, known)
@@ -249,9 +249,8 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	}
 }
 
-// sends are the fates of an announced send. Where time has passed since the announcement
-// the engine asks immediately before it whether the write and enough of the lease are
-// still its own.
+// sends are the fates of an announced send. If time has passed since the announcement, the engine
+// checks immediately before it that it still owns the write and that enough of the lease is left.
 func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(string, func(*world) string)) {
 	i := int(w.exec[e].holds)
 	rec, f := w.rec[i], w.exec[e].send
@@ -391,7 +390,7 @@ type judgeKey struct {
 	first        bool
 }
 
-// judges is what a read says, before the first send or after one.
+// judges are the results of a read, before the first send or after one.
 func (s *scenario) judges(w *world, i int, look *seen, since time.Duration, before bool) verify.Judgement {
 	rec := w.rec[i]
 	of := judgeKey{write: i, seen: look.nr, answered: rec.Answered, since: since, first: before}
@@ -417,7 +416,7 @@ func (s *scenario) judges(w *world, i int, look *seen, since time.Duration, befo
 	return s.judged[of]
 }
 
-// believed is the profile that the rules are given.
+// believed is the profile that the rules receive.
 func (s *scenario) believed() connectors.Profile {
 	p := s.profile
 	if s.broken == "nothing waits for the horizon" {
@@ -461,7 +460,7 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 	in := s.intent(w, i)
 	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age))}
 	maker := s.madeBy(w, i, look)
-	unsure := i == undoing && !j.Firm && !slices.Contains(s.profile.Conditional, in.Write)
+	unsure := i == undoing && !j.Conclusive && !slices.Contains(s.profile.Conditional, in.Write)
 	switch {
 	case j.Verdict == verify.Indeterminate && !unsure:
 		if i == undoing && s.changedSince(w, look) {
@@ -473,7 +472,7 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 	case in.Write == intent.Create && maker != nil && !unsure:
 		declared := maker.Settlement == ledger.Verified && len(verify.Diff(*in, s.profile.Compare, look.Records[0].Fields)) == 0
 		switch {
-		case !j.Firm && s.broken != "a create is fulfilled by a read that lags":
+		case !j.Conclusive && s.broken != "a create is fulfilled by a read that lags":
 			if policies.PreparingTooLong(s.profile, j, age) {
 				end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
 			}
@@ -486,14 +485,14 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
 	case in.Write == intent.Create && !unsure:
 		end = ledger.Event{Kind: ledger.EvEscalated}
-	case j.Firm, policies.PreparingTooLong(s.profile, j, age):
+	case j.Conclusive, policies.PreparingTooLong(s.profile, j, age):
 		end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
 	}
 	return []ledger.Event{read, end}
 }
 
-// madeBy is another write whose stamp the one record bears that a read shows, and that
-// is verified or not settled.
+// madeBy is another write whose stamp the one record of a read has, and that is verified or not
+// settled.
 func (s *scenario) madeBy(w *world, i int, look *seen) *ledger.Record {
 	r := w.rec[i]
 	if len(look.Records) != 1 || look.Records[0].Stamp == "" || r.KeyDigest == "" {
@@ -542,7 +541,7 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	d := policies.Decide(c, policies.Standard())
 	events := []ledger.Event{read}
 	if rec.State == ledger.Review {
-		if d.Kind != policies.Accept && d.Kind != policies.Fail && (d.Kind != policies.Retry || rec.Passed) {
+		if d.Kind != policies.Accept && d.Kind != policies.Fail && (d.Kind != policies.Retry || rec.LeftQueue) {
 			return append(events, ledger.Event{Kind: ledger.EvEscalated})
 		}
 		events = append(events, ledger.Event{Kind: ledger.EvDirected, By: "worker", Reason: "a later read"})
@@ -649,7 +648,7 @@ func (s *scenario) append(w *world, i int, fence int64, events ...ledger.Event) 
 		return nil
 	}
 	for k, o := range w.rec {
-		if o != nil && o.Behind == gone.ID {
+		if o != nil && o.QueuedBehind == gone.ID {
 			freed, _, err := ledger.Free(*o, gone, w.now())
 			if err != nil {
 				return err
@@ -705,8 +704,8 @@ func (s *scenario) declared(w *world, i int) bool {
 	return is(w.rows) || late && is(w.old)
 }
 
-// unproven allows "verified" without an effect of ours where another actor did what was
-// asked for: the state is as declared.
+// unproven allows "verified" without an effect of ours if another actor made the requested
+// change: the state is as declared.
 func (s *scenario) unproven(w *world, i int) string {
 	if s.intent(w, i).Write == intent.Delete && w.changes > 0 {
 		return ""
@@ -759,7 +758,7 @@ func (s *scenario) final(w *world) string {
 			continue
 		}
 		child := w.rec[undoing]
-		waits := r.Behind != "" || r.State == ledger.Compensating && child != nil && child.Behind != "" // for a write that a reviewer has
+		waits := r.QueuedBehind != "" || r.State == ledger.Compensating && child != nil && child.QueuedBehind != "" // for a write that a reviewer has
 		switch {
 		case r.State != ledger.Settled && r.State != ledger.Review && !waits:
 			return fmt.Sprintf("%s stays %s for ever", named(uint8(i)), r.State)

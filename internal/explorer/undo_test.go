@@ -59,17 +59,17 @@ func (s *scenario) compensates(w *world, e int, who string, record func(*world, 
 	horizon, _ := s.profile.Horizon.Declared()
 	wait := max(horizon-c.SinceSend, 0)
 	switch {
-	case rec.Passed && rec.Unknown && rec.Sends-rec.Unsent > 1 && policies.Counting(c) && wait > 0:
+	case rec.LeftQueue && rec.Unknown && rec.Sends-rec.Unsent > 1 && policies.Counting(c) && wait > 0:
 		add(who+"waits before the undo: a send may still land", func(w *world) string {
 			return record(w, ledger.Event{Kind: ledger.EvDeferred, In: max(wholeTicks(wait), s.pace(w))})
 		})
 	case child == nil:
 		add(who+"begins the undo", func(w *world) string {
 			begun, behind := w.undo.rec, ledger.ID("")
-			if rec.Passed {
+			if rec.LeftQueue {
 				begun.KeyDigest = rec.KeyDigest
 				for _, o := range w.rec {
-					if o != nil && o.InLine() {
+					if o != nil && o.InQueue() {
 						behind = o.ID
 					}
 				}

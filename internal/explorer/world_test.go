@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/elapsed"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
@@ -34,13 +34,13 @@ const undoing = 2
 // Authors of values: 1 and 2 are the two writes, 3 is the undo.
 const (
 	undo  = 3
-	first = 4 // who made the record that was there first
+	first = 4 // the author of the initial record
 	other = 5 // other+n is the change n of another actor
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// field is a value and who set it. Value 0 is no value.
+// field is a value and its author. Value 0 is no value.
 type field struct{ value, by uint8 }
 
 // row is a record at the destination.
@@ -81,14 +81,14 @@ type executor struct {
 // key is an idempotency key that the destination has seen.
 type key struct{ write, generation, at, ref uint8 }
 
-// seen is an observation with its number. What looks the same has the same number.
+// seen is an observation with its number. Equal observations have the same number.
 type seen struct {
 	connectors.Observation
 	nr uint16
 }
 
 // world is one state. Real is the true time in ticks, clock what the ledger's clock
-// shows: it never goes back, and stands still until real and ahead have come to it.
+// shows: it never goes back, and stops until real and ahead have come to it.
 type world struct {
 	real, clock, ahead int32
 	rec                [3]*ledger.Record // never changed, only replaced
@@ -167,7 +167,7 @@ func newScenario(class string, one, two intent.WriteType, b bounds) *scenario {
 	all := []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 	s := &scenario{name: fmt.Sprintf("%s, %s then %s", class, one, two), bounds: b, there: one != intent.Create, leap: leap,
 		looks: map[[3]row]*seen{}, judged: map[judgeKey]verify.Judgement{}, inverses: map[[3]uint16]*inverse{}}
-	s.profile = connectors.Profile{Destination: "orders", Kind: simulated.Kind, Stamped: true, Settle: connectors.Within(0),
+	s.profile = connectors.Profile{Destination: "orders", Kind: orders.Kind, Stamped: true, Settle: connectors.Within(0),
 		Horizon: connectors.Within(horizon * tick), Sends: 3, SendTimeout: sendFor * tick}
 	switch class {
 	case "native":
@@ -190,15 +190,15 @@ func newScenario(class string, one, two intent.WriteType, b bounds) *scenario {
 	}
 	for i, t := range []intent.WriteType{one, two} {
 		w := intent.WriteIntent{Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("s", i), Tool: "orders." + string(t), Destination: "orders",
-			Kind: simulated.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t}
+			Kind: orders.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t}
 		if t != intent.Delete {
 			w.Expect = intent.Fields{"amount": number(i + 1)}
 		}
 		s.writes[i] = w
 	}
-	o := simulated.Plain.Options()
+	o := orders.Plain.Options()
 	o.Stamps = s.profile.Stamped
-	destination, err := simulated.New(o)
+	destination, err := orders.New(o)
 	if err != nil {
 		panic(err)
 	}
@@ -278,7 +278,7 @@ func (s *scenario) intent(w *world, i int) *intent.WriteIntent {
 	return &s.writes[i]
 }
 
-// digest identifies a state. The executors are alike, so that their order says nothing.
+// digest identifies a state. The executors are alike, so their order is irrelevant.
 func (s *scenario) digest(w *world) [16]byte {
 	b := s.buf[:0]
 	num := func(n int64) { b = binary.AppendVarint(b, n) }
@@ -315,14 +315,14 @@ func (s *scenario) digest(w *world) [16]byte {
 		text(r.LastFate)
 		text(r.Ref)
 		text(r.Version)
-		text(string(r.Behind))
+		text(string(r.QueuedBehind))
 		text(r.Directed)
 		num(int64(r.Sends))
 		num(int64(r.Unsent))
 		num(int64(r.Generation))
 		num(int64(min(r.Unproven, 10)))
 		num(int64(r.LostFor))
-		flags(r.Unknown, r.Answered, r.LastConflict, r.OwesRecheck, r.EffectSeen, r.Passed, r.Owner != "", r.Repaired, r.Child != "", r.KeyDigest != "")
+		flags(r.Unknown, r.Answered, r.LastConflict, r.OwesRecheck, r.EffectSeen, r.LeftQueue, r.Owner != "", r.Repaired, r.Child != "", r.KeyDigest != "")
 		for _, t := range []time.Time{r.FirstSend, r.KeySend, r.LastSend, r.LostSend, r.Due, r.LeaseUntil, r.QueuedAt} {
 			at(t)
 		}

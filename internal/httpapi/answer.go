@@ -8,47 +8,52 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
-// Codes of the door itself; the contract has none for these.
+// retryAfter is the Retry-After of temporary failures.
+const retryAfter = time.Second
+
+// Codes of this API itself; the contract has none for these.
 const (
-	methodNotAllowed workflow.Code = "METHOD_NOT_ALLOWED"
-	requestTimeout   workflow.Code = "REQUEST_TIMEOUT"
-	unavailable      workflow.Code = "UNAVAILABLE"
+	methodNotAllowed gate.Code = "METHOD_NOT_ALLOWED"
+	requestTimeout   gate.Code = "REQUEST_TIMEOUT"
+	unavailable      gate.Code = "UNAVAILABLE"
 )
 
-// statuses are those of the codes.
-var statuses = map[workflow.Code]int{
-	workflow.BadRequest:         http.StatusBadRequest,
-	workflow.InvalidTraceID:     http.StatusBadRequest,
-	workflow.InvalidToolContext: http.StatusBadRequest,
-	workflow.Unauthorized:       http.StatusUnauthorized,
-	workflow.Forbidden:          http.StatusForbidden,
-	workflow.NotFound:           http.StatusNotFound,
-	methodNotAllowed:            http.StatusMethodNotAllowed,
-	requestTimeout:              http.StatusRequestTimeout,
-	workflow.Terminal:           http.StatusConflict,
-	workflow.KeyMismatch:        http.StatusConflict,
-	workflow.InputMismatch:      http.StatusConflict,
-	workflow.ApprovalHold:       http.StatusConflict,
-	workflow.ApprovalPending:    http.StatusConflict,
-	workflow.StepRejected:       http.StatusConflict,
-	workflow.NoApprovalNeeded:   http.StatusConflict,
-	workflow.NotPending:         http.StatusConflict,
-	workflow.ApprovalExpired:    http.StatusConflict,
-	workflow.StaleFence:         http.StatusConflict,
-	workflow.TooLarge:           http.StatusRequestEntityTooLarge,
-	workflow.TooMany:            http.StatusTooManyRequests,
-	workflow.ApprovalUnreadable: http.StatusServiceUnavailable,
-	unavailable:                 http.StatusServiceUnavailable,
-	workflow.Internal:           http.StatusInternalServerError,
+// statuses are the HTTP statuses of the codes.
+var statuses = map[gate.Code]int{
+	gate.BadRequest:         http.StatusBadRequest,
+	gate.InvalidTraceID:     http.StatusBadRequest,
+	gate.InvalidToolContext: http.StatusBadRequest,
+	gate.Unauthorized:       http.StatusUnauthorized,
+	gate.Forbidden:          http.StatusForbidden,
+	gate.NotFound:           http.StatusNotFound,
+	methodNotAllowed:        http.StatusMethodNotAllowed,
+	requestTimeout:          http.StatusRequestTimeout,
+	gate.Terminal:           http.StatusConflict,
+	gate.KeyMismatch:        http.StatusConflict,
+	gate.InputMismatch:      http.StatusConflict,
+	gate.ApprovalHold:       http.StatusConflict,
+	gate.ApprovalPending:    http.StatusConflict,
+	gate.StepRejected:       http.StatusConflict,
+	gate.NoApprovalNeeded:   http.StatusConflict,
+	gate.NotPending:         http.StatusConflict,
+	gate.ApprovalExpired:    http.StatusConflict,
+	gate.StaleFence:         http.StatusConflict,
+	gate.TooLarge:           http.StatusRequestEntityTooLarge,
+	gate.TooMany:            http.StatusTooManyRequests,
+	gate.ApprovalUnreadable: http.StatusServiceUnavailable,
+	unavailable:             http.StatusServiceUnavailable,
+	gate.Internal:           http.StatusInternalServerError,
 }
 
-// statusOf is the status of a code. One that nobody thought of is our mistake.
-func statusOf(c workflow.Code) int {
+// statusOf is the status of a code. An unknown code is our fault.
+func statusOf(c gate.Code) int {
 	if status, ok := statuses[c]; ok {
 		return status
 	}
@@ -57,10 +62,10 @@ func statusOf(c workflow.Code) int {
 
 // flat is the envelope of most errors.
 type flat struct {
-	Error   string        `json:"error"`
-	Code    workflow.Code `json:"code"`
-	Message string        `json:"message"`
-	Field   string        `json:"field,omitempty"` // ours
+	Error   string    `json:"error"`
+	Code    gate.Code `json:"code"`
+	Message string    `json:"message"`
+	Field   string    `json:"field,omitempty"` // ours
 }
 
 // nested is the envelope of mismatches.
@@ -69,12 +74,12 @@ type nested struct {
 }
 
 type nestedError struct {
-	Code    workflow.Code `json:"code"`
-	Message string        `json:"message"`
-	Details any           `json:"details"`
+	Code    gate.Code `json:"code"`
+	Message string    `json:"message"`
+	Details any       `json:"details"`
 }
 
-// Of a mismatch all details are always there, also when they are empty.
+// A mismatch always has all details, also when they are empty.
 type keyDetails struct {
 	WorkflowID string `json:"workflow_id"`
 	StepID     string `json:"step_id"`
@@ -82,39 +87,39 @@ type keyDetails struct {
 	Received   string `json:"received_idempotency_key"`
 }
 
-// The keys of a step whose input differs were the same; the contract tells both.
-// The digests are ours.
+// The keys of a step whose input differs were the same; the contract returns both. The
+// digests are ours.
 type inputDetails struct {
 	keyDetails
 	ExpectedInput string `json:"expected_input_digest"`
 	ReceivedInput string `json:"received_input_digest"`
 }
 
-// envelope is what an error looks like to a caller.
-func envelope(e *workflow.Error) any {
+// envelope is the form of an error for a caller.
+func envelope(e *gate.Error) any {
 	switch e.Code {
-	case workflow.KeyMismatch:
+	case gate.KeyMismatch:
 		return nested{nestedError{e.Code, e.Message, keyDetails{e.WorkflowID, e.StepID, e.Expected, e.Received}}}
-	case workflow.InputMismatch:
+	case gate.InputMismatch:
 		return nested{nestedError{e.Code, e.Message, inputDetails{keyDetails{e.WorkflowID, e.StepID, e.Key, e.Key}, e.Expected, e.Received}}}
-	case workflow.InvalidTraceID, workflow.InvalidToolContext:
+	case gate.InvalidTraceID, gate.InvalidToolContext:
 		return flat{"validation_error", e.Code, e.Message, e.Field}
 	}
 	return flat{strings.ToLower(string(e.Code)), e.Code, e.Message, e.Field}
 }
 
-// refusal makes any error one that can be told. The gate's own words are told as
-// they are; what else went wrong here is for the log.
-func refusal(ctx context.Context, err error) *workflow.Error {
-	var known *workflow.Error
+// refusal turns any error into one that can be returned. The gate's own words are
+// returned as they are; other failures are for the log.
+func refusal(ctx context.Context, err error) *gate.Error {
+	var known *gate.Error
 	told := errors.As(err, &known)
 	switch {
-	case told && known.Code != workflow.Internal:
+	case told && known.Code != gate.Internal:
 		return known
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return &workflow.Error{Code: unavailable, Message: "it took too long; what became of it is in the ledger, and the same request may be made again", Err: err}
+		return &gate.Error{Code: unavailable, Message: "it took too long; what became of it is in the ledger, and the same request may be made again", Err: err}
 	case errors.Is(err, ledger.ErrUnavailable):
-		e := &workflow.Error{Code: unavailable, Message: "the ledger cannot be used now; the same request may be made again later", Err: err}
+		e := &gate.Error{Code: unavailable, Message: "the ledger cannot be used now; the same request may be made again later", Err: err}
 		if told {
 			e.Message = known.Message + "; the same request may be made again later"
 		}
@@ -122,35 +127,31 @@ func refusal(ctx context.Context, err error) *workflow.Error {
 	case told:
 		return known
 	}
-	return &workflow.Error{Code: workflow.Internal, Message: internalMessage, Err: err}
+	return &gate.Error{Code: gate.Internal, Message: internalMessage, Err: err}
 }
 
 const internalMessage = "something went wrong here; the log of the server says what"
 
-// answer writes a value, all of it or an error.
+// answer writes a value whole, or returns an error.
 func answer(w http.ResponseWriter, status int, v any) error {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	if status == http.StatusNoContent {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.WriteHeader(status)
 		return nil
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // what a step put out comes back as it was
+	enc.SetEscapeHTML(false) // a step's output is returned unchanged
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(b.Len()))
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // who went away needs no answer
+	Respond(w, status, "application/json", visible.JSON(b.Bytes()))
 	return nil
 }
 
 // refuse writes an error.
-func refuse(w http.ResponseWriter, e *workflow.Error) {
+func refuse(w http.ResponseWriter, e *gate.Error) {
 	status := statusOf(e.Code)
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
@@ -162,5 +163,5 @@ func refuse(w http.ResponseWriter, e *workflow.Error) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="readback"`)
 		}
 	}
-	_ = answer(w, status, envelope(e)) // texts alone; they can be encoded
+	_ = answer(w, status, envelope(e)) // texts always marshal
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
+	"github.com/readback-go/readback/internal/rules"
 	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/rules"
 )
 
 const contract = "testdata/contract"
@@ -26,8 +26,8 @@ const contract = "testdata/contract"
 // risks are what the files need beyond their rules.
 var risks = []policies.RiskRule{{Name: "wages", Tool: "payroll", Approvers: 2}}
 
-// The contract's files, spoken to the real handler on a real gate, engine and
-// ledger, in a bubble whose time passes when a file says so.
+// The contract's files, sent to the real handler on a real gate, engine and ledger, in a
+// bubble whose time passes when a file says so.
 func TestContract(t *testing.T) {
 	files, err := contracttest.Load(contract)
 	if err != nil {
@@ -49,13 +49,13 @@ func TestContract(t *testing.T) {
 // serve makes a server in the process, with all that the files need.
 func serve(t *testing.T) contracttest.Server {
 	t.Helper()
-	const orders = "http://orders.test"
-	world, err := simulated.New(simulated.Plain.Options())
+	const base = "http://orders.test"
+	world, err := orders.New(orders.Plain.Options())
 	if err != nil {
 		t.Fatal(err)
 	}
-	destination := wire.Transport(simulated.Handler(world), nil)
-	c, err := simulated.NewConnector(orders, simulated.Plain.Options(), destination)
+	destination := wire.Transport(orders.Handler(world), nil)
+	c, err := orders.NewConnector(base, orders.Plain.Options(), destination)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func serve(t *testing.T) contracttest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := workflow.New(l, &workflow.Options{Rules: set, Risks: risks, Look: e, BaseURL: "http://gate.test/api/v1", Logger: quiet})
+	g := gate.New(l, &gate.Options{Rules: set, Risks: risks, Reader: e, BaseURL: "http://gate.test/api/v1", Logger: quiet})
 	ctx, end := context.WithCancel(t.Context())
 	working := make(chan error, 1)
 	go func() { working <- g.Work(ctx) }()
@@ -85,7 +85,7 @@ func serve(t *testing.T) contracttest.Server {
 	here := wire.Transport(gate, nil)
 	return contracttest.Server{
 		URL: "http://gate.test", Can: []string{"clock", "roles", "faults", "orders"}, Wait: time.Sleep,
-		Values: map[string]string{"orders": orders, "url": "http://gate.test"},
+		Values: map[string]string{"orders": base, "url": "http://gate.test"},
 		Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Host == "orders.test" {
 				return destination.RoundTrip(r)
@@ -101,13 +101,13 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // tested believes a caller as [httpapi.Dev] does, and its role too; and it makes
 // the faults that a file asks for.
-func tested(r *http.Request) (workflow.Caller, error) {
+func tested(r *http.Request) (gate.Caller, error) {
 	c, err := httpapi.Dev("default")(r)
 	c.Role = engine.Role(r.Header.Get("X-Test-Role"))
 	switch fault := r.Header.Get("X-Test-Fault"); fault {
 	case "":
-	case string(workflow.Unauthorized):
-		c.Tenant = "" // as a resolver does that knows nobody
+	case string(gate.Unauthorized):
+		c.Tenant = "" // as a resolver does that knows no caller
 	default:
 		c.Name = "fault:" + fault
 	}

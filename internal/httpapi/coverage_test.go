@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/httpapi/contracttest"
-	"github.com/readback-go/readback/workflow"
 )
 
 func contractFiles(t *testing.T) []contracttest.File {
@@ -71,13 +71,13 @@ func TestEveryRouteIsInAFile(t *testing.T) {
 }
 
 // codesOf are the codes that a file of Go declares.
-func codesOf(t *testing.T, path string) []workflow.Code {
+func codesOf(t *testing.T, path string) []gate.Code {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var codes []workflow.Code
+	var codes []gate.Code
 	ast.Inspect(f, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok {
@@ -85,7 +85,7 @@ func codesOf(t *testing.T, path string) []workflow.Code {
 		}
 		for _, value := range spec.Values {
 			if lit, ok := value.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.ToUpper(lit.Value) == lit.Value {
-				codes = append(codes, workflow.Code(strings.Trim(lit.Value, `"`)))
+				codes = append(codes, gate.Code(strings.Trim(lit.Value, `"`)))
 			}
 		}
 		return true
@@ -94,18 +94,18 @@ func codesOf(t *testing.T, path string) []workflow.Code {
 }
 
 // notInFiles are codes that no file can bring about, and why.
-var notInFiles = map[workflow.Code]string{
+var notInFiles = map[gate.Code]string{
 	requestTimeout: "it takes a body that never comes; TestSlowBody has it",
 }
 
-// Every code that can reach the wire has a status of its own choice, stands in
-// some file with that status, and in its own envelope.
+// Every code that can reach the wire has a status of its own choice, is in some file with
+// that status, and in its own envelope.
 func TestEveryCodeIsInAFile(t *testing.T) {
-	codes := append(codesOf(t, "../../workflow/errors.go"), codesOf(t, "answer.go")...)
+	codes := append(codesOf(t, "../../gate/errors.go"), codesOf(t, "answer.go")...)
 	if len(codes) < 23 {
 		t.Fatalf("%d codes found; the test looks at the wrong thing", len(codes))
 	}
-	seen := map[workflow.Code][]int{}
+	seen := map[gate.Code][]int{}
 	for _, f := range contractFiles(t) {
 		for _, x := range f.Exchanges {
 			if code := wireCode(t, x); code != "" {
@@ -131,20 +131,20 @@ func TestEveryCodeIsInAFile(t *testing.T) {
 
 // wireCode is the code that an exchange expects, held to the envelope that the
 // contract has for it; "" for none.
-func wireCode(t *testing.T, x contracttest.Exchange) workflow.Code {
+func wireCode(t *testing.T, x contracttest.Exchange) gate.Code {
 	t.Helper()
 	if x.Status < 400 {
 		return ""
 	}
 	var e struct {
 		Error json.RawMessage `json:"error"`
-		Code  workflow.Code   `json:"code"`
+		Code  gate.Code       `json:"code"`
 	}
 	if err := json.Unmarshal([]byte(x.WantBody), &e); err != nil {
 		t.Fatalf("%s: %v", x.Title, err)
 	}
 	var inner struct {
-		Code    workflow.Code     `json:"code"`
+		Code    gate.Code         `json:"code"`
 		Message string            `json:"message"`
 		Details map[string]string `json:"details"`
 	}
@@ -154,19 +154,19 @@ func wireCode(t *testing.T, x contracttest.Exchange) workflow.Code {
 			t.Fatal(err)
 		}
 		want := strings.ToLower(string(e.Code))
-		if e.Code == workflow.InvalidTraceID || e.Code == workflow.InvalidToolContext {
+		if e.Code == gate.InvalidTraceID || e.Code == gate.InvalidToolContext {
 			want = "validation_error"
 		}
-		if word != want || e.Code == workflow.KeyMismatch || e.Code == workflow.InputMismatch {
+		if word != want || e.Code == gate.KeyMismatch || e.Code == gate.InputMismatch {
 			t.Errorf("%s: error %q with code %s", x.Title, word, e.Code)
 		}
 		return e.Code
 	}
-	if inner.Code != workflow.KeyMismatch && inner.Code != workflow.InputMismatch {
+	if inner.Code != gate.KeyMismatch && inner.Code != gate.InputMismatch {
 		t.Errorf("%s: %s is nested, and only mismatches are", x.Title, inner.Code)
 	}
 	want := []string{"expected_idempotency_key", "received_idempotency_key", "step_id", "workflow_id"}
-	if inner.Code == workflow.InputMismatch {
+	if inner.Code == gate.InputMismatch {
 		want = append(want, "expected_input_digest", "received_input_digest") // ours
 	}
 	slices.Sort(want)
@@ -176,8 +176,8 @@ func wireCode(t *testing.T, x contracttest.Exchange) workflow.Code {
 	return inner.Code
 }
 
-// What the contract says is always there stands in every file's answers: a file
-// that left it out would no longer ask for it.
+// Every file's responses contain what the contract always demands: a file that left it
+// out would not test it any more.
 func TestFilesAskForWhatIsAlwaysThere(t *testing.T) {
 	a := newAPI(&stand{}, nil)
 	always := map[string][]string{

@@ -7,37 +7,46 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/jsonkind"
-	"github.com/readback-go/readback/workflow"
 )
 
-// body reads what a request carries, at most maxBody bytes of it.
+const (
+	// maxBody is the largest body of a request in bytes. A step's input and output are
+	// kept side by side in one document of 1 MiB, with the decisions about it.
+	maxBody = 400 << 10
+	// maxDepth is how deep a body may nest: the caller must not control the depth of
+	// later recursion. Real bodies stay below ten.
+	maxDepth = 100
+	// maxTokens bounds the names, values and ends of objects and arrays in a body: in
+	// memory each is many times its text. An intent has at most half as many.
+	maxTokens = 40_000
+)
+
+// body reads the body of a request.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var tooLarge *http.MaxBytesError
+	data, err := ReadBody(w, r, maxBody)
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &workflow.Error{Code: workflow.TooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", maxBody)}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &workflow.Error{Code: requestTimeout, Message: "the body did not arrive in time"}
+	case errors.Is(err, ErrTooLarge):
+		return nil, &gate.Error{Code: gate.TooLarge, Message: err.Error()}
+	case errors.Is(err, ErrSlow):
+		return nil, &gate.Error{Code: requestTimeout, Message: err.Error()}
 	case err != nil:
-		return nil, &workflow.Error{Code: workflow.BadRequest, Message: "the body did not arrive whole", Err: err}
+		return nil, &gate.Error{Code: gate.BadRequest, Message: ErrCut.Error(), Err: err}
 	}
 	return data, nil
 }
 
-// decode reads a body into a request. Fields that are not known are passed over:
-// the clients of the contract come in many versions. A known field of a wrong
-// type, one that is there twice, and text that is not UTF-8 are refused, since
-// what they mean cannot be known; null is the same as left out. Where no body is
-// needed an empty one, or null, is an empty object.
+// decode reads a body into a request. Unknown fields are ignored: the clients of the
+// contract come in many versions. A known field of a wrong type, a repeated one, and text
+// that is not UTF-8 are refused, since their meaning is ambiguous; null is the same as
+// left out. Where no body is needed an empty one, or null, is an empty object.
 func decode(data []byte, into any, needed bool) error {
 	switch text := bytes.TrimSpace(data); {
 	case !needed && (len(text) == 0 || string(text) == "null"):
@@ -62,7 +71,7 @@ func decode(data []byte, into any, needed bool) error {
 	return checkTexts(into, "")
 }
 
-// scan refuses what is not one object, and what nests too deep or has too many
+// scan refuses a body that is not one object, that nests too deep or has too many
 // members, before anything is built from it.
 func scan(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
@@ -89,7 +98,7 @@ func scan(data []byte) error {
 	return nil
 }
 
-// explain says which field is wrong, without repeating what it holds.
+// explain names the field that is wrong, without repeating its value.
 func explain(err error) error {
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
@@ -108,7 +117,7 @@ func explain(err error) error {
 	return badBody("it is not a JSON object")
 }
 
-// fieldOf names a place as a person would: tool_context.tool_name.
+// fieldOf is a readable path: tool_context.tool_name.
 func fieldOf(p jsontext.Pointer) string {
 	var parts []string
 	for part := range p.Tokens() {
@@ -120,7 +129,7 @@ func fieldOf(p jsontext.Pointer) string {
 	return strings.Join(parts, ".")
 }
 
-// clip keeps a stranger's name of a field from filling an answer.
+// clip keeps a caller's field name from filling a response.
 func clip(s string) string {
 	const most = 64
 	runes := []rune(s)
@@ -155,21 +164,21 @@ type object struct {
 
 func objects(request any) []object {
 	switch r := request.(type) {
-	case *workflow.CreateRequest:
+	case *gate.CreateRequest:
 		return []object{{"metadata", &r.Metadata}}
-	case *workflow.GateRequest:
+	case *gate.GateRequest:
 		all := []object{{"step_input", &r.StepInput}, {"intent", &r.Intent}}
 		if r.ToolContext != nil {
 			all = append(all, object{"tool_context.tool_input", &r.ToolContext.ToolInput})
 		}
 		return all
-	case *workflow.CompleteRequest:
+	case *gate.CompleteRequest:
 		return []object{{"output", &r.Output}}
 	}
 	return nil
 }
 
-// checkTexts refuses a NUL in the texts of a request: no ledger keeps one.
+// checkTexts refuses a NUL in the texts of a request: no ledger stores one.
 func checkTexts(request any, within string) error {
 	v := reflect.ValueOf(request).Elem()
 	for i := range v.NumField() {
@@ -179,19 +188,19 @@ func checkTexts(request any, within string) error {
 			return badField(within+name, "holds a NUL; want text without one")
 		}
 	}
-	if r, ok := request.(*workflow.GateRequest); ok && r.ToolContext != nil {
+	if r, ok := request.(*gate.GateRequest); ok && r.ToolContext != nil {
 		return checkTexts(r.ToolContext, "tool_context.")
 	}
 	return nil
 }
 
 func badBody(what string) error {
-	return &workflow.Error{Code: workflow.BadRequest, Message: "invalid request body: " + what}
+	return &gate.Error{Code: gate.BadRequest, Message: "invalid request body: " + what}
 }
 
 func badField(field, what string) error {
 	if field == "" {
 		return badBody("it " + what)
 	}
-	return &workflow.Error{Code: workflow.BadRequest, Field: field, Message: field + " " + what}
+	return &gate.Error{Code: gate.BadRequest, Field: field, Message: field + " " + what}
 }

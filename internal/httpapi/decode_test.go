@@ -9,26 +9,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/gate"
 )
 
 func TestDecode(t *testing.T) {
 	two := 2
 	tests := map[string]struct {
 		reason, body string
-		want         workflow.GateRequest
+		want         gate.GateRequest
 	}{
-		"all of ours":     {"each field in its place", `{"step_type":"tool_call","tokens_in":2,"lease_seconds":9,"tool_context":{"tool_name":"bank","tool_input":{"a":1}},"intent":{"b":2}}`, workflow.GateRequest{StepType: "tool_call", TokensIn: &two, LeaseSeconds: 9, ToolContext: &workflow.ToolContext{ToolName: "bank", ToolInput: json.RawMessage(`{"a":1}`)}, Intent: json.RawMessage(`{"b":2}`)}},
-		"newer client":    {"what is not known is passed over", `{"step_type":"llm_call","news":{"a":[1,2,{"b":null}]}}`, workflow.GateRequest{StepType: "llm_call"}},
-		"null":            {"is left out", `{"step_type":"llm_call","step_input":null,"tokens_in":null,"tool_context":null,"step_name":null,"intent":null}`, workflow.GateRequest{StepType: "llm_call"}},
-		"numbers as they": {"come; what they mean is not ours to say", `{"step_input":{"n":1.50,"big":12345678901234567890}}`, workflow.GateRequest{StepInput: json.RawMessage(`{"n":1.50,"big":12345678901234567890}`)}},
-		"another case":    {"is another field", `{"STEP_TYPE":"x","step_type":"llm_call"}`, workflow.GateRequest{StepType: "llm_call"}},
-		"query only":      {"the field of the query is none of the body", `{"IncludePriorOutput":true,"-":true}`, workflow.GateRequest{}},
-		"space":           {"around it", " \n{}\t ", workflow.GateRequest{}},
+		"all of ours":     {"each field in its place", `{"step_type":"tool_call","tokens_in":2,"lease_seconds":9,"tool_context":{"tool_name":"bank","tool_input":{"a":1}},"intent":{"b":2}}`, gate.GateRequest{StepType: "tool_call", TokensIn: &two, LeaseSeconds: 9, ToolContext: &gate.ToolContext{ToolName: "bank", ToolInput: json.RawMessage(`{"a":1}`)}, Intent: json.RawMessage(`{"b":2}`)}},
+		"newer client":    {"what is not known is passed over", `{"step_type":"llm_call","news":{"a":[1,2,{"b":null}]}}`, gate.GateRequest{StepType: "llm_call"}},
+		"null":            {"is left out", `{"step_type":"llm_call","step_input":null,"tokens_in":null,"tool_context":null,"step_name":null,"intent":null}`, gate.GateRequest{StepType: "llm_call"}},
+		"numbers as they": {"come; what they mean is not ours to say", `{"step_input":{"n":1.50,"big":12345678901234567890}}`, gate.GateRequest{StepInput: json.RawMessage(`{"n":1.50,"big":12345678901234567890}`)}},
+		"another case":    {"is another field", `{"STEP_TYPE":"x","step_type":"llm_call"}`, gate.GateRequest{StepType: "llm_call"}},
+		"query only":      {"the field of the query is none of the body", `{"IncludePriorOutput":true,"-":true}`, gate.GateRequest{}},
+		"space":           {"around it", " \n{}\t ", gate.GateRequest{}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var got workflow.GateRequest
+			var got gate.GateRequest
 			if err := decode([]byte(test.body), &got, true); err != nil {
 				t.Fatalf("%s: %v", test.reason, err)
 			}
@@ -75,13 +75,13 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			var got workflow.GateRequest
+			var got gate.GateRequest
 			err := decode([]byte(test.body), &got, true)
-			var e *workflow.Error
+			var e *gate.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("%s: %v", test.reason, err)
 			}
-			want := &workflow.Error{Code: workflow.BadRequest, Field: test.field, Message: test.message}
+			want := &gate.Error{Code: gate.BadRequest, Field: test.field, Message: test.message}
 			if diff := cmp.Diff(want, e); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
@@ -91,24 +91,24 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestOtherObjects(t *testing.T) {
 	for body, into := range map[string]any{
-		`{"metadata":[]}`: &workflow.CreateRequest{},
-		`{"output":"x"}`:  &workflow.CompleteRequest{},
-		`{"fence":"1"}`:   &workflow.CompleteRequest{},
+		`{"metadata":[]}`: &gate.CreateRequest{},
+		`{"output":"x"}`:  &gate.CompleteRequest{},
+		`{"fence":"1"}`:   &gate.CompleteRequest{},
 	} {
-		var e *workflow.Error
+		var e *gate.Error
 		if err := decode([]byte(body), into, false); !errors.As(err, &e) || !strings.Contains(body, e.Field) || e.Field == "" {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 	for _, body := range []string{"", " ", "null", "\n null \n", "{}"} { // encoders of clients make any of them of nothing
-		if err := decode([]byte(body), &workflow.CompleteRequest{}, false); err != nil {
+		if err := decode([]byte(body), &gate.CompleteRequest{}, false); err != nil {
 			t.Errorf("%q where no body is needed: %v", body, err)
 		}
 	}
 }
 
-// Whatever comes, it is understood or refused with a short message; and what is
-// understood says the same to another reader of JSON.
+// Every input is accepted or refused with a short message; and what is accepted means the
+// same to another reader of JSON.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"step_type":"tool_call","step_input":{"a":[1,{"b":null}]},"tokens_in":5,"cost_usd":0.5,"idempotency_key":"k","tool_context":{"tool_name":"t","tool_input":{}}}`,
@@ -117,11 +117,11 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var got workflow.GateRequest
+		var got gate.GateRequest
 		err := decode(data, &got, true)
-		var e *workflow.Error
+		var e *gate.Error
 		if err != nil {
-			if !errors.As(err, &e) || e.Code != workflow.BadRequest || len(e.Message) > 2000 || !utf8.ValidString(e.Message) {
+			if !errors.As(err, &e) || e.Code != gate.BadRequest || len(e.Message) > 2000 || !utf8.ValidString(e.Message) {
 				t.Fatalf("refused with %#v", err)
 			}
 			return

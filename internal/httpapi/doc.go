@@ -1,7 +1,7 @@
-// Package httpapi is the door over HTTP: it decodes, asks the step gate, and
-// writes the answer in the shapes of the gate's published contract, in both of
-// its families of paths.
+// Package httpapi is the HTTP API of the step gate: it decodes requests, calls the gate,
+// and writes responses in the shapes of the gate's published contract, in both of its
+// families of paths.
 //
-// It decides nothing. It does not know what a workflow is, who may do what
-// beyond the role that a [Resolver] gives a caller, nor where anything is kept.
+// It decides nothing. It does not know what a workflow is, what a caller may do beyond
+// the role that a [Resolver] gives, nor where anything is stored.
 package httpapi

@@ -15,22 +15,22 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
-// as answers every request for one caller.
-func as(c workflow.Caller, err error) Resolver {
-	return func(*http.Request) (workflow.Caller, error) { return c, err }
+// as sends every request as one caller.
+func as(c gate.Caller, err error) Resolver {
+	return func(*http.Request) (gate.Caller, error) { return c, err }
 }
 
 func TestAgentsDecideNothing(t *testing.T) {
 	s := &stand{}
-	h := New(s, &Options{Caller: as(workflow.Caller{Tenant: "t", Name: "bot", Role: engine.RoleAgent}, nil)})
+	h := New(s, &Options{Caller: as(gate.Caller{Tenant: "t", Name: "bot", Role: engine.RoleAgent}, nil)})
 	for _, path := range []string{"workflows", "workflow-control"} {
 		for _, verb := range []string{"approve", "reject"} {
 			w := ask(h, "POST", "/api/v1/"+path+"/wf_1/steps/pay/"+verb, `{"comment":"long enough"}`)
-			if f := flatOf(t, w); w.Code != 403 || f.Code != workflow.Forbidden || f.Error != "forbidden" {
+			if f := flatOf(t, w); w.Code != 403 || f.Code != gate.Forbidden || f.Error != "forbidden" {
 				t.Errorf("%s %s: %d %+v", path, verb, w.Code, f)
 			}
 		}
@@ -48,13 +48,13 @@ func TestResolverRefuses(t *testing.T) {
 		err    error
 		status int
 	}{
-		"unknown":  {&workflow.Error{Code: workflow.Unauthorized, Message: "Missing tenant or org identity"}, 401},
-		"forbids":  {&workflow.Error{Code: workflow.Forbidden, Message: "not yours"}, 403},
+		"unknown":  {&gate.Error{Code: gate.Unauthorized, Message: "Missing tenant or org identity"}, 401},
+		"forbids":  {&gate.Error{Code: gate.Forbidden, Message: "not yours"}, 403},
 		"is broke": {errors.New("the store of tokens: password is hunter2"), 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stand{}
-			w := ask(New(s, &Options{Caller: as(workflow.Caller{}, test.err)}), "POST", gatePath, "{}")
+			w := ask(New(s, &Options{Caller: as(gate.Caller{}, test.err)}), "POST", gatePath, "{}")
 			if w.Code != test.status || s.asked != 0 || strings.Contains(w.Body.String(), "hunter2") {
 				t.Errorf("%d %s, asked %d; want %d", w.Code, w.Body, s.asked, test.status)
 			}
@@ -62,31 +62,31 @@ func TestResolverRefuses(t *testing.T) {
 	}
 }
 
-// What the gate or what is behind it says when it fails is for the log.
+// The text of an internal failure of the gate is for the log.
 func TestFailures(t *testing.T) {
 	const (
 		secret = "postgres://u:hunter2@db"
 		said   = "in the gate's own words"
 	)
-	coded := func(c workflow.Code, cause error) func(context.Context) error {
-		return func(context.Context) error { return &workflow.Error{Code: c, Message: said, Err: cause} }
+	coded := func(c gate.Code, cause error) func(context.Context) error {
+		return func(context.Context) error { return &gate.Error{Code: c, Message: said, Err: cause} }
 	}
 	gone := fmt.Errorf("%w: %s", ledger.ErrUnavailable, secret)
 	tests := map[string]struct {
 		reason  string
 		do      func(context.Context) error
 		status  int
-		code    workflow.Code
+		code    gate.Code
 		message string
 	}{
-		"panic":           {"a mistake of ours", func(context.Context) error { panic(secret) }, 500, workflow.Internal, internalMessage},
-		"any error":       {"likewise", func(context.Context) error { return errors.New(secret) }, 500, workflow.Internal, internalMessage},
-		"internal":        {"the gate's own words are told, their cause is not", coded(workflow.Internal, errors.New(secret)), 500, workflow.Internal, said},
+		"panic":           {"a mistake of ours", func(context.Context) error { panic(secret) }, 500, gate.Internal, internalMessage},
+		"any error":       {"likewise", func(context.Context) error { return errors.New(secret) }, 500, gate.Internal, internalMessage},
+		"internal":        {"the gate's own words are told, their cause is not", coded(gate.Internal, errors.New(secret)), 500, gate.Internal, said},
 		"ledger":          {"it may be there again", func(context.Context) error { return gone }, 503, unavailable, "the ledger cannot be used now; the same request may be made again later"},
-		"ledger, wrapped": {"likewise, in the gate's own words", coded(workflow.Internal, gone), 503, unavailable, said + "; the same request may be made again later"},
+		"ledger, wrapped": {"likewise, in the gate's own words", coded(gate.Internal, gone), 503, unavailable, said + "; the same request may be made again later"},
 		"code not known":  {"nobody thought of it", coded("NEWS", nil), 500, "NEWS", said},
-		"unreadable":      {"the contract's", coded(workflow.ApprovalUnreadable, errors.New(secret)), 503, workflow.ApprovalUnreadable, said},
-		"too many":        {"the contract's", coded(workflow.TooMany, nil), 429, workflow.TooMany, said},
+		"unreadable":      {"the contract's", coded(gate.ApprovalUnreadable, errors.New(secret)), 503, gate.ApprovalUnreadable, said},
+		"too many":        {"the contract's", coded(gate.TooMany, nil), 429, gate.TooMany, said},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestLocal(t *testing.T) {
 				t.Errorf("%s: %d %s", test.reason, w.Code, w.Body)
 			}
 			if test.status == 403 {
-				if f := flatOf(t, w); f.Code != workflow.Forbidden {
+				if f := flatOf(t, w); f.Code != gate.Forbidden {
 					t.Errorf("%+v", f)
 				}
 			}
@@ -208,7 +208,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A stranger can make a server wait only so long, and keep only so much.
+// A caller can make a server wait, and store data, only within bounds.
 func TestServerIsBounded(t *testing.T) {
 	s := Server(http.NotFoundHandler(), nil)
 	for what, bound := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "body": s.ReadTimeout, "answer": s.WriteTimeout, "idle": s.IdleTimeout} {

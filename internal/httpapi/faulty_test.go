@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
-// faulty is a gate that fails callers who are named for a fault.
+// faulty is a gate that fails callers that are named for a fault.
 type faulty struct {
 	httpapi.Workflows
 	httpapi.Endings
 	httpapi.Steps
 	httpapi.Approvals
-	gate *workflow.Gate
+	gate *gate.Gate
 }
 
-func (f faulty) fail(ctx context.Context, c workflow.Caller) error {
+func (f faulty) fail(ctx context.Context, c gate.Caller) error {
 	fault, ok := strings.CutPrefix(c.Name, "fault:")
 	switch {
 	case !ok:
@@ -32,26 +32,26 @@ func (f faulty) fail(ctx context.Context, c workflow.Caller) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return &workflow.Error{Code: workflow.Code(fault), Message: "as the test says"}
+	return &gate.Error{Code: gate.Code(fault), Message: "as the test says"}
 }
 
-func (f faulty) Create(ctx context.Context, c workflow.Caller, r workflow.CreateRequest) (workflow.Created, error) {
+func (f faulty) Create(ctx context.Context, c gate.Caller, r gate.CreateRequest) (gate.Created, error) {
 	if err := f.fail(ctx, c); err != nil {
-		return workflow.Created{}, err
+		return gate.Created{}, err
 	}
 	return f.gate.Create(ctx, c, r)
 }
 
-func (f faulty) List(ctx context.Context, c workflow.Caller, r workflow.ListRequest) (workflow.List, error) {
+func (f faulty) List(ctx context.Context, c gate.Caller, r gate.ListRequest) (gate.List, error) {
 	if err := f.fail(ctx, c); err != nil {
-		return workflow.List{}, err
+		return gate.List{}, err
 	}
 	return f.gate.List(ctx, c, r)
 }
 
-func (f faulty) Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error) {
+func (f faulty) Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error) {
 	if err := f.fail(ctx, c); err != nil {
-		return workflow.ApprovalResult{}, err
+		return gate.ApprovalResult{}, err
 	}
 	return f.gate.Approve(ctx, c, workflowID, stepID, w)
 }

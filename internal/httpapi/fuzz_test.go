@@ -9,16 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
-// Whatever is asked of a real gate, the answer is JSON, no redirect and no
-// mistake of ours.
+// For every request to a real gate, the response is JSON, no redirect and no fault of
+// ours.
 func FuzzRequest(f *testing.F) {
 	quiet := slog.New(slog.DiscardHandler)
-	g := workflow.New(ledger.NewMemory(), &workflow.Options{Logger: quiet})
-	created, err := g.Create(f.Context(), workflow.Caller{Tenant: "default"}, workflow.CreateRequest{WorkflowName: "w"})
+	g := gate.New(ledger.NewMemory(), &gate.Options{Logger: quiet})
+	created, err := g.Create(f.Context(), gate.Caller{Tenant: "default"}, gate.CreateRequest{WorkflowName: "w"})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -3,10 +3,10 @@ package httpapi
 import (
 	"context"
 
-	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/gate"
 )
 
-// Gate is what the door asks. [*workflow.Gate] is one. Its refusals are
+// Gate is the gate that the API calls. [*workflow.Gate] is one. Its refusals are
 // [workflow.Error].
 type Gate interface {
 	Workflows
@@ -17,30 +17,30 @@ type Gate interface {
 
 // Workflows begins and finds workflows.
 type Workflows interface {
-	Create(ctx context.Context, c workflow.Caller, r workflow.CreateRequest) (workflow.Created, error)
-	Get(ctx context.Context, c workflow.Caller, workflowID string) (workflow.View, error)
-	List(ctx context.Context, c workflow.Caller, r workflow.ListRequest) (workflow.List, error)
+	Create(ctx context.Context, c gate.Caller, r gate.CreateRequest) (gate.Created, error)
+	Get(ctx context.Context, c gate.Caller, workflowID string) (gate.View, error)
+	List(ctx context.Context, c gate.Caller, r gate.ListRequest) (gate.List, error)
 }
 
-// Endings ends workflows, and takes up again.
+// Endings ends workflows, and resumes them.
 type Endings interface {
-	Complete(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
-	Fail(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
-	Abort(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
-	Resume(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
+	Complete(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
+	Fail(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
+	Abort(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
+	Resume(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 }
 
-// Steps lets steps through and hears of them.
+// Steps checks steps, and records their completion.
 type Steps interface {
-	Gate(ctx context.Context, c workflow.Caller, workflowID, stepID string, r workflow.GateRequest) (workflow.GateResponse, error)
-	CompleteStep(ctx context.Context, c workflow.Caller, workflowID, stepID string, r workflow.CompleteRequest) (*workflow.Verification, error)
-	Checkpoints(ctx context.Context, c workflow.Caller, workflowID string) (workflow.CheckpointList, error)
+	Gate(ctx context.Context, c gate.Caller, workflowID, stepID string, r gate.GateRequest) (gate.GateResponse, error)
+	CompleteStep(ctx context.Context, c gate.Caller, workflowID, stepID string, r gate.CompleteRequest) (*gate.Verification, error)
+	Checkpoints(ctx context.Context, c gate.Caller, workflowID string) (gate.CheckpointList, error)
 }
 
-// Approvals decides about steps that wait for a person.
+// Approvals decides about steps that wait for approval.
 type Approvals interface {
-	Approve(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
-	Reject(ctx context.Context, c workflow.Caller, workflowID, stepID string, w workflow.Said) (workflow.ApprovalResult, error)
-	Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error)
-	CountPending(ctx context.Context, c workflow.Caller) (int, error)
+	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error)
+	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error)
+	Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error)
+	CountPending(ctx context.Context, c gate.Caller) (int, error)
 }

@@ -8,32 +8,44 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/workflow"
 )
 
-// Options of the door. Nil and the zero value work.
+// defaultTime is how long one request may take: a gate may read a destination once.
+const defaultTime = 30 * time.Second
+
+// Bounds of a connection, for [Server]. A slower caller is broken or hostile; the
+// response may take as long as a request, plus its transfer.
+const (
+	headerTime = 10 * time.Second
+	bodyTime   = 30 * time.Second
+	answerTime = defaultTime + 30*time.Second
+	idleTime   = 2 * time.Minute
+	maxHeader  = 64 << 10 // long tokens fit
+)
+
+// Options configures the API. Nil and the zero value are valid.
 type Options struct {
-	// Who says who sends a request, and each route asks whether they may; see
-	// [Routes]. It comes before Caller.
+	// Who authenticates the sender of a request, and each route checks its permission;
+	// see [Routes]. It takes precedence over Caller.
 	Who access.Resolver
-	// Caller says who sends a request where nobody else does. Default [Dev] for
+	// Caller authenticates the sender of a request if Who is not set. Default [Dev] for
 	// the tenant "default".
 	Caller Resolver
 	// Timeout is how long one request may take. Default 30 s.
 	Timeout time.Duration
-	// Ready says whether requests can be served, for /readyz. Default: always.
+	// Ready reports whether requests can be served, for /readyz. Default: always.
 	Ready func(context.Context) error
-	// Logger gets what goes wrong, and at debug level every request; never a body,
-	// a query or a header. Default none.
+	// Logger logs failures, and at debug level every request; never a body, a query or a
+	// header. Default none.
 	Logger *slog.Logger
 }
 
-// api answers requests.
+// api serves requests.
 type api struct {
 	gate    Gate
 	caller  Resolver
@@ -43,10 +55,10 @@ type api struct {
 	mux     *http.ServeMux
 }
 
-// New returns the handler of all routes of the gate. Everything it answers is
-// JSON, what it does not know as well.
+// New returns the handler of all routes of the gate. All its responses are JSON, also
+// those for unknown paths.
 func New(g Gate, o *Options) http.Handler {
-	return http.HandlerFunc(newAPI(g, o).all)
+	return newAPI(g, o).handler()
 }
 
 func newAPI(g Gate, o *Options) *api {
@@ -71,55 +83,36 @@ func newAPI(g Gate, o *Options) *api {
 	for path, methods := range allowed {
 		a.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Allow", strings.Join(methods, ", "))
-			refuse(w, &workflow.Error{Code: methodNotAllowed, Message: "want " + strings.Join(methods, " or ")})
+			refuse(w, &gate.Error{Code: methodNotAllowed, Message: "want " + strings.Join(methods, " or ")})
 		})
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
 		a.mux.Handle("GET "+path, Health(o.Ready, a.log))
 	}
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, noRoute) })
+	a.mux.HandleFunc("/", noRoute)
 	return a
 }
 
-var noRoute = &workflow.Error{Code: workflow.NotFound, Message: "there is no such route"}
+func (a *api) handler() http.Handler {
+	return Recover(http.HandlerFunc(a.timed), a.log, http.HandlerFunc(noRoute), func(w http.ResponseWriter) {
+		refuse(w, &gate.Error{Code: gate.Internal, Message: internalMessage})
+	})
+}
 
-// all is around every request.
-func (a *api) all(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-			panic(p)
-		}
-		a.log.Error("a request panicked", "route", r.Pattern, "panic", p, "stack", string(debug.Stack()))
-		refuse(w, &workflow.Error{Code: workflow.Internal, Message: internalMessage})
-	}()
-	if !plain(r.URL) {
-		refuse(w, noRoute)
-		return
-	}
+func noRoute(w http.ResponseWriter, _ *http.Request) {
+	refuse(w, &gate.Error{Code: gate.NotFound, Message: "there is no such route"})
+}
+
+// timed bounds the time of a request.
+func (a *api) timed(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(access.Traced(r), a.timeout)
 	defer cancel()
 	a.mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// plain reports whether a path is as it is meant. The mux would answer any other
-// with a redirect, which makes a GET of a POST.
-func plain(u *url.URL) bool {
-	parts := strings.Split(u.EscapedPath(), "/")
-	for _, part := range parts[1:] {
-		if part == "" || part == "." || part == ".." {
-			return false
-		}
-	}
-	return parts[0] == "" && len(parts) > 1
-}
-
-// call is one request, understood as far as the door understands it.
+// call is one decoded request.
 type call struct {
-	workflow.Caller
+	gate.Caller
 	workflowID, stepID string
 	path               func(name string) string
 	query              url.Values
@@ -127,7 +120,7 @@ type call struct {
 	alias              bool
 }
 
-// serve answers the requests of one route.
+// serve handles the requests of one route.
 func (a *api) serve(ro route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -152,7 +145,7 @@ func (a *api) serve(ro route) http.HandlerFunc {
 				maps.Copy(w.Header(), header)
 			}
 			status = statusOf(e.Code)
-			a.tell(r, c, e, status)
+			a.send(r, c, e, status)
 			refuse(w, e)
 		}
 		a.log.Debug("request", "method", r.Method, "route", ro.path, "status", status, "tenant", c.Tenant,
@@ -160,20 +153,20 @@ func (a *api) serve(ro route) http.HandlerFunc {
 	}
 }
 
-// tell writes what went wrong here into the log.
-func (a *api) tell(r *http.Request, c call, e *workflow.Error, status int) {
+// send logs a failure.
+func (a *api) send(r *http.Request, c call, e *gate.Error, status int) {
 	if status < http.StatusInternalServerError {
 		return
 	}
 	level := slog.LevelError
 	if r.Context().Err() != nil && !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
-		level = slog.LevelDebug // its caller went away
+		level = slog.LevelDebug // its caller disconnected
 	}
 	a.log.Log(context.WithoutCancel(r.Context()), level, "a request failed", "route", r.Pattern, "tenant", c.Tenant,
 		"workflow", c.workflowID, "step", c.stepID, "status", status, "error", e)
 }
 
-// understand finds out who asks, about what, and reads the body.
+// understand authenticates the caller, reads the path, and decodes the body.
 func (a *api) understand(w http.ResponseWriter, r *http.Request, ro route) (call, error) {
 	c := call{path: r.PathValue, workflowID: r.PathValue("workflow_id"), stepID: r.PathValue("step_id"), alias: ro.alias}
 	var err error
@@ -181,7 +174,7 @@ func (a *api) understand(w http.ResponseWriter, r *http.Request, ro route) (call
 		return c, err
 	}
 	if c.query, err = url.ParseQuery(r.URL.RawQuery); err != nil {
-		return c, &workflow.Error{Code: workflow.BadRequest, Field: "query", Message: "query of the address cannot be read"}
+		return c, &gate.Error{Code: gate.BadRequest, Field: "query", Message: "query of the address cannot be read"}
 	}
 	if r.Method == http.MethodPost {
 		c.body, err = body(w, r)
@@ -189,8 +182,8 @@ func (a *api) understand(w http.ResponseWriter, r *http.Request, ro route) (call
 	return c, err
 }
 
-// Server is a server with bounds on everything a stranger can make it wait for.
-// The caller sets nothing but, if it likes, its handler anew.
+// Server is a server with bounds on everything for which a caller can make it wait. The
+// caller of Server may replace its handler, and nothing else.
 func Server(h http.Handler, log *slog.Logger) *http.Server {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))

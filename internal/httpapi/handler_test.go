@@ -10,21 +10,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/workflow"
+	"github.com/readback-go/readback/gate"
 )
 
-// heard is what a gate was asked last.
+// heard is the last call of a gate.
 type heard struct {
-	Caller         workflow.Caller
+	Caller         gate.Caller
 	Workflow, Step string
 	Reason         string
 	Approval       string
-	Gate           workflow.GateRequest
-	List           workflow.ListRequest
+	Gate           gate.GateRequest
+	List           gate.ListRequest
 	Limit          int
 }
 
-// stand stands in for a gate: it keeps what it hears, and answers nothing.
+// stand is a stub of a gate: it records calls, and returns nothing.
 type stand struct {
 	Workflows // what is not here panics
 	Endings
@@ -45,35 +45,35 @@ func (s *stand) hear(ctx context.Context, h heard) error {
 	return s.do(ctx)
 }
 
-func (s *stand) Get(ctx context.Context, c workflow.Caller, id string) (workflow.View, error) {
-	return workflow.View{}, s.hear(ctx, heard{Caller: c, Workflow: id})
+func (s *stand) Get(ctx context.Context, c gate.Caller, id string) (gate.View, error) {
+	return gate.View{}, s.hear(ctx, heard{Caller: c, Workflow: id})
 }
 
-func (s *stand) List(ctx context.Context, c workflow.Caller, r workflow.ListRequest) (workflow.List, error) {
-	return workflow.List{}, s.hear(ctx, heard{Caller: c, List: r})
+func (s *stand) List(ctx context.Context, c gate.Caller, r gate.ListRequest) (gate.List, error) {
+	return gate.List{}, s.hear(ctx, heard{Caller: c, List: r})
 }
 
-func (s *stand) Gate(ctx context.Context, c workflow.Caller, id, step string, r workflow.GateRequest) (workflow.GateResponse, error) {
-	return workflow.GateResponse{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Gate: r})
+func (s *stand) Gate(ctx context.Context, c gate.Caller, id, step string, r gate.GateRequest) (gate.GateResponse, error) {
+	return gate.GateResponse{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Gate: r})
 }
 
-func (s *stand) Fail(ctx context.Context, c workflow.Caller, id, reason string) (workflow.Ended, error) {
-	return workflow.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+func (s *stand) Fail(ctx context.Context, c gate.Caller, id, reason string) (gate.Ended, error) {
+	return gate.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
 }
 
-func (s *stand) Abort(ctx context.Context, c workflow.Caller, id, reason string) (workflow.Ended, error) {
-	return workflow.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+func (s *stand) Abort(ctx context.Context, c gate.Caller, id, reason string) (gate.Ended, error) {
+	return gate.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
 }
 
-func (s *stand) Approve(ctx context.Context, c workflow.Caller, id, step string, w workflow.Said) (workflow.ApprovalResult, error) {
-	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
+func (s *stand) Approve(ctx context.Context, c gate.Caller, id, step string, w gate.Said) (gate.ApprovalResult, error) {
+	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
-func (s *stand) Reject(ctx context.Context, c workflow.Caller, id, step string, w workflow.Said) (workflow.ApprovalResult, error) {
-	return workflow.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
+func (s *stand) Reject(ctx context.Context, c gate.Caller, id, step string, w gate.Said) (gate.ApprovalResult, error) {
+	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
-func (s *stand) Pending(ctx context.Context, c workflow.Caller, limit int) ([]workflow.PendingApproval, error) {
+func (s *stand) Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error) {
 	return nil, s.hear(ctx, heard{Caller: c, Limit: limit})
 }
 
@@ -145,7 +145,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// What a step put out is given to who asks in the contract's words alone.
+// A step's output is returned only to a request in the contract's words.
 func TestIncludePriorOutput(t *testing.T) {
 	for query, want := range map[string]bool{"": false, "?include_prior_output=true": true, "?include_prior_output=1": false,
 		"?include_prior_output=TRUE": false, "?include_prior_output=false": false, "?include_prior_output": false, "?include_prior_output=perhaps": false} {
@@ -163,11 +163,11 @@ type crowded struct {
 	waiting int
 }
 
-func (c *crowded) Pending(_ context.Context, _ workflow.Caller, limit int) ([]workflow.PendingApproval, error) {
-	return make([]workflow.PendingApproval, min(limit, c.waiting)), nil
+func (c *crowded) Pending(_ context.Context, _ gate.Caller, limit int) ([]gate.PendingApproval, error) {
+	return make([]gate.PendingApproval, min(limit, c.waiting)), nil
 }
 
-func (c *crowded) CountPending(context.Context, workflow.Caller) (int, error) { return c.waiting, nil }
+func (c *crowded) CountPending(context.Context, gate.Caller) (int, error) { return c.waiting, nil }
 
 // Who reads a page of approvals sees how many wait in all.
 func TestPendingCountsAll(t *testing.T) {
@@ -188,13 +188,13 @@ func TestQueries(t *testing.T) {
 		want         heard
 		field        string
 	}{
-		"defaults":   {"the contract's", "/api/v1/workflows", heard{List: workflow.ListRequest{Limit: 20}}, ""},
-		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", heard{List: workflow.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
-		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", heard{List: workflow.ListRequest{Limit: 20}}, ""},
-		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", heard{List: workflow.ListRequest{Limit: 100}}, ""},
-		"negative":   {"what is no number of entries is as left out, as in the published gate", "/api/v1/workflows?limit=-1&offset=-1", heard{List: workflow.ListRequest{Limit: 20}}, ""},
-		"no number":  {"likewise", "/api/v1/workflows?limit=ten&offset=x", heard{List: workflow.ListRequest{Limit: 20}}, ""},
-		"no int":     {"likewise", "/api/v1/workflows?limit=99999999999999999999&offset=1.5", heard{List: workflow.ListRequest{Limit: 20}}, ""},
+		"defaults":   {"the contract's", "/api/v1/workflows", heard{List: gate.ListRequest{Limit: 20}}, ""},
+		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", heard{List: gate.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
+		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", heard{List: gate.ListRequest{Limit: 20}}, ""},
+		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", heard{List: gate.ListRequest{Limit: 100}}, ""},
+		"negative":   {"what is no number of entries is as left out, as in the published gate", "/api/v1/workflows?limit=-1&offset=-1", heard{List: gate.ListRequest{Limit: 20}}, ""},
+		"no number":  {"likewise", "/api/v1/workflows?limit=ten&offset=x", heard{List: gate.ListRequest{Limit: 20}}, ""},
+		"no int":     {"likewise", "/api/v1/workflows?limit=99999999999999999999&offset=1.5", heard{List: gate.ListRequest{Limit: 20}}, ""},
 		"pending":    {"the contract's default", "/api/v1/workflows/approvals/pending", heard{Limit: 20}, ""},
 		"alias":      {"the other family", "/api/v1/workflow-control/pending-approvals?limit=7", heard{Limit: 7}, ""},
 		"unreadable": {"what it asks for cannot be known", "/api/v1/workflows?limit=%zz", heard{}, "query"},
@@ -204,12 +204,12 @@ func TestQueries(t *testing.T) {
 			s := &stand{}
 			w := ask(New(s, nil), "GET", test.path, "")
 			if test.field != "" {
-				if f := flatOf(t, w); w.Code != 400 || f.Code != workflow.BadRequest || f.Field != test.field || s.asked != 0 {
+				if f := flatOf(t, w); w.Code != 400 || f.Code != gate.BadRequest || f.Field != test.field || s.asked != 0 {
 					t.Errorf("%s: %d %+v, asked %d", test.reason, w.Code, f, s.asked)
 				}
 				return
 			}
-			test.want.Caller = workflow.Caller{Tenant: "default"}
+			test.want.Caller = gate.Caller{Tenant: "default"}
 			if diff := cmp.Diff(test.want, s.heard); diff != "" || w.Code != 200 {
 				t.Errorf("%s: %d (-want +got):\n%s", test.reason, w.Code, diff)
 			}
@@ -243,7 +243,7 @@ func TestWhatPeopleSay(t *testing.T) {
 			s := &stand{}
 			w := ask(New(s, nil), "POST", "/api/v1/workflows/wf_1"+test.path, test.body)
 			if test.status != 200 {
-				if f := flatOf(t, w); w.Code != test.status || f.Code != workflow.BadRequest || f.Field != test.field || s.asked != 0 {
+				if f := flatOf(t, w); w.Code != test.status || f.Code != gate.BadRequest || f.Field != test.field || s.asked != 0 {
 					t.Errorf("%s: %d %+v, asked %d", test.reason, w.Code, f, s.asked)
 				}
 				return
@@ -273,21 +273,21 @@ func TestCallers(t *testing.T) {
 	tests := map[string]struct {
 		reason  string
 		headers []string
-		want    workflow.Caller
+		want    gate.Caller
 		field   string
 	}{
-		"nobody":        {"the configured tenant", nil, workflow.Caller{Tenant: "home"}, ""},
-		"tenant":        {"the header's", []string{"X-Tenant-ID", "acme"}, workflow.Caller{Tenant: "acme"}, ""},
-		"user":          {"the header's", []string{"X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "bob"}, ""},
-		"basic":         {"its user", []string{"Authorization", basic}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
-		"both":          {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, workflow.Caller{Tenant: "home", Name: "ana"}, ""},
-		"other scheme":  {"is not read", []string{"Authorization", "Bearer x"}, workflow.Caller{Tenant: "home"}, ""},
-		"long tenant":   {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, workflow.Caller{}, "X-Tenant-ID"},
-		"a name's name": {"whatever letters it has", []string{"X-User-ID", "Zoë Łuk-42 <z@x.example> 山田"}, workflow.Caller{Tenant: "home", Name: "Zoë Łuk-42 <z@x.example> 山田"}, ""},
-		"unseen":        {"bot and a space of no width are two names, and a person reads one", []string{"X-User-ID", "bot\u200b"}, workflow.Caller{}, "X-User-ID"},
-		"turned around": {"likewise", []string{"X-User-ID", "\u202eana"}, workflow.Caller{}, "X-User-ID"},
-		"a line":        {"Basic can hold any byte", []string{"Authorization", "Basic YW5hCmV2ZTp4"}, workflow.Caller{}, "X-User-ID"},
-		"no UTF-8":      {"likewise", []string{"X-User-ID", "\xff"}, workflow.Caller{}, "X-User-ID"},
+		"nobody":        {"the configured tenant", nil, gate.Caller{Tenant: "home"}, ""},
+		"tenant":        {"the header's", []string{"X-Tenant-ID", "acme"}, gate.Caller{Tenant: "acme"}, ""},
+		"user":          {"the header's", []string{"X-User-ID", "bob"}, gate.Caller{Tenant: "home", Name: "bob"}, ""},
+		"basic":         {"its user", []string{"Authorization", basic}, gate.Caller{Tenant: "home", Name: "ana"}, ""},
+		"both":          {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, gate.Caller{Tenant: "home", Name: "ana"}, ""},
+		"other scheme":  {"is not read", []string{"Authorization", "Bearer x"}, gate.Caller{Tenant: "home"}, ""},
+		"long tenant":   {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, gate.Caller{}, "X-Tenant-ID"},
+		"a name's name": {"whatever letters it has", []string{"X-User-ID", "Zoë Łuk-42 <z@x.example> 山田"}, gate.Caller{Tenant: "home", Name: "Zoë Łuk-42 <z@x.example> 山田"}, ""},
+		"unseen":        {"bot and a space of no width are two names, and a person reads one", []string{"X-User-ID", "bot\u200b"}, gate.Caller{}, "X-User-ID"},
+		"turned around": {"likewise", []string{"X-User-ID", "\u202eana"}, gate.Caller{}, "X-User-ID"},
+		"a line":        {"Basic can hold any byte", []string{"Authorization", "Basic YW5hCmV2ZTp4"}, gate.Caller{}, "X-User-ID"},
+		"no UTF-8":      {"likewise", []string{"X-User-ID", "\xff"}, gate.Caller{}, "X-User-ID"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -319,11 +319,11 @@ func TestEmptyLists(t *testing.T) {
 	}
 }
 
-// What a step put out comes back byte for byte, for who compares it so.
+// A step's output is returned byte for byte, for callers that compare it so.
 func TestTextStaysAsItIs(t *testing.T) {
 	const output = `{"note":"<b>paid</b> & done","amount":1.50}`
 	w := httptest.NewRecorder()
-	if err := answer(w, http.StatusOK, workflow.RetryContext{PriorOutput: json.RawMessage(output)}); err != nil {
+	if err := answer(w, http.StatusOK, gate.RetryContext{PriorOutput: json.RawMessage(output)}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(w.Body.String(), output) {

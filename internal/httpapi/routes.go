@@ -13,11 +13,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/workflow"
 )
 
-// route is one route and what answers it.
+const (
+	// minComment is the minimum length of a decision's comment, in characters: the
+	// contract's.
+	minComment = 10
+	// defaultPage is the default number of entries of a listing: the contract's. maxPage
+	// bounds one response.
+	defaultPage = 20
+	maxPage     = 100
+	// maxOffset bounds the offset of a listing.
+	maxOffset = 1_000_000
+)
+
+// route is one route and its handler.
 type route struct {
 	method, path string
 	status       int // of success
@@ -44,7 +56,7 @@ var routes = []route{
 	{method: http.MethodGet, path: one + "/checkpoints", status: http.StatusOK, do: checkpoints, act: access.Read},
 	{method: http.MethodPost, path: one + "/checkpoints/resume", status: http.StatusOK, do: resumeLast, act: access.Submit},
 	{method: http.MethodPost, path: one + "/checkpoints/{n}/resume", status: http.StatusOK, do: resumeAt, act: access.Submit},
-	{method: http.MethodPost, path: step + "/gate", status: http.StatusOK, do: gate, act: access.Submit},
+	{method: http.MethodPost, path: step + "/gate", status: http.StatusOK, do: gateStep, act: access.Submit},
 	{method: http.MethodPost, path: step + "/complete", status: http.StatusNoContent, do: completeStep, act: access.Submit},
 	{method: http.MethodPost, path: step + "/approve", status: http.StatusOK, do: approve, act: access.Decide},
 	{method: http.MethodPost, path: step + "/reject", status: http.StatusOK, do: reject, act: access.Decide},
@@ -55,7 +67,7 @@ var routes = []route{
 	{method: http.MethodGet, path: other + "/pending-approvals", status: http.StatusOK, do: pending, act: access.Trace, alias: true},
 }
 
-// Routes are those of the gate, and what it takes to ask them.
+// Routes are those of the gate, with the permission that each needs.
 func Routes() []access.Route {
 	var all []access.Route
 	for _, r := range routes {
@@ -65,7 +77,7 @@ func Routes() []access.Route {
 }
 
 func create(ctx context.Context, g Gate, c call) (any, error) {
-	var r workflow.CreateRequest
+	var r gate.CreateRequest
 	if err := decode(c.body, &r, true); err != nil {
 		return nil, err
 	}
@@ -73,11 +85,11 @@ func create(ctx context.Context, g Gate, c call) (any, error) {
 }
 
 func list(ctx context.Context, g Gate, c call) (any, error) {
-	found, err := g.List(ctx, c.Caller, workflow.ListRequest{
+	found, err := g.List(ctx, c.Caller, gate.ListRequest{
 		Limit: number(c.query, "limit", defaultPage, maxPage), Offset: number(c.query, "offset", 0, maxOffset),
 		Status: c.query.Get("status"), Source: c.query.Get("source"), TraceID: c.query.Get("trace_id")})
 	if found.Workflows == nil {
-		found.Workflows = []workflow.View{}
+		found.Workflows = []gate.View{}
 	}
 	return found, err
 }
@@ -86,18 +98,18 @@ func get(ctx context.Context, g Gate, c call) (any, error) {
 	return g.Get(ctx, c.Caller, c.workflowID)
 }
 
-func gate(ctx context.Context, g Gate, c call) (any, error) {
-	var r workflow.GateRequest
+func gateStep(ctx context.Context, g Gate, c call) (any, error) {
+	var r gate.GateRequest
 	if err := decode(c.body, &r, true); err != nil {
 		return nil, err
 	}
-	// The contract's one word: what a step put out is given to who asks for it so.
+	// The contract's one word: only this value returns a step's output.
 	r.IncludePriorOutput = c.query.Get("include_prior_output") == "true"
 	return g.Gate(ctx, c.Caller, c.workflowID, c.stepID, r)
 }
 
 func completeStep(ctx context.Context, g Gate, c call) (any, error) {
-	var r workflow.CompleteRequest
+	var r gate.CompleteRequest
 	if err := decode(c.body, &r, false); err != nil {
 		return nil, err
 	}
@@ -108,22 +120,22 @@ func completeStep(ctx context.Context, g Gate, c call) (any, error) {
 	return completed{seen}, err
 }
 
-// completed is what the destination shows of a step that declared an intent, which
-// the published clients cannot do: they always get the contract's 204.
+// completed is the destination's state of a step that declared an intent. The published
+// clients cannot declare one: they always get the contract's 204.
 type completed struct {
-	Verification *workflow.Verification `json:"verification"`
+	Verification *gate.Verification `json:"verification"`
 }
 
-// said is what a person says about a decision.
+// said is a reviewer's comment on a decision.
 type said struct {
 	Reason  string `json:"reason"`
 	Comment string `json:"comment"`
-	// ApprovalID is ours: the hold that the person saw.
+	// ApprovalID is ours: the hold that the reviewer saw.
 	ApprovalID string `json:"approval_id"`
 }
 
-// ending is one of the ways in which a workflow ends, or goes on.
-type ending func(ctx context.Context, c workflow.Caller, workflowID, reason string) (workflow.Ended, error)
+// ending is one of the ways in which a workflow ends, or continues.
+type ending func(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 
 func end(ctx context.Context, c call, how ending) (any, error) {
 	var s said
@@ -138,10 +150,9 @@ func fail(ctx context.Context, g Gate, c call) (any, error)     { return end(ctx
 func abort(ctx context.Context, g Gate, c call) (any, error)    { return end(ctx, c, g.Abort) }
 func resume(ctx context.Context, g Gate, c call) (any, error)   { return end(ctx, c, g.Resume) }
 
-// checkpoint is one in the words of the published clients too, which take its id
-// for a path.
+// checkpoint also has the fields of the published clients, which use its id in a path.
 type checkpoint struct {
-	workflow.Checkpoint
+	gate.Checkpoint
 	ID          int       `json:"id"` // the step's index
 	WorkflowID  string    `json:"workflow_id"`
 	Type        string    `json:"checkpoint_type"`
@@ -165,17 +176,16 @@ func checkpoints(ctx context.Context, g Gate, c call) (any, error) {
 	return list, err
 }
 
-// resumed is a workflow that was taken up again, and after which of its
-// completed steps. No new decision is in it: the gate of the next step makes one.
+// resumed is a workflow that was resumed, and after which of its completed steps. It has
+// no new decision: the gate of the next step makes one.
 type resumed struct {
-	workflow.Ended
+	gate.Ended
 	Step  string `json:"resumed_from_checkpoint,omitempty"`
 	Index *int   `json:"resumed_from_index,omitempty"`
 }
 
-// resumeLast takes a workflow up again after its last checkpoint, resumeAt after
-// any. Nothing is forgotten: a step behind it that was completed stays
-// completed, and its gate says so.
+// resumeLast resumes a workflow after its last checkpoint, resumeAt after any. Nothing is
+// deleted: a step after it that was completed stays completed, and its gate says so.
 func resumeLast(ctx context.Context, g Gate, c call) (any, error) {
 	return resumeFrom(ctx, g, c, -1)
 }
@@ -195,9 +205,9 @@ func resumeFrom(ctx context.Context, g Gate, c call, n int) (any, error) {
 	}
 	at := len(found.Checkpoints) - 1
 	if n >= 0 {
-		at = slices.IndexFunc(found.Checkpoints, func(p workflow.Checkpoint) bool { return p.StepIndex == n })
+		at = slices.IndexFunc(found.Checkpoints, func(p gate.Checkpoint) bool { return p.StepIndex == n })
 		if at < 0 {
-			return nil, &workflow.Error{Code: workflow.NotFound, Message: "Checkpoint not found"}
+			return nil, &gate.Error{Code: gate.NotFound, Message: "Checkpoint not found"}
 		}
 	}
 	ended, err := g.Resume(ctx, c.Caller, c.workflowID, "")
@@ -208,19 +218,19 @@ func resumeFrom(ctx context.Context, g Gate, c call, n int) (any, error) {
 	return resumed{ended, from.StepID, &from.StepIndex}, nil
 }
 
-// decider refuses who may not decide before anything is looked up.
+// decider refuses a caller that may not decide, before any read.
 func decider(c call) error {
 	if c.Role == engine.RoleAgent {
-		return &workflow.Error{Code: workflow.Forbidden, Message: "an agent cannot decide about approvals; a person must, with credentials of their own"}
+		return &gate.Error{Code: gate.Forbidden, Message: "an agent cannot decide about approvals; a person must, with credentials of their own"}
 	}
 	return nil
 }
 
-// comment is what is said about a decision. The published clients say nothing.
-func comment(c call, field string) (workflow.Said, error) {
+// comment is the comment on a decision. The published clients send none.
+func comment(c call, field string) (gate.Said, error) {
 	var s said
 	if err := decode(c.body, &s, false); err != nil {
-		return workflow.Said{}, err
+		return gate.Said{}, err
 	}
 	text := cmp.Or(s.Comment, s.Reason)
 	if field == "reason" {
@@ -228,9 +238,9 @@ func comment(c call, field string) (workflow.Said, error) {
 	}
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minComment && !c.alias {
-		return workflow.Said{}, badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
+		return gate.Said{}, badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
 	}
-	return workflow.Said{Comment: text, ApprovalID: s.ApprovalID}, nil
+	return gate.Said{Comment: text, ApprovalID: s.ApprovalID}, nil
 }
 
 func approve(ctx context.Context, g Gate, c call) (any, error) {
@@ -241,14 +251,14 @@ func reject(ctx context.Context, g Gate, c call) (any, error) {
 	return decide(ctx, c, "reason", g.Reject)
 }
 
-// decidedAlias is the answer that the published clients expect.
+// decidedAlias is the response that the published clients expect.
 type decidedAlias struct {
 	WorkflowID string `json:"workflow_id"`
 	StepID     string `json:"step_id"`
 	Status     string `json:"status"`
 }
 
-func decide(ctx context.Context, c call, field string, how func(context.Context, workflow.Caller, string, string, workflow.Said) (workflow.ApprovalResult, error)) (any, error) {
+func decide(ctx context.Context, c call, field string, how func(context.Context, gate.Caller, string, string, gate.Said) (gate.ApprovalResult, error)) (any, error) {
 	if err := decider(c); err != nil {
 		return nil, err
 	}
@@ -267,8 +277,8 @@ func decide(ctx context.Context, c call, field string, how func(context.Context,
 }
 
 type pendingList struct {
-	PendingApprovals []workflow.PendingApproval `json:"pending_approvals"`
-	Count            int                        `json:"count"`
+	PendingApprovals []gate.PendingApproval `json:"pending_approvals"`
+	Count            int                    `json:"count"`
 }
 
 type pendingAlias struct {
@@ -292,7 +302,7 @@ func pending(ctx context.Context, g Gate, c call) (any, error) {
 		return nil, err
 	}
 	all := len(found)
-	if all == limit { // more may wait than the page has room for
+	if all == limit { // more may wait than fit on the page
 		n, err := g.CountPending(ctx, c.Caller)
 		if err != nil {
 			return nil, err
@@ -300,7 +310,7 @@ func pending(ctx context.Context, g Gate, c call) (any, error) {
 		all = max(all, n)
 	}
 	if !c.alias {
-		return pendingList{append([]workflow.PendingApproval{}, found...), all}, nil
+		return pendingList{append([]gate.PendingApproval{}, found...), all}, nil
 	}
 	list := pendingAlias{Approvals: []pendingItem{}, Total: all}
 	for _, p := range found {
@@ -309,9 +319,9 @@ func pending(ctx context.Context, g Gate, c call) (any, error) {
 	return list, nil
 }
 
-// number reads a number of the query: the default where it is 0, not there or
-// none, as the published gate does, and never more than most. The answer says
-// which one was taken.
+// number reads a number of the query. It is the default where it is 0, missing or
+// invalid, as in the published gate, and never more than most. The response has the
+// number used.
 func number(q url.Values, name string, otherwise, most int) int {
 	n, err := strconv.Atoi(q.Get(name))
 	if err != nil || n < 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// somebody is a resolver that always finds the same.
+// somebody is a resolver that always returns the same caller.
 type somebody access.Identity
 
 func (s somebody) Resolve(*http.Request) (access.Identity, error) {
@@ -31,8 +31,8 @@ func (s somebody) Resolve(*http.Request) (access.Identity, error) {
 	return access.Identity(s), nil
 }
 
-// Each route, asked by each role: what the table of acts says is what happens,
-// and who may not is stopped before the gate hears of it.
+// Each route, called by each role: the table of acts decides, and a caller without
+// permission is stopped before the gate is called.
 func TestRoutesByRole(t *testing.T) {
 	roles := []engine.Role{"", engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor, "made up"}
 	for _, route := range Routes() {
@@ -64,8 +64,8 @@ func TestRoutesByRole(t *testing.T) {
 	}
 }
 
-// A token works as the password of HTTP Basic, over a network, with the act of each
-// route and for its own tenant. Without one the answer offers Bearer alone.
+// A token works as the password of HTTP Basic, over a network, with the act of each route
+// and for its own tenant. Without one the response offers Bearer alone.
 func TestTokenAsPasswordAtTheGate(t *testing.T) {
 	tokens := access.NewTokens(ledger.NewMemory(), nil)
 	_, secret, err := tokens.Create(t.Context(), access.NewToken{Tenant: "acme", Name: "bot", Role: engine.RoleAgent, By: "ana"})
@@ -109,7 +109,7 @@ func TestTokenAsPasswordAtTheGate(t *testing.T) {
 	}
 }
 
-// What a resolver says about whoever asks is told in the words of the contract.
+// A resolver's error about the caller is returned in the contract's form.
 func TestUnresolved(t *testing.T) {
 	tests := map[engine.Role]struct {
 		reason, code, after string
@@ -138,8 +138,8 @@ func TestTenantIsNotTheHeaders(t *testing.T) {
 	}
 }
 
-// Whom nobody named is trusted as ever, where an operator need not be named; no
-// other role is.
+// A caller without a name is trusted where an operator need not be named; no other role
+// is.
 func TestUnnamed(t *testing.T) {
 	for role, want := range map[engine.Role]engine.Role{engine.RoleOperator: "", engine.RoleReviewer: engine.RoleReviewer} {
 		s := &stand{}

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -35,7 +35,7 @@ func write(client, n int) intent.WriteIntent {
 	class := classes[(client+n)%len(classes)]
 	id := fmt.Sprintf("o-%d-%d", client, n)
 	return intent.WriteIntent{Tenant: "default", Workflow: fmt.Sprintf("client-%d", client), Step: fmt.Sprintf("n-%d", n), Tool: "order",
-		Destination: string(class), Kind: simulated.Kind, Write: intent.Create,
+		Destination: string(class), Kind: orders.Kind, Write: intent.Create,
 		Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"amount_cents": json.Number(fmt.Sprint(n + 1)), "currency": "EUR"}}
 }
 
@@ -74,7 +74,7 @@ func over(url string) door {
 // tally is what clients saw.
 type tally struct {
 	mu      sync.Mutex
-	orders  map[simulated.Class][]string
+	orders  map[orders.Class][]string
 	status  map[engine.Status]int
 	took    []time.Duration
 	elapsed time.Duration
@@ -83,7 +83,7 @@ type tally struct {
 // press has clients write one write after the other until more says no.
 func press(t *testing.T, do door, more func(n int64) bool) *tally {
 	t.Helper()
-	seen := &tally{orders: map[simulated.Class][]string{}, status: map[engine.Status]int{}}
+	seen := &tally{orders: map[orders.Class][]string{}, status: map[engine.Status]int{}}
 	var begun atomic.Int64
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -108,7 +108,7 @@ func press(t *testing.T, do door, more func(n int64) bool) *tally {
 func (s *tally) add(w intent.WriteIntent, out engine.Outcome, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	class := simulated.Class(w.Destination)
+	class := orders.Class(w.Destination)
 	s.orders[class] = append(s.orders[class], w.Key["order_id"].(string))
 	s.status[out.Status]++
 	s.took = append(s.took, took)
@@ -150,23 +150,23 @@ func during(d time.Duration) func(int64) bool {
 func TestUnderLoad(t *testing.T) {
 	all, where := newWorlds(t)
 	s := serve(t, configuration(t, where))
-	served := press(t, over(s.URL), during(*span))
+	served := press(t, over(s.URL), during(*span/time.Duration(need.OneIn(3))))
 	served.account(t, all)
 	t.Logf("over HTTP:       %s", served)
 
 	all, where = newWorlds(t)
-	called := press(t, inProcess(t, where), during(*span))
+	called := press(t, inProcess(t, where), during(*span/time.Duration(need.OneIn(3))))
 	called.account(t, all)
 	t.Logf("in this process: %s", called)
 	t.Logf("over HTTP %.2f of the writes that the engine makes in process", served.rate()/called.rate())
 }
 
 // inProcess is the same engine, on a ledger file and the same destinations.
-func inProcess(t *testing.T, where map[simulated.Class]string) door {
+func inProcess(t *testing.T, where map[orders.Class]string) door {
 	t.Helper()
 	var reg connectors.Registry
 	for class, base := range where {
-		c, err := simulated.NewConnector(base, class.Options(), &http.Transport{MaxIdleConnsPerHost: 1024})
+		c, err := orders.NewConnector(base, class.Options(), &http.Transport{MaxIdleConnsPerHost: 1024})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,30 +10,30 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/program"
 )
 
 // worlds are the destinations: one of each class, all of which lose answers.
-var classes = []simulated.Class{simulated.Plain, simulated.Native, simulated.Unique, simulated.Lagging}
+var classes = []orders.Class{orders.Plain, orders.Native, orders.Unique, orders.Lagging}
 
-type worlds map[simulated.Class]*simulated.World
+type worlds map[orders.Class]*orders.World
 
 // chance is how often a destination takes a write and its answer is lost.
 const chance = 0.002
 
-func newWorlds(t *testing.T) (worlds, map[simulated.Class]string) {
+func newWorlds(t *testing.T) (worlds, map[orders.Class]string) {
 	t.Helper()
-	all, where := worlds{}, map[simulated.Class]string{}
+	all, where := worlds{}, map[orders.Class]string{}
 	for i, class := range classes {
 		o := class.Options()
 		o.Seed = uint64(i)
-		o.Faults = []simulated.Fault{{Vice: simulated.LostAnswer, Chance: chance}}
-		if class == simulated.Lagging {
+		o.Faults = []orders.Fault{{Kind: orders.LostAnswer, Chance: chance}}
+		if class == orders.Lagging {
 			o.Lags = []time.Duration{100 * time.Millisecond}
 			o.Faults = nil // an answer that is lost there is waited for as long as its horizon
 		}
-		w, err := simulated.New(o)
+		w, err := orders.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func newWorlds(t *testing.T) (worlds, map[simulated.Class]string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := &http.Server{Handler: simulated.Handler(w), ReadHeaderTimeout: time.Minute}
+		server := &http.Server{Handler: orders.Handler(w), ReadHeaderTimeout: time.Minute}
 		go func() { _ = server.Serve(l) }() // it ends with the test
 		t.Cleanup(func() { _ = server.Close() })
 		all[class], where[class] = w, "http://"+l.Addr().String()
@@ -50,10 +50,10 @@ func newWorlds(t *testing.T) (worlds, map[simulated.Class]string) {
 }
 
 // configuration is a file that names the destinations by their class.
-func configuration(t *testing.T, where map[simulated.Class]string) string {
+func configuration(t *testing.T, where map[orders.Class]string) string {
 	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "ledger: readback.db\nqueue: {waiting: 100000, in_hand: 10000}\ndestinations:\n")
+	fmt.Fprintf(&b, "ledger: readback.db\nqueue: {waiting: 100000, in_hand: 10000}\nserver: {limits: {token_rate: 100000, tenant_rate: 100000}}\ndestinations:\n")
 	for _, class := range classes {
 		fmt.Fprintf(&b, "  %s: {type: simulated, url: %q, class: %s}\n", class, where[class], class)
 	}

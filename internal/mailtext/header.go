@@ -9,6 +9,14 @@ import (
 	"github.com/emersion/go-message"
 )
 
+const (
+	// maxHeaders is how many further headers a message may have.
+	maxHeaders = 50
+	// maxHeaderName is the longest name of one: it must leave room on a line of
+	// 78 for the colon.
+	maxHeaderName = 76
+)
+
 // Header is one header of a message.
 type Header struct{ Name, Value string }
 

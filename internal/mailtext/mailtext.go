@@ -15,6 +15,14 @@ import (
 	"unicode/utf8"
 )
 
+const (
+	// MaxHeaderText is the longest subject, address, Message-ID or header value
+	// in bytes: RFC 5322 ends a line at 998, the field name included.
+	MaxHeaderText = 900
+	// maxShown is how much of a stranger's text goes into an error.
+	maxShown = 200
+)
+
 // Problem is why a value cannot be used. It is no error yet: the connector
 // makes one of it, with the place of the field and a sentinel of its own.
 type Problem struct {

@@ -10,13 +10,13 @@ import (
 
 const reported = engine.StatusReported
 
-// whyBlind is why a person must look at what nobody can look at.
+// whyBlind is why a write-only result needs a reviewer.
 const whyBlind = "it may have been applied, nobody can look there, and no further send is harmless"
 
 // blinded is what is left of a profile where nothing can be read.
 func blinded(p connectors.Profile) connectors.Profile {
 	return connectors.Profile{
-		Blind: true, Writes: []intent.WriteType{intent.Create}, NativeWindow: p.NativeWindow, Horizon: p.Horizon, SendTimeout: p.SendTimeout,
+		WriteOnly: true, Writes: []intent.WriteType{intent.Create}, NativeWindow: p.NativeWindow, Horizon: p.Horizon, SendTimeout: p.SendTimeout,
 	}
 }
 
@@ -33,9 +33,8 @@ func untold(p powers) verdict {
 // neverTold: no send is ever answered.
 func neverTold(p powers) verdict { return aPerson(whyBlind)(p) }
 
-// blindly is what must come of vices where nothing can be read. Those that
-// concern reads are not there, nor what a destination does behind our back, which
-// nobody can see.
+// blindly is the expected result of faults of a write-only destination. It leaves out those of
+// reads, and what a destination does later by itself, which is invisible.
 var blindly = map[string]func(powers) verdict{
 	"none":                                         toldYes,
 	"answer lost after the commit":                 untold,
@@ -57,9 +56,8 @@ var blindly = map[string]func(powers) verdict{
 	"late commit, 2 s after the client's time-out": untold,
 }
 
-// wantedBlind is what must come of a run where nothing can be read. A process that
-// dies takes along what it was told: then a copy tells, where copies are told
-// apart, and a person otherwise.
+// wantedBlind is the expected result of a run with a write-only destination. A process that dies
+// loses its answer: then a repeat decides if copies are recognised, otherwise a reviewer does.
 func (r *run) wantedBlind() verdict {
 	p := r.cell.powers()
 	want := blindly[r.cell.vice.name](p)

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 const (
@@ -17,26 +17,26 @@ const (
 // class is one kind of destination.
 type class struct {
 	name, says string
-	options    func() simulated.Options
+	options    func() orders.Options
 	kinds      []string // default all
 	blind      bool     // nothing can be read there
 
-	irreversible bool // its profile says so of every write
+	irreversible bool // its profile declares so for every write
 }
 
 var classes = []class{
-	{"native", "deduplicates by our idempotency key; strong reads", simulated.Native.Options, nil, false, false},
-	{"native, irreversible", "deduplicates by our idempotency key, and what it does cannot be taken back (a payment); strong reads", simulated.Native.Options, []string{"create"}, false, true},
-	{"unique", "the key is unique, and there is an upsert by it; strong reads", simulated.Unique.Options, nil, false, false},
-	{"plain", "nothing but strong reads", simulated.Plain.Options, nil, false, false},
-	{"lagging", "nothing, and reads lag by 2 s", simulated.Lagging.Options, nil, false, false},
-	{"versioned", "plain, and updates and deletes can be made conditional on the version", func() simulated.Options {
-		o := simulated.Plain.Options()
+	{"native", "deduplicates by our idempotency key; strong reads", orders.Native.Options, nil, false, false},
+	{"native, irreversible", "deduplicates by our idempotency key, and what it does cannot be taken back (a payment); strong reads", orders.Native.Options, []string{"create"}, false, true},
+	{"unique", "the key is unique, and there is an upsert by it; strong reads", orders.Unique.Options, nil, false, false},
+	{"plain", "nothing but strong reads", orders.Plain.Options, nil, false, false},
+	{"lagging", "nothing, and reads lag by 2 s", orders.Lagging.Options, nil, false, false},
+	{"versioned", "plain, and updates and deletes can be made conditional on the version", func() orders.Options {
+		o := orders.Plain.Options()
 		o.Versions = true
 		return o
 	}, []string{"update", "delete"}, false, false},
-	{"blind", "nothing can be read there", simulated.Plain.Options, []string{"create"}, true, false},
-	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", simulated.Native.Options, []string{"create"}, true, false},
+	{"blind", "nothing can be read there", orders.Plain.Options, []string{"create"}, true, false},
+	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", orders.Native.Options, []string{"create"}, true, false},
 }
 
 // all lists the kinds of write that the class is run with.
@@ -47,14 +47,14 @@ func (c class) all() []kind {
 // variant is what a destination declares about its times.
 type variant struct {
 	name, says string
-	declare    func(*simulated.Options)
+	declare    func(*orders.Options)
 	classes    []string // default all
 }
 
 var variants = []variant{
-	{"horizon passes", "a horizon of 30 s is declared, and passes", func(*simulated.Options) {}, nil},
-	{"no horizon", "no horizon is declared, so it never passes", func(o *simulated.Options) { o.Horizon = connectors.Bound{} }, []string{"native", "unique", "plain", "lagging", "versioned"}},
-	{"no settle time", "a horizon of 30 s is declared, and no settle time", func(o *simulated.Options) { o.Settle = connectors.Bound{} }, []string{"lagging"}},
+	{"horizon passes", "a horizon of 30 s is declared, and passes", func(*orders.Options) {}, nil},
+	{"no horizon", "no horizon is declared, so it never passes", func(o *orders.Options) { o.Horizon = connectors.Bound{} }, []string{"native", "unique", "plain", "lagging", "versioned"}},
+	{"no settle time", "a horizon of 30 s is declared, and no settle time", func(o *orders.Options) { o.Settle = connectors.Bound{} }, []string{"lagging"}},
 }
 
 // kind is one type of write, with what is there before it.
@@ -80,7 +80,7 @@ type cell struct {
 	vice    vice
 }
 
-func (c cell) options() simulated.Options {
+func (c cell) options() orders.Options {
 	o := c.class.options()
 	if c.vice.options != nil {
 		c.vice.options(&o)
@@ -92,7 +92,7 @@ func (c cell) options() simulated.Options {
 func (c cell) intent() intent.WriteIntent {
 	w := intent.WriteIntent{
 		Tenant: tenant, Workflow: "wf-1", Step: "pay", Tool: "orders." + string(c.kind.write),
-		Destination: "orders", Kind: simulated.Kind,
+		Destination: "orders", Kind: orders.Kind,
 		Key: intent.Fields{"order_id": orderID}, Write: c.kind.write,
 	}
 	if c.kind.write != intent.Delete {
@@ -121,7 +121,7 @@ type powers struct {
 	looksFirst  bool // the plan reads the state before
 	firm        bool // a read can be sure to be no older than the send
 	based       bool // the state before is known for sure, or there can be none
-	versions    bool // reads show a version, so that a record written to twice is told from an untouched one
+	versions    bool // reads show a version, so that a record written twice differs from an untouched one
 }
 
 func (c cell) powers() powers {
@@ -151,8 +151,8 @@ func (c cell) powers() powers {
 // sent again without harm.
 func (p powers) repeatable() bool { return p.native || p.addressed || p.conclusive }
 
-// all lists every cell that can be: a vice that a class cannot have, or that
-// cannot concern a write, makes none.
+// all lists every possible cell: a fault that a class cannot have, or that cannot concern a
+// write, makes none.
 func all() []cell {
 	var cells []cell
 	for _, cl := range classes {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/document"
+	"github.com/readback-go/readback/internal/need"
 )
 
 var (
@@ -62,11 +62,12 @@ func fates(s stage, nth int) []how {
 	return []how{after}
 }
 
-// maxTold is how many failures are told with their whole story.
+// maxTold is how many failures are logged in full.
 const maxTold = 3
 
 func TestMatrix(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
+	every := need.OneIn(17)
 	var mu sync.Mutex
 	var runs []result
 	told := 0
@@ -104,7 +105,7 @@ func TestMatrix(t *testing.T) {
 		t.Log("the document is not looked at: not every cell was run")
 		return
 	}
-	document.Hold(t, "../../docs/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)
+	need.Document(t, "../../docs/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)
 }
 
 // result is what is kept of a run.
@@ -117,8 +118,8 @@ type result struct {
 	flaws  []string
 }
 
-// explore runs a cell undisturbed and then with a failure at each point of
-// that. Of the first run with flaws it tells the story.
+// explore runs a cell undisturbed and then with a failure at each point of that. It logs the
+// first run with flaws in full.
 func explore(t *testing.T, c cell) (all []result, story []string) {
 	undisturbed := live(t, c, point{})
 	runs := points(undisturbed.first)

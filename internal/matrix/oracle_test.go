@@ -8,17 +8,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// account is what the destination itself says at one moment.
+// account is the destination's own record at one moment.
 type account struct {
-	live    []simulated.Order
+	live    []orders.Order
 	applied int // effects of our requests
-	lied    int // requests that were answered with yes and came to nothing
+	lied    int // requests that were accepted and had no effect
 	made    int // records that our requests made and the destination did not take back
 }
 
@@ -29,12 +29,12 @@ func (r *run) account() account {
 		switch {
 		case !e.Applied():
 			a.lied++
-		case e.By == simulated.ByRequest:
+		case e.By == orders.ByRequest:
 			a.applied++
-			if e.Op == simulated.OpCreate {
+			if e.Op == orders.OpCreate {
 				byUs[e.ID] = true
 			}
-		case e.By == simulated.ByItself && e.Op == simulated.OpDelete:
+		case e.By == orders.ByItself && e.Op == orders.OpDelete:
 			delete(byUs, e.ID)
 		}
 	}
@@ -91,7 +91,7 @@ var faultsCounted = []struct{ kind, says string }{
 	{other, "anything else: an error to a caller, a send or a read for a mere repeat of the question"},
 }
 
-// judge holds what the callers heard, and the end, against the destination.
+// judge compares the callers' results, and the end, with the destination.
 func (r *run) judge() {
 	for _, e := range r.ends {
 		switch {
@@ -136,7 +136,7 @@ func (r *run) thrift() {
 	if r.point.how != lives {
 		return
 	}
-	if r.cell.vice.once && r.sends > 1 && !r.cell.class.blind { // a copy tells what no read can
+	if r.cell.vice.once && r.sends > 1 && !r.cell.class.blind { // a copy shows what no read can
 
 		r.flaw("%s: %d sends reached the destination", wasteful, r.sends)
 	}
@@ -153,7 +153,7 @@ func (r *run) thrift() {
 	}
 }
 
-// oneOutcome: whoever asks for a write gets the outcome that it has.
+// oneOutcome: every caller of a write gets its outcome.
 func (r *run) oneOutcome() {
 	settled := map[engine.Status]bool{}
 	for _, e := range r.ends {
@@ -169,10 +169,9 @@ func (r *run) oneOutcome() {
 	}
 }
 
-// wanted is what must come of the run: what must come of the cell, unless the
-// process died after it announced a send that never left. Then nothing is
-// there, and nobody knows that nothing will be. And unless it died with the
-// answer without which nothing proves whose effect a difference is.
+// wanted is the expected result of the run: that of the cell, with two exceptions. If the process
+// died after it announced a send that never left, there is no effect, and nothing proves that
+// there will be none. If it died with the answer, nothing may prove whose effect a difference is.
 func (r *run) wanted() verdict {
 	if r.cell.class.blind {
 		return r.wantedBlind()

@@ -32,16 +32,16 @@ const (
 	stLookOnce stage = "look again"
 )
 
-// how says what becomes of a process at one of its calls.
+// how is what happens to a process at one of its calls.
 type how string
 
-// The fates. Only the first lets it live; a process that stands still goes on
-// later, when another one has taken its work over.
+// The fates. Only with the first it lives; a stopped process continues later, when another one
+// has taken over its work.
 const (
 	lives    how = ""
 	before   how = "dies before it"           // the call is never made
-	after    how = "dies after it"            // the call has its effect and nobody hears the answer
-	underWay how = "dies, and it lands later" // of sends: it lands when the process is long dead
+	after    how = "dies after it"            // the call has its effect and the answer is lost
+	underWay how = "dies, and it lands later" // of sends: it arrives long after the process died
 	still    how = "stands still before it"   // the call is made late
 	gone     how = "is dead"                  // and makes no call any more
 )
@@ -54,7 +54,7 @@ const (
 	standsStill = 5 * time.Minute
 )
 
-// point is one moment in the life of a process: the nth call of a stage.
+// point is one moment of a process: the nth call of a stage.
 type point struct {
 	stage stage
 	nth   int // from 1
@@ -74,14 +74,14 @@ type process struct {
 	order   []stage // in which stages were first met
 	dead    bool
 	met     bool
-	stopped chan struct{} // closed when it dies or stands still
+	stopped chan struct{} // closed when it dies or stops
 }
 
 func newProcess(name string, end point) *process {
 	return &process{name: name, end: end, counts: map[stage]int{}, stopped: make(chan struct{})}
 }
 
-// enter counts a call and says what becomes of it.
+// enter counts a call and returns its fate.
 func (p *process) enter(s stage) how {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +114,8 @@ func (p *process) reached() bool {
 	return p.met
 }
 
-// call makes one call as its fate wants it. Calls that change something run to
-// their end even when nobody waits any more.
+// call makes one call with its fate. Calls that change something run to their end even after
+// their caller has gone.
 func (p *process) call(s stage, do func()) error {
 	switch p.enter(s) {
 	case gone, before:
@@ -160,7 +160,7 @@ func (b book) Append(ctx context.Context, id ledger.ID, fence int64, events ...l
 	return rec, err
 }
 
-// stageOf names a commit by the last thing that it says.
+// stageOf names a commit by its last event.
 func stageOf(events []ledger.Event) stage {
 	if len(events) == 0 {
 		return stRenew
@@ -201,8 +201,7 @@ func (b book) lends(ctx context.Context, c ledger.Claim) bool {
 	})
 }
 
-// Get implements [ledger.Ledger]. It leaves nothing behind, so that no process
-// dies at it.
+// Get implements [ledger.Ledger]. It changes nothing, so no process dies at it.
 func (b book) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
 	if !b.p.alive() {
 		return ledger.Record{}, errDead
@@ -225,14 +224,14 @@ func (l link) Write(ctx context.Context, r connectors.Request) (receipt connecto
 	case after: // the connection ends with the process
 		ctx, cancel := context.WithTimeout(ctx, diesWithin)
 		defer cancel()
-		_, _ = l.Connector.Write(ctx, r) // nobody hears the answer
+		_, _ = l.Connector.Write(ctx, r) // the answer is lost
 		return connectors.Receipt{}, errDead
 	case underWay: // it waits in a proxy, which keeps it longer than the process lives
 		late := context.WithoutCancel(ctx)
 		time.AfterFunc(landsAfter, func() {
 			ctx, cancel := context.WithTimeout(late, diesWithin)
 			defer cancel()
-			_, _ = l.Connector.Write(ctx, r) // nobody hears the answer
+			_, _ = l.Connector.Write(ctx, r) // the answer is lost
 		})
 		return connectors.Receipt{}, errDead
 	case still:
@@ -250,7 +249,7 @@ func (l link) Read(ctx context.Context, q connectors.Query) (obs connectors.Obse
 	return obs, err
 }
 
-// reading names a read by where the write stands.
+// reading names a read by the state of the write.
 func (l link) reading(q connectors.Query) stage {
 	rec, err := l.base.Get(context.Background(), tenant, ledger.IDOf(q.Intent.StructuralKey()))
 	switch {

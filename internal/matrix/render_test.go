@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// words are the outcomes as the document says them, in its order.
+// words are the outcomes in the words and order of the document.
 var words = []struct {
 	status engine.Status
 	word   string
@@ -39,7 +39,7 @@ func (m moment) String() string {
 	return string(m.stage) + ": " + string(m.how)
 }
 
-// summary is all that the runs say.
+// summary is the result of all runs.
 type summary struct {
 	cells map[string]map[moment][]result // by cell
 	notes []string
@@ -148,7 +148,7 @@ func (s *summary) renderClass(b *strings.Builder, cl class) {
 
 func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
-// rows are the outcomes of one table: by vice, for each kind of write.
+// rows are the outcomes of one table: by fault, for each kind of write.
 func (s *summary) rows(cl class, va variant) map[string][]string {
 	rows := map[string][]string{}
 	for _, vi := range vices {
@@ -263,7 +263,7 @@ func table(b *strings.Builder, rows map[string][]string, cl class, shown func(vi
 	b.WriteString("\n")
 }
 
-// order of stages and of fates in the document: the order of a life.
+// order of stages and of fates in the document: that of a lifetime.
 var (
 	lifeOrder = []stage{"", stBefore, stReserve, stSend, stReadBack, stPutBack, stClaim, stRenew, stAnnounce, stUndo, stSettle, stReview, stLookOnce, stRecheck}
 	fateOrder = []how{lives, before, after, underWay, still}

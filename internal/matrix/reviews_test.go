@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// whys are the reasons for which a person must look, in the order of their
-// letters.
+// whys are the reasons for a review, in the order of their letters.
 var whys = []string{whyFate, whyNotTold, whyLag, whyDiffers, whyBased, whyDouble, whyGone, whyUnread, whyBlind, whyWhose}
 
 func letter(why string) string {
@@ -17,7 +16,7 @@ func letter(why string) string {
 	return "?"
 }
 
-// renderReviews lists every cell that ends with a person, by reason.
+// renderReviews lists every cell that ends in review, by reason.
 func (s *summary) renderReviews(b *strings.Builder) {
 	b.WriteString("### Cells that end in review, and why\n\n")
 	for _, why := range whys {
@@ -65,8 +64,8 @@ func (s *summary) reviewed(why string) (count int, lists []listed) {
 	return count, lists
 }
 
-// reviewedKinds counts the cells of a vice that end in review for a reason, and
-// says of which kinds of write they are, where they are not of all.
+// reviewedKinds counts the cells of a fault that end in review for a reason, and names their
+// kinds of write, if they are not all.
 func (s *summary) reviewedKinds(cl class, va variant, vi vice, why string) (count int, kinds string) {
 	var names []string
 	of := 0

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// How long a run goes on. Writes that cannot be delivered are given up after
-// a day; a write that a person has is looked at for hours.
+// The duration of a run. Undeliverable writes are given up after a day; a write in review is read
+// for hours.
 const (
 	patience   = 90 * time.Second // of a caller, for one call
 	watched    = 30 * time.Hour
@@ -25,20 +25,20 @@ const (
 	maxRounds  = 5000
 	seededAgo  = 5 * time.Minute
 	betweenAll = 10 * time.Millisecond
-	// sitOut is what a process sits out between two reads. The pauses between
-	// reads are spread by a fifth; none of them is spread over this length, so
-	// that each life has the same calls every time.
+	// sitOut is a pause that a process waits between two reads. The pauses between reads vary by
+	// a fifth; none of them varies across this length, so that each run has the same calls every
+	// time.
 	sitOut = 1500 * time.Millisecond
 )
 
-// began is when every write is asked for: a bubble begins with the year 2000.
+// began is when every write is submitted: a bubble begins with the year 2000.
 var began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(seededAgo)
 
-// run is one life of one write in a cell.
+// run is one lifetime of one write in a cell.
 type run struct {
 	cell  cell
 	point point
-	world *simulated.World
+	world *orders.World
 	book  *ledger.Memory
 	first *process   // the one that may fail
 	mu    sync.Mutex // of heard, ends and flaws, which both processes add to
@@ -83,7 +83,7 @@ func live(t *testing.T, c cell, at point) *run {
 	r := &run{cell: c, point: at}
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if r.world, err = simulated.New(c.options()); err != nil {
+		if r.world, err = orders.New(c.options()); err != nil {
 			t.Fatal(err)
 		}
 		r.book, r.first = ledger.NewMemory(), newProcess("first", at)
@@ -94,7 +94,7 @@ func live(t *testing.T, c cell, at point) *run {
 		}
 		time.Sleep(seededAgo)
 		for _, f := range c.vice.faults {
-			if c.vice.spare && f.Vice == simulated.UnreadableRead && c.powers().looksFirst {
+			if c.vice.spare && f.Kind == orders.UnreadableRead && c.powers().looksFirst {
 				f.Skip = 1
 			}
 			if err := r.world.Set(f); err != nil {
@@ -113,9 +113,9 @@ func live(t *testing.T, c cell, at point) *run {
 	return r
 }
 
-// processes lets the first process live as long as it does, and then a second
-// one beside or after it. Whether the caller asks the second one, or its
-// worker finds the write first, alternates.
+// processes runs the first process as long as it lives, and then a second one next to or after
+// it. Whether the caller submits to the second one, or its worker claims the write first,
+// alternates.
 func (r *run) processes(t *testing.T) {
 	one := r.engine(t, r.first)
 	defer one.Close()
@@ -134,7 +134,7 @@ func (r *run) processes(t *testing.T) {
 	case <-ended:
 	}
 	if !r.first.reached() {
-		return // it lived its life and never came to that point
+		return // it ended without reaching that point
 	}
 	p := newProcess("second", point{})
 	two := r.engine(t, p)
@@ -147,7 +147,7 @@ func (r *run) processes(t *testing.T) {
 	}
 	r.work(t, p, two)
 	<-ended
-	r.work(t, p, two) // what one that stood still left behind
+	r.work(t, p, two) // the rest of the work of a stopped one
 }
 
 // engine is the engine of a process, on the ledger and the destination that
@@ -157,11 +157,11 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	d := r.world.Destination()
 	d.Connector = link{d.Connector, p, r.book}
 	if r.cell.class.blind {
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: blinded(d.Profiles[simulated.Kind])}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: blinded(d.Profiles[orders.Kind])}
 	}
-	if p := d.Profiles[simulated.Kind]; r.cell.class.irreversible {
+	if p := d.Profiles[orders.Kind]; r.cell.class.irreversible {
 		p.Irreversible = []intent.WriteType{r.cell.kind.write}
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: p}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 	}
 	if err := reg.Register("orders", d); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	return engine.New(book{r.book, p, r.settled}, &reg, &engine.Options{Owner: p.name, Patience: sitOut})
 }
 
-// settled is told of every commit that settles a write.
+// settled is called for every commit that settles a write.
 func (r *run) settled(rec ledger.Record) {
 	if rec.Parent == "" {
 		r.mu.Lock()
@@ -234,8 +234,8 @@ func (r *run) nextDue(t *testing.T) (next time.Time, some bool) {
 	return next, some
 }
 
-// replays asks once more: whoever asks for a settled write gets its outcome,
-// and nothing is sent or read for it.
+// replays submits once more: a caller of a settled write gets its outcome, and nothing is sent or
+// read for it.
 func (r *run) replays(t *testing.T) {
 	p := newProcess("last", point{})
 	e := r.engine(t, p)

@@ -4,38 +4,37 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// vice is one way in which the destination misbehaves during a write, and what
-// must come of it.
+// kind is one fault of the destination during a write, and the expected result.
 type vice struct {
 	name string
 	// faults are what the destination does.
-	faults []simulated.Fault
+	faults []orders.Fault
 	// spare lets the read of the state before pass, where the plan has one.
 	spare bool
 	// options and intent change the destination and the intent. Default: as
 	// they are.
-	options func(*simulated.Options)
+	options func(*orders.Options)
 	intent  func(*intent.WriteIntent)
-	// can says in which cells the vice can be. Default all.
+	// can is in which cells the fault is possible. Default all.
 	can func(cell) bool
-	// want says what must come of it.
+	// want is the expected result.
 	want func(powers) verdict
-	// proven says that the intent asks for something that may be done to an effect of
-	// its own only.
+	// proven means that the intent requests something that may only be done to an effect of its
+	// own.
 	proven bool
-	// once says that one send is enough where nothing fails.
+	// once means that one send is enough if nothing fails.
 	once bool
-	// liar marks a destination that is wrong about itself: what it promised
-	// not to do cannot be undone, only found by a later look.
+	// liar marks a destination with a false declaration: what it promised not to do cannot be
+	// undone, only found by a later read.
 	liar bool
 }
 
-// verdict is what may come of a cell, and why where a person must look.
+// verdict is a possible result of a cell, and why it needs a reviewer.
 type verdict struct {
 	may []engine.Status
 	why string // of a review
@@ -48,7 +47,7 @@ const (
 	review      = engine.StatusReview
 )
 
-// The reasons for which a person must look.
+// The reasons for a review.
 const (
 	whyFate    = "it may have been applied, nothing shows that it was, nothing shows a repeat harmless"
 	whyLag     = "reads may lag, and without a settle time they prove little about what was there before"
@@ -79,7 +78,7 @@ func there(p powers) verdict {
 	return aPerson(whyLag)(p)
 }
 
-// missing: a send of unknown fate came to nothing; a repeat works.
+// missing: a send of unknown fate failed; a repeat works.
 func missing(p powers) verdict {
 	if p.repeatable() {
 		return there(p)
@@ -87,8 +86,8 @@ func missing(p powers) verdict {
 	return aPerson(whyFate)(p)
 }
 
-// phantom: an answered send came to nothing; a repeat works, but not under the
-// key that was answered.
+// phantom: an answered send had no effect; a repeat works, but not under the key that was
+// answered.
 func phantom(p powers) verdict {
 	if p.conclusive || p.addressed && !p.native {
 		return there(p)
@@ -96,7 +95,7 @@ func phantom(p powers) verdict {
 	return aPerson(whyFate)(p)
 }
 
-// never: no send ever comes to anything, and none is answered with a no.
+// never: no send ever has an effect, and none is refused.
 func never(p powers) verdict {
 	if p.conclusive {
 		return must(notApplied)(p)
@@ -104,8 +103,7 @@ func never(p powers) verdict {
 	return aPerson(whyFate)(p)
 }
 
-// turnedDown: every send is answered with a no. Only a process that dies with
-// that answer leaves a doubt behind.
+// turnedDown: every send is refused. A doubt remains only if a process dies with that answer.
 func turnedDown(p powers) verdict {
 	if p.conclusive {
 		return must(notApplied)(p)
@@ -113,7 +111,7 @@ func turnedDown(p powers) verdict {
 	return verdict{[]engine.Status{notApplied, review}, whyNotTold}
 }
 
-// passing: the first send is turned away, later ones work.
+// passing: the first send is deferred, later ones work.
 func passing(p powers) verdict {
 	v := missing(p)
 	if v.may[0] == review && p.shows {
@@ -122,14 +120,14 @@ func passing(p powers) verdict {
 	return v
 }
 
-// refusedOnce: the first send is refused for good; a process that dies with
-// that answer makes another one, which works.
+// refusedOnce: the first send is refused for good; a process that dies with that answer makes
+// another one, which works.
 func refusedOnce(p powers) verdict {
 	v := missing(p)
 	return verdict{append([]engine.Status{notApplied}, v.may...), v.why}
 }
 
-// undone: the record differs, and the intent asks to undo it then.
+// undone: the record differs, and the intent requests an undo in that case.
 func undone(p powers) verdict {
 	switch {
 	case !p.based:
@@ -142,7 +140,7 @@ func undone(p powers) verdict {
 	return verdict{[]engine.Status{compensated, review}, whyNotTold}
 }
 
-// mended: the record differs, and the intent asks to send again then.
+// mended: the record differs, and the intent requests another send in that case.
 func mended(p powers) verdict {
 	if p.overwritten {
 		return must(verified)(p)
@@ -150,7 +148,7 @@ func mended(p powers) verdict {
 	return aPerson(whyDiffers)(p)
 }
 
-// takenBack: the effect was taken back before anybody could see it.
+// takenBack: the effect was taken back before any read could show it.
 func takenBack(p powers) verdict {
 	if p.versions && !p.creates {
 		return aPerson(whyDiffers)(p)
@@ -158,7 +156,7 @@ func takenBack(p powers) verdict {
 	return phantom(p)
 }
 
-// unreadable: no read ever works. Where the plan looks first nothing is sent.
+// unreadable: no read ever works. If the plan reads first, nothing is sent.
 func unreadable(p powers) verdict {
 	if p.looksFirst {
 		return must(notApplied)(p)
@@ -195,52 +193,52 @@ func again(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchRetry }
 // is given up after a day.
 func soon(w *intent.WriteIntent) { w.Deadline = began.Add(5 * time.Minute) }
 
-func rechecked(o *simulated.Options) { o.Recheck = connectors.Within(time.Hour) }
+func rechecked(o *orders.Options) { o.Recheck = connectors.Within(time.Hour) }
 
-func settles(o *simulated.Options) { o.Settle = connectors.Within(simulated.DefaultLag) }
+func settles(o *orders.Options) { o.Settle = connectors.Within(orders.DefaultLag) }
 
-func one(f simulated.Fault) []simulated.Fault {
+func one(f orders.Fault) []orders.Fault {
 	f.Times = 1
-	return []simulated.Fault{f}
+	return []orders.Fault{f}
 }
 
-func ever(v simulated.Vice) []simulated.Fault { return []simulated.Fault{{Vice: v}} }
+func ever(v orders.FaultKind) []orders.Fault { return []orders.Fault{{Kind: v}} }
 
-var dropped = one(simulated.Fault{Vice: simulated.DroppedField, Field: "currency", Ops: []simulated.Op{simulated.OpCreate, simulated.OpUpdate, simulated.OpUpsert}})
+var dropped = one(orders.Fault{Kind: orders.DroppedField, Field: "currency", Ops: []orders.Op{orders.OpCreate, orders.OpUpdate, orders.OpUpsert}})
 
-// vices are the rows, in the order in which they are shown.
+// kinds are the rows, in the order of the document.
 var vices = []vice{
 	{name: "none", want: there, once: true},
-	{name: "answer lost after the commit", faults: one(simulated.Fault{Vice: simulated.LostAnswer}), want: there, once: true},
-	{name: "every answer lost after the commit", faults: ever(simulated.LostAnswer), want: there, once: true},
-	{name: "502 after the commit", faults: one(simulated.Fault{Vice: simulated.BadGateway}), want: there, once: true},
-	{name: "dropped before the commit", faults: one(simulated.Fault{Vice: simulated.DroppedBefore}), want: missing},
-	{name: "every send dropped before the commit", faults: ever(simulated.DroppedBefore), want: never},
-	{name: "late commit, 2 s after the client's time-out", faults: one(simulated.Fault{Vice: simulated.LateCommit}), want: there},
-	{name: "phantom success", faults: one(simulated.Fault{Vice: simulated.PhantomSuccess}), want: phantom},
-	{name: "nothing but phantom success", faults: ever(simulated.PhantomSuccess), want: never},
+	{name: "answer lost after the commit", faults: one(orders.Fault{Kind: orders.LostAnswer}), want: there, once: true},
+	{name: "every answer lost after the commit", faults: ever(orders.LostAnswer), want: there, once: true},
+	{name: "502 after the commit", faults: one(orders.Fault{Kind: orders.BadGateway}), want: there, once: true},
+	{name: "dropped before the commit", faults: one(orders.Fault{Kind: orders.DroppedBefore}), want: missing},
+	{name: "every send dropped before the commit", faults: ever(orders.DroppedBefore), want: never},
+	{name: "late commit, 2 s after the client's time-out", faults: one(orders.Fault{Kind: orders.LateCommit}), want: there},
+	{name: "phantom success", faults: one(orders.Fault{Kind: orders.PhantomSuccess}), want: phantom},
+	{name: "nothing but phantom success", faults: ever(orders.PhantomSuccess), want: never},
 	{name: "silently dropped field", faults: dropped, can: hasFields, want: aPerson(whyDiffers), once: true},
 	{name: "silently dropped field; the intent asks to send again", faults: dropped, intent: again, can: hasFields, want: mended, proven: true},
 	{name: "silently dropped field; the intent asks to undo", faults: dropped, intent: undo, can: canUndo, want: undone, proven: true},
-	{name: "normalised field", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aPerson(whyDiffers), once: true},
-	{name: "normalised field; the intent compares without case", faults: one(simulated.Fault{Vice: simulated.NormalisedField, Field: "currency", How: "lower"}), intent: fold, can: hasFields, want: there, once: true},
-	{name: "lagging reads, 2 s, as declared", faults: ever(simulated.LaggingRead), options: settles, want: there, once: true},
-	{name: "unreadable three times", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, Times: 3}}, want: there, once: true},
-	{name: "reads hang twice", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "hang", Times: 2}}, want: there, once: true},
-	{name: "answer lost, then unreadable three times", faults: []simulated.Fault{{Vice: simulated.LostAnswer, Times: 1}, {Vice: simulated.UnreadableRead, Times: 3}}, spare: true, want: there, once: true},
-	{name: "never readable", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "403"}}, intent: soon, want: unreadable},
-	{name: "never readable after the send", faults: []simulated.Fault{{Vice: simulated.UnreadableRead, How: "page"}}, spare: true, intent: soon, want: unreadableAfter, once: true},
-	{name: "duplicate made behind our back", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack}), can: canDouble, want: aPerson(whyDouble), once: true},
-	{name: "duplicate without our stamp", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, How: "nostamp"}), can: canDouble, want: aPerson(whyDouble), once: true},
-	{name: "duplicate 10 min later; a recheck is declared", faults: one(simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aPerson(whyDouble), once: true},
-	{name: "taken back at once", faults: one(simulated.Fault{Vice: simulated.Rollback}), want: takenBack},
-	{name: "taken back 10 min later; a recheck is declared", faults: one(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute}), options: rechecked, want: aPerson(whyGone), once: true},
-	{name: "unreachable five times", faults: []simulated.Fault{{Vice: simulated.Unreachable, Times: 5}}, want: passing},
-	{name: "never reachable", faults: ever(simulated.Unreachable), intent: soon, want: turnedDown},
-	{name: "throttled once", faults: one(simulated.Fault{Vice: simulated.Throttled}), want: passing},
-	{name: "throttled for ever", faults: ever(simulated.Throttled), intent: soon, want: turnedDown},
-	{name: "refused once", faults: one(simulated.Fault{Vice: simulated.Refused}), want: refusedOnce, once: true},
-	{name: "refused", faults: ever(simulated.Refused), want: turnedDown, once: true},
-	{name: "late commit, 2 min after the client's time-out", faults: one(simulated.Fault{Vice: simulated.LateCommit, Delay: 2 * time.Minute}), want: found(whyLate), liar: true},
-	{name: "reads lag by 60 s, and 2 s are declared", faults: []simulated.Fault{{Vice: simulated.LaggingRead, Delay: time.Minute}}, options: settles, want: found(whyStale), liar: true},
+	{name: "normalised field", faults: one(orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aPerson(whyDiffers), once: true},
+	{name: "normalised field; the intent compares without case", faults: one(orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}), intent: fold, can: hasFields, want: there, once: true},
+	{name: "lagging reads, 2 s, as declared", faults: ever(orders.LaggingRead), options: settles, want: there, once: true},
+	{name: "unreadable three times", faults: []orders.Fault{{Kind: orders.UnreadableRead, Times: 3}}, want: there, once: true},
+	{name: "reads hang twice", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "hang", Times: 2}}, want: there, once: true},
+	{name: "answer lost, then unreadable three times", faults: []orders.Fault{{Kind: orders.LostAnswer, Times: 1}, {Kind: orders.UnreadableRead, Times: 3}}, spare: true, want: there, once: true},
+	{name: "never readable", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "403"}}, intent: soon, want: unreadable},
+	{name: "never readable after the send", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "page"}}, spare: true, intent: soon, want: unreadableAfter, once: true},
+	{name: "duplicate made behind our back", faults: one(orders.Fault{Kind: orders.DuplicateByOthers}), can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate without our stamp", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, How: "nostamp"}), can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "taken back at once", faults: one(orders.Fault{Kind: orders.Rollback}), want: takenBack},
+	{name: "taken back 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute}), options: rechecked, want: aPerson(whyGone), once: true},
+	{name: "unreachable five times", faults: []orders.Fault{{Kind: orders.Unreachable, Times: 5}}, want: passing},
+	{name: "never reachable", faults: ever(orders.Unreachable), intent: soon, want: turnedDown},
+	{name: "throttled once", faults: one(orders.Fault{Kind: orders.Throttled}), want: passing},
+	{name: "throttled for ever", faults: ever(orders.Throttled), intent: soon, want: turnedDown},
+	{name: "refused once", faults: one(orders.Fault{Kind: orders.Refused}), want: refusedOnce, once: true},
+	{name: "refused", faults: ever(orders.Refused), want: turnedDown, once: true},
+	{name: "late commit, 2 min after the client's time-out", faults: one(orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute}), want: found(whyLate), liar: true},
+	{name: "reads lag by 60 s, and 2 s are declared", faults: []orders.Fault{{Kind: orders.LaggingRead, Delay: time.Minute}}, options: settles, want: found(whyStale), liar: true},
 }

@@ -11,29 +11,29 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
-// bench is a server in front of a simulated order desk, which counts effects.
+// bench is a server with a simulated order destination, which counts effects.
 type bench struct {
-	t      *testing.T
-	world  *simulated.World
-	ledger *ledger.Memory
-	office *office.Office
-	server *mcpapi.Server
+	t       *testing.T
+	world   *orders.World
+	ledger  *ledger.Memory
+	service *service.Service
+	server  *mcpapi.Server
 }
 
 // createOrder is a tool without an operation, and payInvoice one with.
 func createOrder() tool.Tool {
 	return tool.Tool{
-		Name: "create_order", Title: "New order", Description: "Creates an order.", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Name: "create_order", Title: "New order", Description: "Creates an order.", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Arguments: []tool.Argument{
 			{Name: "order_id", Type: tool.String, Required: true, Description: "The number of the order."},
 			{Name: "amount_cents", Type: tool.Integer, Required: true, Description: "The amount in cents."},
@@ -59,9 +59,9 @@ func tools() []tool.Tool {
 	}
 }
 
-func newBench(t *testing.T, o simulated.Options, change func(*mcpapi.Config)) *bench {
+func newBench(t *testing.T, o orders.Options, change func(*mcpapi.Config)) *bench {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,12 +72,12 @@ func newBench(t *testing.T, o simulated.Options, change func(*mcpapi.Config)) *b
 	b := &bench{t: t, world: world, ledger: ledger.NewMemory()}
 	e := engine.New(b.ledger, &reg, nil)
 	t.Cleanup(e.Close)
-	b.office = office.New(office.Parts{Writes: e, Ledger: b.ledger, Registry: &reg})
+	b.service = service.New(service.Parts{Writes: e, Ledger: b.ledger, Registry: &reg})
 	c := mcpapi.Config{Tools: tools(), Registry: &reg, Version: "1.2.3"}
 	if change != nil {
 		change(&c)
 	}
-	if b.server, err = mcpapi.New(b.office, c); err != nil {
+	if b.server, err = mcpapi.New(b.service, c); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -94,7 +94,7 @@ func (b *bench) stdio(who access.Identity, o *mcp.ClientOptions) *mcp.ClientSess
 	fromServer, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	door := mcpapi.NewDoor(b.server.ServerFor, mcpapi.DoorOptions{Workflow: "run-1"})
+	door := mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"})
 	go func() { done <- door.Stdio(ctx, who, in, out) }()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, o).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
@@ -129,7 +129,7 @@ func (byName) Resolve(r *http.Request) (access.Identity, error) {
 	return agent(name), nil
 }
 
-// as is a client of HTTP that says who it is.
+// as is an HTTP client with an identity.
 type as struct {
 	name   string
 	header http.Header
@@ -168,7 +168,7 @@ func (b *bench) connect(url string, a as, o *mcp.ClientSessionOptions) *mcp.Clie
 	return session
 }
 
-// call calls a tool and reads its answer.
+// call calls a tool and reads its result.
 func (b *bench) call(s *mcp.ClientSession, name string, arguments any, meta mcp.Meta) (mcpapi.Result, *mcp.CallToolResult) {
 	b.t.Helper()
 	res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: name, Arguments: arguments, Meta: meta})
@@ -178,8 +178,7 @@ func (b *bench) call(s *mcp.ClientSession, name string, arguments any, meta mcp.
 	return b.read(res), res
 }
 
-// read checks that an answer is structured, the same as text, and of the one
-// shape.
+// read checks that a result is structured, the same as text, and of the one shape.
 func (b *bench) read(res *mcp.CallToolResult) mcpapi.Result {
 	b.t.Helper()
 	structured, err := json.Marshal(res.StructuredContent)

@@ -14,16 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
 )
 
-const page = "../../docs/mcp.md"
+const page = "../../docs/reference/mcp.md"
 
-// documented is the block of the page behind a mark.
+// documented is the block of the page after a mark.
 func documented(t *testing.T, mark, language string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -39,7 +39,7 @@ func documented(t *testing.T, mark, language string) string {
 	return block
 }
 
-// docsTools are the tools of the page, which a file can hold as they stand there.
+// docsTools are the tools of the page, in a form that a file can hold.
 func docsTools(t *testing.T) []tool.Tool {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "readback.yaml")
@@ -54,12 +54,12 @@ func docsTools(t *testing.T) []tool.Tool {
 	return c.MCP.Tools
 }
 
-// TestThePageShowsWhatModelsSee: the list and the answers of the page are those
-// that a client gets.
+// TestThePageShowsWhatModelsSee: the list and the results of the page are those that a
+// client gets.
 func TestThePageShowsWhatModelsSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tools := docsTools(t)
-		b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) {
+		b := newBench(t, orders.Unique.Options(), func(c *mcpapi.Config) {
 			held := tools[0]
 			held.Name, held.Risk = "create_order_held", intent.RiskApprove
 			c.Tools = append(tools, held)
@@ -92,7 +92,7 @@ func compare(t *testing.T, mark string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var plain bytes.Buffer // as people write it, not for a page
+	var plain bytes.Buffer // written for readers, not for a page
 	enc := json.NewEncoder(&plain)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")

@@ -8,18 +8,17 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
-// FuzzDoor: whatever is posted to the door by somebody who may only read, the
-// answer is one of the protocol or a problem, never a fault of ours, and nothing
-// is recorded.
+// FuzzDoor: for every body posted to the API by a caller that may only read, the response
+// is one of the protocol or a problem, never a fault of ours, and nothing is recorded.
 func FuzzDoor(f *testing.F) {
-	world, err := simulated.New(simulated.Unique.Options())
+	world, err := orders.New(orders.Unique.Options())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -30,7 +29,7 @@ func FuzzDoor(f *testing.F) {
 	l := ledger.NewMemory()
 	e := engine.New(l, &reg, nil)
 	f.Cleanup(e.Close)
-	s, err := mcpapi.New(office.New(office.Parts{Writes: e, Ledger: l, Registry: &reg}), mcpapi.Config{Tools: tools(), Registry: &reg})
+	s, err := mcpapi.New(service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), mcpapi.Config{Tools: tools(), Registry: &reg})
 	if err != nil {
 		f.Fatal(err)
 	}

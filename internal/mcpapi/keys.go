@@ -19,21 +19,32 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// The members of a request's _meta by which a client names the logical write of
-// a call, and the headers of the same meaning. What _meta says counts.
+const (
+	// maxCalls bounds the concurrent calls of one session: a model makes a few at once.
+	maxCalls = 64
+	// remembered is how many requests of a session are recognized when they are delivered
+	// again: a redelivery comes within seconds.
+	remembered = 1024
+	// maxCounted bounds the tools and workflows in which one session counts calls: a
+	// client that names more of them must number its calls itself.
+	maxCounted = 2000
+)
+
+// The members of a request's _meta by which a client names the logical write of a call,
+// and the headers with the same meaning. _meta takes precedence.
 const (
 	MetaWorkflow       = "readback/workflow"
 	MetaStep           = "readback/step"
 	MetaCall           = "readback/call"
 	MetaIdempotencyKey = "readback/idempotency_key"
 
-	HeaderWorkflow       = "Readback-Workflow"
-	HeaderStep           = "Readback-Step"
-	HeaderCall           = "Readback-Call"
-	HeaderIdempotencyKey = "Idempotency-Key"
+	headerWorkflow       = "Readback-Workflow"
+	headerStep           = "Readback-Step"
+	headerCall           = "Readback-Call"
+	headerIdempotencyKey = "Idempotency-Key"
 
-	// metaRequest is what a door writes over whatever a client said: the id of the
-	// JSON-RPC request, which the protocol's library keeps to itself.
+	// metaRequest is set by this API, over any value of the client: the id of the
+	// JSON-RPC request, which the protocol's library does not expose.
 	metaRequest = "readback/request"
 	// namedWorkflow is the workflow of calls that are named by an idempotency key
 	// alone.
@@ -46,19 +57,18 @@ var (
 	errTooMany = errors.New("too many calls of this session are under way")
 )
 
-// Visit is one session of a client, and whose it is. Tools find theirs with
-// [VisitOf].
+// Visit is one session of a client, with its owner. Tools find theirs with [VisitOf].
 type Visit struct {
-	// Who is whose credentials the session was opened with.
+	// Who is the identity that opened the session.
 	Who access.Identity
 
-	workflow string // "" where the session's own id names it
-	lone     bool   // one request, and no session around it
+	workflow string // "" if the session's own id names it
+	lone     bool   // one request without a session
 	busy     atomic.Int64
 
 	mu    sync.Mutex
 	next  map[string]int // by workflow and tool: the number of the next call
-	seen  map[string]int // by workflow, tool and request: the number it got
+	seen  map[string]int // by workflow, tool and request: its number
 	order []string       // of seen, oldest first
 }
 
@@ -72,15 +82,14 @@ func withVisit(ctx context.Context, v *Visit) context.Context {
 	return context.WithValue(ctx, visitKey{}, v)
 }
 
-// VisitOf is the session that a call came in; false without a door of this
-// package around it.
+// VisitOf is the session of a call; false outside of an API of this package.
 func VisitOf(ctx context.Context) (*Visit, bool) {
 	v, ok := ctx.Value(visitKey{}).(*Visit)
 	return v, ok
 }
 
-// Enter takes a place for a call; leave gives it back. It fails when too many
-// calls of the session are under way.
+// Enter reserves a place for a call; leave releases it. It fails when too many calls of
+// the session are in progress.
 func (v *Visit) Enter() (leave func(), err error) {
 	if v.busy.Add(1) > maxCalls {
 		v.busy.Add(-1)
@@ -89,12 +98,12 @@ func (v *Visit) Enter() (leave func(), err error) {
 	return func() { v.busy.Add(-1) }, nil
 }
 
-// Name fills in what names the logical write of a call: workflow, step, call and,
-// where the tool has no operation, the idempotency key. Arguments have no part in
-// it. In this order:
+// Name sets the names of the logical write of a call: workflow, step, call and, where the
+// tool has no operation, the idempotency key. Arguments have no part in it. In this
+// order:
 //
-//   - workflow, step and call as _meta or headers say. A step without a call is
-//     call 0: whoever names the step repeats it under the same name.
+//   - workflow, step and call from _meta or headers. A step without a call is
+//     call 0: a client that names the step repeats it under the same name.
 //   - an idempotency key without workflow and step is the step, in a workflow of
 //     its own for all of them.
 //   - otherwise the session is the workflow, and the calls of a tool in it are
@@ -123,8 +132,8 @@ func (v *Visit) Name(req *mcp.CallToolRequest, w *intent.WriteIntent) error {
 	return err
 }
 
-// workflowOf is the session as a workflow. Its id is a secret: whoever has it
-// speaks in the session.
+// workflowOf is the session as a workflow. The session's id is a secret: it gives access
+// to the session.
 func (v *Visit) workflowOf(req *mcp.CallToolRequest) string {
 	if v.workflow != "" {
 		return v.workflow
@@ -136,8 +145,8 @@ func (v *Visit) workflowOf(req *mcp.CallToolRequest) string {
 	return "mcp-" + rand.Text()
 }
 
-// count numbers the calls of a tool in a workflow; a request that is delivered
-// again gets the number that it has.
+// count numbers the calls of a tool in a workflow; a request that is delivered again
+// keeps its number.
 func (v *Visit) count(workflow, tool, request string) (int, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,10 +170,10 @@ func (v *Visit) count(workflow, tool, request string) (int, error) {
 	return n, nil
 }
 
-// said is what a client says of a call.
+// said is a client's names for a call.
 type said struct {
 	workflow, step, key string
-	call                int // -1 where it does not
+	call                int // -1 if it is not set
 	request             string
 }
 
@@ -179,7 +188,7 @@ func saidOf(req *mcp.CallToolRequest) (said, error) {
 		to           *string
 		meta, header string
 	}{
-		{&s.workflow, MetaWorkflow, HeaderWorkflow}, {&s.step, MetaStep, HeaderStep}, {&s.key, MetaIdempotencyKey, HeaderIdempotencyKey},
+		{&s.workflow, MetaWorkflow, headerWorkflow}, {&s.step, MetaStep, headerStep}, {&s.key, MetaIdempotencyKey, headerIdempotencyKey},
 	} {
 		var err error
 		if *one.to, err = name(req.Params.Meta, h, one.meta, one.header); err != nil {
@@ -187,10 +196,10 @@ func saidOf(req *mcp.CallToolRequest) (said, error) {
 		}
 	}
 	call, there := req.Params.Meta[MetaCall]
-	if text := h.Get(HeaderCall); !there && text != "" {
+	if text := h.Get(headerCall); !there && text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return said{}, fmt.Errorf("%w: %s is no number; want 0, 1, 2, …", errNames, HeaderCall)
+			return said{}, fmt.Errorf("%w: %s is no number; want 0, 1, 2, …", errNames, headerCall)
 		}
 		call, there = float64(n), true
 	}
@@ -204,7 +213,7 @@ func saidOf(req *mcp.CallToolRequest) (said, error) {
 	return s, nil
 }
 
-// maxCallNumber is the highest call of an intent.
+// maxCallNumber is the highest call number of an intent.
 const maxCallNumber = 1_000_000
 
 func name(meta mcp.Meta, h http.Header, member, header string) (string, error) {
@@ -232,8 +241,8 @@ func name(meta mcp.Meta, h http.Header, member, header string) (string, error) {
 
 var errNoName = errors.New("1 to 255 printable ASCII characters without a blank at either end")
 
-// CheckName fails for what cannot name a workflow, a step or a caller. The error
-// is what would be right.
+// CheckName fails for an invalid name of a workflow, a step or a caller. The error has
+// the remedy.
 func CheckName(s string) error {
 	if s == "" || !nameLike(s) {
 		return errNoName
@@ -241,7 +250,7 @@ func CheckName(s string) error {
 	return nil
 }
 
-// bare takes the quotes of a structured field string (RFC 8941) off, in which
+// bare removes the quotes of a structured field string (RFC 8941), in which
 // Idempotency-Key may come.
 func bare(s string) string {
 	if n := len(s); n > 2 && s[0] == '"' && s[n-1] == '"' {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -36,8 +36,8 @@ func with(s sent, header ...string) sent {
 	return s
 }
 
-// TestWhatIsOneCall says for each way in which a call can come twice what comes
-// of it. The destination counts.
+// TestWhatIsOneCall checks the result of each way in which a call can come twice. The
+// destination counts.
 func TestWhatIsOneCall(t *testing.T) {
 	const step = `{"readback/workflow":"run-7","readback/step":"order"}`
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestWhatIsOneCall(t *testing.T) {
 		"a forged request id":           {"what the door writes, no client can", []sent{a(1, "7", "A", `{"readback/request":"1"}`), a(1, "8", "B", `{"readback/request":"1"}`)}, 2, []string{"verified", "verified"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			url := b.listen()
 			sessions := map[int]*wire{}
 			for i, call := range c.calls {
@@ -103,7 +103,7 @@ func TestWhatIsOneCall(t *testing.T) {
 // names the operation, the read before a create finds the record of the first one.
 func TestAgainWithoutAnyKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
+		b := newBench(t, orders.Plain.Options(), nil)
 		s := b.stdio(agent("bot"), nil)
 		first, _ := b.call(s, "create_order", order("A-1"), nil)
 		second, res := b.call(s, "create_order", order("A-1"), nil)
@@ -132,7 +132,7 @@ func TestNamesThatCannotBe(t *testing.T) {
 			header: http.Header{"Idempotency-Key": {"a", "b"}}}, "comes 2 times"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Unique.Options(), nil)
+			b := newBench(t, orders.Unique.Options(), nil)
 			w := b.open(b.listen(), "bot")
 			w.header = c.call.header
 			s := w.do(http.MethodPost, callBody(c.call.id, c.call.tool, c.call.arguments, c.call.meta))
@@ -144,10 +144,9 @@ func TestNamesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestTheSessionsIdIsSecret: whoever has it speaks in the session, so it is not in
-// the ledger.
+// TestTheSessionsIdIsSecret: it gives access to the session, so it is not in the ledger.
 func TestTheSessionsIdIsSecret(t *testing.T) {
-	b := newBench(t, simulated.Unique.Options(), nil)
+	b := newBench(t, orders.Unique.Options(), nil)
 	w := b.open(b.listen(), "bot")
 	r := b.result(w.do(http.MethodPost, callBody("1", "create_order", `{"order_id":"A","amount_cents":5}`, "")))
 	rec, err := b.ledger.Get(t.Context(), "acme", ledger.ID(r.ID))

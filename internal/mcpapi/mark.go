@@ -11,15 +11,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
+// maxBatch is how many messages of a batch are read. Newer versions of the protocol have
+// no batches: clients send a few together.
+const maxBatch = 100
+
 var (
 	errNoJSON    = errors.New("this is no JSON: want one JSON-RPC message in UTF-8, no member of an object twice")
 	errBatch     = fmt.Errorf("the batch has more than %d messages; send fewer at once", maxBatch)
 	errNoMessage = errors.New("this is no JSON-RPC message")
 )
 
-// mark writes the id of each call into the call's own _meta, where tools find it:
-// a request that is delivered twice is one call. What it cannot read strictly it
-// refuses, so that nobody behind it reads something else.
+// mark writes the id of each call into the call's own _meta, where tools find it: a
+// request that is delivered twice is one call. It refuses what it cannot read strictly,
+// so that no later reader interprets it differently.
 func mark(body []byte) ([]byte, error) {
 	body = bytes.TrimSpace(body)
 	if v := jsontext.Value(body); v.Kind() == jsontext.KindBeginArray {
@@ -30,7 +34,7 @@ func mark(body []byte) ([]byte, error) {
 	return markOne(body)
 }
 
-// markBatch reads messages one by one, and no more than maxBatch of them.
+// markBatch reads messages one by one, at most maxBatch of them.
 func markBatch(body []byte) ([]byte, error) {
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	_, err := dec.ReadToken()

@@ -53,8 +53,8 @@ func TestMarkReadsNoMoreThanABatch(t *testing.T) {
 	}
 }
 
-// FuzzMark: whatever comes, what is passed on says the same, but for the id of a
-// call, which is the message's own and nobody else's.
+// FuzzMark: for every input, what is passed on is the same, except for the id of a call,
+// which is the message's own.
 func FuzzMark(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"a":1},"name":"t","arguments":{"a":[1,2.0,"x"]}}}`,

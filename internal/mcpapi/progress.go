@@ -9,8 +9,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Pulse tells a client that asked for it, from time to time, that a call goes on,
-// until the returned function is called.
+// pulse is the interval of progress notifications, for a client that asked for them.
+const pulse = 5 * time.Second
+
+// Pulse sends progress notifications to a client that asked for them, until the returned
+// function is called.
 func Pulse(ctx context.Context, req *mcp.CallToolRequest, whole time.Duration, message string) func() {
 	token := req.Params.GetProgressToken()
 	if token == nil || req.Session == nil {
@@ -28,7 +31,7 @@ func Pulse(ctx context.Context, req *mcp.CallToolRequest, whole time.Duration, m
 				return
 			case <-tick.C:
 			}
-			// Who cannot be told hears the answer, or asks for the outcome.
+			// A client that misses them gets the result, or asks for the outcome.
 			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 				ProgressToken: token, Message: message, Progress: time.Since(begun).Seconds(), Total: whole.Seconds(),
 			})
@@ -40,7 +43,7 @@ func Pulse(ctx context.Context, req *mcp.CallToolRequest, whole time.Duration, m
 	}
 }
 
-// list is names for a sentence.
+// list formats names for a sentence.
 func list(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")

@@ -15,17 +15,17 @@ import (
 	"github.com/readback-go/readback/internal/mcpapi"
 )
 
-// wire is a client that sends what it likes.
+// wire is a client that sends arbitrary messages.
 type wire struct {
 	t            *testing.T
 	url, name    string
 	session      string
 	header       http.Header
 	noVersion    bool
-	stopAtHeader bool // go away as soon as the answer begins
+	stopAtHeader bool // disconnect as soon as the response begins
 }
 
-// said is one answer: its status, its header and the last message in it.
+// said is one response: its status, its header and the last message in it.
 type said struct {
 	status  int
 	header  http.Header
@@ -129,7 +129,7 @@ func callBody(id, tool, arguments, meta string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s%s}}`, id, tool, arguments, meta)
 }
 
-// result is the outcome in an answer.
+// result is the outcome in a response.
 func (b *bench) result(s said) mcpapi.Result {
 	b.t.Helper()
 	if s.status != http.StatusOK || s.message.Result == nil {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/internal/access"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 )
 
-// answer reads lines until the answer to a request.
+// answer reads lines until the response to a request.
 func (l *lines) answer(id int) string {
 	l.t.Helper()
 	for l.out.Scan() {
@@ -38,13 +38,13 @@ func (l *lines) answer(id int) string {
 	return ""
 }
 
-// TestRawMessages: each request is answered, and the server still answers a
+// TestRawMessages: each request gets a response, and the server still responds to a
 // correct one afterwards.
 func TestRawMessages(t *testing.T) {
-	b := newBench(t, simulated.Unique.Options(), nil)
+	b := newBench(t, orders.Unique.Options(), nil)
 	l := b.lines()
 	l.initialize()
-	for _, m := range mcptest.RawMessages(1) {
+	for _, m := range fakemcp.RawMessages(1) {
 		l.say(m.Text)
 		if m.ID != 0 {
 			l.answer(m.ID)
@@ -54,9 +54,9 @@ func TestRawMessages(t *testing.T) {
 		t.Errorf("over stdio, afterwards: %+v", r)
 	}
 
-	b = newBench(t, simulated.Unique.Options(), nil)
+	b = newBench(t, orders.Unique.Options(), nil)
 	w := b.open(b.listen(), "bot")
-	for _, m := range mcptest.RawMessages(1) {
+	for _, m := range fakemcp.RawMessages(1) {
 		if s := w.do(http.MethodPost, m.Text); s.status >= http.StatusInternalServerError {
 			t.Errorf("%.200s: %d %s", m.Text, s.status, s.body)
 		}
@@ -65,10 +65,10 @@ func TestRawMessages(t *testing.T) {
 		t.Errorf("over HTTP, afterwards: %+v", r)
 	}
 
-	b = newBench(t, simulated.Unique.Options(), nil)
+	b = newBench(t, orders.Unique.Options(), nil)
 	alone := &wire{t: t, url: b.listen(), name: "bot", noVersion: true}
 	handled := 0
-	for _, m := range append(mcptest.RawMessages(1), mcptest.RawMessage{ID: 9999, Text: callBody("9999", "create_order", anOrder, "")}) {
+	for _, m := range append(fakemcp.RawMessages(1), fakemcp.RawMessage{ID: 9999, Text: callBody("9999", "create_order", anOrder, "")}) {
 		var text string
 		text, alone.header = m.Alone()
 		s := alone.do(http.MethodPost, text)
@@ -89,14 +89,14 @@ func TestRawMessages(t *testing.T) {
 	}
 }
 
-// TestAPanicEndsOneMessage: it is answered with an internal error, logged with its
-// stack, and the next message is taken.
+// TestAPanicEndsOneMessage: it gets an internal error, is logged with its stack, and the
+// next message is handled.
 func TestAPanicEndsOneMessage(t *testing.T) {
 	var log bytes.Buffer
 	server := mcp.NewServer(&mcp.Implementation{Name: "panics"}, nil)
 	server.AddTool(&mcp.Tool{Name: "panic", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a mistake of ours") })
-	door := mcpapi.NewDoor(func(access.Identity) *mcp.Server { return server }, mcpapi.DoorOptions{Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	door := mcpapi.NewAPI(func(access.Identity) *mcp.Server { return server }, mcpapi.APIOptions{Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	l := linesOf(t, door)
 	l.initialize()
 	l.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic","arguments":{}}}`)

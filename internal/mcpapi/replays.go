@@ -10,15 +10,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// replays keeps the last answers of each session, for clients that lost their
-// connection and resume the stream. The store of the protocol's library bounds
-// the bytes but not the streams, of which each call makes one.
+const (
+	// maxStreams is how many responses of a session are kept for a client that lost its
+	// connection, and maxReplay how many bytes: a response has a few kilobytes.
+	maxStreams = 64
+	maxReplay  = 256 << 10
+)
+
+// replays keeps the last responses of each session, for clients that lost their
+// connection and resume the stream. The store of the protocol's library bounds the bytes
+// but not the streams, of which each call makes one.
 type replays struct {
 	mu       sync.Mutex
 	sessions map[string]*replay
 }
 
-// replay is what is kept of one session.
+// replay holds the responses of one session.
 type replay struct {
 	streams map[string][][]byte
 	order   []string // oldest first
@@ -61,7 +68,7 @@ func (r *replays) Append(_ context.Context, session, stream string, data []byte)
 	return nil
 }
 
-// trim forgets the oldest streams, never the newest.
+// trim removes the oldest streams, never the newest.
 func (s *replay) trim() {
 	for len(s.order) > 1 && (len(s.order) > maxStreams || s.size > maxReplay) {
 		for _, data := range s.streams[s.order[0]] {
@@ -72,7 +79,7 @@ func (s *replay) trim() {
 	}
 }
 
-// After gives the events of a stream behind an index.
+// After returns the events of a stream after an index.
 func (r *replays) After(_ context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +102,7 @@ func (r *replays) After(_ context.Context, session, stream string, index int) it
 	}
 }
 
-// SessionClosed forgets a session.
+// SessionClosed removes a session.
 func (r *replays) SessionClosed(_ context.Context, session string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

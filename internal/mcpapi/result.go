@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,48 +15,64 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
-// StatusRefused is the status of a call that made no write, and StatusUnknown
-// that of one of which not even that is known. All others are those of
-// [engine.Status].
 const (
-	StatusRefused = "refused"
-	StatusUnknown = "unknown"
+	// maxShown is how many mismatches a result lists, and maxValue the longest value in
+	// one, in characters: a model needs the difference, not the whole value.
+	maxShown = 20
+	maxValue = 400
+	// maxSentence is the longest sentence of a result, in characters: those of outcomes
+	// are shorter, and a refusal can quote arguments.
+	maxSentence = 8000
 )
 
-// Result is what every tool answers, as structured content and as the same JSON
-// in text. It has nothing of what a destination answered but why it refused, in
-// members of their own, and the values that were wanted and seen where they differ:
-// data, and no part of what the model is told to do.
+// statusRefused is the status of a call that made no write, and statusUnknown that of one
+// where not even that is known. All others are those of [engine.Status].
+const (
+	statusRefused = "refused"
+	statusUnknown = "unknown"
+)
+
+// Result is the result of every tool, as structured content and as the same JSON in text.
+// Of a destination's response it has only the reason of a refusal, in members of their
+// own, and the wanted and seen values where they differ. These are data, never
+// instructions to the model.
 type Result struct {
 	ID       string `json:"id,omitempty"`
 	Status   string `json:"status"`
 	Verified bool   `json:"verified"`
-	// Text says what happened, WhatToDo what follows for the model.
+	// Text describes what happened, WhatToDo the model's next step.
 	Text     string `json:"text"`
 	WhatToDo string `json:"what_to_do"`
 	AskAgain string `json:"ask_again"`
 	AskAfter string `json:"ask_after,omitempty"`
-	// WaitsFor is what it waits for, Behind the write that comes first.
-	WaitsFor string `json:"waits_for,omitempty"`
-	Behind   string `json:"behind,omitempty"`
-	Ref      string `json:"ref,omitempty"`
-	URL      string `json:"url,omitempty"`
-	Undoing  string `json:"undoing,omitempty"`
-	// Mismatches is how what was seen differs from what was wanted.
+	// WaitsFor is what it waits for, Behind the write that it is queued behind.
+	WaitsFor     string `json:"waits_for,omitempty"`
+	QueuedBehind string `json:"behind,omitempty"`
+	Ref          string `json:"ref,omitempty"`
+	URL          string `json:"url,omitempty"`
+	Undoing      string `json:"undoing,omitempty"`
+	// Mismatches are the differences between the observed and the wanted values.
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
 	// Problems is what is wrong with the arguments.
 	Problems []tool.Problem `json:"problems,omitempty"`
 	Replayed bool           `json:"replayed"`
 	// Refusal is why the destination refused, in its own words.
 	Refusal *ledger.Said `json:"refusal,omitempty"`
-	// NotChecked is what was sent and never compared.
+	// NotChecked is what was sent and not compared.
 	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is until when a recheck may still contradict the status.
 	RecheckUntil string `json:"recheck_until,omitempty"`
+	// Untrusted lists the members that hold text of a destination or a person, LeftOut
+	// ref and url where the destination's was not plain; both as JSON Pointers. See
+	// [engine.Outcome].
+	Untrusted []string `json:"untrusted,omitempty"`
+	LeftOut   []string `json:"left_out,omitempty"`
 }
 
 // Mismatch is one difference. Wanted and Seen are JSON, cut where they are long;
@@ -68,14 +84,14 @@ type Mismatch struct {
 	Seen    string `json:"seen,omitempty"`
 }
 
-// OutcomeOf is an outcome as a model sees it, whose write a tool of that name
-// makes ("" when that is not known).
-func OutcomeOf(o engine.Outcome, name string) Result {
+// outcomeOf is an outcome as a model sees it. name is the tool that makes the write, ""
+// if it is not known.
+func outcomeOf(o engine.Outcome, name string) Result {
 	r := Result{
 		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == engine.StatusVerified, Text: o.Text,
-		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain), WaitsFor: string(o.WaitsFor), Behind: string(o.Behind),
+		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain), WaitsFor: string(o.WaitsFor), QueuedBehind: string(o.QueuedBehind),
 		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
-		Refusal: o.Refusal, NotChecked: o.NotChecked,
+		Refusal: o.Refusal, NotChecked: o.NotChecked, Untrusted: o.Untrusted, LeftOut: o.LeftOut,
 	}
 	if !o.AskAfter.IsZero() {
 		r.AskAfter = o.AskAfter.UTC().Format(time.RFC3339)
@@ -86,7 +102,7 @@ func OutcomeOf(o engine.Outcome, name string) Result {
 	return r
 }
 
-// next says which tool to call, and which not, where the write is not settled.
+// next names the tool to call, and the one not to call, where the write is not settled.
 func next(o engine.Outcome, name string) string {
 	again := "this tool"
 	if name != "" {
@@ -117,22 +133,18 @@ func mismatches(raw json.RawMessage) []Mismatch {
 	}
 	var shown []Mismatch
 	for _, m := range all[:min(len(all), maxShown)] {
-		shown = append(shown, Mismatch{m.Path, m.Problem, clip(string(m.Want)), clip(string(m.Got))})
+		shown = append(shown, Mismatch{m.Path, m.Problem, visible.Clip(string(m.Want), maxValue), visible.Clip(string(m.Got), maxValue)})
+	}
+	if len(all) > len(shown) {
+		shown = append(shown, Mismatch{Problem: verify.More})
 	}
 	return shown
 }
 
-func clip(s string) string {
-	if len(s) > maxValue {
-		s = strings.ToValidUTF8(s[:maxValue], "") + "…"
-	}
-	return s
-}
-
-// Refused says of a call that made no write why, and what to do. The second
-// result is false for an outcome after all: another call made the write before.
-func Refused(err error, name string) (Result, bool) {
-	r := Result{Status: StatusRefused, AskAgain: string(engine.AgainNo)}
+// refused describes why a call made no write, and the remedy. The second result is false
+// if there is an outcome after all: another call made the write before.
+func refused(err error, name string) (Result, bool) {
+	r := Result{Status: statusRefused, AskAgain: string(engine.AgainNo)}
 	var (
 		bad     *tool.ArgumentsError
 		blocked *ledger.BlockedError
@@ -144,7 +156,7 @@ func Refused(err error, name string) (Result, bool) {
 		r.Text, r.Problems, r.AskAgain = "Nothing was done: "+bad.Error()+".", bad.Problems, string(engine.AgainYes)
 		r.WhatToDo = fmt.Sprintf("Mend the arguments that are named and call %s again.", name)
 	case errors.As(err, &blocked) && blocked.Received == blocked.Prior.Digest:
-		prior := OutcomeOf(engine.OutcomeOf(blocked.Prior), name)
+		prior := outcomeOf(engine.OutcomeOf(blocked.Prior), name)
 		prior.Text = begunBefore + prior.Text
 		return prior, false
 	case errors.As(err, &blocked):
@@ -154,10 +166,10 @@ func Refused(err error, name string) (Result, bool) {
 		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call bears the key of write %s, which asked for something else.", other.ID)
 		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to hear what became of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)
 	case errors.As(err, &known) && known.Known != engine.KnownNotApplied:
-		r.ID, r.Status, r.Text = string(known.ID), StatusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it goes on by itself."
+		r.ID, r.Status, r.Text = string(known.ID), statusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it goes on by itself."
 		r.WhatToDo = fmt.Sprintf("Call %s with id %q in a minute. Do not call %s again before it says that there is no such write.", tool.GetOutcome, known.ID, name)
 	case known == nil && !harmless(err):
-		r.Status, r.Text = StatusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it goes on by itself."
+		r.Status, r.Text = statusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it goes on by itself."
 		r.WhatToDo = fmt.Sprintf("Do not call %s again for this. Tell a person that its fate is not known.", name)
 	default:
 		r.Text, r.WhatToDo, r.AskAgain = refusal(err, name)
@@ -165,10 +177,10 @@ func Refused(err error, name string) (Result, bool) {
 	return r, true
 }
 
-// harmless reports whether an error that says nothing about the effect comes
-// from before anything could be recorded.
+// harmless reports whether an error without knowledge of the effect comes from before
+// anything could be recorded.
 func harmless(err error) bool {
-	for _, before := range []error{intent.ErrInvalid, connectors.ErrUnknownDestination, ledger.ErrFull, engine.ErrClosed, errTooMany, errNames, access.ErrForbidden, access.ErrUnknown} {
+	for _, before := range []error{intent.ErrInvalid, connectors.ErrUnknownDestination, ledger.ErrFull, engine.ErrClosed, errTooMany, errNames, access.ErrForbidden, access.ErrUnknown, engine.ErrForbidden, ledger.ErrBlocked} {
 		if errors.Is(err, before) {
 			return true
 		}
@@ -176,12 +188,15 @@ func harmless(err error) bool {
 	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledger.ErrUnsure)
 }
 
-// refusal is for what is no fault of the arguments.
+// refusal describes an error that is not about the arguments.
 func refusal(err error, name string) (text, todo, again string) {
 	switch {
 	case errors.Is(err, intent.ErrInvalid), errors.Is(err, connectors.ErrUnknownDestination):
 		return "Nothing was done: the destination cannot serve this call: " + err.Error() + ".",
 			"Do not call " + name + " again with these arguments. If they are right, tell a person that this tool is set up wrongly.", string(engine.AgainNo)
+	case errors.Is(err, engine.ErrForbidden), errors.Is(err, ledger.ErrBlocked):
+		return "Nothing was done: " + err.Error() + ".",
+			"Do not call " + name + " again with these arguments, and do not try another way. Tell a person if it is needed.", string(engine.AgainNo)
 	case errors.Is(err, ledger.ErrFull):
 		return "Nothing was done: too many writes wait already.", "Call " + name + " again in some minutes.", string(engine.AgainLater)
 	case errors.Is(err, errTooMany):
@@ -192,7 +207,7 @@ func refusal(err error, name string) (text, todo, again string) {
 	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, tell a person.", string(engine.AgainLater)
 }
 
-// Reason is an error for the log, without what a model gave: that may be secret.
+// Reason is an error for the log, without a model's arguments: these may be secret.
 func Reason(err error) string {
 	var (
 		bad     *tool.ArgumentsError
@@ -209,34 +224,43 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// answer is a result as the protocol has it: structured, and the same as text
-// for clients that know no other.
+// answer is a result in the protocol's form: structured, and the same as text for older
+// clients. Foreign text in an outcome is visible already; a refusal can quote a caller's
+// text.
 func answer(r Result, failed bool) (*mcp.CallToolResult, error) {
+	r.ID, r.Text, r.WhatToDo = visible.Clip(r.ID, maxID), visible.Clip(r.Text, maxSentence), visible.Clip(r.WhatToDo, maxSentence)
+	r.Problems = slices.Clone(r.Problems)
+	for i, p := range r.Problems {
+		r.Problems[i] = tool.Problem{Argument: visible.Clip(p.Argument, maxValue), Problem: visible.Clip(p.Problem, maxValue), Want: visible.Clip(p.Want, maxSentence)}
+	}
 	text, err := json.Marshal(r)
 	if err != nil {
-		return nil, err // strings and bools alone
+		return nil, err // strings and bools always marshal
 	}
 	return &mcp.CallToolResult{
 		Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text), IsError: failed,
 	}, nil
 }
 
-// Answer is what a tool of that name answers when it has an outcome. One that is
-// not verified is no error.
+// Answer is the result of a tool of that name with an outcome. An outcome that is not
+// verified is no error.
 func Answer(o engine.Outcome, name string) (*mcp.CallToolResult, error) {
-	return answer(OutcomeOf(o, name), false)
+	return answer(outcomeOf(o, name), false)
 }
 
-// AnswerError is what a tool of that name answers when it has none: a result that
-// says so, not an error of the protocol, so that the model hears it. What is
-// sensitive in it is not said, to who gave it neither.
-func AnswerError(ctx context.Context, o *office.Office, err error, name string) (*mcp.CallToolResult, error) {
-	r, failed := Refused(err, name)
+// AnswerError is the result of a tool of that name without an outcome. It is a result
+// that says so, not an error of the protocol, so that the model sees it. Sensitive values
+// are redacted, also for the caller that gave them.
+func AnswerError(ctx context.Context, o *service.Service, err error, name string) (*mcp.CallToolResult, error) {
+	if v, ok := VisitOf(ctx); ok {
+		o.Refused(v.Who, name, err)
+	}
+	r, failed := refused(err, name)
 	return answerTo(ctx, o, r, failed)
 }
 
-// answerTo is answer without what is sensitive to whoever calls.
-func answerTo(ctx context.Context, o *office.Office, r Result, failed bool) (*mcp.CallToolResult, error) {
+// answerTo is answer, redacted for the caller.
+func answerTo(ctx context.Context, o *service.Service, r Result, failed bool) (*mcp.CallToolResult, error) {
 	var who access.Identity
 	if v, ok := VisitOf(ctx); ok {
 		who = v.Who

@@ -18,58 +18,57 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
 // Tool is one tool as the configuration declares it.
 type Tool = tool.Tool
 
-// Config is what a server is made of. The zero value is a server whose only tool
-// is get_outcome.
+// Config configures a Server. The zero value is a server whose only tool is get_outcome.
 type Config struct {
-	// Tools are those that are configured. Default none: what a write must have
-	// seen to be verified, and which fields are its business key, is for whoever
-	// sets it up to say, not for the model that calls.
+	// Tools are the configured tools. Default none: what a verified write must show, and
+	// which fields are its business key, is the operator's choice, not the calling
+	// model's.
 	Tools []Tool
-	// Registry is what the tools must fit. Default not checked.
+	// Registry has the destinations that the tools must fit. Default not checked.
 	Registry *connectors.Registry
-	// Version is that of the program, for clients.
+	// Version is the version of the program, for clients.
 	Version string
-	// Workflow names the session of [Server.Stdio], for whoever starts the same
+	// Workflow names the session of [Server.Stdio], for a client that starts the same
 	// work again after a crash. Default random.
 	Workflow string
 	// In and Out are the streams of [Server.Stdio]. Default those of the process.
 	In  io.Reader
 	Out io.Writer
-	// Origins are those of web pages that may ask, such as
-	// "https://chat.example.org". Default none but the server's own.
+	// Origins are the origins of web pages that may call, such as
+	// "https://chat.example.org". Default only the server's own.
 	Origins []string
-	// Hosts are the names under which callers reach it through a proxy on this
-	// machine. Default none but those of this machine.
+	// Hosts are the host names under which callers reach it through a proxy on this
+	// machine. Default only those of this machine.
 	Hosts []string
-	// Closing is closed when the process is to end: whoever waits for an outcome is
-	// told that it goes on. Default never.
+	// Closing is closed when the process is to end: callers that wait for an outcome are
+	// then notified that the write continues. Default never.
 	Closing <-chan struct{}
 	// Logger receives what an operator should see. Default nothing.
 	Logger *slog.Logger
 }
 
-// Server is the tools, and the doors to them. It is safe for concurrent use.
+// Server is the tools, with their APIs. It is safe for concurrent use.
 type Server struct {
-	office *office.Office
-	config Config
-	// readers is for who may only read. Those who may submit meet a server for the
-	// tools whose destinations serve their tenant: servers has one for each set of
-	// tools, of which there are no more than lists of tenants in the configuration.
+	service *service.Service
+	config  Config
+	// readers serves callers that may only read. Callers that may submit get a server
+	// with the tools whose destinations serve their tenant and that their scope covers:
+	// servers has one for each set of tools.
 	readers *mcp.Server
 	mu      sync.Mutex
 	servers map[string]*mcp.Server
-	door    *Door
+	api     *API
 }
 
 // New makes a server. It fails with [tool.CheckError].
-func New(o *office.Office, c Config) (*Server, error) {
+func New(o *service.Service, c Config) (*Server, error) {
 	var errs []error
 	for _, t := range c.Tools {
 		err := t.Check()
@@ -89,10 +88,10 @@ func New(o *office.Office, c Config) (*Server, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{office: o, config: c, servers: map[string]*mcp.Server{}}
+	s := &Server{service: o, config: c, servers: map[string]*mcp.Server{}}
 	s.readers = s.empty(readerInstructions)
 	s.readers.AddTool(getOutcome(), s.outcome)
-	s.door = NewDoor(s.ServerFor, DoorOptions{Workflow: c.Workflow, Origins: c.Origins, Hosts: c.Hosts, Logger: c.Logger})
+	s.api = NewAPI(s.ServerFor, APIOptions{Workflow: c.Workflow, Origins: c.Origins, Hosts: c.Hosts, Logger: c.Logger})
 	return s, nil
 }
 
@@ -103,13 +102,13 @@ const readerInstructions = `get_outcome says what became of a write. These crede
 func (s *Server) empty(instructions string) *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "readback", Version: s.config.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},                               // the tools stay as they are
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // who asks decides what there is
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},                               // the tools do not change
+		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }, // the list depends on the caller
 	})
 }
 
-// ServerFor is the server of the protocol that a caller meets: with the tools whose
-// destinations serve its tenant, or with get_outcome alone for who may not submit.
+// ServerFor is the protocol server for a caller: with the tools whose destinations serve
+// its tenant and that its scope covers, or with get_outcome alone if it may not submit.
 func (s *Server) ServerFor(who access.Identity) *mcp.Server {
 	if who.May(access.Submit) != nil {
 		return s.readers
@@ -122,8 +121,11 @@ func (s *Server) ServerFor(who access.Identity) *mcp.Server {
 				continue
 			}
 		}
+		if who.Scope.Names(t.Destination, t.Kind, t.Write, t.Name) != nil {
+			continue
+		}
 		tools = append(tools, t)
-		names.WriteString(t.Name + " ") // which no name has
+		names.WriteString(t.Name + " ") // a separator that no name contains
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,13 +141,13 @@ func (s *Server) ServerFor(who access.Identity) *mcp.Server {
 	return server
 }
 
-// write is what a tool of the configuration does.
+// write is the handler of a configured tool.
 func (s *Server) write(t Tool) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		out, err := s.submit(ctx, req, t)
 		if err != nil {
 			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "reason", Reason(err))
-			return AnswerError(ctx, s.office, t.Explain(err), t.Name)
+			return AnswerError(ctx, s.service, t.Explain(err), t.Name)
 		}
 		return Answer(out, t.Name)
 	}
@@ -171,14 +173,13 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	ctx, release := Patient(ctx, s.config.Closing)
 	defer release()
 	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
-	return Submit(ctx, s.office, v.Who, w, t.WaitFor())
+	return Submit(ctx, s.service, v.Who, w, t.WaitFor())
 }
 
-// Submit submits the intent of a call and waits for its outcome for so long. An
-// operation that was begun before has the outcome of the write that began it. A
-// client that gives up undoes nothing: only the wait ends, and the outcome is in
-// progress.
-func Submit(ctx context.Context, o *office.Office, who access.Identity, w intent.WriteIntent, wait time.Duration) (engine.Outcome, error) {
+// Submit submits the intent of a call and waits for its outcome for the given time. An
+// operation that was begun before has the outcome of the write that began it. A client
+// that gives up undoes nothing: only the wait ends, and the outcome is in progress.
+func Submit(ctx context.Context, o *service.Service, who access.Identity, w intent.WriteIntent, wait time.Duration) (engine.Outcome, error) {
 	out, err := o.Submit(ctx, who, w, wait)
 	var blocked *ledger.BlockedError
 	if !errors.As(err, &blocked) || blocked.Received != blocked.Prior.Digest {
@@ -186,7 +187,7 @@ func Submit(ctx context.Context, o *office.Office, who access.Identity, w intent
 	}
 	prior, outErr := o.Outcome(ctx, who, blocked.Prior.ID, wait)
 	if outErr != nil {
-		return out, err // which says as much as is known
+		return out, err // which has all that is known
 	}
 	prior.Replayed, prior.Text = true, begunBefore+prior.Text
 	return prior, nil
@@ -194,8 +195,8 @@ func Submit(ctx context.Context, o *office.Office, who access.Identity, w intent
 
 const begunBefore = "This operation was begun before; nothing was sent again. "
 
-// Patient is a context that ends, too, when closing is closed: the process is to
-// end. A nil closing never is.
+// Patient is a context that also ends when closing is closed: the process is to end. A
+// nil closing never is.
 func Patient(ctx context.Context, closing <-chan struct{}) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if closing == nil {
@@ -211,36 +212,36 @@ func Patient(ctx context.Context, closing <-chan struct{}) (context.Context, fun
 	return ctx, cancel
 }
 
-// outcome is what get_outcome does.
+// outcome is the handler of get_outcome.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	v, ok := VisitOf(ctx)
 	if !ok {
-		return AnswerError(ctx, s.office, access.ErrUnknown, tool.GetOutcome)
+		return AnswerError(ctx, s.service, access.ErrUnknown, tool.GetOutcome)
 	}
 	leave, err := v.Enter()
 	if err != nil {
-		return AnswerError(ctx, s.office, err, tool.GetOutcome)
+		return AnswerError(ctx, s.service, err, tool.GetOutcome)
 	}
 	defer leave()
 	id, err := idOf(req.Params.Arguments)
 	if err != nil {
-		return AnswerError(ctx, s.office, err, tool.GetOutcome)
+		return AnswerError(ctx, s.service, err, tool.GetOutcome)
 	}
-	out, err := s.office.Outcome(ctx, v.Who, id, 0)
+	out, err := s.service.Outcome(ctx, v.Who, id, 0)
 	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
 		waiting, release := Patient(ctx, s.config.Closing)
 		stop := Pulse(waiting, req, tool.DefaultWait, "under way")
-		out, err = s.office.Outcome(waiting, v.Who, id, tool.DefaultWait)
+		out, err = s.service.Outcome(waiting, v.Who, id, tool.DefaultWait)
 		stop()
 		release()
 	}
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
-		return answerTo(ctx, s.office, noSuch(id), true)
+		return answerTo(ctx, s.service, noSuch(id), true)
 	case err != nil:
 		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", Reason(err))
 		return answer(Result{
-			ID: string(id), Status: StatusUnknown, AskAgain: string(engine.AgainLater), Text: "readback cannot say now what became of it.",
+			ID: string(id), Status: statusUnknown, AskAgain: string(engine.AgainLater), Text: "readback cannot say now what became of it.",
 			WhatToDo: "Call get_outcome again in a minute. Do not make the write again.",
 		}, true)
 	}
@@ -250,12 +251,12 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 
 func noSuch(id ledger.ID) Result {
 	return Result{
-		ID: string(id), Status: StatusRefused, AskAgain: string(engine.AgainNo), Text: "There is no write of this id.",
+		ID: string(id), Status: statusRefused, AskAgain: string(engine.AgainNo), Text: "There is no write of this id.",
 		WhatToDo: "Use the id that a tool answered with, as it stands there. If it is that, the write was not recorded, and nothing was done.",
 	}
 }
 
-// maxID is the longest id that can be one.
+// maxID is the length of the longest valid id.
 const maxID = 128
 
 var outcomeArguments = Tool{Arguments: []tool.Argument{{
@@ -295,7 +296,7 @@ func describe(t Tool) *mcp.Tool {
 	}
 }
 
-// advice is what a model has to know of every write.
+// advice is what a model needs to know about every write.
 func advice(t Tool) string {
 	text := fmt.Sprintf("Changes the destination %q (%s of one %s) and reads it back; waits up to %s. "+
 		`Only "verified": true means that it was seen there. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`,

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
 	"github.com/readback-go/readback/ledger"
@@ -27,7 +27,7 @@ func order(id string) map[string]any { return map[string]any{"order_id": id, "am
 
 func TestListAndCallOverStdio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		s := b.stdio(agent("bot"), nil)
 		listed, err := s.ListTools(context.Background(), nil)
 		if err != nil {
@@ -71,7 +71,7 @@ func TestInvalidArgumentsAreToldByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				r, res := b.call(b.stdio(agent("bot"), nil), "create_order", json.RawMessage(c.arguments), nil)
 				if !res.IsError || r.Status != "refused" || b.effects() != 0 {
 					t.Errorf("%s: answer %+v, %d effects", c.reason, r, b.effects())
@@ -87,7 +87,7 @@ func TestInvalidArgumentsAreToldByName(t *testing.T) {
 
 func TestOutcomesAreNoErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		s := b.stdio(agent("bot"), nil)
 		r, res := b.call(s, "create_order_held", order("A-1"), nil)
 		if res.IsError || r.Status != "held" || r.Verified || b.effects() != 0 {
@@ -104,14 +104,14 @@ func TestOutcomesAreNoErrors(t *testing.T) {
 // slow makes the destination ask for two minutes of patience, once.
 func (b *bench) slow() {
 	b.t.Helper()
-	if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 2 * time.Minute}); err != nil {
+	if err := b.world.Set(orders.Fault{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 1, Delay: 2 * time.Minute}); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
 func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		b.slow()
 		var told []mcp.ProgressNotificationParams
 		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -152,7 +152,7 @@ func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
 
 func TestNobodyIsToldWhoDidNotAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		b.slow()
 		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
 			t.Error("told")
@@ -161,10 +161,10 @@ func TestNobodyIsToldWhoDidNotAsk(t *testing.T) {
 	})
 }
 
-// TestGivingUpUndoesNothing: the client cancels, the write goes on.
+// TestGivingUpUndoesNothing: the client cancels, the write continues.
 func TestGivingUpUndoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		b.slow()
 		s := b.stdio(agent("bot"), nil)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -187,15 +187,15 @@ func TestGivingUpUndoesNothing(t *testing.T) {
 func TestLostAnswersAndChangedFields(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
-		fault  simulated.Fault
+		fault  orders.Fault
 		want   string
 	}{
-		"lost answer":   {"it is read back, not sent again", simulated.Fault{Vice: simulated.LostAnswer, Times: 1}, "verified"},
-		"changed field": {"yes is no proof", simulated.Fault{Vice: simulated.NormalisedField, Field: "note", Times: 1}, "review"},
+		"lost answer":   {"it is read back, not sent again", orders.Fault{Kind: orders.LostAnswer, Times: 1}, "verified"},
+		"changed field": {"yes is no proof", orders.Fault{Kind: orders.NormalisedField, Field: "note", Times: 1}, "review"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Plain.Options(), nil)
+				b := newBench(t, orders.Plain.Options(), nil)
 				if err := b.world.Set(c.fault); err != nil {
 					t.Fatal(err)
 				}
@@ -215,7 +215,7 @@ func TestLostAnswersAndChangedFields(t *testing.T) {
 
 func TestNoSuchWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
+		b := newBench(t, orders.Unique.Options(), nil)
 		first, _ := b.call(b.stdio(agent("bot"), nil), "create_order", order("A-1"), nil)
 		stranger := b.stdio(access.Identity{Tenant: "other", Name: "bot", Role: engine.RoleAgent}, nil)
 		for name, id := range map[string]any{"unknown": "wr_none", "another tenant's": first.ID} {
@@ -232,7 +232,7 @@ func TestNoSuchWrite(t *testing.T) {
 	})
 }
 
-// TestRolesSeeWhatTheyMayUse: nobody sees a tool that decides, and who may not
+// TestRolesSeeWhatTheyMayUse: no role sees a tool that decides, and one that may not
 // submit sees none that writes.
 func TestRolesSeeWhatTheyMayUse(t *testing.T) {
 	for role, want := range map[engine.Role][]string{
@@ -243,7 +243,7 @@ func TestRolesSeeWhatTheyMayUse(t *testing.T) {
 	} {
 		t.Run(string(role), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), nil)
+				b := newBench(t, orders.Unique.Options(), nil)
 				s := b.stdio(access.Identity{Tenant: "acme", Name: "x", Role: role}, nil)
 				listed, err := s.ListTools(context.Background(), nil)
 				if err != nil {
@@ -268,9 +268,9 @@ func TestToolsAreThoseOfTheTenant(t *testing.T) {
 	for tenant, want := range map[string][]string{"acme": {"create_order", tool.GetOutcome}, "other": {tool.GetOutcome}} {
 		t.Run(tenant, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) {
+				b := newBench(t, orders.Unique.Options(), func(c *mcpapi.Config) {
 					var reg connectors.Registry
-					d := connectors.Destination{Connector: &simulated.Connector{}, Profiles: map[string]connectors.Profile{"order": {Stamped: true}}, Tenants: []string{"acme"}}
+					d := connectors.Destination{Connector: &orders.Connector{}, Profiles: map[string]connectors.Profile{"order": {Stamped: true}}, Tenants: []string{"acme"}}
 					if err := reg.Register("orders", d); err != nil {
 						t.Fatal(err)
 					}
@@ -296,8 +296,8 @@ func TestToolsAreThoseOfTheTenant(t *testing.T) {
 
 func TestManyCallsAtOnceAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 100, Delay: 2 * time.Minute}); err != nil {
+		b := newBench(t, orders.Unique.Options(), nil)
+		if err := b.world.Set(orders.Fault{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 100, Delay: 2 * time.Minute}); err != nil {
 			t.Fatal(err)
 		}
 		s := b.stdio(agent("bot"), nil)
@@ -317,12 +317,12 @@ func TestManyCallsAtOnceAreRefused(t *testing.T) {
 	})
 }
 
-// TestAnOperationUnderWayIsWaitedFor: the second call gets the outcome of the
-// first, whoever made it.
+// TestAnOperationUnderWayIsWaitedFor: the second call gets the outcome of the first, from
+// any caller.
 func TestAnOperationUnderWayIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Unique.Options(), nil)
-		if err := b.world.Set(simulated.Fault{Vice: simulated.Throttled, Ops: []simulated.Op{simulated.OpCreate}, Times: 1, Delay: 10 * time.Second}); err != nil {
+		b := newBench(t, orders.Unique.Options(), nil)
+		if err := b.world.Set(orders.Fault{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 1, Delay: 10 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
 		var results [2]mcpapi.Result
@@ -344,11 +344,11 @@ func TestAnOperationUnderWayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsIsToldWhenTheProcessEnds: the write goes on.
+// TestWhoWaitsIsToldWhenTheProcessEnds: the write continues.
 func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closing := make(chan struct{})
-		b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) { c.Closing = closing })
+		b := newBench(t, orders.Unique.Options(), func(c *mcpapi.Config) { c.Closing = closing })
 		b.slow()
 		s := b.stdio(agent("bot"), nil)
 		time.AfterFunc(time.Second, func() { close(closing) })
@@ -364,7 +364,7 @@ func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 func TestLogsHoldNothingThatAModelGave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		b := newBench(t, simulated.Unique.Options(), func(c *mcpapi.Config) {
+		b := newBench(t, orders.Unique.Options(), func(c *mcpapi.Config) {
 			c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
 		s := b.stdio(agent("bot"), nil)
@@ -385,8 +385,8 @@ func TestLogsHoldNothingThatAModelGave(t *testing.T) {
 // the schema names as such, and in no text that speaks to it.
 func TestARefusalIsData(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		if err := b.world.Set(simulated.Fault{Vice: simulated.Refused}); err != nil {
+		b := newBench(t, orders.Plain.Options(), nil)
+		if err := b.world.Set(orders.Fault{Kind: orders.Refused}); err != nil {
 			t.Fatal(err)
 		}
 		s := b.stdio(agent("bot"), nil)
@@ -415,11 +415,10 @@ func TestARefusalIsData(t *testing.T) {
 	})
 }
 
-// A model is told that a verified outcome can still be contradicted, and until
-// when.
+// The result says that a verified outcome can still be contradicted, and until when.
 func TestAPendingRecheckIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		r, _ := b.call(b.stdio(agent("bot"), nil), "create_order", order("A-1"), nil)

@@ -17,10 +17,10 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// Stdio serves one client on a pair of streams until the client has gone or ctx
-// ends; both are no error. A message that cannot be read is answered with an
-// error of the protocol, and the next one is taken.
-func (d *Door) Stdio(ctx context.Context, who access.Identity, in io.Reader, out io.Writer) error {
+// Stdio serves one client on a pair of streams until the client disconnects or ctx ends;
+// neither is an error. An unreadable message gets an error of the protocol, and the next
+// one is read.
+func (d *API) Stdio(ctx context.Context, who access.Identity, in io.Reader, out io.Writer) error {
 	if err := who.May(access.Read); err != nil {
 		return err
 	}
@@ -34,15 +34,15 @@ func (d *Door) Stdio(ctx context.Context, who access.Identity, in io.Reader, out
 	pr, pw := io.Pipe()
 	go func() { pw.CloseWithError(filter(in, pw, to)) }()
 	err := d.serverFor(who).Run(withVisit(ctx, newVisit(who, workflow)), &mcp.IOTransport{Reader: pr, Writer: to, MaxLineLength: 2 * maxMessage})
-	_ = pr.Close() // whoever still writes into it has nobody to read it
+	_ = pr.Close() // ends writes that have no reader
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil //nolint:nilerr // it was to end
 	}
 	return err
 }
 
-// filter passes on the messages that can be read, one a line, marked, and answers
-// the others itself.
+// filter passes on the readable messages, one a line, marked, and responds to the others
+// itself.
 func filter(in io.Reader, onto io.Writer, answers io.Writer) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -79,7 +79,7 @@ func pass(text []byte, long bool, onto, answers io.Writer) error {
 	return err
 }
 
-// complain answers a message that nobody could read, so that its id is not known.
+// complain responds to an unreadable message, whose id is therefore not known.
 func complain(answers io.Writer, code int, problem error) error {
 	text, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": problem.Error()}})
 	if err == nil {
@@ -88,7 +88,7 @@ func complain(answers io.Writer, code int, problem error) error {
 	return err
 }
 
-// readLine reads a line within the bound; of a longer one it keeps nothing.
+// readLine reads a line within the bound; it discards a longer one.
 func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -103,8 +103,7 @@ func readLine(r *bufio.Reader) (line []byte, long bool, err error) {
 	}
 }
 
-// lockedWriter keeps lines whole. Closing it closes nothing: the stream is the
-// process's.
+// lockedWriter keeps lines whole. Closing it closes nothing: the stream is the process's.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
 )
 
-// lines is a client of stdio that writes what it likes.
+// lines is a client of stdio that writes arbitrary lines.
 type lines struct {
 	t   *testing.T
 	in  io.WriteCloser
@@ -21,10 +21,10 @@ type lines struct {
 
 func (b *bench) lines() *lines {
 	b.t.Helper()
-	return linesOf(b.t, mcpapi.NewDoor(b.server.ServerFor, mcpapi.DoorOptions{Workflow: "run-1"}))
+	return linesOf(b.t, mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"}))
 }
 
-func linesOf(t *testing.T, door *mcpapi.Door) *lines {
+func linesOf(t *testing.T, door *mcpapi.API) *lines {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
@@ -77,9 +77,9 @@ func (l *lines) initialize() {
 	l.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// TestWhatCannotBeReadEndsNothing: it is answered, and the next message is taken.
+// TestWhatCannotBeReadEndsNothing: it gets a response, and the next message is handled.
 func TestWhatCannotBeReadEndsNothing(t *testing.T) {
-	b := newBench(t, simulated.Unique.Options(), nil)
+	b := newBench(t, orders.Unique.Options(), nil)
 	l := b.lines()
 	l.initialize()
 	for name, c := range map[string]struct {
@@ -109,10 +109,10 @@ func TestWhatCannotBeReadEndsNothing(t *testing.T) {
 	}
 }
 
-// TestTheProcessIsTheSession: a request that is delivered again is one call, and
-// the process that comes after it under the same name gets what was done.
+// TestTheProcessIsTheSession: a request that is delivered again is one call, and a later
+// process under the same name gets the earlier outcome.
 func TestTheProcessIsTheSession(t *testing.T) {
-	b := newBench(t, simulated.Unique.Options(), nil)
+	b := newBench(t, orders.Unique.Options(), nil)
 	for run, want := range []bool{false, true} {
 		l := b.lines()
 		l.initialize()

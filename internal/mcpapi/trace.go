@@ -8,13 +8,12 @@ import (
 	"github.com/readback-go/readback/engine"
 )
 
-// metaTrace is the member of a request's _meta with the trace that it belongs to,
-// as the protocol has it. tracestate and baggage stand beside it, and are left
-// there.
+// metaTrace is the member of a request's _meta with its trace, as the protocol defines
+// it. tracestate and baggage are ignored.
 const metaTrace = "traceparent"
 
-// traced puts a call of a tool into the trace that it came in, as its _meta says or
-// else its header. What is malformed is ignored.
+// traced puts a call of a tool into the trace of its _meta, or else of its header. A
+// malformed one is ignored.
 func traced(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		return next(inTrace(ctx, req), method, req)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -31,7 +31,7 @@ func TestTheTraceComesIn(t *testing.T) {
 		"none at all": {nil, nil, "", "there is none"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Native.Options(), nil)
+			b := newBench(t, orders.Native.Options(), nil)
 			s := b.connect(b.listen(), as{name: "ada", header: c.header}, nil)
 			out, _ := b.call(s, "create_order", order("A-1"), c.meta)
 			rec, err := b.ledger.Get(t.Context(), "acme", ledger.ID(out.ID))

@@ -11,19 +11,20 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// looking is a bench whose update depends on how the record stood before, as an
-// edit of a file does.
-func looking(t *testing.T, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
+// looking is a bench whose update depends on the record's state before, as an edit of a
+// file does.
+func looking(t *testing.T, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
 	t.Helper()
-	s := mcptest.New(mcptest.NewWorld())
+	s := fakemcp.New(fakemcp.NewWorld())
 	from, to := "        ref: $.id\n        idempotent: true\n", "        ref: $.id\n        require: {note: {before: note}}\n        idempotent: true\n"
-	text := strings.Replace(mcptest.Contract, from, to, 1)
-	if text == mcptest.Contract {
+	text := strings.Replace(fakemcp.Contract, from, to, 1)
+	if text == fakemcp.Contract {
 		t.Fatal("the contract has no update that this test knows")
 	}
 	conn, err := mcp.New(pinnedTo(t, s, text), mcp.Options{Server: mcp.Server{Transport: s.Transport}})
@@ -45,13 +46,13 @@ func TestACallThatChangesWhatItLooksAt(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, up := looking(t, nil)
 			s := b.stdio(agent("acme"), nil)
-			first := b.call(s, mcptest.Update, note("after"), meta)
+			first := b.call(s, fakemcp.Update, note("after"), meta)
 			up.World.Alter("A-1", map[string]any{"note": "somebody else's"})
-			again := b.call(s, mcptest.Update, note("after"), meta)
-			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !again.Replayed || up.World.Calls(mcptest.Update) != 1 {
-				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(mcptest.Update))
+			again := b.call(s, fakemcp.Update, note("after"), meta)
+			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !again.Replayed || up.World.Calls(fakemcp.Update) != 1 {
+				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
 			}
-			other := b.call(s, mcptest.Update, note("another"), meta)
+			other := b.call(s, fakemcp.Update, note("another"), meta)
 			if other.Status != "refused" || other.ID != first.ID || !strings.Contains(other.Text, "asked for something else") {
 				t.Errorf("another call under the same name: %+v", other)
 			}
@@ -64,37 +65,37 @@ func TestACallThatChangesWhatItLooksAt(t *testing.T) {
 			for i := range ids {
 				s := b.stdio(agent("acme"), nil)
 				for _, text := range []string{"one", "two"} {
-					r := b.call(s, mcptest.Update, note(text), nil)
+					r := b.call(s, fakemcp.Update, note(text), nil)
 					if !r.Verified || r.Replayed != (i == 1) {
 						t.Errorf("session %d, %s: %+v", i, text, r)
 					}
 					ids[i] = append(ids[i], r.ID)
 				}
 			}
-			if ids[0][0] != ids[1][0] || ids[0][1] != ids[1][1] || up.World.Calls(mcptest.Update) != 2 {
-				t.Errorf("writes %v after %d calls", ids, up.World.Calls(mcptest.Update))
+			if ids[0][0] != ids[1][0] || ids[0][1] != ids[1][1] || up.World.Calls(fakemcp.Update) != 2 {
+				t.Errorf("writes %v after %d calls", ids, up.World.Calls(fakemcp.Update))
 			}
 		})
 	})
 }
 
-// TestWhoWaitsIsToldWhenTheProcessEnds: for an outcome, for a look before a write,
-// for a tool that reads, for a list of tools.
+// TestWhoWaitsIsToldWhenTheProcessEnds: for an outcome, for a read before a write, for a
+// tool that reads, for a list of tools.
 func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
-		arm    mcptest.Vice
+		arm    fault.Kind
 		call   func(b *bench, s *sdk.ClientSession) string
 		want   string
 	}{
-		"an outcome": {"the write goes on", mcptest.LateCommit, func(b *bench, s *sdk.ClientSession) string {
-			return b.call(s, mcptest.Create, order("A-2"), nil).Status
+		"an outcome": {"the write goes on", fault.LateCommit, func(b *bench, s *sdk.ClientSession) string {
+			return b.call(s, fakemcp.Create, order("A-2"), nil).Status
 		}, "in_progress"},
-		"a look before": {"nothing was begun", mcptest.HangingRead, func(b *bench, s *sdk.ClientSession) string {
-			return b.call(s, mcptest.Update, note("after"), nil).Status
+		"a look before": {"nothing was begun", fault.HangingRead, func(b *bench, s *sdk.ClientSession) string {
+			return b.call(s, fakemcp.Update, note("after"), nil).Status
 		}, "refused"},
-		"a tool that reads": {"it was only asked", mcptest.HangingRead, func(_ *bench, s *sdk.ClientSession) string {
-			if _, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}}); err != nil {
+		"a tool that reads": {"it was only asked", fault.HangingRead, func(_ *bench, s *sdk.ClientSession) string {
+			if _, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: fakemcp.Find, Arguments: map[string]any{"order_id": "A-1"}}); err != nil {
 				return "error"
 			}
 			return "answered"
@@ -105,7 +106,7 @@ func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 				closing := make(chan struct{})
 				b, up := looking(t, func(c *mcpgate.Config) { c.Closing = closing })
 				s := b.stdio(agent("acme"), nil)
-				up.World.Arm(c.arm, "")
+				meets(t, up, fault.Fault{Kind: c.arm})
 				time.AfterFunc(100*time.Millisecond, func() { close(closing) }) // of the bubble's clock
 				begun := time.Now()
 				if got := c.call(b, s); got != c.want || time.Since(begun) != 100*time.Millisecond {
@@ -118,22 +119,21 @@ func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 	}
 }
 
-// TestALookThatHangsEnds: a server that does not answer does not hold a call.
+// TestALookThatHangsEnds: a server that does not respond does not block a call.
 func TestALookThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
 		s := b.stdio(agent("acme"), nil)
-		up.World.Arm(mcptest.HangingRead, "")
-		if r := b.call(s, mcptest.Update, note("after"), nil); r.Status != "refused" || up.World.Calls(mcptest.Update) != 0 {
-			t.Errorf("%+v after %d calls", r, up.World.Calls(mcptest.Update))
+		meets(t, up, fault.Fault{Kind: fault.HangingRead})
+		if r := b.call(s, fakemcp.Update, note("after"), nil); r.Status != "refused" || up.World.Calls(fakemcp.Update) != 0 {
+			t.Errorf("%+v after %d calls", r, up.World.Calls(fakemcp.Update))
 		}
 		up.Cut()
 		_ = b.gate.Client().Gone(context.Background())
 	})
 }
 
-// TestAReadThatHangsEnds: the caller learns that the server did not answer, and for
-// how long it was asked.
+// TestAReadThatHangsEnds: the caller gets the time-out, and its length.
 func TestAReadThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
@@ -148,8 +148,8 @@ func TestAReadThatHangsEnds(t *testing.T) {
 		s, began := b.stdio(agent("acme"), nil), time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		up.World.Arm(mcptest.HangingRead, "")
-		_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: mcptest.Get, Arguments: map[string]any{"id": "o-1"}})
+		meets(t, up, fault.Fault{Kind: fault.HangingRead})
+		_, err := s.CallTool(ctx, &sdk.CallToolParams{Name: fakemcp.Get, Arguments: map[string]any{"id": "o-1"}})
 		if err == nil || !strings.Contains(err.Error(), "did not answer within 1m0s") || time.Since(began) > 2*time.Minute {
 			t.Errorf("a tool that reads: %v after %s", err, time.Since(began))
 		}
@@ -162,23 +162,23 @@ func TestAReadThatHangsEnds(t *testing.T) {
 	})
 }
 
-// TestTheSameCallAgainNeedsNoLook: what is known already is said while the server
+// TestTheSameCallAgainNeedsNoLook: what is known already is returned while the server
 // does not answer.
 func TestTheSameCallAgainNeedsNoLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
 		s := b.stdio(agent("acme"), nil)
 		meta := sdk.Meta{mcpapi.MetaStep: "edit"}
-		first := b.call(s, mcptest.Update, note("after"), meta)
-		up.World.Arm(mcptest.HangingRead, "")
-		if again := b.call(s, mcptest.Update, note("after"), meta); again.ID != first.ID || again.Status != "verified" {
+		first := b.call(s, fakemcp.Update, note("after"), meta)
+		meets(t, up, fault.Fault{Kind: fault.HangingRead})
+		if again := b.call(s, fakemcp.Update, note("after"), meta); again.ID != first.ID || again.Status != "verified" {
 			t.Errorf("%+v", again)
 		}
 	})
 }
 
-// TestTheSameCallBesideItself: between the look for the same call and the look at
-// the record another delivery of it is carried out whole.
+// TestTheSameCallBesideItself: between the search for the same call and the read of the
+// record another delivery of it is carried out completely.
 func TestTheSameCallBesideItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
@@ -188,17 +188,17 @@ func TestTheSameCallBesideItself(t *testing.T) {
 		var begun atomic.Bool
 		up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 			return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.Name == mcptest.Find && begun.CompareAndSwap(false, true) {
-					go func() { beside <- b.call(one, mcptest.Update, note("after"), meta) }()
+				if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && p.Name == fakemcp.Find && begun.CompareAndSwap(false, true) {
+					go func() { beside <- b.call(one, fakemcp.Update, note("after"), meta) }()
 					time.Sleep(10 * time.Second) // of the bubble's clock
 				}
 				return next(ctx, method, req)
 			}
 		})
-		again := b.call(two, mcptest.Update, note("after"), meta)
+		again := b.call(two, fakemcp.Update, note("after"), meta)
 		first := <-beside
-		if !first.Verified || again.ID != first.ID || again.Status != "verified" || up.World.Calls(mcptest.Update) != 1 {
-			t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(mcptest.Update))
+		if !first.Verified || again.ID != first.ID || again.Status != "verified" || up.World.Calls(fakemcp.Update) != 1 {
+			t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
 		}
 	})
 }

@@ -17,13 +17,14 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // bench is a gateway with an engine of its own.
@@ -33,7 +34,7 @@ type bench struct {
 	log  *logged
 }
 
-// logged keeps what was logged.
+// logged collects the log.
 type logged struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -52,15 +53,15 @@ func (l *logged) String() string {
 }
 
 // pinned is the contract of the fake with the digests of its tools.
-func pinned(t *testing.T, s *mcptest.Server) *mcp.Contract {
+func pinned(t *testing.T, s *fakemcp.Server) *mcp.Contract {
 	t.Helper()
-	return pinnedTo(t, s, mcptest.Contract)
+	return pinnedTo(t, s, fakemcp.Contract)
 }
 
-func pinnedTo(t *testing.T, s *mcptest.Server, text string) *mcp.Contract {
+func pinnedTo(t *testing.T, s *fakemcp.Server, text string) *mcp.Contract {
 	t.Helper()
 	text += "digests:\n"
-	for _, name := range []string{mcptest.Create, mcptest.Update, mcptest.Put, mcptest.Delete, mcptest.Get, mcptest.Find} {
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
 		d, err := mcp.Digest(s.Tool(name))
 		if err != nil {
 			t.Fatal(err)
@@ -74,21 +75,29 @@ func pinnedTo(t *testing.T, s *mcptest.Server, text string) *mcp.Contract {
 	return c
 }
 
-// shop is a bench in front of the fake.
-func shop(t *testing.T, blind bool, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
+// shop is a bench with the fake upstream server.
+func shop(t *testing.T, blind bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
 	t.Helper()
-	return shopOf(t, mcptest.New(mcptest.NewWorld()), blind, change)
+	return shopOf(t, fakemcp.New(fakemcp.NewWorld()), blind, change)
 }
 
-// shopOf is a bench in front of a fake whose tools may be other ones.
-func shopOf(t *testing.T, s *mcptest.Server, blind bool, change func(*mcpgate.Config)) (*bench, *mcptest.Server) {
+// shopOf is a bench with a fake whose tools may differ.
+func shopOf(t *testing.T, s *fakemcp.Server, blind bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
 	t.Helper()
-	conn, err := mcp.New(pinned(t, s), mcp.Options{Server: mcp.Server{Transport: s.Transport}, Blind: blind})
+	conn, err := mcp.New(pinned(t, s), mcp.Options{Server: mcp.Server{Transport: s.Transport}, WriteOnly: blind})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Cut)
 	return newBench(t, conn, nil, change), s
+}
+
+// meets makes the next call that it concerns fail with a fault.
+func meets(t *testing.T, up *fakemcp.Server, f fault.Fault) {
+	t.Helper()
+	if err := up.World.Set(f.Once()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newBench makes a gateway of a connector; promises changes what its profiles
@@ -114,7 +123,7 @@ func newBench(t *testing.T, conn *mcp.Connector, promises func(*connectors.Profi
 		change(&c)
 	}
 	var err error
-	if b.gate, err = mcpgate.New(t.Context(), office.New(office.Parts{Writes: e, Ledger: l, Registry: &reg}), c); err != nil {
+	if b.gate, err = mcpgate.New(t.Context(), service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -185,7 +194,7 @@ func (b *bench) connect(tenant string) *sdk.ClientSession {
 	return session
 }
 
-// call calls a tool and reads the outcome it answers with.
+// call calls a tool and reads its outcome.
 func (b *bench) call(s *sdk.ClientSession, name string, arguments any, meta sdk.Meta) mcpapi.Result {
 	b.t.Helper()
 	res, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: name, Arguments: arguments, Meta: meta})

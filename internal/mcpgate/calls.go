@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -19,12 +20,21 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// checker says what is wrong with arguments by the tool's own schema; nil where
-// nobody can say.
+const (
+	// beforeTime bounds the read of a record before the intent of a call is made. A
+	// server that takes longer counts as unreachable.
+	beforeTime = 20 * time.Second
+	// maxArguments bounds the arguments of one call in bytes: an intent has a
+	// megabyte, and may carry them twice.
+	maxArguments = 400 << 10
+)
+
+// checker validates arguments against the tool's own schema; nil where there is no usable
+// schema.
 type checker func(args any) error
 
-// schemaOf makes a checker of a tool's schema. The error says that the library
-// does not understand it.
+// schemaOf makes a checker of a tool's schema. It returns an error if the library does
+// not understand the schema.
 func schemaOf(t *sdk.Tool) (checker, error) {
 	text, err := json.Marshal(t.InputSchema)
 	if err != nil {
@@ -41,7 +51,7 @@ func schemaOf(t *sdk.Tool) (checker, error) {
 	return r.Validate, nil
 }
 
-// bad is an error of the arguments, which a model can mend.
+// bad is an error of the arguments, which a model can fix.
 func bad(problem string) error {
 	return &tool.ArgumentsError{Problems: []tool.Problem{{Argument: "arguments", Problem: problem, Want: "what the schema and the description of the tool say"}}}
 }
@@ -63,13 +73,13 @@ func given(req *sdk.CallToolRequest) (intent.Fields, error) {
 	return args, nil
 }
 
-// checked decodes the arguments and holds them against the tool's schema.
+// checked decodes the arguments and validates them against the tool's schema.
 func checked(req *sdk.CallToolRequest, check checker) (intent.Fields, error) {
 	args, err := given(req)
 	if err != nil || check == nil {
 		return args, err
 	}
-	var plain map[string]any // the schema's library knows doubles
+	var plain map[string]any // the schema's library knows only doubles
 	if err := json.Unmarshal(orEmpty(req.Params.Arguments), &plain); err != nil {
 		return nil, bad("are no JSON object")
 	}
@@ -95,7 +105,7 @@ func clip(s string) string {
 	return s
 }
 
-// verified is the twin of a tool with a contract.
+// verified is the verified form of a tool with a contract.
 func (g *Gateway) verified(t *sdk.Tool, check checker) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		args, err := checked(req, check)
@@ -103,17 +113,17 @@ func (g *Gateway) verified(t *sdk.Tool, check checker) sdk.ToolHandler {
 			return g.pass(ctx, req)
 		}
 		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
-			return g.twin(ctx, who, named, args)
+			return g.duplicate(ctx, who, named, args)
 		})
 	}
 }
 
-// twin makes the write of a call that has its name. What the intent is may depend
-// on how the record stands, which the call itself changes: the same call again is
-// told by its arguments, and has the outcome of the first.
-func (g *Gateway) twin(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
+// duplicate makes the write of a call that has its name. The intent may depend on the
+// state of the record, which the call itself changes. So the same call again is
+// recognized by its arguments, and has the outcome of the first.
+func (g *Gateway) duplicate(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
 	conn := g.config.Connector
-	_, looks, err := conn.Contract().LooksBack(named.Tool, args)
+	_, looks, err := conn.Contract().ReadsBack(named.Tool, args)
 	if err != nil {
 		return engine.Outcome{}, bad(err.Error())
 	}
@@ -125,12 +135,12 @@ func (g *Gateway) twin(ctx context.Context, who access.Identity, named intent.Wr
 	in, err := g.derive(ctx, named, args)
 	if err == nil {
 		var out engine.Outcome
-		if out, err = mcpapi.Submit(ctx, g.office, who, in, g.config.Wait); err == nil {
+		if out, err = mcpapi.Submit(ctx, g.service, who, in, g.config.Wait); err == nil {
 			return out, nil
 		}
 	}
 	if looks && (errors.Is(err, tool.ErrArguments) || errors.Is(err, ledger.ErrDigestMismatch)) {
-		// The same call, beside this one, may have changed the record meanwhile.
+		// The same call, running concurrently, may have changed the record meanwhile.
 		if out, beside := g.begun(ctx, who, named, args); !errors.Is(beside, ledger.ErrNotFound) {
 			return out, beside
 		}
@@ -138,24 +148,24 @@ func (g *Gateway) twin(ctx context.Context, who access.Identity, named intent.Wr
 	return engine.Outcome{}, err
 }
 
-// begun is the outcome of the write that the same call began before. It fails with
-// [ledger.ErrNotFound] where there is none, and with [ledger.ErrDigestMismatch]
-// where that was another call.
+// begun returns the outcome of the write that the same call began before. It fails with
+// [ledger.ErrNotFound] if there is none, and with [ledger.ErrDigestMismatch] if that was
+// another call.
 func (g *Gateway) begun(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
-	before, id, err := g.office.Begun(ctx, who, named)
+	before, id, err := g.service.Begun(ctx, who, named)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
 	if !g.config.Connector.SameCall(before, named.Destination, named.Tool, args) {
 		return engine.Outcome{}, &ledger.DigestMismatchError{ID: id, Recorded: "that of other arguments", Received: "that of these"}
 	}
-	out, err := g.office.Outcome(ctx, who, id, g.config.Wait)
+	out, err := g.service.Outcome(ctx, who, id, g.config.Wait)
 	out.Replayed = true
 	return out, err
 }
 
-// derive makes the intent of a call, and looks at the record before where the
-// contract needs that.
+// derive makes the intent of a call. If the contract needs it, derive reads the record
+// first.
 func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args intent.Fields) (intent.WriteIntent, error) {
 	conn := g.config.Connector
 	looking, cancel := context.WithTimeout(ctx, beforeTime)
@@ -177,15 +187,15 @@ func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args int
 	return in, nil
 }
 
-// heard is what the server said to the arguments of a call, without these: which of
-// them are sensitive is told by the intent alone, which is not made yet.
+// heard is the server's response to the arguments of a call, without the arguments: only
+// the intent marks which of them are sensitive, and it is not made yet.
 func (g *Gateway) heard(named intent.WriteIntent, args intent.Fields, why error) string {
 	text := why.Error()
 	w := intent.WriteIntent{Tenant: named.Tenant, Destination: named.Destination, Payload: args}
 	for name := range args {
 		w.Sensitive = append(w.Sensitive, string(intent.Pointer("").AppendToken(name)))
 	}
-	g.office.Clean(access.Identity{Tenant: named.Tenant}, &text, w)
+	g.service.Clean(access.Identity{Tenant: named.Tenant}, &text, w)
 	return text
 }
 
@@ -194,16 +204,15 @@ func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		args, err := given(req)
 		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
-			return mcpapi.Submit(ctx, g.office, who, mcp.BlindCall(named, named.Tool, args), g.config.Wait)
+			return mcpapi.Submit(ctx, g.service, who, mcp.WriteOnlyCall(named, named.Tool, args), g.config.Wait)
 		})
 	}
 }
 
-// maker makes the write of a call, which has its name already, and gives its
-// outcome.
+// maker makes the write of a call, which has its name already, and returns its outcome.
 type maker func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error)
 
-// answer makes the write of a call and says what became of it.
+// answer makes the write of a call and returns the result.
 func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err error, do maker) (*sdk.CallToolResult, error) {
 	name := req.Params.Name
 	var out engine.Outcome
@@ -212,13 +221,13 @@ func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err erro
 	}
 	if err != nil {
 		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
-		return mcpapi.AnswerError(ctx, g.office, err, name)
+		return mcpapi.AnswerError(ctx, g.service, err, name)
 	}
 	return mcpapi.Answer(out, name)
 }
 
-// submit names a call before anything is looked up, so that the same call has the
-// same name however things stand.
+// submit names a call before anything is read, so that the same call always has the same
+// name.
 func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker) (engine.Outcome, error) {
 	v, ok := mcpapi.VisitOf(ctx)
 	if !ok {
@@ -232,6 +241,9 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker
 		return engine.Outcome{}, err
 	}
 	defer leave()
+	if err := g.covers(v.Who, req.Params.Name); err != nil { // before anything is read
+		return engine.Outcome{}, err
+	}
 	named := intent.WriteIntent{Tenant: v.Who.Tenant, Destination: g.config.Destination, Tool: req.Params.Name}
 	if err := v.Name(req, &named); err != nil {
 		return engine.Outcome{}, err

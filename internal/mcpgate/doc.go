@@ -1,12 +1,11 @@
-// Package mcpgate stands in front of another server of the Model Context
-// Protocol: its tools that read pass through, and each tool that writes is
-// replaced by a verified twin where a contract says how it can be read back.
+// Package mcpgate is a gateway to another server of the Model Context Protocol. Tools
+// that read pass through. A tool that writes is replaced by a verified one if a contract
+// describes how to read it back.
 //
-// What is neither declared to read nor has a contract counts as a write: it is
-// hidden, or sent once and called unverified. A tool that is no longer the one
-// that its contract was written for is withdrawn. Keys and results are those of
-// package mcpapi.
+// A tool that is neither declared to read nor has a contract counts as a write: it is
+// hidden, or sent once and called unverified. A tool that differs from the one that its
+// contract was written for is withdrawn. Keys and results are those of package mcpapi.
 //
-// It trusts no annotation of the server behind it, and does not know what its
-// tools mean beyond their contracts.
+// It trusts no annotation of the server behind it, and knows nothing of the meaning of
+// its tools beyond their contracts.
 package mcpgate

@@ -8,10 +8,9 @@ import (
 	"github.com/readback-go/readback/connectors/mcp"
 )
 
-// TestTheContractOfTheDocumentLoads: whoever begins from it begins with one that
-// is right.
+// TestTheContractOfTheDocumentLoads: a user can start from it.
 func TestTheContractOfTheDocumentLoads(t *testing.T) {
-	text, err := os.ReadFile("../../docs/gateway.md")
+	text, err := os.ReadFile("../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +21,7 @@ func TestTheContractOfTheDocumentLoads(t *testing.T) {
 			continue
 		}
 		found++
-		c, err := mcp.Load([]byte(block), "docs/gateway.md")
+		c, err := mcp.Load([]byte(block), "docs/reference/mcp.md")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,20 +7,20 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/sealed"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
 
-// TestTheServersWordsAreLoggedWithoutArguments: a server repeats what it is asked,
-// and before an intent is made nobody knows what of it is sensitive.
+// TestTheServersWordsAreLoggedWithoutArguments: a server repeats its arguments, and
+// before an intent is made it is not known which of them are sensitive.
 func TestTheServersWordsAreLoggedWithoutArguments(t *testing.T) {
 	v, err := redact.New([]redact.Key{{ID: "k", Secret: []byte("a key of 32 bytes for the tests!")}}, redact.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Gateway{office: office.New(office.Parts{Redaction: sealed.New(ledger.NewMemory(), v, nil)})}
+	g := &Gateway{service: service.New(service.Parts{Redaction: sealed.New(ledger.NewMemory(), v, nil)})}
 	args := intent.Fields{"a/b": "Ada Lovelace", "at": map[string]any{"iban": "DE02120300000000202051"}, "n": json.Number("190919")}
 	got := g.heard(intent.WriteIntent{Tenant: "acme", Destination: "shop"}, args, errors.New(`no record of "ada lovelace" at DE02120300000000202051, 190919`))
 	for _, told := range []string{"ovelace", "DE02", "190919"} {

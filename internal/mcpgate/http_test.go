@@ -15,22 +15,23 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// TestOverHTTP: the SDK's client lists and calls over streamable HTTP, and a
-// stranger meets get_outcome alone.
+// TestOverHTTP: the SDK's client lists and calls over streamable HTTP, and a caller of
+// another tenant sees get_outcome alone.
 func TestOverHTTP(t *testing.T) {
 	b, up := shop(t, false, nil)
 	s := b.connect("acme")
 	if got := names(t, s); len(got) != 7 {
 		t.Fatalf("tools %v", got)
 	}
-	up.World.Arm(mcptest.LostAnswer, "")
-	r := b.call(s, mcptest.Create, order("A-1"), nil)
-	if !r.Verified || up.World.Effects("A-1") != 1 || up.World.Calls(mcptest.Create) != 1 {
-		t.Errorf("%+v, %d effects of %d calls", r, up.World.Effects("A-1"), up.World.Calls(mcptest.Create))
+	meets(t, up, fault.Fault{Kind: fault.LostAnswer})
+	r := b.call(s, fakemcp.Create, order("A-1"), nil)
+	if !r.Verified || up.World.Effects("A-1") != 1 || up.World.Calls(fakemcp.Create) != 1 {
+		t.Errorf("%+v, %d effects of %d calls", r, up.World.Effects("A-1"), up.World.Calls(fakemcp.Create))
 	}
 	stranger := b.connect("other")
 	if d := cmp.Diff([]string{mcpapi.OutcomeToolName}, names(t, stranger)); d != "" {
@@ -68,7 +69,7 @@ func TestPromptsAndResourcesPassThrough(t *testing.T) {
 	if _, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: "shop://none"}); err == nil {
 		t.Error("a resource that is not there was read")
 	}
-	missing, err := s.CallTool(ctx, &sdk.CallToolParams{Name: mcptest.Get, Arguments: map[string]any{"id": "o-9"}})
+	missing, err := s.CallTool(ctx, &sdk.CallToolParams{Name: fakemcp.Get, Arguments: map[string]any{"id": "o-9"}})
 	if err != nil || !missing.IsError || missing.Content[0].(*sdk.TextContent).Text != "no such order" {
 		text, _ := json.Marshal(missing)
 		t.Errorf("an error of a tool that reads: %s, %v", text, err)
@@ -86,8 +87,8 @@ func TestAnswersOfReadsPassWhole(t *testing.T) {
 	const content = `{"id":9007199254740993,"price":1.250,"text":"<\"é\\n"}`
 	for _, way := range []string{"stdio", "events", "json"} {
 		t.Run(way, func(t *testing.T) {
-			up := mcptest.New(mcptest.NewWorld())
-			tool, args := up.Tool(mcptest.Find), new(atomic.Value)
+			up := fakemcp.New(fakemcp.NewWorld())
+			tool, args := up.Tool(fakemcp.Find), new(atomic.Value)
 			up.MCP.AddTool(tool, func(_ context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 				args.Store(string(req.Params.Arguments))
 				return &sdk.CallToolResult{
@@ -111,7 +112,7 @@ func TestAnswersOfReadsPassWhole(t *testing.T) {
 			s := b.raw()
 			s.ask(1, rawInitialize)
 			s.ask(0, rawInitialized)
-			got := s.ask(2, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+mcptest.Find+`","arguments":{"order_id":"A-1","n":9007199254740993}}}`)
+			got := s.ask(2, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"`+fakemcp.Find+`","arguments":{"order_id":"A-1","n":9007199254740993}}}`)
 			for _, part := range []string{
 				`{"type":"image","mimeType":"image/png","data":"cG5n"}`, `{"type":"audio","mimeType":"audio/wav","data":"d2F2"}`,
 				`{"type":"resource_link","uri":"shop://orders","name":"orders"}`, `{"type":"resource","resource":{"uri":"shop://a","blob":"Yg=="}}`,
@@ -128,8 +129,7 @@ func TestAnswersOfReadsPassWhole(t *testing.T) {
 	}
 }
 
-// What callers pass on among themselves stays here, whatever they ask for: the
-// server behind learns the trace at most.
+// Callers' other metadata stays here: the upstream server gets the trace at most.
 func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 	b, up := shop(t, false, nil)
 	up.MCP.AddPrompt(&sdk.Prompt{Name: "greet"}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
@@ -157,7 +157,7 @@ func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = s.ReadResource(ctx, &sdk.ReadResourceParams{Meta: envelope(), URI: "shop://none"})
-	_, _ = s.CallTool(ctx, &sdk.CallToolParams{Meta: envelope(), Name: mcptest.Get, Arguments: map[string]any{"id": "o-9"}})
+	_, _ = s.CallTool(ctx, &sdk.CallToolParams{Meta: envelope(), Name: fakemcp.Get, Arguments: map[string]any{"id": "o-9"}})
 	mu.Lock()
 	defer mu.Unlock()
 	for _, method := range []string{"prompts/get", "resources/read", "tools/call"} {
@@ -167,9 +167,9 @@ func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 	}
 }
 
-// TestProgressOfReadsPassesThrough under the client's own token. What comes at
-// the very end of a call may be overtaken by its answer, so the call here goes on
-// until its client was told.
+// TestProgressOfReadsPassesThrough under the client's own token. Progress at the very end
+// of a call may be overtaken by its response, so the call here continues until its client
+// was notified.
 func TestProgressOfReadsPassesThrough(t *testing.T) {
 	b, up := shop(t, false, nil)
 	heard := make(chan struct{})
@@ -191,7 +191,7 @@ func TestProgressOfReadsPassesThrough(t *testing.T) {
 		told <- r.Params
 		close(heard)
 	}})
-	p := &sdk.CallToolParams{Name: mcptest.Find, Arguments: map[string]any{"order_id": "A-1"}}
+	p := &sdk.CallToolParams{Name: fakemcp.Find, Arguments: map[string]any{"order_id": "A-1"}}
 	p.SetProgressToken("mine")
 	if _, err := s.CallTool(context.Background(), p); err != nil {
 		t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lossy loses calls of tools that write and the answers to them, by a seed. What
-// reaches the server it counts.
+// lossy loses calls of tools that write and their responses, by a seed. It counts what
+// reaches the server.
 type lossy struct {
 	mu        sync.Mutex
 	rng       *rand.Rand
@@ -37,8 +37,8 @@ type fate int
 
 const (
 	kept     fate = iota
-	muted         // it is carried out, and its answer is dropped
-	cut           // it is carried out, and the connection is cut in place of its answer
+	muted         // it is carried out, and its response is dropped
+	cut           // it is carried out, and the connection is cut in place of its response
 	vanished      // it never arrives
 )
 

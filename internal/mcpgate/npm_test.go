@@ -21,7 +21,7 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// used says that a test wanted the servers of npm.
+// used reports that a test needed the servers of npm.
 var used atomic.Bool
 
 // installed is the folder with the servers of npm, made once for all tests.
@@ -58,7 +58,7 @@ func server(t *testing.T, name string, args ...string) func() sdk.Transport {
 	}
 }
 
-// inFront makes a gateway in front of a server whose answers are lost by a seed.
+// inFront makes a gateway to a server whose responses are lost by a seed.
 func inFront(t *testing.T, contract string, seed uint64, begin func() sdk.Transport) (*bench, *lossy) {
 	t.Helper()
 	c, err := mcp.ShippedContract(contract)
@@ -86,7 +86,7 @@ func (b *bench) settled(s *sdk.ClientSession, tool string, args map[string]any) 
 	return r
 }
 
-// graph is what stands in the file of the memory server.
+// graph is the content of the memory server's file.
 func graph(t *testing.T, file string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -117,8 +117,8 @@ func graph(t *testing.T, file string) map[string]int {
 
 const rounds = 2
 
-// TestMemory puts the gateway in front of the memory server and loses calls and
-// answers. What came of it is asked of the server's own file.
+// TestMemory runs the gateway with the memory server and loses calls and responses. The
+// result is checked in the server's own file.
 func TestMemory(t *testing.T) {
 	begin := server(t, "memory")
 	for seed := range uint64(2) {

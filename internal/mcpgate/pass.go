@@ -6,20 +6,29 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/visible"
 )
 
-// pass calls a tool that reads, and hands on what it answers: results, errors of
-// the tool and of the protocol, and progress.
+// passTime bounds a request that is passed to the upstream server. Clients give up after
+// a minute.
+const passTime = time.Minute
+
+// pass calls a tool that reads, and forwards its response: results, errors of the tool
+// and of the protocol, and progress, each cleaned by package visible.
 func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-	if err := g.may(ctx); err != nil {
+	if err := g.may(ctx, req.Params.Name); err != nil {
 		return nil, err
 	}
 	v, _ := mcpapi.VisitOf(ctx)
@@ -32,8 +41,8 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	if token := req.Params.GetProgressToken(); token != nil {
 		tell = func(p *sdk.ProgressNotificationParams) {
 			again := *p
-			again.ProgressToken = token
-			_ = req.Session.NotifyProgress(ctx, &again) // who cannot be told hears the answer
+			again.ProgressToken, again.Message = token, visible.Clip(p.Message, maxPulse)
+			_ = req.Session.NotifyProgress(ctx, &again) // a client that misses progress still gets the result
 		}
 	}
 	args := req.Params.Arguments
@@ -43,11 +52,15 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
 	defer cancel()
 	r, err := g.client.Call(ctx, req.Params.Name, args, tell)
-	return r, plain(ctx, err)
+	if err != nil {
+		return nil, plain(ctx, err)
+	}
+	return visibleResult(r, visible.Data)
 }
 
-// may fails for who is not whose server it is, or may not do what an agent may.
-func (g *Gateway) may(ctx context.Context) error {
+// may fails for a caller of another tenant, for one without an agent's permissions, and
+// for one whose scope does not cover the request: a tool, or "" for anything else.
+func (g *Gateway) may(ctx context.Context, tool string) error {
 	v, ok := mcpapi.VisitOf(ctx)
 	if !ok {
 		return access.ErrUnknown
@@ -55,13 +68,42 @@ func (g *Gateway) may(ctx context.Context) error {
 	if v.Who.Tenant != g.config.Tenant {
 		return access.ErrForbidden
 	}
-	return v.Who.May(access.Submit)
+	if err := v.Who.May(access.Submit); err != nil {
+		return err
+	}
+	return g.covers(v.Who, tool)
+}
+
+// covers fails for a tool outside of the scope of a caller. A tool that only reads, or a
+// request that is no tool, has no kind and no write type: a scope that lists kinds or
+// tools covers only the tools that it lists.
+func (g *Gateway) covers(who access.Identity, tool string) error {
+	s := who.Scope
+	if s == nil {
+		return nil
+	}
+	if kind, write, ok := g.config.Connector.Contract().Target(tool); ok {
+		return s.Names(g.config.Destination, kind, write, tool)
+	}
+	if g.classOf(tool) == writeOnly {
+		return s.Names(g.config.Destination, mcp.WriteOnlyKind, intent.Create, tool)
+	}
+	if s.Reaches(g.config.Destination) && (slices.Contains(s.Tools, tool) || len(s.Tools)+len(s.Kinds) == 0) {
+		return nil
+	}
+	return fmt.Errorf("%w: the scope of this token does not cover it", access.ErrForbidden)
+}
+
+func (g *Gateway) classOf(tool string) class {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shown[tool].class
 }
 
 var errSilent = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the server behind the gateway did not answer within %s; it was only asked to read, so the request can be repeated", passTime)}
 
-// plain is an error as a client hears it: that of the protocol as it came, and of
-// others no more than that the server could not be asked.
+// plain is an error as a client receives it: a protocol error, made visible. Any other
+// error becomes the statement that the server could not be reached.
 func plain(ctx context.Context, err error) error {
 	var said *jsonrpc.Error
 	var known *connectors.Error
@@ -71,7 +113,7 @@ func plain(ctx context.Context, err error) error {
 	case errors.Is(context.Cause(ctx), errSilent):
 		return errSilent
 	case errors.As(err, &said):
-		return said
+		return visibleError(said)
 	case errors.As(err, &known):
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway cannot be reached"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -80,29 +122,45 @@ func plain(ctx context.Context, err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway did not answer"}
 }
 
-// through hands prompts, resources and completions on, and looks for changes of
-// the tools before they are listed. Nothing that it lets in outlasts the wish to
-// close.
+// through forwards prompts, resources and completions, and checks for changed tools
+// before they are listed. No request that it admits outlasts closing.
 func (g *Gateway) through(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		ctx, release := mcpapi.Patient(ctx, g.config.Closing)
 		defer release()
 		switch p := req.GetParams().(type) {
 		case *sdk.ListToolsParams:
-			g.look(ctx)
+			g.read(ctx)
 		case *sdk.CallToolParamsRaw:
 			if p != nil && !g.knows(p.Name) {
-				g.look(ctx)
+				g.read(ctx)
 			}
 		case *sdk.ListPromptsParams, *sdk.GetPromptParams, *sdk.ListResourcesParams, *sdk.ListResourceTemplatesParams,
 			*sdk.ReadResourceParams, *sdk.CompleteParams:
-			if err := g.may(ctx); err != nil {
+			if err := g.may(ctx, ""); err != nil {
 				return nil, err
 			}
 			return g.ask(ctx, req)
 		}
-		return next(ctx, method, req)
+		result, err := next(ctx, method, req)
+		if listed, ok := result.(*sdk.ListToolsResult); ok && err == nil {
+			return g.covered(ctx, listed), nil
+		}
+		return result, err
 	}
+}
+
+// covered is a list of tools without those outside of the caller's scope.
+func (g *Gateway) covered(ctx context.Context, all *sdk.ListToolsResult) *sdk.ListToolsResult {
+	v, ok := mcpapi.VisitOf(ctx)
+	if !ok || v.Who.Scope == nil {
+		return all
+	}
+	some := *all
+	some.Tools = slices.DeleteFunc(slices.Clone(all.Tools), func(t *sdk.Tool) bool {
+		return t.Name != mcpapi.OutcomeToolName && g.covers(v.Who, t.Name) != nil
+	})
+	return &some
 }
 
 func (g *Gateway) knows(tool string) bool {
@@ -112,14 +170,14 @@ func (g *Gateway) knows(tool string) bool {
 	return there || tool == mcpapi.OutcomeToolName
 }
 
-func (g *Gateway) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+func (g *Gateway) read(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	g.refresh(ctx)
 }
 
-// ask puts a question that is about no tool to the server behind. One that has
-// no such thing has none of them.
+// ask forwards a request that is about no tool to the upstream server. If the server
+// lacks the feature, the result is an empty list.
 func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
 	defer cancel()
@@ -138,12 +196,15 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
-	return r, nil
+	switch req.GetParams().(type) {
+	case *sdk.ListPromptsParams, *sdk.ListResourcesParams, *sdk.ListResourceTemplatesParams:
+		return visibleResult(r, prose)
+	}
+	return visibleResult(r, visible.Data)
 }
 
-// enveloped leaves of what a question came with, its _meta, the trace alone: the
-// rest is between the client and us, and none of it goes along with calls of tools
-// either.
+// enveloped keeps only the trace of a request's _meta: the rest is between the client and
+// this gateway, and is not forwarded with calls of tools either.
 func enveloped(p sdk.Params) {
 	if reflect.ValueOf(p).IsNil() { // a typed nil: the client sent no params
 		return
@@ -173,7 +234,7 @@ func forward(ctx context.Context, s *sdk.ClientSession, params sdk.Params) (sdk.
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not supported"}
 }
 
-// empty is the list of none.
+// empty is an empty list.
 func empty(params sdk.Params) sdk.Result {
 	switch params.(type) {
 	case *sdk.ListPromptsParams:

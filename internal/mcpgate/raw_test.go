@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors/mcp/mcptest"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 )
 
 const (
@@ -44,7 +44,7 @@ func (b *bench) raw() *raw {
 	return s
 }
 
-// ask sends a message, and waits for the answer to the request id, if it is not 0.
+// ask sends a message, and waits for the response to the request id, if it is not 0.
 func (s *raw) ask(id int, text string) string {
 	s.t.Helper()
 	if _, err := io.WriteString(s.to, text+"\n"); err != nil {
@@ -70,14 +70,14 @@ func (s *raw) close() {
 	}
 }
 
-// TestRawMessagesOverStdio: each request is answered, and the gateway still
-// answers a correct one afterwards.
+// TestRawMessagesOverStdio: each request gets a response, and the gateway still responds
+// to a correct one afterwards.
 func TestRawMessagesOverStdio(t *testing.T) {
 	b, _ := shop(t, false, nil)
 	s := b.raw()
 	s.ask(1, rawInitialize)
 	s.ask(0, rawInitialized)
-	for _, m := range mcptest.RawMessages(2) {
+	for _, m := range fakemcp.RawMessages(2) {
 		s.ask(m.ID, m.Text)
 	}
 	if got := s.ask(9999, rawLast); !strings.Contains(got, `"prompts":[]`) {
@@ -124,21 +124,21 @@ func TestRawMessagesOverHTTP(t *testing.T) {
 	}
 	ask(rawInitialize, nil)
 	ask(rawInitialized, nil)
-	for _, m := range mcptest.RawMessages(2) {
+	for _, m := range fakemcp.RawMessages(2) {
 		ask(m.Text, nil)
 	}
 	if got := ask(rawLast, nil); !strings.Contains(got, `"prompts":[]`) {
 		t.Errorf("afterwards: %s", got)
 	}
-	for _, m := range mcptest.RawMessages(2) {
+	for _, m := range fakemcp.RawMessages(2) {
 		ask(m.Alone())
 	}
-	if got := ask(mcptest.RawMessage{Text: strings.Replace(rawLast, "}", `,"params":{}}`, 1)}.Alone()); !strings.Contains(got, `"prompts":[]`) {
+	if got := ask(fakemcp.RawMessage{Text: strings.Replace(rawLast, "}", `,"params":{}}`, 1)}.Alone()); !strings.Contains(got, `"prompts":[]`) {
 		t.Errorf("without a session, afterwards: %s", got)
 	}
 }
 
-// answered reports whether a message is the answer to a request.
+// answered reports whether a message is the response to a request.
 func answered(t *testing.T, message []byte, id int) bool {
 	t.Helper()
 	var m struct {

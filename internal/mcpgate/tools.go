@@ -13,26 +13,26 @@ import (
 	"github.com/readback-go/readback/internal/mcpapi"
 )
 
-// class is what the gateway makes of a tool.
+// class says how the gateway treats a tool.
 type class string
 
 const (
-	reads  class = "reads"  // passes through
-	twin   class = "twin"   // is verified by a contract
-	blind  class = "blind"  // is sent once, and never verified
-	hidden class = "hidden" // is not shown
+	reads     class = "reads"  // passes through
+	duplicate class = "twin"   // is verified by a contract
+	writeOnly class = "blind"  // is sent once and never verified
+	hidden    class = "hidden" // is not shown
 )
 
 // shown is a tool as it is listed now.
 type shown struct {
 	class  class
 	digest string
-	tool   *sdk.Tool // as the server behind lists it
+	tool   *sdk.Tool // as the upstream server lists it, made visible
 }
 
-// refresh asks the server behind the gate for its tools where what is known is
-// old, and lists them anew where something has changed. That it cannot be
-// reached changes nothing: a call says so.
+// refresh asks the upstream server for its tools if the list is old, and lists them again
+// if something has changed. If the server cannot be reached, the list stays: a call
+// reports that.
 func (g *Gateway) refresh(ctx context.Context) {
 	select {
 	case g.turn <- struct{}{}:
@@ -57,12 +57,17 @@ func (g *Gateway) refresh(ctx context.Context) {
 			g.say(t.Name, hidden, fmt.Errorf("it cannot be written as JSON: %w", err))
 			continue
 		}
-		now[t.Name] = shown{c, d, t}
+		clean, err := visibleTool(t)
+		if err != nil {
+			g.say(t.Name, hidden, err)
+			continue
+		}
+		now[t.Name] = shown{c, d, clean}
 	}
 	g.list(now)
 }
 
-// list brings what clients see to what there is.
+// list updates the tools that clients see.
 func (g *Gateway) list(now map[string]shown) {
 	g.mu.Lock()
 	before := g.shown
@@ -101,13 +106,13 @@ func (g *Gateway) add(s shown) (err error) {
 	switch s.class {
 	case reads:
 		g.full.AddTool(s.tool, g.pass)
-	case twin:
+	case duplicate:
 		check, err := schemaOf(s.tool)
 		if err != nil {
 			g.log.Warn("the schema of a tool is not understood; its arguments are checked by its contract alone", "tool", s.tool.Name, "error", err)
 		}
 		g.full.AddTool(g.describe(s), g.verified(s.tool, check))
-	case blind:
+	case writeOnly:
 		g.full.AddTool(g.describe(s), g.unverified(s.tool))
 	}
 	return nil
@@ -132,7 +137,7 @@ func (g *Gateway) say(name string, c class, why error) {
 	}
 }
 
-// classify says what becomes of a tool; the error says why it is not shown.
+// classify classifies a tool; the error is why it is not shown.
 func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 	contract := g.config.Connector.Contract()
 	outcome := mcpapi.OutcomeToolName
@@ -159,28 +164,28 @@ func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 		if err := g.proven(t.Name, all); err != nil {
 			return hidden, err
 		}
-		return twin, nil
+		return duplicate, nil
 	case slices.Contains(contract.Reads(), t.Name) || slices.Contains(g.config.Reads, t.Name):
 		return reads, nil
-	case g.config.Connector.Blind():
-		return blind, nil
+	case g.config.Connector.WriteOnly():
+		return writeOnly, nil
 	}
 	return hidden, fmt.Errorf("it has no contract and is not declared to read; write a contract, name it in reads, or set uncontracted: allow")
 }
 
-// nameForm is what the protocol lets a tool be called. Everything else can look
-// like another name.
+// nameForm is what the protocol allows as a tool's name. Any other name can look like
+// another one.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// alike reports whether a model could take one name for another: they differ in
-// case and in what stands between words alone.
+// alike reports whether a model could mistake one name for another: they differ only in
+// case and in the separators between words.
 func alike(a, b string) bool {
 	words := strings.NewReplacer("_", "", "-", "", ".", "")
 	return strings.EqualFold(words.Replace(a), words.Replace(b))
 }
 
-// proven wants the tools that prove a write to be there, and to be those that the
-// contract was written for: without its proof a write is not offered.
+// proven checks that the tools that prove a write exist and are those that the contract
+// was written for. Without its proof a write is not offered.
 func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
 	contract := g.config.Connector.Contract()
 	for _, proof := range contract.Proofs(tool) {
@@ -195,21 +200,21 @@ func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
 	return nil
 }
 
-// describe is a tool that writes, as clients see it: the same name and the same
-// arguments, and the outcome as its answer.
+// describe is a tool that writes, as clients see it: the same name and arguments, and the
+// outcome as its result.
 func (g *Gateway) describe(s shown) *sdk.Tool {
 	t := *s.tool
 	t.OutputSchema = mcpapi.OutputSchema()
-	// What the server said of itself is not passed on as ours, and what its digest
-	// does not cover might change from one list to the next.
+	// The server's own annotations are not passed on as ours, and what its digest does
+	// not cover might change from one list to the next.
 	t.Title, t.Annotations, t.Icons, t.Meta = "", nil, nil, nil
-	t.Description += "\n\n" + twinAdvice
-	if s.class == blind {
-		t.Description = s.tool.Description + "\n\n" + blindAdvice
+	t.Description += "\n\n" + duplicateAdvice
+	if s.class == writeOnly {
+		t.Description = s.tool.Description + "\n\n" + writeOnlyAdvice
 	}
 	return &t
 }
 
-const twinAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
+const duplicateAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
 
-const blindAdvice = `readback sends this once, never again, and nobody can look whether it was done: the answer is unverified, whatever it says. Do what "what_to_do" says, and do not call this again because an answer is missing.`
+const writeOnlyAdvice = `readback sends this once, never again, and cannot read back whether it was done: the answer is unverified, whatever it says. Do what "what_to_do" says, and do not call this again because an answer is missing.`

@@ -12,38 +12,46 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Sources is where a meter finds what stands when it is scraped. It is asked at
-// most once in a few seconds. The zero value is nowhere.
+const (
+	// statsEvery is the shortest interval between two counts of the ledger: several
+	// scrapers must not cost more than one.
+	statsEvery = 5 * time.Second
+	// statsTimeout bounds one count: a scrape that gets no numbers is better
+	// than none at all.
+	statsTimeout = 3 * time.Second
+)
+
+// Sources are a meter's sources of current state. They are read at most once in a few
+// seconds. The zero value has none.
 type Sources struct {
-	// Ledger counts what is open. Default nothing is counted.
-	Ledger ledger.Surveyor
-	// Standing says what stands guard over sends. Default nothing does.
-	Standing func(context.Context) (Standing, error)
-	// Telemetry counts what was told elsewhere, by signal. Default nothing is.
-	Telemetry func() map[string]Told
-	// Audit says how the audit log stands, false where this process has not sealed
+	// Ledger counts open writes. Default nothing is counted.
+	Ledger ledger.Maintenance
+	// InForce returns the guards in force. Default there are none.
+	InForce func(context.Context) (Status, error)
+	// Telemetry counts the exported telemetry, by signal. Default nothing is.
+	Telemetry func() map[string]Exported
+	// Audit returns the state of the audit log, false where this process has not sealed
 	// it. Default there is none.
 	Audit func() (Audit, bool)
 }
 
-// Told counts the telemetry of one signal: what was delivered, and what was lost
-// because it could not be delivered or found no room.
-type Told struct{ Delivered, Failed, Dropped int64 }
+// Exported counts the telemetry of one signal: what was delivered, and what was lost
+// because delivery failed or the buffer was full.
+type Exported struct{ Delivered, Failed, Dropped int64 }
 
-// Audit is how the audit log stands.
+// Audit is the state of the audit log.
 type Audit struct {
-	// Unsealed is for how long something waits to be sealed at the most; below 0
-	// where it is not this process's turn.
+	// Unsealed is the longest time that an event has waited to be sealed; below 0 where
+	// another process seals.
 	Unsealed time.Duration
-	// Failures counts the times it could not be sealed. Kept, Failed and Dropped
-	// count heads that were handed to where they are kept, Waiting those that are to
-	// be.
+	// Failures counts failed sealings. Kept, Failed and Dropped count heads handed to
+	// their destinations, Waiting those still to be handed over.
 	Failures, Kept, Failed, Dropped int64
 	Waiting                         int
 }
 
-// Standing is what stands guard over sends, and what was learned.
-type Standing struct {
+// Status is the state of the guards over sends, and of learned lags.
+type Status struct {
 	// Breakers are the states of circuit breakers ("closed", "half-open",
 	// "open") by destination, Paused the destinations to which nothing is sent
 	// now.
@@ -65,7 +73,7 @@ type Lag struct {
 	P50, P90, P99           time.Duration
 }
 
-// collector looks up what stands for each scrape.
+// collector reads the current state for each scrape.
 type collector struct {
 	meter *Meter
 	from  Sources
@@ -75,17 +83,17 @@ type collector struct {
 	last count
 }
 
-// count is what was found at a time.
+// count is the result of one count.
 type count struct {
-	at       time.Time
-	survey   ledger.Survey
-	standing Standing
-	err      error // of the survey
-	unknown  error
+	at      time.Time
+	stats   ledger.QueueStats
+	status  Status
+	err     error // of the count
+	unknown error
 }
 
 var collected = []metric{
-	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
+	statsUp, queued, queueDue, queueLeased, queueOrphaned, queueWaiting, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
 	breaker, loginRefused, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
 }
 
@@ -100,44 +108,44 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	found := c.count()
 	if c.from.Ledger != nil {
-		gauge(to, surveyUp, truth(found.err == nil))
+		gauge(to, statsUp, truth(found.err == nil))
 	}
 	if c.from.Ledger != nil && found.err == nil {
-		c.open(to, found.survey)
+		c.open(to, found.stats)
 	}
-	if c.from.Standing != nil && found.unknown == nil {
-		c.standing(to, found.standing)
+	if c.from.InForce != nil && found.unknown == nil {
+		c.status(to, found.status)
 	}
 	if c.from.Audit != nil {
 		c.audit(to)
 	}
 	if c.from.Telemetry != nil {
-		c.told(to)
+		c.exported(to)
 	}
 }
 
-// count asks the ledger, unless that was done a moment ago.
+// count counts the ledger, unless the last count is recent.
 func (c *collector) count() count {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if !c.last.at.IsZero() && now.Sub(c.last.at) < surveyEvery {
+	if !c.last.at.IsZero() && now.Sub(c.last.at) < statsEvery {
 		return c.last
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), surveyTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
 	defer cancel()
 	c.last = count{at: now}
 	if c.from.Ledger != nil {
-		c.last.survey, c.last.err = c.from.Ledger.Survey(ctx)
+		c.last.stats, c.last.err = c.from.Ledger.QueueStats(ctx)
 	}
-	if c.from.Standing != nil {
-		c.last.standing, c.last.unknown = c.from.Standing(ctx)
+	if c.from.InForce != nil {
+		c.last.status, c.last.unknown = c.from.InForce(ctx)
 	}
 	return c.last
 }
 
-// told counts what was told elsewhere.
-func (c *collector) told(to chan<- prometheus.Metric) {
+// exported counts the exported telemetry.
+func (c *collector) exported(to chan<- prometheus.Metric) {
 	for signal, t := range c.from.Telemetry() {
 		total(to, delivered, t.Delivered, signal)
 		total(to, lost, t.Failed, signal, "failed")
@@ -145,7 +153,7 @@ func (c *collector) told(to chan<- prometheus.Metric) {
 	}
 }
 
-// audit says how the audit log stands, where it is sealed here.
+// audit reports the state of the audit log, if it is sealed here.
 func (c *collector) audit(to chan<- prometheus.Metric) {
 	a, here := c.from.Audit()
 	if !here {
@@ -161,10 +169,10 @@ func (c *collector) audit(to chan<- prometheus.Metric) {
 	total(to, heads, a.Dropped, "dropped")
 }
 
-// place is what the queues of all tenants are added up by.
+// place is the key by which the queues of all tenants are summed.
 type place struct{ destination, state string }
 
-func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
+func (c *collector) open(to chan<- prometheus.Metric, s ledger.QueueStats) {
 	all := map[place]ledger.Queue{}
 	for _, q := range s.Queues {
 		at := place{c.destination(q.Destination), string(q.State)}
@@ -173,7 +181,7 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 		sum.Due += q.Due
 		sum.Leased += q.Leased
 		sum.Orphaned += q.Orphaned
-		sum.Behind += q.Behind
+		sum.Waiting += q.Waiting
 		sum.OldestDue = earlier(sum.OldestDue, q.OldestDue)
 		sum.OldestCreated = earlier(sum.OldestCreated, q.OldestCreated)
 		all[at] = sum
@@ -183,7 +191,7 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 		gauge(to, queueDue, float64(q.Due), at.destination, at.state)
 		gauge(to, queueLeased, float64(q.Leased), at.destination, at.state)
 		gauge(to, queueOrphaned, float64(q.Orphaned), at.destination, at.state)
-		gauge(to, queueBehind, float64(q.Behind), at.destination, at.state)
+		gauge(to, queueWaiting, float64(q.Waiting), at.destination, at.state)
 		gauge(to, queueOldest, age(q.OldestDue, s.Now), at.destination, at.state)
 		gauge(to, queueAge, age(q.OldestCreated, s.Now), at.destination, at.state)
 	}
@@ -193,12 +201,12 @@ func (c *collector) open(to chan<- prometheus.Metric, s ledger.Survey) {
 	gauge(to, damaged, float64(len(s.Damaged)))
 }
 
-// destination is one as a label.
+// destination is a destination's name as a label.
 func (c *collector) destination(name string) string {
 	return c.meter.words.Destination(name)
 }
 
-func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
+func (c *collector) status(to chan<- prometheus.Metric, s Status) {
 	isPaused := map[string]bool{}
 	for _, name := range s.Paused {
 		isPaused[name] = true
@@ -226,8 +234,8 @@ func (c *collector) standing(to chan<- prometheus.Metric, s Standing) {
 	}
 }
 
-// path is a way of reading as a label; false where the destination does not say
-// that it is read in that way: no other name becomes a label.
+// path is a way of reading as a label; false if the destination does not declare it: no
+// other name becomes a label.
 func (c *collector) path(l Lag) (string, bool) {
 	_, profile, err := c.meter.known.Lookup(l.Destination, l.Kind)
 	if err != nil {
@@ -262,7 +270,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// age is how long something is ago, 0 where it never was.
+// age is the time since t, 0 for the zero time.
 func age(t, now time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -20,12 +21,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/document"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md anew")
+var update = flag.Bool("update", false, "write docs/operate/observe.md anew")
 
 type nobody struct{ connectors.Connector }
 
@@ -43,26 +44,27 @@ func registered(t *testing.T) *connectors.Registry {
 
 // surveyed is a ledger that can be counted, or not.
 type surveyed struct {
+	ledger.Maintenance
 	err   error
 	times int
 }
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func (s *surveyed) Survey(context.Context) (ledger.Survey, error) {
+func (s *surveyed) QueueStats(context.Context) (ledger.QueueStats, error) {
 	s.times++
-	return ledger.Survey{
+	return ledger.QueueStats{
 		Now: noon, Outbox: 3, Oldest: noon.Add(-time.Minute), Refused: make([]ledger.Refused, 1), Damaged: make([]ledger.Refused, 2),
 		Queues: []ledger.Queue{
-			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, Due: 2, Leased: 1, Orphaned: 1, Behind: 1, OldestDue: noon.Add(-time.Hour), OldestCreated: noon.Add(-2 * time.Hour)},
+			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 5, Due: 2, Leased: 1, Orphaned: 1, Waiting: 1, OldestDue: noon.Add(-time.Hour), OldestCreated: noon.Add(-2 * time.Hour)},
 			{Tenant: "secret-tenant", Destination: "orders", State: ledger.Queued, Count: 7, Due: 1, OldestDue: noon.Add(-time.Second)},
 			{Tenant: "acme", Destination: "gone", State: ledger.Settled, Count: 1},
 		},
 	}, s.err
 }
 
-func stands(context.Context) (Standing, error) {
-	return Standing{
+func stands(context.Context) (Status, error) {
+	return Status{
 		Breakers: map[string]string{"orders": "open", "gone": "open"}, Paused: []string{"orders"},
 		LoginRefused: map[string]time.Duration{"orders": 90 * time.Second, "gone": time.Second},
 		Stops:        map[string]int{"tenant": 2, "secret-tenant": 1},
@@ -75,11 +77,13 @@ func stands(context.Context) (Standing, error) {
 	}, nil
 }
 
-// used is a meter that was told of everything, hostile words among it.
+// used is a meter that recorded every event, with hostile words among them.
 func used(t *testing.T) *Meter {
 	t.Helper()
-	m := New(registered(t), Sources{Ledger: &surveyed{}, Standing: stands,
-		Telemetry: func() map[string]Told { return map[string]Told{"traces": {Delivered: 7, Failed: 2, Dropped: 3}} },
+	m := New(registered(t), Sources{Ledger: &surveyed{}, InForce: stands,
+		Telemetry: func() map[string]Exported {
+			return map[string]Exported{"traces": {Delivered: 7, Failed: 2, Dropped: 3}}
+		},
 		Audit: func() (Audit, bool) {
 			return Audit{Unsealed: time.Second, Failures: 4, Kept: 5, Failed: 6, Dropped: 7, Waiting: 8}, true
 		}})
@@ -89,27 +93,27 @@ func used(t *testing.T) *Meter {
 	off := ledger.Record{Destination: "orders", Kind: "order", State: ledger.Checking, Unverified: true}
 	for _, rec := range []ledger.Record{good, strange, off} {
 		for _, fate := range []connectors.Fate{connectors.FateAnswered, connectors.FateUnknown, "secret"} {
-			m.Sent(rec, engine.Sent{Fate: fate, Took: time.Second})
+			m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{Fate: fate, Took: time.Second}})
 		}
-		m.Looked(rec, verify.Verified, time.Second)
-		m.Looked(rec, verify.Verdict(99), time.Second)
-		m.Ended(rec)
-		m.Repeated(rec)
+		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
+		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verdict(99), Took: time.Second})
+		m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
+		m.Observe(engine.Activity{Kind: engine.ActivityRepeated, Record: rec})
 		for _, fate := range []string{ledger.FateAnswered, ledger.FateUnknown} {
 			shown := rec
 			shown.Sends, shown.LastFate = 1, fate
-			m.Shown(shown, verify.Verified, 2*time.Second)
+			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: shown, Verdict: verify.Verified, Took: 2 * time.Second})
 		}
-		m.Held(rec, engine.Hold{Rule: "rate"})
-		m.Held(rec, engine.Hold{Rule: "secret"})
-		m.Failed(rec, ledger.ErrFenced)
-		m.Failed(rec, errors.New("secret"))
+		m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{Rule: "rate"}})
+		m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{Rule: "secret"}})
+		m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: ledger.ErrFenced})
+		m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("secret")})
 	}
 	return m
 }
 
-// TestTheTableIsWhatIsServed holds names, types and labels against the table
-// that people read, and lints them.
+// TestTheTableIsWhatIsServed compares names, types and labels with the documented table,
+// and lints them.
 func TestTheTableIsWhatIsServed(t *testing.T) {
 	m := used(t)
 	problems, err := testutil.GatherAndLint(m.registry)
@@ -147,10 +151,10 @@ func TestTheTableIsWhatIsServed(t *testing.T) {
 }
 
 func TestTheTableIsWritten(t *testing.T) {
-	document.Hold(t, filepath.Join("..", "..", "docs", "metrics.md"), "go test ./internal/metrics -update", Table(), *update)
+	need.Document(t, filepath.Join("..", "..", "docs", "operate", "observe.md"), "go test ./internal/metrics -update", table(), *update)
 }
 
-// scrape is what a scraper gets.
+// scrape is a scraper's response.
 func scrape(t *testing.T, m *Meter) string {
 	t.Helper()
 	s, err := Start("127.0.0.1:0", m, func(context.Context) error { return nil }, slog.New(slog.DiscardHandler))
@@ -276,10 +280,10 @@ func TestScrapesShareACount(t *testing.T) {
 		if l.times != 1 {
 			t.Errorf("%d counts for 10 scrapes in a moment", l.times)
 		}
-		<-time.After(surveyEvery)
+		<-time.After(statsEvery)
 		_, _ = testutil.GatherAndCount(gatherer(t, c))
 		if l.times != 2 {
-			t.Errorf("%d counts after %s, want 2", l.times, surveyEvery)
+			t.Errorf("%d counts after %s, want 2", l.times, statsEvery)
 		}
 	})
 }
@@ -329,4 +333,25 @@ func TestTheServerAnswers(t *testing.T) {
 	if !strings.Contains(log.String(), "not ready") {
 		t.Errorf("why it was not ready is nowhere: %q", log.String())
 	}
+}
+
+// metrics is every name, in the order of the table.
+var metrics = []metric{
+	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, writeSends, shownSeconds, prevented, held, failed, replays, reloads, limited,
+	statsUp, queued, queueDue, queueLeased, queueOrphaned, queueWaiting, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
+	breaker, loginRefused, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
+}
+
+// table lists every name with its meaning, as a table in Markdown.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range metrics {
+		var labels []string
+		for _, l := range m.labels {
+			labels = append(labels, "`"+l+"`")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(labels, ", "), m.help)
+	}
+	return b.String()
 }

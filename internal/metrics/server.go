@@ -14,6 +14,22 @@ import (
 	"github.com/readback-go/readback/internal/httpapi"
 )
 
+const (
+	// readyTimeout bounds the check whether the ledger can be reached: probes give up
+	// after a few seconds themselves.
+	readyTimeout = 2 * time.Second
+	// scrapeTimeout bounds one scrape: Prometheus gives up after 10 s by default.
+	scrapeTimeout = 9 * time.Second
+	// maxScrapes bounds the scrapes under way at once.
+	maxScrapes = 4
+	// headerTimeout, writeTimeout and idleTimeout bound what a slow client holds.
+	headerTimeout = 5 * time.Second
+	writeTimeout  = 15 * time.Second
+	idleTimeout   = time.Minute
+	// maxHeader bounds the header of a request: no client needs cookies here.
+	maxHeader = 16 << 10
+)
+
 // Server serves a meter. Create one with [Start].
 type Server struct {
 	listener net.Listener
@@ -21,9 +37,9 @@ type Server struct {
 	ended    chan struct{}
 }
 
-// Start listens on an address (host:port) and serves /metrics, /healthz (the
-// process is there) and /readyz (ready returns nil within two seconds). log gets
-// what fails. Close it.
+// Start listens on an address (host:port) and serves /metrics, /healthz (the process is
+// up) and /readyz (ready returns nil within two seconds). log receives failures. Close
+// it.
 func Start(addr string, m *Meter, ready func(context.Context) error, log *slog.Logger) (*Server, error) {
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
 	if err != nil {
@@ -46,18 +62,17 @@ func Start(addr string, m *Meter, ready func(context.Context) error, log *slog.L
 	return s, nil
 }
 
-// Addr is where it listens, with the port that was given for port 0.
+// Addr is the address it listens on, with the actual port for port 0.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close stops it at once. Scrapes under way are cut off.
+// Close stops it at once. Running scrapes are cut off.
 func (s *Server) Close() error {
 	err := s.server.Close()
 	<-s.ended
 	return err
 }
 
-// Numbers serves what was counted, for a server that has other things to serve
-// besides. It asks nobody who they are.
+// Numbers serves the metrics, for a server with other routes. It authenticates no caller.
 func (m *Meter) Numbers(log *slog.Logger) http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		Registry: m.registry, MaxRequestsInFlight: maxScrapes, Timeout: scrapeTimeout,
@@ -73,7 +88,7 @@ func (m *Meter) handler(ready func(context.Context) error, log *slog.Logger) htt
 		ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 		defer cancel()
 		began := time.Now()
-		if err := ready(ctx); err != nil { // what it says is for the log: anybody may ask here
+		if err := ready(ctx); err != nil { // the error is for the log: any caller may ask here
 			log.Warn("not ready", "error", err, "took", time.Since(began))
 			say(w, http.StatusServiceUnavailable, "the ledger cannot be reached")
 			return
@@ -87,5 +102,5 @@ func say(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = w.Write([]byte(text + "\n")) // who went away needs no answer
+	_, _ = w.Write([]byte(text + "\n")) // a client that disconnected needs no response
 }

@@ -1,11 +1,6 @@
 package metrics
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // metric is one name that is served.
 type metric struct {
@@ -45,21 +40,23 @@ var (
 	failed = metric{"readback_failures_total", "counter", []string{"destination", "kind", "cause"},
 		"Failures of the ledger or of the work on a write, by cause: fenced, ledger_unavailable, ledger_corrupt, clock, other."}
 	replays = metric{"readback_replays_total", "counter", []string{"destination", "kind"},
-		"Calls that asked again for a write that somebody had asked for before, and got its outcome: none of them was sent."}
+		"Calls for a write that was requested before. They got its outcome, and none of them was sent."}
 	reloads = metric{"readback_reloads_total", "counter", []string{"result"},
 		"How often a changed configuration was looked at under a running server, by result: taken, refused. Of a refused one nothing is in force."}
+	limited = metric{"readback_limited_requests_total", "counter", []string{"limit"},
+		"Requests that were refused with 429 because their token, their tenant or the server had reached a limit, by limit: rate, requests, streams, bodies."}
 
-	surveyUp = metric{"readback_survey_up", "gauge", nil,
+	statsUp = metric{"readback_survey_up", "gauge", nil,
 		"1 when the ledger could be counted for this scrape. When it is 0 what is counted below is missing."}
 	queued = metric{"readback_queue_writes", "gauge", []string{"destination", "state"},
 		"Open writes of all tenants, by state; in state settled those that owe a recheck."}
 	queueDue = metric{"readback_queue_due_writes", "gauge", []string{"destination", "state"},
-		"Open writes that are due and in nobody's hands."}
+		"Open writes that are due and that no worker has leased."}
 	queueLeased = metric{"readback_queue_leased_writes", "gauge", []string{"destination", "state"},
-		"Open writes in somebody's hands."}
+		"Open writes that a worker has leased."}
 	queueOrphaned = metric{"readback_queue_orphaned_writes", "gauge", []string{"destination", "state"},
-		"Open writes in the hands of somebody whose lease has ended."}
-	queueBehind = metric{"readback_queue_behind_writes", "gauge", []string{"destination", "state"},
+		"Open writes whose lease has ended."}
+	queueWaiting = metric{"readback_queue_behind_writes", "gauge", []string{"destination", "state"},
 		"Open writes that wait for an earlier write of the same record."}
 	queueOldest = metric{"readback_queue_oldest_due_age_seconds", "gauge", []string{"destination", "state"},
 		"For how long the oldest due write has been due; 0 when none is."}
@@ -98,24 +95,3 @@ var (
 	headsWaiting = metric{"readback_audit_heads_waiting", "gauge", nil,
 		"Signed heads that are not kept yet where they are to be kept."}
 )
-
-// metrics is every name, in the order of the table.
-var metrics = []metric{
-	sends, sendSeconds, reads, readSeconds, ended, lifeSeconds, writeReads, writeSends, shownSeconds, prevented, held, failed, replays, reloads,
-	surveyUp, queued, queueDue, queueLeased, queueOrphaned, queueBehind, queueOldest, queueAge, outbox, outboxOldest, outboxRefused, damaged,
-	breaker, loginRefused, stops, paused, visibility, delivered, lost, unsealed, sealFailures, heads, headsWaiting,
-}
-
-// Table lists every name with its meaning, as a table in Markdown.
-func Table() string {
-	var b strings.Builder
-	b.WriteString("| name | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range metrics {
-		var labels []string
-		for _, l := range m.labels {
-			labels = append(labels, "`"+l+"`")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, m.kind, strings.Join(labels, ", "), m.help)
-	}
-	return b.String()
-}

@@ -16,10 +16,10 @@ import (
 var (
 	dashboard = filepath.Join("..", "..", "deploy", "grafana", "readback.json")
 	alerts    = filepath.Join("..", "..", "deploy", "prometheus", "alerts.yaml")
-	runbook   = filepath.Join("..", "..", "docs", "operating.md")
+	runbook   = filepath.Join("..", "..", "docs", "operate", "observe.md")
 )
 
-// content is what a file holds.
+// content is the content of a file.
 func content(t *testing.T, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -157,7 +157,7 @@ func TestTheDashboardAsksForWhatIsServed(t *testing.T) {
 		}
 	}
 	for _, m := range metrics { // a new one is shown, or left out on purpose
-		if !asked[m.name] && !slices.Contains([]string{surveyUp.name, queueDue.name, queueLeased.name, outboxOldest.name, reloads.name}, m.name) {
+		if !asked[m.name] && !slices.Contains([]string{statsUp.name, queueDue.name, queueLeased.name, outboxOldest.name, reloads.name}, m.name) {
 			t.Errorf("no panel shows %s", m.name)
 		}
 	}
@@ -175,7 +175,7 @@ func TestAlertsAskForWhatIsServed(t *testing.T) {
 		}
 		seen[a.Alert] = true
 		if !strings.Contains(text, "\n| `"+a.Alert+"` |") {
-			t.Errorf("docs/operating.md does not say what to do about %s", a.Alert)
+			t.Errorf("docs/operate/observe.md does not say what to do about %s", a.Alert)
 		}
 		for _, w := range words.FindAllStringSubmatch(a.Annotations["summary"], -1) {
 			if by := grouped.FindStringSubmatch(a.Expr); by == nil || !strings.Contains(by[1], w[1]) {
@@ -185,7 +185,7 @@ func TestAlertsAskForWhatIsServed(t *testing.T) {
 	}
 	for _, found := range regexp.MustCompile("\n\\| `(Readback[A-Za-z]+)` \\|").FindAllStringSubmatch(text, -1) {
 		if !seen[found[1]] {
-			t.Errorf("docs/operating.md says what to do about %s, which nobody raises", found[1])
+			t.Errorf("docs/operate/observe.md says what to do about %s, which nobody raises", found[1])
 		}
 	}
 }

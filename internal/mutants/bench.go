@@ -73,7 +73,7 @@ const (
 	survived fate = "SURVIVED"          // its test passed
 	broken   fate = "DOES NOT COMPILE"  // nothing was tested
 	missed   fate = "FAILED ELSEWHERE"  // something failed, and not the test
-	notFound fate = "SNIPPET NOT FOUND" // the table is out of date
+	notFound fate = "SNIPPET NOT FOUND" // its table is out of date
 )
 
 // result is one line of the report.
@@ -86,7 +86,7 @@ type result struct {
 
 // String is the line, with what helps to mend what is wrong.
 func (r result) String() string {
-	line := fmt.Sprintf("%-18s §%d %s\n%-18s    %s %s, %.1fs", r.verdict, r.mutant.Section, r.mutant.Rule, "", r.mutant.pkg(), r.mutant.Test, r.took.Seconds())
+	line := fmt.Sprintf("%-18s §%d %s\n%-18s    %s: %s %s, %.1fs", r.verdict, r.mutant.Section, r.mutant.Rule, "", r.mutant.Where, r.mutant.pkg(), r.mutant.Test, r.took.Seconds())
 	if r.detail != "" {
 		line += "\n" + r.detail
 	}

@@ -1,14 +1,14 @@
-// Command mutants breaks each rule of verdicts and second sends once and sees
-// that the test which names the rule fails.
+// Command mutants breaks each rule once and sees that the test which names the
+// rule fails.
 //
 // A rule whose test does not fail when the rule is gone is not tested. Each
-// entry of the table is a rule, the snippet of code that keeps it, what the
-// snippet is replaced by, and the one test that must fail then. The source is
-// not touched: the tests run in a copy, and the go command is given the changed
-// file as an overlay, so that several mutants can be tried at once.
+// package has its rules in a file mutants.txt beside its code; docs/testing.md
+// describes it. The source is not touched: the tests run in a copy, and the go
+// command is given the changed file as an overlay, so that several mutants can
+// be tried at once.
 //
 // The program does not know whether the rules are the right ones, nor whether
-// the rules of the table are all there are: DESIGN sections 5 and 6 say that.
+// the rules of the tables are all there are: DESIGN sections 5 and 6 say that.
 package main
 
 import (
@@ -25,35 +25,50 @@ import (
 )
 
 func main() {
-	markdown := flag.Bool("markdown", false, "print the table of rules as Markdown and run nothing")
-	only := flag.String("only", "", "regular expression: only the rules that match")
-	parallel := flag.Int("parallel", defaultParallel, "mutants at once")
+	var o options
+	flag.BoolVar(&o.markdown, "markdown", false, "print the rules as a Markdown table and run nothing")
+	flag.BoolVar(&o.check, "check", false, "list the mutants that do not fit the code and run nothing")
+	flag.StringVar(&o.only, "only", "", "regular expression: only the rules that match")
+	flag.IntVar(&o.parallel, "parallel", defaultParallel, "mutants at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *markdown, *only, *parallel); err != nil {
+	if err := run(ctx, os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, markdown bool, only string, parallel int) error {
-	pattern, err := regexp.Compile("(?i)" + only)
+type options struct {
+	markdown, check bool
+	only            string
+	parallel        int
+}
+
+func run(ctx context.Context, out io.Writer, o options) error {
+	pattern, err := regexp.Compile("(?i)" + o.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
-	}
-	var chosen []Mutant
-	for _, m := range table() {
-		if pattern.MatchString(m.Rule) {
-			chosen = append(chosen, m)
-		}
-	}
-	if markdown {
-		return printMarkdown(out, chosen)
 	}
 	module, err := moduleRoot()
 	if err != nil {
 		return err
+	}
+	all, err := tables(module)
+	if err != nil {
+		return err
+	}
+	var chosen []Mutant
+	for _, m := range all {
+		if pattern.MatchString(m.Rule) {
+			chosen = append(chosen, m)
+		}
+	}
+	switch {
+	case o.markdown:
+		return printMarkdown(out, chosen)
+	case o.check:
+		return check(module, chosen)
 	}
 	began := time.Now()
 	copied, remove, err := snapshot(ctx, module)
@@ -61,7 +76,7 @@ func run(ctx context.Context, out io.Writer, markdown bool, only string, paralle
 		return err
 	}
 	defer remove()
-	b := bench{root: copied, parallel: max(parallel, 1)}
+	b := bench{root: copied, parallel: max(o.parallel, 1)}
 	if err := b.baseline(ctx, chosen); err != nil {
 		return err
 	}

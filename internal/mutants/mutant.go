@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -13,42 +15,39 @@ import (
 
 // Mutant is one rule and how it is broken.
 type Mutant struct {
+	// Where is the table and the line in it.
+	Where string
 	// Section is that of DESIGN; Rule is the rule in our words.
 	Section int
 	Rule    string
-	// File is relative to the module's root. Old stands in it exactly once and
+	// File is relative to the module's root. Old occurs in it exactly once and
 	// is replaced by New.
 	File, Old, New string
 	// Test must fail then, as the go command takes it (-run), one subtest
-	// included. Package is where it is, by default that of File.
+	// included. Package is where it is, by default that of the table.
 	Package, Test string
 }
 
-func (m Mutant) pkg() string {
-	if m.Package != "" {
-		return "./" + m.Package
-	}
-	return "./" + path.Dir(m.File)
-}
+func (m Mutant) pkg() string { return "./" + m.Package }
 
 // mutate returns the changed file.
 func (m Mutant) mutate(root string) ([]byte, error) {
 	source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.File)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: file: %w", m.Where, err)
 	}
 	switch n := strings.Count(string(source), m.Old); {
 	case m.Old == m.New:
-		return nil, fmt.Errorf("%s: the snippet is replaced by itself", m.File)
+		return nil, fmt.Errorf("%s: %s: the code is replaced by itself", m.Where, m.File)
 	case n != 1:
-		return nil, fmt.Errorf("%s: the snippet stands there %d times, want once; mend the table: %q", m.File, n, m.Old)
+		return nil, fmt.Errorf("%s: the code occurs in %s %d times, want once: %q", m.Where, m.File, n, m.Old)
 	}
 	changed := []byte(strings.Replace(string(source), m.Old, m.New, 1))
 	if path.Ext(m.File) != ".go" { // the database says whether it is SQL
 		return changed, nil
 	}
 	if _, err := parser.ParseFile(token.NewFileSet(), m.File, changed, parser.SkipObjectResolution); err != nil {
-		return nil, fmt.Errorf("the mutant is no Go: %w", err)
+		return nil, fmt.Errorf("%s: the mutant is no Go: %w", m.Where, err)
 	}
 	return changed, nil
 }
@@ -57,6 +56,39 @@ func (m Mutant) mutate(root string) ([]byte, error) {
 func (m Mutant) top() string {
 	name, _, _ := strings.Cut(m.Test, "/")
 	return name
+}
+
+// declared says whether the test function is there.
+func (m Mutant) declared(root string) (bool, error) {
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.Package), "*_test.go"))
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		source, err := os.ReadFile(f)
+		if err != nil {
+			return false, err
+		}
+		if bytes.Contains(source, []byte("func "+m.top()+"(t *testing.T)")) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// check names all mutants that do not fit the code, so that what a change of
+// names broke can be mended at once. It runs no test.
+func check(root string, all []Mutant) error {
+	var wrong []error
+	for _, m := range all {
+		if _, err := m.mutate(root); err != nil {
+			wrong = append(wrong, err)
+		}
+		if ok, err := m.declared(root); err != nil || !ok {
+			wrong = append(wrong, errors.Join(err, fmt.Errorf("%s: test: %s has no func %s(t *testing.T)", m.Where, m.pkg(), m.top())))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 func printMarkdown(out io.Writer, all []Mutant) error {

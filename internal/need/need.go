@@ -1,7 +1,9 @@
-// Package need is what tests need from the machine: programs, and packages of npm
-// for servers, clients and checkers that are not ours. What is missing leaves a
-// test out, with the reason, and fails it where nothing may be left out. It ships
-// nothing, and knows of a package only what its lock file says.
+// Package need is what tests need from the machine: programs, packages of npm
+// for servers, clients and checkers that are not ours, and time. What is missing
+// leaves a test out, with the reason, and fails it where nothing may be left out.
+// A run with -short tries a part of each long suite, and leaves the longest tests
+// out where that is allowed. [Document] compares a page with what renders it. It
+// ships nothing, and knows of a package only what its lock file says.
 package need
 
 import (
@@ -11,8 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ErrMissing is wrapped when something cannot be had on this machine.
@@ -43,20 +48,26 @@ func Install(folder, dir string) error {
 	return nil
 }
 
-// Strict reports whether nothing may be left out: READBACK_STRICT is 1.
-func Strict() bool { return os.Getenv("READBACK_STRICT") == "1" }
+// strict reports whether nothing may be left out: READBACK_STRICT is 1.
+func strict() bool { return os.Getenv("READBACK_STRICT") == "1" }
 
 // Long leaves a test that takes long, or starts other programs, out of a short
-// run, and says so. Where nothing may be left out it fails.
+// run, with the reason. Where nothing may be left out it runs.
 func Long(tb testing.TB) {
 	tb.Helper()
-	switch {
-	case !testing.Short():
-	case Strict():
-		tb.Fatal("-short leaves out what takes long or starts other programs, and READBACK_STRICT is 1")
-	default:
+	if testing.Short() && !strict() {
 		tb.Skip("skipped: -short leaves out what takes long or starts other programs")
 	}
+}
+
+// OneIn is how many cases of a suite there are to one that is tried: one, so that
+// all are, and n with -short. Cases lie in tables whose rows have equal lengths: an
+// n that shares no divisor with these lengths meets each row and each column.
+func OneIn(n int) int {
+	if testing.Short() {
+		return n
+	}
+	return 1
 }
 
 // Have ends a test that something is missing for: skipped, with the reason; where
@@ -65,7 +76,7 @@ func Have(tb testing.TB, err error) {
 	tb.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrMissing) && !Strict():
+	case errors.Is(err, ErrMissing) && !strict():
 		tb.Skipf("skipped: %v", err)
 	default:
 		tb.Fatal(err)
@@ -80,4 +91,29 @@ func Program(tb testing.TB, name string) string {
 		Have(tb, fmt.Errorf("%s: %w: %w", name, ErrMissing, err))
 	}
 	return path
+}
+
+// Document compares what follows the line "rendered by" in the file with what was
+// rendered now, and fails the test where they differ. With update it writes the
+// file anew. by is the command that updates it.
+func Document(t *testing.T, path, by, rendered string, update bool) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := fmt.Sprintf("<!-- rendered by %s: do not edit below -->\n", by)
+	prose, old, found := strings.Cut(string(text), mark)
+	if !found {
+		t.Fatalf("%s lacks the line %q", path, mark)
+	}
+	if update {
+		if err := os.WriteFile(path, []byte(prose+mark+"\n"+rendered), 0o644); err != nil { //nolint:gosec // a document is for everybody to read
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(strings.Split(strings.TrimSpace(old), "\n"), strings.Split(strings.TrimSpace(rendered), "\n")); diff != "" {
+		t.Errorf("%s does not agree; look at the difference, then %s (-document +rendered):\n%s", path, by, diff)
+	}
 }

@@ -15,6 +15,7 @@ type ended struct {
 }
 
 func (e *ended) Helper()              {}
+func (e *ended) Skip(...any)          { e.how = "skipped" }
 func (e *ended) Skipf(string, ...any) { e.how = "skipped" }
 func (e *ended) Fatal(...any)         { e.how = "failed" }
 
@@ -50,5 +51,24 @@ func TestProgram(t *testing.T) {
 	}
 	if path := need.Program(t, "go"); path == "" {
 		t.Error("the go command has no path")
+	}
+}
+
+// A short run leaves a long test out, with the reason; where nothing may be left out the test
+// runs.
+func TestLong(t *testing.T) {
+	left, one := "", 1
+	if testing.Short() {
+		left, one = "skipped", 7
+	}
+	for strict, want := range map[string]string{"": left, "1": ""} {
+		t.Setenv("READBACK_STRICT", strict)
+		e := &ended{TB: t}
+		if need.Long(e); e.how != want {
+			t.Errorf("-short is %t, READBACK_STRICT %q, and the test %q, want %q", testing.Short(), strict, e.how, want)
+		}
+	}
+	if n := need.OneIn(7); n != one {
+		t.Errorf("-short is %t, and one of %d cases is tried, want of %d", testing.Short(), n, one)
 	}
 }

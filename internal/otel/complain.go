@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// complainEvery is how often the log hears of trouble at most: a collector that
+// is down fails every few seconds.
+const complainEvery = time.Minute
+
 // complaints go to the log, once in a while at most.
 type complaints struct {
 	log *slog.Logger

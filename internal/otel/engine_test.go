@@ -14,9 +14,9 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/otel/oteltest"
 	"github.com/readback-go/readback/ledger"
@@ -31,7 +31,7 @@ const (
 
 func order(id string) intent.WriteIntent {
 	return intent.WriteIntent{
-		Tenant: "acme", Workflow: "wf-1", Step: "pay " + id, Tool: "create_order", Destination: "orders", Kind: simulated.Kind,
+		Tenant: "acme", Workflow: "wf-1", Step: "pay " + id, Tool: "create_order", Destination: "orders", Kind: orders.Kind,
 		Key: intent.Fields{"order_id": id}, Write: intent.Create,
 		Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "USD", "note": "swordfish"},
 	}
@@ -39,9 +39,9 @@ func order(id string) intent.WriteIntent {
 
 // told is an engine that tells a receiver, before a destination whose own log
 // says what happened.
-func told(t *testing.T, k *otel.SDK) (*engine.Engine, *simulated.World) {
+func told(t *testing.T, k *otel.SDK) (*engine.Engine, *orders.World) {
 	t.Helper()
-	world, err := simulated.New(simulated.Plain.Options())
+	world, err := orders.New(orders.Plain.Options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func told(t *testing.T, k *otel.SDK) (*engine.Engine, *simulated.World) {
 		t.Fatal(err)
 	}
 	e := engine.New(ledger.NewMemory(), &reg, &engine.Options{
-		Tracer: k.Tracer(), Events: k.Events(), Meter: telemetry.Tee(telemetry.NewMeter(k.Meter(), &reg)),
+		Tracer: k.Tracer(), Events: k.Events(), Observer: telemetry.NewMeter(k.Meter(), &reg).Observe,
 	})
 	t.Cleanup(e.Close)
 	return e, world
@@ -61,7 +61,7 @@ func TestAWriteArrives(t *testing.T) {
 	r := oteltest.Start(t)
 	k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
 	e, world := told(t, k)
-	if err := world.Set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1}); err != nil {
+	if err := world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	ctx := engine.WithTraceparent(t.Context(), "00-"+callersTrace+"-"+callersSpan+"-01")

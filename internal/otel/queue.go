@@ -10,6 +10,10 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
+// maxComplaint bounds what a log line says of an error: it holds what the
+// receiver answered.
+const maxComplaint = 300
+
 // queue bounds and counts what waits to be exported. The processors of the SDK are
 // bounded as well, but keep to themselves what they drop.
 type queue struct {

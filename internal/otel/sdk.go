@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
@@ -24,6 +25,27 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+)
+
+const (
+	// maxWaiting bounds the spans, and the events, that wait to be exported: about
+	// a second of a busy server, and some 20 MB. What comes on top is dropped.
+	maxWaiting = 8192
+	// maxBatch bounds one request: below the 4 MiB that collectors take by default.
+	maxBatch = 1024
+	// batchEvery is how soon what ended is exported where little goes on.
+	batchEvery = 2 * time.Second
+	// exportTimeout bounds the delivery of one batch with all its repeats, and
+	// firstRetry and longestRetry the pauses between these.
+	exportTimeout = 30 * time.Second
+	firstRetry    = time.Second
+	longestRetry  = 10 * time.Second
+	// shutdownTimeout bounds how long the program waits at its end for what was
+	// not delivered yet.
+	shutdownTimeout = 3 * time.Second
+	// maxValue bounds the value of an attribute in bytes: arguments and results can
+	// be long where they are told at all.
+	maxValue = 16 << 10
 )
 
 // SDK is what takes telemetry and delivers it. Create one with [Start] and end it
@@ -98,7 +120,7 @@ func (k *SDK) make(ctx context.Context) (err error) {
 		return err
 	}
 	for which, begin := range map[signal]func(context.Context) error{traces: k.makeTraces, metrics: k.makeMetrics, events: k.makeEvents} {
-		if !k.settings.tells(which) {
+		if !k.settings.exports(which) {
 			continue
 		}
 		if err := begin(ctx); err != nil {

@@ -58,11 +58,11 @@ func (s Settings) env(name string) string {
 // OTEL_SDK_DISABLED does not forbid it.
 func (s Settings) On() bool {
 	return !strings.EqualFold(s.env("OTEL_SDK_DISABLED"), "true") &&
-		slices.ContainsFunc([]signal{traces, metrics, events}, s.tells)
+		slices.ContainsFunc([]signal{traces, metrics, events}, s.exports)
 }
 
-// tells reports whether a signal goes anywhere.
-func (s Settings) tells(which signal) bool {
+// exports reports whether a signal goes anywhere.
+func (s Settings) exports(which signal) bool {
 	off := map[signal]bool{traces: s.NoTraces, metrics: s.NoMetrics, events: s.NoEvents}[which]
 	return !off && s.env("OTEL_"+which.variable+"_EXPORTER") != "none" &&
 		(s.Endpoint != "" || s.env(generalEndpoint) != "" || s.env(endpointOf(which)) != "")

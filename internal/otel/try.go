@@ -15,7 +15,7 @@ func Try(ctx context.Context, s Settings) error {
 		return err
 	}
 	k := &SDK{settings: s}
-	if s.tells(traces) {
+	if s.exports(traces) {
 		return otlptracehttp.NewClient(k.traceOptions(false)...).UploadTraces(ctx, nil)
 	}
 	e, err := otlpmetrichttp.New(ctx, k.metricOptions(false)...)

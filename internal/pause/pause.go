@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// For waits for d, and reports whether it was not cut short by the end of ctx.
+// For waits for d, or until ctx ends, and reports whether ctx has not ended.
 func For(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil
 	case <-ctx.Done():
 		return false
 	}

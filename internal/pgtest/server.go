@@ -20,6 +20,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+const (
+	// starts is how long a server may take to answer. It needs a fifth of a
+	// second; a machine that runs other tests needs more.
+	starts = 30 * time.Second
+	// stops is how long a server may take to stop before it is killed.
+	stops = 10 * time.Second
+	// pause lies between two looks at a server that starts or catches up.
+	pause = 10 * time.Millisecond
+	// maxLog is how much of a server's log an error repeats.
+	maxLog = 4 << 10
+)
+
 // Superuser is the role that owns the cluster. It has no password.
 const Superuser = "postgres"
 
@@ -277,6 +289,13 @@ func (s *Server) Exec(database, sql string) error {
 func (s *Server) CreateDatabase() (string, error) {
 	name := fmt.Sprintf("test%d", s.databases.Add(1))
 	return name, s.Exec("postgres", "CREATE DATABASE "+name)
+}
+
+// CopyDatabase makes a database like one that no session uses, and returns its name.
+// Settings of the database are not copied.
+func (s *Server) CopyDatabase(of string) (string, error) {
+	name := fmt.Sprintf("test%d", s.databases.Add(1))
+	return name, s.Exec("postgres", "CREATE DATABASE "+name+" TEMPLATE "+of)
 }
 
 // Restart stops the server in order and starts it again, on the same port.

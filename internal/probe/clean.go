@@ -11,13 +11,24 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/verify"
 )
 
-// cleanup takes away every record that the probe made or may have made. It has
-// time of its own: a run that was called off must leave as little behind as
-// any other. The samples are gone through together, so that their settle times
-// pass together.
+const (
+	// perCleaning is how many sends are reserved for removing one record: one, one more for a
+	// duplicate, and the rest for sends that fail.
+	perCleaning = 6
+	// cleanupFor, and three settle times, limit the removal of all records, even after the
+	// context of the run has ended; lateFor limits the wait for a record whose send had no answer
+	// and that may still arrive.
+	cleanupFor = 15 * time.Minute
+	lateFor    = 5 * time.Minute
+)
+
+// cleanup removes every record that the probe made or may have made. It has its own time: a
+// cancelled run must leave as little as any other. It handles the samples together, so that their
+// settle times pass together.
 func (r *run) cleanup(ctx context.Context) {
 	settle, _ := r.p.Settle.Declared()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupFor+3*settle)
@@ -25,13 +36,13 @@ func (r *run) cleanup(ctx context.Context) {
 	r.say("taking the samples away")
 	var open []*cleaning
 	for _, s := range r.samples {
-		if !s.sent.IsZero() { // else nothing of it was ever sent
+		if !s.sent.IsZero() { // otherwise it was never sent
 			open = append(open, &cleaning{sample: s, began: time.Now(), landed: s.sent.Add(r.quiet(s)), sends: perCleaning})
 		}
 	}
 	for pauses := r.cleaningPauses(); len(open) > 0; {
 		open = slices.DeleteFunc(open, func(c *cleaning) bool { return r.advance(ctx, c) })
-		if sleep(ctx, pauses.NextBackOff()) != nil {
+		if !pause.For(ctx, pauses.NextBackOff()) {
 			for _, c := range open {
 				r.leave(context.WithoutCancel(ctx), c.sample, orElse(c.failed, "the time for it is up"))
 			}
@@ -40,11 +51,11 @@ func (r *run) cleanup(ctx context.Context) {
 	}
 }
 
-// cleaning is one sample that is being taken away.
+// cleaning is one sample that is being removed.
 type cleaning struct {
 	*sample
 	began  time.Time
-	landed time.Time // from then on nothing of it can land any more
+	landed time.Time // after it no send can arrive any more
 	tried  bool      // something was sent: a read may show what is gone
 	sends  int       // that may still be made
 	failed error     // the last thing that went wrong
@@ -59,8 +70,8 @@ func (r *run) advance(ctx context.Context, c *cleaning) bool {
 	return done || err != nil && ctx.Err() == nil
 }
 
-// clean reads a sample, and deletes what the read shows. It is done when reads
-// show nothing and nothing can land any more.
+// clean reads a sample, and deletes what the read shows. It is done when reads show nothing and
+// no send can arrive any more.
 func (r *run) clean(ctx context.Context, c *cleaning) (done bool, err error) {
 	in, err := r.intent(c.name, intent.Create, 0)
 	if err != nil {
@@ -88,8 +99,8 @@ func (r *run) clean(ctx context.Context, c *cleaning) (done bool, err error) {
 	return false, nil
 }
 
-// cleaningPauses lie between the tries to take records away: what just failed
-// had better be given some time.
+// cleaningPauses are between the tries to remove records: a retry at once would probably fail
+// again.
 func (r *run) cleaningPauses() backoff.BackOff {
 	settle, _ := r.p.Settle.Declared()
 	return backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstPause), backoff.WithMultiplier(2),
@@ -103,7 +114,7 @@ func orElse(err error, otherwise string) error {
 	return errors.New(otherwise)
 }
 
-// quiet is how long after the last send nothing can land any more.
+// quiet is how long after the last send none can arrive any more.
 func (r *run) quiet(s *sample) time.Duration {
 	horizon, declared := r.p.Horizon.Declared()
 	switch {
@@ -133,11 +144,11 @@ func (r *run) passed(sent time.Time) bool {
 	return time.Since(sent) >= max(settle, 2*r.lag)
 }
 
-// errKept says that a sample is as far away as it can be.
+// errKept means that a sample is removed as far as possible.
 var errKept = errors.New("such records cannot be removed")
 
-// remove takes the records away that a read shows, one by one, as somebody does
-// who knows them by their id. kept: they are undone, and cannot be removed.
+// remove removes the records of a read, one by one, by their ids. kept: they are undone, and
+// cannot be removed.
 func (r *run) remove(ctx context.Context, c *cleaning, o connectors.Observation) (kept bool, err error) {
 	for i := range o.Records {
 		one := o

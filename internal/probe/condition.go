@@ -8,9 +8,9 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// conditional makes a write on the condition that a record is as it was read:
-// once while that holds, and once after somebody changed it in between. The
-// first must be taken, the second refused without effect.
+// conditional makes a write on the condition that a record is unchanged since the read: once
+// while that holds, and once after another actor's change in between. The first must be accepted,
+// the second refused without effect.
 func (r *run) conditional(ctx context.Context, k check, w intent.WriteType) error {
 	held, why, err := r.holds(ctx, w)
 	if err != nil {

@@ -11,7 +11,27 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/verify"
+)
+
+const (
+	// agree is how many reads in a row must show a write before it counts as visible: with
+	// several replicas at one address, the first that has it proves nothing about the others.
+	agree = 3
+	// firstPause and the pauses after it lie between two reads of one write.
+	// The longest is a part of the settle time, so that a lag beyond it is not
+	// overlooked, and never above longestPause.
+	firstPause   = 20 * time.Millisecond
+	pausePart    = 8
+	shortPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
+	// patience is how long a write is read for beyond twice the settle time.
+	patience = time.Minute
+	// maxThrottled is how many throttled sends a run repeats in total, and longestThrottle the
+	// longest wait for one: a probe must not burden a destination further.
+	maxThrottled    = 10
+	longestThrottle = time.Minute
 )
 
 // sample is one record that the probe makes, or tries to.
@@ -19,11 +39,11 @@ type sample struct {
 	name    string
 	creates []intent.WriteIntent // the writes that may have made it
 	sent    time.Time            // when the last send on it had ended, zero for none
-	doubt   bool                 // a send on it was not answered
-	variant int                  // tells the writes on it apart
+	doubt   bool                 // a send on it had no answer
+	variant int                  // distinguishes the writes on it
 }
 
-// errBudget says that a check wanted more sends than were declared for it.
+// errBudget means that a check needed more sends than were declared for it.
 var errBudget = errors.New("the sends that were declared beforehand are used up")
 
 // sample notes a new sample before anything of it is sent.
@@ -53,8 +73,8 @@ func (r *run) of(s *sample, w intent.WriteType) (intent.WriteIntent, error) {
 	return r.intent(s.name, w, variant)
 }
 
-// send sends, within the budget and the destination's rate. A throttled send is
-// made again after the time it asks for.
+// send sends, within the budget and the destination's rate. It repeats a throttled send after the
+// requested time.
 func (r *run) send(ctx context.Context, s *sample, w write) (verify.Result, error) {
 	for {
 		if err := r.spend(); err != nil {
@@ -64,8 +84,8 @@ func (r *run) send(ctx context.Context, s *sample, w write) (verify.Result, erro
 		if err != nil || res.Fate != connectors.FateThrottled || !r.mayRepeat() {
 			return res, err
 		}
-		if err := sleep(ctx, min(max(res.RetryAfter, time.Second), longestThrottle)); err != nil {
-			return res, err
+		if !pause.For(ctx, min(max(res.RetryAfter, time.Second), longestThrottle)) {
+			return res, ctx.Err()
 		}
 	}
 }
@@ -119,7 +139,7 @@ func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, 
 	return res, nil
 }
 
-// answered sends what the destination has to take.
+// answered sends a write that the destination must accept.
 func (r *run) answered(ctx context.Context, s *sample, w write) (verify.Result, error) {
 	res, err := r.send(ctx, s, w)
 	switch {
@@ -147,7 +167,7 @@ func (r *run) made(ctx context.Context) (*sample, connectors.Observation, error)
 	return s, o, err
 }
 
-// none is what a read shows of a sample that nobody has written.
+// none is the read of a sample that was never written.
 func none() *connectors.Observation {
 	return &connectors.Observation{Strength: connectors.Strong, At: time.Now()}
 }
@@ -182,8 +202,8 @@ func (r *run) until(ctx context.Context, in intent.WriteIntent, shows func(conne
 		if time.Since(began) > r.patience() {
 			return last, unmeasured("after %v the reads do not show it: %d records, %v", r.patience(), len(last.Records), err)
 		}
-		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
-			return o, err
+		if !pause.For(ctx, pauses.NextBackOff()) {
+			return o, ctx.Err()
 		}
 	}
 }
@@ -191,8 +211,8 @@ func (r *run) until(ctx context.Context, in intent.WriteIntent, shows func(conne
 // settled waits until reads can show all that was sent, and reads.
 func (r *run) settled(ctx context.Context, s *sample, in intent.WriteIntent) (connectors.Observation, error) {
 	settle, _ := r.p.Settle.Declared()
-	if err := sleep(ctx, time.Until(s.sent.Add(max(settle, 2*r.lag)))); err != nil {
-		return connectors.Observation{}, err
+	if !pause.For(ctx, time.Until(s.sent.Add(max(settle, 2*r.lag)))) {
+		return connectors.Observation{}, ctx.Err()
 	}
 	return r.until(ctx, in, func(connectors.Observation) bool { return true })
 }
@@ -227,19 +247,6 @@ func (r *run) pace(ctx context.Context) error {
 	}
 	r.due = at.Add(r.p.Rate.Per / time.Duration(r.p.Rate.Calls))
 	r.mu.Unlock()
-	return sleep(ctx, time.Until(at))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	pause.For(ctx, time.Until(at))
+	return ctx.Err()
 }

@@ -251,7 +251,7 @@ func (r *run) repeat(ctx context.Context, k check, w intent.WriteType) error {
 	return nil
 }
 
-// answerOf is what a send was answered with, in a word or two.
+// answerOf describes the answer to a send, in a word or two.
 func answerOf(res verify.Result) string {
 	switch {
 	case res.Fate == connectors.FateAnswered && res.Receipt.Replay:

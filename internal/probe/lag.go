@@ -10,6 +10,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -46,7 +47,7 @@ func (r *run) rounds(ctx context.Context, _ check) error {
 			break
 		}
 	}
-	r.tell(t)
+	r.describe(t)
 	return failed
 }
 
@@ -88,7 +89,7 @@ func (r *run) round(ctx context.Context, t *tally) error {
 	return r.change(ctx, t, s, o)
 }
 
-// landed reports whether a send was answered with yes; no answer is no error.
+// landed reports whether the destination accepted a send; no answer is no error.
 func landed(in intent.WriteIntent, res verify.Result) (sure bool, err error) {
 	switch res.Fate {
 	case connectors.FateAnswered:
@@ -140,8 +141,8 @@ func (r *run) change(ctx context.Context, t *tally, s *sample, before connectors
 	return err
 }
 
-// changed reports whether a read shows more than the state before an update:
-// whether it shows what was asked for is a matter of its own.
+// changed reports whether a read shows more than the state before an update: whether it shows the
+// requested values is checked separately.
 func (r *run) changed(in intent.WriteIntent, before connectors.Observation) func(connectors.Observation) bool {
 	return func(o connectors.Observation) bool {
 		if len(o.Records) != 1 {
@@ -182,8 +183,8 @@ func (r *run) follow(ctx context.Context, t *tally, s *sample, in intent.WriteIn
 	pauses := r.pauses()
 	for time.Since(s.sent) <= r.patience() && slices.ContainsFunc(ways, (*following).open) {
 		r.askEach(ctx, ways, in, s.sent, shows)
-		if err := sleep(ctx, pauses.NextBackOff()); err != nil {
-			return connectors.Observation{}, err
+		if !pause.For(ctx, pauses.NextBackOff()) {
+			return connectors.Observation{}, ctx.Err()
 		}
 	}
 	for _, f := range ways {
@@ -197,7 +198,7 @@ func (r *run) follow(ctx context.Context, t *tally, s *sample, in intent.WriteIn
 	return plain.last, nil
 }
 
-// following is one way of reading while a write is looked for.
+// following is one way of reading while a write is awaited.
 type following struct {
 	how, ref string
 	path     string
@@ -206,7 +207,7 @@ type following struct {
 	lag      time.Duration // of the first of the reads that agree
 	late     time.Duration
 	missed   int
-	read     bool // one read at least was answered
+	read     bool // at least one read was answered
 }
 
 // open reports whether not enough reads have shown it yet.
@@ -264,8 +265,8 @@ func (r *run) note(t *tally, f *following) {
 	r.lag = max(r.lag, f.lag)
 }
 
-// tell writes the lines of the rounds.
-func (r *run) tell(t *tally) {
+// describe writes the lines of the rounds.
+func (r *run) describe(t *tally) {
 	for _, s := range t.all {
 		settle, declared := r.p.Settle.Declared()
 		result := OK
@@ -283,8 +284,8 @@ func (r *run) tell(t *tally) {
 		}
 		r.line("records of one send", fmt.Sprintf("one after %d of %d creates", single, t.created), "one", result)
 	}
-	r.told("stamp on creates", t.stamped, t.created-t.doubled, r.p.Stamped)
-	r.told("stamp of the last write on updates", t.restored, t.updates, r.p.StampsUpdates)
+	r.reported("stamp on creates", t.stamped, t.created-t.doubled, r.p.Stamped)
+	r.reported("stamp of the last write on updates", t.restored, t.updates, r.p.StampsUpdates)
 	if t.fresh > 0 && r.p.FreshKeys {
 		result := OK
 		if t.found > 0 {
@@ -293,12 +294,12 @@ func (r *run) tell(t *tally) {
 		r.line("fresh keys", fmt.Sprintf("nothing was there before %d of %d creates", t.fresh-t.found, t.fresh), "yes", result)
 	}
 	if t.created > 0 {
-		t.values.tell(r)
+		t.values.text(r)
 	}
 }
 
-// told is the line of something that shows or does not.
-func (r *run) told(about string, n, of int, declared bool) {
+// reported is the line of something that shows or does not.
+func (r *run) reported(about string, n, of int, declared bool) {
 	measured, word := fmt.Sprintf("on %d of %d", n, of), map[bool]string{true: "yes", false: "no"}[declared]
 	switch {
 	case of == 0 && declared:

@@ -5,27 +5,28 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
+	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// TestMailbox probes a real protocol in real time: a server in memory that
-// keeps one store, as it says, and one whose every first APPEND is done twice.
+// TestMailbox probes a real protocol in real time: a server in memory that keeps one store, as
+// declared, and one that applies every first APPEND twice.
 func TestMailbox(t *testing.T) {
-	for name, vice := range map[string]imaptest.Vice{"honest": "", "twice": imaptest.Duplicate} {
+	for name, kind := range map[string]fault.Kind{"honest": "", "twice": fault.DuplicateBehindOurBack} {
 		t.Run(name, func(t *testing.T) {
-			s := imaptest.Start(t, imaptest.Options{Mailboxes: []string{"INBOX", "Samples"}})
-			probeMailbox(t, s, vice, false)
+			s := fakeimap.Start(t, fakeimap.Options{Mailboxes: []string{"INBOX", "Samples"}})
+			probeMailbox(t, s, kind, false)
 		})
 	}
 }
 
 // TestMailboxDovecot does so on a real server, where there is one.
 func TestMailboxDovecot(t *testing.T) {
-	d := imaptest.StartDovecot(t)
-	probeMailbox(t, d.Start(t, imaptest.Options{Mailboxes: []string{"INBOX", "Samples"}}), "", true)
+	d := fakeimap.StartDovecot(t)
+	probeMailbox(t, d.Start(t, fakeimap.Options{Mailboxes: []string{"INBOX", "Samples"}}), "", true)
 }
 
-func probeMailbox(t *testing.T, s *imaptest.Server, vice imaptest.Vice, condStore bool) {
+func probeMailbox(t *testing.T, s *fakeimap.Server, kind fault.Kind, condStore bool) {
 	t.Helper()
 	username, password := s.Account()
 	c, err := imap.New(imap.Options{Addr: s.Addr(), Security: imap.Insecure, Username: username,
@@ -34,11 +35,11 @@ func probeMailbox(t *testing.T, s *imaptest.Server, vice imaptest.Vice, condStor
 	if err != nil {
 		t.Fatal(err)
 	}
-	if vice != "" {
-		s.SetVice(vice, 1)
+	if kind != "" {
+		s.SetFault(kind, 1)
 	}
 	rep, err := Run(t.Context(), c, c.Profiles()[imap.KindNamed], imap.KindNamed, Options{Rounds: 2})
-	if err != nil || len(rep.Left) > 0 || (len(rep.Weaker) > 0) != (vice != "") {
+	if err != nil || len(rep.Left) > 0 || (len(rep.Weaker) > 0) != (kind != "") {
 		t.Errorf("error %v\n%s", err, rep.Text())
 	}
 	t.Log("\n" + rep.Text())

@@ -8,29 +8,29 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// target is a simulated destination and what is said about it.
+// target is a simulated destination and its declaration.
 type target struct {
-	world *simulated.World
+	world *orders.World
 	c     connectors.Connector
 	p     connectors.Profile
 }
 
 // open makes a destination that is so and declares something else.
-func open(t *testing.T, is, declares simulated.Options) *target {
+func open(t *testing.T, is, declares orders.Options) *target {
 	t.Helper()
-	w, err := simulated.New(is)
+	w, err := orders.New(is)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := simulated.NewConnector("http://orders.invalid", declares, simulated.Transport(w))
+	c, err := orders.NewConnector("http://orders.invalid", declares, orders.Transport(w))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := c.Profiles()[simulated.Kind]
+	p := c.Profiles()[orders.Kind]
 	p.Destination = "orders"
 	return &target{world: w, c: c, p: p}
 }
@@ -40,15 +40,16 @@ func open(t *testing.T, is, declares simulated.Options) *target {
 func (g *target) probe(t *testing.T, ctx context.Context, o Options) (Report, error) {
 	t.Helper()
 	o.id = "testing1"
-	most, err := Writes(g.c, g.p, simulated.Kind, o)
+	declared, err := newRun(g.c, g.p, orders.Kind, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := Run(ctx, g.c, g.p, simulated.Kind, o)
+	most := declared.report.Writes
+	rep, err := Run(ctx, g.c, g.p, orders.Kind, o)
 	if sent, _ := g.world.Count(); sent > most || rep.Sent > most || rep.Writes != most {
 		t.Errorf("%d writes reached the destination, %d were reported, %d declared beforehand, %d afterwards", sent, rep.Sent, most, rep.Writes)
 	}
-	<-time.After(time.Hour) // what was under way has landed
+	<-time.After(time.Hour) // every send has arrived
 	if n := g.there(); n != len(rep.Left) {
 		t.Errorf("%d records are still there, %d are listed: %+v", n, len(rep.Left), rep.Left)
 	}
@@ -59,7 +60,7 @@ func (g *target) probe(t *testing.T, ctx context.Context, o Options) (Report, er
 func (g *target) there() int {
 	n, seen := 0, map[string]bool{}
 	for _, e := range g.world.Effects() {
-		if e.By == simulated.ByRequest && strings.HasPrefix(e.OrderID, "readback-sample-") && !seen[e.OrderID] {
+		if e.By == orders.ByRequest && strings.HasPrefix(e.OrderID, "readback-sample-") && !seen[e.OrderID] {
 			seen[e.OrderID] = true
 			n += len(g.world.Records(e.OrderID))
 		}
@@ -67,15 +68,15 @@ func (g *target) there() int {
 	return n
 }
 
-// weaker reports whether a line about something says that it is weaker.
+// weaker reports whether the result about something is weaker.
 func weaker(rep Report, about string) bool {
 	return slices.ContainsFunc(rep.Weaker, func(w string) bool { return strings.HasPrefix(w, about) })
 }
 
 // twisted is a connector with one lie of its own.
 type twisted struct {
-	*simulated.Connector
-	write  func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error)
+	*orders.Connector
+	write  func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error)
 	read   func(o *connectors.Observation)
 	invert func(w *intent.WriteIntent) error
 }
@@ -104,6 +105,6 @@ func (c *twisted) Invert(w intent.WriteIntent, before *connectors.Observation, a
 }
 
 func (g *target) twist(c *twisted) {
-	c.Connector = g.c.(*simulated.Connector)
+	c.Connector = g.c.(*orders.Connector)
 	g.c = c
 }

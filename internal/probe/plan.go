@@ -96,5 +96,5 @@ func (r *run) bound(d time.Duration, declared bool) string {
 	return d.String()
 }
 
-// unmeasured says why something could not be measured.
+// unmeasured returns why something could not be measured.
 func unmeasured(format string, args ...any) error { return fmt.Errorf(format, args...) }

@@ -14,15 +14,22 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// ErrNoSamples says that the connector cannot make samples of the kind; the
-// error says what is missing.
+const (
+	// defaultRounds is how many records measure the lag by default: enough for a median and a
+	// worst case, few enough for any sandbox. maxRounds prevents a typing error from filling it.
+	defaultRounds = 5
+	maxRounds     = 50
+)
+
+// ErrNoSamples means that the connector cannot make samples of the kind; the error names what is
+// missing.
 var ErrNoSamples = errors.New("no samples to probe with")
 
-// ErrIrreversible says that what a probe writes could not be taken back, and
-// that nobody allowed it.
+// ErrIrreversible means that the probe's writes could not be taken back, and that the operator
+// has not allowed that.
 var ErrIrreversible = errors.New("what the probe writes could not be taken back")
 
-// Options are what a probe can be told. The zero value works.
+// Options configure a probe. The zero value is valid.
 type Options struct {
 	// Rounds is how many records the lag is measured with, at most 50. Default
 	// 5.
@@ -33,18 +40,17 @@ type Options struct {
 	AllowIrreversible bool
 	// Tenant owns the samples' intents. Default "readback-probe".
 	Tenant string
-	// Progress is told what is being done, a short line each. It is called
-	// from one goroutine. Default nothing.
+	// Progress receives what is being done, a short line each. It is called from one goroutine.
+	// Default nothing.
 	Progress func(line string)
 
 	id string // of the run, for tests; default a random one
 }
 
-// Run measures the kind of record at a destination against its profile and
-// takes its records away again. The report is good as far as it goes even with
-// an error: that the probe could not begin ([ErrNoSamples], [ErrIrreversible],
-// the destination cannot be reached), or that ctx ended it. A destination that
-// is weaker than declared is no error: see Report.Weaker.
+// Run measures the kind of record at a destination against its profile and removes its records
+// again. With an error the report is valid as far as it goes: the probe could not begin
+// ([ErrNoSamples], [ErrIrreversible], the destination cannot be reached), or ctx ended it. A
+// destination that is weaker than declared is no error: see Report.Weaker.
 func Run(ctx context.Context, c connectors.Connector, p connectors.Profile, kind string, o Options) (rep Report, err error) {
 	r, err := newRun(c, p, kind, o)
 	if err != nil {
@@ -71,16 +77,6 @@ func Run(ctx context.Context, c connectors.Connector, p connectors.Profile, kind
 		}
 	}
 	return r.report, nil
-}
-
-// Writes is how many sends Run may make at most, cleaning up included, and what
-// it says when it cannot begin.
-func Writes(c connectors.Connector, p connectors.Profile, kind string, o Options) (int, error) {
-	r, err := newRun(c, p, kind, o)
-	if err != nil {
-		return 0, err
-	}
-	return r.report.Writes, nil
 }
 
 // run is one probe under way.
@@ -151,7 +147,7 @@ func newID() string {
 	return hex.EncodeToString(random[:])
 }
 
-// permitted refuses what could not be taken back unless somebody allowed it.
+// permitted refuses writes that could not be taken back, unless the operator allowed them.
 func (r *run) permitted() error {
 	switch {
 	case r.o.AllowIrreversible:

@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // rich is a class with everything on that it leaves off.
-func rich(class simulated.Class) simulated.Options {
+func rich(class orders.Class) orders.Options {
 	o := class.Options()
 	o.Versions, o.StampUpdates = true, true
 	return o
 }
 
-// TestHonest: a destination that is as it says gives no line that is weaker,
-// and nothing is left of the samples.
+// TestHonest: a destination that is as declared gives no weaker result, and none of the samples
+// remains.
 func TestHonest(t *testing.T) {
-	for _, class := range simulated.Classes() {
-		for name, o := range map[string]simulated.Options{"bare": class.Options(), "rich": rich(class)} {
+	for _, class := range orders.Classes() {
+		for name, o := range map[string]orders.Options{"bare": class.Options(), "rich": rich(class)} {
 			t.Run(string(class)+"/"+name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					g := open(t, o, o)
@@ -46,78 +46,77 @@ func TestHonest(t *testing.T) {
 	}
 }
 
-// lies are destinations that are weaker than they say, and the line that must
-// say so.
+// lies are destinations that are weaker than declared, and the line that must report it.
 var lies = map[string]struct {
-	is, declares func() simulated.Options
+	is, declares func() orders.Options
 	lie          func(t *testing.T, g *target)
 	about        string
 	reason       string
 }{
-	"native key": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+	"native key": {plain, with(func(o *orders.Options) { o.Window = time.Hour }), nil,
 		"same key again: create", "the key is ignored"},
-	"native key, at once": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+	"native key, at once": {plain, with(func(o *orders.Options) { o.Window = time.Hour }), nil,
 		"same key, two at once: create", "the key is ignored"},
-	"native key, another body": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+	"native key, another body": {plain, with(func(o *orders.Options) { o.Window = time.Hour }), nil,
 		"same key, another body: create", "the key is ignored"},
-	"native key, update": {plain, with(func(o *simulated.Options) { o.Window = time.Hour }), nil,
+	"native key, update": {plain, with(func(o *orders.Options) { o.Window = time.Hour }), nil,
 		"same key again: update", "an old update acts again"},
-	"unique key": {plain, with(func(o *simulated.Options) { o.Unique = true }), nil,
+	"unique key": {plain, with(func(o *orders.Options) { o.Unique = true }), nil,
 		"unique key: second create", "a second create makes a second record"},
-	"unique key, at once": {plain, with(func(o *simulated.Options) { o.Unique = true }), nil,
+	"unique key, at once": {plain, with(func(o *orders.Options) { o.Unique = true }), nil,
 		"unique key, two at once: create", "two creates make two records"},
-	"no versions": {plain, with(func(o *simulated.Options) { o.Versions = true }), nil,
+	"no versions": {plain, with(func(o *orders.Options) { o.Versions = true }), nil,
 		"conditional update", "records have no version"},
 	"condition ignored": {versions, versions, func(_ *testing.T, g *target) {
-		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			r.Conditional = false
 			return next.Write(ctx, r)
 		}})
 	}, "conditional update", "the change in between is overwritten"},
 	"condition ignored, delete": {versions, versions, func(_ *testing.T, g *target) {
-		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			r.Conditional = false
 			return next.Write(ctx, r)
 		}})
 	}, "conditional delete", "what changed in between is deleted"},
 	"condition never holds": {versions, versions, func(_ *testing.T, g *target) {
-		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			if r.Conditional {
 				return connectors.Receipt{}, connectors.Conflict("412", errors.New("changed"))
 			}
 			return next.Write(ctx, r)
 		}})
 	}, "conditional update", "it is refused although nothing changed"},
-	"stamps": {with(func(o *simulated.Options) { o.Stamps = false }), plain, nil,
+	"stamps": {with(func(o *orders.Options) { o.Stamps = false }), plain, nil,
 		"stamp on creates", "no stamp is kept"},
-	"stamps on updates": {plain, with(func(o *simulated.Options) { o.StampUpdates = true }), nil,
+	"stamps on updates": {plain, with(func(o *orders.Options) { o.StampUpdates = true }), nil,
 		"stamp of the last write on updates", "an update keeps the first stamp"},
-	"lag": {with(func(o *simulated.Options) { o.Lags = []time.Duration{10 * time.Second} }),
-		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+	"lag": {with(func(o *orders.Options) { o.Lags = []time.Duration{10 * time.Second} }),
+		with(func(o *orders.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
 		`lag of "list"`, "reads lag five times as far as declared"},
-	"lag of one replica": {with(func(o *simulated.Options) { o.Lags = []time.Duration{0, 10 * time.Second} }),
-		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+	"lag of one replica": {with(func(o *orders.Options) { o.Lags = []time.Duration{0, 10 * time.Second} }),
+		with(func(o *orders.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
 		`lag of "list"`, "every second read lags, and the first read may be a good one"},
-	"lag just over": {with(func(o *simulated.Options) { o.Lags = []time.Duration{2500 * time.Millisecond} }),
-		with(func(o *simulated.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
+	"lag just over": {with(func(o *orders.Options) { o.Lags = []time.Duration{2500 * time.Millisecond} }),
+		with(func(o *orders.Options) { o.Lags, o.Settle = []time.Duration{0}, connectors.Within(2*time.Second) }), nil,
 		`lag of "list"`, "half a second more than declared"},
-	"strong": {with(func(o *simulated.Options) { o.Lags = []time.Duration{10 * time.Second} }),
-		with(func(o *simulated.Options) { o.Settle = connectors.Within(time.Minute) }), func(_ *testing.T, g *target) {
+	"strong": {with(func(o *orders.Options) { o.Lags = []time.Duration{10 * time.Second} }),
+		with(func(o *orders.Options) { o.Settle = connectors.Within(time.Minute) }), func(_ *testing.T, g *target) {
 			g.twist(&twisted{read: func(o *connectors.Observation) { o.Strength = connectors.Strong }})
 		}, `lag of "list"`, "a replica calls itself the primary, within the settle time"},
-	"phantom": {plain, plain, func(t *testing.T, g *target) { set(t, g, simulated.Fault{Vice: simulated.PhantomSuccess}) },
+	"phantom": {plain, plain, func(t *testing.T, g *target) { set(t, g, orders.Fault{Kind: orders.PhantomSuccess}) },
 		`lag of "list"`, "what is answered with yes never shows"},
-	"phantom, nothing declared": {undeclared, undeclared, func(t *testing.T, g *target) { set(t, g, simulated.Fault{Vice: simulated.PhantomSuccess}) },
+	"phantom, nothing declared": {undeclared, undeclared, func(t *testing.T, g *target) { set(t, g, orders.Fault{Kind: orders.PhantomSuccess}) },
 		`lag of "list"`, "what is answered with yes never shows, however little is declared of reads"},
 	"one send, two records": {plain, plain, func(t *testing.T, g *target) {
-		set(t, g, simulated.Fault{Vice: simulated.DuplicateBehindOurBack, Times: 1})
+		set(t, g, orders.Fault{Kind: orders.DuplicateByOthers, Times: 1})
 	},
 		"records of one send", "a create makes two"},
 	"value changed": {plain, plain, func(t *testing.T, g *target) {
-		set(t, g, simulated.Fault{Vice: simulated.NormalisedField, Field: "note"})
+		set(t, g, orders.Fault{Kind: orders.NormalisedField, Field: "note"})
 	}, "value of /note", "it comes back in capitals, and no rule says so"},
 	"value dropped": {plain, plain, func(t *testing.T, g *target) {
-		set(t, g, simulated.Fault{Vice: simulated.DroppedField, Field: "note"})
+		set(t, g, orders.Fault{Kind: orders.DroppedField, Field: "note"})
 	}, "value of /note", "it is not stored"},
 	"volatile": {plain, plain, func(_ *testing.T, g *target) { g.p.Volatile = nil },
 		"fields that change by themselves", "the time of the update changes too"},
@@ -140,25 +139,25 @@ var lies = map[string]struct {
 	}, "undo of update", "a field stays as the update left it"},
 }
 
-func plain() simulated.Options { return simulated.Plain.Options() }
+func plain() orders.Options { return orders.Plain.Options() }
 
-func undeclared() simulated.Options {
-	o := simulated.Lagging.Options()
+func undeclared() orders.Options {
+	o := orders.Lagging.Options()
 	o.Settle = connectors.Bound{}
 	return o
 }
 
-func versions() simulated.Options { return rich(simulated.Plain) }
+func versions() orders.Options { return rich(orders.Plain) }
 
-func with(change func(o *simulated.Options)) func() simulated.Options {
-	return func() simulated.Options {
+func with(change func(o *orders.Options)) func() orders.Options {
+	return func() orders.Options {
 		o := plain()
 		change(&o)
 		return o
 	}
 }
 
-func set(t *testing.T, g *target, f simulated.Fault) {
+func set(t *testing.T, g *target, f orders.Fault) {
 	t.Helper()
 	if err := g.world.Set(f); err != nil {
 		t.Fatal(err)
@@ -190,22 +189,22 @@ func TestLies(t *testing.T) {
 	}
 }
 
-// TestCleanup: whatever happens on the way, nothing of the samples is left.
+// TestCleanup: whatever happens, none of the samples remains.
 func TestCleanup(t *testing.T) {
-	for name, faults := range map[string][]simulated.Fault{
-		"lost answers":         {{Vice: simulated.LostAnswer, Chance: 0.3}},
-		"late commits":         {{Vice: simulated.LateCommit, Chance: 0.3, Delay: 20 * time.Second}},
-		"dropped":              {{Vice: simulated.DroppedBefore, Chance: 0.3}},
-		"unreadable":           {{Vice: simulated.UnreadableRead, Chance: 0.3}},
-		"throttled":            {{Vice: simulated.Throttled, Times: 4, Delay: 5 * time.Second}},
-		"duplicates":           {{Vice: simulated.DuplicateBehindOurBack, Times: 3}},
-		"lost and late":        {{Vice: simulated.LostAnswer, Chance: 0.3}, {Vice: simulated.LateCommit, Chance: 0.2, Delay: 9 * time.Second}},
-		"deletes are lost":     {{Vice: simulated.DroppedBefore, Ops: []simulated.Op{simulated.OpDelete}, Times: 2}},
-		"creates are late":     {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Times: 3, Delay: 25 * time.Second}},
-		"all creates are late": {{Vice: simulated.LateCommit, Ops: []simulated.Op{simulated.OpCreate}, Delay: 25 * time.Second}},
+	for name, faults := range map[string][]orders.Fault{
+		"lost answers":         {{Kind: orders.LostAnswer, Chance: 0.3}},
+		"late commits":         {{Kind: orders.LateCommit, Chance: 0.3, Delay: 20 * time.Second}},
+		"dropped":              {{Kind: orders.DroppedBefore, Chance: 0.3}},
+		"unreadable":           {{Kind: orders.UnreadableRead, Chance: 0.3}},
+		"throttled":            {{Kind: orders.Throttled, Times: 4, Delay: 5 * time.Second}},
+		"duplicates":           {{Kind: orders.DuplicateByOthers, Times: 3}},
+		"lost and late":        {{Kind: orders.LostAnswer, Chance: 0.3}, {Kind: orders.LateCommit, Chance: 0.2, Delay: 9 * time.Second}},
+		"deletes are lost":     {{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpDelete}, Times: 2}},
+		"creates are late":     {{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Times: 3, Delay: 25 * time.Second}},
+		"all creates are late": {{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second}},
 		"everything passes":    nil,
 	} {
-		for _, class := range []simulated.Class{simulated.Plain, simulated.Lagging} {
+		for _, class := range []orders.Class{orders.Plain, orders.Lagging} {
 			t.Run(name+"/"+string(class), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					o := rich(class)
@@ -224,16 +223,16 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// TestCalledOff: a run that is called off at any send takes away what it made.
+// TestCalledOff: a run that is cancelled at any send removes what it made.
 func TestCalledOff(t *testing.T) {
 	for n := range 48 {
-		n, class := n/2+1, []simulated.Class{simulated.Native, simulated.Lagging}[n%2]
+		n, class := n/2+1, []orders.Class{orders.Native, orders.Lagging}[n%2]
 		t.Run(fmt.Sprintf("%s/%d", class, n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				g, sent := open(t, rich(class), rich(class)), atomic.Int32{}
-				g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+				g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 					if sent.Add(1) == int32(n) {
 						cancel()
 						return next.Write(context.WithoutCancel(ctx), r) // it was on its way
@@ -255,8 +254,8 @@ func TestCalledOff(t *testing.T) {
 // TestAllOrNone: some destinations delete everything under a key or nothing.
 func TestAllOrNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := open(t, plain(), with(func(o *simulated.Options) { o.Unique = true })())
-		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+		g := open(t, plain(), with(func(o *orders.Options) { o.Unique = true })())
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			there := g.world.Records(r.Intent.Key["order_id"].(string))
 			if r.Intent.Write != intent.Delete || len(there) < 2 {
 				return next.Write(ctx, r)
@@ -273,7 +272,7 @@ func TestAllOrNone(t *testing.T) {
 			}
 			return connectors.Receipt{}, nil
 		}})
-		rep, err := Run(t.Context(), g.c, g.p, simulated.Kind, Options{Rounds: 1})
+		rep, err := Run(t.Context(), g.c, g.p, orders.Kind, Options{Rounds: 1})
 		if n := g.there(); err != nil || n > 0 || len(rep.Left) > 0 {
 			t.Errorf("%d records are there, %+v are listed, error %v; want none", n, rep.Left, err)
 		}
@@ -310,7 +309,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestText: what a destination says can not write on the screen.
+// TestText: a destination's text cannot control the terminal.
 func TestText(t *testing.T) {
 	r := &run{}
 	r.line("value", "seen \x1b[2J\u202e", "exact", Weaker)
@@ -326,12 +325,12 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestLeftovers: what cannot be taken away is listed with where it is.
+// TestLeftovers: what cannot be removed is listed with its place.
 func TestLeftovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, plain(), plain())
 		g.p.Undo = nil
-		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *simulated.Connector) (connectors.Receipt, error) {
+		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			if r.Intent.Write == intent.Delete {
 				return connectors.Receipt{Said: connectors.Said{Code: "not_allowed\x1b", RequestID: "req_1"}}, connectors.Refused("403", errors.New("no"))
 			}
@@ -364,7 +363,7 @@ func TestRefusals(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := open(t, plain(), plain())
 				c.change(g)
-				_, err := Run(t.Context(), g.c, g.p, simulated.Kind, Options{})
+				_, err := Run(t.Context(), g.c, g.p, orders.Kind, Options{})
 				if !errors.Is(err, c.want) {
 					t.Errorf("error %v, want %v: %s", err, c.want, c.reason)
 				}
@@ -376,8 +375,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAllowed: with leave, an irreversible kind is probed, once somebody says
-// so.
+// TestAllowed: an irreversible kind is probed once the operator allows it.
 func TestAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := open(t, plain(), plain())

@@ -9,7 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Result says how what was measured stands to what was declared.
+// maxValue is how much of a value or an error is shown, in characters.
+const maxValue = 60
+
+// Result is how the measurement compares with the declaration.
 type Result string
 
 // The results. The zero value is none of them.
@@ -28,11 +31,11 @@ type Line struct {
 	Result   Result `json:"result"`
 }
 
-// Leftover is a record that the probe made and could not take away.
+// Leftover is a record that the probe made and could not remove.
 type Leftover struct {
 	Name string `json:"name"`          // of the sample
 	Ref  string `json:"ref,omitempty"` // the destination's own id
-	URL  string `json:"url,omitempty"` // where a person finds it
+	URL  string `json:"url,omitempty"` // where a user finds it
 	Why  string `json:"why"`
 	// Kept: nothing went wrong, the kind of record cannot be removed; what can
 	// be undone of it is.
@@ -92,7 +95,7 @@ func shown(s string) string {
 	return s
 }
 
-// Text is the report as a table for people.
+// Text is the report as a table.
 func (r Report) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "probe %s of %s/%s: %d rounds, %d of at most %d writes, %v\n\n",

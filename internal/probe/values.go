@@ -16,8 +16,8 @@ import (
 type values struct {
 	p       connectors.Profile
 	changed map[string]*changedField // by place
-	aside   map[string]bool          // places that changed though nobody asked
-	seen    map[string]bool          // fields that were looked at
+	aside   map[string]bool          // places that changed unrequested
+	seen    map[string]bool          // fields that were checked
 }
 
 // changedField is one field that came back otherwise.
@@ -99,8 +99,8 @@ func (v *values) collateral(found []verify.Mismatch) {
 	}
 }
 
-// tell writes the lines about values.
-func (v *values) tell(r *run) {
+// text writes the lines about values.
+func (v *values) text(r *run) {
 	for _, path := range slices.Sorted(maps.Keys(v.changed)) {
 		f := v.changed[path]
 		about, measured := "value of "+path, fmt.Sprintf("sent %s, seen %s", f.sent, f.seen)

@@ -36,7 +36,7 @@ const (
 
 // Counter counts the repeats of one process. It is safe for concurrent use.
 type Counter struct {
-	notes ledger.Notes
+	notes ledger.Documents
 	owner string
 	log   *slog.Logger
 
@@ -55,14 +55,14 @@ type book struct {
 type counts map[int64]int
 
 // New makes a counter; log may be nil.
-func New(notes ledger.Notes, log *slog.Logger) *Counter {
+func New(notes ledger.Documents, log *slog.Logger) *Counter {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	return &Counter{notes: notes, owner: rand.Text()[:16], log: log, tenants: map[string]*book{}}
 }
 
-// Repeated implements [engine.RepeatMeter].
+// Repeated counts a call that repeated an earlier request.
 func (c *Counter) Repeated(r ledger.Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ type Count struct {
 
 // Counted are the repeats of one tenant from since to before until, in no order;
 // steps without any are left out.
-func Counted(ctx context.Context, notes ledger.Notes, tenant string, since, until time.Time) ([]Count, error) {
+func Counted(ctx context.Context, notes ledger.Documents, tenant string, since, until time.Time) ([]Count, error) {
 	all, _, err := notes.Notes(ctx, of(tenant))
 	if err != nil {
 		return nil, fmt.Errorf("replays: %w", err)

@@ -16,7 +16,7 @@ import (
 )
 
 // counting runs a counter until the returned function is called.
-func counting(t *testing.T, notes ledger.Notes) (c *replays.Counter, end func()) {
+func counting(t *testing.T, notes ledger.Documents) (c *replays.Counter, end func()) {
 	t.Helper()
 	c = replays.New(notes, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -30,7 +30,7 @@ func counting(t *testing.T, notes ledger.Notes) (c *replays.Counter, end func())
 	return c, func() { cancel(); <-done }
 }
 
-func counted(t *testing.T, notes ledger.Notes, tenant string, since, until time.Time) map[time.Time]int {
+func counted(t *testing.T, notes ledger.Documents, tenant string, since, until time.Time) map[time.Time]int {
 	t.Helper()
 	found, err := replays.Counted(t.Context(), notes, tenant, since, until)
 	if err != nil {

@@ -9,12 +9,23 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// attention is what a person should see to, the most urgent first: what cannot
-// go on by itself and nobody waits for, then what keeps everything from going
-// on, then what waits for a person by design.
+const (
+	// maxText is how many characters of one sentence are shown; the ledger
+	// keeps no longer ones.
+	maxText = 600
+	// maxNamed is how many entries a survey of a ledger names.
+	maxNamed = 100
+	// lateAfter is how long due work may wait before an operator is notified: workers
+	// poll several times a second, and a restart takes less.
+	lateAfter = time.Minute
+)
+
+// attention lists what an operator should see to, the most urgent first: what cannot
+// continue by itself and no one waits for, then what blocks everything, then what waits
+// for a reviewer by design.
 func attention(f Found) []Matter {
 	all := []Matter{}
-	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, nobodyWorks, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
+	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, noWorkers, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
 		all = append(all, look(f)...)
 	}
 	return all
@@ -24,8 +35,7 @@ func matters(what, do string, args ...any) []Matter {
 	return []Matter{{What: fmt.Sprintf(what, args...), Do: do}}
 }
 
-// some is how many of something, in words; more than the survey names are not
-// counted.
+// some is a count in words; more than the report lists are not counted.
 func some(n int, one, many string) string {
 	switch {
 	case n == 1:
@@ -37,32 +47,32 @@ func some(n int, one, many string) string {
 }
 
 func damagedRows(f Found) []Matter {
-	if len(f.Survey.Damaged) == 0 {
+	if len(f.QueueStats.Damaged) == 0 {
 		return nil
 	}
-	first := f.Survey.Damaged[0]
+	first := f.QueueStats.Damaged[0]
 	return matters("The ledger holds %s that cannot be read (%s: %s). Nobody works on them; everything else goes on.",
 		"Look at their destination, then restore or mend the rows; nothing of theirs is sent again by itself.",
-		some(len(f.Survey.Damaged), "write", "writes"), clip(string(first.ID), cell), clip(first.Reason, maxText))
+		some(len(f.QueueStats.Damaged), "write", "writes"), clip(string(first.ID), cell), clip(first.Reason, maxText))
 }
 
 func refused(f Found) []Matter {
-	if len(f.Survey.Refused) == 0 {
+	if len(f.QueueStats.Refused) == 0 {
 		return nil
 	}
-	first := f.Survey.Refused[0]
+	first := f.QueueStats.Refused[0]
 	return matters("The outbox holds %s that can never be taken in (%s of tenant %s: %s). Nothing of theirs was or will be sent.",
 		"Tell whoever enqueued them, and delete the rows from ledger_outbox once they know.",
-		some(len(f.Survey.Refused), "entry", "entries"), clip(string(first.ID), cell), Safe(first.Tenant), clip(first.Reason, maxText))
+		some(len(f.QueueStats.Refused), "entry", "entries"), clip(string(first.ID), cell), Safe(first.Tenant), clip(first.Reason, maxText))
 }
 
 func unknownDestinations(f Found) []Matter {
 	type of struct{ tenant, destination string }
 	open := map[of]int{}
 	var unknown []of
-	for _, q := range f.Survey.Queues {
-		if f.Serves != nil && f.Serves(q.Tenant, q.Destination) || q.State == ledger.Entrusted || q.Destination == "" {
-			continue // what callers make themselves needs no destination here
+	for _, q := range f.QueueStats.Queues {
+		if f.Serves != nil && f.Serves(q.Tenant, q.Destination) || q.State == ledger.Delegated || q.Destination == "" {
+			continue // writes that callers make themselves need no destination here
 		}
 		o := of{q.Tenant, q.Destination}
 		if open[o] == 0 {
@@ -79,14 +89,14 @@ func unknownDestinations(f Found) []Matter {
 	return all
 }
 
-// nobodyWorks finds work that has waited for longer than a worker takes to look,
-// though nothing keeps it from being done.
-func nobodyWorks(f Found) []Matter {
+// noWorkers finds work that has waited for longer than a worker's poll takes, though
+// nothing blocks it.
+func noWorkers(f Found) []Matter {
 	late, oldest, orphaned := 0, time.Time{}, 0
-	for _, q := range f.Survey.Queues {
+	for _, q := range f.QueueStats.Queues {
 		orphaned += q.Orphaned
-		held := q.State == ledger.Queued && sendsHeld(f.Standing, q)
-		if q.OldestDue.IsZero() || f.Survey.Now.Sub(q.OldestDue) < lateAfter || held {
+		held := q.State == ledger.Queued && sendsHeld(f.Status, q)
+		if q.OldestDue.IsZero() || f.QueueStats.Now.Sub(q.OldestDue) < lateAfter || held {
 			continue
 		}
 		late += q.Due + q.Orphaned
@@ -95,17 +105,17 @@ func nobodyWorks(f Found) []Matter {
 		}
 	}
 	outbox := 0
-	if f.Survey.Outbox > 0 && !f.Survey.Oldest.IsZero() && f.Survey.Now.Sub(f.Survey.Oldest) >= lateAfter {
-		outbox = f.Survey.Outbox
-		if oldest.IsZero() || f.Survey.Oldest.Before(oldest) {
-			oldest = f.Survey.Oldest
+	if f.QueueStats.Outbox > 0 && !f.QueueStats.Oldest.IsZero() && f.QueueStats.Now.Sub(f.QueueStats.Oldest) >= lateAfter {
+		outbox = f.QueueStats.Outbox
+		if oldest.IsZero() || f.QueueStats.Oldest.Before(oldest) {
+			oldest = f.QueueStats.Oldest
 		}
 	}
 	if late+outbox == 0 {
 		return nil
 	}
 	what := fmt.Sprintf("%s due, and nobody takes them up: the oldest since %s.",
-		some(late+outbox, "write is", "writes are"), ago(oldest, f.Survey.Now))
+		some(late+outbox, "write is", "writes are"), ago(oldest, f.QueueStats.Now))
 	what = strings.Replace(what, " ago.", ".", 1)
 	if orphaned > 0 {
 		what += fmt.Sprintf(" Workers that held %d of them are gone.", orphaned)
@@ -114,7 +124,7 @@ func nobodyWorks(f Found) []Matter {
 }
 
 // sendsHeld reports whether a guard holds all sends of a queue.
-func sendsHeld(s guards.Standing, q ledger.Queue) bool {
+func sendsHeld(s guards.InForce, q ledger.Queue) bool {
 	for _, stop := range s.Stops {
 		match := (stop.Tenant == "" || stop.Tenant == q.Tenant) && (stop.Destination == "" || stop.Destination == q.Destination) && stop.Tool == ""
 		if stop.Active && (match || stop.Damaged) {
@@ -131,7 +141,7 @@ func sendsHeld(s guards.Standing, q ledger.Queue) bool {
 
 func guardNotes(f Found) []Matter {
 	var all []Matter
-	for _, d := range f.Standing.Destinations {
+	for _, d := range f.Status.Destinations {
 		if len(d.Damaged) > 0 {
 			all = append(all, matters("What the workers noted about %q cannot be read (%s). They assume the worst for a time, and note it anew.",
 				"Nothing, unless it stays so: then look who else writes to the table ledger_notes.", Safe(d.Name), Safe(strings.Join(d.Damaged, ", ")))...)
@@ -142,14 +152,14 @@ func guardNotes(f Found) []Matter {
 
 func stopped(f Found) []Matter {
 	var all []Matter
-	for _, s := range f.Standing.Stops {
+	for _, s := range f.Status.Stops {
 		switch last := s.Last(); {
 		case !s.Active:
 		case s.Damaged:
 			all = append(all, Matter{What: "There is a stop whose note cannot be read; it holds the sends of a scope that cannot be told.", Do: "Stop or release that scope anew; `readback stops` lists what there is."})
 		default:
 			all = append(all, matters("Stopped: %s, by %s %s: %s. What was sent is still read back.", "readback release "+flags(s.Scope)+" --reason TEXT, when the cause is gone",
-				Safe(s.Scope.String()), Safe(last.By), ago(last.At, f.Standing.Now), clip(last.Reason, maxText))...)
+				Safe(s.Scope.String()), Safe(last.By), ago(last.At, f.Status.Now), clip(last.Reason, maxText))...)
 		}
 	}
 	return all
@@ -181,17 +191,17 @@ func quotedWord(s string) string {
 
 func breakers(f Found) []Matter {
 	var all []Matter
-	for _, d := range f.Standing.Destinations {
+	for _, d := range f.Status.Destinations {
 		if d.Breaker.State == "closed" {
 			continue
 		}
 		next := "one send is being tried now"
-		if d.Breaker.Until.After(f.Standing.Now) {
-			next = "one send is tried " + ago(d.Breaker.Until, f.Standing.Now)
+		if d.Breaker.Until.After(f.Status.Now) {
+			next = "one send is tried " + ago(d.Breaker.Until, f.Status.Now)
 		}
 		if !d.Breaker.Login.IsZero() {
 			n := 0
-			for _, q := range f.Survey.Queues {
+			for _, q := range f.QueueStats.Queues {
 				if q.Destination == d.Name && (q.State == ledger.Queued || q.State == ledger.Checking) {
 					n += q.Count
 				}
@@ -203,31 +213,31 @@ func breakers(f Found) []Matter {
 		}
 		all = append(all, matters("Nothing is sent to %q: its sends failed, and its circuit breaker opened %s (%s); %s.",
 			"See whether the destination works: `readback destinations --probe`. It closes by itself when a send succeeds.",
-			Safe(d.Name), ago(d.Breaker.Since, f.Standing.Now), clip(d.Breaker.Why, maxText), next)...)
+			Safe(d.Name), ago(d.Breaker.Since, f.Status.Now), clip(d.Breaker.Why, maxText), next)...)
 	}
 	return all
 }
 
 func pauses(f Found) []Matter {
 	var all []Matter
-	for _, d := range f.Standing.Destinations {
-		if d.Pause.Sub(f.Standing.Now) >= lateAfter {
+	for _, d := range f.Status.Destinations {
+		if d.Pause.Sub(f.Status.Now) >= lateAfter {
 			all = append(all, matters("%q asked for a pause; nothing is sent to it until %s (%s): %s.",
 				"Nothing, unless it is too long: then look at what the account may do there, and at `rate` in the configuration.",
-				Safe(d.Name), moment(d.Pause), ago(d.Pause, f.Standing.Now), clip(d.PauseWhy, maxText))...)
+				Safe(d.Name), moment(d.Pause), ago(d.Pause, f.Status.Now), clip(d.PauseWhy, maxText))...)
 		}
 	}
 	return all
 }
 
-// waiting is what waits for a person by design, by tenant.
+// waiting is what waits for a reviewer by design, by tenant.
 func waiting(f Found) []Matter {
 	type pile struct {
 		count  int
 		oldest time.Time
 	}
 	piles, tenants := map[string]pile{}, []string{}
-	for _, q := range f.Survey.Queues {
+	for _, q := range f.QueueStats.Queues {
 		if q.State != ledger.Review && q.State != ledger.Held || q.Count == 0 {
 			continue
 		}
@@ -244,7 +254,7 @@ func waiting(f Found) []Matter {
 	for _, tenant := range tenants {
 		p := piles[tenant]
 		all = append(all, matters("Tenant %s: %s for a person, the oldest begun %s%s.", "readback review --tenant "+quotedWord(tenant),
-			Safe(tenant), someWaits(p.count), ago(p.oldest, f.Survey.Now), f.Holds[tenant].text())...)
+			Safe(tenant), someWaits(p.count), ago(p.oldest, f.QueueStats.Now), f.Holds[tenant].text())...)
 	}
 	return all
 }

@@ -5,38 +5,44 @@ import (
 	"time"
 )
 
-// Audit is how the audit log stands. What it says of the head is what the ledger
-// says: the signature is not checked here.
+// sealedLate is how long an event may wait to be sealed before an operator is notified.
+// Sealing runs about once a second, a backlog of many thousand events takes seconds,
+// another worker takes over within half a minute, and a sealer run by a timer runs every
+// few minutes.
+const sealedLate = 5 * time.Minute
+
+// Audit is the state of the audit log. The head is as the ledger stores it: the signature
+// is not checked here.
 type Audit struct {
 	// Configured says that this configuration asks for sealing.
 	Configured bool `json:"configured"`
-	// Problem is why it could not be told how the log stands; all else is zero then.
+	// Problem is why the state of the log is not known; all else is zero then.
 	Problem string `json:"problem,omitempty"`
-	// Unsealed counts the commits that are not sealed; More says that there are more,
-	// or that what was there when it was switched on is not found yet.
+	// Unsealed counts the commits that are not sealed. More says that there are more, or
+	// that the events from before sealing was switched on are not found yet.
 	Unsealed int  `json:"unsealed"`
 	More     bool `json:"more,omitempty"`
 	Unread   int  `json:"unread,omitempty"`
-	// Oldest is when the oldest of them was, Sealer when a sealer said last that it
-	// is at work, both on the ledger's clock.
+	// Oldest is the time of the oldest of them, Sealer the last sign of life of a sealer,
+	// both on the ledger's clock.
 	Oldest time.Time `json:"oldest_unsealed,omitzero"`
 	Sealer time.Time `json:"sealer_seen,omitzero"`
-	// Tenant is whose chain all below is about.
+	// Tenant is the owner of the chain that all below describes.
 	Tenant  string    `json:"tenant"`
 	Chained bool      `json:"chained"`
 	HeadAt  time.Time `json:"head_signed,omitzero"`
 	HeadKey string    `json:"head_key,omitempty"`
 	BadHead string    `json:"head_problem,omitempty"`
-	// Ahead says in words which signed heads, of any tenant, the ledger does not
-	// reach and no operator knows of: it is an older copy. NotCompared is why that is not
+	// Ahead describes the signed heads, of any tenant, that the ledger does not reach and
+	// no operator has acknowledged: it is an older copy. NotCompared is why that is not
 	// known.
 	Ahead       []string `json:"ahead,omitempty"`
 	NotCompared string   `json:"not_compared,omitempty"`
 }
 
-// AuditMatters is what a person should see to of the audit log.
+// AuditMatters lists what an operator should see to in the audit log.
 func AuditMatters(f Found) []Matter {
-	a, now := f.Audit, f.Survey.Now
+	a, now := f.Audit, f.QueueStats.Now
 	if a == nil {
 		return nil
 	}
@@ -51,7 +57,7 @@ func AuditMatters(f Found) []Matter {
 	return append(older, a.sealing(now)...)
 }
 
-// sealing is what should be seen to of the chain itself.
+// sealing lists what an operator should see to in the chain itself.
 func (a Audit) sealing(now time.Time) []Matter {
 	const seal = "See that `readback serve` or `readback work` runs with the section audit in its configuration and can reach the ledger, and read its log; `readback audit seal` seals once and says what is wrong. Until it is sealed an event can be altered unseen."
 	gone := a.Sealer.IsZero() || now.Sub(a.Sealer) >= sealedLate
@@ -72,7 +78,7 @@ func (a Audit) sealing(now time.Time) []Matter {
 	return all
 }
 
-// behind is what is not sealed, in words.
+// behind describes what is not sealed, in words.
 func (a Audit) behind(now time.Time) string {
 	switch {
 	case a.Unsealed == 0 && a.More:
@@ -93,7 +99,7 @@ func (a Audit) behind(now time.Time) string {
 	return text
 }
 
-// Text says how the audit log stands, in one sentence.
+// Text describes the state of the audit log in one sentence.
 func (a Audit) Text(now time.Time) string {
 	if a.Problem != "" {
 		return "not known: " + clip(a.Problem, maxText)

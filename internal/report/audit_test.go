@@ -37,7 +37,7 @@ func TestHowTheAuditLogStands(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := report.NewStatus(report.Found{Survey: ledger.Survey{Now: base}, Clock: report.Clock{Ledger: base}, Audit: &tt.audit})
+			s := report.NewStatus(report.Found{QueueStats: ledger.QueueStats{Now: base}, Clock: report.Clock{Ledger: base}, Audit: &tt.audit})
 			var all []string
 			for _, m := range s.Attention {
 				all = append(all, m.What)

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// Grade says how a check ended. The zero value is none of them.
+// Grade is the result of a check. The zero value is none of them.
 type Grade string
 
 // The grades.
 const (
 	OK      Grade = "ok"
-	Warning Grade = "warning" // works, and should not stay so
+	Warning Grade = "warning" // works, but should not stay so
 	Failed  Grade = "failed"
 )
 
-// Check is one thing that was looked at.
+// Check is the result of one check.
 type Check struct {
 	Name  string `json:"name"`
 	State Grade  `json:"state"`
 	What  string `json:"what"`
-	// Do says what would be right, where it is not.
+	// Do is the remedy for a check that did not pass.
 	Do string `json:"do,omitempty"`
 }
 
-// Checks is all that was looked at, in order.
+// Checks are all checks, in order.
 type Checks struct {
 	Checks   []Check `json:"checks"`
 	Warnings int     `json:"warnings"`
 	Failed   int     `json:"failed"`
 }
 
-// Add takes a check in.
+// Add adds a check.
 func (c *Checks) Add(one Check) {
 	c.Checks = append(c.Checks, one)
 	switch one.State {
@@ -42,7 +42,7 @@ func (c *Checks) Add(one Check) {
 	}
 }
 
-// Text is the checks for a person.
+// Text formats the checks for a reader.
 func (c *Checks) Text() string {
 	wide := 0
 	for _, one := range c.Checks {
@@ -76,7 +76,7 @@ func (c *Checks) sum() string {
 	return "Everything is in order."
 }
 
-// Stuck is what cannot go on by itself, as checks that failed.
+// Stuck lists what cannot continue by itself, as failed checks.
 func Stuck(f Found) []Check {
 	var all []Check
 	for _, look := range []struct {

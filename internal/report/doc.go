@@ -1,12 +1,10 @@
-// Package report puts what the ledger knows into words for a person at a
-// terminal: the life of one write ([Life]), a list of writes ([List]), those
-// that wait for a person ([Waiting]), and one outcome ([Outcome]). [JSON] is
-// the same for machines.
+// Package report formats what the ledger knows for a reader at a terminal: the life of
+// one write ([Lifetime]), a list of writes ([List]), those that wait for a reviewer
+// ([Waiting]), and one outcome ([Outcome]). [JSON] is the same for machines.
 //
-// Whatever came from destinations, models or callers is passed through [Safe]
-// first: no text of theirs can move the cursor, colour the screen or turn the
-// direction of writing.
+// All text from destinations, models or callers is passed through [Safe] first: none of
+// it can move the cursor, colour the screen or change the direction of writing.
 //
-// The package decides nothing and reads no ledger: it is given what it writes.
-// It does not know how wide the terminal is.
+// The package decides nothing and reads no ledger: its callers pass in what it formats.
+// It does not know the width of the terminal.
 package report

@@ -24,17 +24,17 @@ func happened(e ledger.Event, n int) string {
 func what(e ledger.Event, n int) string {
 	switch e.Kind {
 	case ledger.EvReserved:
-		return "reserved" + inLine(e)
+		return "reserved" + inQueue(e)
 	case ledger.EvFreed:
 		return freed(e)
 	case ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue:
 		return heldBack(e)
-	case ledger.EvEntrusted:
+	case ledger.EvDelegated:
 		return "let go to its caller, who makes it"
 	case ledger.EvYielded:
 		return "its business operation was let go: it stops no other write"
 	case ledger.EvApproved:
-		return "approved" + inLine(e)
+		return "approved" + inQueue(e)
 	case ledger.EvRead:
 		return read(e)
 	case ledger.EvAnnounced:
@@ -67,7 +67,7 @@ func what(e ledger.Event, n int) string {
 	return string(e.Kind)
 }
 
-// heldBack is what happens to a write that waits for approval.
+// heldBack describes what happens to a write that waits for approval.
 func heldBack(e ledger.Event) string {
 	switch {
 	case e.Kind == ledger.EvAgreed:
@@ -80,19 +80,19 @@ func heldBack(e ledger.Event) string {
 	return "held; nothing is sent before a person approves"
 }
 
-// inLine says what must be done first.
-func inLine(e ledger.Event) string {
-	if e.Behind == "" {
+// inQueue describes what must be done first.
+func inQueue(e ledger.Event) string {
+	if e.QueuedBehind == "" {
 		return ""
 	}
-	return fmt.Sprintf(", to be sent after %s about the same record", e.Behind)
+	return fmt.Sprintf(", to be sent after %s about the same record", e.QueuedBehind)
 }
 
 func freed(e ledger.Event) string {
-	if e.Behind == "" {
+	if e.QueuedBehind == "" {
 		return fmt.Sprintf("free to be sent, %s about the same record is done", e.By)
 	}
-	return fmt.Sprintf("moved up in line%s", inLine(e))
+	return fmt.Sprintf("moved up in line%s", inQueue(e))
 }
 
 func deferred(e ledger.Event) string {
@@ -114,7 +114,7 @@ func read(e ledger.Event) string {
 		text += fmt.Sprintf(" %d times", e.Count)
 	}
 	if e.Before && e.Verdict == "indeterminate" {
-		return text // nothing stands in the way of the write
+		return text // nothing blocks the write
 	}
 	return text + ", " + e.Verdict
 }
@@ -140,7 +140,7 @@ func announced(e ledger.Event, n int) string {
 	return text + " (" + strings.Join(how, ", ") + ")"
 }
 
-// fates puts the fate of a send into words.
+// fates describes the fate of a send.
 var fates = map[connectors.Fate]string{
 	connectors.FateUnknown:   "its fate is unknown",
 	connectors.FateAnswered:  "the destination said yes",

@@ -8,8 +8,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// approvals are the rows about a held write: who must approve what, who has, and
-// until when.
+// approvals are the rows about a held write: which reviewers must approve what, which
+// have, and until when.
 func approvals(r ledger.Record, now time.Time) []string {
 	if r.State != ledger.Held {
 		return nil
@@ -29,7 +29,7 @@ func approvals(r ledger.Record, now time.Time) []string {
 	rows := []string{have}
 	switch {
 	case r.Overdue:
-		rows = append(rows, "overdue\tnobody approved it in time; it goes on waiting")
+		rows = append(rows, "overdue\tno reviewer approved it in time; it goes on waiting")
 	case r.Due.IsZero():
 	case r.Due.After(now):
 		rows = append(rows, fmt.Sprintf("until\t%s (%s)", moment(r.Due), ago(r.Due, now)))
@@ -44,13 +44,13 @@ func approvals(r ledger.Record, now time.Time) []string {
 
 // Holds counts held writes of a tenant.
 type Holds struct {
-	Soon    int // can be approved for less than [SoonOver]
-	Overdue int // were not approved in time, and go on waiting
+	Soon    int // can be approved for less than [soonOver]
+	Overdue int // were not approved in time, and still wait
 }
 
-// SoonOver is when the time of a held write is short: a person who is told of it
-// can still act.
-const SoonOver = time.Hour
+// soonOver is when the time of a held write is short: a reviewer who is notified can
+// still act.
+const soonOver = time.Hour
 
 // Count adds a held write at the ledger's time.
 func (h Holds) Count(r ledger.Record, now time.Time) Holds {
@@ -58,7 +58,7 @@ func (h Holds) Count(r ledger.Record, now time.Time) Holds {
 	case r.State != ledger.Held:
 	case r.Overdue:
 		h.Overdue++
-	case !r.Due.IsZero() && r.Due.Sub(now) < SoonOver:
+	case !r.Due.IsZero() && r.Due.Sub(now) < soonOver:
 		h.Soon++
 	}
 	return h
@@ -67,7 +67,7 @@ func (h Holds) Count(r ledger.Record, now time.Time) Holds {
 func (h Holds) text() string {
 	text := ""
 	if h.Soon > 0 {
-		text += fmt.Sprintf("; the time of %d of them is over within %s", h.Soon, wait(SoonOver))
+		text += fmt.Sprintf("; the time of %d of them is over within %s", h.Soon, wait(soonOver))
 	}
 	if h.Overdue > 0 {
 		text += fmt.Sprintf("; %d are overdue", h.Overdue)
@@ -75,7 +75,7 @@ func (h Holds) text() string {
 	return text
 }
 
-// ownWrite is what a step does by itself, in words.
+// ownWrite describes a write that the step makes itself.
 func ownWrite(r ledger.Record) string {
 	what := ""
 	if r.Kind != "" || r.Destination != "" {
@@ -84,7 +84,7 @@ func ownWrite(r ledger.Record) string {
 	return fmt.Sprintf("%s by step %q of workflow %q itself%s", Safe(r.Tool), Safe(r.Step), Safe(r.Workflow), what)
 }
 
-// nextOwn is what carries on a write that its caller makes itself.
+// nextOwn is how to continue a write that its caller makes itself.
 func nextOwn(r ledger.Record) string {
 	switch r.State {
 	case ledger.Held:
@@ -95,8 +95,8 @@ func nextOwn(r ledger.Record) string {
 	return ""
 }
 
-// Operation is who has begun a business operation: the writes that bear its key,
-// and which of them stops another one now.
+// Operation describes which writes have the key of a business operation, and which of
+// them blocks another one now.
 func Operation(tool, key string, holders []Holder, now time.Time) string {
 	if len(holders) == 0 {
 		return fmt.Sprintf("Nobody has begun operation %q of tool %q here, or it stops nobody any more.\n", Safe(key), Safe(tool))
@@ -119,8 +119,8 @@ func Operation(tool, key string, holders []Holder, now time.Time) string {
 	return b.String()
 }
 
-// letting is how the operation of a write is let go: what waits for people is
-// denied, and what is being sent or undone must come to its end.
+// letting is how the operation of a write is released: a write that waits for approval is
+// denied; one that is being sent or undone must end first.
 func letting(r ledger.Record) string {
 	switch r.State {
 	case ledger.Held:
@@ -134,11 +134,11 @@ func letting(r ledger.Record) string {
 // Holder is one write of a business operation.
 type Holder struct {
 	Record ledger.Record `json:"record"`
-	// Blocks says that it stops another workflow's write now, Until when no more:
-	// zero for as long as it is open.
+	// Blocks reports whether it blocks another workflow's write now. Until is when that
+	// ends: zero for as long as it is open.
 	Blocks bool      `json:"blocks"`
 	Until  time.Time `json:"until,omitzero"`
-	// Outcome is the sentence of a settled one.
+	// Outcome is the outcome of a settled write, as a sentence.
 	Outcome string `json:"outcome,omitempty"`
 }
 

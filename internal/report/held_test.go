@@ -23,7 +23,7 @@ func TestApprovals(t *testing.T) {
 		"two":      {"who has, and how many must", func(r *ledger.Record) { r.Need = 3; r.Agreed = []string{"ann"} }, []string{"approvals\t1 of 3: ann; 2 different people must still approve", "digest\td1g"}},
 		"until":    {"how long there is", func(r *ledger.Record) { r.Due = now.Add(3 * time.Hour) }, []string{"approvals\t0 of 1", "until\t2026-01-31 15:00:00.000Z (3 hours from now)", "digest\td1g"}},
 		"over":     {"a worker has not seen it yet", func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }, []string{"approvals\t0 of 1", "was until\t2026-01-31 11:00:00.000Z (1 hour ago); it can be approved no more", "digest\td1g"}},
-		"overdue":  {"it goes on waiting", func(r *ledger.Record) { r.Overdue = true }, []string{"approvals\t0 of 1", "overdue\tnobody approved it in time; it goes on waiting", "digest\td1g"}},
+		"overdue":  {"it goes on waiting", func(r *ledger.Record) { r.Overdue = true }, []string{"approvals\t0 of 1", "overdue\tno reviewer approved it in time; it goes on waiting", "digest\td1g"}},
 		"asked by": {"who asked may not approve", func(r *ledger.Record) { r.RequestedBy = "bot\x1b" }, []string{"approvals\t0 of 1", "asked by\tbot\\x1b, who may not approve it", "digest\td1g"}},
 		"not held": {"there is nothing to approve", func(r *ledger.Record) { r.State = ledger.Queued }, nil},
 	}
@@ -39,12 +39,12 @@ func TestApprovals(t *testing.T) {
 }
 
 func TestWritesOfCallersThemselves(t *testing.T) {
-	r := ledger.Record{ID: "wr_1", State: ledger.Entrusted, Entrusted: true, Tool: "wire", Workflow: "wf_1", Step: "pay", Intent: json.RawMessage(`{"step_input":{"a":1}}`)}
+	r := ledger.Record{ID: "wr_1", State: ledger.Delegated, Delegated: true, Tool: "wire", Workflow: "wf_1", Step: "pay", Intent: json.RawMessage(`{"step_input":{"a":1}}`)}
 	if got, want := subject(r), `wire by step "pay" of workflow "wf_1" itself`; got != want {
 		t.Errorf("subject %q, want %q", got, want)
 	}
 	tests := map[ledger.State]string{
-		ledger.Entrusted: `Step "pay" of workflow "wf_1" makes it and says when it is done; nothing is sent from here.`,
+		ledger.Delegated: `Step "pay" of workflow "wf_1" makes it and says when it is done; nothing is sent from here.`,
 		ledger.Held:      "A person decides:\n  approve or reject step \"pay\" of workflow \"wf_1\" at the gate",
 		ledger.Review:    "A person decides:\n  readback review wr_1 accept|abandon --by NAME --reason TEXT",
 		ledger.Settled:   "",
@@ -58,7 +58,7 @@ func TestWritesOfCallersThemselves(t *testing.T) {
 	if got := asked(r); strings.Contains(got, "cannot be read") || !strings.Contains(got, "step_input") {
 		t.Errorf("what it asks for: %q", got)
 	}
-	f := Found{Survey: ledger.Survey{Queues: []ledger.Queue{{Tenant: "a", State: ledger.Entrusted, Count: 1}, {Tenant: "a", State: ledger.Review, Count: 1}}}}
+	f := Found{QueueStats: ledger.QueueStats{Queues: []ledger.Queue{{Tenant: "a", State: ledger.Delegated, Count: 1}, {Tenant: "a", State: ledger.Review, Count: 1}}}}
 	if got := unknownDestinations(f); got != nil {
 		t.Errorf("a destination is asked for that no step has: %v", got)
 	}
@@ -66,14 +66,14 @@ func TestWritesOfCallersThemselves(t *testing.T) {
 
 func TestOperation(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	r := ledger.Record{ID: "wr_1", State: ledger.Entrusted, Entrusted: true, Tool: "wire", Workflow: "wf_1", Step: "pay", Created: now.Add(-time.Hour)}
+	r := ledger.Record{ID: "wr_1", State: ledger.Delegated, Delegated: true, Tool: "wire", Workflow: "wf_1", Step: "pay", Created: now.Add(-time.Hour)}
 	done := r
 	done.State, done.Settlement, done.ID = ledger.Settled, ledger.Reported, "wr_2"
 	gone := r
 	gone.Yielded, gone.ID = true, "wr_3"
 	waits, sent := r, r
 	waits.State, waits.ID = ledger.Held, "wr_4"
-	sent.State, sent.ID, sent.Entrusted = ledger.Sending, "wr_5", false
+	sent.State, sent.ID, sent.Delegated = ledger.Sending, "wr_5", false
 	got := Operation("wire", "k\x07", []Holder{{Record: r, Blocks: true}, {Record: done, Blocks: true, Until: now.Add(time.Hour), Outcome: "It is done."}, {Record: gone}, {Record: waits, Blocks: true}, {Record: sent, Blocks: true}}, now)
 	want := `Operation "k\\x07" of tool "wire"
 

@@ -12,11 +12,11 @@ import (
 // included.
 type Known struct {
 	Seq int64 `json:"seq"`
-	// Verdict is that of the last read or decision, Strength that of the last read:
-	// "strong", "weak" where it may lag behind, "" where nothing was read.
+	// Verdict is that of the last read or decision. Strength is that of the last read:
+	// "strong", "weak" where it may lag behind, "" without a read.
 	Verdict  string `json:"verdict,omitempty"`
 	Strength string `json:"strength,omitempty"`
-	// Records is how many the last read found.
+	// Records is how many records the last read found.
 	Records int `json:"records"`
 	// Sends, Unsent and Reads count as those of a [ledger.Record] do.
 	Sends  int `json:"sends"`
@@ -24,12 +24,11 @@ type Known struct {
 	Reads  int `json:"reads"`
 	// Fate is that of the last send: "unknown" until it is known.
 	Fate string `json:"fate,omitempty"`
-	// Trace is the W3C trace context that the event was made in, the write's own
-	// where it has no other.
+	// Trace is the W3C trace context of the event, or the write's own if it has none.
 	Trace string `json:"trace,omitempty"`
 }
 
-// after is what is known when an event has happened as well.
+// after is what is known after an event.
 func (k Known) after(e ledger.Event, own string) Known {
 	k.Seq, k.Trace = e.Seq, own
 	if e.Trace != "" {
@@ -61,11 +60,11 @@ func (k Known) after(e ledger.Event, own string) Known {
 	return k
 }
 
-// unknownFate is the word for the fate of a send that nobody knows.
+// unknownFate is the word for the fate of a send whose result is unknown.
 const unknownFate = "unknown"
 
-// strengthOf says how strong a read was, and how many records it found; "" where
-// nothing of it is kept.
+// strengthOf returns the strength of a read and the number of records it found; "" where
+// none of it is stored.
 func strengthOf(e ledger.Event) (strength string, records int) {
 	var o struct {
 		Records  []json.RawMessage   `json:"records"`
@@ -96,7 +95,7 @@ func (k Known) text() string {
 	return clip(k.Verdict, cell) + saw(k.Strength, k.Records) + " after " + counts
 }
 
-// saw says how a verdict was come by.
+// saw describes how a verdict was reached.
 func saw(strength string, records int) string {
 	how := map[string]string{"strong": "a strong read of ", "weak": "a read that may lag of "}[strength]
 	if how == "" {
@@ -105,8 +104,8 @@ func saw(strength string, records int) string {
 	return ", by " + how + count(records, "record", "records") + ","
 }
 
-// decides reports whether an event says how a write goes on, so that what was
-// known then is worth saying.
+// decides reports whether an event decides the next state of a write, so that what was
+// known then is worth showing.
 func decides(e ledger.Event, k Known) bool {
 	switch e.Kind {
 	case ledger.EvSettled, ledger.EvEscalated, ledger.EvCompensating:
@@ -117,7 +116,7 @@ func decides(e ledger.Event, k Known) bool {
 	return false
 }
 
-// count is how many of something, in words.
+// count is a count in words.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -36,7 +36,7 @@ func TestKnown(t *testing.T) {
 	}
 	var got []Known
 	var said []string
-	for _, one := range Told(r, events) {
+	for _, one := range Shown(r, events) {
 		got, said = append(got, one.Known), append(said, one.What)
 	}
 	unsent := Known{Sends: 1, Unsent: 1, Fate: "not_sent", Trace: ownTrace}
@@ -64,7 +64,7 @@ func TestKnown(t *testing.T) {
 	}
 }
 
-// The trace, who asked and what the caller said about itself stand with the write.
+// The trace, the caller and the caller's own metadata are shown with the write.
 func TestLifeTellsWhereItCameFrom(t *testing.T) {
 	body, err := intent.WriteIntent{Tenant: "acme", Workflow: "w", Step: "s", Tool: "t", Destination: "d", Kind: "k", Write: intent.Create,
 		Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"a": "1"}, Sensitive: []string{"/a"},

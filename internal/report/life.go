@@ -16,8 +16,18 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Life is everything about one write: what was asked, every event, what was
-// seen, how it differs, and what comes next. now is the ledger's time.
+const (
+	// maxValue is how many characters of one value are shown: enough to distinguish two,
+	// and short enough for a table. --json has all.
+	maxValue = 72
+	// maxFields is how many fields of one record are shown.
+	maxFields = 40
+	// maxRecords is how many records of one read are shown.
+	maxRecords = 10
+)
+
+// Life is everything about one write: the intent, every event, what was read, how it
+// differs, and what comes next. now is the ledger's time.
 func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Time) string {
 	last := "Seen by the last read"
 	if r.Verdict == verify.Unavailable.String() {
@@ -37,8 +47,8 @@ func Life(r ledger.Record, events []ledger.Event, o engine.Outcome, now time.Tim
 	return strings.Join(sections, "\n")
 }
 
-// lastMismatches are how the last read differed, also where that was made before
-// the write and kept it from being sent.
+// lastMismatches are the differences of the last read, also of a read before the write
+// that kept it from being sent.
 func lastMismatches(r ledger.Record, events []ledger.Event) json.RawMessage {
 	if len(r.Mismatches) > 0 || r.Sends > 0 {
 		return r.Mismatches
@@ -119,7 +129,7 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	if r.Trace != "" {
 		add("trace", "%s", TraceID(r.Trace))
 	}
-	if r.RequestedBy != "" && r.State != ledger.Held { // of which it is said who may not approve
+	if r.RequestedBy != "" && r.State != ledger.Held { // described with the reviewers who may not approve
 		add("asked by", "%s", clip(r.RequestedBy, maxValue))
 	}
 	if r.IdempotencyKey != "" {
@@ -132,8 +142,8 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	if r.Refusal != nil {
 		add("refusal", "%s", Words(*r.Refusal))
 	}
-	if r.Behind != "" {
-		add("behind", "%s (readback show %s)", r.Behind, r.Behind)
+	if r.QueuedBehind != "" {
+		add("behind", "%s (readback show %s)", r.QueuedBehind, r.QueuedBehind)
 	}
 	if r.Parent != "" {
 		add("undoes", "%s", r.Parent)
@@ -170,14 +180,17 @@ func calls(r ledger.Record) string {
 	return text + fmt.Sprintf(", reads %d", r.Reads)
 }
 
-// asked is the intent in readable form.
+// asked formats the intent.
 func asked(r ledger.Record) string {
+	if r.Erased != "" {
+		return fmt.Sprintf("  Its contents were erased by erasure %s (`readback erase list` says by whom and why). What it asked for, what was seen and its events are gone; how it ended is kept, and a repeat of it is not sent.\n", r.Erased)
+	}
 	if r.Tombstone {
 		return "  It was pruned. What it asked for, what was seen and its life are forgotten; its keys and its outcome are kept.\n"
 	}
 	w, err := intent.DecodeStored(r.Intent)
 	switch {
-	case err != nil && r.Entrusted:
+	case err != nil && r.Delegated:
 		return "  " + raw(r.Intent) + "\n"
 	case err != nil:
 		return "  it cannot be read: " + raw(r.Intent) + "\n"
@@ -238,12 +251,12 @@ func fields(f intent.Fields) []string {
 	return rows
 }
 
-// life are the rows of the table of events. Times of day are in UTC; a row
-// with the date stands before the first event of each day.
+// life are the rows of the table of events. Times of day are in UTC. A row with the date
+// precedes the first event of each day.
 func life(r ledger.Record, events []ledger.Event) []string {
 	rows := []string{"#\tAT (UTC)\tSINCE\tBY\tRULE\tEVENT"}
 	today := ""
-	for _, one := range Told(r, events) {
+	for _, one := range Shown(r, events) {
 		if day := one.At.Format(time.DateOnly); day != today {
 			rows, today = append(rows, "\t"+day+"\t\t\t\t"), day
 		}
@@ -257,7 +270,7 @@ func life(r ledger.Record, events []ledger.Event) []string {
 	return rows
 }
 
-// observation is what one read found.
+// observation describes the result of one read.
 func observation(text json.RawMessage, r ledger.Record) string {
 	if len(text) == 0 {
 		return ""

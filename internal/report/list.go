@@ -8,8 +8,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// List is a table of writes, in the order given. partly says that there are
-// others, which cannot be read.
+// List is a table of writes, in the order given. partly says that there are others, which
+// cannot be read.
 func List(recs []ledger.Record, partly bool, now time.Time) string {
 	switch {
 	case len(recs) == 0 && partly:
@@ -26,9 +26,9 @@ func List(recs []ledger.Record, partly bool, now time.Time) string {
 	return table("", rows...)
 }
 
-// Waiting is what waits for a person, in the order given, with the reason, the
-// differences and the command that answers. more says that there are others, and
-// partly that there are some which cannot be read.
+// Waiting lists what waits for a reviewer, in the order given, with the reason, the
+// differences and the command that decides. more says that there are others, and partly
+// that there are some which cannot be read.
 func Waiting(recs []ledger.Record, more, partly bool, now time.Time) string {
 	switch {
 	case len(recs) == 0 && partly:

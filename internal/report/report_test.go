@@ -20,7 +20,7 @@ func quoted(s string) json.RawMessage {
 	return text
 }
 
-// evil is a record in which everything that a stranger can set is hostile.
+// evil is a record in which everything that an outsider can set is hostile.
 func evil() (ledger.Record, []ledger.Event) {
 	mismatches := json.RawMessage(fmt.Sprintf(`[{"path":%s,"problem":%s,"want":%s,"got":{%s:null}}]`, quoted(hostile), quoted(hostile), quoted(hostile), quoted(hostile)))
 	seen := json.RawMessage(fmt.Sprintf(`{"records":[{"ref":%s,"url":%s,"version":%s,"stamp":%s,"fields":{%s:%s}}],"at":"2026-01-31T18:00:00Z","path":%s}`,
@@ -129,14 +129,14 @@ func TestWhatIsSpecialIsSaid(t *testing.T) {
 		event  ledger.Event
 		want   []string
 	}{
-		"behind": {"who waits wants to know for what", ledger.Record{State: ledger.Queued, Behind: "wr_0"},
-			ledger.Event{Kind: ledger.EvReserved, Behind: "wr_0"},
+		"behind": {"who waits wants to know for what", ledger.Record{State: ledger.Queued, QueuedBehind: "wr_0"},
+			ledger.Event{Kind: ledger.EvReserved, QueuedBehind: "wr_0"},
 			[]string{"queued (behind)", "behind wr_0 (readback show wr_0)", "reserved, to be sent after wr_0 about the same record", "is sent when wr_0 about the same record is done"}},
 		"freed": {"the line moved", ledger.Record{State: ledger.Queued, Due: base}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0"},
 			[]string{"free to be sent, wr_0 about the same record is done"}},
-		"moved up": {"it is still behind another", ledger.Record{State: ledger.Queued, Behind: "wr_9"}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0", Behind: "wr_9"},
+		"moved up": {"it is still behind another", ledger.Record{State: ledger.Queued, QueuedBehind: "wr_9"}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0", QueuedBehind: "wr_9"},
 			[]string{"moved up in line, to be sent after wr_9 about the same record"}},
-		"approved into a line": {"others came first", ledger.Record{State: ledger.Queued, Behind: "wr_0"}, ledger.Event{Kind: ledger.EvApproved, Behind: "wr_0"},
+		"approved into a line": {"others came first", ledger.Record{State: ledger.Queued, QueuedBehind: "wr_0"}, ledger.Event{Kind: ledger.EvApproved, QueuedBehind: "wr_0"},
 			[]string{"approved, to be sent after wr_0"}},
 		"unverified": {"not verified, and nothing is wrong", ledger.Record{State: ledger.Checking, Answered: true, Unverified: true, Due: base.Add(hour)},
 			ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: hour},

@@ -8,25 +8,27 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Found is what was looked up about a ledger and those who work on it.
+// Found is the state of a ledger and of the workers on it.
 type Found struct {
-	Ledger   string // its name
-	Version  Version
-	Clock    Clock
-	Survey   ledger.Survey
-	Standing guards.Standing
-	Lags     []lag.Line
+	Ledger     string // its name
+	Version    Version
+	Clock      Clock
+	QueueStats ledger.QueueStats
+	Status     guards.InForce
+	Lags       []lag.Line
 	// Holds counts the held writes whose time is short or over, by tenant.
 	Holds map[string]Holds
 	// Serves reports whether the configuration has a destination, for a tenant. Default
 	// it has none.
 	Serves func(tenant, destination string) bool
-	// Audit is how the audit log stands; nil where there is none.
+	// Audit is the state of the audit log; nil where there is none.
 	Audit *Audit
+	// Retention is what the default retention prunes, "" where one is configured.
+	Retention string
 }
 
-// Version is that of a ledger, and the newest that this program knows; 0 where
-// it is not known.
+// Version is the version of a ledger, and the newest that this program knows; 0 where it
+// is not known.
 type Version struct {
 	Ledger  int `json:"ledger"`
 	Program int `json:"program"`
@@ -35,20 +37,19 @@ type Version struct {
 // Clock compares this machine's clock with the ledger's.
 type Clock struct {
 	Ledger time.Time `json:"ledger"`
-	// Ahead is how far this machine's clock stands before the ledger's, in
-	// seconds, negative when it stands behind, give or take Within.
+	// Ahead is how far this machine's clock is ahead of the ledger's, in seconds,
+	// negative when it is behind, give or take Within.
 	Ahead  float64 `json:"machine_ahead_seconds"`
 	Within float64 `json:"within_seconds"`
 }
 
-// Status is how a ledger and those who work on it stand, for machines and for
-// a person at night. It never holds an intent or what a destination said beyond
-// a sentence.
+// Status is the state of a ledger and of the workers on it, for machines and for an
+// operator. It never holds an intent, and at most a sentence of a destination's response.
 type Status struct {
 	Ledger  string  `json:"ledger"`
 	Version Version `json:"version"`
 	Clock   Clock   `json:"clock"`
-	// Attention is what a person should see to, the most urgent first.
+	// Attention lists what an operator should see to, the most urgent first.
 	Attention    []Matter      `json:"attention"`
 	Queues       []Queue       `json:"queues"`
 	Outbox       Outbox        `json:"outbox"`
@@ -58,12 +59,14 @@ type Status struct {
 	Lags         []Lag         `json:"lags"`
 	// Audit is nil where nothing is sealed or to be sealed.
 	Audit *Audit `json:"audit,omitempty"`
+	// Retention is what the default retention prunes, "" where one is configured.
+	Retention string `json:"retention,omitempty"`
 }
 
 // Matter is one thing to see to.
 type Matter struct {
 	What string `json:"what"`
-	// Do is what to do about it, a command where there is one.
+	// Do is the remedy, a command where there is one.
 	Do string `json:"do"`
 }
 
@@ -76,12 +79,13 @@ type Queue struct {
 	Due           int          `json:"due"`
 	Leased        int          `json:"leased"`
 	Orphaned      int          `json:"orphaned"`
-	Behind        int          `json:"behind"`
+	Waiting       int          `json:"behind"`
+	Bytes         int64        `json:"bytes"`
 	OldestDue     time.Time    `json:"oldest_due,omitzero"`
 	OldestCreated time.Time    `json:"oldest_created,omitzero"`
 }
 
-// Outbox is what was enqueued and is not in the ledger proper yet.
+// Outbox is what was enqueued and has not left the outbox yet.
 type Outbox struct {
 	Count   int       `json:"count"`
 	Oldest  time.Time `json:"oldest,omitzero"`
@@ -96,7 +100,7 @@ type Entry struct {
 	At     time.Time `json:"at,omitzero"`
 }
 
-// Destination is how the guards of one stand.
+// Destination is the state of the guards of a destination.
 type Destination struct {
 	Name         string    `json:"name"`
 	Breaker      string    `json:"breaker"`
@@ -113,7 +117,7 @@ type Destination struct {
 	Damaged      []string  `json:"damaged,omitempty"`
 }
 
-// Stop is a kill switch, or what is remembered of one.
+// Stop is a kill switch, or the record of a past one.
 type Stop struct {
 	Scope       string    `json:"scope"`
 	Tenant      string    `json:"tenant,omitempty"`
@@ -137,18 +141,18 @@ type Lag struct {
 	P99         float64 `json:"p99_seconds"`
 }
 
-// NewStatus puts together what was found.
+// NewStatus makes a Status of what was found.
 func NewStatus(f Found) Status {
 	s := Status{
 		Ledger: f.Ledger, Version: f.Version, Clock: f.Clock, Attention: attention(f),
-		Queues: []Queue{}, Damaged: entries(f.Survey.Damaged), Destinations: []Destination{}, Stops: Stops(f.Standing.Stops), Lags: []Lag{},
-		Audit:  f.Audit,
-		Outbox: Outbox{Count: f.Survey.Outbox, Oldest: f.Survey.Oldest, Refused: entries(f.Survey.Refused)},
+		Queues: []Queue{}, Damaged: entries(f.QueueStats.Damaged), Destinations: []Destination{}, Stops: Stops(f.Status.Stops), Lags: []Lag{},
+		Audit: f.Audit, Retention: f.Retention,
+		Outbox: Outbox{Count: f.QueueStats.Outbox, Oldest: f.QueueStats.Oldest, Refused: entries(f.QueueStats.Refused)},
 	}
-	for _, q := range f.Survey.Queues {
+	for _, q := range f.QueueStats.Queues {
 		s.Queues = append(s.Queues, Queue(q))
 	}
-	for _, d := range f.Standing.Destinations {
+	for _, d := range f.Status.Destinations {
 		one := Destination{Name: d.Name, Breaker: d.Breaker.State, PausedUntil: d.Pause, PausedWhy: d.PauseWhy, UnderWay: d.InUse(),
 			Concurrency: d.Limit, RateCalls: d.Rate.Calls, RateSeconds: d.Rate.Per.Seconds(), Damaged: d.Damaged}
 		if d.Breaker.State != "closed" {
@@ -171,7 +175,7 @@ func entries(all []ledger.Refused) []Entry {
 	return list
 }
 
-// Stops are the kill switches, those that hold first.
+// Stops are the kill switches, those in force first.
 func Stops(all []guards.Stopped) []Stop {
 	list := []Stop{}
 	for _, s := range all {

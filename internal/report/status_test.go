@@ -16,17 +16,17 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// hostileFound is a ledger in which everything that a stranger can set is
-// hostile, and everything that can be is wrong.
+// hostileFound is a ledger in which everything that an outsider can set is hostile, and
+// everything that can be is wrong.
 func hostileFound() report.Found {
 	bad := []ledger.Refused{{Tenant: hostile, ID: ledger.ID(hostile), Reason: hostile, At: base}}
 	act := guards.Act{By: hostile, Reason: hostile, At: base}
 	return report.Found{
 		Ledger: hostile, Clock: report.Clock{Ledger: base, Ahead: 3, Within: 0.2},
-		Survey: ledger.Survey{Now: base, Outbox: 3, Oldest: base.Add(-time.Hour), Refused: bad, Damaged: bad, Queues: []ledger.Queue{
+		QueueStats: ledger.QueueStats{Now: base, Outbox: 3, Oldest: base.Add(-time.Hour), Refused: bad, Damaged: bad, Queues: []ledger.Queue{
 			{Tenant: hostile, Destination: hostile, State: ledger.Review, Count: 2, Due: 1, Orphaned: 1, OldestDue: base.Add(-time.Hour), OldestCreated: base.Add(-time.Hour)},
 		}},
-		Standing: guards.Standing{Now: base, Stops: []guards.Stopped{
+		Status: guards.InForce{Now: base, Stops: []guards.Stopped{
 			{Scope: guards.Scope{Tenant: hostile, Destination: hostile, Tool: hostile}, Active: true, Log: []guards.Act{act}}, {Active: true, Damaged: true},
 		}, Destinations: []guards.Destination{{
 			Name: hostile, Rate: connectors.Rate{Calls: 5, Per: time.Minute}, Pause: base.Add(time.Hour), PauseWhy: hostile, Limit: 4,
@@ -66,64 +66,64 @@ func TestNothingHostileReachesTheTerminalFromAStatus(t *testing.T) {
 	}
 }
 
-// What a person is told, and what is nobody's business at night.
+// What an operator is notified of, and what needs no attention at night.
 func TestWhatNeedsAttention(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return base.Add(-d) }
-	queue := func(q ledger.Queue) ledger.Survey {
+	queue := func(q ledger.Queue) ledger.QueueStats {
 		q.Tenant, q.Destination = "acme", "orders"
-		return ledger.Survey{Now: base, Queues: []ledger.Queue{q}}
+		return ledger.QueueStats{Now: base, Queues: []ledger.Queue{q}}
 	}
 	late := ledger.Queue{State: ledger.Queued, Count: 3, Due: 3, OldestDue: ago(10 * time.Minute)}
-	stop := func(s guards.Scope) guards.Standing {
-		return guards.Standing{Now: base, Stops: []guards.Stopped{{Scope: s, Active: true, Log: []guards.Act{{By: "ann", Reason: "bad batch", At: ago(time.Hour)}}}}}
+	stop := func(s guards.Scope) guards.InForce {
+		return guards.InForce{Now: base, Stops: []guards.Stopped{{Scope: s, Active: true, Log: []guards.Act{{By: "ann", Reason: "bad batch", At: ago(time.Hour)}}}}}
 	}
-	login := func(until time.Duration) guards.Standing {
-		return guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders",
+	login := func(until time.Duration) guards.InForce {
+		return guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders",
 			Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(until), Login: ago(2 * time.Hour), Why: "401"}}}}
 	}
 	refused, tried := login(time.Minute), login(0)
 	tests := map[string]struct {
 		reason   string
-		survey   ledger.Survey
-		standing guards.Standing
+		survey   ledger.QueueStats
+		standing guards.InForce
 		want     []string
 	}{
-		"nothing":            {"an idle ledger", ledger.Survey{Now: base}, guards.Standing{}, nil},
-		"just due":           {"a worker takes a moment", queue(ledger.Queue{State: ledger.Queued, Count: 1, Due: 1, OldestDue: ago(time.Second)}), guards.Standing{}, nil},
-		"due later":          {"a wait", queue(ledger.Queue{State: ledger.Checking, Count: 1}), guards.Standing{}, nil},
-		"in hand":            {"at work", queue(ledger.Queue{State: ledger.Sending, Count: 1, Leased: 1}), guards.Standing{}, nil},
-		"late":               {"nobody works", queue(late), guards.Standing{}, []string{"3 writes are due, and nobody takes them up: the oldest since 10 minutes."}},
+		"nothing":            {"an idle ledger", ledger.QueueStats{Now: base}, guards.InForce{}, nil},
+		"just due":           {"a worker takes a moment", queue(ledger.Queue{State: ledger.Queued, Count: 1, Due: 1, OldestDue: ago(time.Second)}), guards.InForce{}, nil},
+		"due later":          {"a wait", queue(ledger.Queue{State: ledger.Checking, Count: 1}), guards.InForce{}, nil},
+		"in hand":            {"at work", queue(ledger.Queue{State: ledger.Sending, Count: 1, Leased: 1}), guards.InForce{}, nil},
+		"late":               {"nobody works", queue(late), guards.InForce{}, []string{"3 writes are due, and nobody takes them up: the oldest since 10 minutes."}},
 		"late for a stop":    {"the stop is the matter", queue(late), stop(guards.Scope{}), []string{`Stopped: all sends, by ann 1 hour ago: bad batch. What was sent is still read back.`}},
 		"late for another":   {"it does not hold these", queue(late), stop(guards.Scope{Tenant: "other"}), []string{"3 writes are due", `Stopped: tenant "other"`}},
 		"late for a tool":    {"whether it holds these is not known", queue(late), stop(guards.Scope{Tool: "t"}), []string{"3 writes are due", `Stopped: tool "t"`}},
 		"late looks, a stop": {"reads are not held", queue(ledger.Queue{State: ledger.Checking, Count: 1, Due: 1, OldestDue: ago(time.Hour)}), stop(guards.Scope{}), []string{"1 write is due", "Stopped: all sends"}},
-		"late for a breaker": {"the breaker is the matter", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(time.Minute), Why: "5 of 5 sends failed"}}}},
+		"late for a breaker": {"the breaker is the matter", queue(late), guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "open", Since: ago(time.Minute), Until: base.Add(time.Minute), Why: "5 of 5 sends failed"}}}},
 			[]string{`Nothing is sent to "orders": its sends failed, and its circuit breaker opened 1 minute ago (5 of 5 sends failed); one send is tried 1 minute from now.`}},
-		"a refused login": {"since when, and how many of its own writes wait", ledger.Survey{Now: base, Queues: []ledger.Queue{
+		"a refused login": {"since when, and how many of its own writes wait", ledger.QueueStats{Now: base, Queues: []ledger.Queue{
 			{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 3, Due: 3, OldestDue: ago(time.Hour)},
 			{Tenant: "acme", Destination: "orders", State: ledger.Checking, Count: 2},
 			{Tenant: "other", Destination: "orders", State: ledger.Queued, Count: 4},
 			{Tenant: "acme", Destination: "orders", State: ledger.Sending, Count: 1, Leased: 1}, {Tenant: "acme", Destination: "orders", State: ledger.Settled, Count: 9}}},
 			refused, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 9 writes wait, and nothing is sent; one send is tried 1 minute from now.`}},
-		"a refused login, tried": {"the breaker lets one through", ledger.Survey{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 1}}},
+		"a refused login, tried": {"the breaker lets one through", ledger.QueueStats{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 1}}},
 			tried, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 1 write waits, and nothing is sent; one send is being tried now.`}},
-		"late for a pause": {"the destination asked for it", queue(late), guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
-		"a long pause": {"somebody may want to know", ledger.Survey{Now: base}, guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
+		"late for a pause": {"the destination asked for it", queue(late), guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
+		"a long pause": {"somebody may want to know", ledger.QueueStats{Now: base}, guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
 			[]string{`"orders" asked for a pause; nothing is sent to it until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
-		"orphans":            {"dead workers", queue(ledger.Queue{State: ledger.Sending, Count: 1, Orphaned: 1, OldestDue: ago(time.Hour)}), guards.Standing{}, []string{"Workers that held 1 of them are gone."}},
-		"outbox":             {"nobody takes it in", ledger.Survey{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.Standing{}, []string{"1 write is due, and nobody takes them up: the oldest since 1 hour."}},
-		"outbox, fresh":      {"a worker takes a moment", ledger.Survey{Now: base, Outbox: 1, Oldest: ago(time.Second)}, guards.Standing{}, nil},
-		"outbox, refused":    {"it waits for ever", ledger.Survey{Now: base, Refused: []ledger.Refused{{ID: "wr_1", Tenant: "acme", Reason: "no intent"}}}, guards.Standing{}, []string{"The outbox holds 1 entry that can never be taken in (wr_1 of tenant acme: no intent)."}},
-		"many refused":       {"a survey counts no further", ledger.Survey{Now: base, Refused: make([]ledger.Refused, 100)}, guards.Standing{}, []string{"at least 100 entries"}},
-		"review":             {"a person decides", queue(ledger.Queue{State: ledger.Review, Count: 2, OldestCreated: ago(time.Hour)}), guards.Standing{}, []string{"Tenant acme: 2 writes wait for a person, the oldest begun 1 hour ago."}},
-		"released":           {"over", ledger.Survey{Now: base}, guards.Standing{Stops: []guards.Stopped{{Log: []guards.Act{{Released: true}}}}}, nil},
-		"another's":          {"who has no such destination cannot send", ledger.Survey{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "gone", State: ledger.Queued, Count: 1}}}, guards.Standing{}, []string{`1 open write is for "gone", which is not in this configuration`}},
-		"notes, unreadable":  {"somebody writes there", ledger.Survey{Now: base}, guards.Standing{Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Damaged: []string{"slots"}}}}, []string{`What the workers noted about "orders" cannot be read (slots).`}},
-		"all at once, order": {"what cannot go on by itself comes first", ledger.Survey{Now: base, Damaged: []ledger.Refused{{ID: "wr_1", Reason: "x"}}, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Held, Count: 1}}}, stop(guards.Scope{}), []string{"The ledger holds 1 write that cannot be read", "Stopped: all sends", "Tenant acme: 1 write waits"}},
+		"orphans":            {"dead workers", queue(ledger.Queue{State: ledger.Sending, Count: 1, Orphaned: 1, OldestDue: ago(time.Hour)}), guards.InForce{}, []string{"Workers that held 1 of them are gone."}},
+		"outbox":             {"nobody takes it in", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.InForce{}, []string{"1 write is due, and nobody takes them up: the oldest since 1 hour."}},
+		"outbox, fresh":      {"a worker takes a moment", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Second)}, guards.InForce{}, nil},
+		"outbox, refused":    {"it waits for ever", ledger.QueueStats{Now: base, Refused: []ledger.Refused{{ID: "wr_1", Tenant: "acme", Reason: "no intent"}}}, guards.InForce{}, []string{"The outbox holds 1 entry that can never be taken in (wr_1 of tenant acme: no intent)."}},
+		"many refused":       {"a survey counts no further", ledger.QueueStats{Now: base, Refused: make([]ledger.Refused, 100)}, guards.InForce{}, []string{"at least 100 entries"}},
+		"review":             {"a person decides", queue(ledger.Queue{State: ledger.Review, Count: 2, OldestCreated: ago(time.Hour)}), guards.InForce{}, []string{"Tenant acme: 2 writes wait for a person, the oldest begun 1 hour ago."}},
+		"released":           {"over", ledger.QueueStats{Now: base}, guards.InForce{Stops: []guards.Stopped{{Log: []guards.Act{{Released: true}}}}}, nil},
+		"another's":          {"who has no such destination cannot send", ledger.QueueStats{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "gone", State: ledger.Queued, Count: 1}}}, guards.InForce{}, []string{`1 open write is for "gone", which is not in this configuration`}},
+		"notes, unreadable":  {"somebody writes there", ledger.QueueStats{Now: base}, guards.InForce{Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Damaged: []string{"slots"}}}}, []string{`What the workers noted about "orders" cannot be read (slots).`}},
+		"all at once, order": {"what cannot go on by itself comes first", ledger.QueueStats{Now: base, Damaged: []ledger.Refused{{ID: "wr_1", Reason: "x"}}, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Held, Count: 1}}}, stop(guards.Scope{}), []string{"The ledger holds 1 write that cannot be read", "Stopped: all sends", "Tenant acme: 1 write waits"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := report.NewStatus(report.Found{Survey: tt.survey, Standing: tt.standing, Serves: func(_, name string) bool { return name == "orders" }, Clock: report.Clock{Ledger: base}})
+			s := report.NewStatus(report.Found{QueueStats: tt.survey, Status: tt.standing, Serves: func(_, name string) bool { return name == "orders" }, Clock: report.Clock{Ledger: base}})
 			if len(s.Attention) != len(tt.want) {
 				t.Fatalf("%s: %+v, want %q", tt.reason, s.Attention, tt.want)
 			}
@@ -146,7 +146,7 @@ func TestReleaseCommandsNameTheScope(t *testing.T) {
 		`readback release --destination 'o'\''x; rm' --reason TEXT`:   {Destination: "o'x; rm"},
 		`readback release --destination '\x1b[2J$HOME' --reason TEXT`: {Destination: "\x1b[2J$HOME"},
 	} {
-		s := report.NewStatus(report.Found{Standing: guards.Standing{Stops: []guards.Stopped{{Scope: scope, Active: true}}}})
+		s := report.NewStatus(report.Found{Status: guards.InForce{Stops: []guards.Stopped{{Scope: scope, Active: true}}}})
 		if len(s.Attention) != 1 || !strings.HasPrefix(s.Attention[0].Do, want) {
 			t.Errorf("%+v, want %s", s.Attention, want)
 		}
@@ -183,14 +183,14 @@ func TestChecksInWords(t *testing.T) {
 	}
 }
 
-// The table of destinations says since when the login is refused, and not since when
-// the breaker is open.
+// The table of destinations shows since when the login is refused, and not since when the
+// breaker is open.
 func TestARefusedLoginIsInTheTable(t *testing.T) {
 	for name, tt := range map[string]struct {
 		login time.Time
 		want  string
 	}{"refused": {base.Add(-2 * time.Hour), "orders  login refused since 2 hours"}, "another reason": {time.Time{}, "orders  open since 1 minute"}} {
-		s := report.NewStatus(report.Found{Standing: guards.Standing{Now: base, Destinations: []guards.Destination{{Name: "orders",
+		s := report.NewStatus(report.Found{Status: guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders",
 			Breaker: guards.BreakerState{State: "open", Since: base.Add(-time.Minute), Until: base.Add(time.Minute), Login: tt.login, Why: "401"}}}},
 			Serves: func(string, string) bool { return true }, Clock: report.Clock{Ledger: base}})
 		if !strings.Contains(s.Text(), tt.want) {

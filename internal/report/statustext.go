@@ -6,8 +6,16 @@ import (
 	"time"
 )
 
-// Text is the status for a person: what needs attention first, then what there
-// is.
+const (
+	// cell is how many characters of a sentence are shown in one row of a list.
+	cell = 60
+	// maxQueues and maxEntries are how many rows of a status are shown. --json
+	// has all.
+	maxQueues  = 60
+	maxEntries = 20
+)
+
+// Text is the status for an operator: what needs attention first, then the rest.
 func (s Status) Text() string {
 	now := s.Clock.Ledger
 	parts := []string{
@@ -19,6 +27,7 @@ func (s Status) Text() string {
 		section("Stops", StopsText(s.Stops, now)),
 		section("Learned: how long until a write is visible", s.lags()),
 		section("Audit log", s.audit(now)),
+		section("Retention", s.retention()),
 		section("Ledger", s.place()),
 	}
 	var filled []string
@@ -49,6 +58,17 @@ func (s Status) matters() string {
 	return b.String()
 }
 
+func (s Status) retention() string {
+	if s.Retention == "" {
+		return ""
+	}
+	var b strings.Builder
+	for _, line := range wrap("Not configured: "+s.Retention, wrapAt) {
+		b.WriteString("  " + line + "\n")
+	}
+	return b.String()
+}
+
 func (s Status) queues(now time.Time) string {
 	if len(s.Queues) == 0 {
 		return "  Nothing is open, and nothing is owed.\n"
@@ -64,7 +84,7 @@ func (s Status) queues(now time.Time) string {
 			state = "owes a recheck"
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s", clip(q.Tenant, cell), clip(q.Destination, cell), state,
-			q.Count, q.Due, q.Leased, q.Orphaned, q.Behind, agoOrNone(q.OldestDue, now), agoOrNone(q.OldestCreated, now)))
+			q.Count, q.Due, q.Leased, q.Orphaned, q.Waiting, agoOrNone(q.OldestDue, now), agoOrNone(q.OldestCreated, now)))
 	}
 	return table("  ", rows...)
 }
@@ -176,7 +196,7 @@ func (s Status) place() string {
 	return table("  ", append(rows, "clock\t"+s.Clock.Text())...)
 }
 
-// Text says the ledger's time and how this machine's clock stands to it.
+// Text describes the ledger's time and how far this machine's clock differs.
 func (c Clock) Text() string {
 	at := moment(c.Ledger)
 	ahead := time.Duration(c.Ahead * float64(time.Second)).Round(time.Millisecond)

@@ -7,24 +7,24 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Telling is one event in the life of a write, told to a person.
-type Telling struct {
+// Timeline is one event in the life of a write, for a reader.
+type Timeline struct {
 	Event ledger.Event
-	// At is when it happened, on the ledger's clock: what a worker learned before
-	// it could write it down is told at the time at which it happened.
+	// At is the time of the event, on the ledger's clock. An event that a worker recorded
+	// late has the time at which it happened.
 	At time.Time
-	// Since is how long that was after the write was begun, with its unit.
+	// Since is the time since the write was begun, with its unit.
 	Since string
-	// What is a sentence without what [Safe] writes out. Of what decided something
-	// it says what was known then.
+	// What is a sentence, before [Safe]. For an event that decided something it includes
+	// what was known then.
 	What string
-	// Known is what was known when it happened.
+	// Known is what was known at the time.
 	Known Known
 }
 
-// Told is the life of a write in words, in the order of its events.
-func Told(r ledger.Record, events []ledger.Event) []Telling {
-	all := make([]Telling, 0, len(events))
+// Shown is the timeline of a write, in the order of its events.
+func Shown(r ledger.Record, events []ledger.Event) []Timeline {
+	all := make([]Timeline, 0, len(events))
 	var known Known
 	for _, e := range events {
 		before := known
@@ -42,12 +42,13 @@ func Told(r ledger.Record, events []ledger.Event) []Telling {
 			what += ". In trace " + TraceID(e.Trace)
 		}
 		at := e.At.Add(-e.Ago).UTC()
-		all = append(all, Telling{Event: e, At: at, Since: since(at.Sub(r.Created)), What: what, Known: known})
+		all = append(all, Timeline{Event: e, At: at, Since: since(at.Sub(r.Created)), What: what, Known: known})
 	}
 	return all
 }
 
-// TraceID is the trace id of a W3C traceparent, as people look for it; "" for none.
+// TraceID is the trace id of a W3C traceparent, as tracing systems search for it; "" for
+// none.
 func TraceID(traceparent string) string {
 	if parts := strings.Split(traceparent, "-"); len(parts) >= 2 {
 		return clip(parts[1], cell)
@@ -55,13 +56,13 @@ func TraceID(traceparent string) string {
 	return clip(traceparent, cell)
 }
 
-// Moment is a time as it is written everywhere: UTC, to the millisecond.
+// Moment formats a time: UTC, to the millisecond.
 func Moment(t time.Time) string { return moment(t) }
 
-// Ago is a time as people say it, seen from now.
+// Ago is a time relative to now, in words.
 func Ago(t, now time.Time) string { return ago(t, now) }
 
-// Wait is how long something takes, for a sentence.
+// Wait is a duration, for a sentence.
 func Wait(d time.Duration) string { return wait(d) }
 
 // Clip is [Safe] text of at most n characters.

@@ -18,14 +18,20 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// moment is a time as it is written everywhere: UTC, so that it is the same on
-// every machine.
+const (
+	// maxRows is how many differences are shown.
+	maxRows = 40
+	// wrapAt is where sentences in the table of events are broken.
+	wrapAt = 72
+)
+
+// moment formats a time: UTC, so that it is the same on every machine.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
 
-// ago is a time as people say it.
+// ago is a time relative to now, in words.
 func ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
 
-// since is a short distance of time with its unit.
+// since is a short duration with its unit.
 func since(d time.Duration) string {
 	sign := "+"
 	if d < 0 {
@@ -40,7 +46,7 @@ func since(d time.Duration) string {
 	return sign + long(d)
 }
 
-// long is a distance of time in whole seconds, or minutes from a day on.
+// long is a duration in whole seconds, or minutes from a day on.
 func long(d time.Duration) string {
 	const day = 24 * time.Hour
 	d = d.Round(time.Second)
@@ -50,7 +56,7 @@ func long(d time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%dd%s", d/day, Short((d%day).Truncate(time.Minute))), "0s")
 }
 
-// Short is a duration without the units at its end that are zero.
+// Short is a duration without trailing zero units.
 func Short(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -62,7 +68,7 @@ func Short(d time.Duration) string {
 	return text
 }
 
-// wait is how long something takes, for a sentence.
+// wait is a duration, for a sentence.
 func wait(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
@@ -92,12 +98,14 @@ func assignments(f intent.Fields) string {
 	return strings.Join(all, ", ")
 }
 
-// phase is the state of a write for people, with what is special about it.
+// phase is the state of a write in words, with what is special about it.
 func phase(r ledger.Record) string {
 	switch {
+	case r.Erased != "":
+		return r.Phase() + ", contents erased"
 	case r.Tombstone:
 		return r.Phase() + ", pruned"
-	case r.Behind != "":
+	case r.QueuedBehind != "":
 		return r.Phase() + " (behind)"
 	case r.Unverified && r.State == ledger.Checking:
 		return r.Phase() + " (unverified)"
@@ -112,7 +120,7 @@ func subject(r ledger.Record) string {
 	}
 	w, err := intent.DecodeStored(r.Intent)
 	switch {
-	case err != nil && r.Entrusted:
+	case err != nil && r.Delegated:
 		return ownWrite(r)
 	case err != nil:
 		return fmt.Sprintf("%s at %q (its intent cannot be read)", Safe(r.Kind), Safe(r.Destination))
@@ -120,7 +128,7 @@ func subject(r ledger.Record) string {
 	return fmt.Sprintf("%s %s at %q where %s", w.Write, Safe(w.Kind), Safe(w.Destination), assignments(w.Key))
 }
 
-// table lines up cells that are parted by tabs.
+// table aligns cells that are separated by tabs.
 func table(indent string, rows ...string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -135,7 +143,7 @@ func table(indent string, rows ...string) string {
 	return out.String()
 }
 
-// Table lines up rows of cells that are parted by tabs.
+// Table aligns rows of cells that are separated by tabs.
 func Table(rows ...string) string { return table("", rows...) }
 
 // Problems are the problems of an intent, one a line.
@@ -147,13 +155,12 @@ func Problems(all []intent.Problem) string {
 	return table("  ", rows...)
 }
 
-// Paragraph is a text in lines of a readable length, each behind an indent.
+// Paragraph wraps a text into lines of a readable length, each with an indent.
 func Paragraph(text, indent string) string {
 	return indent + strings.Join(wrap(text, wrapAt-len(indent)), "\n"+indent) + "\n"
 }
 
-// wrap breaks a sentence into lines of at most n characters, where it has
-// blanks.
+// wrap breaks a sentence at blanks into lines of at most n characters.
 func wrap(s string, n int) []string {
 	var lines []string
 	line := ""
@@ -167,12 +174,12 @@ func wrap(s string, n int) []string {
 	return append(lines, line)
 }
 
-// Next is the command that carries a write on, "" when nothing has to be done.
+// Next is the command that continues a write, "" when nothing has to be done.
 func Next(r ledger.Record) string {
 	switch {
 	case r.State == ledger.Settled:
 		return ""
-	case r.Entrusted:
+	case r.Delegated:
 		return nextOwn(r)
 	}
 	switch r.State {
@@ -197,13 +204,13 @@ func next(r ledger.Record, now time.Time) string {
 		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", ago(r.Due, now))
 	case ledger.Held, ledger.Review:
 		return "A person decides:\n  " + Next(r)
-	case ledger.Entrusted:
+	case ledger.Delegated:
 		return fmt.Sprintf("Step %q of workflow %q makes it and says when it is done; nothing is sent from here.", Safe(r.Step), Safe(r.Workflow))
 	}
 	when := "due now"
 	switch {
-	case r.Behind != "":
-		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.Behind, r.Behind)
+	case r.QueuedBehind != "":
+		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.QueuedBehind, r.QueuedBehind)
 	case r.Unverified && r.Due.After(now):
 		return fmt.Sprintf("The destination said yes. It is read back in a batch by `readback work`, %s.", ago(r.Due, now))
 	case r.LeaseUntil.After(now):
@@ -214,7 +221,7 @@ func next(r ledger.Record, now time.Time) string {
 	return fmt.Sprintf("It is recorded and %s. Continue it with\n  %s\nor let `readback work` do so.", when, Next(r))
 }
 
-// Outcome is what became of one write, in a few lines.
+// Outcome describes the outcome of one write, in a few lines.
 func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", spoken(o.Status), o.ID)
@@ -228,6 +235,8 @@ func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	}
 	if o.Ref != "" {
 		b.WriteString("  record: " + place(o.Ref, "", o.URL) + "\n")
+	} else if len(o.LeftOut) > 0 {
+		b.WriteString("  record: its id is not plain; `readback show` has it\n")
 	}
 	fmt.Fprintf(&b, "  %s\n", counts(r, o))
 	if rows := differences(o.Mismatches); len(rows) > 0 {
@@ -239,7 +248,7 @@ func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	return b.String()
 }
 
-// spoken is a status as people write it.
+// spoken is a status in words.
 func spoken(s engine.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func counts(r ledger.Record, o engine.Outcome) string {
@@ -280,7 +289,7 @@ func differences(text json.RawMessage) []string {
 			break
 		}
 		var path, problem string
-		_ = json.Unmarshal(m["path"], &path) // what is no string stays empty, and is seen to be
+		_ = json.Unmarshal(m["path"], &path) // a path that is no string stays empty, and is shown so
 		_ = json.Unmarshal(m["problem"], &problem)
 		rows = append(rows, strings.Join([]string{clip(path, maxValue), side(m["want"]), side(m["got"]), clip(problem, maxValue)}, "\t"))
 	}
@@ -290,7 +299,7 @@ func differences(text json.RawMessage) []string {
 	return rows
 }
 
-// side is one side of a difference. Null and not there are two things.
+// side is one side of a difference. Null and absent differ.
 func side(text json.RawMessage) string {
 	return cmp.Or(raw(text), "(none)")
 }

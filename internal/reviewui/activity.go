@@ -1,15 +1,14 @@
 package reviewui
 
 import (
-	"errors"
 	"net/http"
 	"time"
 
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
-// activityPage is what became of writes.
+// activityPage shows the results of writes over time.
 type activityPage struct {
 	Windows []choiceLink
 	Totals  []tally
@@ -17,7 +16,7 @@ type activityPage struct {
 	Empty   bool
 }
 
-// window is how far back is looked, and in which steps.
+// window is the time span of the charts, and its steps.
 type window struct {
 	name       string
 	back, step time.Duration
@@ -25,8 +24,8 @@ type window struct {
 
 var windows = []window{{"1h", time.Hour, time.Minute}, {"24h", 24 * time.Hour, 30 * time.Minute}, {"7d", 7 * 24 * time.Hour, 3 * time.Hour}}
 
-// activity shows what became of writes over time.
-func (d *desk) activity(v *visit) error {
+// activity shows the results of writes over time.
+func (d *app) activity(v *visit) error {
 	w := windows[1]
 	for _, one := range windows {
 		if one.name == v.r.URL.Query().Get("in") {
@@ -40,7 +39,7 @@ func (d *desk) activity(v *visit) error {
 		return err
 	}
 	repeats, err := d.past.Replays(v.r.Context(), v.who, since, until)
-	if err != nil && !errors.Is(err, office.ErrUnsupported) {
+	if err != nil {
 		return err
 	}
 	b := activityOf(spans, repeats, since, w)
@@ -52,7 +51,7 @@ func (d *desk) activity(v *visit) error {
 	return d.show(v, http.StatusOK, "activity", p)
 }
 
-// groups are the outcomes that are drawn together, lowest first.
+// groups are the outcomes that share a bar, lowest first.
 var groups = []struct {
 	class, word string
 	of          []ledger.Settlement
@@ -62,9 +61,8 @@ var groups = []struct {
 	{"bar-warn", "settled by a person or a caller", []ledger.Settlement{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
 }
 
-// activityOf puts what was counted into charts: times at which nothing happened
-// are in them too.
-func activityOf(spans []ledger.Span, repeats []office.Replays, since time.Time, w window) activityPage {
+// activityOf puts counts into charts, times without events included.
+func activityOf(spans []ledger.Span, repeats []service.Replays, since time.Time, w window) activityPage {
 	n := int(w.back / w.step)
 	times, filled := make([]time.Time, n), make([]ledger.Span, n)
 	for i := range times {
@@ -101,17 +99,17 @@ func activityOf(spans []ledger.Span, repeats []office.Replays, since time.Time, 
 		drawn("sends", "Sends per write", "sends for each settled write", times, w.step, []series{
 			over("sends per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Sends, all(s)) })}),
 	}}
-	for i := range b.Charts[4:] { // sums of quotients say nothing
+	for i := range b.Charts[4:] { // sums of quotients have no meaning
 		b.Charts[4+i].Legend = nil
 	}
 	return b
 }
 
-// replayed are the repeats in the steps of a window, and all of them.
-func replayed(repeats []office.Replays, since time.Time, w window) (series, int) {
+// replayed are the repeats in the steps of a window, and their total.
+func replayed(repeats []service.Replays, since time.Time, w window) (series, int) {
 	s, total := series{Class: "bar-calm", Word: "calls repeated", Values: make([]float64, w.back/w.step)}, 0
 	for _, r := range repeats {
-		i := max(int(r.From.Sub(since)/w.step), 0) // what is counted coarsely can begin before
+		i := max(int(r.From.Sub(since)/w.step), 0) // a coarse count can begin before the window
 		if i < len(s.Values) {
 			s.Values[i] += float64(r.N)
 			total += r.N
@@ -120,7 +118,7 @@ func replayed(repeats []office.Replays, since time.Time, w window) (series, int)
 	return s, total
 }
 
-// merged is what happened in both.
+// merged is the sum of two spans.
 func merged(a, b ledger.Span) ledger.Span {
 	sum := ledger.Span{Settled: map[ledger.Settlement]int{}, Review: a.Review + b.Review, Held: a.Held + b.Held,
 		Saved: a.Saved + b.Saved, Sends: a.Sends + b.Sends, Reads: a.Reads + b.Reads}

@@ -10,12 +10,12 @@ import (
 	"github.com/readback-go/readback/lag"
 )
 
-// The charts are a few rectangles, drawn by the templates from numbers that are
-// worked out here: they need no script, take their colours from the style sheet,
-// light or dark, and bring no text as markup. Chart libraries draw with styles of
-// their own inside the picture, which the page's policy does not let through.
+// The charts are a few rectangles, drawn by the templates from numbers that are computed
+// here: they need no script, take their colours from the style sheet, light or dark, and
+// contain no text as markup. Chart libraries use inline styles in the picture, which the
+// page's policy blocks.
 
-// bars is a chart of bars over time, one upon the other.
+// bars is a chart of stacked bars over time.
 type bars struct {
 	ID     string
 	Title  string
@@ -29,7 +29,7 @@ type bars struct {
 	Legend []legend
 	Most   string // the highest, in words
 	Head   []string
-	Rows   [][]string // the same as text
+	Rows   [][]string // the same as a table
 }
 
 type box struct{ X, Y, W, H float64 }
@@ -43,7 +43,7 @@ type bar struct {
 type tick struct {
 	At     float64
 	Text   string
-	Anchor string // of times: which end of the text stands there
+	Anchor string // of times: which end of the text is at X
 }
 
 type legend struct {
@@ -106,12 +106,12 @@ func drawn(id, title, unit string, times []time.Time, step time.Duration, all []
 			c.Along = append(c.Along, tick{c.Plot.X + slot*(float64(n)+0.5), shortTime(times[n], step), anchor})
 		}
 	}
-	c.tell(times, step, all)
+	c.send(times, step, all)
 	return c
 }
 
-// tell puts the same into a table, without the times at which nothing was.
-func (c *bars) tell(times []time.Time, step time.Duration, all []series) {
+// send makes the table of the same numbers, without the times at which nothing happened.
+func (c *bars) send(times []time.Time, step time.Duration, all []series) {
 	c.Head = []string{"From (UTC)"}
 	for _, s := range all {
 		total := 0.0
@@ -132,7 +132,7 @@ func (c *bars) tell(times []time.Time, step time.Duration, all []series) {
 	}
 }
 
-// niceTop is a round number that nothing stands above.
+// niceTop is a round number that no bar exceeds.
 func niceTop(most float64) float64 {
 	if most <= 0 {
 		return 1
@@ -167,8 +167,7 @@ func spanName(t time.Time, step time.Duration) string {
 	return t.UTC().Format("15:04")
 }
 
-// lagChart shows how long effects take to become visible, on a scale on which
-// each mark is ten times the one before.
+// lagChart shows how long effects take to become visible, on a logarithmic scale.
 type lagChart struct {
 	Width, Height int
 	Marks         []tick
@@ -191,7 +190,7 @@ const (
 	lagTop   = 26
 )
 
-// lagsOf draws what is known about lags, nil where nothing is.
+// lagsOf draws the known lags, nil where there are none.
 func lagsOf(lines []lag.Line) *lagChart {
 	if len(lines) == 0 {
 		return nil
@@ -225,8 +224,8 @@ func lagsOf(lines []lag.Line) *lagChart {
 	return c
 }
 
-// decade is the size of a time in seconds, to the power of ten; nothing is
-// shorter than a millisecond.
+// decade is the logarithm to base 10 of a duration in seconds; it is at least a
+// millisecond.
 func decade(d time.Duration) float64 { return math.Log10(max(d.Seconds(), 0.001)) }
 
 func plainTime(d time.Duration) string {

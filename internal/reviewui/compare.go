@@ -10,13 +10,21 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
-// mark says how a field stands, in a sign and in words.
+const (
+	// maxFields is how many fields of one record are compared on a page, maxRecords how
+	// many records, maxEvents how many events are shown.
+	maxFields  = 120
+	maxRecords = 5
+	maxEvents  = 300
+)
+
+// mark is the result of comparing a field, as a sign and in words.
 type mark struct{ Class, Sign, Word string }
 
 // The marks.
@@ -29,7 +37,7 @@ var (
 	markGone     = mark{"differs", "∅", "gone, though nobody asked"}
 	markAdded    = mark{"differs", "+", "new, though nobody asked"}
 	markIgnored  = mark{"aside", "–", "ignored"}
-	markUnlooked = mark{"aside", "·", "sent, not verified"}
+	markNotRead  = mark{"aside", "·", "sent, not verified"}
 	markUnread   = mark{"unread", "?", "not read yet"}
 	markNoRecord = mark{"differs", "∅", "no record"}
 	markGoneOK   = mark{"same", "✓", "no record, as declared"}
@@ -39,7 +47,7 @@ var (
 	markUnsure   = mark{"unread", "?", "cannot be compared here"}
 )
 
-// field is one row: what was declared beside what was seen.
+// field is one row: the declared value beside the observed one.
 type field struct {
 	Path   string
 	Part   string // "key", "expected", "payload", "absent", "required", "not asked for"
@@ -51,27 +59,27 @@ type field struct {
 	Note   string
 }
 
-// sheet is one record as it was seen, field by field.
+// sheet is one record as it was read, field by field.
 type sheet struct {
 	Title  string
-	Whose  string // whose stamp it bears
+	Whose  string // whose stamp it has
 	Ref    string
 	Link   string
 	Fields []field
 	More   int // fields that are not shown
 }
 
-// comparison is the intent beside what was observed.
+// comparison is the intent beside the observation.
 type comparison struct {
-	Headline string   // what the read found, as a sentence
-	When     string   // when and how it was read, "" where nothing was
+	Headline string   // the result of the read, as a sentence
+	When     string   // when and how it was read, "" without a read
 	Notices  []string // what is wrong with the records as a whole
 	Sheets   []sheet
 	More     int // records that are not shown
 	Old      bool
 }
 
-// comparer lays one write out.
+// comparer compares one write with its observation.
 type comparer struct {
 	w      intent.WriteIntent
 	byProf map[string]intent.Comparison
@@ -82,8 +90,8 @@ type comparer struct {
 	paint  *painter
 }
 
-// compare lays a write out beside what was seen of it.
-func compare(v office.View, p *painter) comparison {
+// compare compares a write with its last observation.
+func compare(v service.View, p *painter) comparison {
 	c := comparer{w: v.Intent, read: readingOf(v.Record, v.Events), sent: v.Record.Sends > 0, paint: p}
 	if v.Profile != nil {
 		c.byProf, c.known = v.Profile.Compare, true
@@ -120,8 +128,8 @@ func compare(v office.View, p *painter) comparison {
 	return out
 }
 
-// own is how one of several records differs: what is recorded does not say of
-// which it speaks.
+// own is how one of several records differs: recorded mismatches do not name their
+// record.
 func (c *comparer) own(r connectors.Record) []problem {
 	var all []problem
 	if c.w.Write == intent.Delete {
@@ -180,7 +188,7 @@ func (c *comparer) when() string {
 	return how + "."
 }
 
-// notices are the recorded differences that are about no field.
+// notices are the recorded differences that concern no field.
 func (c *comparer) notices() []string {
 	var all []string
 	for _, m := range c.read.problems {
@@ -200,7 +208,7 @@ func (c *comparer) notices() []string {
 	return all[:min(len(all), maxRecords)]
 }
 
-// sheet lays one record out, nil for none.
+// sheet compares one record, nil for none.
 func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
 	var s sheet
 	if r != nil {
@@ -210,7 +218,7 @@ func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
 	rows := c.declared(r, problems)
 	rows = append(rows, c.unasked(rows, problems)...)
 	if len(rows) > maxFields {
-		// What differs is never what is left out.
+		// Fields that differ are never omitted.
 		slices.SortStableFunc(rows, func(a, b field) int { return cmp.Compare(weight(a), weight(b)) })
 		s.More = len(rows) - maxFields
 		rows = rows[:maxFields]
@@ -236,10 +244,10 @@ func (c *comparer) whose(r connectors.Record) string {
 	return "It bears a stamp that is not of this write."
 }
 
-// link is an address that a person may follow, "" where it is none.
+// link is an address that a reviewer may follow, "" for an unsafe one.
 func link(address string) string { return httpLink(address) }
 
-// declared are the rows of what the intent names.
+// declared are the rows of the fields that the intent names.
 func (c *comparer) declared(r *connectors.Record, problems []problem) []field {
 	var rows, required []field
 	for _, l := range leaves(nil, "", c.w.Require) {
@@ -263,7 +271,7 @@ func (c *comparer) declared(r *connectors.Record, problems []problem) []field {
 	rows = append(rows, required...)
 	for _, l := range leaves(nil, "", c.w.Payload) {
 		f := c.plainRow("payload", l, r)
-		f.Mark = markUnlooked
+		f.Mark = markNotRead
 		if !c.sent {
 			f.Mark.Word = "to be sent, not verified"
 		}
@@ -287,7 +295,7 @@ func (c *comparer) plainRow(what string, l leaf, r *connectors.Record) field {
 	return f
 }
 
-// nothing says why there is no record to look at.
+// nothing explains why there is no record to show.
 func (c *comparer) nothing() string {
 	if c.read.there {
 		return "no record"
@@ -320,8 +328,8 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 	return f
 }
 
-// compared is a field with what its comparison found: same where there is no
-// difference, else the difference, which is deeper in the value or of another kind.
+// compared is a field with the result of its comparison: same without a difference, else
+// the difference, which is deeper in the value or of another kind.
 func compared(f field, same mark, m *problem, deeper, kind string) field {
 	switch {
 	case m == nil:
@@ -339,14 +347,14 @@ func compared(f field, same mark, m *problem, deeper, kind string) field {
 	return f
 }
 
-// notComparable stands for a difference that may be none under rules which are not
-// known here, or between values that are not shown here.
+// notComparable is for a difference that may be none under rules which are not known
+// here, or between values that are not shown here.
 var notComparable problem
 
-// unrecorded compares a field of which no difference is recorded, which does not
-// mean that it was compared: a judgement can rest on the number of records or on
-// their stamps alone. compared says that it rests on this field of the only record.
-// It returns nil where the values are equal.
+// unrecorded compares a field without a recorded difference. That alone does not mean
+// that it was compared: a verdict can depend on the number of records or on their stamps
+// alone. compared reports that the verdict depends on this field of the only record. It
+// returns nil if the values are equal.
 func (c *comparer) unrecorded(l leaf, r connectors.Record, ignore []string, compared bool) (m *problem, deeper string) {
 	tokens := slices.Collect(intent.Pointer(l.path).Tokens())
 	want := l.value
@@ -365,19 +373,19 @@ func (c *comparer) unrecorded(l leaf, r connectors.Record, ignore []string, comp
 		}
 		return &problem{Mismatch: differing[0]}, deeper
 	case compared && len(c.read.obs.Records) == 1:
-		return nil, "" // the engine compared the values themselves, by the rules of then
+		return nil, "" // the engine compared the values themselves, by the rules of that time
 	}
 	return &notComparable, ""
 }
 
-// redacted reports whether digests are shown in the place of sensitive values.
+// redacted reports whether sensitive values are shown as digests.
 func redacted(v any) bool {
 	text, err := json.Marshal(v)
 	return err != nil || bytes.Contains(text, []byte(redact.ShownPrefix))
 }
 
-// otherKind says that two values are of different kinds, which looks alike at
-// times: 1999 and "1999".
+// otherKind reports that two values have different kinds, which can look alike: 1999 and
+// "1999".
 func otherKind(want any, r *connectors.Record, path string) string {
 	got, there := lookup(r, path)
 	if a, b := kindOf(want), kindOf(got); there && a != b {
@@ -411,7 +419,7 @@ func (c *comparer) absent(path string, r *connectors.Record, problems []problem)
 	return f
 }
 
-// required is what had to hold before the send.
+// required is a precondition of the send.
 func (c *comparer) required(l leaf, r *connectors.Record) field {
 	f := c.plainRow("required", l, r)
 	f.Mark = markBefore
@@ -429,7 +437,7 @@ func (c *comparer) required(l leaf, r *connectors.Record) field {
 	return compared(f, markHolds, m, deeper, otherKind(l.value, r, l.path))
 }
 
-// unasked are the rows of what is recorded as different and stands in no row.
+// unasked are the rows of recorded differences that are in no other row.
 func (c *comparer) unasked(rows []field, problems []problem) []field {
 	var more []field
 	for _, m := range problems {
@@ -463,7 +471,7 @@ func (c *comparer) unasked(rows []field, problems []problem) []field {
 	return more
 }
 
-// earlier is what a field was before the send.
+// earlier is the value of a field before the send.
 func (c *comparer) earlier(path string, r *connectors.Record) shown {
 	if c.before == nil {
 		return none("not read")
@@ -491,7 +499,7 @@ func lookup(r *connectors.Record, path string) (any, bool) {
 	return intent.Lookup(r.Fields, path)
 }
 
-// how says by which rules a field is compared, and whose they are.
+// how describes the rules by which a field is compared, and their source.
 func (c *comparer) how(path string) string {
 	for p := intent.Pointer(path); p != ""; p = p.Parent() {
 		if rules, ok := c.w.Compare[string(p)]; ok {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
@@ -73,7 +73,7 @@ func judged(t *testing.T, w intent.WriteIntent, before, after []string) ledger.R
 	return r
 }
 
-// spoken is a row as a person reads it.
+// spoken is a row as its visible text.
 func spoken(f field) string {
 	side := func(s shown) string {
 		var b strings.Builder
@@ -172,7 +172,7 @@ func TestDeclaredBesideObserved(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&w)
 			}
-			c := compare(office.View{Record: judged(t, w, tt.before, tt.after), Intent: w, Profile: &connectors.Profile{}}, newPainter())
+			c := compare(service.View{Record: judged(t, w, tt.before, tt.after), Intent: w, Profile: &connectors.Profile{}}, newPainter())
 			var got []string
 			for i, s := range c.Sheets {
 				if i > 0 {
@@ -220,7 +220,7 @@ func TestACheckMarkIsAComparison(t *testing.T) {
 		if rnd.IntN(4) == 0 {
 			w.Ignore = []string{"/f2"}
 		}
-		v := office.View{Intent: w, Record: ledger.Record{Sends: rnd.IntN(2)}}
+		v := service.View{Intent: w, Record: ledger.Record{Sends: rnd.IntN(2)}}
 		if rnd.IntN(2) == 0 {
 			v.Profile = &connectors.Profile{Compare: map[string]intent.Comparison{"/f1": rules[rnd.IntN(len(rules))]}}
 		}
@@ -240,8 +240,8 @@ func TestACheckMarkIsAComparison(t *testing.T) {
 		if v.Profile != nil {
 			byProf = v.Profile.Compare
 		}
-		// What differs before an update is what it requires, and nothing declared
-		// was compared then.
+		// The differences before an update are from its requirements, and nothing
+		// declared was compared then.
 		differs := read.Verdict != "duplicated" && strings.Contains(string(read.Mismatches), "/f0")
 		compared := map[string]bool{
 			"expected": read.Verdict == "verified" || differs && (w.Write == intent.Create || !read.Before),
@@ -302,7 +302,7 @@ func TestRequiredBesideWhatWasThere(t *testing.T) {
 	for name, tt := range befores {
 		t.Run(name, func(t *testing.T) {
 			evidence := seen(t, tt.found...)
-			v := office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Intent: w,
+			v := service.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Intent: w,
 				Events: []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: tt.verdict.String(), Evidence: evidence, Mismatches: json.RawMessage(tt.mismatches)}}}
 			if tt.known {
 				v.Profile = &connectors.Profile{}
@@ -335,7 +335,7 @@ func TestDifferencesThatWereCutAreUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range compare(office.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w}, newPainter()).Sheets {
+	for _, s := range compare(service.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w}, newPainter()).Sheets {
 		for _, f := range s.Fields {
 			if f.Part == "expected" && f.Mark.Class == "same" {
 				t.Fatal(spoken(f))
@@ -350,7 +350,7 @@ func TestACreateOverAnExistingRecordDiffers(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"amount": json.Number("2999")}}
 	evidence := seen(t, `{"id":"x","amount":1999}`)
 	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
-	c := compare(office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w, Profile: &connectors.Profile{}}, newPainter())
+	c := compare(service.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w, Profile: &connectors.Profile{}}, newPainter())
 	if got, want := spoken(c.Sheets[0].Fields[1]), "expected /amount: differs | 2999 | 1999"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -369,7 +369,7 @@ func TestAFailedReadHidesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := compare(office.View{Record: r, Events: []ledger.Event{read, failed}, Intent: w, Profile: &connectors.Profile{}}, newPainter())
+	c := compare(service.View{Record: r, Events: []ledger.Event{read, failed}, Intent: w, Profile: &connectors.Profile{}}, newPainter())
 	if got, want := spoken(c.Sheets[0].Fields[1]), `expected /a: differs | "b" | "c"`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -382,7 +382,7 @@ func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
 	evidence := seen(t, `{"id":"x","a":"b"}`)
 	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
-	c := compare(office.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w}, newPainter())
+	c := compare(service.View{Record: ledger.Record{State: ledger.Review, Before: evidence}, Events: events, Intent: w}, newPainter())
 	if want := []string{"≠ The record rec-1 has the business key, and not the stamp of this write."}; cmp.Diff(want, c.Notices) != "" {
 		t.Errorf("notices %q, want %q", c.Notices, want)
 	}
@@ -402,7 +402,7 @@ func TestByWhichWayItWasReadIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := compare(office.View{Record: ledger.Record{Sends: 1, Evidence: evidence}}, newPainter()); !strings.HasSuffix(c.When, want) {
+		if c := compare(service.View{Record: ledger.Record{Sends: 1, Evidence: evidence}}, newPainter()); !strings.HasSuffix(c.When, want) {
 			t.Errorf("%q: %s\nwant it to end with: %s", way, c.When, want)
 		}
 	}
@@ -410,7 +410,7 @@ func TestByWhichWayItWasReadIsSaid(t *testing.T) {
 
 func TestEvidenceThatIsTooLargeIsSaidToBe(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
-	c := compare(office.View{Record: ledger.Record{Sends: 1, Evidence: json.RawMessage(`{"too_large":2000000,"sha256":"ab"}`)}, Intent: w}, newPainter())
+	c := compare(service.View{Record: ledger.Record{Sends: 1, Evidence: json.RawMessage(`{"too_large":2000000,"sha256":"ab"}`)}, Intent: w}, newPainter())
 	if !strings.Contains(c.Headline, "2000000 bytes, too many to keep") || c.Sheets[0].Fields[0].Mark != markUnread {
 		t.Errorf("headline %q, mark %q", c.Headline, c.Sheets[0].Fields[0].Mark.Word)
 	}
@@ -442,7 +442,7 @@ func TestWhatDiffersIsNeverLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := compare(office.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w, Profile: &connectors.Profile{}}, newPainter()).Sheets[0]
+	s := compare(service.View{Record: judged(t, w, nil, []string{string(text)}), Intent: w, Profile: &connectors.Profile{}}, newPainter()).Sheets[0]
 	if len(s.Fields) != maxFields || s.More != 3*maxFields+1-maxFields {
 		t.Errorf("%d rows and %d more", len(s.Fields), s.More)
 	}

@@ -6,16 +6,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
-// decision is what somebody sent about a write.
+// decideWait is how long a decision is waited for before its page is shown: by then a
+// send and a read are over, or the page says that they continue.
+const decideWait = 4 * time.Second
+
+// decision is a reviewer's submitted decision about a write.
 type decision struct {
-	value    string // the choice, as the form has it
+	value    string // the choice, as in the form
 	word     engine.Word
 	force    bool
 	vouched  bool
@@ -24,7 +29,7 @@ type decision struct {
 	reason   string
 	typed    string            // the reason as it was typed
 	problems map[string]string // by field
-	failed   string            // why it was not taken
+	failed   string            // why it was not accepted
 }
 
 func decisionOf(form url.Values) decision {
@@ -51,9 +56,9 @@ func decisionOf(form url.Values) decision {
 	return s
 }
 
-// decide takes somebody's decision about a write. Sent twice it is taken once:
-// what came of it is shown.
-func (d *desk) decide(v *visit) error {
+// decide accepts a reviewer's decision about a write. If it is sent twice it is applied
+// once: the page shows its result.
+func (d *app) decide(v *visit) error {
 	view, err := d.view(v)
 	if err != nil {
 		return err
@@ -69,8 +74,8 @@ func (d *desk) decide(v *visit) error {
 		s.failed = "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."
 		return d.showWrite(v, http.StatusConflict, view, s, nil)
 	}
-	// One decision about a write at a time: the second of two presses finds what
-	// the first one did, and does not decide about that.
+	// Decisions about one write are serialized: the second of two clicks finds the result
+	// of the first, and does not decide about it.
 	if _, busy := d.inHand.LoadOrStore(view.Record.ID, true); busy {
 		return v.to(path + "?said=busy")
 	}
@@ -85,9 +90,9 @@ func (d *desk) decide(v *visit) error {
 	return d.refused(v, s, err)
 }
 
-// refused shows the write again, with why the decision was not taken and what
-// was typed.
-func (d *desk) refused(v *visit, s decision, err error) error {
+// refused shows the write again, with the reason why the decision was not accepted and
+// the text that was typed.
+func (d *app) refused(v *visit, s decision, err error) error {
 	f, expected := failureOf(err)
 	view, gone := d.view(v)
 	if gone != nil || !expected {
@@ -100,28 +105,28 @@ func (d *desk) refused(v *visit, s decision, err error) error {
 	return d.showWrite(v, f.Status, view, s, nil)
 }
 
-// kindsOf are the events that a word makes.
+// kindsOf are the events of each decision.
 var kindsOf = map[engine.Word][]ledger.EventKind{
 	engine.WordApprove: {ledger.EvApproved, ledger.EvAgreed}, engine.WordDeny: {ledger.EvSettled}, engine.WordAccept: {ledger.EvSettled},
 	engine.WordAbandon: {ledger.EvSettled}, engine.WordRetry: {ledger.EvDirected}, engine.WordCompensate: {ledger.EvDirected},
 }
 
-// taken reports whether this very decision is in the ledger already.
+// taken reports whether this decision is already in the ledger.
 func (s decision) taken(who access.Identity, events []ledger.Event) bool {
 	return slices.ContainsFunc(events, func(e ledger.Event) bool {
 		return e.Seq > s.seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(kindsOf[s.word], e.Kind)
 	})
 }
 
-// pastWords are the words as what was done.
+// pastWords are the decisions in the past tense.
 var pastWords = map[engine.Word]string{
 	engine.WordApprove: "You approved it", engine.WordDeny: "You denied it", engine.WordAccept: "You accepted it as it is",
 	engine.WordRetry: "You had it sent again", engine.WordCompensate: "You had it undone", engine.WordAbandon: "You gave it up",
 }
 
-// saidAbout is what came of somebody's decision, read off the ledger: a link
-// that claims one shows nothing.
-func saidAbout(v *visit, view office.View) *said {
+// saidAbout is the result of a reviewer's decision, read from the ledger: a link cannot
+// fake one.
+func saidAbout(v *visit, view service.View) *said {
 	word := engine.Word(v.r.URL.Query().Get("said"))
 	switch word {
 	case "":
@@ -143,8 +148,8 @@ func saidAbout(v *visit, view office.View) *said {
 	return &said{"good", pastWords[word] + ". " + sentence(view.Outcome.Text)}
 }
 
-// yield lets the business operation of a write go.
-func (d *desk) yield(v *visit) error {
+// yield releases the business operation of a write.
+func (d *app) yield(v *visit) error {
 	view, err := d.view(v)
 	if err != nil {
 		return err
@@ -161,7 +166,7 @@ func (d *desk) yield(v *visit) error {
 	switch {
 	case err != nil && !expected:
 		return err
-	case form == nil && err == nil: // there is nothing to let go any more
+	case form == nil && err == nil: // there is nothing left to release
 		return v.to(path)
 	case form == nil:
 		return err

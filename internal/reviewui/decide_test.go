@@ -11,19 +11,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 const why = "the customer has confirmed it by phone"
 
-// filled is the form of a write's page, as somebody fills it in.
+// filled is the form of a write's page, as a reviewer fills it in.
 func filled(t *testing.T, s *shop, who person, id ledger.ID, choice string) url.Values {
 	t.Helper()
 	f := who.get(t, s, writePath(id)).form(t, writePath(id)+"/decision")
@@ -216,7 +216,7 @@ func TestADecisionSentTwiceIsTakenOnce(t *testing.T) {
 }
 
 func TestOneDecisionAtATime(t *testing.T) {
-	f := &fake{view: office.View{Record: ledger.Record{ID: "wr_1", State: ledger.Review, Seq: 5, Digest: "d"}}}
+	f := &fake{view: service.View{Record: ledger.Record{ID: "wr_1", State: ledger.Review, Seq: 5, Digest: "d"}}}
 	d := f.desk(nil)
 	form := url.Values{"choice": {"retry"}, "reason": {why}, "seq": {"5"}, "digest": {"d"}}
 	decided := 0
@@ -277,7 +277,7 @@ func TestWhoAskedDoesNotApprove(t *testing.T) {
 	same := person{"acme", agent.name, "reviewer"}
 	f := filled(t, s, reviewer, id, "approve")
 	a := same.send(t, s, http.MethodPost, writePath(id)+"/decision", f)
-	if a.Status != http.StatusForbidden || !strings.Contains(a.text(), "somebody else must approve") || s.record(t, id).State != ledger.Held {
+	if a.Status != http.StatusForbidden || !strings.Contains(a.text(), "another reviewer must approve") || s.record(t, id).State != ledger.Held {
 		t.Errorf("status %d, it is %s: %s", a.Status, s.record(t, id).Phase(), a.text())
 	}
 	page := same.get(t, s, writePath(id))
@@ -295,14 +295,14 @@ func TestStepsAreDecidedAbout(t *testing.T) {
 	tests := map[string]struct {
 		choice, approval, reason string
 		status                   int
-		want                     workflow.ApprovalStatus
+		want                     gate.ApprovalStatus
 	}{
-		"approve":       {"approve", "", why, http.StatusSeeOther, workflow.Approved},
-		"reject":        {"reject", "", why, http.StatusSeeOther, workflow.Rejected},
-		"no reason":     {"approve", "", "", http.StatusUnprocessableEntity, workflow.Pending},
-		"no choice":     {"", "", why, http.StatusUnprocessableEntity, workflow.Pending},
-		"another one":   {"approve", "apr_other", why, http.StatusUnprocessableEntity, workflow.Pending},
-		"unknown words": {"yes", "", why, http.StatusUnprocessableEntity, workflow.Pending},
+		"approve":       {"approve", "", why, http.StatusSeeOther, gate.Approved},
+		"reject":        {"reject", "", why, http.StatusSeeOther, gate.Rejected},
+		"no reason":     {"approve", "", "", http.StatusUnprocessableEntity, gate.Pending},
+		"no choice":     {"", "", why, http.StatusUnprocessableEntity, gate.Pending},
+		"another one":   {"approve", "apr_other", why, http.StatusUnprocessableEntity, gate.Pending},
+		"unknown words": {"yes", "", why, http.StatusUnprocessableEntity, gate.Pending},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +321,7 @@ func TestStepsAreDecidedAbout(t *testing.T) {
 			if a.Status != tt.status {
 				t.Errorf("status %d, want %d: %s", a.Status, tt.status, a.text())
 			}
-			v, err := s.gate.Get(t.Context(), workflow.Caller{Tenant: "acme", Name: "x", Role: engine.RoleOperator}, flow)
+			v, err := s.gate.Get(t.Context(), gate.Caller{Tenant: "acme", Name: "x", Role: engine.RoleOperator}, flow)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -335,12 +335,12 @@ func TestStepsAreDecidedAbout(t *testing.T) {
 // step is a step that the gate holds.
 func (s *shop) step(t *testing.T) (flow string) {
 	t.Helper()
-	bot := workflow.Caller{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
-	f, err := s.gate.Create(t.Context(), bot, workflow.CreateRequest{WorkflowName: "refund"})
+	bot := gate.Caller{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
+	f, err := s.gate.Create(t.Context(), bot, gate.CreateRequest{WorkflowName: "refund"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := s.gate.Gate(t.Context(), bot, f.WorkflowID, "pay/1", workflow.GateRequest{StepType: "tool_call", StepInput: json.RawMessage(`{"amount":1}`)})
+	g, err := s.gate.Gate(t.Context(), bot, f.WorkflowID, "pay/1", gate.GateRequest{StepType: "tool_call", StepInput: json.RawMessage(`{"amount":1}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +421,7 @@ func TestSagasAreCancelledByOperators(t *testing.T) {
 	if a = operator.send(t, s, http.MethodPost, path+"/cancel", f); a.Status != http.StatusSeeOther {
 		t.Fatalf("status %d: %s", a.Status, a.text())
 	}
-	got, err := s.office.Saga(t.Context(), access.Identity{Tenant: "acme", Name: "olga", Role: engine.RoleOperator}, "trip 1/2")
+	got, err := s.service.Saga(t.Context(), access.Identity{Tenant: "acme", Name: "olga", Role: engine.RoleOperator}, "trip 1/2")
 	if err != nil || got.Back == nil && got.State != saga.Undone {
 		t.Errorf("the saga is %s, %v", got.State, err)
 	}
@@ -430,7 +430,7 @@ func TestSagasAreCancelledByOperators(t *testing.T) {
 func TestOperationsAreLetGoByOperators(t *testing.T) {
 	s := newShop(t)
 	id := s.write(t, order("R-1", func(w *intent.WriteIntent) { w.IdempotencyKey = "invoice:1" }),
-		simulated.Fault{Vice: simulated.DroppedField, OrderID: "R-1", Field: "currency"})
+		orders.Fault{Kind: orders.DroppedField, Key: "R-1", Field: "currency"})
 	f := operator.get(t, s, writePath(id)).form(t, writePath(id)+"/yield")
 	f.Set("reason", why)
 	if a := reviewer.send(t, s, http.MethodPost, writePath(id)+"/yield", f); a.Status != http.StatusForbidden {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 )
 
-// destinationsPage is what there is to write to.
+// destinationsPage lists the destinations.
 type destinationsPage struct {
 	All     []destination
 	Stops   []stopped
@@ -35,19 +35,19 @@ type destination struct {
 	Stop     *ask
 }
 
-// profile is what it can do with one kind of record.
+// profile is a destination's capabilities for one kind of record.
 type profile struct {
 	Kind  string
 	Facts []fact
 }
 
-// stopped is a stop, and what was said about it.
+// stopped is a stop, with its reason.
 type stopped struct {
 	Scope   string
 	Damaged bool
 	Log     []acted
 	Release *ask
-	Where   string // where it is released, when not here
+	Where   string // where it can be released, if not here
 }
 
 type acted struct {
@@ -55,17 +55,17 @@ type acted struct {
 	At               time.Time
 }
 
-// destinations shows all of them.
-func (d *desk) destinations(v *visit) error { return d.showDestinations(v, http.StatusOK, nil) }
+// destinations shows all destinations.
+func (d *app) destinations(v *visit) error { return d.showDestinations(v, http.StatusOK, nil) }
 
-// showDestinations shows them, with a form that was not taken where there is one.
-func (d *desk) showDestinations(v *visit, status int, not *ask) error {
+// showDestinations shows them, with a form that was refused, if any.
+func (d *app) showDestinations(v *visit, status int, not *ask) error {
 	all, err := d.switches.Destinations(v.r.Context(), v.who)
 	if err != nil {
 		return err
 	}
 	stops, err := d.switches.Stops(v.r.Context(), v.who)
-	if err != nil && !errors.Is(err, office.ErrUnsupported) {
+	if err != nil {
 		return err
 	}
 	b := destinationsPage{Rights: v.rights()}
@@ -91,8 +91,8 @@ func (d *desk) showDestinations(v *visit, status int, not *ask) error {
 	return d.show(v, status, "destinations", p)
 }
 
-func destinationOf(one office.Destination, now time.Time) destination {
-	d := destination{Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStanding(one.Breaker), Lags: lagsOf(one.Lags)}
+func destinationOf(one service.Destination, now time.Time) destination {
+	d := destination{Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStatus(one.Breaker), Lags: lagsOf(one.Lags)}
 	if one.Breaker.State != "closed" {
 		d.Why = sentence(one.Breaker.Why)
 	}
@@ -129,7 +129,7 @@ func destinationOf(one office.Destination, now time.Time) destination {
 	return d
 }
 
-// stopForm stops sends to one destination, or to all; nil for who may not.
+// stopForm stops sends to one destination, or to all; nil for users who may not.
 func (v *visit) stopForm(id, name string, not *ask) *ask {
 	if !v.may(access.Operate) {
 		return nil
@@ -144,7 +144,7 @@ func (v *visit) stopForm(id, name string, not *ask) *ask {
 	return f.or(not)
 }
 
-// or is the form that was not taken, if it is this one.
+// or returns the refused form if it is this one.
 func (a *ask) or(not *ask) *ask {
 	if not == nil || not.Action != a.Action || len(not.Hidden) != len(a.Hidden) {
 		return a
@@ -183,14 +183,14 @@ func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
 }
 
 // stop holds sends.
-func (d *desk) stop(v *visit) error {
+func (d *app) stop(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
 	form := &ask{Action: "/destinations/stop", Hidden: []hidden{{"destination", scope.Destination}}, Field: &input{Name: "tool"}}
 	return d.switched(v, form, "stopped", func(reason string) error { return d.switches.Stop(v.r.Context(), v.who, scope, reason) })
 }
 
-// release lets them go.
-func (d *desk) release(v *visit) error {
+// release releases a stop.
+func (d *app) release(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
 	seen := v.form.Get("seen")
 	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}, {"seen", seen}}}
@@ -209,11 +209,11 @@ func (d *desk) release(v *visit) error {
 	})
 }
 
-// seenOf tells the stop that somebody saw from a later one of the same scope,
-// which stands there for another reason.
+// seenOf distinguishes the stop on the page from a later one of the same scope, which has
+// another reason.
 func seenOf(s guards.Stopped) string { return s.Last().At.UTC().Format(time.RFC3339Nano) }
 
-func (d *desk) switched(v *visit, form *ask, done string, do func(reason string) error) error {
+func (d *app) switched(v *visit, form *ask, done string, do func(reason string) error) error {
 	reason, problem := reasonOf(v.form)
 	if problem != "" {
 		form.again(v.form, problem, nil)
@@ -225,7 +225,7 @@ func (d *desk) switched(v *visit, form *ask, done string, do func(reason string)
 	}
 	f, expected := failureOf(err)
 	if !expected || f.Status == http.StatusNotFound || errors.Is(err, guards.ErrNotStopped) || errors.Is(err, errOtherStop) {
-		return err // there is no form of it on the page
+		return err // the page has no form for it
 	}
 	form.again(v.form, "", err)
 	return d.showDestinations(v, f.Status, form)

@@ -1,6 +1,5 @@
-// Package reviewui is the review desk: pages for people, made on the server, on
-// which writes that wait are looked at and decided about.
+// Package reviewui is the review UI: pages for reviewers, rendered on the server, on
+// which waiting writes are shown and decided about.
 //
-// It decides nothing, and shows whatever comes from models and destinations as
-// inert text.
+// It decides nothing, and shows all text from models and destinations as inert text.
 package reviewui

@@ -10,37 +10,39 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// failure is what went wrong, for a person.
+// failure is an error for a user.
 type failure struct {
 	Status int
 	Title  string
 	Text   string
-	// Typed is what was typed into a form that is lost otherwise.
+	// Typed is the text typed into a form, which would be lost otherwise.
 	Typed string
-	Login string // where to log in, "" for nowhere
-	Mark  string // what names it in the log
+	Login string // the login page, "" for none
+	Mark  string // its reference in the log
 }
 
-// known are the errors that are not this program's fault, most telling first.
+// known are the errors that are not this program's fault, most specific first.
 var known = []struct {
 	err    error
 	status int
 	title  string
-	text   string // "" for what the error says
+	text   string // "" for the error's own text
 }{
 	{access.ErrTooMany, http.StatusTooManyRequests, "Too many attempts", ""},
+	{access.ErrLimit, http.StatusTooManyRequests, "Too many requests", ""},
 	{access.ErrUnavailable, http.StatusServiceUnavailable, "Not now", "Whose credentials these are cannot be found out at the moment; it says nothing about them. Nothing was done. Try again shortly."},
 	{access.ErrUnknown, http.StatusUnauthorized, "Not logged in", "Log in, or give valid credentials. They may have expired, or been taken back."},
+	{access.ErrStepUp, http.StatusForbidden, "Log in with a second factor", "Decisions here need a login at the provider with a second factor, or whatever else the configuration names. Nothing was done."},
 	{access.ErrForbidden, http.StatusForbidden, "Not yours to do", ""},
 	{engine.ErrForbidden, http.StatusForbidden, "Not yours to decide", ""},
 	{errOrigin, http.StatusForbidden, "From another site", "The form was sent by a page that is not part of this desk. Nothing was done."},
@@ -53,7 +55,7 @@ var known = []struct {
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step waits for nobody, or not any more: somebody may have decided, its time may be over, or its workflow has ended."},
 	{errUnknownStep, http.StatusNotFound, "Not found", "There is no such step here. It may belong to another tenant."},
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
-	{office.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
+	{service.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
 	{receipt.ErrNotObserved, http.StatusConflict, "No receipt", ""},
 	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."},
 	{engine.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
@@ -71,14 +73,14 @@ var known = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Look again before you do it again."},
 }
 
-// codes are the statuses of what the gate refuses.
-var codes = map[workflow.Code]int{
-	workflow.BadRequest: http.StatusBadRequest, workflow.Unauthorized: http.StatusUnauthorized, workflow.Forbidden: http.StatusForbidden,
-	workflow.NotFound: http.StatusNotFound, workflow.Terminal: http.StatusConflict, workflow.NotPending: http.StatusConflict,
-	workflow.NoApprovalNeeded: http.StatusConflict, workflow.ApprovalExpired: http.StatusConflict, workflow.StepRejected: http.StatusConflict,
+// codes are the HTTP statuses of the gate's refusals.
+var codes = map[gate.Code]int{
+	gate.BadRequest: http.StatusBadRequest, gate.Unauthorized: http.StatusUnauthorized, gate.Forbidden: http.StatusForbidden,
+	gate.NotFound: http.StatusNotFound, gate.Terminal: http.StatusConflict, gate.NotPending: http.StatusConflict,
+	gate.NoApprovalNeeded: http.StatusConflict, gate.ApprovalExpired: http.StatusConflict, gate.StepRejected: http.StatusConflict,
 }
 
-// failureOf puts an error into words; false for one that is to be logged.
+// failureOf describes an error; false for one that must be logged.
 func failureOf(err error) (failure, bool) {
 	for _, k := range known {
 		if !errors.Is(err, k.err) {
@@ -90,7 +92,7 @@ func failureOf(err error) (failure, bool) {
 		}
 		return failure{Status: k.status, Title: k.title, Text: text}, true
 	}
-	if refused := (*workflow.Error)(nil); errors.As(err, &refused) {
+	if refused := (*gate.Error)(nil); errors.As(err, &refused) {
 		if status, ok := codes[refused.Code]; ok {
 			return failure{Status: status, Title: "The gate refuses", Text: sentence(refused.Message)}, true
 		}
@@ -99,7 +101,7 @@ func failureOf(err error) (failure, bool) {
 		Text: "This is a fault of this program or of what it needs, not yours. Writes that are recorded are safe. Look again before you do anything again."}, false
 }
 
-// sentence is an error as a person reads it.
+// sentence is an error as a readable sentence.
 func sentence(s string) string {
 	s = report.Clip(s, maxText)
 	if s == "" {
@@ -112,10 +114,10 @@ func sentence(s string) string {
 	return s
 }
 
-// fail makes a page of an error.
-func (d *desk) fail(v *visit, err error) {
+// fail shows an error as a page.
+func (d *app) fail(v *visit, err error) {
 	f, expected := failureOf(err)
-	if status, header := access.Refused(err); status == f.Status { // what belongs to it
+	if status, header := access.Refused(err); status == f.Status { // its headers
 		for name := range header {
 			v.w.Header().Set(name, header.Get(name))
 		}
@@ -127,9 +129,12 @@ func (d *desk) fail(v *visit, err error) {
 	if f.Status == http.StatusUnauthorized && d.opts.LoginPath != "" {
 		f.Login = d.opts.LoginPath + "?" + url.Values{"next": {nextOf(v.r)}}.Encode()
 		if v.r.Method == http.MethodGet && !strings.Contains(v.r.Header.Get("Accept"), "text/event-stream") {
-			_ = v.to(f.Login) // it answers
+			_ = v.to(f.Login) // it responds itself
 			return
 		}
+	}
+	if errors.Is(err, access.ErrStepUp) {
+		f.Login = d.stepUpPath(v.r)
 	}
 	if v.form != nil {
 		f.Typed = report.Clip(v.form.Get("reason"), maxReason)
@@ -140,7 +145,15 @@ func (d *desk) fail(v *visit, err error) {
 	}
 }
 
-// nextOf is where somebody wants to be after a login: a page, never an act.
+// stepUpPath leads to a login with what decisions need, "" where there is no login.
+func (d *app) stepUpPath(r *http.Request) string {
+	if d.opts.LoginPath == "" {
+		return ""
+	}
+	return d.opts.LoginPath + "/provider?" + url.Values{"step_up": {"1"}, "next": {nextOf(r)}}.Encode()
+}
+
+// nextOf is the page to return to after a login: never an action.
 func nextOf(r *http.Request) string {
 	if r.Method != http.MethodGet {
 		return "/inbox"
@@ -148,8 +161,8 @@ func nextOf(r *http.Request) string {
 	return ownPath(r.URL.RequestURI())
 }
 
-// ownPath is a path of this desk, the inbox for anything else: nobody is led
-// away by a link to here.
+// ownPath is a path of this review UI, the inbox for anything else: it prevents open
+// redirects.
 func ownPath(path string) string {
 	u, err := url.Parse(path)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||

@@ -7,6 +7,13 @@ import (
 	"unicode/utf8"
 )
 
+const (
+	// minReason is the minimum of a reason in characters: ten exclude "ok". maxReason is
+	// its maximum in bytes: that of the reason of a stop or of closing a saga.
+	minReason = 10
+	maxReason = 500
+)
+
 // ask is a form that asks for a reason.
 type ask struct {
 	ID      string // unique on its page
@@ -17,18 +24,18 @@ type ask struct {
 	Button  string
 	Hidden  []hidden
 	Field   *input // one more field, nil for none
-	Reason  string // what was typed
+	Reason  string // the typed text
 	Problem string // about the reason
-	Error   string // about the whole
-	Open    bool   // it is not folded away
+	Error   string // about the whole form
+	Open    bool   // unfolded
 }
 
 type hidden struct{ Name, Value string }
 
-// input is one line of text.
+// input is a one-line text field.
 type input struct{ Name, Label, Value, Hint string }
 
-// again gives a form back with what was typed, and what is wrong.
+// again returns a form with the typed text, and the problem.
 func (a *ask) again(form url.Values, problem string, err error) {
 	a.Open, a.Reason, a.Problem = true, form.Get("reason"), problem
 	if a.Field != nil {
@@ -40,7 +47,7 @@ func (a *ask) again(form url.Values, problem string, err error) {
 	}
 }
 
-// reasonOf reads a reason, or says what is wrong with it.
+// reasonOf reads a reason, or returns what is wrong with it.
 func reasonOf(form url.Values) (reason, problem string) {
 	reason = strings.Join(strings.Fields(form.Get("reason")), " ") // a sentence is one line
 	switch n := utf8.RuneCountInString(reason); {

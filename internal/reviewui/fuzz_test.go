@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzDecision: of whatever is sent as the form of a decision, one is taken only
-// when it has a choice that there is, a reason, what was seen, and for what is done
-// on somebody's word that word.
+// FuzzDecision: of all inputs of the decision form, one is accepted only with an existing
+// choice, a reason, the state that was shown, and, for a decision that needs a reviewer's
+// word, that word.
 func FuzzDecision(f *testing.F) {
 	for _, seed := range []string{
 		"choice=approve&reason=because+I+looked&digest=d&seq=3", "choice=retry-forced&vouch=yes&reason=because+I+looked&digest=d&seq=3", "choice=retry" + forced + "&reason=because+I+looked&digest=d&seq=3",

@@ -5,14 +5,17 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// inboxPage is what waits for a person.
+// maxName is how many characters of a name are shown.
+const maxName = 80
+
+// inboxPage lists what waits for a reviewer.
 type inboxPage struct {
 	Counts []tally
 	Writes []waiting
@@ -23,14 +26,14 @@ type inboxPage struct {
 	Empty  bool
 }
 
-// tally is how many of something there are.
+// tally is a count with a name.
 type tally struct {
 	Class, Word string
 	N           int
 	Link        string
 }
 
-// waiting is one thing that waits.
+// waiting is one entry of the inbox.
 type waiting struct {
 	Link    string
 	Title   string
@@ -41,11 +44,11 @@ type waiting struct {
 	Ago     string
 	Until   time.Time // zero for no end
 	UntilIn string
-	Who     string // who asked, who agreed
+	Who     string // who asked, who approved
 }
 
-// inbox shows what waits.
-func (d *desk) inbox(v *visit) error {
+// inbox shows what waits for a reviewer.
+func (d *app) inbox(v *visit) error {
 	in, err := d.tray.Inbox(v.r.Context(), v.who)
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func (d *desk) inbox(v *visit) error {
 	title := "Inbox"
 	if total > 0 {
 		title = fmt.Sprintf("(%d) Inbox", total)
-		if in.More { // the counts are of what is shown
+		if in.More { // the counts are of the entries shown
 			title = fmt.Sprintf("(%d+) Inbox", total)
 		}
 	}
@@ -85,7 +88,7 @@ func (d *desk) inbox(v *visit) error {
 	return d.show(v, http.StatusOK, "inbox", p)
 }
 
-// fixed are the messages that are shown once, to whoever did something.
+// fixed are the messages that are shown once, to the user who acted.
 var fixed = map[string]said{
 	"step":     {"good", "The gate has taken your decision about the step. It is kept with your name and reason."},
 	"stopped":  {"good", "Stopped. No worker sends what it holds, from within a second on."},
@@ -93,17 +96,16 @@ var fixed = map[string]said{
 	"saga":     {"good", "The saga has taken your decision. It stands here as it is now."},
 }
 
-// saidCookie carries the name of a message to the next page. No link can: what
-// it says was done was done.
+// saidCookie carries the name of a message to the next page. A link cannot fake one.
 const saidCookie = "readback_said"
 
-// saying sends whoever asks to another page, on which a message is shown once.
+// saying redirects to another page, which shows a message once.
 func (v *visit) saying(path, word string) error {
 	v.remember(saidCookie, word, time.Minute)
 	return v.to(path)
 }
 
-// fixedSaid is the message that is to be shown, nil for none.
+// fixedSaid is the message to show, nil for none.
 func fixedSaid(v *visit) *said {
 	c, err := v.r.Cookie(saidCookie)
 	if err != nil {
@@ -116,10 +118,10 @@ func fixedSaid(v *visit) *said {
 	return nil
 }
 
-func waitingWrite(w office.Waiting) waiting {
+func waitingWrite(w service.Waiting) waiting {
 	r := w.Record
 	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: sentence(r.Reason),
-		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{standing(w.Outcome.Status)}}
+		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{status(w.Outcome.Status)}}
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
 	}
@@ -147,7 +149,7 @@ func waitingWrite(w office.Waiting) waiting {
 	return one
 }
 
-func waitingStep(s workflow.PendingApproval, now time.Time) waiting {
+func waitingStep(s gate.PendingApproval, now time.Time) waiting {
 	name := s.StepName
 	if name == "" {
 		name = s.StepID
@@ -165,10 +167,10 @@ func waitingStep(s workflow.PendingApproval, now time.Time) waiting {
 
 func waitingSaga(s saga.Saga) waiting {
 	return waiting{Link: sagaPath(s.ID), Title: report.Clip("saga "+s.ID, 2*maxName), ID: report.Clip(s.ID, maxName), Why: sentence(s.Reason),
-		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{sagaStanding(s.State)}}
+		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{sagaStatus(s.State)}}
 }
 
-// unreadWhy says why a write cannot be read.
+// unreadWhy is why a write cannot be read.
 func unreadWhy(u ledger.Unread) string {
 	if u.Err == nil {
 		return "It cannot be read."

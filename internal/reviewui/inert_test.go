@@ -14,26 +14,26 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// evil is what a model or a destination may say wherever it can say something.
+// evil is a hostile text of a model or a destination.
 const evil = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{.}}javascript:alert(3)\u202e\u200b\u2066\x00\x1b[31m</style></textarea></svg>`${1}`"
 
-// fake is an office that answers with what it is given.
+// fake is a service that returns what it is given.
 type fake struct {
-	view         office.View
-	inbox        office.Inbox
-	trace        workflow.StepTrace
-	steps        workflow.StepList
-	destinations []office.Destination
+	view         service.View
+	inbox        service.Inbox
+	trace        gate.StepTrace
+	steps        gate.StepList
+	destinations []service.Destination
 	stops        []guards.Stopped
 	sagas        []saga.Saga
 	found        ledger.Found
@@ -48,7 +48,7 @@ type fake struct {
 	follow  error
 }
 
-func (f *fake) View(context.Context, access.Identity, ledger.ID) (office.View, error) {
+func (f *fake) View(context.Context, access.Identity, ledger.ID) (service.View, error) {
 	return f.view, f.err
 }
 func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.Found, error) {
@@ -62,17 +62,17 @@ func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engin
 	return engine.Outcome{}, f.err
 }
 func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error { return f.err }
-func (f *fake) Inbox(context.Context, access.Identity) (office.Inbox, error)    { return f.inbox, f.err }
-func (f *fake) StepTrace(context.Context, access.Identity, string, string) (workflow.StepTrace, error) {
+func (f *fake) Inbox(context.Context, access.Identity) (service.Inbox, error)   { return f.inbox, f.err }
+func (f *fake) StepTrace(context.Context, access.Identity, string, string) (gate.StepTrace, error) {
 	return f.trace, f.err
 }
-func (f *fake) WorkflowSteps(context.Context, access.Identity, string, int, int) (workflow.StepList, error) {
+func (f *fake) WorkflowSteps(context.Context, access.Identity, string, int, int) (gate.StepList, error) {
 	return f.steps, f.err
 }
-func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, workflow.Said) (workflow.ApprovalResult, error) {
-	return workflow.ApprovalResult{}, f.err
+func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, gate.Said) (gate.ApprovalResult, error) {
+	return gate.ApprovalResult{}, f.err
 }
-func (f *fake) Destinations(context.Context, access.Identity) ([]office.Destination, error) {
+func (f *fake) Destinations(context.Context, access.Identity) ([]service.Destination, error) {
 	return f.destinations, f.err
 }
 func (f *fake) Stops(context.Context, access.Identity) ([]guards.Stopped, error) {
@@ -110,7 +110,7 @@ func (f *fake) Follow(_ context.Context, _ access.Identity, after string, _ int)
 }
 func (f *fake) Latest(context.Context, access.Identity) (string, error) { return f.latest, f.err }
 func (f *fake) Woken(context.Context) <-chan struct{}                   { return f.woken }
-func (f *fake) Replays(context.Context, access.Identity, time.Time, time.Time) ([]office.Replays, error) {
+func (f *fake) Replays(context.Context, access.Identity, time.Time, time.Time) ([]service.Replays, error) {
 	return nil, nil
 }
 
@@ -118,16 +118,16 @@ func (f *fake) History(context.Context, access.Identity, ledger.Past) ([]ledger.
 	return f.spans, f.err
 }
 
-// desk is a desk over a fake.
-func (f *fake) desk(o *Options) *desk {
-	d := &desk{writes: f, tray: f, switches: f, sagas: f, past: f}
+// desk is a review UI over a fake.
+func (f *fake) desk(o *Options) *app {
+	d := &app{writes: f, tray: f, switches: f, sagas: f, past: f}
 	if o == nil {
 		o = &Options{Who: byHeader{}, FormToken: formToken}
 	}
 	return d.open(o)
 }
 
-// spoil puts something evil into every text that there is, however deep.
+// spoil puts a hostile text into every string, at any depth.
 func spoil(v reflect.Value, depth int) {
 	if depth > 12 || !v.CanSet() {
 		return
@@ -188,10 +188,10 @@ func spoiled[T any]() T {
 	return v
 }
 
-// spoiledFake says evil things everywhere, in each state in which a page looks
+// spoiledFake returns hostile texts everywhere, in each state in which a page looks
 // different.
 func spoiledFake(state ledger.State) *fake {
-	f := &fake{view: spoiled[office.View](), inbox: spoiled[office.Inbox](), trace: spoiled[workflow.StepTrace](), steps: spoiled[workflow.StepList](), destinations: spoiled[[]office.Destination](), stops: spoiled[[]guards.Stopped](),
+	f := &fake{view: spoiled[service.View](), inbox: spoiled[service.Inbox](), trace: spoiled[gate.StepTrace](), steps: spoiled[gate.StepList](), destinations: spoiled[[]service.Destination](), stops: spoiled[[]guards.Stopped](),
 		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.Found](), spans: spoiled[[]ledger.Span]()}
 	r := &f.view.Record
 	r.State, r.Tombstone = state, false
@@ -203,7 +203,7 @@ func spoiledFake(state ledger.State) *fake {
 		{"path": "", "problem": "not ours", "got": evil}, {"path": "/" + evil + "/x", "problem": "changed", "want": nil}}))
 	r.Intent = must(json.Marshal(f.view.Intent))
 	f.view.Choices = append(f.view.Choices, engine.Choice{Word: engine.WordRetry, Allowed: true, Effect: evil, Danger: evil, Force: true}, engine.Choice{Word: engine.WordDeny, Why: evil})
-	for i, kind := range []ledger.EventKind{ledger.EvReserved, ledger.EvFreed, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvEntrusted, ledger.EvYielded, ledger.EvRead,
+	for i, kind := range []ledger.EventKind{ledger.EvReserved, ledger.EvFreed, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvDelegated, ledger.EvYielded, ledger.EvRead,
 		ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate} {
 		e := spoiled[ledger.Event]()
 		e.Kind, e.Seq = kind, int64(i)
@@ -222,7 +222,7 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// checkInert says where something that was said became more than text.
+// checkInert reports where a text became more than text.
 func checkInert(t *testing.T, a answer) {
 	t.Helper()
 	for _, n := range a.all(func(*html.Node) bool { return true }) {
@@ -287,8 +287,8 @@ func TestWhateverIsSaidIsText(t *testing.T) {
 
 func TestErrorsOfOthersAreText(t *testing.T) {
 	for name, err := range map[string]error{
-		"forbidden": fmt.Errorf("%w: %s", access.ErrForbidden, evil), "refused": &workflow.Error{Code: workflow.NotPending, Message: evil},
-		"unsupported": fmt.Errorf("%w: %s", office.ErrUnsupported, evil),
+		"forbidden": fmt.Errorf("%w: %s", access.ErrForbidden, evil), "refused": &gate.Error{Code: gate.NotPending, Message: evil},
+		"unsupported": fmt.Errorf("%w: %s", service.ErrUnsupported, evil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := operator.get(t, (&fake{err: err}).desk(nil), "/inbox")
@@ -302,12 +302,12 @@ func TestErrorsOfOthersAreText(t *testing.T) {
 	}
 }
 
-// large is a write with so much evidence that no page could hold it.
-func large(t *testing.T) office.View {
+// large is a write with more evidence than a page can hold.
+func large(t *testing.T) service.View {
 	t.Helper()
 	big := strings.Repeat("lorem <ipsum> & \"dolor\"\n", 1<<20/8/24)
 	w := order("L-1", func(w *intent.WriteIntent) { w.Tenant, w.Expect = "acme", intent.Fields{"note": big} })
-	v := office.View{Intent: w, Profile: &connectors.Profile{}}
+	v := service.View{Intent: w, Profile: &connectors.Profile{}}
 	body, err := json.Marshal(map[string]any{"order_id": "L-1", "note": big + "!"})
 	if err != nil {
 		t.Fatal(err)

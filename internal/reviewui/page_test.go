@@ -12,17 +12,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/net/html"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// checkPage says what is wrong with the make of any page.
+// checkPage checks the structure of any page.
 func checkPage(t *testing.T, a answer) {
 	t.Helper()
 	var wrong []string
@@ -71,7 +71,7 @@ func checkPage(t *testing.T, a answer) {
 	}
 }
 
-// checkReach says what a page runs, shows or leads to that it should not.
+// checkReach checks what a page runs, shows or links to.
 func checkReach(a answer) (wrong []string) {
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	for _, n := range a.all(func(n *html.Node) bool {
@@ -128,10 +128,10 @@ func furnished(t *testing.T) (s *shop, paths []string) {
 	held, review := s.held(t, "A-1"), s.review(t, "A-2")
 	verified := s.write(t, order("A-3", nil))
 	as := access.Identity{Tenant: "acme", Name: "olga", Role: engine.RoleOperator}
-	if err := s.office.Stop(t.Context(), as, guards.Scope{Destination: "orders", Tool: "bulk"}, "imports are doubled today"); err != nil {
+	if err := s.service.Stop(t.Context(), as, guards.Scope{Destination: "orders", Tool: "bulk"}, "imports are doubled today"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.office.BeginSaga(t.Context(), as, saga.Plan{ID: "trip 1/2", Steps: []saga.Step{{Name: "one", Intent: order("S-1", func(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" })}}}); err != nil {
+	if _, err := s.service.BeginSaga(t.Context(), as, saga.Plan{ID: "trip 1/2", Steps: []saga.Step{{Name: "one", Intent: order("S-1", func(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" })}}}); err != nil {
 		t.Fatal(err)
 	}
 	return s, []string{"/inbox", writePath(held), writePath(review), writePath(verified), "/destinations", "/activity", "/activity?in=1h", "/activity?in=7d",
@@ -231,7 +231,7 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 }
 
 func TestWhoIsNotKnownIsSentToTheLogin(t *testing.T) {
-	d := (&desk{}).open(&Options{Who: byHeader{}, LoginPath: "/login"})
+	d := (&app{}).open(&Options{Who: byHeader{}, LoginPath: "/login"})
 	tests := map[string]struct {
 		path, next string
 		reason     string
@@ -250,7 +250,7 @@ func TestWhoIsNotKnownIsSentToTheLogin(t *testing.T) {
 				r.URL = u
 			})
 			if strings.HasPrefix(tt.path, "//") {
-				// The mux itself cleans such a path; what would be led to is looked at alone.
+				// The mux itself cleans such a path; only the redirect target is checked.
 				if got := ownPath(tt.path); got != "/inbox" {
 					t.Errorf("ownPath(%q) = %q: %s", tt.path, got, tt.reason)
 				}
@@ -295,13 +295,14 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	}
 }
 
-// Where more waits than is shown, the counts are of what is shown, and say so.
+// Where more waits than is shown, the counts are of the shown entries, and the page says
+// so.
 func TestInboxCountsWhatIsShown(t *testing.T) {
 	for more, want := range map[bool][]string{
 		false: {"0 in review", "1 held", "0 to approve at the gate", "0 sagas", "(1) Inbox – readback"},
 		true:  {"0 in review", "1+ held", "0 to approve at the gate", "0 sagas", "(1+) Inbox – readback"},
 	} {
-		f := &fake{inbox: office.Inbox{Writes: []office.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, More: more}}
+		f := &fake{inbox: service.Inbox{Writes: []service.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, More: more}}
 		a := reviewer.get(t, f.desk(nil), "/inbox")
 		var got []string
 		for _, n := range a.all(class("tally")) {
@@ -330,7 +331,7 @@ func TestRoutesAreThoseThatAreServed(t *testing.T) {
 	}
 }
 
-// A verified write with a pending recheck says until when.
+// A verified write with a pending recheck shows until when.
 func TestWhatWasNotComparedIsOnThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -347,7 +348,7 @@ func TestWhatWasNotComparedIsOnThePage(t *testing.T) {
 func TestARefusalIsOnThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
-		id := s.write(t, order("A-1", nil), simulated.Fault{Vice: simulated.Refused})
+		id := s.write(t, order("A-1", nil), orders.Fault{Kind: orders.Refused})
 		const want = `the destination's own words: status "422", code "refused", message "the destination does not want this", request "req_refused"`
 		if page := reviewer.get(t, s, "/writes/"+string(id)).text(); !strings.Contains(page, "Refusal"+want) {
 			t.Errorf("%s is not on the page:\n%s", want, page)
@@ -358,9 +359,9 @@ func TestARefusalIsOnThePage(t *testing.T) {
 func TestAPendingRecheckIsOnThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
-		id := s.write(t, order("A-1", nil), simulated.Fault{Vice: simulated.DroppedBefore, Times: 1})
+		id := s.write(t, order("A-1", nil), orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		who := access.Identity{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
-		out, err := s.office.Outcome(t.Context(), who, id, time.Minute)
+		out, err := s.service.Outcome(t.Context(), who, id, time.Minute)
 		want := "A recheck is pending until " + out.RecheckUntil.UTC().Format(time.RFC3339)
 		page := reviewer.get(t, s, "/writes/"+string(id)).text()
 		if err != nil || out.RecheckUntil.IsZero() || !strings.Contains(page, want) {

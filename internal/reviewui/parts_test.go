@@ -16,7 +16,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -45,7 +45,7 @@ func TestLinksOfTheWebAlone(t *testing.T) {
 }
 
 func TestStaticFilesAreKept(t *testing.T) {
-	d := (&desk{}).open(nil)
+	d := (&app{}).open(nil)
 	for _, name := range []string{"desk.css", "desk.js", "mark.svg"} {
 		a := person{}.get(t, d, names[name])
 		if a.Status != http.StatusOK || a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || len(a.Body) == 0 {
@@ -107,7 +107,7 @@ func TestErrorsInPlainWords(t *testing.T) {
 	}
 }
 
-// refusing knows nobody, for a reason.
+// refusing knows no caller, for a reason.
 type refusing struct{ err error }
 
 func (r refusing) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, r.err }
@@ -149,6 +149,26 @@ func TestWhatWasTypedIsGivenBackWhenTheLoginHasEnded(t *testing.T) {
 	}
 }
 
+// Who may see and not decide is shown where to log in for that, and keeps what was typed.
+func TestStepUpIsOffered(t *testing.T) {
+	d := (&fake{}).desk(&Options{Who: weak{}, LoginPath: "/login"})
+	a := person{}.get(t, d, "/inbox")
+	if a.Status != http.StatusOK || !strings.Contains(a.Body, `href="/login/provider?next=%2Finbox&amp;step_up=1"`) {
+		t.Errorf("status %d: %s", a.Status, a.text())
+	}
+	a = person{}.send(t, d, http.MethodPost, "/writes/wr_1/decision", url.Values{"reason": {why}, "choice": {"approve"}})
+	if a.Status != http.StatusForbidden || !strings.Contains(a.text(), why) || !strings.Contains(a.text(), "second factor") {
+		t.Errorf("status %d: %s", a.Status, a.text())
+	}
+}
+
+// weak is a reviewer whose login lacks what decisions need.
+type weak struct{}
+
+func (weak) Resolve(*http.Request) (access.Identity, error) {
+	return access.Identity{Tenant: "acme", Name: "ada", Role: engine.RoleReviewer, Via: "login", NeedsStepUp: true}, nil
+}
+
 func TestChartsAndTheirTablesAgree(t *testing.T) {
 	since := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	w := windows[1]
@@ -159,7 +179,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 		{From: since.Add(-time.Minute), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 		{From: since.Add(48 * w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
 	}
-	b := activityOf(spans, []office.Replays{{From: since.Add(-time.Minute), N: 2}, {From: since.Add(w.step), N: 3}, {From: since.Add(w.back), N: 50}}, since, w)
+	b := activityOf(spans, []service.Replays{{From: since.Add(-time.Minute), N: 2}, {From: since.Add(w.step), N: 3}, {From: since.Add(w.back), N: 50}}, since, w)
 	want := map[string][][]string{
 		"outcomes": {{"00:00", "3", "1", "0"}, {"23:30", "0", "0", "2"}},
 		"people":   {{"00:00", "2", "0"}, {"23:30", "0", "4"}},

@@ -15,19 +15,19 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// reading is one read of the destination: what was found and how that differs.
+// reading is one read of the destination: what was found and how it differs.
 type reading struct {
 	there    bool
 	before   bool // it was made before the send
 	obs      connectors.Observation
-	cut      string // what is kept instead of evidence that is too large
+	cut      string // the stub that is stored for evidence that is too large
 	problems []problem
-	compared bool // its judgement rests on a comparison of every declared field
-	required bool // it rests on a comparison of every field that the intent requires
+	compared bool // its verdict is from a comparison of every declared field
+	required bool // it is from a comparison of every field that the intent requires
 	failed   bool // a later read failed
 }
 
-// problem is a recorded mismatch; null and not there stay apart.
+// problem is a recorded mismatch; null and absent differ.
 type problem struct {
 	verify.Mismatch
 	wanted, got bool
@@ -51,7 +51,7 @@ func readingOf(r ledger.Record, events []ledger.Event) reading {
 			return n
 		}
 	}
-	if len(r.Evidence) > 0 { // its events are not kept
+	if len(r.Evidence) > 0 { // its events are not stored
 		return decodeReading(r.Evidence, r.Mismatches, false, verdict)
 	}
 	return reading{}
@@ -75,8 +75,7 @@ func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict st
 	return n
 }
 
-// observationOf reads what a read found; cut says what is kept instead of one
-// that was too large.
+// observationOf decodes a read result; cut is the stub of one that was too large.
 func observationOf(text json.RawMessage) (obs connectors.Observation, cut string, ok bool) {
 	var large struct {
 		TooLarge int    `json:"too_large"`
@@ -125,8 +124,8 @@ func decoded(m map[string]json.RawMessage, name string) (any, bool) {
 	return v, true
 }
 
-// at is the recorded problem of a field: there, above it or below; deeper is
-// the place below it.
+// at is the recorded problem of a field: there, above it or below; deeper is the place
+// below it.
 func at(problems []problem, path string) (m *problem, deeper string) {
 	for i := range problems {
 		p := problems[i].Path
@@ -141,12 +140,12 @@ func at(problems []problem, path string) (m *problem, deeper string) {
 	return nil, ""
 }
 
-// related reports whether two places are one, or one is in the other.
+// related reports whether two places are the same, or one contains the other.
 func related(a, b string) bool {
 	return a == b || strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
 }
 
-// under reports whether a place is one of these, or in one.
+// under reports whether a place is one of these, or inside one.
 func under(paths []string, path string) bool {
 	return slices.ContainsFunc(paths, func(p string) bool { return p == path || strings.HasPrefix(path, p+"/") })
 }

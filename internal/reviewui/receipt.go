@@ -5,30 +5,29 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/signing"
 )
 
 // Receipts issues receipts of the writes of a tenant.
 type Receipts interface {
-	// Issue signs what was seen of a write, with the values of it where they are
-	// asked for.
+	// Issue signs a statement about a write, with its values if they are requested.
 	Issue(ctx context.Context, tenant string, id ledger.ID, values bool) (signing.Envelope, error)
 }
 
-// mayHaveReceipt reports whether a write ended in a way that is observed.
-func (d *desk) mayHaveReceipt(r ledger.Record) bool {
-	return d.opts.Receipts != nil && r.State == ledger.Settled && !r.Tombstone && !r.Entrusted &&
+// mayHaveReceipt reports whether a write has an observed outcome.
+func (d *app) mayHaveReceipt(r ledger.Record) bool {
+	return d.opts.Receipts != nil && r.State == ledger.Settled && !r.Tombstone && !r.Delegated &&
 		slices.Contains([]ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Compensated}, r.Settlement)
 }
 
-// receipt hands out the signed receipt of a write, as a file.
-func (d *desk) receipt(v *visit) error {
+// receipt serves the signed receipt of a write, as a file.
+func (d *app) receipt(v *visit) error {
 	if d.opts.Receipts == nil {
-		return office.ErrUnsupported
+		return service.ErrUnsupported
 	}
-	view, err := d.view(v) // which says in its own words what there is not
+	view, err := d.view(v) // which reports a missing write in its own words
 	if err != nil {
 		return err
 	}
@@ -42,8 +41,8 @@ func (d *desk) receipt(v *visit) error {
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Disposition", `attachment; filename="receipt.json"`) // an id may hold anything
+	h.Set("Content-Disposition", `attachment; filename="receipt.json"`) // an id may contain any character
 	v.w.WriteHeader(http.StatusOK)
-	_, _ = v.w.Write(append(text, '\n')) // who went away needs no answer
+	_, _ = v.w.Write(append(text, '\n')) // a client that disconnected needs no response
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// stamped issues what only says what it was asked for.
+// stamped issues a receipt that only repeats its request.
 type stamped struct{ err error }
 
 func (s stamped) Issue(_ context.Context, tenant string, id ledger.ID, values bool) (signing.Envelope, error) {
@@ -34,7 +34,7 @@ func TestReceiptsAtTheDesk(t *testing.T) {
 		"without keys": {nil, ledger.Settled, ledger.Verified, false, "nobody signs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := &desk{opts: Options{Receipts: c.issues}}
+			d := &app{opts: Options{Receipts: c.issues}}
 			if got := d.mayHaveReceipt(ledger.Record{State: c.state, Settlement: c.ends}); got != c.link {
 				t.Errorf("link %v, want %v: %s", got, c.link, c.reason)
 			}
@@ -49,7 +49,7 @@ func TestAReceiptIsHandedOut(t *testing.T) {
 	s := newShop(t)
 	id := s.write(t, order("A-1", nil))
 	path := writePath(id) + "/receipt"
-	h := New(s.office, &Options{Who: byHeader{}, Receipts: stamped{}})
+	h := New(s.service, &Options{Who: byHeader{}, Receipts: stamped{}})
 	if page := auditor.send(t, h, "GET", writePath(id), nil); !strings.Contains(page.Body, `href="`+path+`"`) {
 		t.Errorf("no link to the receipt: %s", page.Body)
 	}
@@ -65,8 +65,8 @@ func TestAReceiptIsHandedOut(t *testing.T) {
 	}{
 		"another tenant":   {h, stranger, http.StatusNotFound},
 		"an agent":         {h, agent, http.StatusForbidden},
-		"nobody signs":     {New(s.office, &Options{Who: byHeader{}}), auditor, http.StatusNotImplemented},
-		"it was not seen":  {New(s.office, &Options{Who: byHeader{}, Receipts: stamped{err: receipt.ErrNotObserved}}), auditor, http.StatusConflict},
+		"nobody signs":     {New(s.service, &Options{Who: byHeader{}}), auditor, http.StatusNotImplemented},
+		"it was not seen":  {New(s.service, &Options{Who: byHeader{}, Receipts: stamped{err: receipt.ErrNotObserved}}), auditor, http.StatusConflict},
 		"what is no write": {h, auditor, http.StatusNotFound},
 	} {
 		asked := path

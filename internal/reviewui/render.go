@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -14,39 +15,44 @@ import (
 	"github.com/readback-go/readback/internal/report"
 )
 
+// themeAge is how long a browser stores the choice of light or dark.
+const themeAge = 365 * 24 * time.Hour
+
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// page is what every page shows, and in Body what only this one does.
+// page is the common part of all pages, with the page's own part in Body.
 type page struct {
 	Title string
-	Nav   string // which of the places of the head this is
+	Nav   string // the current entry of the navigation
 	Who   string
 	Role  string
 	Realm string // the tenant
-	Theme string // "light", "dark", "" as the machine has it
-	Back  string // where a change of the theme comes back to
-	// LogOut says that there is something to end.
+	Theme string // "light", "dark", "" for the system's
+	Back  string // the page to return to after a change of the theme
+	// StepUp leads to the login that decisions need and this user lacks, "" otherwise.
+	StepUp string
+	// LogOut reports that there is a session to end.
 	LogOut  bool
-	Live    bool // it is told of changes
+	Live    bool // it subscribes to changes
 	Version string
 	Now     time.Time
 	Said    *said
 	Body    any
 }
 
-// said is what came of what was sent, at the top of the next page.
+// said is the result of a submitted form, at the top of the next page.
 type said struct {
 	Class string // "good", "bad", "calm"
 	Text  string
 }
 
-// tokenMark has the place of the token of a form in a page that is being made. It is
-// made up for each process, so that no text on a page is taken for it.
+// tokenMark is the placeholder for the form token while a page is rendered. It is random
+// for each process, so that no text on a page equals it.
 var tokenMark = rand.Text()
 
-// pages are the templates, one set for each page. Nothing in them is called
-// that makes markup of text.
+// pages are the templates, one set for each page. They call no function that turns text
+// into markup.
 var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error")
 
 func mustPages(all ...string) map[string]*template.Template {
@@ -69,18 +75,21 @@ func mustPages(all ...string) map[string]*template.Template {
 	return sets
 }
 
-// page begins a page for whoever asks.
-func (d *desk) page(v *visit, title, nav string, body any) page {
+// page begins a page for the user.
+func (d *app) page(v *visit, title, nav string, body any) page {
 	p := page{Title: title, Nav: nav, Who: report.Clip(v.who.Name, maxName), Role: string(v.who.Role), Realm: report.Clip(v.who.Tenant, maxName),
 		Theme: themeOf(v.r), LogOut: v.who.Via == "login", Version: d.opts.Version, Now: time.Now().UTC(), Body: body, Back: "/inbox"}
 	if v.r.Method == http.MethodGet {
 		p.Back = v.r.URL.RequestURI()
 	}
+	if errors.Is(v.who.May(access.Decide), access.ErrStepUp) {
+		p.StepUp = d.stepUpPath(v.r)
+	}
 	return p
 }
 
-// show answers with a page.
-func (d *desk) show(v *visit, status int, name string, p page) error {
+// show responds with a page.
+func (d *app) show(v *visit, status int, name string, p page) error {
 	set, ok := pages[name]
 	if !ok {
 		return fmt.Errorf("reviewui: no page %q", name)
@@ -99,12 +108,12 @@ func (d *desk) show(v *visit, status int, name string, p page) error {
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	v.w.WriteHeader(status)
 	if v.r.Method != http.MethodHead {
-		_, _ = v.w.Write(text) // the client may have gone
+		_, _ = v.w.Write(text) // the client may have disconnected
 	}
 	return nil
 }
 
-// to sends whoever asks to another page, with GET.
+// to redirects to another page, with GET.
 func (v *visit) to(path string) error {
 	http.Redirect(v.w, v.r, path, http.StatusSeeOther)
 	return nil
@@ -120,8 +129,8 @@ func themeOf(r *http.Request) string {
 	return ""
 }
 
-// theme remembers light or dark in the browser, and nothing else.
-func (d *desk) theme(v *visit) error {
+// theme stores light or dark in the browser, and nothing else.
+func (d *app) theme(v *visit) error {
 	if to := v.form.Get("to"); to == "dark" || to == "light" {
 		v.remember(themeCookie, to, themeAge)
 	} else {
@@ -130,23 +139,23 @@ func (d *desk) theme(v *visit) error {
 	return v.to(ownPath(v.form.Get("back")))
 }
 
-// remember keeps a word in the browser, below zero no longer. Nothing depends on
-// it but how pages look.
+// remember stores a word in the browser; an age below zero deletes it. Only the look of
+// pages depends on it.
 func (v *visit) remember(name, word string, age time.Duration) {
 	http.SetCookie(v.w, &http.Cookie{Name: name, Value: word, Path: "/", MaxAge: int(age.Seconds()),
 		HttpOnly: true, Secure: v.r.TLS != nil, SameSite: http.SameSiteLaxMode})
 }
 
-// help says how the desk is used.
-func (d *desk) help(v *visit) error {
+// help shows how to use the review UI.
+func (d *app) help(v *visit) error {
 	return d.show(v, http.StatusOK, "help", d.page(v, "Help", "help", nil))
 }
 
-// home is the inbox.
-func (d *desk) home(v *visit) error { return v.to("/inbox") }
+// home redirects to the inbox.
+func (d *app) home(v *visit) error { return v.to("/inbox") }
 
-// rights is what a page offers to whoever asks.
+// rights are the actions that a page offers to the user.
 func (v *visit) rights() rights { return rights{v.may(access.Decide), v.may(access.Operate)} }
 
-// rights says which forms are on a page.
+// rights are the forms that are on a page.
 type rights struct{ Decide, Operate bool }

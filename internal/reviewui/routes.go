@@ -6,44 +6,52 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/internal/access"
 )
 
-// route is one route of the desk.
+const (
+	// pageTime is how long one page may take: a user waits for it.
+	pageTime = 20 * time.Second
+	// maxForm is how many bytes a form may have: a reason, and names.
+	maxForm = 32 << 10
+)
+
+// route is one route of the review UI.
 type route struct {
 	method, pattern string
-	act             access.Act // "" for whoever asks
-	serve           func(*desk, *visit) error
+	act             access.Act // "" for every caller
+	serve           func(*app, *visit) error
 	endless         bool // a stream: it bounds its own time
 }
 
-// routes is all that can be asked of the desk.
+// routes are all routes of the review UI.
 var routes = []route{
-	{method: "GET", pattern: "/{$}", act: access.Trace, serve: (*desk).home},
-	{method: "GET", pattern: "/inbox", act: access.Trace, serve: (*desk).inbox},
-	{method: "GET", pattern: "/writes/{id}", act: access.Trace, serve: (*desk).write},
-	{method: "GET", pattern: "/writes/{id}/receipt", act: access.Trace, serve: (*desk).receipt},
-	{method: "POST", pattern: "/writes/{id}/decision", act: access.Decide, serve: (*desk).decide},
-	{method: "POST", pattern: "/writes/{id}/yield", act: access.Operate, serve: (*desk).yield},
-	{method: "GET", pattern: "/workflows/{workflow}/steps/{step}", act: access.Trace, serve: (*desk).step},
-	{method: "POST", pattern: "/workflows/{workflow}/steps/{step}/decision", act: access.Decide, serve: (*desk).decideStep},
-	{method: "GET", pattern: "/destinations", act: access.Trace, serve: (*desk).destinations},
-	{method: "POST", pattern: "/destinations/stop", act: access.Operate, serve: (*desk).stop},
-	{method: "POST", pattern: "/destinations/release", act: access.Operate, serve: (*desk).release},
-	{method: "GET", pattern: "/activity", act: access.Trace, serve: (*desk).activity},
-	{method: "GET", pattern: "/search", act: access.Trace, serve: (*desk).search},
-	{method: "GET", pattern: "/sagas", act: access.Trace, serve: (*desk).listSagas},
-	{method: "GET", pattern: "/sagas/{id}", act: access.Trace, serve: (*desk).saga},
-	{method: "POST", pattern: "/sagas/{id}/cancel", act: access.Operate, serve: (*desk).cancelSaga},
-	{method: "POST", pattern: "/sagas/{id}/close", act: access.Operate, serve: (*desk).closeSaga},
-	{method: "GET", pattern: "/help", act: access.Trace, serve: (*desk).help},
-	{method: "POST", pattern: "/theme", act: access.Trace, serve: (*desk).theme},
-	{method: "GET", pattern: "/updates", act: access.Trace, serve: (*desk).updates, endless: true},
-	{method: "GET", pattern: "/static/{file...}", serve: (*desk).static},
+	{method: "GET", pattern: "/{$}", act: access.Trace, serve: (*app).home},
+	{method: "GET", pattern: "/inbox", act: access.Trace, serve: (*app).inbox},
+	{method: "GET", pattern: "/writes/{id}", act: access.Trace, serve: (*app).write},
+	{method: "GET", pattern: "/writes/{id}/receipt", act: access.Trace, serve: (*app).receipt},
+	{method: "POST", pattern: "/writes/{id}/decision", act: access.Decide, serve: (*app).decide},
+	{method: "POST", pattern: "/writes/{id}/yield", act: access.Operate, serve: (*app).yield},
+	{method: "GET", pattern: "/workflows/{workflow}/steps/{step}", act: access.Trace, serve: (*app).step},
+	{method: "POST", pattern: "/workflows/{workflow}/steps/{step}/decision", act: access.Decide, serve: (*app).decideStep},
+	{method: "GET", pattern: "/destinations", act: access.Trace, serve: (*app).destinations},
+	{method: "POST", pattern: "/destinations/stop", act: access.Operate, serve: (*app).stop},
+	{method: "POST", pattern: "/destinations/release", act: access.Operate, serve: (*app).release},
+	{method: "GET", pattern: "/activity", act: access.Trace, serve: (*app).activity},
+	{method: "GET", pattern: "/search", act: access.Trace, serve: (*app).search},
+	{method: "GET", pattern: "/sagas", act: access.Trace, serve: (*app).listSagas},
+	{method: "GET", pattern: "/sagas/{id}", act: access.Trace, serve: (*app).saga},
+	{method: "POST", pattern: "/sagas/{id}/cancel", act: access.Operate, serve: (*app).cancelSaga},
+	{method: "POST", pattern: "/sagas/{id}/close", act: access.Operate, serve: (*app).closeSaga},
+	{method: "GET", pattern: "/help", act: access.Trace, serve: (*app).help},
+	{method: "POST", pattern: "/theme", act: access.Trace, serve: (*app).theme},
+	{method: "GET", pattern: "/updates", act: access.Trace, serve: (*app).updates, endless: true},
+	{method: "GET", pattern: "/static/{file...}", serve: (*app).static},
 }
 
-// Routes lists what can be asked of the desk, and what it takes.
+// Routes lists the routes of the review UI, with the permission that each needs.
 func Routes() []access.Route {
 	all := make([]access.Route, 0, len(routes))
 	for _, r := range routes {
@@ -52,7 +60,7 @@ func Routes() []access.Route {
 	return all
 }
 
-// visit is one request of somebody.
+// visit is one request.
 type visit struct {
 	w    http.ResponseWriter
 	r    *http.Request
@@ -60,9 +68,9 @@ type visit struct {
 	form url.Values // of a POST
 }
 
-// serve is around every request: it finds out who asks and whether they may,
-// and makes a page of what goes wrong.
-func (d *desk) serve(one route) http.HandlerFunc {
+// serve wraps every request: it authenticates the caller, checks the permission, and
+// shows errors as pages.
+func (d *app) serve(one route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
 		if !one.endless {
@@ -81,8 +89,8 @@ func (d *desk) serve(one route) http.HandlerFunc {
 	}
 }
 
-// admit lets a request in, or not.
-func (d *desk) admit(v *visit, one route) error {
+// admit admits a request, or refuses it.
+func (d *app) admit(v *visit, one route) error {
 	if one.act == "" {
 		return nil
 	}
@@ -91,7 +99,7 @@ func (d *desk) admit(v *visit, one route) error {
 		v.who = who
 		err = who.May(one.act)
 	}
-	if v.r.Method == http.MethodPost { // read all the same: what was typed is given back
+	if v.r.Method == http.MethodPost { // read in any case: the typed text is returned
 		if wrong := v.read(); err == nil {
 			err = wrong
 		}
@@ -115,7 +123,7 @@ func (v *visit) read() error {
 		return errForm
 	}
 	for _, values := range v.r.PostForm {
-		if len(values) != 1 { // one that says two things says nothing
+		if len(values) != 1 { // a repeated field is ambiguous
 			return errForm
 		}
 	}
@@ -123,12 +131,11 @@ func (v *visit) read() error {
 	return nil
 }
 
-// may reports whether whoever asks may do something.
+// may reports whether the user may do something.
 func (v *visit) may(a access.Act) bool { return v.who.May(a) == nil }
 
-// guarded sets what keeps a page from doing what it should not. Nothing is run
-// or shown but what this program serves, nothing of it is kept, and it stands in
-// no other page.
+// guarded sets the security headers of a page. Only this program's resources are run or
+// shown, nothing is cached, and no other page can frame it.
 func guarded(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'")

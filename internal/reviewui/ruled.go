@@ -3,9 +3,16 @@ package reviewui
 import (
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
+)
+
+const (
+	// maxRules is how many rules of one decision of the gate are named.
+	maxRules = 20
+	// maxText is how many characters of a sentence are shown.
+	maxText = 600
 )
 
 // ruled is one decision about a step.
@@ -22,10 +29,10 @@ type ruled struct {
 	Known string
 }
 
-// pastStep is a step that is not in the inbox: it was let go, blocked or decided,
-// or more wait than are listed.
-func pastStep(t workflow.StepTrace) stepPage {
-	b := stepPage{Title: stepTitle(t), Badge: stepStanding(t), Crowded: t.Waits}
+// pastStep is a step that is not in the inbox: it was allowed, blocked or decided, or
+// more wait than are listed.
+func pastStep(t gate.StepTrace) stepPage {
+	b := stepPage{Title: stepTitle(t), Badge: stepStatus(t), Crowded: t.Waits}
 	add := func(name, text, link string) {
 		if text != "" {
 			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link})
@@ -47,7 +54,7 @@ func pastStep(t workflow.StepTrace) stepPage {
 	return b
 }
 
-func stepTitle(t workflow.StepTrace) string {
+func stepTitle(t gate.StepTrace) string {
 	name := t.StepName
 	if name == "" {
 		name = t.StepID
@@ -55,28 +62,28 @@ func stepTitle(t workflow.StepTrace) string {
 	return report.Clip("step "+name+" of "+t.WorkflowName, 2*maxName)
 }
 
-// stepMarks are the badges of how a step stands.
+// stepMarks are the badges of a step's status.
 var stepMarks = map[string]badge{"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"}, "blocked": {"bad", "✕", "blocked"}}
 
-func stepStanding(t workflow.StepTrace) badge {
-	if b, ok := stepMarks[t.Standing()]; ok {
+func stepStatus(t gate.StepTrace) badge {
+	if b, ok := stepMarks[t.Status()]; ok {
 		return b
 	}
-	return badge{"calm", "", t.Standing()}
+	return badge{"calm", "", t.Status()}
 }
 
-// rulings are the answers of the gate and of people, in order, and how many are
-// left out before them.
-func rulings(t workflow.StepTrace) (all []ruled, untold int) {
-	told, untold := t.Told()
+// rulings are the decisions of the gate and of reviewers, in order, and how many are left
+// out before them.
+func rulings(t gate.StepTrace) (all []ruled, untold int) {
+	told, untold := t.Entries()
 	from := max(0, len(told)-maxEvents)
 	for _, one := range told[from:] {
 		r := ruled{At: one.At, Class: "wait", What: report.Clip(one.What, maxText), Why: sentence(one.Why), Trace: report.TraceID(one.Trace),
 			Asked: report.Clip(one.Asked, maxText), Known: report.Clip(one.Known, maxText)}
 		switch {
-		case one.By == workflow.APerson:
+		case one.By == gate.APerson:
 			r.Class, r.By = "person", "decided by "+nameOf(one.Name)
-		case one.By == workflow.TheGate:
+		case one.By == gate.TheGate:
 			r.By = "asked by " + nameOf(one.Name)
 		}
 		if one.Allowed {
@@ -91,7 +98,7 @@ func rulings(t workflow.StepTrace) (all []ruled, untold int) {
 	return all, from + untold
 }
 
-// nameOf is a name as it is shown.
+// nameOf is a name in its displayed form.
 func nameOf(name string) string {
 	if name == "" {
 		return "somebody without a name"

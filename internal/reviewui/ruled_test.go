@@ -9,9 +9,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
 const (
@@ -19,36 +19,36 @@ const (
 	laterTrace = "0af7651916cd43dd8448eb211c80319c"
 )
 
-// blocking is rules that let nothing go.
+// blocking are rules that block everything.
 type blocking struct{}
 
-func (blocking) Decide(context.Context, workflow.Facts) (workflow.Ruling, error) {
-	m := []workflow.PolicyMatch{{PolicyID: "no-refunds-at-night", PolicyName: "no refunds", Action: "block"}}
-	return workflow.Ruling{Decision: workflow.Block, Reason: "nobody is there <b>now</b>", Evaluated: m, Matched: m}, nil
+func (blocking) Decide(context.Context, gate.Facts) (gate.Ruling, error) {
+	m := []gate.PolicyMatch{{PolicyID: "no-refunds-at-night", PolicyName: "no refunds", Action: "block"}}
+	return gate.Ruling{Decision: gate.Block, Reason: "nobody is there <b>now</b>", Evaluated: m, Matched: m}, nil
 }
 
-// blockedStep is a desk with a step that the gate blocked, asked for twice.
+// blockedStep is a review UI with a step that the gate blocked, requested twice.
 func blockedStep(t *testing.T) (h http.Handler, path string) {
 	t.Helper()
 	book := ledger.NewMemory()
-	gate := workflow.New(book, &workflow.Options{Rules: blocking{}})
-	bot := workflow.Caller{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
-	f, err := gate.Create(t.Context(), bot, workflow.CreateRequest{WorkflowName: "refund"})
+	g := gate.New(book, &gate.Options{Rules: blocking{}})
+	bot := gate.Caller{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
+	f, err := g.Create(t.Context(), bot, gate.CreateRequest{WorkflowName: "refund"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, trace := range []string{blockTrace, laterTrace} {
 		ctx := engine.WithTraceparent(t.Context(), "00-"+trace+"-00f067aa0ba902b7-01")
-		g, err := gate.Gate(ctx, bot, f.WorkflowID, "pay/1", workflow.GateRequest{StepType: "tool_call", StepInput: json.RawMessage(`{"amount":1}`)})
-		if err != nil || g.Decision != workflow.Block {
-			t.Fatalf("%+v, %v; want it blocked", g, err)
+		step, err := g.Gate(ctx, bot, f.WorkflowID, "pay/1", gate.GateRequest{StepType: "tool_call", StepInput: json.RawMessage(`{"amount":1}`)})
+		if err != nil || step.Decision != gate.Block {
+			t.Fatalf("%+v, %v; want it blocked", step, err)
 		}
 	}
-	o := office.New(office.Parts{Ledger: book, Registry: new(connectors.Registry), Steps: gate})
+	o := service.New(service.Parts{Ledger: book, Registry: new(connectors.Registry), Steps: g})
 	return New(o, &Options{Who: byHeader{}, FormToken: formToken}), stepPath(f.WorkflowID, "pay/1")
 }
 
-// A step that was blocked never had a write: its page is where it is told why.
+// A step that was blocked never had a write: its page has the reason.
 func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 	h, path := blockedStep(t)
 	for _, who := range []person{operator, reviewer, auditor} {
@@ -88,8 +88,7 @@ func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 	}
 }
 
-// What people decided stands behind what the gate said, and nothing can be decided
-// any more.
+// Reviewers' decisions follow the gate's, and nothing can be decided any more.
 func TestADecidedStepSaysWhoDecided(t *testing.T) {
 	s := newShop(t)
 	flow := s.step(t)
@@ -111,9 +110,9 @@ func TestADecidedStepSaysWhoDecided(t *testing.T) {
 	}
 }
 
-// A step that the inbox has no room for is not said to wait for nobody.
+// A step that does not fit into the inbox is still shown as waiting.
 func TestAStepBeyondTheInboxIsSaidToWait(t *testing.T) {
-	f := &fake{trace: workflow.StepTrace{WorkflowID: "wf", StepID: "pay", Decision: workflow.RequireApproval, Waits: true}}
+	f := &fake{trace: gate.StepTrace{WorkflowID: "wf", StepID: "pay", Decision: gate.RequireApproval, Waits: true}}
 	a := reviewer.get(t, f.desk(nil), stepPath("wf", "pay"))
 	checkPage(t, a)
 	if a.Status != http.StatusOK || !strings.Contains(a.text(), "It waits for a person") || strings.Contains(a.text(), "waits for nobody") {
@@ -121,8 +120,8 @@ func TestAStepBeyondTheInboxIsSaidToWait(t *testing.T) {
 	}
 }
 
-// A blocked step is found by its workflow, without its address, and by nobody whom it
-// does not concern.
+// A blocked step is found by its workflow, without its address, and only by those whom it
+// concerns.
 func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
 	h, path := blockedStep(t)
 	flow := strings.Split(path, "/")[2]
@@ -154,7 +153,7 @@ func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
 
 // Steps of a workflow come a page at a time.
 func TestStepsOfAWorkflowGoOn(t *testing.T) {
-	f := &fake{steps: workflow.StepList{WorkflowID: "wf", Total: 70, Steps: make([]workflow.StepTrace, maxFound)}}
+	f := &fake{steps: gate.StepList{WorkflowID: "wf", Total: 70, Steps: make([]gate.StepTrace, maxFound)}}
 	a := reviewer.get(t, f.desk(nil), "/search?by=workflow&q=wf")
 	checkPage(t, a)
 	if !strings.Contains(a.Body, "/search?by=workflow&amp;from=50&amp;q=wf") {

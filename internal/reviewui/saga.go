@@ -10,8 +10,11 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
+
+// maxSagas is how many sagas are listed.
+const maxSagas = 50
 
 // sagasPage lists sagas.
 type sagasPage struct {
@@ -20,7 +23,7 @@ type sagasPage struct {
 	More   bool
 }
 
-// choiceLink is one of several views, as a link.
+// choiceLink is a link to one of several views.
 type choiceLink struct {
 	Word, Link string
 	Now        bool
@@ -38,7 +41,7 @@ type sagaPage struct {
 	Close  *ask
 }
 
-// sagaStep is one step, and the write that undoes it.
+// sagaStep is one step, with the write that undoes it.
 type sagaStep struct {
 	N        int
 	Name     string
@@ -48,13 +51,13 @@ type sagaStep struct {
 	Facts    []linked
 	Undo     *badge
 	UndoText string
-	Waits    string // where a person decides about it
+	Waits    string // where a reviewer decides about it
 }
 
 var sagaStates = []saga.State{saga.Review, saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Closed}
 
-// listSagas lists them, of one state or of all.
-func (d *desk) listSagas(v *visit) error {
+// listSagas lists sagas, of one state or of all.
+func (d *app) listSagas(v *visit) error {
 	var of []saga.State
 	state := saga.State(v.r.URL.Query().Get("state"))
 	if slices.Contains(sagaStates, state) {
@@ -78,8 +81,8 @@ func (d *desk) listSagas(v *visit) error {
 	return d.show(v, http.StatusOK, "sagas", p)
 }
 
-// saga shows one.
-func (d *desk) saga(v *visit) error {
+// saga shows one saga.
+func (d *app) saga(v *visit) error {
 	s, err := d.sagas.Saga(v.r.Context(), v.who, v.r.PathValue("id"))
 	if err != nil {
 		return err
@@ -87,8 +90,8 @@ func (d *desk) saga(v *visit) error {
 	return d.showSaga(v, http.StatusOK, s, nil)
 }
 
-func (d *desk) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
-	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStanding(s.State), Reason: sentence(s.Reason)}
+func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
+	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStatus(s.State), Reason: sentence(s.Reason)}
 	add := func(name, text, link string, at time.Time) {
 		if text != "" {
 			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
@@ -126,7 +129,7 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 	one := sagaStep{N: i + 1, Name: report.Clip(s.Name, maxName), Badge: badge{"calm", "○", "not begun"}, Text: report.Clip(s.Text, maxText),
 		What: report.Clip(strings.Join([]string{string(s.Write), s.Kind, "at", s.Destination}, " "), 2*maxName)}
 	if s.Status != "" {
-		one.Badge = standing(s.Status)
+		one.Badge = status(s.Status)
 	}
 	add := func(name, text, link string, at time.Time) {
 		if text != "" {
@@ -145,7 +148,7 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 	add("Record", s.Ref, httpLink(s.URL), time.Time{})
 	if s.Undoing != "" && s.UndoStatus != "" {
 		add("Undone by", string(s.Undoing), writePath(s.Undoing), time.Time{})
-		u := standing(s.UndoStatus)
+		u := status(s.UndoStatus)
 		one.Undo, one.UndoText = &u, report.Clip(s.UndoText, maxText)
 	}
 	if s.Blocked != nil {
@@ -155,7 +158,7 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 	return one
 }
 
-// waitsAt is the page on which somebody decides about a step, "" for none.
+// waitsAt is the page on which a reviewer decides about a step, "" for none.
 func waitsAt(s saga.StepState) string {
 	waits := func(st engine.Status) bool { return st == engine.StatusReview || st == engine.StatusHeld }
 	var id ledger.ID
@@ -171,7 +174,7 @@ func waitsAt(s saga.StepState) string {
 	return writePath(id)
 }
 
-// sagaForms are what an operator can do about a saga, nil for what not.
+// sagaForms are an operator's actions on a saga, nil for those that are not possible.
 func (v *visit) sagaForms(s saga.Saga, not *ask) (cancel, shut *ask) {
 	if !v.may(access.Operate) {
 		return nil, nil
@@ -191,19 +194,19 @@ func (v *visit) sagaForms(s saga.Saga, not *ask) (cancel, shut *ask) {
 	return cancel, shut
 }
 
-func (d *desk) cancelSaga(v *visit) error {
+func (d *app) cancelSaga(v *visit) error {
 	return d.turnSaga(v, "/cancel", func(id, reason string) (saga.Saga, error) {
 		return d.sagas.CancelSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
-func (d *desk) closeSaga(v *visit) error {
+func (d *app) closeSaga(v *visit) error {
 	return d.turnSaga(v, "/close", func(id, reason string) (saga.Saga, error) {
 		return d.sagas.CloseSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
-func (d *desk) turnSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
+func (d *app) turnSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
 	id := v.r.PathValue("id")
 	s, err := d.sagas.Saga(v.r.Context(), v.who, id)
 	if err != nil {

@@ -10,21 +10,32 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
 )
 
-// searchPage is what was looked for, and what was found.
+const (
+	// maxQuery is the longest search text: no name is longer.
+	maxQuery = 255
+	// maxFound is how many writes one page of a search holds.
+	maxFound = 50
+	// maxFrom is the largest offset in a workflow's steps: none has more.
+	maxFrom = 1000
+	// maxChosen is how many writes each kind of name shows when all are tried.
+	maxChosen = 20
+)
+
+// searchPage is a search and its results.
 type searchPage struct {
 	Q, By, State, Destination, Since, Until string
 	Oldest                                  bool
 	Ways, States, Destinations              []option
 	Problem                                 map[string]string
 	Groups                                  []group
-	From                                    int    // so many steps of the workflow are passed over
-	Saga                                    string // where a saga of that name is
+	From                                    int    // offset in the steps of the workflow
+	Saga                                    string // the saga of that name
 	SagaName                                string
 	Asked                                   bool
 	Error                                   string
@@ -35,15 +46,15 @@ type option struct {
 	Chosen      bool
 }
 
-// group is what one way of finding found.
+// group is the result of one kind of name.
 type group struct {
 	Title  string
 	Rows   []waiting
-	Next   string // where the next page is
+	Next   string // the next page
 	Unread []fact
 }
 
-// way is one name that people know of a write.
+// way is one kind of name by which writes are searched.
 type way struct {
 	value, word string
 	set         func(*ledger.Search, string)
@@ -56,17 +67,17 @@ var ways = []way{
 	{"key", "key digest", func(s *ledger.Search, q string) { s.KeyDigest = q }},
 }
 
-// phases are what can be chosen as the state of a write.
+// phases are the states of a write that can be chosen.
 var phases = []string{
-	string(ledger.Review), string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking), string(ledger.Compensating), string(ledger.Entrusted),
+	string(ledger.Review), string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking), string(ledger.Compensating), string(ledger.Delegated),
 	string(ledger.Verified), string(ledger.NotApplied), string(ledger.Compensated), string(ledger.Accepted), string(ledger.Abandoned),
 	string(ledger.Denied), string(ledger.Expired), string(ledger.Reported),
 }
 
-const firstSettlement = 7 // in phases
+const firstSettlement = 7 // index in phases
 
 // search finds writes.
-func (d *desk) search(v *visit) error {
+func (d *app) search(v *visit) error {
 	q := v.r.URL.Query()
 	b := searchPage{Q: strings.TrimSpace(q.Get("q")), By: q.Get("by"), State: q.Get("state"), Destination: q.Get("destination"),
 		Since: q.Get("since"), Until: q.Get("until"), Oldest: q.Get("oldest") == "yes", From: from(q.Get("from")), Problem: map[string]string{}, Asked: len(q) > 0}
@@ -84,7 +95,7 @@ func (d *desk) search(v *visit) error {
 	return d.show(v, http.StatusOK, "search", p)
 }
 
-// from reads how many are to be passed over; none where that is no such number.
+// from reads an offset; 0 if it is invalid.
 func from(text string) int {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxFrom {
@@ -93,7 +104,7 @@ func from(text string) int {
 	return n
 }
 
-// base is the search that the filters say, and what is wrong with them.
+// base is the search that the filters describe; it records what is wrong with them.
 func (b *searchPage) base() ledger.Search {
 	s := ledger.Search{Oldest: b.Oldest, Limit: maxFound, Destination: b.Destination}
 	if len(b.Q) > maxQuery {
@@ -113,7 +124,7 @@ func (b *searchPage) base() ledger.Search {
 	return s
 }
 
-// moment reads a time in UTC, as browsers send it or as people write it.
+// moment reads a time in UTC, in the form of browsers or as users type it.
 func (b *searchPage) moment(field, text string) time.Time {
 	if text == "" {
 		return time.Time{}
@@ -127,8 +138,8 @@ func (b *searchPage) moment(field, text string) time.Time {
 	return time.Time{}
 }
 
-// choices fills what can be chosen.
-func (d *desk) choices(v *visit, b *searchPage) {
+// choices sets the options of the filters.
+func (d *app) choices(v *visit, b *searchPage) {
 	b.Ways = []option{{"", "any name", b.By == ""}, {"id", "write id", b.By == "id"}}
 	for _, w := range ways {
 		b.Ways = append(b.Ways, option{w.value, w.word, w.value == b.By})
@@ -144,15 +155,15 @@ func (d *desk) choices(v *visit, b *searchPage) {
 	b.Destinations = []option{{"", "any destination", b.Destination == ""}}
 	all, err := d.switches.Destinations(v.r.Context(), v.who)
 	if err != nil {
-		return // it can be searched without the list
+		return // the search works without the list
 	}
 	for _, one := range all {
 		b.Destinations = append(b.Destinations, option{one.Name, report.Clip(one.Name, maxName), one.Name == b.Destination})
 	}
 }
 
-// find asks for what was looked for: by one name, or by each.
-func (d *desk) find(v *visit, b *searchPage, base ledger.Search, after string) error {
+// find searches by one kind of name, or by each.
+func (d *app) find(v *visit, b *searchPage, base ledger.Search, after string) error {
 	if b.Q == "" {
 		base.After = after
 		return d.group(v, b, base, "Writes", way{})
@@ -192,8 +203,8 @@ func (d *desk) find(v *visit, b *searchPage, base ledger.Search, after string) e
 	return nil
 }
 
-// byID finds one write by its id, whatever the filters say.
-func (d *desk) byID(v *visit, b *searchPage) error {
+// byID finds one write by its id, whatever the filters are.
+func (d *app) byID(v *visit, b *searchPage) error {
 	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(b.Q))
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
@@ -205,15 +216,15 @@ func (d *desk) byID(v *visit, b *searchPage) error {
 	return nil
 }
 
-// steps finds what the gate decided about the steps of a workflow, also of those that
-// were blocked and have no write. They have no state or destination of a write, so
-// that a search which asks for one finds none of them.
-func (d *desk) steps(v *visit, b *searchPage, limit int) error {
+// steps finds the gate's decisions about the steps of a workflow, also of those that were
+// blocked and have no write. They have no state or destination of a write, so a search
+// with such a filter finds none.
+func (d *app) steps(v *visit, b *searchPage, limit int) error {
 	if b.State+b.Destination+b.Since+b.Until != "" {
 		return nil
 	}
 	found, err := d.tray.WorkflowSteps(v.r.Context(), v.who, b.Q, limit, b.From)
-	if refused := (*workflow.Error)(nil); errors.As(err, &refused) && (refused.Code == workflow.NotFound || refused.Code == workflow.BadRequest) || errors.Is(err, office.ErrUnsupported) {
+	if refused := (*gate.Error)(nil); errors.As(err, &refused) && (refused.Code == gate.NotFound || refused.Code == gate.BadRequest) || errors.Is(err, service.ErrUnsupported) {
 		return nil
 	}
 	if err != nil {
@@ -232,16 +243,16 @@ func (d *desk) steps(v *visit, b *searchPage, limit int) error {
 	return nil
 }
 
-func foundStep(t workflow.StepTrace) waiting {
+func foundStep(t gate.StepTrace) waiting {
 	one := waiting{Link: stepPath(t.WorkflowID, t.StepID), Title: stepTitle(t), ID: report.Clip(t.WorkflowID+" / "+t.StepID, 2*maxName),
-		Why: sentence(t.Reason), Badges: []badge{stepStanding(t)}}
+		Why: sentence(t.Reason), Badges: []badge{stepStatus(t)}}
 	if last, ok := t.Last(); ok {
 		one.Since, one.Ago, one.Who = last.At, report.Ago(last.At, time.Now()), "asked by "+nameOf(last.Name)
 	}
 	return one
 }
 
-func (d *desk) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
+func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
 	found, err := d.writes.Find(v.r.Context(), v.who, s)
 	if err != nil {
 		return err
@@ -274,7 +285,7 @@ func (d *desk) group(v *visit, b *searchPage, s ledger.Search, title string, w w
 func foundWrite(r ledger.Record) waiting {
 	o := engine.OutcomeOf(r)
 	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: report.Clip(o.Text, maxText),
-		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{standing(o.Status)}, Who: report.Clip("workflow "+r.Workflow, 2*maxName)}
+		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{status(o.Status)}, Who: report.Clip("workflow "+r.Workflow, 2*maxName)}
 	if r.Now.IsZero() {
 		one.Ago = report.Ago(r.Created, time.Now())
 	}

@@ -9,12 +9,16 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 )
+
+// staticAge is how long a browser caches a file whose name contains its digest.
+const staticAge = 365 * 24 * time.Hour
 
 //go:embed static/*.css static/*.js static/*.svg
 var staticFiles embed.FS
 
-// asset is a file that browsers keep, under a name that holds its digest.
+// asset is a file that browsers cache, under a name that contains its digest.
 type asset struct {
 	kind string
 	text []byte
@@ -22,7 +26,7 @@ type asset struct {
 
 var kinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
-// assets are the files by name, names says how each is called in pages.
+// assets are the files by name, names are their names in pages.
 var assets, names = mustAssets()
 
 func mustAssets() (map[string]asset, map[string]string) {
@@ -44,11 +48,11 @@ func mustAssets() (map[string]asset, map[string]string) {
 	return all, called
 }
 
-// static serves a file to whoever asks: there is nothing in it.
-func (d *desk) static(v *visit) error {
+// static serves a file to every caller: it has no confidential content.
+func (d *app) static(v *visit) error {
 	a, ok := assets[v.r.PathValue("file")]
 	if !ok {
-		http.NotFound(v.w, v.r) // no page: whoever asks may not be known
+		http.NotFound(v.w, v.r) // no page: the caller may be unknown
 		return nil
 	}
 	h := v.w.Header()
@@ -56,6 +60,6 @@ func (d *desk) static(v *visit) error {
 	h.Set("Cache-Control", fmt.Sprintf("public, max-age=%d, immutable", int(staticAge.Seconds())))
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Del("Vary")
-	_, _ = v.w.Write(a.text) // whoever asked has gone
+	_, _ = v.w.Write(a.text) // the client may have disconnected
 	return nil
 }

@@ -8,11 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/workflow"
 )
 
-// errNoStep: no such step waits. errUnknownStep: there is none.
+// maxUnfolded is up to how many bytes a step's content is unfolded at first.
+const maxUnfolded = 2 << 10
+
+// errNoStep: no such step waits. errUnknownStep: the step does not exist.
 var (
 	errNoStep      = errors.New("no such step waits")
 	errUnknownStep = errors.New("no such step")
@@ -22,13 +25,13 @@ var (
 type stepPage struct {
 	Title     string
 	Badge     badge
-	Waits     bool // somebody must decide, and can here
-	Crowded   bool // somebody must decide, and more wait than are listed
+	Waits     bool // a reviewer must decide, and can here
+	Crowded   bool // a reviewer must decide, and more wait than are listed
 	Facts     []linked
 	Policies  []fact
 	Documents []*rest
 	Trace     []ruled
-	Untold    int // before those of Trace
+	Withheld  int // left out before those of Trace
 	Action    string
 	Approval  string
 	Choice    string
@@ -38,9 +41,8 @@ type stepPage struct {
 	Rights    rights
 }
 
-// step shows a step: what it waits for if it does, and in any case what was
-// decided about it.
-func (d *desk) step(v *visit) error {
+// step shows a step: what it waits for, if it does, and the decisions about it.
+func (d *app) step(v *visit) error {
 	s, err := d.pending(v)
 	if err == nil {
 		return d.showStep(v, http.StatusOK, stepBody(s))
@@ -51,21 +53,21 @@ func (d *desk) step(v *visit) error {
 	return d.showStep(v, http.StatusOK, stepPage{})
 }
 
-// pending is the step that the path names, if it waits.
-func (d *desk) pending(v *visit) (workflow.PendingApproval, error) {
+// pending is the step of the path, if it waits.
+func (d *app) pending(v *visit) (gate.PendingApproval, error) {
 	in, err := d.tray.Inbox(v.r.Context(), v.who)
 	if err != nil {
-		return workflow.PendingApproval{}, err
+		return gate.PendingApproval{}, err
 	}
 	for _, s := range in.Steps {
 		if s.WorkflowID == v.r.PathValue("workflow") && s.StepID == v.r.PathValue("step") {
 			return s, nil
 		}
 	}
-	return workflow.PendingApproval{}, errNoStep
+	return gate.PendingApproval{}, errNoStep
 }
 
-func stepBody(s workflow.PendingApproval) stepPage {
+func stepBody(s gate.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
 	one := waitingStep(s, now)
 	b := stepPage{Title: one.Title, Badge: badge{"warn", "‖", "held"}, Waits: true, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
@@ -94,17 +96,17 @@ func stepBody(s workflow.PendingApproval) stepPage {
 	}
 	for _, doc := range []*rest{paint.document("what it is called with", s.StepInput), paint.document("the tool", tool), paint.document("the declared write", s.Intent)} {
 		if doc != nil {
-			doc.Open = len(doc.Text) <= maxUnfolded // somebody has to read it before they decide
+			doc.Open = len(doc.Text) <= maxUnfolded // a reviewer must read it before the decision
 			b.Documents = append(b.Documents, doc)
 		}
 	}
 	return b
 }
 
-// showStep shows a step with all that was decided about it.
-func (d *desk) showStep(v *visit, status int, b stepPage) error {
+// showStep shows a step with all decisions about it.
+func (d *app) showStep(v *visit, status int, b stepPage) error {
 	t, err := d.tray.StepTrace(v.r.Context(), v.who, v.r.PathValue("workflow"), v.r.PathValue("step"))
-	if refused := (*workflow.Error)(nil); errors.As(err, &refused) && refused.Code == workflow.NotFound {
+	if refused := (*gate.Error)(nil); errors.As(err, &refused) && refused.Code == gate.NotFound {
 		return errUnknownStep
 	}
 	if err != nil {
@@ -113,15 +115,15 @@ func (d *desk) showStep(v *visit, status int, b stepPage) error {
 	if !b.Waits {
 		b = pastStep(t)
 	}
-	b.Trace, b.Untold = rulings(t)
+	b.Trace, b.Withheld = rulings(t)
 	b.Rights = v.rights()
 	p := d.page(v, b.Title, "inbox", b)
 	return d.show(v, status, "step", p)
 }
 
-// decideStep approves or rejects a step. Of a form sent twice the second finds
-// that the step waits no more.
-func (d *desk) decideStep(v *visit) error {
+// decideStep approves or rejects a step. If a form is sent twice, the second finds that
+// the step does not wait any more.
+func (d *app) decideStep(v *visit) error {
 	s, err := d.pending(v)
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (d *desk) decideStep(v *visit) error {
 	if len(b.Problem) > 0 || b.Error != "" {
 		return d.showStep(v, http.StatusUnprocessableEntity, b)
 	}
-	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", workflow.Said{Comment: reason, ApprovalID: seen}); err == nil {
+	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", gate.Said{Comment: reason, ApprovalID: seen}); err == nil {
 		return v.saying("/inbox", "step")
 	}
 	f, expected := failureOf(err)

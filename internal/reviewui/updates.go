@@ -4,106 +4,72 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/ledger"
 )
 
-// listeners counts the open streams, all and by person.
-type listeners struct {
-	mu  sync.Mutex
-	all int
-	by  map[string]int
-}
+const (
+	// streamTime is when a stream ends and the browser starts a new one, so that
+	// abandoned streams end.
+	streamTime = 10 * time.Minute
+	// askAgain is how often the client's permission is checked again, and a sign of life
+	// is sent. A revoked credential ends the stream within 5 s.
+	askAgain = 4 * time.Second
+	// maxShown is how many writes one message names; a message about more says so.
+	maxShown = 50
+)
 
-// enter counts one in, or says that there are too many.
-func (l *listeners) enter(who access.Identity) (leave func(), ok bool) {
-	name := who.Tenant + "\x00" + who.Name
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all >= maxListeners || l.by[name] >= maxOwn {
-		return nil, false
-	}
-	l.all++
-	l.by[name]++
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.all--
-		if l.by[name]--; l.by[name] <= 0 {
-			delete(l.by, name)
-		}
-	}, true
-}
-
-// news is one message: to which writes something happened. A page that shows
-// more than these asks again.
+// news is one message: which writes changed. A page that shows others reloads.
 type news struct {
 	IDs  []ledger.ID `json:"ids"`
 	More bool        `json:"more,omitempty"`
 }
 
-// stream is one page that listens.
+// stream is one subscribed page.
 type stream struct {
-	d      *desk
+	d      *app
 	v      *visit
-	out    *http.ResponseController
+	out    *httpapi.Stream // nil where there are no changes to send
 	cursor string
 }
 
-// updates says that something changed, as server-sent events, until whoever
-// listens has gone, may no more, or some minutes have passed: then the browser
-// asks again, and goes on where it was.
-func (d *desk) updates(v *visit) error {
-	if v.r.Method != http.MethodGet { // HEAD: there is no end to look for
+// updates sends notices of changes, as server-sent events, until the client disconnects,
+// loses its permission, or some minutes have passed: then the browser reconnects, and
+// continues where it was.
+func (d *app) updates(v *visit) error {
+	if v.r.Method != http.MethodGet { // HEAD: there is no body
 		return errMethod
 	}
-	leave, ok := d.listeners.enter(v.who)
-	if !ok {
-		v.w.Header().Set("Retry-After", "30")
-		http.Error(v.w, "too many pages listen", http.StatusServiceUnavailable)
-		return nil
+	if err := access.Stream(v.r.Context()); err != nil {
+		return err
 	}
-	defer leave()
-	s := &stream{d: d, v: v, out: http.NewResponseController(v.w), cursor: v.r.Header.Get("Last-Event-ID")}
+	s := &stream{d: d, v: v, cursor: v.r.Header.Get("Last-Event-ID")}
 	ctx, cancel := context.WithTimeout(v.r.Context(), streamTime)
 	defer cancel()
-	if err := s.begin(ctx); err != nil {
+	if err := s.begin(ctx); err != nil || s.out == nil {
 		return err
 	}
 	s.run(ctx)
 	return nil
 }
 
-// begin finds out from where on it is told.
+// begin determines the first cursor.
 func (s *stream) begin(ctx context.Context) error {
 	if s.cursor == "" {
 		var err error
-		if s.cursor, err = s.d.past.Latest(ctx, s.v.who); errors.Is(err, office.ErrUnsupported) {
-			s.v.w.WriteHeader(http.StatusNoContent) // the browser does not come back
-			s.cursor = ""
-			return nil
-		} else if err != nil {
+		if s.cursor, err = s.d.past.Latest(ctx, s.v.who); err != nil {
 			return err
 		}
 	}
-	h := s.v.w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies are to pass it on at once
-	_ = s.out.SetReadDeadline(time.Time{})
-	return s.say("retry: 3000\n: listening\n\n")
+	s.out = httpapi.OpenStream(s.v.w)
+	return s.out.Write("retry: 3000\n: listening\n\n")
 }
 
 func (s *stream) run(ctx context.Context) {
-	if s.v.w.Header().Get("Content-Type") != "text/event-stream" {
-		return
-	}
 	woken := s.d.past.Woken(ctx)
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
@@ -113,17 +79,17 @@ func (s *stream) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-woken:
-			err = s.tell(ctx)
+			err = s.push(ctx)
 		case <-again.C:
 			err = s.still()
 		}
 		if err != nil {
-			return // the browser asks again, and is told why not
+			return // the browser reconnects, and gets the reason
 		}
 	}
 }
 
-// still asks whether whoever listens still may.
+// still checks whether the client is still permitted.
 func (s *stream) still() error {
 	who, err := s.d.opts.Who.Resolve(s.v.r)
 	if err == nil {
@@ -135,13 +101,13 @@ func (s *stream) still() error {
 	if err != nil {
 		return err
 	}
-	return s.say(": still here\n\n")
+	return s.out.Alive("still here", "")
 }
 
-// tell sends what has happened since.
-func (s *stream) tell(ctx context.Context) error {
-	changes, next, err := s.d.past.Follow(ctx, s.v.who, s.cursor, maxTold)
-	if errors.Is(err, ledger.ErrTooFar) || errors.Is(err, ledger.ErrCursor) { // what was missed is looked up by the page
+// push sends the changes since the last message.
+func (s *stream) push(ctx context.Context) error {
+	changes, next, err := s.d.past.Follow(ctx, s.v.who, s.cursor, maxShown)
+	if errors.Is(err, ledger.ErrTooFar) || errors.Is(err, ledger.ErrCursor) { // the page reloads what was missed
 		if next, err = s.d.past.Latest(ctx, s.v.who); err == nil {
 			s.cursor = next
 			return s.send(news{More: true})
@@ -153,7 +119,7 @@ func (s *stream) tell(ctx context.Context) error {
 	if s.cursor = next; len(changes) == 0 {
 		return nil
 	}
-	n := news{More: len(changes) == maxTold}
+	n := news{More: len(changes) == maxShown}
 	for _, c := range changes {
 		n.IDs = append(n.IDs, c.ID)
 	}
@@ -165,18 +131,5 @@ func (s *stream) send(n news) error {
 	if err != nil {
 		return err
 	}
-	id := ""
-	if !strings.ContainsAny(s.cursor, "\r\n\x00") {
-		id = "id: " + s.cursor + "\n"
-	}
-	return s.say(fmt.Sprintf("event: change\n%sdata: %s\n\n", id, text))
-}
-
-// say sends a message, at once. One that nobody takes ends the stream.
-func (s *stream) say(text string) error {
-	_ = s.out.SetWriteDeadline(time.Now().Add(writeTime)) // where there are deadlines
-	if _, err := s.v.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.out.Flush()
+	return s.out.Event("change", s.cursor, text)
 }

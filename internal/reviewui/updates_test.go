@@ -15,7 +15,6 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -49,7 +48,7 @@ func (w *wire) taken() string {
 	return s
 }
 
-// changing knows somebody until they are not known any more.
+// changing knows a caller until it does not any more.
 type changing struct {
 	who atomic.Pointer[access.Identity]
 }
@@ -96,7 +95,7 @@ func TestUpdatesTellWhatHappened(t *testing.T) {
 		f.changes <- []ledger.Change{{ID: "wr_1"}, {ID: "wr_2"}}
 		f.woken <- struct{}{}
 		synctest.Wait()
-		if diff := cmp.Diff("event: change\nid: c1+\ndata: {\"ids\":[\"wr_1\",\"wr_2\"]}\n\n", w.taken()); diff != "" {
+		if diff := cmp.Diff("id: c1+\nevent: change\ndata: {\"ids\":[\"wr_1\",\"wr_2\"]}\n\n", w.taken()); diff != "" {
 			t.Errorf("message (-want +got):\n%s", diff)
 		}
 		f.woken <- struct{}{} // nothing happened
@@ -124,7 +123,7 @@ func TestUpdatesGoOnWhereTheyWere(t *testing.T) {
 		f.follow = ledger.ErrTooFar
 		f.woken <- struct{}{}
 		synctest.Wait()
-		if got := w.taken(); !strings.Contains(got, "id: c9\ndata: {\"ids\":null,\"more\":true}") {
+		if got := w.taken(); !strings.Contains(got, "id: c9\nevent: change\ndata: {\"ids\":null,\"more\":true}") {
 			t.Errorf("of what was missed it is told %q", got)
 		}
 		cancel()
@@ -163,36 +162,24 @@ func TestUpdatesEnd(t *testing.T) {
 func TestUpdatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latest: "c1", woken: make(chan struct{})}
-		d := f.desk(&Options{Who: only(rita)})
+		shares := access.NewShares(access.Limits{Streams: 2}, nil, nil) // one login may have one of two
+		d := shares.Handler(f.desk(&Options{Who: shares.Resolver(only(rita))}))
 		ctx, cancel := context.WithCancel(t.Context())
-		var all []chan struct{}
-		for range maxOwn {
-			_, done := listen(ctx, d, "")
-			all = append(all, done)
-		}
-		if w, done := listen(ctx, d, ""); w.status != http.StatusServiceUnavailable {
-			t.Errorf("one more than %d streams of one person: status %d", maxOwn, w.status)
+		_, first := listen(ctx, d, "")
+		if w, done := listen(ctx, d, ""); w.status != http.StatusTooManyRequests || w.header.Get("Retry-After") == "" {
+			t.Errorf("one stream more: status %d, Retry-After %q", w.status, w.header.Get("Retry-After"))
 		} else {
 			<-done
 		}
 		cancel()
-		for _, done := range all {
-			<-done
+		<-first
+		again, end := context.WithCancel(t.Context())
+		w, third := listen(again, d, "")
+		if w.status != 0 && w.status != http.StatusOK {
+			t.Errorf("a stream after one has ended: status %d", w.status)
 		}
-		if d.listeners.all != 0 || len(d.listeners.by) != 0 {
-			t.Errorf("%d listeners are left of none", d.listeners.all)
-		}
-	})
-}
-
-func TestWithoutUpdatesTheBrowserDoesNotComeBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{err: office.ErrUnsupported}
-		w, done := listen(t.Context(), f.desk(&Options{Who: only(rita)}), "")
-		<-done
-		if w.status != http.StatusNoContent {
-			t.Errorf("status %d, want 204", w.status)
-		}
+		end()
+		<-third
 	})
 }
 

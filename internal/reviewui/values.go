@@ -11,20 +11,34 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/visible"
 )
 
-// shown is a value as a page shows it. Null, missing and empty look like three
-// things, and in words they are.
+const (
+	// maxShort is how many characters of a value are shown in a table; the rest
+	// is folded away.
+	maxShort = 160
+	// maxWhole is how many characters of one value can be unfolded, and maxPage how many
+	// of all values of a page together: a page must load on a phone.
+	maxWhole = 16 << 10
+	maxPage  = 128 << 10
+	// maxLaidOut is how many bytes of JSON are indented.
+	maxLaidOut = 256 << 10
+	// maxMark is the longest text in which differences are marked.
+	maxMark = 4 << 10
+)
+
+// shown is a value in its displayed form. Null, missing and empty look different, and are
+// named.
 type shown struct {
-	// Kind is "text", "number", "yes/no", "null", "list", "object", or "" for what
-	// is no value.
+	// Kind is "text", "number", "yes/no", "null", "list", "object", or "" for no value.
 	Kind string
-	// Note says instead of a value that there is none: "not there".
+	// Note is shown instead of a missing value: "not there".
 	Note string
-	// Parts are what is shown at once, Empty what it is where nothing can be seen.
+	// Parts are shown at first. Empty describes a value without visible characters.
 	Parts []part
 	Empty string
-	// Rest is all of it, where that is more.
+	// Rest is the whole value, if it is longer.
 	Rest *rest
 }
 
@@ -34,18 +48,18 @@ type part struct {
 	Marked bool
 }
 
-// rest is what is folded away.
+// rest is the folded part.
 type rest struct {
 	Title string
-	Text  string // "" where there is too much of it
-	Cut   bool   // Text is not all
-	Open  bool   // it is unfolded from the start
+	Text  string // "" if it is too long
+	Cut   bool   // Text is incomplete
+	Open  bool   // unfolded at first
 }
 
-// none is shown where there is no value.
+// none is shown for a missing value.
 func none(note string) shown { return shown{Note: note} }
 
-// painter makes values fit for a page, which holds only so much.
+// painter formats values for a page, within the page's budget.
 type painter struct{ left int }
 
 func newPainter() *painter { return &painter{left: maxPage} }
@@ -91,14 +105,14 @@ func (p *painter) pair(want, got any) (w, g shown) {
 	x, y := []rune(oneLine(a)), []rune(oneLine(b))
 	head, tail := alike(x, y)
 	const quotes = 2
-	if same := head + tail - quotes; same < 3 || 3*same < max(len(x), len(y))-quotes { // they are two different texts
+	if same := head + tail - quotes; same < 3 || 3*same < max(len(x), len(y))-quotes { // they are unrelated texts
 		return w, g
 	}
 	w.Parts, g.Parts = parted(x, head, tail), parted(y, head, tail)
 	return w, g
 }
 
-// alike is how many characters two texts begin and end with in common.
+// alike is how many characters two texts share at the beginning and at the end.
 func alike(x, y []rune) (head, tail int) {
 	most := min(len(x), len(y))
 	for head < most && x[head] == y[head] {
@@ -110,8 +124,8 @@ func alike(x, y []rune) (head, tail int) {
 	return head, tail
 }
 
-// parted is a text in what is before, in and behind the difference; of a long
-// one what stands around it.
+// parted splits a text into the parts before, in and after the difference; of a long one
+// only the surroundings.
 func parted(x []rune, head, tail int) []part {
 	const around = 40
 	before, in, behind := x[:head], x[head:len(x)-tail], x[len(x)-tail:]
@@ -133,7 +147,7 @@ func parted(x []rune, head, tail int) []part {
 	return append(parts, part{Text: string(behind)})
 }
 
-// rest folds a long text away. The page pays for it as long as it can.
+// rest folds a long text. It counts against the page's budget.
 func (p *painter) rest(text string) *rest {
 	n := utf8.RuneCountInString(text)
 	r := &rest{Title: fmt.Sprintf("show all (%s characters)", humanize.Comma(int64(n)))}
@@ -151,8 +165,7 @@ func (p *painter) rest(text string) *rest {
 	return r
 }
 
-// document folds a JSON text away, indented; of a large one the beginning, as it
-// is.
+// document folds a JSON text, indented; of a large one the beginning, unchanged.
 func (p *painter) document(title string, text json.RawMessage) *rest {
 	switch size := humanize.Comma(int64(len(text))); {
 	case len(text) == 0:
@@ -175,7 +188,7 @@ func (p *painter) document(title string, text json.RawMessage) *rest {
 	return r
 }
 
-// oneLine is a value on one line, as JSON in which everything can be seen.
+// oneLine is a value on one line, as JSON in which every character is visible.
 func oneLine(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -186,18 +199,10 @@ func oneLine(v any) string {
 	return report.Safe(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// plain is a value for reading: a text in its own lines, anything else as JSON.
+// plain is a value for reading: a text with its own line ends, anything else as JSON.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
-		var lines []string
-		for line := range strings.Lines(text) {
-			end := ""
-			if l, ok := strings.CutSuffix(line, "\n"); ok {
-				line, end = strings.TrimSuffix(l, "\r"), "\n"
-			}
-			lines = append(lines, report.Safe(line)+end)
-		}
-		return strings.Join(lines, "")
+		return visible.Lines(text)
 	}
 	var b bytes.Buffer
 	if err := report.JSON(&b, v); err != nil {
@@ -225,7 +230,7 @@ func kindOf(v any) string {
 	return ""
 }
 
-// cut is a text of at most n characters that is fit to be shown already.
+// cut is a text of at most n characters that is safe to show.
 func cut(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -233,7 +238,7 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:n-1]) + "…"
 }
 
-// count says how many there are of something.
+// count is a count in words.
 func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one

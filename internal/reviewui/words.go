@@ -13,11 +13,10 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// badge is how something stands: a sign, a word, and a colour that says no more
-// than these.
+// badge is a status: a sign, a word, and a colour that repeats them.
 type badge struct{ Class, Sign, Word string }
 
 var statusBadges = map[engine.Status]badge{
@@ -32,12 +31,12 @@ var statusBadges = map[engine.Status]badge{
 	engine.StatusUnverified:  {"busy", "?", "unverified"},
 	engine.StatusDenied:      {"calm", "⊘", "denied"},
 	engine.StatusExpired:     {"calm", "⌛", "expired"},
-	engine.StatusEntrusted:   {"busy", "→", "entrusted"},
+	engine.StatusDelegated:   {"busy", "→", "entrusted"},
 	engine.StatusReported:    {"calm", "·", "reported"},
 }
 
-// standing is the badge of a status; one that is not known is shown as it is.
-func standing(s engine.Status) badge {
+// status is the badge of a status; an unknown one is shown as it is.
+func status(s engine.Status) badge {
 	if b, ok := statusBadges[s]; ok {
 		return b
 	}
@@ -53,14 +52,14 @@ var sagaBadges = map[saga.State]badge{
 	saga.Closed:  {"calm", "☑", "closed"},
 }
 
-func sagaStanding(s saga.State) badge {
+func sagaStatus(s saga.State) badge {
 	if b, ok := sagaBadges[s]; ok {
 		return b
 	}
 	return badge{"warn", "?", report.Clip(string(s), maxName)}
 }
 
-func breakerStanding(b guards.BreakerState) badge {
+func breakerStatus(b guards.BreakerState) badge {
 	if !b.Login.IsZero() {
 		return badge{"bad", "■", "login refused: its writes wait"}
 	}
@@ -73,8 +72,8 @@ func breakerStanding(b guards.BreakerState) badge {
 	return badge{"bad", "■", "breaker open: nothing is sent"}
 }
 
-// httpLink is an address of the web, "" for any other: what a destination says
-// is no reason to run something.
+// httpLink is a web address, "" for any other: a destination's link must not run
+// anything.
 func httpLink(address string) string {
 	if report.Safe(address) != address || len(address) > 2000 {
 		return ""
@@ -86,7 +85,7 @@ func httpLink(address string) string {
 	return u.String()
 }
 
-// local is a path of this desk, with each part escaped.
+// local is a path of this review UI, with each part escaped.
 func local(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -101,12 +100,12 @@ func stepPath(workflow, step string) string {
 	return local("workflows", workflow, "steps", step)
 }
 
-// searchPath finds by one kind of name.
+// searchPath is the search by one kind of name.
 func searchPath(by, q string) string {
 	return "/search?" + url.Values{"by": {by}, "q": {q}}.Encode()
 }
 
-// ruleWords puts the rules of a comparison into words.
+// ruleWords describes the rules of a comparison.
 func ruleWords(c intent.Comparison) string {
 	if len(c) == 0 {
 		return "exact"
@@ -150,10 +149,10 @@ func ruleWords(c intent.Comparison) string {
 	return strings.Join(words, "; then ")
 }
 
-// fact is a name and what is said about it.
+// fact is a name and its text.
 type fact struct{ Name, Text string }
 
-// profileFacts is what a destination can do with a kind of record, in words.
+// profileFacts describes a destination's capabilities for a kind of record.
 func profileFacts(p connectors.Profile) []fact {
 	return []fact{
 		{"Writes", writesOf(p)},
@@ -204,7 +203,7 @@ func secondSend(p connectors.Profile) string {
 }
 
 func readsOf(p connectors.Profile) string {
-	if p.Blind {
+	if p.WriteOnly {
 		return "None: nothing can be read there. What it answered is reported, and never verified."
 	}
 	var all []string
@@ -259,5 +258,5 @@ func listed(all []intent.WriteType, some, none string) string {
 	return fmt.Sprintf(some, joined(all))
 }
 
-// inThe is a point in time, seen from now, for the middle of a sentence.
+// inThe is a time relative to now, for the middle of a sentence.
 func inThe(t, now time.Time) string { return report.Ago(t, now) }

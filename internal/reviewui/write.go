@@ -11,10 +11,13 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
+
+// maxOpen is how many events show their evidence.
+const maxOpen = 40
 
 // writePage is everything about one write.
 type writePage struct {
@@ -28,17 +31,17 @@ type writePage struct {
 	Verdict  string
 	Record   ref
 	Facts    []linked
-	Terms    []fact // what the intent asks of the engine besides
+	Terms    []fact // the intent's other requirements of the engine
 	Compare  *comparison
-	Own      *rest // the declaration of what its caller makes itself
+	Own      *rest // the declaration of a write that its caller makes
 	Pruned   bool
 	Life     []day
-	Untold   int
+	Withheld int
 	Evidence []*rest
 	Choices  []choice
 	Deciding deciding
 	Yield    *ask
-	Step     string // where the gate's step is decided about
+	Step     string // where the gate's step is decided
 	Rights   rights
 	Seq      int64
 }
@@ -46,20 +49,20 @@ type writePage struct {
 // ref is the record at the destination.
 type ref struct{ Name, Link string }
 
-// linked is a fact whose text may lead somewhere.
+// linked is a fact whose text may be a link.
 type linked struct {
 	Name, Text, Link string
-	At               time.Time // zero for what is no time
+	At               time.Time // zero for a text that is no time
 }
 
-// day is what happened on one day.
+// day is the events of one day.
 type day struct {
 	Date string
-	What []told
+	What []shownText
 }
 
-// told is one event.
-type told struct {
+// shownText is one event.
+type shownText struct {
 	Seq       int64
 	At        time.Time
 	Since     string
@@ -70,13 +73,13 @@ type told struct {
 	Important bool
 }
 
-// choice is one thing that can be said.
+// choice is one possible decision.
 type choice struct {
 	engine.Choice
-	Value   string // what the form sends
+	Value   string // the value in the form
 	Label   string
 	Checked bool
-	Vouch   string // what has to be vouched for, "" for nothing
+	Vouch   string // what the reviewer must vouch for, "" for nothing
 }
 
 // deciding is the form of a decision.
@@ -88,11 +91,11 @@ type deciding struct {
 	Vouched bool
 	Problem map[string]string // by field
 	Error   string
-	Any     bool // something of it can be said by whoever looks
+	Any     bool // the user may make at least one of them
 }
 
 // write shows one write.
-func (d *desk) write(v *visit) error {
+func (d *app) write(v *visit) error {
 	view, err := d.view(v)
 	if err != nil {
 		return err
@@ -100,13 +103,13 @@ func (d *desk) write(v *visit) error {
 	return d.showWrite(v, http.StatusOK, view, decision{}, nil)
 }
 
-// view looks the write up that the path names.
-func (d *desk) view(v *visit) (office.View, error) {
+// view reads the write of the path.
+func (d *app) view(v *visit) (service.View, error) {
 	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
 	if err != nil {
 		return view, err
 	}
-	if view.Intent.Write == "" { // one that undoes another is decoded as it was stored
+	if view.Intent.Write == "" { // a write that undoes another is decoded as it was stored
 		if w, err := intent.DecodeStored(view.Record.Intent); err == nil {
 			view.Intent = w
 		}
@@ -114,15 +117,15 @@ func (d *desk) view(v *visit) (office.View, error) {
 	return view, nil
 }
 
-// showWrite shows a write, with a decision that was not taken where there is one.
-func (d *desk) showWrite(v *visit, status int, view office.View, not decision, yield *ask) error {
+// showWrite shows a write, with a decision that was refused, if any.
+func (d *app) showWrite(v *visit, status int, view service.View, not decision, yield *ask) error {
 	r := view.Record
 	b := d.writeBody(v, view)
 	b.Deciding = deciding{Action: b.Self + "/decision", Digest: r.Digest, Seq: r.Seq, Reason: not.typed,
 		Vouched: not.vouched, Problem: not.problems, Error: not.failed}
 	for _, c := range view.Choices {
 		if labels[c.Word] == "" || !c.Allowed && !belongs(c.Word, r.State) {
-			continue // it is for writes that stand elsewhere
+			continue // it is for writes in other states
 		}
 		one := choiceOf(c)
 		if slices.ContainsFunc(b.Choices, func(o choice) bool { return o.Value == one.Value }) {
@@ -142,13 +145,13 @@ func (d *desk) showWrite(v *visit, status int, view office.View, not decision, y
 	return d.show(v, status, "write", p)
 }
 
-func (d *desk) writeBody(v *visit, view office.View) writePage {
+func (d *app) writeBody(v *visit, view service.View) writePage {
 	r, paint := view.Record, newPainter()
-	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: standing(view.Outcome.Status),
+	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: status(view.Outcome.Status),
 		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
 		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
 		Facts: writeFacts(r), Pruned: r.Tombstone, Rights: v.rights(), Seq: r.Seq}
-	if r.Entrusted && r.State == ledger.Held {
+	if r.Delegated && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)
 	}
 	if d.mayHaveReceipt(r) {
@@ -160,7 +163,7 @@ func (d *desk) writeBody(v *visit, view office.View) writePage {
 	} else if !r.Tombstone {
 		b.Own = paint.document("what was declared", r.Intent)
 	}
-	b.Life, b.Untold = lifeOf(view, paint)
+	b.Life, b.Withheld = lifeOf(view, paint)
 	for _, one := range []*rest{paint.document("the intent", r.Intent), paint.document("what the last read found", r.Evidence),
 		paint.document("what was read before the send", r.Before), paint.document("the differences", r.Mismatches)} {
 		if one != nil {
@@ -182,8 +185,7 @@ func subject(r ledger.Record, w intent.WriteIntent) string {
 	return report.Clip(fmt.Sprintf("%s %s at %s, %s", w.Write, w.Kind, w.Destination, strings.Join(keys, ", ")), 2*maxName)
 }
 
-// writeFacts is what there is to know about a write as a whole, with where it
-// leads.
+// writeFacts are the facts about a write as a whole, with their links.
 func writeFacts(r ledger.Record) []linked {
 	var all []linked
 	add := func(name, text, link string) {
@@ -198,7 +200,7 @@ func writeFacts(r ledger.Record) []linked {
 	}
 	add("Tool", r.Tool+call(r), "")
 	add("Workflow", r.Workflow, searchPath("workflow", r.Workflow))
-	if r.Entrusted && r.Workflow != "" && r.Step != "" {
+	if r.Delegated && r.Workflow != "" && r.Step != "" {
 		add("Step", r.Step, stepPath(r.Workflow, r.Step))
 	} else {
 		add("Step", r.Step, "")
@@ -227,8 +229,8 @@ func writeFacts(r ledger.Record) []linked {
 	if r.Refusal != nil {
 		add("Refusal", report.Words(*r.Refusal), "")
 	}
-	if r.Behind != "" {
-		add("Waits behind", string(r.Behind), writePath(r.Behind))
+	if r.QueuedBehind != "" {
+		add("Waits behind", string(r.QueuedBehind), writePath(r.QueuedBehind))
 	}
 	if r.Parent != "" {
 		add("Undoes", string(r.Parent), writePath(r.Parent))
@@ -262,7 +264,7 @@ func approvals(r ledger.Record) string {
 	return text
 }
 
-// terms is what the intent asks of the engine, in words.
+// terms describes the intent's requirements of the engine.
 func terms(w intent.WriteIntent) []fact {
 	all := []fact{{"Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later look",
 		intent.RiskApprove: "approve: held until a person approves"}[w.Risk]}}
@@ -279,10 +281,10 @@ func terms(w intent.WriteIntent) []fact {
 	return slices.DeleteFunc(all, func(f fact) bool { return f.Text == "" })
 }
 
-// lifeOf tells the life of a write by days; untold counts events in the middle
-// that are left out.
-func lifeOf(view office.View, paint *painter) (days []day, untold int) {
-	all := report.Told(view.Record, view.Events)
+// lifeOf is the timeline of a write by days; untold counts events in the middle that are
+// left out.
+func lifeOf(view service.View, paint *painter) (days []day, untold int) {
+	all := report.Shown(view.Record, view.Events)
 	if len(all) > maxEvents {
 		untold = len(all) - maxEvents
 		all = append(all[:maxEvents/2:maxEvents/2], all[len(all)-maxEvents/2:]...)
@@ -290,7 +292,7 @@ func lifeOf(view office.View, paint *painter) (days []day, untold int) {
 	opened := 0
 	for _, one := range all {
 		e := one.Event
-		t := told{Seq: e.Seq, At: one.At, Since: one.Since, What: sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
+		t := shownText{Seq: e.Seq, At: one.At, Since: one.Since, What: sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
 		if opened < maxOpen {
 			for _, part := range []*rest{paint.document(evidenceOf(e), e.Evidence), paint.document("how it differs", e.Mismatches)} {
 				if part != nil {
@@ -309,7 +311,7 @@ func lifeOf(view office.View, paint *painter) (days []day, untold int) {
 	return days, untold
 }
 
-// evidenceOf is what the evidence of an event is.
+// evidenceOf describes the evidence of an event.
 func evidenceOf(e ledger.Event) string {
 	if e.Kind == ledger.EvReserved {
 		return "which write it is"
@@ -317,7 +319,7 @@ func evidenceOf(e ledger.Event) string {
 	return "what was seen"
 }
 
-// classOf says of which sort an event is, for its sign.
+// classOf is the class of an event, for its sign.
 func classOf(e ledger.Event) string {
 	switch e.Kind {
 	case ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvCompensating:
@@ -356,17 +358,17 @@ func choiceOf(c engine.Choice) choice {
 	return one
 }
 
-// belongs reports whether a word is for writes that stand so.
+// belongs reports whether a decision applies to writes in this state.
 func belongs(w engine.Word, s ledger.State) bool {
 	approval := w == engine.WordApprove || w == engine.WordDeny
 	return approval == (s == ledger.Held)
 }
 
-// forced marks what is only taken on somebody's word.
+// forced marks a decision that needs a reviewer's word.
 const forced = "-forced"
 
-// yieldForm lets an operation go, nil where there is none to let go.
-func (d *desk) yieldForm(v *visit, r ledger.Record) *ask {
+// yieldForm releases an operation, nil where there is none to release.
+func (d *app) yieldForm(v *visit, r ledger.Record) *ask {
 	if !v.may(access.Operate) || r.IdempotencyKey == "" || r.Yielded || r.Tombstone ||
 		slices.Contains([]ledger.State{ledger.Held, ledger.Sending, ledger.Compensating}, r.State) {
 		return nil

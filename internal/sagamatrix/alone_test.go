@@ -10,9 +10,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// TestAlone takes the step of each destination through the engine alone, once
-// for each vice. It holds the table of what a vice leads to, which the matrix
-// builds on, against the engine and the destination's account.
+// TestAlone runs the step of each destination through the engine alone, once for each fault. It
+// compares the table of results of faults, which the matrix uses, with the engine and the
+// destination's record.
 func TestAlone(t *testing.T) {
 	for _, p := range plans {
 		for _, step := range steps {
@@ -74,8 +74,8 @@ func alone(t *testing.T, p plan, step string, v vice) {
 	}
 }
 
-// leadsTo is what must come of a step whose destination shows the vice once,
-// where nothing else fails.
+// leadsTo is the expected result of a step whose destination has the fault once, with no other
+// failure.
 func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
 	switch v {
 	case refused:
@@ -90,17 +90,17 @@ func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
 	case otherForm: // another actor may have stored that value
 		return engine.StatusReview
 	case rollback:
-		if step == ticket { // it is seen first, and gone when it is looked at again
+		if step == ticket { // the first read shows it, a later one does not
 			return engine.StatusReview
 		}
 		fallthrough
 	case phantom:
-		if step == ticket || step == contact { // it was answered, and nothing of it is there
+		if step == ticket || step == contact { // it was answered, and had no effect
 			return engine.StatusReview
 		}
 		fallthrough
 	case dropped, cutShort:
-		if step == letter { // a mail cannot be taken back: a person sends the second
+		if step == letter { // a mail cannot be taken back: a reviewer sends the second
 			return engine.StatusReview
 		}
 	}

@@ -12,12 +12,12 @@ type cell struct {
 	plan plan
 	// failing is the step whose destination refuses it for good. Default none.
 	failing string
-	// vice is what the destination of step shows, once: when the step is written,
-	// or when it is undone. Default none.
+	// kind is the fault of the destination of step, once: when the step is written, or when it is
+	// undone. Default none.
 	vice    vice
 	step    string
 	undoing bool
-	// cancelled: a person cancels the saga when its process has failed.
+	// cancelled: an operator cancels the saga when its process has failed.
 	cancelled bool
 }
 
@@ -58,7 +58,7 @@ func all() []cell {
 		cells = append(cells, cell{plan: p, cancelled: true})
 		for at, failing := range append([]string{""}, steps...) {
 			cells = append(cells, cell{plan: p, failing: failing})
-			reached := steps // whose write comes before the one that fails
+			reached := steps // steps written before the one that fails
 			if failing != "" {
 				reached = steps[:at-1]
 			}
@@ -78,14 +78,14 @@ func all() []cell {
 	return cells
 }
 
-// onUndoing reports whether the vice can meet the undoing of a step. A delete
-// stores nothing that could be altered, doubled or taken back.
+// onUndoing reports whether the fault can apply to the undo of a step. A delete stores nothing
+// that could be altered, duplicated or taken back.
 func (p plan) onUndoing(step string, v vice) bool {
 	stores := []vice{noField, otherForm, duplicate, rollback}
 	return !slices.Contains(stores, v) || p.sale && step == contact && (v == noField || v == otherForm)
 }
 
-// end is what became of a saga, for who asks the destinations.
+// end is the end of a saga, by the destinations.
 type end string
 
 const (
@@ -99,13 +99,13 @@ const (
 
 var ends = []end{done, undone, person, half, wrong, doing}
 
-// want is what may come of a run, and why where a person may be needed.
+// want is a possible result of a run, and why it may need a reviewer.
 type want struct {
 	may []end
 	why string
 }
 
-// The reasons for which a person is needed.
+// The reasons for a review.
 const (
 	whyDiffers = "what is there differs from what was declared"
 	whyDouble  = "more records are there than were declared"
@@ -142,7 +142,7 @@ func (c cell) led() want {
 	if c.undoing {
 		switch c.vice {
 		case refused:
-			return want{[]end{person, undone}, whyUndo} // who did not hear it tries again
+			return want{[]end{person, undone}, whyUndo} // a process that lost the answer tries again
 		case noField, otherForm:
 			return want{[]end{person}, whyDiffers}
 		case phantom:
@@ -162,7 +162,7 @@ func (c cell) led() want {
 	switch leadsTo(c.step, c.vice, in) {
 	case engine.StatusReview:
 		return want{append(usual.may, person), c.whyReview()}
-	case engine.StatusNotApplied: // who did not hear the refusal tries again, and is not refused
+	case engine.StatusNotApplied: // a process that lost the refusal tries again, and is not refused
 		if in.Reversibility == intent.Retryable {
 			return usual
 		}
@@ -189,9 +189,8 @@ func (c cell) whyReview() string {
 	return whyGone
 }
 
-// mailUnknown reports whether the process failed so that nobody can know whether
-// the mail went out: after its send was announced, and before what came of it was
-// written down, where no mail is in the mailbox.
+// mailUnknown reports whether the process failed so that it is unknown whether the mail was sent:
+// after its send was announced, and before its result was recorded, with no mail in the mailbox.
 func (c cell) mailUnknown(at point) bool {
 	if at.stage.about != letter || at.how == lives {
 		return false

@@ -19,14 +19,14 @@ import (
 	"github.com/readback-go/readback/connectors/jira"
 	"github.com/readback-go/readback/connectors/mail"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// role tells a child process what it is; without it this is the test itself.
+// role selects the role of a child process; without it this is the test itself.
 const role = "SAGAMATRIX_ROLE"
 
 // lanes is how many killed sagas are under way at once: they wait for leases and
@@ -48,11 +48,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// carrier is a process that carries the saga. It says each of its calls before
-// and after it makes it, and goes on when it is told to, so that it can be killed
-// at any of them.
+// carrier is a process that runs the saga. It reports each of its calls before and after it makes
+// it, and continues when released, so that it can be killed at any of them.
 func carrier(ctx context.Context) error {
-	book, err := sqlite.Open(ctx, os.Getenv("SAGAMATRIX_LEDGER"), nil)
+	l, err := sqlite.Open(ctx, os.Getenv("SAGAMATRIX_LEDGER"), nil)
 	if err != nil {
 		return err
 	}
@@ -63,7 +62,7 @@ func carrier(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Println(when, s)
-		_, _ = heard.ReadString('\n') // a parent that is gone says nothing any more
+		_, _ = heard.ReadString('\n') // the parent may be gone
 	}
 	var reg connectors.Registry
 	for name, connect := range remote {
@@ -74,13 +73,13 @@ func carrier(ctx context.Context) error {
 		for kind, profile := range d.Profiles {
 			d.Profiles[kind] = hurried(profile)
 		}
-		d.Connector = linked(link{d.Connector, p, book, func(intent.WriteIntent, bool) {}})
+		d.Connector = linked(link{d.Connector, p, l, func(intent.WriteIntent, bool) {}})
 		if err := reg.Register(name, d); err != nil {
 			return err
 		}
 	}
-	e := engine.New(newBook(book, p), &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond})
-	runner := saga.New(newBook(book, p), e, &saga.Options{Lease: 2 * time.Second})
+	e := engine.New(book{l, p}, &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond})
+	runner := saga.New(book{l, p}, e, &saga.Options{Lease: 2 * time.Second})
 	if _, err := runner.Begin(ctx, planned()); err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func carrier(ctx context.Context) error {
 		return err
 	}
 	e.Close()
-	return book.Close()
+	return l.Close()
 }
 
 func named(name string) plan {
@@ -122,7 +121,7 @@ var remote = map[string]func(plan) (connectors.Destination, error){
 		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 	},
 	order: func(p plan) (connectors.Destination, error) {
-		c, err := simulated.NewConnector(os.Getenv("SAGAMATRIX_TILL"), p.till(), nil)
+		c, err := orders.NewConnector(os.Getenv("SAGAMATRIX_TILL"), p.till(), nil)
 		if err != nil {
 			return connectors.Destination{}, err
 		}
@@ -152,8 +151,8 @@ func hurried(p connectors.Profile) connectors.Profile {
 // things as well.
 const patient = 2 * time.Minute
 
-// child lets one process carry the saga, and kills it at its nth call, 0 for
-// never. It returns the call at which it was killed, "" when it ended by itself.
+// child lets one process run the saga, and kills it at its nth call, 0 for never. It returns the
+// call at which it was killed, "" when it ended by itself.
 func (s *scene) child(t *testing.T, nth int) (at string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
@@ -187,7 +186,7 @@ func (s *scene) child(t *testing.T, nth int) (at string) {
 		}
 	}
 	if at != "" {
-		_ = cmd.Process.Kill() // it stands at that call, and ends there
+		_ = cmd.Process.Kill() // it waits at that call, and ends there
 	}
 	err = cmd.Wait()
 	var exit *exec.ExitError

@@ -10,14 +10,15 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/connectors/rest/resttest"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // crm keeps the contact. The plan "sale" changes one that is there, the plan
 // "welcome" makes one.
 type crm struct {
-	fake *resttest.HubSpot
+	fake *fakerest.HubSpot
 	conn *rest.Connector
 	sale bool
 }
@@ -36,13 +37,13 @@ var (
 var hubspot = sync.OnceValues(func() (*rest.Declaration, error) { return rest.ShippedDeclaration("hubspot-contacts") })
 
 func newCRM(p plan) (place, error) {
-	c := &crm{fake: resttest.NewHubSpot("pat", nil, []string{"readback_key", "readback_stamp"}), sale: p.sale}
+	c := &crm{fake: fakerest.NewHubSpot("pat", nil, []string{"readback_key", "readback_stamp"}), sale: p.sale}
 	var err error
 	c.conn, err = toCRM(rest.Options{Transport: c.fake.Transport()})
 	if p.sale {
-		c.fake.Put(contacts, func(now resttest.View) (string, resttest.Object) {
+		c.fake.Put(contacts, func(now fakerest.View) (string, fakerest.Object) {
 			id := fmt.Sprint(100 + now.Next())
-			o := resttest.Object{"id": id, "archived": false, "properties": maps.Clone(wasContact)}
+			o := fakerest.Object{"id": id, "archived": false, "properties": maps.Clone(wasContact)}
 			o["properties"].(map[string]any)["hs_object_id"] = id
 			return id, o
 		})
@@ -74,19 +75,19 @@ func (c *crm) declare() intent.WriteIntent {
 	return w
 }
 
-var crmVices = map[vice]resttest.Fault{
-	lostAnswer:  {Vice: resttest.LostAnswer},
-	gateway:     {Vice: resttest.BadGateway},
-	late:        {Vice: resttest.LateCommit, Delay: 90 * time.Second},
-	dropped:     {Vice: resttest.DroppedBefore},
-	phantom:     {Vice: resttest.PhantomSuccess},
-	unreachable: {Vice: resttest.Unreachable},
-	throttled:   {Vice: resttest.Throttled, Delay: 40 * time.Second},
-	refused:     {Vice: resttest.Refused},
-	noField:     {Vice: resttest.DroppedField},
-	otherForm:   {Vice: resttest.NormalisedField},
-	unreadable:  {Vice: resttest.UnreadableRead, How: "503", Times: 3},
-	hanging:     {Vice: resttest.HangingRead},
+var crmVices = map[vice]fault.Fault{
+	lostAnswer:  {Kind: fault.LostAnswer, Times: 1},
+	gateway:     {Kind: fault.BadGateway, Times: 1},
+	late:        {Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second},
+	dropped:     {Kind: fault.DroppedBefore, Times: 1},
+	phantom:     {Kind: fault.PhantomSuccess, Times: 1},
+	unreachable: {Kind: fault.Unreachable, Times: 1},
+	throttled:   {Kind: fault.Throttled, Times: 1, Delay: 40 * time.Second},
+	refused:     {Kind: fault.Refused, Times: 1},
+	noField:     {Kind: fault.DroppedField, Times: 1},
+	otherForm:   {Kind: fault.NormalisedField, Times: 1},
+	unreadable:  {Kind: fault.UnreadableRead, How: "503", Times: 3},
+	hanging:     {Kind: fault.HangingRead, Times: 1},
 }
 
 func ofCRM() []vice { return slices.Collect(maps.Keys(crmVices)) }
@@ -96,13 +97,13 @@ func (c *crm) meet(v vice) error {
 	if !ok {
 		return unknown(v)
 	}
-	return c.fake.SetFault(f)
+	return c.fake.Set(f)
 }
 
 func (c *crm) account() account {
 	var a account
 	for _, e := range c.fake.Effects() {
-		if e.By == resttest.ByRequest && e.Before == nil {
+		if e.By == fault.ByRequest && e.Before == nil {
 			a.Made++
 		}
 	}

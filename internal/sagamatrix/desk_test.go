@@ -9,18 +9,19 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/connectors/jira/jiratest"
 	"github.com/readback-go/readback/intent"
+	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// desk keeps the ticket. Its search is always a little behind.
+// desk stores the ticket. Its search always lags a little.
 type desk struct {
-	fake *jiratest.Site
+	fake *fakejira.Site
 	conn *jira.Connector
 }
 
 func newDesk(p plan) (place, error) {
-	d := &desk{fake: jiratest.New(jiratest.Options{IndexLag: p.indexLag()})}
+	d := &desk{fake: fakejira.New(fakejira.Options{IndexLag: p.indexLag()})}
 	var err error
 	d.conn, err = toDesk(jira.Options{URL: "https://jira.invalid", Transport: d.fake.Transport()})
 	return d, err
@@ -48,25 +49,25 @@ func (d *desk) declare() intent.WriteIntent {
 	}
 }
 
-var deskVices = map[vice]jiratest.Fault{
-	lostAnswer:  {Vice: jiratest.LostAnswer},
-	gateway:     {Vice: jiratest.Unavailable},
-	nonsense:    {Vice: jiratest.CutBody},
-	conflict:    {Vice: jiratest.ConflictDone},
-	late:        {Vice: jiratest.LateCommit, Delay: 90 * time.Second},
-	dropped:     {Vice: jiratest.DroppedBefore},
-	redirected:  {Vice: jiratest.Redirected},
-	phantom:     {Vice: jiratest.PhantomSuccess},
-	unreachable: {Vice: jiratest.Unreachable},
-	throttled:   {Vice: jiratest.Throttled},
-	refused:     {Vice: jiratest.Refused},
-	noField:     {Vice: jiratest.DroppedField},
-	otherForm:   {Vice: jiratest.NormalisedField},
-	duplicate:   {Vice: jiratest.Duplicate, Delay: time.Millisecond},
-	rollback:    {Vice: jiratest.Rollback, Delay: time.Millisecond},
-	lagging:     {Vice: jiratest.LaggingRead, Delay: 2 * time.Minute},
-	unreadable:  {Vice: jiratest.UnreadableRead, How: "503"},
-	hanging:     {Vice: jiratest.HangingRead},
+var deskVices = map[vice]fault.Fault{
+	lostAnswer:  {Kind: fault.LostAnswer},
+	gateway:     {Kind: fault.BadGateway, How: "503"},
+	nonsense:    {Kind: fault.CutBody},
+	conflict:    {Kind: fault.BadGateway, How: "409"},
+	late:        {Kind: fault.LateCommit, Delay: 90 * time.Second},
+	dropped:     {Kind: fault.DroppedBefore},
+	redirected:  {Kind: fault.Refused, How: "301"},
+	phantom:     {Kind: fault.PhantomSuccess},
+	unreachable: {Kind: fault.Unreachable},
+	throttled:   {Kind: fault.Throttled},
+	refused:     {Kind: fault.Refused},
+	noField:     {Kind: fault.DroppedField},
+	otherForm:   {Kind: fault.NormalisedField},
+	duplicate:   {Kind: fault.DuplicateBehindOurBack, Delay: time.Millisecond},
+	rollback:    {Kind: fault.Rollback, Delay: time.Millisecond},
+	lagging:     {Kind: fault.LaggingRead, Delay: 2 * time.Minute},
+	unreadable:  {Kind: fault.UnreadableRead, How: "503"},
+	hanging:     {Kind: fault.HangingRead},
 }
 
 func ofDesk() []vice { return slices.Collect(maps.Keys(deskVices)) }
@@ -81,7 +82,7 @@ func (d *desk) meet(v vice) error {
 		times = 3
 	}
 	for range times {
-		if err := d.fake.Set(f); err != nil {
+		if err := d.fake.Set(f.Once()); err != nil {
 			return err
 		}
 	}

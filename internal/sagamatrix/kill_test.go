@@ -13,7 +13,7 @@ import (
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 // killed are the cells that are run with real processes.
@@ -26,9 +26,13 @@ var killed = []cell{
 	{plan: plans[1], vice: lostAnswer, step: letter},
 }
 
-// TestKilled carries sagas in processes that are killed, at every so many of
-// their calls, on a ledger on disk. The next process ends the saga, and the
-// destinations, which live here, say how.
+// killEvery is how many calls lie between those at which a process is killed, and
+// killLast the last of them: a saga has fewer.
+const killEvery, killLast = 13, 180
+
+// TestKilled runs sagas in processes that are killed, at every so many of their calls, on a
+// ledger on disk. The next process ends the saga, and the destinations, which run here, show the
+// result.
 func TestKilled(t *testing.T) {
 	need.Long(t)
 	for i, c := range killed {
@@ -45,7 +49,7 @@ func TestKilled(t *testing.T) {
 // killFirst is a call that every saga comes to.
 const killFirst = 40
 
-// kill is one life of a saga whose first process is killed at its nth call.
+// kill is one run of a saga whose first process is killed at its nth call.
 func kill(t *testing.T, c cell, nth int) {
 	s := hosted(t, c.plan)
 	arm(t, s.world, c)
@@ -129,7 +133,7 @@ func served(t *testing.T, h http.Handler) string {
 	return "http://" + ln.Addr().String()
 }
 
-// read reads from the ledger what is said of the saga.
+// read reads the reported saga from the ledger.
 func (s *scene) read(t *testing.T, r *run) {
 	t.Helper()
 	book, err := sqlite.Open(t.Context(), s.ledger, nil)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/readback-go/readback/internal/need"
 )
 
 var (
@@ -13,16 +15,22 @@ var (
 	whole = flag.Bool("whole", false, "fail at every point of every cell, which takes some ten minutes")
 )
 
+// moments is how many moments of failure far from a fault there are for each one that is tried:
+// the fault is long over then, or not yet reached. Neighbouring cells try different ones; all are
+// tried at the fault, without a fault, and with -whole.
+const moments = 30
+
 // rows is how many cells are run at once.
 const rows = 4
 
-// maxTold is how many failures are told with their whole story.
+// maxTold is how many failures are logged in full.
 const maxTold = 3
 
 // TestMatrix lets the process that carries a saga fail at every point of it, in
 // every cell, and prints what came of them.
 func TestMatrix(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
+	every := 4 * need.OneIn(8)
 	var cells []cell
 	for i, c := range all() {
 		if strings.Contains(c.String(), *only) && (*whole || i%every == 0) {
@@ -57,7 +65,7 @@ func TestMatrix(t *testing.T) {
 	t.Log("\n" + table(results))
 }
 
-// near reports whether the process fails where the vice is met, or no vice is.
+// near reports whether the process fails where the fault applies, or there is no fault.
 func (c cell) near(at point) bool {
 	return c.vice == "" || strings.HasSuffix(at.stage.about, c.step) && at.stage.undoes() == c.undoing
 }
@@ -67,12 +75,12 @@ type result struct {
 	cell  cell
 	point point
 	end   end
-	why   string // a person was needed
+	why   string // a reviewer was needed
 	flaws []string
 }
 
-// explore runs a cell undisturbed and then with a failure at each point of
-// that. Of the first run with flaws it tells the story.
+// explore runs a cell undisturbed and then with a failure at each point of that. It logs the
+// first run with flaws in full.
 func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 	undisturbed := live(t, c, point{})
 	if c.vice != "" && !undisturbed.met {
@@ -81,7 +89,7 @@ func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 	for i, at := range points(undisturbed.first) {
 		r := undisturbed
 		if at != (point{}) {
-			if !*whole && !c.near(at) && (i+nth)%thin > 0 {
+			if !*whole && !c.near(at) && (i+nth)%moments > 0 {
 				continue
 			}
 			r = live(t, c, at)

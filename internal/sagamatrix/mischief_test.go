@@ -16,16 +16,14 @@ import (
 // mischief is all that the destinations do wrong in one cell.
 type mischief struct {
 	world world
-	// step is whose destination shows the vice, once: when the step is written,
-	// or, where undoing is set, when it is undone.
+	// step is the step whose destination has the fault, once: when the step is written, or, with
+	// undoing set, when it is undone.
 	step    string
 	vice    vice
 	undoing bool
-	// failing is the step whose destination refuses every write of it. Default
-	// none.
+	// failing is the step whose destination refuses every write of it. Default none.
 	failing string
-	// mail is told when the mail is about to be given to its server. Default
-	// nobody.
+	// mail is called before the mail is sent to its server. Default nil.
 	mail func()
 
 	mu  sync.Mutex
@@ -33,8 +31,7 @@ type mischief struct {
 	err error
 }
 
-// coming is told what is about to be asked of a destination, and arms what is to
-// go wrong with it.
+// coming is called before each request to a destination, and arms its fault.
 func (m *mischief) coming(w intent.WriteIntent, read bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,19 +60,18 @@ func (m *mischief) engine(l *ledger.Memory, p *process) (*engine.Engine, error) 
 			return nil, err
 		}
 	}
-	return engine.New(newBook(l, p), &reg, &engine.Options{Owner: p.name, Patience: sitOut}), nil
+	return engine.New(book{l, p}, &reg, &engine.Options{Owner: p.name, Patience: sitOut}), nil
 }
 
 const (
-	// sitOut is what a process sits out between two reads. The pauses between
-	// reads are spread by a fifth; none of them is spread over this length, so
-	// that each life has the same calls every time.
+	// sitOut is a pause that a process waits between two reads. The pauses between reads vary by
+	// a fifth; none of them varies across this length, so that each run has the same calls every
+	// time.
 	sitOut = 1500 * time.Millisecond
-	// maxRounds bounds the work of one life: a life that needs more has no end.
+	// maxRounds limits the work of one process: one that needs more never ends.
 	maxRounds  = 2000
 	betweenAll = 10 * time.Millisecond
-	// inReview is how long a write that a person has is watched: it is looked at
-	// again from time to time.
+	// inReview is how long a write in review is watched: it is read again from time to time.
 	inReview = 3 * time.Hour
 )
 

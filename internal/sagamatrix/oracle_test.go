@@ -6,7 +6,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 // The flaws that the matrix counts beside the ends. All must be 0.
@@ -17,7 +17,7 @@ const (
 	unexpected = "another end than the cell calls for"
 )
 
-// judge holds what is said of the saga against the destinations.
+// judge compares the reported saga with the destinations.
 func (r *run) judge() {
 	for _, name := range steps {
 		if a := r.stands[name]; a.twice(r.viceAt(name)) {
@@ -49,13 +49,13 @@ func (r *run) wants() want {
 	return w
 }
 
-// unproven reports whether another actor may have made what a write is known to
-// have changed: the CRM's updates bear no stamp, and no answer was recorded.
+// unproven reports whether another actor may have made the known change of a write: the CRM's
+// updates have no stamp, and no answer was recorded.
 func (r *run) unproven(w ledger.Record) bool {
 	return w.Step == contact && w.Parent == "" && r.cell.plan.sale && w.Sends > 0 && !w.Answered
 }
 
-// viceAt is the vice that the destination of a step shows to the step.
+// viceAt is the fault of the destination of a step.
 func (r *run) viceAt(name string) vice {
 	if name == r.cell.step && !r.cell.undoing {
 		return r.cell.vice
@@ -63,8 +63,7 @@ func (r *run) viceAt(name string) vice {
 	return ""
 }
 
-// ended is what became of the saga: what the destinations say, and whether what
-// is said of it is so.
+// ended is the end of the saga by the destinations, and whether the reported one matches.
 func (r *run) ended() end {
 	all := func(s standing) bool {
 		for _, a := range r.stands {
@@ -92,14 +91,14 @@ func (r *run) ended() end {
 	return half
 }
 
-// pictured reports whether what a person is told of each step is so: what is
-// said to be there is there, and what is said not to be there is not.
+// pictured reports whether the description of each step for reviewers is true: what it says is
+// there is there, and what it says is not there is not.
 func (r *run) pictured() bool {
 	for _, s := range r.final.Steps {
 		a := r.stands[s.Name]
 		inReview := slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.Step == s.Name && w.State == ledger.Review })
 		switch {
-		case inReview: // that it is not known is what they are told
+		case inReview: // the description says that it is unknown
 		case s.Status == engine.StatusVerified && a.Stands != asDeclared,
 			s.Status == engine.StatusCompensated && a.Stands != asBefore,
 			s.Status == engine.StatusNotApplied && a.Stands != asBefore,
@@ -110,8 +109,7 @@ func (r *run) pictured() bool {
 	return true
 }
 
-// mailGoes is told when the mail is about to be given to the server: then all
-// else must be there.
+// mailGoes is called before the mail is sent to the server: then all else must be there.
 func (r *run) mailGoes() {
 	if r.cell.vice == rollback || r.cell.vice == duplicate {
 		return // what was there is not there any more, by the destination's own doing

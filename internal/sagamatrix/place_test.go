@@ -20,23 +20,22 @@ const (
 
 var steps = []string{contact, ticket, order, letter}
 
-// place is one destination: how it is reached, how it misbehaves, and what it
-// says itself about what was done to it.
+// place is one destination: how it is reached, its faults, and its own record of its effects.
 type place interface {
 	// reach is the destination as a registry wants it.
 	reach() connectors.Destination
 	// declare is the step's intent.
 	declare() intent.WriteIntent
-	// meet makes the next request that the vice concerns meet it.
+	// meet applies the fault to the next request that it concerns.
 	meet(v vice) error
 	// account is what is there now.
 	account() account
 	close() error
 }
 
-// account is what a destination says itself.
+// account is a destination's own record.
 type account struct {
-	// Stands says how what is there relates to the saga.
+	// Stands is the status of the record relative to the saga.
 	Stands standing
 	// Live is how many records are there that the saga is about, Made how often
 	// requests made one that was not there.
@@ -45,7 +44,7 @@ type account struct {
 	What string
 }
 
-// standing is how a destination stands.
+// standing is the status of a destination.
 type standing string
 
 const (
@@ -66,11 +65,10 @@ func (a account) twice(v vice) bool {
 	return a.Live > 1 || a.Made > 1 && a.Stands != asBefore
 }
 
-// vice is one way in which a destination misbehaves, in words that all four
-// share.
+// kind is one fault of a destination, in terms common to all four.
 type vice string
 
-// The vices. The first are about a write, the last about the reads after it.
+// The faults. The first concern a write, the last the reads after it.
 const (
 	lostAnswer  vice = "answer lost after the commit"
 	gateway     vice = "5xx after the commit"
@@ -94,17 +92,17 @@ const (
 	hanging     vice = "a read hangs"
 )
 
-// vices lists them in the order in which they are shown.
+// kinds lists them in the order of the table.
 var vices = []vice{lostAnswer, gateway, nonsense, conflict, silence, late, dropped, cutShort, redirected, phantom, unreachable,
 	throttled, refused, noField, otherForm, duplicate, rollback, lagging, unreadable, hanging}
 
-// reading reports whether the vice meets reads.
+// reading reports whether the fault concerns reads.
 func (v vice) reading() bool { return v == lagging || v == unreadable || v == hanging }
 
 // world is all destinations of one saga.
 type world map[string]place
 
-// opened makes a world; sale says which plan is carried out in it.
+// opened makes a world; sale selects its plan.
 func opened(p plan) (world, error) {
 	w := world{}
 	for name, open := range map[string]func(plan) (place, error){contact: newCRM, ticket: newDesk, order: newTill, letter: newPost} {
@@ -139,5 +137,5 @@ func knows(step string, v vice) bool {
 	return slices.Contains(map[string][]vice{contact: ofCRM(), ticket: ofDesk(), order: ofTill(), letter: ofPost()}[step], v)
 }
 
-// unknown is the error of a destination that has no such vice.
+// unknown is the error of a destination without such a fault.
 func unknown(v vice) error { return fmt.Errorf("this destination has no vice %q", v) }

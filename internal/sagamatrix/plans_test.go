@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 const (
@@ -23,7 +23,7 @@ type plan struct {
 	hosted bool
 }
 
-// indexLag is how far the search for tickets is behind.
+// indexLag is how far the search for tickets lags.
 func (p plan) indexLag() time.Duration {
 	if p.hosted {
 		return 100 * time.Millisecond

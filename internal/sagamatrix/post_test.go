@@ -10,20 +10,20 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
-	"github.com/readback-go/readback/connectors/imap/imaptest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/connectors/mail/mailtest"
 	"github.com/readback-go/readback/intent"
+	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // post sends the mail, which nothing takes back.
 type post struct {
-	fake *mailtest.Server
+	fake *fakemail.Server
 	conn *mail.Connector
 }
 
 func newPost(p plan) (place, error) {
-	s, err := mailtest.NewServer(mailtest.Options{Address: sender, InProcess: !p.hosted, Lag: 90 * time.Second})
+	s, err := fakemail.NewServer(fakemail.Options{Address: sender, InProcess: !p.hosted, Lag: 90 * time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -60,26 +60,26 @@ func (p *post) declare() intent.WriteIntent {
 	}
 }
 
-var postVices = map[vice]mailtest.Vice{
-	lostAnswer:  mailtest.LostAnswer,
-	gateway:     mailtest.ShutDown,
-	conflict:    mailtest.PutOff,
-	nonsense:    mailtest.Nonsense,
-	silence:     mailtest.Silence,
-	late:        mailtest.LateCommit,
-	dropped:     mailtest.DroppedBefore,
-	cutShort:    mailtest.CutBeforeDot,
-	phantom:     mailtest.Phantom,
-	unreachable: mailtest.Unreachable,
-	throttled:   mailtest.Greylisted,
-	refused:     mailtest.Refused,
-	otherForm:   mailtest.Capitals,
-	duplicate:   mailtest.FiledTwice,
-	rollback:    mailtest.TakenAway,
-	lagging:     mailtest.FiledLate,
+var postVices = map[vice]fault.Kind{
+	lostAnswer:  fault.LostAnswer,
+	gateway:     fakemail.ShutDown,
+	conflict:    fakemail.PutOff,
+	nonsense:    fault.BadGateway,
+	silence:     fakemail.Silence,
+	late:        fault.LateCommit,
+	dropped:     fault.DroppedBefore,
+	cutShort:    fakemail.CutBeforeDot,
+	phantom:     fault.PhantomSuccess,
+	unreachable: fault.Unreachable,
+	throttled:   fakemail.Greylisted,
+	refused:     fault.Refused,
+	otherForm:   fault.NormalisedField,
+	duplicate:   fault.DuplicateBehindOurBack,
+	rollback:    fault.Rollback,
+	lagging:     fault.LaggingRead,
 }
 
-var postReadVices = map[vice]imaptest.Vice{unreadable: imaptest.UnreadableRead, hanging: imaptest.HangingRead}
+var postReadVices = map[vice]fault.Kind{unreadable: fault.UnreadableRead, hanging: fault.HangingRead}
 
 func ofPost() []vice {
 	return slices.AppendSeq(slices.Collect(maps.Keys(postVices)), maps.Keys(postReadVices))
@@ -91,20 +91,20 @@ func (p *post) meet(v vice) error {
 		if v == unreadable {
 			times = 3
 		}
-		p.fake.Mailbox.SetVice(of, times)
+		p.fake.Mailbox.SetFault(of, times)
 		return nil
 	}
 	of, ok := postVices[v]
 	if !ok {
 		return unknown(v)
 	}
-	p.fake.SetVice(of, 1)
+	p.fake.SetFault(of, 1)
 	return nil
 }
 
 // alwaysRefuses makes it take no mail any more.
 func (p *post) alwaysRefuses() error {
-	p.fake.SetVice(mailtest.Refused, mailtest.Always)
+	p.fake.SetFault(fault.Refused, fakemail.Always)
 	return nil
 }
 

@@ -13,8 +13,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// stage names a call that a process makes: what it is about, and what it is
-// for.
+// stage names a call of a process: its subject and its purpose.
 type stage struct{ about, what string }
 
 func (s stage) String() string { return s.about + ": " + s.what }
@@ -35,16 +34,16 @@ const (
 	toReadBack = "read back"
 )
 
-// how says what becomes of a process at one of its calls.
+// how is what happens to a process at one of its calls.
 type how string
 
-// The fates. Only the first lets it live; a process that stands still goes on
-// later, when another one has taken its work over.
+// The fates. Only with the first it lives; a stopped process continues later, when another one
+// has taken over its work.
 const (
 	lives    how = ""
 	before   how = "dies before it"           // the call is never made
-	after    how = "dies after it"            // the call has its effect and nobody hears the answer
-	underWay how = "dies, and it lands later" // of sends: it lands when the process is long dead
+	after    how = "dies after it"            // the call has its effect and the answer is lost
+	underWay how = "dies, and it lands later" // of sends: it arrives long after the process died
 	still    how = "stands still before it"   // the call is made late
 	gone     how = "is dead"                  // and makes no call any more
 )
@@ -57,7 +56,7 @@ const (
 	standsStill = 10 * time.Minute
 )
 
-// point is one moment in the life of a process: the nth call of a stage.
+// point is one moment of a process: the nth call of a stage.
 type point struct {
 	stage stage
 	nth   int // from 1
@@ -81,7 +80,7 @@ type process struct {
 	// ctx ends with the process: a dead one waits for nothing.
 	ctx context.Context
 	die context.CancelFunc
-	// tell is told of each call before and after it is made. Default nobody.
+	// tell is called before and after each call. Default nil.
 	tell func(s stage, when string)
 
 	mu      sync.Mutex
@@ -89,7 +88,7 @@ type process struct {
 	order   []stage // in which stages were first met
 	dead    bool
 	met     bool
-	stopped chan struct{} // closed when it dies or stands still
+	stopped chan struct{} // closed when it dies or stops
 }
 
 func newProcess(ctx context.Context, name string, end point) *process {
@@ -98,7 +97,7 @@ func newProcess(ctx context.Context, name string, end point) *process {
 	return p
 }
 
-// enter counts a call and says what becomes of it.
+// enter counts a call and returns its fate.
 func (p *process) enter(s stage) how {
 	if p.tell != nil {
 		p.tell(s, "before")
@@ -137,8 +136,8 @@ func (p *process) reached() bool {
 	return p.met
 }
 
-// call makes one call as its fate wants it. Calls that change something run to
-// their end even when nobody waits any more.
+// call makes one call with its fate. Calls that change something run to their end even after
+// their caller has gone.
 func (p *process) call(s stage, do func()) error {
 	switch p.enter(s) {
 	case gone, before:
@@ -159,17 +158,8 @@ func (p *process) call(s stage, do func()) error {
 // book is the ledger as a process reaches it: writes and papers.
 type book struct {
 	ledger.Ledger
-	papers ledger.Papers
-	p      *process
+	p *process
 }
-
-// store is a ledger with its papers.
-type store interface {
-	ledger.Ledger
-	ledger.Papers
-}
-
-func newBook(s store, p *process) book { return book{s, s, p} }
 
 // about names the step that a write is of.
 func about(l ledger.Ledger, id ledger.ID) string {
@@ -187,8 +177,8 @@ func aboutRecord(rec ledger.Record) string {
 	return "undoing of " + rec.Step
 }
 
-// File implements [ledger.Papers].
-func (b book) File(ctx context.Context, f ledger.Filing) (did ledger.Filed, err error) {
+// Commit implements [ledger.Documents].
+func (b book) Commit(ctx context.Context, f ledger.Batch) (did ledger.Committed, err error) {
 	s := stage{"saga", toMove}
 	switch {
 	case f.Reserve != nil:
@@ -196,36 +186,36 @@ func (b book) File(ctx context.Context, f ledger.Filing) (did ledger.Filed, err 
 	case len(f.Append) > 0:
 		s = stage{about(b.Ledger, f.Append[0].ID), stageOf(f.Append[0].Events)}
 	}
-	died := b.p.call(s, func() { did, err = b.papers.File(context.WithoutCancel(ctx), f) })
+	died := b.p.call(s, func() { did, err = b.Ledger.Commit(context.WithoutCancel(ctx), f) })
 	if died != nil {
-		return ledger.Filed{}, died
+		return ledger.Committed{}, died
 	}
 	return did, err
 }
 
-// Paper implements [ledger.Papers]. Like the other questions it leaves nothing
-// behind, so that no process dies at it.
-func (b book) Paper(ctx context.Context, tenant, kind, id string) (ledger.Paper, error) {
+// Document implements [ledger.Documents]. Like the other reads it changes nothing, so no process
+// dies at it.
+func (b book) Document(ctx context.Context, tenant, kind, id string) (ledger.Document, error) {
 	if !b.p.alive() {
-		return ledger.Paper{}, errDead
+		return ledger.Document{}, errDead
 	}
-	return b.papers.Paper(ctx, tenant, kind, id)
+	return b.Ledger.Document(ctx, tenant, kind, id)
 }
 
-// FindPapers implements [ledger.Papers].
-func (b book) FindPapers(ctx context.Context, q ledger.PaperQuery) ([]ledger.Paper, int, error) {
+// FindDocuments implements [ledger.Documents].
+func (b book) FindDocuments(ctx context.Context, q ledger.DocumentQuery) ([]ledger.Document, int, error) {
 	if !b.p.alive() {
 		return nil, 0, errDead
 	}
-	return b.papers.FindPapers(ctx, q)
+	return b.Ledger.FindDocuments(ctx, q)
 }
 
-// DuePapers implements [ledger.Papers].
-func (b book) DuePapers(ctx context.Context, kind string, limit int) ([]ledger.Paper, time.Time, error) {
+// DueDocuments implements [ledger.Documents].
+func (b book) DueDocuments(ctx context.Context, kind string, limit int) ([]ledger.Document, time.Time, error) {
 	if !b.p.alive() {
 		return nil, time.Time{}, errDead
 	}
-	return b.papers.DuePapers(ctx, kind, limit)
+	return b.Ledger.DueDocuments(ctx, kind, limit)
 }
 
 // Reserve implements [ledger.Ledger].
@@ -248,7 +238,7 @@ func (b book) Append(ctx context.Context, id ledger.ID, fence int64, events ...l
 	return rec, err
 }
 
-// stageOf names a commit by the last thing that it says.
+// stageOf names a commit by its last event.
 func stageOf(events []ledger.Event) string {
 	if len(events) == 0 {
 		return toPutBack
@@ -328,14 +318,14 @@ func (l link) Write(ctx context.Context, r connectors.Request) (connectors.Recei
 	case after: // the connection ends with the process
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), diesWithin)
 		defer cancel()
-		_, _ = send(ctx) // nobody hears the answer
+		_, _ = send(ctx) // the answer is lost
 		return connectors.Receipt{}, errDead
 	case underWay: // it waits in a proxy, which keeps it longer than the process lives
 		late := context.WithoutCancel(ctx)
 		time.AfterFunc(landsAfter, func() {
 			ctx, cancel := context.WithTimeout(late, diesWithin)
 			defer cancel()
-			_, _ = send(ctx) // nobody hears the answer
+			_, _ = send(ctx) // the answer is lost
 		})
 		return connectors.Receipt{}, errDead
 	case still:

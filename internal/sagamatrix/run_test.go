@@ -13,18 +13,18 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// How long a run goes on.
+// The duration of a run.
 const (
-	patience  = 2 * time.Hour  // of whoever waits for a saga
+	patience  = 2 * time.Hour  // of a caller that waits for a saga
 	watched   = 26 * time.Hour // writes are rechecked within a day
 	glance    = 10 * time.Second
 	seededAgo = time.Hour // what is there before was there for so long
 )
 
-// run is one life of one saga in a cell.
+// run is one lifetime of one saga in a cell.
 type run struct {
 	cell  cell
 	point point
@@ -40,7 +40,7 @@ type run struct {
 	stands map[string]account
 	writes []ledger.Record
 	end    end
-	// back says that a person cancelled the saga, and was told that it goes back.
+	// back means that an operator cancelled the saga and it is being reversed.
 	back bool
 }
 
@@ -90,7 +90,7 @@ func (r *run) processes(t *testing.T) {
 	}
 	if !r.first.reached() {
 		<-ended
-		return // it lived its life and never came to that point
+		return // it ended without reaching that point
 	}
 	if r.cell.cancelled {
 		r.cancel(newProcess(t.Context(), "person", point{}))
@@ -99,12 +99,12 @@ func (r *run) processes(t *testing.T) {
 	r.life(newProcess(t.Context(), "second", point{}), r.point.how != after)
 	<-ended
 	if r.point.how == still {
-		r.life(newProcess(t.Context(), "third", point{}), true) // what it left behind
+		r.life(newProcess(t.Context(), "third", point{}), true) // the rest of its work
 	}
 }
 
-// life is that of one process: it asks for the saga, or only works, and then
-// looks after all writes as long as they are watched.
+// life runs one process: it submits the saga, or only works, and then processes all writes as
+// long as they are watched.
 func (r *run) life(p *process, asks bool) {
 	e, err := r.engine(r.book, p)
 	if err != nil {
@@ -112,7 +112,7 @@ func (r *run) life(p *process, asks bool) {
 		return
 	}
 	defer e.Close()
-	runner := saga.New(newBook(r.book, p), e, nil)
+	runner := saga.New(book{r.book, p}, e, nil)
 	for range maxAsks {
 		var s saga.Saga
 		if asks {
@@ -132,18 +132,18 @@ func (r *run) life(p *process, asks bool) {
 	}
 }
 
-// maxAsks bounds how often one process takes a saga up again that had waited for
-// a person, after a later read settled what the person was to decide.
+// maxAsks limits how often one process resumes a saga that had waited for a reviewer, after a
+// later read settled the question.
 const maxAsks = 4
 
-// stirred reports whether a write of a saga has moved since it was looked at.
+// stirred reports whether a write of a saga has changed since the last read.
 func (r *run) stirred(s saga.Saga) bool {
 	all, err := r.book.List(context.Background(), ledger.Filter{Tenant: tenant})
 	return err == nil && slices.ContainsFunc(all, func(w ledger.Record) bool { return w.Updated.After(s.Now) && w.State == ledger.Settled })
 }
 
-// ask is a caller that wants the saga done, whoever asked before. It is an
-// agent: where a saga has given up, a person who asks makes it go on.
+// ask is a caller that submits the saga, whatever caller did so before. It is an agent: if a saga
+// has given up, an operator's submission makes it continue.
 func (r *run) ask(p *process, runner *saga.Runner) (saga.Saga, error) {
 	ctx, cancel := context.WithTimeout(engine.As(p.ctx, engine.Principal{Name: "robot", Role: engine.RoleAgent}), patience)
 	defer cancel()
@@ -153,8 +153,7 @@ func (r *run) ask(p *process, runner *saga.Runner) (saga.Saga, error) {
 	return runner.Run(ctx, tenant, sagaID)
 }
 
-// cancel is a person who cancels the saga. It may be too late for that, or too
-// early.
+// cancel is an operator who cancels the saga. It may be too late for that, or too early.
 func (r *run) cancel(p *process) {
 	e, err := r.engine(r.book, p)
 	if err != nil {
@@ -163,7 +162,7 @@ func (r *run) cancel(p *process) {
 	}
 	defer e.Close()
 	ctx := engine.As(p.ctx, engine.Principal{Name: "ada", Role: engine.RoleReviewer})
-	_, err = saga.New(newBook(r.book, p), e, nil).Cancel(ctx, tenant, sagaID, "ada", "changed her mind")
+	_, err = saga.New(book{r.book, p}, e, nil).Cancel(ctx, tenant, sagaID, "ada", "changed her mind")
 	r.back = err == nil
 	if err != nil && !errors.Is(err, saga.ErrTooLate) && !errors.Is(err, ledger.ErrNotFound) {
 		r.flaw("%s: cancel: %v", wrong, err)
@@ -178,7 +177,7 @@ func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Work(ctx) }()
 	for until := time.Now().Add(patience); time.Now().Before(until); {
-		time.Sleep(glance) // by then what a dead process had asked for is done
+		time.Sleep(glance) // by then the requests of a dead process are done
 		s, err = runner.Get(ctx, tenant, sagaID)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && s.Over() {
 			break
@@ -188,8 +187,7 @@ func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	return s, <-ended
 }
 
-// look asks for the end: whoever asks again gets it, and nothing is sent for
-// that.
+// look submits again for the end: every caller gets it, and nothing is sent for that.
 func (r *run) look(t *testing.T) {
 	before := r.world.accounts()
 	p := newProcess(t.Context(), "last", point{})
@@ -198,7 +196,7 @@ func (r *run) look(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if r.final, err = r.ask(p, saga.New(newBook(r.book, p), e, nil)); err != nil {
+	if r.final, err = r.ask(p, saga.New(book{r.book, p}, e, nil)); err != nil {
 		r.flaw("%s: asked again after the end: %v", wrong, err)
 	}
 	r.stands = r.world.accounts()
@@ -212,7 +210,7 @@ func (r *run) look(t *testing.T) {
 	}
 }
 
-// tell prints every event of the writes and how all stands, for failures.
+// tell prints every event of the writes and the final status, for failures.
 func (r *run) tell() string {
 	const most = 40
 	text := fmt.Sprintf("%s; %s: %s\n  saga %s: %s", r.cell, r.point, r.end, r.final.State, r.final.Reason)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// table shows what came of all runs: by the step that fails, by the vice, and by
-// the moment at which the process failed; and why people were needed.
+// table shows the results of all runs: by the step that fails, by the fault, and by the moment at
+// which the process failed; and why reviewers were needed.
 func table(results []result) string {
 	var b strings.Builder
 	flaws := map[string]int{}

@@ -9,30 +9,30 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// till keeps the order. In the plan "sale" it is a payment service that
-// deduplicates by our key, in "welcome" a shop whose reads lag.
-type till struct{ world *simulated.World }
+// till stores the order. In the plan "sale" it is a payment service that deduplicates by our key,
+// in "welcome" a shop whose reads lag.
+type till struct{ world *orders.World }
 
 const orderID = "A-1"
 
 func newTill(p plan) (place, error) {
-	w, err := simulated.New(p.till())
+	w, err := orders.New(p.till())
 	return &till{w}, err
 }
 
 // till is what the order's destination can do.
-func (p plan) till() simulated.Options {
+func (p plan) till() orders.Options {
 	if p.sale {
-		return simulated.Native.Options()
+		return orders.Native.Options()
 	}
-	return simulated.Lagging.Options()
+	return orders.Lagging.Options()
 }
 
-func (t *till) handler() http.Handler { return simulated.Handler(t.world) }
+func (t *till) handler() http.Handler { return orders.Handler(t.world) }
 
 func (t *till) close() error { return nil }
 
@@ -40,26 +40,26 @@ func (t *till) reach() connectors.Destination { return t.world.Destination() }
 
 func (t *till) declare() intent.WriteIntent {
 	return intent.WriteIntent{
-		Tool: "charge", Kind: simulated.Kind, Write: intent.Create, Key: intent.Fields{"order_id": orderID},
+		Tool: "charge", Kind: orders.Kind, Write: intent.Create, Key: intent.Fields{"order_id": orderID},
 		Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "USD"},
 	}
 }
 
-var tillVices = map[vice]simulated.Fault{
-	lostAnswer:  {Vice: simulated.LostAnswer},
-	gateway:     {Vice: simulated.BadGateway},
-	late:        {Vice: simulated.LateCommit},
-	dropped:     {Vice: simulated.DroppedBefore},
-	phantom:     {Vice: simulated.PhantomSuccess},
-	unreachable: {Vice: simulated.Unreachable},
-	throttled:   {Vice: simulated.Throttled, Delay: 10 * time.Second},
-	refused:     {Vice: simulated.Refused},
-	noField:     {Vice: simulated.DroppedField, Field: "currency"},
-	otherForm:   {Vice: simulated.NormalisedField, Field: "currency", How: "lower"},
-	duplicate:   {Vice: simulated.DuplicateBehindOurBack},
-	rollback:    {Vice: simulated.Rollback},
-	unreadable:  {Vice: simulated.UnreadableRead, Times: 3},
-	hanging:     {Vice: simulated.UnreadableRead, How: "hang"},
+var tillVices = map[vice]orders.Fault{
+	lostAnswer:  {Kind: orders.LostAnswer},
+	gateway:     {Kind: orders.BadGateway},
+	late:        {Kind: orders.LateCommit},
+	dropped:     {Kind: orders.DroppedBefore},
+	phantom:     {Kind: orders.PhantomSuccess},
+	unreachable: {Kind: orders.Unreachable},
+	throttled:   {Kind: orders.Throttled, Delay: 10 * time.Second},
+	refused:     {Kind: orders.Refused},
+	noField:     {Kind: orders.DroppedField, Field: "currency"},
+	otherForm:   {Kind: orders.NormalisedField, Field: "currency", How: "lower"},
+	duplicate:   {Kind: orders.DuplicateByOthers},
+	rollback:    {Kind: orders.Rollback},
+	unreadable:  {Kind: orders.UnreadableRead, Times: 3},
+	hanging:     {Kind: orders.UnreadableRead, How: "hang"},
 }
 
 func ofTill() []vice { return slices.Collect(maps.Keys(tillVices)) }
@@ -74,12 +74,12 @@ func (t *till) meet(v vice) error {
 }
 
 // alwaysRefuses makes it take no order any more.
-func (t *till) alwaysRefuses() error { return t.world.Set(simulated.Fault{Vice: simulated.Refused}) }
+func (t *till) alwaysRefuses() error { return t.world.Set(orders.Fault{Kind: orders.Refused}) }
 
 func (t *till) account() account {
 	var a account
 	for _, e := range t.world.Effects() {
-		if e.Applied() && e.By == simulated.ByRequest && e.Op == simulated.OpCreate {
+		if e.Applied() && e.By == orders.ByRequest && e.Op == orders.OpCreate {
 			a.Made++
 		}
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// Tells reports whether a name, which is kept and shown as it is, tells a
-// sensitive value of a tenant.
-func (s *Store) Tells(tenant, name string) bool { return s.vault.Scope(tenant, "").Tells(name) }
+// Reveals reports whether a name, which is stored and shown in the clear, contains a sensitive
+// value of a tenant.
+func (s *Store) Reveals(tenant, name string) bool { return s.vault.Scope(tenant, "").Reveals(name) }
 
-// Clean takes sensitive values out of what v points to, at any depth: those that
-// intents mark, those that destinations do, and what looks like a pattern. In
-// sentences and documents stand digests then; words of a type of their own, such
-// as states, and times stay. What a field names that is called so (ID, URL, Key,
-// Digest) is a name: a value of one to three letters, which is part of many of them,
-// counts only where it is all of it.
+// Clean removes sensitive values from what v points to, at any depth: those that intents mark,
+// those that destinations mark, and those that match a pattern. In sentences and documents it
+// puts digests in their place; words of a type of their own, such as states, and times are
+// unchanged. A field whose name says so (ID, URL, Key, Digest) holds a name: there, a value of
+// one to three letters, which is part of many names, counts only if it is the whole name. A plain
+// digest of a step's input is replaced by a keyed one.
 func (s *Store) Clean(tenant string, v any, of ...intent.WriteIntent) {
 	var marks [][]string
 	for _, w := range of {
@@ -58,7 +58,12 @@ func (c cleaner) value(v reflect.Value) {
 		c.any(v)
 	case v.Kind() == reflect.Struct:
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() && !(names.MatchString(f.Name) && c.names(v.Field(i))) {
+			f := v.Type().Field(i)
+			switch {
+			case !f.IsExported():
+			case c.fingerprints(f.Name, v.Field(i)):
+				v.Field(i).SetString(c.scope.Named(v.Field(i).String()))
+			case !names.MatchString(f.Name) || !c.names(v.Field(i)):
 				c.value(v.Field(i))
 			}
 		}
@@ -71,10 +76,19 @@ func (c cleaner) value(v reflect.Value) {
 	}
 }
 
-// names are the fields that hold a name, or a list of them.
+// names are the fields that hold a name, or a list of names.
 var names = regexp.MustCompile(`(ID|IDs|URL|Key|Digest)$`)
 
-// names reports whether a field holds names that tell nothing.
+// fingerprint is the plain digest of a step's input.
+var fingerprint = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// fingerprints reports whether a field holds the digest of a step's input, or of a part of it
+// that was another before: a guess could be tested against it.
+func (c cleaner) fingerprints(name string, v reflect.Value) bool {
+	return (name == "Digest" || name == "Expected" || name == "Received") && v.Type() == textType && v.CanSet() && fingerprint.MatchString(v.String())
+}
+
+// names reports whether a field holds names that reveal nothing.
 func (c cleaner) names(v reflect.Value) bool {
 	switch {
 	case v.Type() == textType:
@@ -90,7 +104,7 @@ func (c cleaner) names(v reflect.Value) bool {
 	return false
 }
 
-// any is a value behind an interface: a clean copy takes its place.
+// any cleans a value in an interface: it is replaced by a clean copy.
 func (c cleaner) any(v reflect.Value) {
 	switch one := v.Interface().(type) {
 	case string:
@@ -107,7 +121,7 @@ func (c cleaner) any(v reflect.Value) {
 	}
 }
 
-// shownValue is a decoded value with its tokens as they are shown.
+// shownValue returns a decoded value with its tokens in display form.
 func shownValue(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -135,15 +149,15 @@ func (c cleaner) members(v reflect.Value) {
 	}
 }
 
-// document is a JSON document as it may be shown; one without anything sensitive
-// stays as it is, to the byte.
+// document returns a JSON document in display form. One without anything sensitive is unchanged,
+// to the byte.
 func (c cleaner) document(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return raw
 	}
 	sealed, err := c.scope.SealDocument(raw)
 	switch {
-	case err != nil: // no JSON, or nothing that can be sealed: it is a text then
+	case err != nil: // not JSON, or nothing that can be sealed: treat it as text
 		return json.RawMessage(c.scope.Text(string(raw)))
 	case !redact.Sealed(sealed):
 		return raw

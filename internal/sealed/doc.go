@@ -1,9 +1,8 @@
-// Package sealed is a ledger as the gate and sagas see it where values are
-// sealed: what they file is sealed on its way in, and what they read is as they
-// filed it. Papers are sealed whole, since a step's input and output, and the
-// plan of a saga, hold values under names that nobody has declared; a write that
-// is taken up together with a paper is sealed as the engine seals its own, so
-// that it can carry it on.
+// Package sealed is the ledger for the gate and sagas where values are sealed: what they write is
+// sealed, and what they read is opened. Documents are sealed whole, since a step's input and
+// output, and the plan of a saga, hold values under undeclared names. A write that is reserved
+// together with a document is sealed as the engine seals its own, so that the engine can continue
+// it.
 //
-// It does not know what papers mean, and shows nobody anything.
+// It does not know what documents mean, and shows nothing to users.
 package sealed

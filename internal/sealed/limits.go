@@ -1,5 +1,5 @@
 package sealed
 
-// maxBody bounds an opened paper in bytes: the ledger takes no larger one, and
-// what is packed small must not unpack to anything.
+// maxBody bounds an opened document in bytes: the ledger accepts no larger one, and a small
+// compressed body must not decompress to an unbounded one.
 const maxBody = 1 << 20

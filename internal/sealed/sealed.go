@@ -16,41 +16,41 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// Ledger is what is sealed: the part of a ledger that the gate and sagas use.
+// Ledger is the part of a ledger that the gate and sagas use.
 type Ledger interface {
-	ledger.Papers
+	ledger.Documents
 	Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error)
 }
 
-// kinds are the papers that hold what callers said. Others are kept as they come.
+// kinds are the documents that hold callers' text. Others are stored unchanged.
 var kinds = []string{"workflow", "step", "saga"}
 
-// Store is a ledger with a vault before it. It is safe for concurrent use.
+// Store is a ledger with a vault in front of it. It is safe for concurrent use.
 type Store struct {
 	Ledger
 	vault *redact.Vault
 	reg   *connectors.Registry
 }
 
-// New makes a store. What destinations mark as sensitive is in their profiles; reg
-// may be nil for whoever only looks.
+// New returns a store. Profiles declare what destinations mark as sensitive; reg may be nil for
+// callers that only read.
 func New(l Ledger, v *redact.Vault, reg *connectors.Registry) *Store { return &Store{l, v, reg} }
 
-// sealedBody is the body of a paper in the ledger.
+// sealedBody is the stored body of a document.
 type sealedBody struct {
 	Sealed string `json:"sealed"`
 }
 
-func about(p ledger.Paper) string { return "paper\n" + p.Kind + "\n" + p.ID }
+func about(p ledger.Document) string { return "paper\n" + p.Kind + "\n" + p.ID }
 
-// File implements [ledger.Papers].
-func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error) {
-	given := f.Papers
-	f.Papers = slices.Clone(given)
+// Commit implements [ledger.Documents].
+func (s *Store) Commit(ctx context.Context, f ledger.Batch) (ledger.Committed, error) {
+	given := f.Documents
+	f.Documents = slices.Clone(given)
 	var err error
-	for i := range f.Papers {
-		if f.Papers[i], err = s.seal(f.Papers[i]); err != nil {
-			return ledger.Filed{}, err
+	for i := range f.Documents {
+		if f.Documents[i], err = s.seal(f.Documents[i]); err != nil {
+			return ledger.Committed{}, err
 		}
 	}
 	if f.Reserve != nil {
@@ -58,28 +58,29 @@ func (s *Store) File(ctx context.Context, f ledger.Filing) (ledger.Filed, error)
 		r.Record.CorrelationID = s.word(r.Record.Tenant, r.Record.CorrelationID)
 		scope := s.scope(r.Record)
 		if r.Record.Intent, err = sealedIntent(scope, r.Record); err != nil {
-			return ledger.Filed{}, err
+			return ledger.Committed{}, err
 		}
+		r.Record.Digest, r.Record.Digests = scope.IntentDigest(r.Record.Digest, r.Record.Intent)
 		if r.Events, err = sealedEvents(scope, r.Events); err != nil {
-			return ledger.Filed{}, err
+			return ledger.Committed{}, err
 		}
 		f.Reserve = &r
 	}
 	if f.Append, err = s.appended(ctx, f); err != nil {
-		return ledger.Filed{}, err
+		return ledger.Committed{}, err
 	}
-	filed, err := s.Ledger.File(ctx, f)
-	for i := range filed.Papers {
+	committed, err := s.Ledger.Commit(ctx, f)
+	for i := range committed.Documents {
 		if i < len(given) {
-			filed.Papers[i].Body, filed.Papers[i].Trace = given[i].Body, given[i].Trace
+			committed.Documents[i].Body, committed.Documents[i].Trace = given[i].Body, given[i].Trace
 		}
 	}
-	return filed, err
+	return committed, err
 }
 
-// appended are the events of a filing with what is sensitive sealed: they belong
-// to writes that are there already.
-func (s *Store) appended(ctx context.Context, f ledger.Filing) ([]ledger.Appending, error) {
+// appended returns the events of a batch with sensitive values sealed: they belong to existing
+// writes.
+func (s *Store) appended(ctx context.Context, f ledger.Batch) ([]ledger.Appending, error) {
 	all := slices.Clone(f.Append)
 	for i := range all {
 		tenant := tenantOf(f)
@@ -88,19 +89,24 @@ func (s *Store) appended(ctx context.Context, f ledger.Filing) ([]ledger.Appendi
 			return nil, err
 		}
 		scope := s.scope(rec)
-		if _, err := scope.OpenIntent(rec.Intent); err != nil && !rec.Entrusted {
+		if _, err := scope.OpenIntent(rec.Intent); err != nil && !rec.Delegated {
 			return nil, err
 		}
 		if all[i].Events, err = sealedEvents(scope, all[i].Events); err != nil {
 			return nil, err
 		}
+		for j := range all[i].Events { // an approval is for the digest that the write has
+			if e := &all[i].Events[j]; e.Digest != "" && s.vault.SameIntent(tenant, e.Digest, rec.Digest) {
+				e.Digest = rec.Digest
+			}
+		}
 	}
 	return all, nil
 }
 
-// tenantOf is the tenant of a filing: all of it belongs to one.
-func tenantOf(f ledger.Filing) string {
-	for _, p := range slices.Concat(f.Papers, f.Unchanged) {
+// tenantOf returns the tenant of a batch: all of it belongs to one.
+func tenantOf(f ledger.Batch) string {
+	for _, p := range slices.Concat(f.Documents, f.Unchanged) {
 		return p.Tenant
 	}
 	if f.Reserve != nil {
@@ -109,13 +115,13 @@ func tenantOf(f ledger.Filing) string {
 	return ""
 }
 
-func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
+func (s *Store) seal(p ledger.Document) (ledger.Document, error) {
 	if !slices.Contains(kinds, p.Kind) {
 		return p, nil
 	}
 	p.Trace = s.word(p.Tenant, p.Trace)
 	if _, already := tokenIn(p.Body); already {
-		return p, nil // it could not be opened, and is put back
+		return p, nil // it could not be opened, and is written back unchanged
 	}
 	packed, err := pack(p.Body)
 	if err != nil {
@@ -129,8 +135,8 @@ func (s *Store) seal(p ledger.Paper) (ledger.Paper, error) {
 	return p, err
 }
 
-// word is a word that papers are found by, with what is sensitive in it replaced:
-// the same word always by the same.
+// word returns a search term with sensitive values replaced: the same term always gives the same
+// result.
 func (s *Store) word(tenant, word string) string { return s.vault.Scope(tenant, "").Text(word) }
 
 func tokenIn(body json.RawMessage) (string, bool) {
@@ -141,24 +147,24 @@ func tokenIn(body json.RawMessage) (string, bool) {
 	return b.Sealed, true
 }
 
-// open opens a paper. One of before there was a vault is as it was.
-func (s *Store) open(p ledger.Paper) (ledger.Paper, error) {
+// open opens a document. One from before there was a vault is returned unchanged.
+func (s *Store) open(p ledger.Document) (ledger.Document, error) {
 	token, is := tokenIn(p.Body)
 	if !is || !slices.Contains(kinds, p.Kind) {
 		return p, nil
 	}
 	packed, err := s.vault.Scope(p.Tenant, about(p)).OpenName(token)
 	if err != nil {
-		return p, fmt.Errorf("paper %s %q cannot be opened: %w", p.Kind, p.ID, err)
+		return p, fmt.Errorf("document %s %q cannot be opened: %w", p.Kind, p.ID, err)
 	}
 	if p.Body, err = unpack(packed); err != nil {
-		return p, fmt.Errorf("%w: paper %s %q: %w", ledger.ErrCorrupt, p.Kind, p.ID, err)
+		return p, fmt.Errorf("%w: document %s %q: %w", ledger.ErrCorrupt, p.Kind, p.ID, err)
 	}
 	return p, nil
 }
 
-// pack makes a text of a body: what is in it stays so to the byte, and is
-// made smaller first, since sealing makes it larger and a paper has a bound.
+// pack makes a text of a body. It preserves the body to the byte and compresses it first, since
+// sealing makes it larger and documents have a size limit.
 func pack(body json.RawMessage) (string, error) {
 	var small bytes.Buffer
 	w, err := flate.NewWriter(&small, flate.BestSpeed)
@@ -186,21 +192,21 @@ func unpack(packed string) (json.RawMessage, error) {
 	return body, err
 }
 
-// Paper implements [ledger.Papers].
-func (s *Store) Paper(ctx context.Context, tenant, kind, id string) (ledger.Paper, error) {
-	p, err := s.Ledger.Paper(ctx, tenant, kind, id)
+// Document implements [ledger.Documents].
+func (s *Store) Document(ctx context.Context, tenant, kind, id string) (ledger.Document, error) {
+	p, err := s.Ledger.Document(ctx, tenant, kind, id)
 	if err != nil {
 		return p, err
 	}
 	return s.open(p)
 }
 
-// FindPapers implements [ledger.Papers].
-func (s *Store) FindPapers(ctx context.Context, q ledger.PaperQuery) ([]ledger.Paper, int, error) {
+// FindDocuments implements [ledger.Documents].
+func (s *Store) FindDocuments(ctx context.Context, q ledger.DocumentQuery) ([]ledger.Document, int, error) {
 	if slices.Contains(kinds, q.Kind) {
 		q.Trace = s.word(q.Tenant, q.Trace)
 	}
-	found, total, err := s.Ledger.FindPapers(ctx, q)
+	found, total, err := s.Ledger.FindDocuments(ctx, q)
 	for i := range found {
 		if err == nil {
 			found[i], err = s.open(found[i])
@@ -212,10 +218,10 @@ func (s *Store) FindPapers(ctx context.Context, q ledger.PaperQuery) ([]ledger.P
 	return found, total, nil
 }
 
-// DuePapers implements [ledger.Papers]. One that cannot be opened comes as it is:
-// it must not keep the others waiting, and whoever takes it up is told.
-func (s *Store) DuePapers(ctx context.Context, kind string, limit int) ([]ledger.Paper, time.Time, error) {
-	due, now, err := s.Ledger.DuePapers(ctx, kind, limit)
+// DueDocuments implements [ledger.Documents]. One that cannot be opened is returned sealed: it
+// must not delay the others, and the worker that takes it gets the error.
+func (s *Store) DueDocuments(ctx context.Context, kind string, limit int) ([]ledger.Document, time.Time, error) {
+	due, now, err := s.Ledger.DueDocuments(ctx, kind, limit)
 	for i, p := range due {
 		if opened, err := s.open(p); err == nil {
 			due[i] = opened

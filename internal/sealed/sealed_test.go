@@ -27,109 +27,108 @@ func vault(t *testing.T, id string) *redact.Vault {
 	return v
 }
 
-func paper(kind, body string) ledger.Paper {
-	return ledger.Paper{Tenant: "acme", Kind: kind, ID: "p-1", Binder: "p-1", Trace: "of ada@hot.example", Due: time.Unix(1, 0), Body: json.RawMessage(body)}
+func document(kind, body string) ledger.Document {
+	return ledger.Document{Tenant: "acme", Kind: kind, ID: "p-1", Collection: "p-1", Trace: "of ada@hot.example", Due: time.Unix(1, 0), Body: json.RawMessage(body)}
 }
 
-// TestPapersAreSealedWhole: nothing of a paper stands in the ledger, whoever filed
-// it reads it again to the byte, and it is found by the same words.
-func TestPapersAreSealedWhole(t *testing.T) {
-	const body = `{"b": 1e400,"a":"ada@hot.example <&>","n":[null, {}]}` // with what JSON written anew would change
+// TestDocumentsAreSealedWhole: the ledger stores no plain text of a document, the writer reads it
+// back to the byte, and the same terms find it.
+func TestDocumentsAreSealedWhole(t *testing.T) {
+	const body = `{"b": 1e400,"a":"ada@hot.example <&>","n":[null, {}]}` // with what a JSON encoder would change
 	for _, kind := range []string{"workflow", "step", "saga"} {
 		t.Run(kind, func(t *testing.T) {
 			l := ledger.NewMemory()
 			s := sealed.New(l, vault(t, "k1"), nil)
-			filed, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper(kind, body)}})
+			committed, err := s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{document(kind, body)}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, err := l.Paper(t.Context(), "acme", kind, "p-1")
+			kept, err := l.Document(t.Context(), "acme", kind, "p-1")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if text := string(kept.Body) + kept.Trace; strings.Contains(text, "hot") || strings.Contains(text, "1e400") || !strings.Contains(string(kept.Body), "rbs1:k1:") {
 				t.Errorf("the ledger keeps %s, %q", kept.Body, kept.Trace)
 			}
-			got, err := s.Paper(t.Context(), "acme", kind, "p-1")
-			if err != nil || string(got.Body) != body || string(filed.Papers[0].Body) != body {
-				t.Errorf("it is read as %s and filed as %s: %v", got.Body, filed.Papers[0].Body, err)
+			got, err := s.Document(t.Context(), "acme", kind, "p-1")
+			if err != nil || string(got.Body) != body || string(committed.Documents[0].Body) != body {
+				t.Errorf("it is read as %s and filed as %s: %v", got.Body, committed.Documents[0].Body, err)
 			}
-			found, n, err := s.FindPapers(t.Context(), ledger.PaperQuery{Tenant: "acme", Kind: kind, Trace: "of ada@hot.example"})
+			found, n, err := s.FindDocuments(t.Context(), ledger.DocumentQuery{Tenant: "acme", Kind: kind, Trace: "of ada@hot.example"})
 			if err != nil || n != 1 || string(found[0].Body) != body {
 				t.Errorf("%d are found by its trace: %v, %v", n, found, err)
 			}
-			due, _, err := s.DuePapers(t.Context(), kind, 10)
+			due, _, err := s.DueDocuments(t.Context(), kind, 10)
 			if err != nil || len(due) != 1 || string(due[0].Body) != body {
 				t.Errorf("due are %v, %v", due, err)
 			}
 			got.Body = json.RawMessage(`{"again":true}`)
-			if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{got}}); err != nil {
+			if _, err := s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{got}}); err != nil {
 				t.Errorf("it cannot be filed again: %v", err)
 			}
 		})
 	}
 }
 
-// TestOtherPapersStay: what is no paper of the gate or of sagas is not touched, and
-// a paper of before there were keys is read as it is.
-func TestOtherPapersStay(t *testing.T) {
+// TestOtherDocumentsStay: documents that are not of the gate or of sagas are unchanged, and one
+// from before there were keys is read unchanged.
+func TestOtherDocumentsStay(t *testing.T) {
 	l := ledger.NewMemory()
 	s := sealed.New(l, vault(t, "k1"), nil)
-	if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("audit", `{"a":1}`)}}); err != nil {
+	if _, err := s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{document("audit", `{"a":1}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := l.Paper(t.Context(), "acme", "audit", "p-1"); err != nil || string(kept.Body) != `{"a":1}` {
+	if kept, err := l.Document(t.Context(), "acme", "audit", "p-1"); err != nil || string(kept.Body) != `{"a":1}` {
 		t.Errorf("%s, %v", kept.Body, err)
 	}
-	if _, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("saga", `{"a":2}`)}}); err != nil {
+	if _, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{document("saga", `{"a":2}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Paper(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":2}` {
+	if got, err := s.Document(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":2}` {
 		t.Errorf("%s, %v", got.Body, err)
 	}
 }
 
-// TestAPaperCannotBeMovedOrOpenedByOthers: what is sealed is bound to its tenant,
-// kind and name, and to its key; one that cannot be opened holds up no others, and
-// is not sealed again.
-func TestAPaperCannotBeMovedOrOpenedByOthers(t *testing.T) {
+// TestADocumentCannotBeMovedOrOpenedByOthers: a sealed body is bound to its tenant, kind and
+// name, and to its key. One that cannot be opened does not delay others, and is not sealed again.
+func TestADocumentCannotBeMovedOrOpenedByOthers(t *testing.T) {
 	l := ledger.NewMemory()
 	s := sealed.New(l, vault(t, "k1"), nil)
-	if _, err := s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("saga", `{"a":1}`)}}); err != nil {
+	if _, err := s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{document("saga", `{"a":1}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := l.Paper(t.Context(), "acme", "saga", "p-1")
+	kept, err := l.Document(t.Context(), "acme", "saga", "p-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	moved := kept
-	moved.ID, moved.Binder, moved.Version = "p-2", "p-2", 0
-	if _, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{moved}}); err != nil {
+	moved.ID, moved.Collection, moved.Version = "p-2", "p-2", 0
+	if _, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{moved}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Paper(t.Context(), "acme", "saga", "p-2"); !errors.Is(err, redact.ErrToken) {
+	if got, err := s.Document(t.Context(), "acme", "saga", "p-2"); !errors.Is(err, redact.ErrToken) {
 		t.Errorf("a moved paper is read: %s, %v", got.Body, err)
 	}
 	other := sealed.New(l, vault(t, "k2"), nil)
-	if got, err := other.Paper(t.Context(), "acme", "saga", "p-1"); !errors.Is(err, redact.ErrNoKey) {
+	if got, err := other.Document(t.Context(), "acme", "saga", "p-1"); !errors.Is(err, redact.ErrNoKey) {
 		t.Errorf("without its key it is read: %s, %v", got.Body, err)
 	}
-	due, _, err := other.DuePapers(t.Context(), "saga", 10)
+	due, _, err := other.DueDocuments(t.Context(), "saga", 10)
 	if err != nil || len(due) != 2 {
 		t.Fatalf("%v, %v", due, err)
 	}
 	for _, p := range due {
-		if _, err := other.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{p}}); err != nil {
+		if _, err := other.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{p}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := s.Paper(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":1}` {
+	if got, err := s.Document(t.Context(), "acme", "saga", "p-1"); err != nil || string(got.Body) != `{"a":1}` {
 		t.Errorf("put back, it is %s, %v", got.Body, err)
 	}
 }
 
-// TestClean: what is told has digests in the place of what is sensitive, at any
-// depth, and is the same in everything else.
+// TestClean: the output has digests in place of sensitive values, at any depth, and is otherwise
+// the same.
 func TestClean(t *testing.T) {
 	s := sealed.New(ledger.NewMemory(), vault(t, "k1"), nil)
 	type state string
@@ -163,8 +162,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// TestNamesStayNames: an answer whose ids lack what is by chance a short value in
-// them is no answer. A name that is one, or holds a longer one, is none to be told.
+// TestNamesStayNames: an answer must keep ids that contain a short value by chance. A name that
+// is a sensitive value, or contains a longer one, must not be shown.
 func TestNamesStayNames(t *testing.T) {
 	type policy struct{ PolicyID, PolicyName string }
 	type answer struct {
@@ -191,9 +190,9 @@ func TestNamesStayNames(t *testing.T) {
 	}
 }
 
-// TestWritesAreSealedWithTheirPapers: what a paper says of a write, and what is
-// said of one that is there, is kept as the engine would keep it.
-func TestWritesAreSealedWithTheirPapers(t *testing.T) {
+// TestWritesAreSealedWithTheirDocuments: what a batch says of a new or an existing write is
+// stored as the engine would store it.
+func TestWritesAreSealedWithTheirDocuments(t *testing.T) {
 	l := ledger.NewMemory()
 	s := sealed.New(l, vault(t, "k1"), nil)
 	rec, err := ledger.NewRecord(intent.WriteIntent{Tenant: "acme", Workflow: "wf", Tool: "t", Destination: "shop", Kind: "order", Write: intent.Create,
@@ -201,15 +200,15 @@ func TestWritesAreSealedWithTheirPapers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec.Entrusted, rec.KeyDigest, rec.CorrelationID = true, "", "of ada@hot.example"
-	_, err = s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{paper("step", `{}`)}, Reserve: &ledger.Reservation{Record: rec,
-		Events: []ledger.Event{{Kind: ledger.EvEntrusted, By: "bot", Rule: "gate", Reason: "asked for Lovelace"}}}})
+	rec.Delegated, rec.KeyDigest, rec.CorrelationID = true, "", "of ada@hot.example"
+	_, err = s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{document("step", `{}`)}, Reserve: &ledger.Reservation{Record: rec,
+		Events: []ledger.Event{{Kind: ledger.EvDelegated, By: "bot", Rule: "gate", Reason: "asked for Lovelace"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := paper("step", `{"done":true}`)
+	step := document("step", `{"done":true}`)
 	step.Version = 1
-	_, err = s.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{step}, Append: []ledger.Appending{{ID: rec.ID, Fence: 1, Events: []ledger.Event{
+	_, err = s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{step}, Append: []ledger.Appending{{ID: rec.ID, Fence: 1, Events: []ledger.Event{
 		{Kind: ledger.EvRead, Verdict: "verified", Effect: true, Rule: "look", Reason: "found Lovelace", Ref: "r/lovelace", URL: "https://shop.example/Lovelace", Evidence: json.RawMessage(`{"records":[{"ref":"1","fields":{"owner":"Lovelace"}}]}`)},
 		{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "bot", Rule: "reported", Verdict: "verified", Reason: "says Lovelace"}}}}})
 	if err != nil {

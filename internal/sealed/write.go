@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// marks is what a destination marks as sensitive, nothing where it is not known.
+// marks returns what a destination marks as sensitive; nothing if it is unknown.
 func (s *Store) marks(destination, kind string) []string {
 	if s.reg == nil {
 		return nil
@@ -22,19 +22,19 @@ func (s *Store) marks(destination, kind string) []string {
 	return p.Sensitive
 }
 
-// scope is what seals for one write, as the engine's does.
+// scope returns the scope that seals values of one write, as the engine's does.
 func (s *Store) scope(r ledger.Record) *redact.Scope {
 	return s.vault.Scope(r.Tenant, string(r.ID), s.marks(r.Destination, r.Kind))
 }
 
-// sealedIntent is the intent of a write that is taken up. What a caller does by
-// itself need be no intent.
+// sealedIntent returns the sealed intent of a write that is reserved. A delegated write's need
+// not be a valid intent.
 func sealedIntent(scope *redact.Scope, r ledger.Record) (json.RawMessage, error) {
 	if err := redact.CheckClear(r.Intent); err != nil {
 		return nil, err
 	}
 	w, err := intent.DecodeStored(r.Intent)
-	if err != nil && r.Entrusted {
+	if err != nil && r.Delegated {
 		return scope.SealDocument(r.Intent)
 	}
 	if err != nil {
@@ -43,8 +43,8 @@ func sealedIntent(scope *redact.Scope, r ledger.Record) (json.RawMessage, error)
 	return scope.SealIntent(w)
 }
 
-// sealedEvents are events as they are kept, in a scope that has met the sensitive
-// values of their write.
+// sealedEvents returns events in stored form, in a scope that has met the sensitive values of
+// their write.
 func sealedEvents(scope *redact.Scope, events []ledger.Event) (all []ledger.Event, err error) {
 	all = slices.Clone(events)
 	for i := range all {
@@ -61,7 +61,7 @@ func sealedEvents(scope *redact.Scope, events []ledger.Event) (all []ledger.Even
 	return all, nil
 }
 
-// sealedReading is what a read found, and what else is kept as evidence.
+// sealedReading returns the sealed result of a read, or other evidence.
 func sealedReading(scope *redact.Scope, evidence json.RawMessage) (json.RawMessage, error) {
 	var seen connectors.Observation
 	if len(evidence) == 0 || redact.Sealed(evidence) {

@@ -8,20 +8,20 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
-// known is one write of the ledger beside what the destination says about it.
+// known is one write of the ledger with the destination's record of it.
 type known struct {
 	rec     ledger.Record
 	intent  intent.WriteIntent
 	name    string
-	effects []simulated.Effect // that our sends had, in order
+	effects []orders.Effect // that our sends had, in order
 }
 
-// lag is how far a read may be behind.
+// lag is how far a read may lag.
 func (r *run) lag() time.Duration {
 	longest := time.Duration(0)
 	for _, l := range r.plan.options.Lags {
@@ -30,9 +30,9 @@ func (r *run) lag() time.Duration {
 	return longest
 }
 
-// author names who made an effect.
-func (r *run) author(e simulated.Effect) string {
-	if e.By != simulated.ByRequest {
+// author is the actor that made an effect.
+func (r *run) author(e orders.Effect) string {
+	if e.By != orders.ByRequest {
 		return ""
 	}
 	for id, name := range r.names {
@@ -46,8 +46,8 @@ func (r *run) author(e simulated.Effect) string {
 }
 
 // state is what is under the key at a moment, from the destination's history.
-func state(effects []simulated.Effect, at time.Time) map[string]simulated.Effect {
-	live := map[string]simulated.Effect{}
+func state(effects []orders.Effect, at time.Time) map[string]orders.Effect {
+	live := map[string]orders.Effect{}
 	for _, e := range effects {
 		switch {
 		case e.At.After(at) || !e.Applied():
@@ -61,18 +61,18 @@ func state(effects []simulated.Effect, at time.Time) map[string]simulated.Effect
 }
 
 // creator is the effect that made a record.
-func creator(effects []simulated.Effect, id string) simulated.Effect {
+func creator(effects []orders.Effect, id string) orders.Effect {
 	for _, e := range effects {
 		if e.ID == id && e.Applied() && e.After != nil {
 			return e
 		}
 	}
-	return simulated.Effect{}
+	return orders.Effect{}
 }
 
 // exact reports whether the record was at a moment as the write declares, and,
 // where it is a create, by our hand.
-func (r *run) exact(w intent.WriteIntent, sent bool, effects []simulated.Effect, at time.Time) bool {
+func (r *run) exact(w intent.WriteIntent, sent bool, effects []orders.Effect, at time.Time) bool {
 	live := state(effects, at)
 	if w.Write == intent.Delete {
 		if id, _ := w.Key["id"].(string); id != "" {
@@ -96,8 +96,8 @@ func (r *run) exact(w intent.WriteIntent, sent bool, effects []simulated.Effect,
 			}
 		}
 		made := creator(effects, id)
-		ours := made.By == simulated.ByRequest && made.Stamp == w.Stamp()
-		copied := made.By == simulated.ByOther && (made.After.Stamp == w.Stamp() || !r.plan.options.Stamps) // an exact copy cannot be told from ours
+		ours := made.By == orders.ByRequest && made.Stamp == w.Stamp()
+		copied := made.By == orders.ByOther && (made.After.Stamp == w.Stamp() || !r.plan.options.Stamps) // an exact copy is indistinguishable from ours
 		if w.Write == intent.Create && sent && !ours && !copied {
 			return false
 		}
@@ -105,8 +105,7 @@ func (r *run) exact(w intent.WriteIntent, sent bool, effects []simulated.Effect,
 	return true
 }
 
-// checkSettled holds what a commit of a process says against the destination, when
-// it says it.
+// checkSettled compares a commit of a process with the destination at the time of the commit.
 func (r *run) checkSettled(p *process, rec ledger.Record) {
 	w, err := intent.DecodeStored(rec.Intent)
 	if err != nil {
@@ -169,7 +168,7 @@ func (r *run) checkEnd() {
 		byStamp[w.Stamp()] = k
 	}
 	for _, e := range effects {
-		if e.By == simulated.ByRequest && e.Applied() {
+		if e.By == orders.ByRequest && e.Applied() {
 			if k := byStamp[e.Stamp]; k != nil {
 				k.effects = append(k.effects, e)
 			} else {
@@ -183,7 +182,7 @@ func (r *run) checkEnd() {
 		}
 	}
 	for _, k := range all {
-		if k.rec.Entrusted || k.intent.Destination != "orders" {
+		if k.rec.Delegated || k.intent.Destination != "orders" {
 			continue // the gate's caller makes it, and checkGate holds it; or it is of the saga's other step
 		}
 		r.checkOpen(k, byStamp)
@@ -196,7 +195,7 @@ func (r *run) checkEnd() {
 	}
 }
 
-// reported says that a reviewer has the write before him.
+// reported means that a reviewer has the write.
 func reported(k *known) bool { return k != nil && k.rec.State == ledger.Review }
 
 // checkOpen: nothing is open for ever, unless it waits for a reviewer.
@@ -214,7 +213,7 @@ func (r *run) checkOpen(k *known, all map[string]*known) {
 				return
 			}
 		case ledger.Queued:
-			next = at.rec.Behind
+			next = at.rec.QueuedBehind
 		case ledger.Compensating:
 			next = at.rec.Child
 		}
@@ -230,8 +229,8 @@ func (r *run) checkOpen(k *known, all map[string]*known) {
 
 // sendOf is the send that had an effect, and whether an earlier one of the same
 // write may have reached the destination too.
-func (r *run) sendOf(e simulated.Effect) (s *send, first bool) {
-	var request simulated.Call
+func (r *run) sendOf(e orders.Effect) (s *send, first bool) {
+	var request orders.Call
 	for _, c := range r.world.Calls() {
 		if c.Request == e.Request {
 			request = c
@@ -256,15 +255,14 @@ func (r *run) visible(at time.Time, s *send) bool {
 	return s != nil && !s.read.IsZero() && at.Before(s.read.Add(-r.lag())) // another actor may act right after the read
 }
 
-// checkCount: a create makes one record. Another one is harmless only where
-// nobody could know of the first: no answer to it was recorded, or the destination is
-// declared to take effects back, and another actor took it away or took our marks
-// off it; or the destination took it back. Where another actor did, it is harmless
-// too if a reviewer knows, or if it is of a send that had been made before.
-func (r *run) checkCount(k *known, effects []simulated.Effect) {
-	var before *simulated.Effect
+// checkCount: a create makes one record. Another one is harmless only if the first was
+// unknowable: no answer to it was recorded; or the destination is declared to take effects back,
+// and another actor removed it or our marks; or the destination took it back. If another actor
+// did, it is also harmless if a reviewer knows, or if it is of a send that had been made before.
+func (r *run) checkCount(k *known, effects []orders.Effect) {
+	var before *orders.Effect
 	for _, e := range k.effects {
-		if e.Op != simulated.OpCreate {
+		if e.Op != orders.OpCreate {
 			continue
 		}
 		if before != nil && !r.excused(k, *before, e, effects) {
@@ -274,7 +272,7 @@ func (r *run) checkCount(k *known, effects []simulated.Effect) {
 	}
 }
 
-func (r *run) excused(k *known, first, second simulated.Effect, effects []simulated.Effect) bool {
+func (r *run) excused(k *known, first, second orders.Effect, effects []orders.Effect) bool {
 	at := r.answers[k.rec.ID]
 	answered := !at.IsZero() && at.Before(second.At)
 	s, _ := r.sendOf(second)
@@ -282,10 +280,10 @@ func (r *run) excused(k *known, first, second simulated.Effect, effects []simula
 		if e.Seq <= first.Seq || e.Seq >= second.Seq || e.ID != first.ID {
 			continue
 		}
-		if e.By == simulated.ByItself {
+		if e.By == orders.ByItself {
 			return true
 		}
-		if e.By == simulated.ByOther && (!answered || reported(k) || s != nil && s.begun.Before(e.At) || r.plan.options.Rollback != connectors.Bound{}) &&
+		if e.By == orders.ByOther && (!answered || reported(k) || s != nil && s.begun.Before(e.At) || r.plan.options.Rollback != connectors.Bound{}) &&
 			(e.After == nil || e.After.Fields["order_id"] != "S-1" || e.After.Stamp != first.After.Stamp) {
 			return true
 		}
@@ -295,7 +293,7 @@ func (r *run) excused(k *known, first, second simulated.Effect, effects []simula
 
 // checkNotApplied: what is settled as not applied has no effect, unless another
 // actor made the effect of an unanswered send unrecognisable.
-func (r *run) checkNotApplied(k *known, effects []simulated.Effect) {
+func (r *run) checkNotApplied(k *known, effects []orders.Effect) {
 	if k.rec.State != ledger.Settled || k.rec.Settlement != ledger.NotApplied || len(k.effects) == 0 {
 		return
 	}
@@ -304,15 +302,15 @@ func (r *run) checkNotApplied(k *known, effects []simulated.Effect) {
 		return // the destination dropped what was to change
 	}
 	for _, e := range effects {
-		if e.Seq > last.Seq && e.ID == last.ID && e.By != simulated.ByRequest {
+		if e.Seq > last.Seq && e.ID == last.ID && e.By != orders.ByRequest {
 			return
 		}
 	}
 	r.fail("not applied: %s is settled as not applied, and had effect %d", k.name, last.Seq)
 }
 
-// value is who gave a field of a record the value that an effect found there.
-func value(effects []simulated.Effect, before simulated.Effect, name string) (by simulated.Effect, found bool) {
+// value is the actor that set the field of a record to the value that an effect replaced.
+func value(effects []orders.Effect, before orders.Effect, name string) (by orders.Effect, found bool) {
 	for _, e := range effects {
 		if e.Seq >= before.Seq {
 			break
@@ -328,7 +326,7 @@ func value(effects []simulated.Effect, before simulated.Effect, name string) (by
 }
 
 // changed lists the fields of the record that an effect replaced or deleted.
-func changed(e simulated.Effect) []string {
+func changed(e orders.Effect) []string {
 	var names []string
 	if e.Before == nil {
 		return nil
@@ -348,7 +346,7 @@ func changed(e simulated.Effect) []string {
 // checkReplaced: nothing of another actor is replaced or deleted by anything
 // but the first send of a write that declares it; nothing of a later write of
 // ours is replaced by an earlier one.
-func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*known, effects []simulated.Effect) {
+func (r *run) checkReplaced(k *known, e orders.Effect, byStamp map[string]*known, effects []orders.Effect) {
 	s, first := r.sendOf(e)
 	for _, name := range changed(e) {
 		by, found := value(effects, e, name)
@@ -356,7 +354,7 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 			continue
 		}
 		switch by.By {
-		case simulated.ByOther:
+		case orders.ByOther:
 			undo := k.rec.Parent != ""
 			since := time.Time{}
 			if !undo {
@@ -367,13 +365,13 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 				}
 			}
 			if undo && !r.plan.options.Versions && by.At.Before(r.seen[k.rec.Parent]) {
-				continue // it was there when the write was first seen: nothing tells it from what the destination adds
+				continue // it existed when the write was first seen: indistinguishable from the destination's own additions
 			}
 			if (undo || !first && by.At.After(since)) && r.visible(by.At, s) {
 				r.fail("foreign: %s replaced %s, which another actor had set (effect %d) before the read on which the send was based", k.name, name, by.Seq)
 				return
 			}
-		case simulated.ByRequest:
+		case orders.ByRequest:
 			other := byStamp[by.Stamp]
 			if other == nil || other == k || k.rec.Parent != "" || other.rec.Parent != "" || reported(k) || reported(other) {
 				continue
@@ -384,20 +382,20 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 			}
 		}
 	}
-	if e.Op != simulated.OpCreate || reported(k) || k.rec.Parent != "" {
+	if e.Op != orders.OpCreate || reported(k) || k.rec.Parent != "" {
 		return
 	}
 	for id, there := range state(effects, e.At.Add(-1)) {
 		other := byStamp[there.Stamp]
 		made := creator(effects, id)
-		if other != nil && other != k && made.Stamp == there.Stamp && made.By == simulated.ByRequest && other.rec.State == ledger.Settled &&
+		if other != nil && other != k && made.Stamp == there.Stamp && made.By == orders.ByRequest && other.rec.State == ledger.Settled &&
 			other.rec.Settlement == ledger.Verified && other.rec.SettledAt.Before(k.rec.FirstSend) && len(r.acted) == 0 {
 			r.fail("place: %s made a record beside that of %s, which was verified before it was sent", k.name, other.name)
 			return
 		}
 	}
 	for _, earlier := range effects {
-		if earlier.Seq < e.Seq && earlier.By == simulated.ByRequest && earlier.Op == simulated.OpDelete {
+		if earlier.Seq < e.Seq && earlier.By == orders.ByRequest && earlier.Op == orders.OpDelete {
 			if other := byStamp[earlier.Stamp]; other != nil && other.rec.Parent == "" && !reported(other) && k.rec.Created.Before(other.rec.Created) {
 				r.fail("order: %s brought back what %s, which is later in its queue, had deleted", k.name, other.name)
 				return
@@ -406,9 +404,8 @@ func (r *run) checkReplaced(k *known, e simulated.Effect, byStamp map[string]*kn
 	}
 }
 
-// checkUndo: an undo brings back what was there before the write, and says
-// nothing else.
-func (r *run) checkUndo(k *known, byStamp map[string]*known, effects []simulated.Effect) {
+// checkUndo: an undo restores the state before the write, and reports nothing else.
+func (r *run) checkUndo(k *known, byStamp map[string]*known, effects []orders.Effect) {
 	if k.rec.Parent == "" || len(k.effects) == 0 {
 		return
 	}
@@ -428,7 +425,7 @@ func (r *run) checkUndo(k *known, byStamp map[string]*known, effects []simulated
 	for _, name := range changed(undo) {
 		want, got := done.Before.Fields[name], undo.After.Fields[name]
 		by, found := value(effects, done, name)
-		if got != want && found && by.By == simulated.ByRequest && by.Stamp != done.Stamp {
+		if got != want && found && by.By == orders.ByRequest && by.Stamp != done.Stamp {
 			r.fail("undo: %s brought %s back to %v; before the write it was %v, from %s", k.name, name, got, want, fmt.Sprint(r.nameOfStamp(byStamp, by.Stamp)))
 			return
 		}

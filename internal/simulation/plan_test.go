@@ -8,48 +8,48 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // class is one kind of destination.
 type class struct {
 	name         string
-	base         simulated.Class
+	base         orders.Class
 	irreversible bool
-	change       func(*simulated.Options)
+	change       func(*orders.Options)
 }
 
 var classes = []class{
-	{name: "unique", base: simulated.Unique},
-	{name: "native", base: simulated.Native},
-	{name: "native, irreversible", base: simulated.Native, irreversible: true},
-	{name: "conditional", base: simulated.Plain, change: func(o *simulated.Options) { o.Versions = true }},
-	{name: "stamped", base: simulated.Plain, change: func(o *simulated.Options) { o.StampUpdates = true }},
-	{name: "stamped, conditional", base: simulated.Plain, change: func(o *simulated.Options) { o.StampUpdates, o.Versions = true, true }},
-	{name: "plain", base: simulated.Plain},
-	{name: "plain, no stamps", base: simulated.Plain, change: func(o *simulated.Options) { o.Stamps = false }},
-	{name: "lagging", base: simulated.Lagging},
-	{name: "lagging, unique", base: simulated.Lagging, change: func(o *simulated.Options) { o.Unique = true }},
-	{name: "irreversible", base: simulated.Plain, irreversible: true},
+	{name: "unique", base: orders.Unique},
+	{name: "native", base: orders.Native},
+	{name: "native, irreversible", base: orders.Native, irreversible: true},
+	{name: "conditional", base: orders.Plain, change: func(o *orders.Options) { o.Versions = true }},
+	{name: "stamped", base: orders.Plain, change: func(o *orders.Options) { o.StampUpdates = true }},
+	{name: "stamped, conditional", base: orders.Plain, change: func(o *orders.Options) { o.StampUpdates, o.Versions = true, true }},
+	{name: "plain", base: orders.Plain},
+	{name: "plain, no stamps", base: orders.Plain, change: func(o *orders.Options) { o.Stamps = false }},
+	{name: "lagging", base: orders.Lagging},
+	{name: "lagging, unique", base: orders.Lagging, change: func(o *orders.Options) { o.Unique = true }},
+	{name: "irreversible", base: orders.Plain, irreversible: true},
 }
 
 // fates are the faults of a send after which the truth can be found out, and
 // reads that fail; crooked are those that need a reviewer.
 var (
-	fates = []simulated.Vice{
-		simulated.LostAnswer, simulated.LostAnswer, simulated.DroppedBefore, simulated.DroppedBefore, simulated.BadGateway,
-		simulated.LateCommit, simulated.LateCommit, simulated.LateCommit, simulated.PhantomSuccess, simulated.Refused,
-		simulated.Throttled, simulated.Unreachable, simulated.UnreadableRead, simulated.LaggingRead,
+	fates = []orders.FaultKind{
+		orders.LostAnswer, orders.LostAnswer, orders.DroppedBefore, orders.DroppedBefore, orders.BadGateway,
+		orders.LateCommit, orders.LateCommit, orders.LateCommit, orders.PhantomSuccess, orders.Refused,
+		orders.Throttled, orders.Unreachable, orders.UnreadableRead, orders.LaggingRead,
 	}
-	crooked = []simulated.Vice{simulated.Rollback, simulated.DroppedField}
+	crooked = []orders.FaultKind{orders.Rollback, orders.DroppedField}
 )
 
 // plan is everything that a seed decides before the run begins.
 type plan struct {
 	seed    uint64
 	class   class
-	options simulated.Options
+	options orders.Options
 	slow    bool // another destination is registered, whose sends may take minutes
 	workers int
 	there   bool // another actor's record is there first
@@ -78,7 +78,7 @@ type write struct {
 
 type fault struct {
 	at time.Duration
-	simulated.Fault
+	orders.Fault
 }
 
 // action is something that another actor does, at a time or right after a call
@@ -91,7 +91,7 @@ type action struct {
 	nth   int
 }
 
-// stop is a process that dies or stands still at one call.
+// stop is a process that dies or stops at one call.
 type stop struct {
 	worker int
 	write  int
@@ -145,7 +145,7 @@ func newPlan(seed uint64) plan {
 		}
 		w.intent = intent.WriteIntent{
 			Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("s", i), Tool: "orders." + string(t),
-			Destination: "orders", Kind: simulated.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t,
+			Destination: "orders", Kind: orders.Kind, Key: intent.Fields{"order_id": "S-1"}, Write: t,
 		}
 		if t != intent.Delete {
 			w.intent.Expect = intent.Fields{"amount_cents": number(100 + i)}
@@ -171,7 +171,7 @@ func newPlan(seed uint64) plan {
 	p.drawWorkflows(rand.New(rand.NewPCG(seed, 0xab0fe)))
 	p.disk = seed%onDisk == 0
 	p.options.Rollback = connectors.Bound{}
-	if slices.ContainsFunc(p.faults, func(f fault) bool { return f.Vice == simulated.PhantomSuccess || f.Vice == simulated.Rollback }) {
+	if slices.ContainsFunc(p.faults, func(f fault) bool { return f.Kind == orders.PhantomSuccess || f.Kind == orders.Rollback }) {
 		p.options.Rollback = connectors.Within(10 * time.Minute) // what it declares of itself is true
 	}
 	return p
@@ -184,16 +184,16 @@ func (p *plan) concentrate(r *rand.Rand) {
 	in := func(from, until time.Duration) time.Duration {
 		return from + time.Duration(r.Int64N(int64(until-from)))
 	}
-	fault := func(v simulated.Vice, delay time.Duration) {
+	fault := func(v orders.FaultKind, delay time.Duration) {
 		at := time.Duration(len(p.faults) + 1) // not two at once
-		p.faults = append(p.faults, fault{at: at, Fault: simulated.Fault{Vice: v, Times: 1, Delay: delay}})
+		p.faults = append(p.faults, fault{at: at, Fault: orders.Fault{Kind: v, Times: 1, Delay: delay}})
 	}
 	switch r.IntN(8) {
 	case 0: // two writes that are submitted almost at once, to a slow ledger
 		p.ledger, p.faults, p.stops = 500*time.Millisecond, nil, nil
 		next := &p.writes[1]
 		next.at, next.worker, next.queue, w.queue = w.at+in(0, 800*time.Millisecond), (w.worker+1)%p.workers, false, false
-	case 1: // a process that stands still for longer than the destination remembers a key
+	case 1: // a process that stops for longer than the destination remembers a key
 		if p.options.Window > 0 {
 			p.options.Window, p.slow, p.steps = 3*time.Minute, true, nil
 			if w.intent.Write == intent.Delete {
@@ -201,10 +201,10 @@ func (p *plan) concentrate(r *rand.Rand) {
 			}
 			w.intent.Write = intent.Create
 			p.there, p.faults = false, nil
-			fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
+			fault(orders.LateCommit, in(5*time.Second, 24*time.Second))
 			p.stops = []stop{{worker: w.worker, write: 0, op: []string{"Append", "Get", "Read"}[r.IntN(3)], nth: r.IntN(3), how: "stall after", stall: in(100*time.Second, 6*time.Minute)}}
 			if w.queue = r.IntN(2) == 0; w.queue {
-				p.stops[0] = stop{op: "Append", nth: 1 + r.IntN(2), how: "stall after", stall: in(200*time.Second, 320*time.Second)} // of the one who asks for work first
+				p.stops[0] = stop{op: "Append", nth: 1 + r.IntN(2), how: "stall after", stall: in(200*time.Second, 320*time.Second)} // of the first process to claim work
 			}
 		}
 	case 2: // a write whose deadline passes while a call is slow
@@ -213,11 +213,11 @@ func (p *plan) concentrate(r *rand.Rand) {
 			p.writes[i].intent.Deadline = epoch.Add(time.Minute + p.writes[i].at + in(0, 4*time.Second))
 		}
 	case 3: // a clock that steps while a send is late
-		fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
+		fault(orders.LateCommit, in(5*time.Second, 24*time.Second))
 		p.steps = []step{{at: w.at + in(25*time.Second, 45*time.Second), by: in(20*time.Second, 2*time.Minute)}}
-	case 4: // a create that lands twice late, and then another write of the record
-		fault(simulated.LateCommit, in(5*time.Second, 24*time.Second))
-		fault(simulated.LostAnswer, 0)
+	case 4: // a create that arrives twice late, and then another write of the record
+		fault(orders.LateCommit, in(5*time.Second, 24*time.Second))
+		fault(orders.LostAnswer, 0)
 	case 5: // another actor beside a create that is answered
 		p.actions = append(p.actions, action{kind: []string{"delete", "rekey", "unmark"}[r.IntN(3)], write: 0, op: "Write"})
 	}
@@ -229,20 +229,20 @@ func (p *plan) drawTrouble(r *rand.Rand, end time.Duration) {
 	within := func(d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) + 1 }
 	ops := []string{"Write", "Read", "Append", "Reserve", "Get"}
 	for range pick(4) {
-		f := fault{at: within(end + time.Second), Fault: simulated.Fault{Times: 1 + pick(2), Delay: within(24 * time.Second)}}
-		f.Vice = fates[pick(len(fates))]
+		f := fault{at: within(end + time.Second), Fault: orders.Fault{Times: 1 + pick(2), Delay: within(24 * time.Second)}}
+		f.Kind = fates[pick(len(fates))]
 		if pick(12) == 0 {
-			f.Vice = crooked[pick(len(crooked))]
+			f.Kind = crooked[pick(len(crooked))]
 		}
-		if f.Vice == simulated.LaggingRead && p.class.base != simulated.Lagging {
-			f.Vice = simulated.UnreadableRead // what it declares of its reads is true
+		if f.Kind == orders.LaggingRead && p.class.base != orders.Lagging {
+			f.Kind = orders.UnreadableRead // what it declares of its reads is true
 		}
-		switch f.Vice {
-		case simulated.LaggingRead:
-			f.Delay = min(f.Delay, simulated.DefaultLag)
-		case simulated.Refused:
+		switch f.Kind {
+		case orders.LaggingRead:
+			f.Delay = min(f.Delay, orders.DefaultLag)
+		case orders.Refused:
 			f.How = []string{"422", "400"}[pick(2)]
-		case simulated.UnreadableRead:
+		case orders.UnreadableRead:
 			f.How = []string{"500", "502", "429", "garbage", "empty", "cut", "hang"}[pick(7)]
 		}
 		p.faults = append(p.faults, f)

@@ -13,11 +13,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// process is one life of one worker: its calls of the ledger and of the
-// destination, each of which takes time and can be its last.
+// process is one lifetime of one worker: its calls of the ledger and of the destination, each of
+// which takes time and can be its last.
 type process struct {
 	ledger.Ledger
-	ledger.Notes
 	connectors.Connector
 	run    *run
 	worker int
@@ -43,8 +42,8 @@ func (p *process) latency(call string, nth int, leg string, longest time.Duratio
 	return time.Duration(n%uint64(longest)) + 1
 }
 
-// call makes one call concerning a write, which do does. It takes its time
-// before and after, and ends there for who gives up or dies.
+// call makes one call concerning a write, which do does. It takes time before and after, and ends
+// there if the caller gives up or dies.
 func (p *process) call(ctx context.Context, op string, id ledger.ID, longest time.Duration, do func(ctx context.Context) error) error {
 	id = p.run.known(id)
 	name := op
@@ -69,7 +68,7 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 			time.AfterFunc(15*time.Second, func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 				defer cancel()
-				_ = do(ctx) // the answer finds no reader
+				_ = do(ctx) // the answer is lost
 			})
 		}
 		return errDead
@@ -93,7 +92,7 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 		p.run.logf("worker %d stands still for %v after %s", p.worker, stall, op)
 		_ = pause(ctx, p.latency(name, nth, "back", longest))
 		time.Sleep(stall)
-		return err // the answer had come
+		return err // the answer had arrived
 	}
 	if late := pause(ctx, p.latency(name, nth, "back", longest)); late != nil && err == nil {
 		return late
@@ -139,6 +138,9 @@ func (p *process) die(op string, id ledger.ID) {
 	p.run.logf("worker %d dies at %s of %s", p.worker, op, p.run.nameOf(id))
 	p.run.died(p.worker)
 }
+
+// Woken signals nothing: each worker finds its work at its next read, as after a lost signal.
+func (p *process) Woken(context.Context) <-chan struct{} { return nil }
 
 func (p *process) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
 	err = p.ledgerCall(ctx, "Reserve", r.Record.ID, func(ctx context.Context) error {

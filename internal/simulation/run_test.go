@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -40,7 +40,7 @@ type send struct {
 	refused bool      // provably not applied
 }
 
-// settlement is what a commit said when it settled a write.
+// settlement is the content of a commit that settled a write.
 type settlement struct {
 	rec ledger.Record
 	at  time.Time
@@ -49,18 +49,18 @@ type settlement struct {
 // run is one seed.
 type run struct {
 	plan  plan
-	world *simulated.World
-	tills *simulated.World // another destination
-	books []book           // the ledger, as each worker has it
+	world *orders.World
+	tills *orders.World   // another destination
+	books []ledger.Ledger // the ledger, as each worker has it
 
-	turn sync.Mutex // of who calls the ledger
+	turn sync.Mutex // held by the worker that calls the ledger
 
 	mu        sync.Mutex
 	procs     []*process
 	engines   []*engine.Engine
 	flows     []workflows
-	saga      string // what was said last of the saga
-	calling   int    // whose clock the ledger's is
+	saga      string // the last report of the saga
+	calling   int    // the worker whose clock the ledger has
 	final     map[ledger.ID]ledger.Record
 	seen      map[ledger.ID]time.Time // when the read was begun on which a verified write rests
 	alias     map[ledger.ID]ledger.ID // of identities that the plan could not know
@@ -73,7 +73,7 @@ type run struct {
 	cues      map[string]int
 	sends     []*send
 	settled   []settlement
-	answers   map[ledger.ID]time.Time // when the ledger recorded first that a send was answered
+	answers   map[ledger.ID]time.Time // when the ledger first recorded that a send was answered
 	names     map[ledger.ID]string
 	acted     []time.Time
 	log       []string
@@ -92,13 +92,6 @@ func (r *run) fail(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.problems = append(r.problems, fmt.Sprintf(format, args...))
-}
-
-// book is a ledger with what stands above single writes.
-type book interface {
-	ledger.Ledger
-	ledger.Papers
-	ledger.Notes
 }
 
 func (r *run) setCaller(worker int) {
@@ -143,7 +136,7 @@ func (r *run) stopAt(worker int, op string, id ledger.ID, nth int) (how string, 
 	return "", 0
 }
 
-// served is the cue of another actor who acts right after a call was served.
+// served is the cue of another actor that acts right after a call was served.
 func (r *run) served(op string, id ledger.ID) {
 	r.mu.Lock()
 	var due []action
@@ -186,9 +179,9 @@ func (r *run) act(a action) {
 	case a.kind == "delete":
 		err = r.world.Remove(there[0].ID)
 	case a.kind == "rekey":
-		err = r.world.Change(there[0].ID, func(o *simulated.Order) { o.Fields["order_id"] = fmt.Sprint("moved-", n) })
+		err = r.world.Change(there[0].ID, func(o *orders.Order) { o.Fields["order_id"] = fmt.Sprint("moved-", n) })
 	case a.kind == "unmark":
-		err = r.world.Change(there[0].ID, func(o *simulated.Order) {
+		err = r.world.Change(there[0].ID, func(o *orders.Order) {
 			o.Stamp = ""
 			o.Fields["note"] = fmt.Sprint("theirs ", n)
 		})
@@ -235,8 +228,8 @@ func (r *run) committed(p *process, rec ledger.Record, events []ledger.Event) {
 		r.names[rec.ID] = "undo of " + r.names[rec.Parent]
 	}
 	r.mu.Unlock()
-	if rec.Behind != "" && rec.State == ledger.Queued {
-		r.logf("  ledger: %s is queued behind %s", r.nameOf(rec.ID), r.nameOf(rec.Behind))
+	if rec.QueuedBehind != "" && rec.State == ledger.Queued {
+		r.logf("  ledger: %s is queued behind %s", r.nameOf(rec.ID), r.nameOf(rec.QueuedBehind))
 		return
 	}
 	for _, e := range events {
@@ -260,17 +253,17 @@ func (r *run) committed(p *process, rec ledger.Record, events []ledger.Event) {
 	}
 }
 
-// born gives a worker a life.
+// born starts a lifetime of a worker.
 func (r *run) born(t *testing.T, worker, life int) {
 	d := r.world.Destination()
-	p := &process{Ledger: r.books[worker], Notes: r.books[worker], Connector: d.Connector, run: r, worker: worker, life: life,
+	p := &process{Ledger: r.books[worker], Connector: d.Connector, run: r, worker: worker, life: life,
 		calls: map[string]int{}, reads: map[string]time.Time{}}
 	d.Connector = p
-	profile := d.Profiles[simulated.Kind]
+	profile := d.Profiles[orders.Kind]
 	if r.plan.class.irreversible {
 		profile.Irreversible = []intent.WriteType{intent.Create}
 		profile.Undo = slices.DeleteFunc(slices.Clone(profile.Undo), func(t intent.WriteType) bool { return t == intent.Create })
-		d.Profiles = map[string]connectors.Profile{simulated.Kind: profile}
+		d.Profiles = map[string]connectors.Profile{orders.Kind: profile}
 	}
 	var reg connectors.Registry
 	if err := reg.Register("orders", d); err != nil {
@@ -280,7 +273,7 @@ func (r *run) born(t *testing.T, worker, life int) {
 		t.Fatal(err)
 	}
 	if r.plan.slow {
-		other, err := simulated.New(simulated.Options{SendTimeout: 5 * time.Minute})
+		other, err := orders.New(orders.Options{SendTimeout: 5 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +341,7 @@ func simulate(t *testing.T, p plan) *run {
 		final: map[ledger.ID]ledger.Record{}, seen: map[ledger.ID]time.Time{}, alias: map[ledger.ID]ledger.ID{}, procs: make([]*process, p.workers), engines: make([]*engine.Engine, p.workers), flows: make([]workflows, p.workers)}
 	rand.Seed(int64(p.seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	synctest.Test(t, func(t *testing.T) {
-		world, err := simulated.New(p.options)
+		world, err := orders.New(p.options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +372,7 @@ func (r *run) open(t *testing.T) (shut func()) {
 	if !r.plan.disk {
 		m := ledger.NewMemory()
 		m.SetClock(func() time.Time { return r.clock(r.called()) })
-		r.books = slices.Repeat([]book{m}, r.plan.workers)
+		r.books = slices.Repeat([]ledger.Ledger{m}, r.plan.workers)
 		return func() {}
 	}
 	path := filepath.Join(t.TempDir(), "ledger.db")
@@ -424,7 +417,7 @@ func (r *run) play(t *testing.T) {
 	}
 	for _, f := range p.faults {
 		r.after(f.at, func() {
-			r.logf("fault: %s %s", f.Vice, f.How)
+			r.logf("fault: %s %s", f.Kind, f.How)
 			if err := r.world.Set(f.Fault); err != nil {
 				t.Error(err)
 			}
@@ -460,7 +453,7 @@ func (r *run) play(t *testing.T) {
 	}
 }
 
-// work lets every worker take up what is due, again and again.
+// work lets every worker claim due work, again and again.
 func (r *run) work(t *testing.T, lasts, every time.Duration) {
 	for end := time.Now().Add(lasts); time.Now().Before(end); {
 		r.revive(t)
@@ -468,11 +461,11 @@ func (r *run) work(t *testing.T, lasts, every time.Duration) {
 			e := r.engine(n)
 			r.wg.Go(func() {
 				time.Sleep(time.Duration(n)*17*time.Millisecond + 1)
-				_, _ = e.Resume(context.Background()) // it is asked again
+				_, _ = e.Resume(context.Background()) // the caller repeats it
 			})
 		}
 		for _, w := range r.plan.writes {
-			if w.saga && time.Since(epoch.Add(time.Minute)) > w.at { // its caller asks again
+			if w.saga && time.Since(epoch.Add(time.Minute)) > w.at { // its caller submits again
 				r.wg.Go(func() { r.carry(w, w.worker, 10*time.Second) })
 			}
 		}
@@ -480,7 +473,7 @@ func (r *run) work(t *testing.T, lasts, every time.Duration) {
 	}
 }
 
-// trace is everything that happened, for people.
+// trace is everything that happened, as text.
 func (r *run) trace() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d, class %q, %d workers, ledger calls up to %v, network calls up to %v\n",
@@ -492,7 +485,7 @@ func (r *run) trace() string {
 		b.WriteString(l + "\n")
 	}
 	for _, e := range r.world.Effects() {
-		fields := func(o *simulated.Order) string {
+		fields := func(o *orders.Order) string {
 			if o == nil {
 				return "-"
 			}

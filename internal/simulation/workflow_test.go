@@ -11,12 +11,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 // sagaID is the saga of a run, where it has one: a step about the record, and
@@ -30,22 +30,22 @@ const (
 	diesAfter  = "dies after its call"
 )
 
-// workflows are the programs of one life of one worker that stand above single writes.
+// workflows are the programs above single writes, in one lifetime of one worker.
 type workflows struct {
 	sagas *saga.Runner
-	gate  *workflow.Gate
+	gate  *gate.Gate
 }
 
 // store is the ledger as those programs use it.
 type store struct {
-	ledger.Papers
+	ledger.Documents
 	*process
 	about ledger.ID // the write that its filings count as calls of
 }
 
-func (d store) File(ctx context.Context, f ledger.Filing) (done ledger.Filed, err error) {
+func (d store) Commit(ctx context.Context, f ledger.Batch) (done ledger.Committed, err error) {
 	err = d.ledgerCall(ctx, "File", d.about, func(ctx context.Context) error {
-		done, err = d.Papers.File(ctx, f)
+		done, err = d.Documents.Commit(ctx, f)
 		return err
 	})
 	return done, err
@@ -87,24 +87,24 @@ func (p *plan) drawWorkflows(r *rand.Rand) {
 	}
 }
 
-// newWorkflows gives a life of a worker its saga runner and its gate.
+// newWorkflows gives one lifetime of a worker its saga runner and its gate.
 func (r *run) newWorkflows(p *process, e *engine.Engine) workflows {
 	i := slices.IndexFunc(r.plan.writes, func(w write) bool { return w.saga || len(w.gate) > 0 })
 	if i < 0 {
 		return workflows{}
 	}
-	d := store{Papers: r.books[p.worker], process: p, about: idOf(r.plan.writes[i].intent)}
-	return workflows{sagas: saga.New(d, e, nil), gate: workflow.New(d, &workflow.Options{Look: e, Logger: slog.New(slog.DiscardHandler)})}
+	d := store{Documents: r.books[p.worker], process: p, about: idOf(r.plan.writes[i].intent)}
+	return workflows{sagas: saga.New(d, e, nil), gate: gate.New(d, &gate.Options{Reader: e, Logger: slog.New(slog.DiscardHandler)})}
 }
 
 // sagaOf is the saga that a write is a step of.
 func sagaOf(w write) saga.Plan {
-	other := intent.WriteIntent{Tool: "tills.create", Destination: "tills", Kind: simulated.Kind, Write: intent.Create, Reversibility: intent.Pivot,
+	other := intent.WriteIntent{Tool: "tills.create", Destination: "tills", Kind: orders.Kind, Write: intent.Create, Reversibility: intent.Pivot,
 		Key: intent.Fields{"order_id": "T-1"}, Expect: intent.Fields{"amount_cents": number(1)}}
 	return saga.Plan{Tenant: "acme", ID: sagaID, Steps: []saga.Step{{Name: w.intent.Step, Intent: w.intent}, {Name: "till", Intent: other}}}
 }
 
-// carry carries the saga of a write on, whoever began it.
+// carry continues the saga of a write, whatever worker began it.
 func (r *run) carry(w write, worker int, within time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -123,8 +123,7 @@ func (r *run) carry(w write, worker int, within time.Duration) {
 	}
 }
 
-// checkSaga: a saga ends, or a reviewer has it, and what it says of its step is
-// true.
+// checkSaga: a saga ends, or a reviewer has it, and its reported step is true.
 func (r *run) checkSaga(w write) {
 	ctx := context.Background()
 	s, err := saga.New(r.books[0], r.engine(0), nil).Get(ctx, "acme", sagaID)
@@ -151,10 +150,9 @@ func (r *run) checkSaga(w write) {
 	}
 }
 
-// caller carries a step out by itself, as often as the gate lets it, until it could
-// complete it.
+// caller executes a step itself, as often as the gate allows, until it could complete it.
 func (r *run) caller(w write, worker int) {
-	who := workflow.Caller{Tenant: "acme", Name: "caller"}
+	who := gate.Caller{Tenant: "acme", Name: "caller"}
 	members := map[string]any{"destination": w.intent.Destination, "kind": w.intent.Kind, "key": w.intent.Key, "write": w.intent.Write}
 	if w.intent.Write != intent.Delete {
 		members["expect"] = w.intent.Expect
@@ -164,15 +162,15 @@ func (r *run) caller(w write, worker int) {
 		r.fail("gate: %v", err)
 		return
 	}
-	ask := workflow.GateRequest{StepType: "connector_call", IdempotencyKey: "gate", ToolContext: &workflow.ToolContext{ToolName: w.intent.Tool}, Intent: body}
+	ask := gate.GateRequest{StepType: "connector_call", IdempotencyKey: "gate", ToolContext: &gate.ToolContext{ToolName: w.intent.Tool}, Intent: body}
 	flow := ""
 	granted, done := 0, time.Time{}
-	var lost, said time.Time // when a call began whose answer was lost, and of when the last finding was
+	var lost, said time.Time // when a call with a lost answer began, and the time of the last finding
 	for again := range 12 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		gate := r.workflows(worker).gate
+		steps := r.workflows(worker).gate
 		if flow == "" {
-			made, err := gate.Create(ctx, who, workflow.CreateRequest{WorkflowName: "gated"})
+			made, err := steps.Create(ctx, who, gate.CreateRequest{WorkflowName: "gated"})
 			if err == nil {
 				flow = made.WorkflowID
 				known := w.intent
@@ -183,12 +181,12 @@ func (r *run) caller(w write, worker int) {
 			}
 		}
 		began := time.Now()
-		got, err := gate.Gate(ctx, who, flow, w.intent.Step, ask)
+		got, err := steps.Gate(ctx, who, flow, w.intent.Step, ask)
 		cancel()
 		v := got.RetryContext.Verification
-		if err == nil && v != nil && !v.CheckedAt.Equal(said) { // a finding that is kept says of when it is
+		if err == nil && v != nil && !v.CheckedAt.Equal(said) { // a stored finding has its time
 			if !lost.IsZero() {
-				began = lost // the gate may have looked then
+				began = lost // the gate may have read then
 			}
 			r.checkGate(w, v, began)
 			said, lost = v.CheckedAt, time.Time{}
@@ -223,7 +221,7 @@ func (r *run) caller(w write, worker int) {
 		if lost.IsZero() {
 			lost = time.Now()
 		}
-		_, err = r.workflows(worker).gate.CompleteStep(ctx, who, flow, w.intent.Step, workflow.CompleteRequest{IdempotencyKey: "gate", Fence: fence(got)})
+		_, err = r.workflows(worker).gate.CompleteStep(ctx, who, flow, w.intent.Step, gate.CompleteRequest{IdempotencyKey: "gate", Fence: fence(got)})
 		cancel()
 		r.logf("the caller completes %s: %v", w.intent.Step, err)
 		if err == nil {
@@ -232,7 +230,7 @@ func (r *run) caller(w write, worker int) {
 	}
 }
 
-func fence(g workflow.GateResponse) int64 {
+func fence(g gate.GateResponse) int64 {
 	if g.Lease == nil {
 		return 0
 	}
@@ -274,8 +272,8 @@ func (r *run) always(w intent.WriteIntent, since time.Time) bool {
 	return r.exact(w, false, effects, since)
 }
 
-// checkGate: what the gate says of a step's effect was true while it looked.
-func (r *run) checkGate(w write, v *workflow.Verification, began time.Time) {
+// checkGate: the gate's report of a step's effect was true when it read.
+func (r *run) checkGate(w write, v *gate.Verification, began time.Time) {
 	if v == nil || v.Effect == "unknown" {
 		return
 	}
@@ -306,7 +304,7 @@ func (r *run) named(id ledger.ID) bool {
 	return r.names[id] != ""
 }
 
-// known is the write of the plan that an identity of the ledger stands for.
+// known is the write of the plan with an identity of the ledger.
 func (r *run) known(id ledger.ID) ledger.ID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -317,10 +315,10 @@ func (r *run) known(id ledger.ID) ledger.ID {
 }
 
 // tills is the other destination of sagas.
-func tills(refused bool) (*simulated.World, error) {
-	world, err := simulated.New(simulated.Plain.Options())
+func tills(refused bool) (*orders.World, error) {
+	world, err := orders.New(orders.Plain.Options())
 	if err == nil && refused {
-		err = world.Set(simulated.Fault{Vice: simulated.Refused, How: "422", Times: 1000})
+		err = world.Set(orders.Fault{Kind: orders.Refused, How: "422", Times: 1000})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tills: %w", err)

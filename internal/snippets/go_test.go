@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -23,12 +23,12 @@ type Order struct {
 }
 
 func Example() {
-	shop, err := simulated.New(simulated.Plain.Options())
+	shop, err := orders.New(orders.Plain.Options())
 	if err != nil {
 		panic(err)
 	}
 	var reg connectors.Registry
-	if err := errors.Join(reg.Register("orders", shop.Destination()), shop.Set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})); err != nil {
+	if err := errors.Join(reg.Register("orders", shop.Destination()), shop.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1})); err != nil {
 		panic(err)
 	}
 	fmt.Println(charge(context.Background(), ledger.NewMemory(), &reg), len(shop.Records("A-1")))

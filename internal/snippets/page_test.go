@@ -3,6 +3,7 @@ package snippets
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const page = "../../docs/clients.md"
+const page = "../../docs/guide/start.md"
 
 // tests says which test runs each block of the page.
 var tests = map[string]func(*testing.T){
@@ -76,14 +77,18 @@ func TestEveryBlockIsRun(t *testing.T) {
 
 // The pages of the doors lead to each other.
 func TestPagesAreLinked(t *testing.T) {
-	pages := []string{"http.md", "mcp.md", "clients.md"}
+	pages := []string{"guide/start.md", "reference/http.md", "reference/mcp.md"}
 	for _, from := range pages {
 		text, err := os.ReadFile("../../docs/" + from)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, to := range pages {
-			if from != to && !strings.Contains(string(text), "]("+to) {
+			link, err := filepath.Rel(filepath.Dir(from), to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if from != to && !strings.Contains(string(text), "]("+filepath.ToSlash(link)) {
 				t.Errorf("%s does not lead to %s", from, to)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 )
 
@@ -85,7 +85,7 @@ func TestPython(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.loses("A-1")
-			p.sets(simulated.Fault{Vice: simulated.Refused, OrderID: "A-2"})
+			p.sets(orders.Fault{Kind: orders.Refused, Key: "A-2"})
 			if got := job("invoice-run-7", c.order); !strings.HasPrefix(got, c.want) {
 				t.Errorf("%s\nsays %q, want %q", c.reason, got, c.want)
 			}
@@ -148,7 +148,7 @@ func TestLangGraph(t *testing.T) {
 
 // A node whose write waits for a person stops, and goes on when it is resumed.
 func TestLangGraphInterrupted(t *testing.T) {
-	p := newPlace(t, "risk:\n  - {name: by hand, tool: charge_card}\n")
+	p := newPlace(t, "risk:\n  - {name: by hand, tool: charge_card}\nserver: {person_tokens: true}\n")
 	cmd := p.driven("python-langgraph", "langgraph_driver.py", "A-1", "approve")
 	p.furnish(cmd)
 	cmd.Stderr = os.Stderr

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/program"
 )
 
@@ -42,7 +42,7 @@ var built = sync.OnceValues(func() (program.Program, error) { return program.Bui
 type place struct {
 	t      *testing.T
 	dir    string
-	world  *simulated.World
+	world  *orders.World
 	shop   string
 	url    string
 	token  string
@@ -53,7 +53,7 @@ type place struct {
 	held    chan struct{} // reads after that wait until it is closed
 }
 
-// newPlace starts a server with the tools of docs/mcp.md, and gets a token as the
+// newPlace starts a server with the tools of docs/reference/mcp.md, and gets a token as the
 // page says. More goes into its configuration.
 func newPlace(t *testing.T, more string) *place {
 	t.Helper()
@@ -89,10 +89,10 @@ func newPlace(t *testing.T, more string) *place {
 
 func (p *place) openShop() {
 	var err error
-	if p.world, err = simulated.New(simulated.Plain.Options()); err != nil {
+	if p.world, err = orders.New(orders.Plain.Options()); err != nil {
 		p.t.Fatal(err)
 	}
-	inner := simulated.Handler(p.world)
+	inner := orders.Handler(p.world)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			defer p.once.Do(func() { close(p.written) })
@@ -109,17 +109,17 @@ func (p *place) openShop() {
 	p.shop = server.URL
 }
 
-// toolsOfThePage are the tools that docs/mcp.md configures.
+// toolsOfThePage are the tools that docs/reference/mcp.md configures.
 func toolsOfThePage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/mcp.md")
+	text, err := os.ReadFile("../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(text), "```yaml\n")
 	tools, _, found := strings.Cut(rest, "```")
 	if !found || !strings.HasPrefix(tools, "mcp:\n") {
-		t.Fatal("docs/mcp.md shows no tools")
+		t.Fatal("docs/reference/mcp.md shows no tools")
 	}
 	return tools
 }
@@ -157,10 +157,10 @@ func (p *place) furnish(cmd *exec.Cmd) {
 // loses has the destination take the first write of an order and lose its answer.
 func (p *place) loses(order string) {
 	p.t.Helper()
-	p.sets(simulated.Fault{Vice: simulated.LostAnswer, Ops: []simulated.Op{simulated.OpCreate}, OrderID: order, Times: 1})
+	p.sets(orders.Fault{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpCreate}, Key: order, Times: 1})
 }
 
-func (p *place) sets(f simulated.Fault) {
+func (p *place) sets(f orders.Fault) {
 	p.t.Helper()
 	if err := p.world.Set(f); err != nil {
 		p.t.Fatal(err)

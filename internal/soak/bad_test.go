@@ -19,14 +19,14 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// hear listens until the child says something that holds the text.
+// hear reads until the child prints a line that contains the text.
 func (p *process) hear(t *testing.T, text string) {
 	t.Helper()
 	for !strings.Contains(p.next(t), text) {
 	}
 }
 
-// queue puts a write into the ledger, to be worked on by whoever comes.
+// queue puts a write into the ledger, for any worker.
 func (s *scene) queue(w intent.WriteIntent) ledger.ID {
 	s.t.Helper()
 	rec, err := ledger.NewRecord(w)
@@ -48,8 +48,8 @@ func (s *scene) once(records ...string) {
 	}
 }
 
-// TestOutboxRowDamagedByHand: an entry that nobody can read is refused with its
-// reason, and everything else goes on.
+// TestOutboxRowDamagedByHand: an unreadable entry is refused with its reason, and everything else
+// continues.
 func TestOutboxRowDamagedByHand(t *testing.T) {
 	s := newScene(t, pgtest.Options{})
 	bad := changeID("bad", 1)
@@ -64,7 +64,7 @@ func TestOutboxRowDamagedByHand(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Reason == "" {
 		t.Errorf("the damaged entry: %v; want that it is refused, and why", err)
 	}
-	survey, err := s.book.Survey(s.ctx)
+	survey, err := s.book.QueueStats(s.ctx)
 	s.must(err)
 	if len(survey.Refused) != 1 || survey.Refused[0].ID != bad || survey.Outbox != 0 {
 		t.Errorf("the survey shows %+v and %d in the outbox", survey.Refused, survey.Outbox)
@@ -73,9 +73,8 @@ func TestOutboxRowDamagedByHand(t *testing.T) {
 	s.once("good", "later")
 }
 
-// TestLedgerRowDamagedByHand: a due write whose row nobody can read is passed
-// over and listed, everything else goes on, and so does the write when somebody
-// has mended its row.
+// TestLedgerRowDamagedByHand: a due write with an unreadable row is skipped and listed, and
+// everything else continues. So does the write when an operator has repaired its row.
 func TestLedgerRowDamagedByHand(t *testing.T) {
 	s := newScene(t, pgtest.Options{})
 	bad := s.queue(change("bad", 1))
@@ -85,7 +84,7 @@ func TestLedgerRowDamagedByHand(t *testing.T) {
 	s.verified(good)
 	s.enqueue(change("later", 1))
 	s.verified(changeID("later", 1))
-	survey, err := s.book.Survey(s.ctx)
+	survey, err := s.book.QueueStats(s.ctx)
 	s.must(err)
 	if len(survey.Damaged) != 1 || survey.Damaged[0].ID != bad || survey.Damaged[0].Reason == "" {
 		t.Errorf("the survey shows as damaged %+v; want %s", survey.Damaged, bad)
@@ -159,9 +158,8 @@ func TestOutOfConnectionsForAWhile(t *testing.T) {
 	s.once("before", "while", "after")
 }
 
-// hog takes all connections there are, most of them, also those of others, until it
-// is told to give them back. It counts its own: somebody who is just being let in is
-// not to be seen yet.
+// hog takes all connections there are, including most of those of others, until it must release
+// them. It counts its own: a connection that is just being opened is not visible yet.
 func (s *scene) hog(most int) (free func()) {
 	s.t.Helper()
 	var all []*pgx.Conn
@@ -190,8 +188,8 @@ func (s *scene) hog(most int) (free func()) {
 	return free
 }
 
-// TestDestinationRemovedForAWhile: writes for a destination that no worker
-// knows any more wait for it, and say so; the others go on.
+// TestDestinationRemovedForAWhile: writes for a destination that is unknown to every worker wait
+// for it, and report so; the others continue.
 func TestDestinationRemovedForAWhile(t *testing.T) {
 	s := newScene(t, pgtest.Options{})
 	elsewhere := func(record string) intent.WriteIntent {

@@ -15,16 +15,16 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/verify"
 )
 
-// role tells a child process what to be; without it this is the test itself.
+// role selects the role of a child process; without it this is the test itself.
 const role = "READBACK_SOAK_ROLE"
 
 // roles are what a child can be. Files for some systems only add theirs.
@@ -44,27 +44,27 @@ func TestMain(m *testing.M) {
 // declared is the destination: nothing but strong reads, every second kind of
 // fault on the way, and a horizon far above what a busy machine takes to
 // handle a request that is on its way already.
-func declared() simulated.Options {
-	o := simulated.Plain.Options()
+func declared() orders.Options {
+	o := orders.Plain.Options()
 	o.Horizon = connectors.Within(4 * time.Second)
 	o.SendTimeout, o.ReadTimeout = time.Second, time.Second
 	o.Seed = 7
-	o.Faults = []simulated.Fault{
-		{Vice: simulated.LostAnswer, Chance: 0.08},
-		{Vice: simulated.DroppedBefore, Chance: 0.04},
-		{Vice: simulated.BadGateway, Chance: 0.04},
-		{Vice: simulated.PhantomSuccess, Chance: 0.02},
-		{Vice: simulated.UnreadableRead, Chance: 0.05},
+	o.Faults = []orders.Fault{
+		{Kind: orders.LostAnswer, Chance: 0.08},
+		{Kind: orders.DroppedBefore, Chance: 0.04},
+		{Kind: orders.BadGateway, Chance: 0.04},
+		{Kind: orders.PhantomSuccess, Chance: 0.02},
+		{Kind: orders.UnreadableRead, Chance: 0.05},
 	}
 	return o
 }
 
 func destination() error {
-	return simulated.Run(context.Background(), simulated.RunOptions{Options: declared(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
+	return orders.Run(context.Background(), orders.RunOptions{Options: declared(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
 }
 
-// loud says on standard output what is about to happen and what has, so that
-// the parent can kill at any of these moments.
+// loud prints each event before and after it happens, so that the parent can kill at any of these
+// moments.
 type loud struct {
 	connectors.Connector
 	out *lines
@@ -75,7 +75,7 @@ type lines struct{ mu sync.Mutex }
 func (l *lines) say(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = fmt.Println(what) // a parent that is gone hears nothing
+	_, _ = fmt.Println(what) // the parent may be gone
 }
 
 func (l loud) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
@@ -94,7 +94,7 @@ func open(out *lines) (*engine.Engine, *sqlite.Ledger, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := simulated.NewConnector(os.Getenv("SOAK_URL"), declared(), nil)
+	c, err := orders.NewConnector(os.Getenv("SOAK_URL"), declared(), nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,14 +121,14 @@ func orderID(n int) string { return fmt.Sprintf("order-%04d", n) }
 func order(n int) intent.WriteIntent {
 	return intent.WriteIntent{
 		Tenant: tenant, Workflow: "soak", Step: "charge", Tool: "orders.create", Call: n,
-		Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Key:    intent.Fields{"order_id": orderID(n)},
 		Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "USD"},
 	}
 }
 
-// worker submits all writes, again at every start, and ends when every one of
-// them is settled or with a person.
+// worker submits all writes, again at every start, and ends when every one of them is settled or
+// in review.
 func worker() error {
 	out := &lines{}
 	e, book, err := open(out)
@@ -276,7 +276,7 @@ func start(t *testing.T, as string, env ...string) *child {
 	return &child{cmd: cmd, stdout: scanner}
 }
 
-// line is the next line the child says; false when it has ended.
+// line is the next line of the child; false when it has ended.
 func (c *child) line() (string, bool) {
 	if !c.stdout.Scan() {
 		return "", false
@@ -290,7 +290,7 @@ func (c *child) kill(t *testing.T) {
 	if err := c.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.cmd.Wait() // it says that it was killed, which we know
+	_ = c.cmd.Wait() // the error is the kill
 }
 
 // end waits for a child that ends by itself.

@@ -10,9 +10,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// explained holds the outcome of every write of a ledger, as its states have it,
-// against the one that its events alone give: whatever was told of a write can be
-// told again from its trace.
+// explained compares the outcome of every write of a ledger, from its state, with the one from
+// its events alone: a write's trace reproduces every outcome that was returned.
 func explained(t *testing.T, book ledger.Ledger) {
 	t.Helper()
 	writes, wrong := 0, 0
@@ -25,7 +24,7 @@ func explained(t *testing.T, book ledger.Ledger) {
 		for _, rec := range recs {
 			writes++
 			if diff := unlike(book, rec); diff != "" {
-				if wrong++; wrong <= 5 { // the first ones tell
+				if wrong++; wrong <= 5 { // the first ones are enough
 					t.Errorf("write %s is not what its events say (-states +events):\n%s%s", rec.ID, diff, life(book, rec))
 				}
 			}
@@ -51,6 +50,6 @@ func unlike(book ledger.Ledger, rec ledger.Record) string {
 	if err != nil {
 		return err.Error()
 	}
-	again.Now = rec.Now // when somebody looked, which is no event
+	again.Now = rec.Now // the time of the request, which is no event
 	return cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again))
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
@@ -29,18 +30,17 @@ func init() {
 
 // ordersProcess is a destination as SOAK_WORLD names it.
 func ordersProcess() error {
-	ctx, _ := orders()
-	return simulated.Run(ctx, simulated.RunOptions{Options: declares(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
+	ctx, _ := commands()
+	return orders.Run(ctx, orders.RunOptions{Options: declares(), LogPath: os.Getenv("SOAK_LOG")}, os.Stdout)
 }
 
-// poolWorker works on a ledger that it shares, until it is told to end, killed
-// or cut off.
+// poolWorker works on a ledger that it shares, until it is asked to end, killed or cut off.
 func poolWorker() error {
-	ctx, heard := orders()
+	ctx, heard := commands()
 	book, err := postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
-	for err != nil { // the database is away
+	for err != nil { // the database is unreachable
 		fmt.Println("no ledger:", err)
-		if !pause(ctx, 50*time.Millisecond) {
+		if !pause.For(ctx, 50*time.Millisecond) {
 			return nil
 		}
 		book, err = postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
@@ -72,7 +72,7 @@ type enqueuer struct {
 }
 
 func enqueuerProcess() error {
-	ctx, heard := orders()
+	ctx, heard := commands()
 	number, records, changes := envInt("SOAK_NUMBER"), envInt("SOAK_RECORDS"), envInt("SOAK_CHANGES")
 	pool, err := pgxpool.New(ctx, os.Getenv("SOAK_DSN"))
 	if err != nil {
@@ -116,7 +116,7 @@ func (q *enqueuer) put(ctx context.Context, record string, n int, undo bool) err
 		if err == nil {
 			return nil
 		}
-		if !pause(ctx, 20*time.Millisecond) {
+		if !pause.For(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("%s: %w", record, err)
 		}
 	}
@@ -124,8 +124,8 @@ func (q *enqueuer) put(ctx context.Context, record string, n int, undo bool) err
 
 var errOnPurpose = errors.New("rolled back on purpose")
 
-// try makes one transaction. One whose commit has an unknown fate is made
-// again: its own row tells.
+// try makes one transaction. One whose commit has an unknown fate is made again: its own row
+// decides.
 func (q *enqueuer) try(ctx context.Context, record string, n int) error {
 	return pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "INSERT INTO business VALUES ($1, $2) ON CONFLICT DO NOTHING", record, n)

@@ -9,23 +9,23 @@ import (
 	"strconv"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// spoilt are the vices that leave a record which is not as it was declared:
-// what a person must see.
-var spoilt = []simulated.Vice{simulated.DroppedField, simulated.NormalisedField}
+// spoilt are the faults that leave a record which is not as it was declared: a reviewer must see
+// it.
+var spoilt = []orders.FaultKind{orders.DroppedField, orders.NormalisedField}
 
 // verdictOn is what the oracle knows of one write.
 type verdictOn struct {
 	record  string
 	n       int
 	rec     ledger.Record
-	known   bool               // to the ledger
-	effects []simulated.Effect // its own
-	before  int64              // the change that the destination had before it
+	known   bool            // to the ledger
+	effects []orders.Effect // its own
+	before  int64           // the change that the destination had before it
 }
 
 // tally is the account of a run.
@@ -41,7 +41,7 @@ type tally struct {
 // the ledger.
 func (f *fire) account() {
 	f.t.Helper()
-	effects, err := simulated.ReadLog(f.log)
+	effects, err := orders.ReadLog(f.log)
 	f.must(err)
 	committed := f.committed()
 	byStamp := f.byStamp(effects, committed)
@@ -77,9 +77,9 @@ func (f *fire) account() {
 	}
 }
 
-// byStamp sorts the effects by the write that made them, and reports those of
-// nobody: of a transaction that was rolled back.
-func (f *fire) byStamp(effects []simulated.Effect, committed map[string][]int) map[string][]simulated.Effect {
+// byStamp groups the effects by the write that made them, and reports those without one: of a
+// transaction that was rolled back.
+func (f *fire) byStamp(effects []orders.Effect, committed map[string][]int) map[string][]orders.Effect {
 	f.t.Helper()
 	asked := map[string]bool{}
 	for record, changes := range committed {
@@ -87,7 +87,7 @@ func (f *fire) byStamp(effects []simulated.Effect, committed map[string][]int) m
 			asked[change(record, n).Stamp()] = true
 		}
 	}
-	made := map[string][]simulated.Effect{}
+	made := map[string][]orders.Effect{}
 	for _, e := range effects {
 		if !asked[e.Stamp] {
 			f.t.Errorf("effect %d on %s was made for a transaction that was never committed", e.Seq, e.OrderID)
@@ -121,14 +121,14 @@ func (f *fire) recorded() map[ledger.ID]ledger.Record {
 	}
 }
 
-// judge says what became of one committed write. Blocked says that one before
-// it on the same record is in review.
+// judge checks the result of one committed write. blocked means that an earlier one on the same
+// record is in review.
 func (f *fire) judge(sum *tally, v verdictOn, blocked bool) {
 	f.t.Helper()
 	wrong := func(count *int, format string, args ...any) {
 		f.t.Helper()
 		*count++
-		if *count <= 5 { // the first ones tell
+		if *count <= 5 { // the first ones are enough
 			f.t.Errorf("change %d of %s: %s%s", v.n, v.record, fmt.Sprintf(format, args...), f.life(v.rec))
 		}
 	}
@@ -162,10 +162,10 @@ func (f *fire) judge(sum *tally, v verdictOn, blocked bool) {
 		if why == "" {
 			wrong(&sum.unexplained, "in review (%s), and the destination's log shows no reason: %+v", r.Reason, v.effects)
 		}
-	case r.Behind != "" && blocked && made == 0:
+	case r.QueuedBehind != "" && blocked && made == 0:
 		sum.behind++
 	default:
-		wrong(&sum.lost, "left over: %s behind %q, %d effects", r.Phase(), r.Behind, made)
+		wrong(&sum.lost, "left over: %s behind %q, %d effects", r.Phase(), r.QueuedBehind, made)
 	}
 }
 
@@ -175,10 +175,9 @@ const (
 	oldBase      = "the state before it was read from a replica that lagged"
 )
 
-// explanation is what in the destination's log explains that a person must look
-// at a write, or "".
+// explanation is what in the destination's log explains that a write needs a review, or "".
 func explanation(v verdictOn) string {
-	if len(v.effects) == 1 && slices.ContainsFunc(spoilt, func(s simulated.Vice) bool { return slices.Contains(v.effects[0].Vices, s) }) {
+	if len(v.effects) == 1 && slices.ContainsFunc(spoilt, func(s orders.FaultKind) bool { return slices.Contains(v.effects[0].Vices, s) }) {
 		return spoiltRecord
 	}
 	var seen connectors.Observation
@@ -191,12 +190,12 @@ func explanation(v verdictOn) string {
 	return ""
 }
 
-func asDeclared(e simulated.Effect, record string, n int) bool {
+func asDeclared(e orders.Effect, record string, n int) bool {
 	return e.After.AmountCents() == int64(n) && e.After.Fields["note"] == noteOf(record, n)
 }
 
 // disorder counts the changes that came after a later one of the same record.
-func (f *fire) disorder(effects []simulated.Effect) (wrong int) {
+func (f *fire) disorder(effects []orders.Effect) (wrong int) {
 	f.t.Helper()
 	last := map[string]int64{}
 	for _, e := range effects {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -30,12 +31,12 @@ type size struct {
 	deadline time.Duration // of all
 }
 
-// sizeOf is the short run of every test, or the whole one.
+// sizeOf is the full size if a flag requests it, otherwise one that takes a minute.
 func sizeOf() size {
-	if os.Getenv("READBACK_SOAK") == "full" {
+	if *full {
 		return size{writes: 20_000, changes: 4, kill: time.Second, cut: 5 * time.Second, breathe: 4 * time.Second, deadline: 2 * time.Minute}
 	}
-	return size{writes: short, changes: 5, kill: time.Second, cut: 2 * time.Second, breathe: 500 * time.Millisecond, deadline: 2 * time.Minute}
+	return size{writes: 600 / need.OneIn(3), changes: 5, kill: time.Second, cut: 2 * time.Second, breathe: 500 * time.Millisecond, deadline: 2 * time.Minute}
 }
 
 const (
@@ -64,14 +65,13 @@ type fire struct {
 	kills, cuts, restarts, freezes int
 }
 
-// TestUnderFire: 4 workers share a ledger, 8 processes enqueue into it, each
-// write beside a row of their own, before a destination that has every vice.
-// Workers are killed each second, one is stopped past its lease and goes on,
-// the database is killed and restarted, connections are cut. Then the
-// destination's log and the callers' table are held against each other and
-// against the ledger.
+// TestUnderFire: 4 workers share a ledger, 8 processes enqueue into it, each write next to a row
+// of their own, with a destination that has every fault. Workers are killed each second, one is
+// stopped past its lease and continues, the database is killed and restarted, connections are
+// cut. Then the test compares the destination's log and the callers' table with each other and
+// with the ledger.
 func TestUnderFire(t *testing.T) {
-	t.Logf("again with -soak.seed=%d; READBACK_SOAK=full is the whole of it", *seed)
+	t.Logf("again with -soak.seed=%d; with -soak.full for two minutes", *seed)
 	f := kindle(t)
 	ctx, cancel := context.WithTimeout(t.Context(), f.size.deadline)
 	defer cancel()
@@ -79,8 +79,8 @@ func TestUnderFire(t *testing.T) {
 	f.burn(ctx)
 	drained := time.Since(began)
 	f.quench()
-	// What was on its way may land until now: it would be a duplicate.
-	pause(t.Context(), horizonTime)
+	// A send in transit may be applied until now: it would be a duplicate.
+	pause.For(t.Context(), horizonTime)
 	t.Logf("%d writes in %.1f s (%.0f/s), %d kills, %d freezes (longest %.1f s), %d restarts of the database, %d cuts, %d transactions rolled back on purpose",
 		f.size.writes, drained.Seconds(), float64(f.size.writes)/drained.Seconds(), f.kills, f.freezes, f.longest.Seconds(), f.restarts, f.cuts, f.undone)
 	f.account()
@@ -167,10 +167,10 @@ func (f *fire) burn(ctx context.Context) {
 			f.t.Fatalf("not done after %v: %s", f.size.deadline, f.state())
 		case line := <-said:
 			if f.hear(line); f.finished == enqueuers {
-				// Only a process that has lived as long as the horizon concludes
-				// anything from it: from here on each worker, in its turn, lives twice
-				// as long.
-				kill.Reset(2 * horizonTime / workers)
+				// A process concludes from the horizon what it has counted itself, and the
+				// workers take a waiting record one after another, a horizon apart: from here
+				// on each lives until it has taken the same record twice.
+				kill.Reset((workers + 1) * horizonTime / workers)
 			}
 		case <-kill.C:
 			f.kill()
@@ -201,13 +201,13 @@ func (f *fire) burn(ctx context.Context) {
 // acts are what happens once each, in this order.
 func (f *fire) acts() []func() {
 	all := []func(){f.restart, f.freeze, f.crash}
-	if f.size.writes > short {
+	if *full {
 		all = append(all, f.freeze, f.freeze)
 	}
 	return all
 }
 
-// hear counts what the enqueuers say.
+// hear counts the lines of the enqueuers.
 func (f *fire) hear(line string) {
 	undone := 0
 	if _, err := fmt.Sscanf(line, "enqueued %d", &undone); err == nil {
@@ -280,20 +280,19 @@ func (f *fire) cut() {
 	f.cuts++
 }
 
-// drained reports whether nothing is left to do that will ever be done without
-// a person.
+// drained reports whether nothing is left that can be done without a reviewer.
 func (f *fire) drained(ctx context.Context) bool {
 	book, err := postgres.Open(ctx, f.dsn, nil)
 	if err != nil {
 		return false
 	}
 	defer book.Close()
-	survey, err := book.Survey(ctx)
+	survey, err := book.QueueStats(ctx)
 	if err != nil || survey.Outbox > 0 {
 		return false
 	}
 	for _, q := range survey.Queues {
-		if q.State != "review" && q.State != "settled" && q.Count > q.Behind {
+		if q.State != "review" && q.State != "settled" && q.Count > q.Waiting {
 			return false
 		}
 	}
@@ -309,17 +308,17 @@ func (f *fire) state() string {
 		return err.Error()
 	}
 	defer book.Close()
-	survey, err := book.Survey(ctx)
+	survey, err := book.QueueStats(ctx)
 	text := fmt.Sprintf("%d of %d enqueuers finished; outbox %d, refused %v, damaged %v, error %v", f.finished, enqueuers, survey.Outbox, survey.Refused, survey.Damaged, err)
 	for _, q := range survey.Queues {
-		text += fmt.Sprintf("\n  %s: %d, due %d, leased %d, orphaned %d, behind %d", q.State, q.Count, q.Due, q.Leased, q.Orphaned, q.Behind)
+		text += fmt.Sprintf("\n  %s: %d, due %d, leased %d, orphaned %d, behind %d", q.State, q.Count, q.Due, q.Leased, q.Orphaned, q.Waiting)
 	}
 	open, err := book.List(ctx, ledger.Filter{Tenant: tenant, States: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking}})
 	if err != nil {
 		return text + err.Error()
 	}
 	for _, rec := range open {
-		if rec.Behind == "" {
+		if rec.QueuedBehind == "" {
 			text += fmt.Sprintf("\n%s %d: %s%s", rec.Step, rec.Call, rec.Phase(), life(book, rec))
 		}
 	}
@@ -347,7 +346,7 @@ func (f *fire) quench() {
 	}
 }
 
-// committed lists what the callers' own table says.
+// committed lists the rows of the callers' own table.
 func (f *fire) committed() map[string][]int {
 	f.t.Helper()
 	conn, err := pgx.Connect(f.t.Context(), f.dsn)

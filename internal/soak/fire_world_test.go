@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/verify"
@@ -26,9 +26,9 @@ const (
 	// behindBy is how far a read may lag, settleTime what is declared of it.
 	behindBy   = 600 * time.Millisecond
 	settleTime = time.Second
-	// lateBy is when a late commit lands after its client gave up. A send that
-	// was frozen with its worker lands later: by the time of the freeze.
-	// Together they stay below horizonTime, or what is declared were not true.
+	// lateBy is how long after its client gave up a late commit is applied. A send that was
+	// frozen with its worker is applied later, by the time of the freeze. The sum stays below
+	// horizonTime, or the declaration would be false.
 	lateBy      = time.Second
 	horizonTime = 5 * time.Second
 	callTime    = time.Second
@@ -39,44 +39,42 @@ const (
 	freezeFor = 4 * time.Second
 )
 
-// fiery is a destination that protects nobody (no native key, nothing unique,
-// no conditions) and has every vice that a caller can be told of beforehand.
-// What it declares is true.
-func fiery() simulated.Options {
-	o := simulated.Plain.Options()
+// fiery is a destination without protection (no native key, nothing unique, no conditions) that
+// has every fault that a caller can know of beforehand. Its declaration is true.
+func fiery() orders.Options {
+	o := orders.Plain.Options()
 	o.StampUpdates = true
 	o.Settle, o.Horizon = connectors.Within(settleTime), connectors.Within(horizonTime)
 	o.SendTimeout, o.ReadTimeout = callTime, callTime
 	o.Seed, _ = strconv.ParseUint(os.Getenv("SOAK_SEED"), 10, 64)
-	reads, updates := []simulated.Op{simulated.OpRead}, []simulated.Op{simulated.OpUpdate}
-	o.Faults = []simulated.Fault{
-		{Vice: simulated.LostAnswer, Chance: 0.03},
-		{Vice: simulated.DroppedBefore, Chance: 0.02},
-		{Vice: simulated.BadGateway, Chance: 0.02},
-		{Vice: simulated.LateCommit, Chance: 0.01, Delay: lateBy},
-		{Vice: simulated.PhantomSuccess, Chance: 0.01},
-		{Vice: simulated.Throttled, Chance: 0.01, Delay: time.Second},
-		{Vice: simulated.Refused, Chance: 0.002, Ops: updates},
-		{Vice: simulated.DroppedField, Chance: 0.002, Field: "note"},
-		{Vice: simulated.NormalisedField, Chance: 0.002, Field: "note"},
-		{Vice: simulated.LaggingRead, Chance: 0.1, Delay: behindBy},
-		// One throw decides about all of one vice: the first that it is below.
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "hang", Chance: 0.002},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "garbage", Chance: 0.010},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "empty", Chance: 0.015},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "null", Chance: 0.020},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "truncated", Chance: 0.025},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "cut", Chance: 0.030},
-		{Vice: simulated.UnreadableRead, Ops: reads, How: "404", Chance: 0.035},
-		{Vice: simulated.UnreadableRead, Ops: reads, Chance: 0.05},
+	reads, updates := []orders.Op{orders.OpRead}, []orders.Op{orders.OpUpdate}
+	o.Faults = []orders.Fault{
+		{Kind: orders.LostAnswer, Chance: 0.03},
+		{Kind: orders.DroppedBefore, Chance: 0.02},
+		{Kind: orders.BadGateway, Chance: 0.02},
+		{Kind: orders.LateCommit, Chance: 0.01, Delay: lateBy},
+		{Kind: orders.PhantomSuccess, Chance: 0.01},
+		{Kind: orders.Throttled, Chance: 0.01, Delay: time.Second},
+		{Kind: orders.Refused, Chance: 0.002, Ops: updates},
+		{Kind: orders.DroppedField, Chance: 0.002, Field: "note"},
+		{Kind: orders.NormalisedField, Chance: 0.002, Field: "note"},
+		{Kind: orders.LaggingRead, Chance: 0.1, Delay: behindBy},
+		// One random number selects the fault: the first that it is below.
+		{Kind: orders.UnreadableRead, Ops: reads, How: "hang", Chance: 0.002},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "garbage", Chance: 0.010},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "empty", Chance: 0.015},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "null", Chance: 0.020},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "truncated", Chance: 0.025},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "cut", Chance: 0.030},
+		{Kind: orders.UnreadableRead, Ops: reads, How: "404", Chance: 0.035},
+		{Kind: orders.UnreadableRead, Ops: reads, Chance: 0.05},
 	}
 	return o
 }
 
-// calm protects nobody either, and does what it is asked: what goes wrong with
-// it the test says.
-func calm() simulated.Options {
-	o := simulated.Plain.Options()
+// calm has no protection either, and executes requests: the test sets the faults.
+func calm() orders.Options {
+	o := orders.Plain.Options()
 	o.StampUpdates = true
 	o.Settle, o.Horizon = connectors.Within(0), connectors.Within(2*time.Second)
 	o.SendTimeout, o.ReadTimeout = callTime, callTime
@@ -84,7 +82,7 @@ func calm() simulated.Options {
 }
 
 // declares is the destination that this process is, or works with.
-func declares() simulated.Options {
+func declares() orders.Options {
 	if os.Getenv("SOAK_WORLD") == "fiery" {
 		return fiery()
 	}
@@ -96,7 +94,7 @@ func declares() simulated.Options {
 func change(record string, n int) intent.WriteIntent {
 	w := intent.WriteIntent{
 		Tenant: tenant, Workflow: "fire", Step: record, Tool: "orders.change", Call: n,
-		Destination: "orders", Kind: simulated.Kind, Write: intent.Update,
+		Destination: "orders", Kind: orders.Kind, Write: intent.Update,
 		Key:    intent.Fields{"order_id": record},
 		Expect: intent.Fields{"amount_cents": json.Number(strconv.Itoa(n)), "note": noteOf(record, n)},
 	}
@@ -117,7 +115,7 @@ func changeID(record string, n int) ledger.ID {
 func newEngine(book ledger.Ledger, wrap func(connectors.Connector) connectors.Connector) (*engine.Engine, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = inHand
-	c, err := simulated.NewConnector(os.Getenv("SOAK_URL"), declares(), transport)
+	c, err := orders.NewConnector(os.Getenv("SOAK_URL"), declares(), transport)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +131,7 @@ func newEngine(book ledger.Ledger, wrap func(connectors.Connector) connectors.Co
 	}), err
 }
 
-// saying says each line of the log as "log …": what a test waits for.
+// saying prints each line of the log as "log …", for tests to wait for.
 type saying struct{}
 
 func (saying) Write(line []byte) (int, error) {

@@ -12,15 +12,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// scene is a database, a ledger in it and a destination process, for tests
-// that say themselves what goes wrong.
+// scene is a database, a ledger in it and a destination process, for tests that set the faults
+// themselves.
 type scene struct {
 	t      *testing.T
 	ctx    context.Context // ends with all that the test may take
@@ -66,7 +67,7 @@ func (s *scene) worker(env ...string) *process {
 	return p
 }
 
-// deaf lets a process say what it wants.
+// deaf discards a process's output.
 func deaf(p *process) *process {
 	go func() {
 		for range p.said {
@@ -92,7 +93,7 @@ func (s *scene) enqueue(all ...intent.WriteIntent) {
 	}))
 }
 
-// until looks a write up until it is as it should be.
+// until polls a write until it is as it should be.
 func (s *scene) until(id ledger.ID, what string, is func(ledger.Record) bool) ledger.Record {
 	s.t.Helper()
 	for {
@@ -100,7 +101,7 @@ func (s *scene) until(id ledger.ID, what string, is func(ledger.Record) bool) le
 		if err == nil && is(rec) {
 			return rec
 		}
-		if !pause(s.ctx, 20*time.Millisecond) {
+		if !pause.For(s.ctx, 20*time.Millisecond) {
 			s.t.Fatalf("write %s is not %s: %s, %v%s", id, what, rec.Phase(), err, life(s.book, rec))
 		}
 	}
@@ -111,11 +112,10 @@ func (s *scene) verified(id ledger.ID) ledger.Record {
 	return s.until(id, "verified", func(r ledger.Record) bool { return r.Settlement == ledger.Verified })
 }
 
-// applied is what the destination says was done, by changes of a record in
-// their order.
+// applied is what the destination applied, by its log, as changes of a record in their order.
 func (s *scene) applied() map[string][]int {
 	s.t.Helper()
-	effects, err := simulated.ReadLog(s.log)
+	effects, err := orders.ReadLog(s.log)
 	s.must(err)
 	all := map[string][]int{}
 	for _, e := range effects {
@@ -173,9 +173,9 @@ func TestFrozenBeforeSending(t *testing.T) {
 	}
 }
 
-// TestFrozenWithinTheSend: a worker is stopped where nothing can be checked any
-// more, longer than its lease and the horizon. The duplicate that lands then is
-// found by the recheck that the other worker owes.
+// TestFrozenWithinTheSend: a worker is stopped where no check is possible any more, longer than
+// its lease and the horizon. The recheck of the other worker finds the duplicate that arrives
+// then.
 func TestFrozenWithinTheSend(t *testing.T) {
 	s := newScene(t, pgtest.Options{})
 	id := changeID("frozen", 1)
@@ -192,7 +192,7 @@ func TestFrozenWithinTheSend(t *testing.T) {
 	s.must(first.tell("on"))
 	first.await(t, "sent")
 	for len(s.applied()["frozen"]) < 2 {
-		if !pause(s.ctx, 20*time.Millisecond) {
+		if !pause.For(s.ctx, 20*time.Millisecond) {
 			t.Fatal("the send that was held did not land")
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// holding stops a worker at a point of its work until its parent says to go
-// on: the parent stops the whole process there.
+// holding stops a worker at a point of its work until its parent releases it: the parent stops
+// the whole process there.
 type holding struct {
 	at    string // "announced", "sending", or "" for nowhere
 	heard <-chan string
@@ -50,8 +50,7 @@ func (l heldLedger) Append(ctx context.Context, id ledger.ID, fence int64, event
 	return rec, err
 }
 
-// connector says what reaches the destination, and holds where nothing can be
-// checked any more.
+// connector reports what reaches the destination, and holds where no check is possible any more.
 func (h *holding) connector(c connectors.Connector) connectors.Connector {
 	if h.at == "" {
 		return c
@@ -64,8 +63,8 @@ type heldConnector struct {
 	h *holding
 }
 
-// Write implements [connectors.Connector]. The context does not reach what it
-// holds: bytes that stand in the buffer of a proxy know of no deadline.
+// Write implements [connectors.Connector]. The context does not affect what it holds: bytes in
+// the buffer of a proxy have no deadline.
 func (c heldConnector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	c.h.hold("sending")
 	fmt.Println("sent")

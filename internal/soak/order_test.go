@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -23,10 +25,10 @@ import (
 
 func init() { roles["one by one"] = oneByOne }
 
-// oneByOne enqueues the changes that it is told, each in a transaction of its
-// own, and says when each is committed.
+// oneByOne enqueues the changes that it receives, each in a transaction of its own, and reports
+// each commit.
 func oneByOne() error {
-	ctx, told := orders()
+	ctx, told := commands()
 	conn, err := pgx.Connect(ctx, os.Getenv("SOAK_DSN"))
 	if err != nil {
 		return err
@@ -59,6 +61,7 @@ func oneByOne() error {
 // first is lost. They are applied in order and both verified, for hundreds of
 // records and by two workers at once.
 func TestOrderOfTwoProcesses(t *testing.T) {
+	ordered := 500 / need.OneIn(8)
 	s := newScene(t, pgtest.Options{})
 	name := func(r int) string { return fmt.Sprintf("r-%03d", r) }
 	var creates []intent.WriteIntent
@@ -103,7 +106,7 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 // lose makes the destination lose its next answer to an update of a record.
 func (s *scene) lose(record string) {
 	s.t.Helper()
-	fault := string(simulated.LostAnswer) + ",op=update,times=1,order=" + record
+	fault := string(orders.LostAnswer) + ",op=update,times=1,order=" + record
 	client := &http.Client{Timeout: patience}
 	for {
 		req, err := http.NewRequestWithContext(s.ctx, http.MethodPut, s.url+"/faults", strings.NewReader(fault))
@@ -114,7 +117,7 @@ func (s *scene) lose(record string) {
 		if answer.StatusCode == http.StatusNoContent {
 			return
 		}
-		if !pause(s.ctx, 20*time.Millisecond) { // as many are on as can be: those first
+		if !pause.For(s.ctx, 20*time.Millisecond) { // as many are on as can be: those first
 			s.t.Fatalf("a fault was not taken: %s", answer.Status)
 		}
 	}

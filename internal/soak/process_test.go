@@ -23,7 +23,7 @@ const patience = 20 * time.Second
 type process struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
-	said chan string   // what it says, line by line; closed at its end
+	said chan string   // its output, line by line; closed at its end
 	gone chan struct{} // closed when it has been reaped
 	err  error         // how it ended; read after gone
 }
@@ -76,20 +76,20 @@ func started(t *testing.T, as string, env ...string) *process {
 // kill ends the child as the kernel would, and reaps it.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it has ended already, or ends now
-	for range p.said {       // nobody listens any more
+	for range p.said {       // drain the output
 	}
 	<-p.gone
 }
 
 func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// tell says a line to the child.
+// tell sends a line to the child.
 func (p *process) tell(line string) error {
 	_, err := fmt.Fprintln(p.in, line)
 	return err
 }
 
-// next is what the child says next.
+// next is the next line of the child.
 func (p *process) next(t *testing.T) string {
 	t.Helper()
 	timer := time.NewTimer(patience)
@@ -106,16 +106,16 @@ func (p *process) next(t *testing.T) string {
 	return ""
 }
 
-// await listens until the child says the line.
+// await reads until the child sends the line.
 func (p *process) await(t *testing.T, line string) {
 	t.Helper()
 	for p.next(t) != line {
 	}
 }
 
-// orders are what the parent says to this child, and ends the context when it
-// says no more: it is gone, or wants the child to end.
-func orders() (context.Context, <-chan string) {
+// commands are the parent's lines to this child. Their end ends the context: the parent is gone, or
+// wants the child to end.
+func commands() (context.Context, <-chan string) {
 	ctx, stop := context.WithCancel(context.Background())
 	heard := make(chan string)
 	go func() {
@@ -125,16 +125,4 @@ func orders() (context.Context, <-chan string) {
 		}
 	}()
 	return ctx, heard
-}
-
-// pause waits, and reports whether ctx let it.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

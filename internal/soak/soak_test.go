@@ -9,22 +9,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
 var (
-	seed   = flag.Uint64("soak.seed", uint64(time.Now().UnixNano()), "seed of the moments at which processes are killed")
-	writes = flag.Int("soak.writes", 2000, "writes under fire")
-	kills  = flag.Int("soak.kills", 200, "times the worker is killed")
+	seed = flag.Uint64("soak.seed", 1, "seed of the moments at which processes are killed")
+	full = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes two minutes")
 )
 
-// surroundings starts a destination and says where it and a new ledger are.
-func surroundings(t *testing.T) (env []string, log, book string) {
+// surroundings starts a destination and returns its place and that of a new ledger.
+func surroundings(t *testing.T, writes int) (env []string, log, book string) {
 	t.Helper()
 	dir := t.TempDir()
 	log, book = filepath.Join(dir, "effects.log"), filepath.Join(dir, "ledger.db")
@@ -33,22 +32,23 @@ func surroundings(t *testing.T) (env []string, log, book string) {
 	if !ok {
 		t.Fatal("the destination did not say where it is")
 	}
-	return []string{"SOAK_URL=" + url, "SOAK_LEDGER=" + book, fmt.Sprintf("SOAK_WRITES=%d", *writes)}, log, book
+	return []string{"SOAK_URL=" + url, "SOAK_LEDGER=" + book, fmt.Sprintf("SOAK_WRITES=%d", writes)}, log, book
 }
 
-// TestKilledAtRandomMoments kills the worker after a random number of its own
-// steps, 200 times, while it carries out 2,000 writes, and then asks the
-// destination what happened.
+// TestKilledAtRandomMoments kills the worker after a random number of its own steps, 200 times,
+// while it carries out 2,000 writes, or a tenth of both with -short, and then compares with the
+// destination.
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Logf("again with -soak.seed=%d", *seed)
 	chance := rand.New(rand.NewPCG(*seed, 1))
-	env, log, book := surroundings(t)
-	steps := max(2, *writes*3/max(*kills, 1)) // so that the kills are spread over the writes
+	writes, kills := 2000/need.OneIn(10), 200/need.OneIn(10)
+	env, log, book := surroundings(t, writes)
+	steps := writes * 3 / kills // so that the kills are spread over the writes
 	killed, finished := 0, false
 	for !finished {
 		w := start(t, "worker", env...)
 		left := -1
-		if killed < *kills {
+		if killed < kills {
 			left = 1 + chance.IntN(steps)
 		}
 		for left != 0 {
@@ -70,23 +70,23 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			t.Logf("%d kills", killed)
 		}
 	}
-	t.Logf("%d kills, %d writes", killed, *writes)
-	if killed < *kills {
-		t.Errorf("only %d of %d kills came before the writes were done", killed, *kills)
+	t.Logf("%d kills, %d writes", killed, writes)
+	if killed < kills {
+		t.Errorf("only %d of %d kills came before the writes were done", killed, kills)
 	}
-	account(t, log, book)
+	account(t, log, book, writes)
 }
 
-// account holds what the destination says against what the ledger says.
-func account(t *testing.T, log, path string) {
+// account compares the destination's record with the ledger.
+func account(t *testing.T, log, path string, writes int) {
 	t.Helper()
-	effects, err := simulated.ReadLog(log)
+	effects, err := orders.ReadLog(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	made := map[string]int{}
 	for _, e := range effects {
-		if e.Applied() && e.Op == simulated.OpCreate {
+		if e.Applied() && e.Op == orders.OpCreate {
 			made[e.OrderID]++
 		}
 	}
@@ -96,7 +96,7 @@ func account(t *testing.T, log, path string) {
 	}
 	defer book.Close()
 	reviews, again := 0, 0
-	for n := range *writes {
+	for n := range writes {
 		rec, err := book.Get(context.Background(), tenant, idOf(n))
 		if err != nil {
 			t.Errorf("%s: lost: %v", orderID(n), err)
@@ -116,7 +116,7 @@ func account(t *testing.T, log, path string) {
 		}
 	}
 	explained(t, book)
-	t.Logf("%d effects for %d writes; %d sent more than once, each time with proof; %d in review", len(effects), *writes, again, reviews)
+	t.Logf("%d effects for %d writes; %d sent more than once, each time with proof; %d in review", len(effects), writes, again, reviews)
 }
 
 func life(book ledger.Ledger, rec ledger.Record) string {
@@ -135,7 +135,7 @@ func life(book ledger.Ledger, rec ledger.Record) string {
 // three processes at once, and a different one under the same structural key
 // from a fourth.
 func TestThreeProcessesOneSend(t *testing.T) {
-	env, log, _ := surroundings(t)
+	env, log, _ := surroundings(t, 1)
 	callers := []*child{start(t, "caller", env...), start(t, "caller", env...), start(t, "caller", env...)}
 	began := 0
 	for _, c := range callers {
@@ -148,11 +148,11 @@ func TestThreeProcessesOneSend(t *testing.T) {
 			}
 		}
 	}
-	effects, err := simulated.ReadLog(log)
+	effects, err := orders.ReadLog(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := simulated.Summarize(effects, orderID(1)); got.SideEffectCalls != 1 || began != 1 {
+	if got := orders.Summarize(effects, orderID(1)); got.SideEffectCalls != 1 || began != 1 {
 		t.Errorf("%d effects, %d callers that began it, of 192; want one of each", got.SideEffectCalls, began)
 	}
 	other := report(t, start(t, "caller", append(env, "SOAK_AMOUNT=2099")...))

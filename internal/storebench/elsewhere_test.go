@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -55,7 +55,7 @@ func serveElsewhere() error {
 	server := &http.Server{Handler: takes, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }() // it ends with the process
 	fmt.Printf("http://%s\n", l.Addr())
-	return simulated.Run(ctx, simulated.RunOptions{Options: simulated.Unique.Options()}, os.Stdout)
+	return orders.Run(ctx, orders.RunOptions{Options: orders.Unique.Options()}, os.Stdout)
 }
 
 // place is where the two listen.
@@ -117,7 +117,7 @@ func endElsewhere() {
 // engineOverHTTP is an engine before that destination.
 func engineOverHTTP(tb testing.TB, l ledger.Ledger, options func(*connectors.Registry) *engine.Options) *engine.Engine {
 	tb.Helper()
-	c, err := simulated.NewConnector(elsewhere(tb).destination, simulated.Unique.Options(), &http.Transport{MaxIdleConnsPerHost: 1024})
+	c, err := orders.NewConnector(elsewhere(tb).destination, orders.Unique.Options(), &http.Transport{MaxIdleConnsPerHost: 1024})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func engineOverHTTP(tb testing.TB, l ledger.Ledger, options func(*connectors.Reg
 func order(batch string, n int) intent.WriteIntent {
 	name := fmt.Sprintf("%s-%d", batch, n)
 	return intent.WriteIntent{
-		Tenant: "acme", Workflow: name, Step: "order", Tool: "orders.create", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Tenant: "acme", Workflow: name, Step: "order", Tool: "orders.create", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		IdempotencyKey: "order:" + name, Key: intent.Fields{"order_id": name},
 		Expect: intent.Fields{"amount_cents": json.Number(fmt.Sprint(n + 1)), "currency": "EUR"},
 	}

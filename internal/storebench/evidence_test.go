@@ -71,7 +71,7 @@ func (v evidence) options(tb testing.TB) (options func(*connectors.Registry) *en
 		}
 	}
 	return func(reg *connectors.Registry) *engine.Options {
-		return &engine.Options{Tracer: k.Tracer(), Events: k.Events(), Meter: telemetry.NewMeter(k.Meter(), reg)}
+		return &engine.Options{Tracer: k.Tracer(), Events: k.Events(), Observer: telemetry.NewMeter(k.Meter(), reg).Observe}
 	}, flush
 }
 
@@ -121,7 +121,7 @@ func settings() []setting {
 // another one. KiB+name is how much more memory is allocated for a write.
 func BenchmarkEvidence(b *testing.B) {
 	for _, in := range settings() {
-		for _, callers := range Callers {
+		for _, callers := range callerCounts {
 			b.Run(fmt.Sprintf("%s/callers=%d", in.name, callers), func(b *testing.B) {
 				var sides []side
 				spent, last := make([]used, len(allEvidence)), used{}

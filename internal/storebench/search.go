@@ -41,14 +41,14 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	b.Run(fmt.Sprintf("rows=%d/history", rows), func(b *testing.B) {
 		q := ledger.Past{Tenant: "acme", Since: one.Created.Add(-time.Hour), Until: one.Created.Add(7 * 24 * time.Hour), Step: time.Hour}
 		for b.Loop() {
-			if _, err := l.(ledger.Historian).History(b.Context(), q); err != nil {
+			if _, err := l.History(b.Context(), q); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run(fmt.Sprintf("rows=%d/follow", rows), func(b *testing.B) {
 		for b.Loop() {
-			if _, _, err := l.(ledger.Follower).Follow(b.Context(), ledger.Following{Tenant: "acme"}); err != nil {
+			if _, _, err := l.Follow(b.Context(), ledger.Following{Tenant: "acme"}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -131,14 +131,14 @@ func spread(b *testing.B, callers, from, n int, do func(i int) error) time.Durat
 	return time.Since(start) / time.Duration(n)
 }
 
-// Callers are how many write at once in benchmarks.
-var Callers = []int{1, 8, 64}
+// callerCounts are how many write at once in benchmarks.
+var callerCounts = []int{1, 8, 64}
 
 // Do measures writes from intent to verified outcome before a destination that
 // costs nothing, beside bare pairs of an insert and an update, each with a
 // commit of its own. ×bare is the rate against theirs.
 func Do(b *testing.B, open func(b *testing.B) ledger.Ledger, bare func(b *testing.B) func(i int) error) {
-	for _, callers := range Callers {
+	for _, callers := range callerCounts {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
 			e := engineOn(b, open(b))
 			pair, batch := bare(b), fmt.Sprint("w", callers)

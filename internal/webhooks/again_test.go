@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// A notice that is made again after the write went on has other words; the first
-// one stands, and what comes after it is told.
+// A notice that is made again after the write continued has other words; the first one is
+// kept, and later changes are notified.
 func TestANoticeThatWouldSayMoreNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "ops")

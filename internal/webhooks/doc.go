@@ -1,5 +1,5 @@
-// Package webhooks makes a write of every change that somebody wants to be told
-// of, so that telling it is recorded, tried again and looked after as any write.
+// Package webhooks makes a write of every change that a hook subscribes to, so that the
+// notice is recorded, tried again and verified as any write.
 //
 // It does not send; the engine does.
 package webhooks

@@ -1,6 +1,7 @@
 package webhooks
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,14 +15,18 @@ import (
 	"github.com/readback-go/readback/connectors/webhook"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
-// Gap is the type of the message that says that a hook was not told of everything.
-// No hook can do without it.
-const Gap = "readback.gap"
+// maxText bounds a sentence in a message, in characters: people read messages in chats.
+const maxText = 1000
 
-// events are the types of messages about writes, by what happened.
+// gapType is the type of the message that changes were missed. No hook can unsubscribe
+// from it.
+const gapType = "readback.gap"
+
+// events are the types of messages about writes, by event.
 var events = []struct {
 	kind ledger.EventKind
 	name string
@@ -46,9 +51,9 @@ func Events() []string {
 	return all
 }
 
-// DefaultEvents are those that a hook is told of that does not say: what has
-// ended, and what waits for a person.
-func DefaultEvents() []string {
+// defaultEvents are the events of a hook that lists none: what has ended, and what waits
+// for a reviewer.
+func defaultEvents() []string {
 	return []string{"write.held", "write.overdue", "write.review", "write.settled"}
 }
 
@@ -61,11 +66,11 @@ func eventOf(k ledger.EventKind) string {
 	return ""
 }
 
-// wants reports whether the hook is to be told of a change. A notice is never one.
+// wants reports whether the hook subscribes to a change. It never does to a notice.
 func (h Hook) wants(c ledger.Change) bool {
 	wanted := h.Events
 	if len(wanted) == 0 {
-		wanted = DefaultEvents()
+		wanted = defaultEvents()
 	}
 	return !strings.HasPrefix(c.Destination, Prefix) &&
 		(len(h.Tenants) == 0 || slices.Contains(h.Tenants, c.Tenant)) &&
@@ -73,9 +78,9 @@ func (h Hook) wants(c ledger.Change) bool {
 		slices.Contains(wanted, eventOf(c.Kind))
 }
 
-// notice is the message about a change. Its structural key is made of the hook and
-// the event alone, so that there is one however often it is made. The record is as
-// it is now, which can be later; the zero record where it is gone.
+// notice is the message about a change. Its structural key is derived from the hook and
+// the event alone, so that there is one notice however often it is made. The record is
+// the current one, which can be later; the zero record where it is gone.
 func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.WriteIntent {
 	data := map[string]any{
 		"write": string(c.ID), "event": number(c.Seq), "tenant": c.Tenant, "destination": c.Destination,
@@ -91,6 +96,9 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 		out := engine.OutcomeOf(rec)
 		give("status", string(out.Status))
 		give("text", out.Text)
+		if slices.Contains(out.Untrusted, "/text") { // the message holds no other member that an outcome marks
+			data["untrusted"] = []any{"/text"}
+		}
 		if !out.RecheckUntil.IsZero() {
 			give("recheck_until", out.RecheckUntil.UTC().Format(time.RFC3339))
 		}
@@ -102,7 +110,7 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 			data["not_checked"] = all
 		}
 		give("waits_for", string(out.WaitsFor))
-		give("behind", string(out.Behind))
+		give("behind", string(out.QueuedBehind))
 		give("verdict", rec.Verdict)
 		give("workflow", rec.Workflow)
 		give("step", rec.Step)
@@ -110,21 +118,21 @@ func (s *Sender) notice(h Hook, c ledger.Change, rec ledger.Record) intent.Write
 		give("kind", rec.Kind)
 		give("correlation_id", rec.CorrelationID)
 	}
-	if s.opts.Desk != "" {
-		data["url"] = s.opts.Desk + "/writes/" + url.PathEscape(string(c.ID))
+	if s.opts.ReviewUI != "" {
+		data["url"] = s.opts.ReviewUI + "/writes/" + url.PathEscape(string(c.ID))
 	}
 	return message(h, c.Tenant, fmt.Sprintf("%s/%d", c.ID, c.Seq), eventOf(c.Kind), c.At, data)
 }
 
-// gap is the message that something was missed. The cursor behind which it was
-// says which gap it is.
+// gap is the message that changes were missed. The cursor after which they were missed
+// identifies the gap.
 func (s *Sender) gap(h Hook, cursor string, now time.Time) intent.WriteIntent {
 	sum := sha256.Sum256([]byte(cursor))
 	tenant := s.opts.Tenant
 	if len(h.Tenants) > 0 {
 		tenant = h.Tenants[0]
 	}
-	return message(h, tenant, "gap/"+hex.EncodeToString(sum[:8]), Gap, now, map[string]any{
+	return message(h, tenant, "gap/"+hex.EncodeToString(sum[:8]), gapType, now, map[string]any{
 		"text": "Some changes were not told: they were pruned before this hook was told of them. Look up the writes that you wait for.",
 	})
 }
@@ -138,12 +146,26 @@ func message(h Hook, tenant, step, kind string, at time.Time, data map[string]an
 	}
 }
 
+// NoticeID is the write that notified a hook of an event of a write.
+func NoticeID(tenant, hook string, id ledger.ID, seq int64) ledger.ID {
+	return ledger.IDOf(message(Hook{Name: hook}, tenant, fmt.Sprintf("%s/%d", id, seq), "", time.Time{}, nil).StructuralKey())
+}
+
+// Hooks are the names of all hooks that were ever notified from a ledger, also of those
+// that are no longer configured.
+func Hooks(ctx context.Context, notes ledger.Documents) (names []string, err error) {
+	found, _, err := notes.Notes(ctx, notesPrefix)
+	for _, n := range found {
+		names = append(names, strings.TrimPrefix(n.Name, notesPrefix))
+	}
+	return names, err
+}
+
+// notesPrefix begins the notes that hold each hook's progress.
+const notesPrefix = "webhooks/"
+
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
 func cut(text string) string {
-	text = strings.ToValidUTF8(text, "\ufffd")
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
+	return visible.Clip(text, maxText)
 }

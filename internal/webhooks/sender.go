@@ -19,56 +19,62 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Prefix begins the names of destinations that are hooks: "webhook:" and the name
-// of the hook. What is written there is not told of, or notices would make
-// notices for ever.
+const (
+	// every is how often a hook polls for changes that it was not notified of.
+	every = time.Second
+	// batch is how many changes are read before the cursor is stored: so many are read
+	// again after a crash.
+	batch = 100
+	// turnFor is how long one process of several handles a hook exclusively. If it dies,
+	// another one takes over after that. Correctness does not depend on it.
+	turnFor = 15 * time.Second
+	// failedFirst and failedMost bound the pause after the ledger failed, or was
+	// full.
+	failedFirst = 500 * time.Millisecond
+	failedMost  = 30 * time.Second
+)
+
+// Prefix begins the names of destinations that are hooks: "webhook:" and the name of the
+// hook. Writes there cause no notice, or notices would cause notices forever.
 const Prefix = engine.OwnDestinations
 
-// tool is that of all notices. Nobody else may name it.
+// tool is the tool of all notices. No other write may name it.
 const tool = engine.OwnTools + "notice"
 
-// Ledger is what a sender needs of a ledger; all drivers have it.
-type Ledger interface {
-	ledger.Follower
-	ledger.Notes
-	Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error)
-}
-
-// Engine is what a sender needs of an engine.
+// Engine is the part of an engine that a sender needs.
 type Engine interface {
 	Enqueue(ctx context.Context, w intent.WriteIntent) (ledger.ID, error)
 }
 
-// Hook is somebody who is told.
+// Hook is a subscriber to changes.
 type Hook struct {
-	// Name names it, and with [Prefix] its destination. Required.
+	// Name names it and, with [Prefix], its destination. Required.
 	Name string
-	// Tenants are those that it is told of. Default: all.
+	// Tenants are the tenants whose changes it gets. Default: all.
 	Tenants []string
-	// Events are the types of which it is told; see [Events]. Default
-	// [DefaultEvents].
+	// Events are the event types that it gets; see [Events]. Default [defaultEvents].
 	Events []string
-	// Destinations are those of which it is told. Default: all.
+	// Destinations are the destinations whose changes it gets. Default: all.
 	Destinations []string
 }
 
-// Options are what a sender can be told. Only Hooks is required.
+// Options configures a Sender. Only Hooks is required.
 type Options struct {
 	Hooks []Hook
-	// Tenant owns messages that are about no tenant's write: that something was
-	// missed. Default "default".
+	// Tenant owns messages that belong to no tenant's write, such as those about missed
+	// changes. Default "default".
 	Tenant string
-	// Desk is the address under which people look at writes,
-	// "https://readback.example". Default none: messages name no page.
-	Desk string
+	// ReviewUI is the address of the review UI, "https://readback.example". Default none:
+	// messages name no page.
+	ReviewUI string
 	// Logger receives what an operator should see. Default: nothing.
 	Logger *slog.Logger
 }
 
-// Sender makes notices of changes. Any number of them, in any number of processes,
-// may see to the same hooks.
+// Sender makes notices of changes. Any number of them, in any number of processes, may
+// handle the same hooks.
 type Sender struct {
-	ledger Ledger
+	ledger ledger.Ledger
 	engine Engine
 	opts   Options
 	owner  string
@@ -76,20 +82,20 @@ type Sender struct {
 
 // New makes a sender. The destinations of its hooks must be registered with the
 // engine.
-func New(l Ledger, e Engine, o Options) *Sender {
+func New(l ledger.Ledger, e Engine, o Options) *Sender {
 	if o.Tenant == "" {
 		o.Tenant = "default"
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	o.Desk = strings.TrimRight(o.Desk, "/")
+	o.ReviewUI = strings.TrimRight(o.ReviewUI, "/")
 	return &Sender{ledger: l, engine: e, opts: o, owner: rand.Text()[:10]}
 }
 
-// Work makes one notice of every change that a hook is to be told of, until ctx
-// ends, and then returns nil. A hook that is new is told of what happens from then
-// on. It goes on after failures of the ledger.
+// Work makes one notice of every change that a hook subscribes to, until ctx ends, and
+// then returns nil. A new hook gets changes from then on. It continues after failures of
+// the ledger.
 func (s *Sender) Work(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, h := range s.opts.Hooks {
@@ -99,12 +105,9 @@ func (s *Sender) Work(ctx context.Context) error {
 	return nil
 }
 
-// see sees to one hook.
+// see handles one hook.
 func (s *Sender) see(ctx context.Context, h Hook) {
-	var told <-chan struct{}
-	if herald, ok := s.ledger.(ledger.Herald); ok {
-		told = herald.Told(ctx)
-	}
+	changed := s.ledger.Changed(ctx)
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(failedFirst),
 		backoff.WithMaxInterval(failedMost), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
@@ -119,16 +122,16 @@ func (s *Sender) see(ctx context.Context, h Hook) {
 			failing.Reset()
 		default:
 			failing.Reset()
-			await(ctx, told)
+			await(ctx, changed)
 		}
 	}
 }
 
-func await(ctx context.Context, told <-chan struct{}) {
+func await(ctx context.Context, changed <-chan struct{}) {
 	timer := time.NewTimer(every)
 	defer timer.Stop()
 	select {
-	case <-told:
+	case <-changed:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -136,14 +139,14 @@ func await(ctx context.Context, told <-chan struct{}) {
 
 func (s *Sender) log(h Hook) *slog.Logger { return s.opts.Logger.With("webhook", h.Name) }
 
-// place is how far a hook was told, and who sees to it until when.
+// place is the progress of a hook, and which process handles it until when.
 type place struct {
 	Cursor string    `json:"cursor"`
 	Owner  string    `json:"owner,omitempty"`
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// turn tells a hook of the next changes, and reports whether there may be more.
+// turn notifies a hook of the next changes, and reports whether there may be more.
 func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
 	note, at, now, err := s.place(ctx, h)
 	switch {
@@ -166,7 +169,7 @@ func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
 			return false, lost(err)
 		}
 	}
-	reached, err := s.tellAll(ctx, h, changes)
+	reached, err := s.notifyAll(ctx, h, changes)
 	if err == nil {
 		reached = next
 	}
@@ -177,7 +180,7 @@ func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
 	return len(changes) == batch, errors.Join(err, lost(stale))
 }
 
-// lost is nil where another process was quicker: it has done the same.
+// lost is nil if another process was faster: it has done the same.
 func lost(err error) error {
 	if errors.Is(err, ledger.ErrStale) {
 		return nil
@@ -185,11 +188,11 @@ func lost(err error) error {
 	return err
 }
 
-// tellAll makes notices of changes, and says how far it came.
-func (s *Sender) tellAll(ctx context.Context, h Hook, changes []ledger.Change) (reached string, err error) {
+// notifyAll makes notices of changes, and returns how far it came.
+func (s *Sender) notifyAll(ctx context.Context, h Hook, changes []ledger.Change) (reached string, err error) {
 	for _, c := range changes {
 		if h.wants(c) {
-			if err := s.tell(ctx, h, c); err != nil {
+			if err := s.notify(ctx, h, c); err != nil {
 				return reached, err
 			}
 		}
@@ -198,10 +201,10 @@ func (s *Sender) tellAll(ctx context.Context, h Hook, changes []ledger.Change) (
 	return reached, nil
 }
 
-// place reads how far a hook was told. What cannot be read is told from where it
-// is new; that is said.
+// place reads a hook's progress. If it cannot be read, the hook starts anew, and that is
+// logged.
 func (s *Sender) place(ctx context.Context, h Hook) (note ledger.Note, at place, now time.Time, err error) {
-	name := "webhooks/" + h.Name
+	name := notesPrefix + h.Name
 	found, now, err := s.ledger.Notes(ctx, name)
 	note = ledger.Note{Name: name}
 	for _, n := range found {
@@ -217,7 +220,7 @@ func (s *Sender) place(ctx context.Context, h Hook) (note ledger.Note, at place,
 	return note, at, now, err
 }
 
-// arrive begins with what happens from now on.
+// arrive starts with changes from now on.
 func (s *Sender) arrive(ctx context.Context, note ledger.Note) (more bool, err error) {
 	latest, err := s.ledger.Latest(ctx)
 	if err != nil {
@@ -236,8 +239,8 @@ func (s *Sender) keep(ctx context.Context, note ledger.Note, at place) (ledger.N
 	return s.ledger.SetNote(ctx, note)
 }
 
-// missed begins again with what is still there, when what the hook was to be told
-// of next is not, and says so: in the log, and to the hook.
+// missed starts again with what is still there, if the hook's next change is gone. It
+// logs that and notifies the hook.
 func (s *Sender) missed(ctx context.Context, h Hook, note ledger.Note, at place, now time.Time, why error) error {
 	s.log(h).Error("a webhook has missed something: the ledger has pruned what it was to be told of next", "error", why)
 	if err := s.enqueue(ctx, h, s.gap(h, at.Cursor, now)); err != nil {
@@ -247,8 +250,8 @@ func (s *Sender) missed(ctx context.Context, h Hook, note ledger.Note, at place,
 	return lost(err)
 }
 
-// tell makes the notice of one change.
-func (s *Sender) tell(ctx context.Context, h Hook, c ledger.Change) error {
+// notify makes the notice of one change.
+func (s *Sender) notify(ctx context.Context, h Hook, c ledger.Change) error {
 	rec, err := s.ledger.Get(ctx, c.Tenant, c.ID)
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) && !errors.Is(err, ledger.ErrCorrupt) {
 		return err
@@ -256,9 +259,9 @@ func (s *Sender) tell(ctx context.Context, h Hook, c ledger.Change) error {
 	return s.enqueue(ctx, h, s.notice(h, c, rec))
 }
 
-// enqueue records a notice. One that is there already, also with other words, was
-// recorded by a process that then died, or at the same time by another one. One
-// that can never be is left out, and that is said: it must not hold up the others.
+// enqueue records a notice. One that exists already, also with other words, was recorded
+// by a process that then died, or at the same time by another one. One that can never be
+// recorded is skipped, and that is logged: it must not block the others.
 func (s *Sender) enqueue(ctx context.Context, h Hook, w intent.WriteIntent) error {
 	id, err := s.engine.Enqueue(ctx, w)
 	switch {

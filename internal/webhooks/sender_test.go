@@ -19,10 +19,10 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/connectors/webhook"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/ledger"
@@ -86,7 +86,7 @@ func (r *receiver) set(down bool) {
 	r.down = down
 }
 
-// told lists what came, as "type of order".
+// told lists the received notices, as "type of order".
 func (r *receiver) told() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *receiver) told() (all []string) {
 // bench is an engine before a destination and a receiver, on a ledger in memory.
 type bench struct {
 	t      *testing.T
-	world  *simulated.World
+	world  *orders.World
 	ledger *ledger.Memory
 	engine *engine.Engine
 	hooks  map[string]*receiver
@@ -108,12 +108,12 @@ type bench struct {
 
 func newBench(t *testing.T, hooks ...string) *bench {
 	t.Helper()
-	return newBenchAt(t, simulated.Plain.Options(), hooks...)
+	return newBenchAt(t, orders.Plain.Options(), hooks...)
 }
 
-func newBenchAt(t *testing.T, o simulated.Options, hooks ...string) *bench {
+func newBenchAt(t *testing.T, o orders.Options, hooks ...string) *bench {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,13 +152,13 @@ func (b *bench) live(senders ...*webhooks.Sender) (stop func()) {
 	}
 }
 
-func (b *bench) sender(l webhooks.Ledger, hooks ...webhooks.Hook) *webhooks.Sender {
-	return webhooks.New(l, b.engine, webhooks.Options{Hooks: hooks, Desk: "https://desk.example/"})
+func (b *bench) sender(l ledger.Ledger, hooks ...webhooks.Hook) *webhooks.Sender {
+	return webhooks.New(l, b.engine, webhooks.Options{Hooks: hooks, ReviewUI: "https://desk.example/"})
 }
 
 func order(id string) intent.WriteIntent {
 	return intent.WriteIntent{
-		Tenant: "acme", Workflow: "wf-1", Step: id, Tool: "orders.create", Destination: "orders", Kind: simulated.Kind, Write: intent.Create,
+		Tenant: "acme", Workflow: "wf-1", Step: id, Tool: "orders.create", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Key:    intent.Fields{"order_id": id},
 		Expect: intent.Fields{"amount_cents": json.Number("199900"), "currency": "USD"},
 	}
@@ -210,13 +210,13 @@ func TestHooksAreTold(t *testing.T) {
 	})
 }
 
-// A verified write that a recheck contradicts is told again, as a review.
+// A verified write that a recheck contradicts is notified again, as a review.
 func TestHooksAreToldOfAFlip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := simulated.Unique.Options()
+		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBenchAt(t, o, "ops")
-		if err := b.world.Set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Minute, Times: 1}); err != nil {
+		if err := b.world.Set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute, Times: 1}); err != nil {
 			t.Fatal(err)
 		}
 		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops"}))()
@@ -251,6 +251,33 @@ func TestWhatWasNotComparedIsInTheMessage(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[any]any{"A-1": []any{"/a~1b", "/note"}, "A-2": nil}, got); diff != "" {
 			t.Error(diff)
+		}
+	})
+}
+
+// A text that quotes the destination is marked in the message as it is in the outcome.
+func TestTextOfOthersIsMarkedInTheMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, "ops")
+		if err := b.world.Set(orders.Fault{Kind: orders.DroppedField, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops"}))()
+		outs := map[any]any{}
+		for _, id := range []string{"A-1", "A-2"} {
+			out := b.do(order(id))
+			if outs[id] = nil; slices.Contains(out.Untrusted, "/text") {
+				outs[id] = []any{"/text"}
+			}
+		}
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		got := map[any]any{}
+		for _, m := range b.hooks["ops"].got {
+			got[m.Data["step"]] = m.Data["untrusted"]
+		}
+		if diff := cmp.Diff(outs, got); diff != "" || outs["A-1"] == nil || outs["A-2"] != nil {
+			t.Errorf("%s\n%v", diff, outs)
 		}
 	})
 }
@@ -334,7 +361,7 @@ func TestAReceiverThatIsDown(t *testing.T) {
 	})
 }
 
-// One that never is back is a person's in the end.
+// One that never recovers goes to review in the end.
 func TestAReceiverThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "ops")
@@ -350,7 +377,7 @@ func TestAReceiverThatIsGone(t *testing.T) {
 	})
 }
 
-// faulty is a ledger that fails as it is told.
+// faulty is a ledger that fails as configured.
 type faulty struct {
 	*ledger.Memory
 	mu      sync.Mutex
@@ -405,7 +432,7 @@ func TestCrashes(t *testing.T) {
 	}
 }
 
-// once wants every write to have been told of, in one notice.
+// once expects one notice of every write.
 func (b *bench) once(n int) {
 	b.t.Helper()
 	counts := map[string]int{}
@@ -457,7 +484,7 @@ func TestASenderThatDies(t *testing.T) {
 	})
 }
 
-// What was pruned before it was told is missed, and that is told.
+// What was pruned before its notice is missed, and that is notified.
 func TestAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "ops")
@@ -482,7 +509,7 @@ func TestAGap(t *testing.T) {
 	})
 }
 
-// full refuses what is enqueued for a while.
+// full refuses enqueued writes for a while.
 type full struct {
 	webhooks.Engine
 	mu   sync.Mutex

@@ -11,6 +11,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
+// maxDepth is how deep a file may nest. People write less than ten; the
+// walk is recursive, and the bound keeps its stack small.
+const maxDepth = 32
+
 // Place is where something stands in a file. A struct that has a field named
 // At of this type gets its own place from [Reader.Fill].
 type Place struct {
@@ -31,6 +35,14 @@ type Filler interface {
 
 // At adds a problem at a place.
 func (r *Reader) At(p Place, format string, args ...any) { r.Say(p.Line, p.Field, format, args...) }
+
+// Required reports whether a text is there. A missing one is a problem of the member in.
+func (r *Reader) Required(t Text, in Place, name, want string) bool {
+	if t.Line == 0 && t.Value == "" {
+		r.Say(in.Line, strings.TrimPrefix(in.Field+"."+name, "."), "is missing; want %s", want)
+	}
+	return t.Value != ""
+}
 
 // Fill fills a value of any depth: structs by their yaml tags, maps by names,
 // lists, strings, bools, whole numbers that are not negative, [Text], [Node],

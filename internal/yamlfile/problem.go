@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// maxShown is how many bytes of a wrong value a problem repeats.
+const maxShown = 60
+
 // Problem is one thing wrong with a file.
 type Problem struct {
 	// Line counts from 1; 0 is the file as a whole.
@@ -29,6 +32,19 @@ func (p Problem) String() string {
 	}
 	return where + ": " + p.Problem
 }
+
+// InvalidError lists everything that is wrong with a file, by line. It wraps Kind.
+type InvalidError struct {
+	Kind     error
+	File     string
+	Problems []Problem
+}
+
+// Error lists the problems, one a line.
+func (e *InvalidError) Error() string { return Spell(e.Kind.Error(), e.File, e.Problems) }
+
+// Unwrap returns the kind.
+func (e *InvalidError) Unwrap() error { return e.Kind }
 
 // Spell is a headline and the problems of one file, one a line.
 func Spell(headline, path string, problems []Problem) string {

@@ -15,6 +15,17 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
+const (
+	// maxNesting is how many brackets may be open at once, and how far a line
+	// may be indented or begin with dashes, before a file is parsed at all: the
+	// parser's memory grows with the square of it. It is far above maxDepth,
+	// since brackets in texts count too.
+	maxNesting = 1000
+	// maxProblems is how many problems are collected: nobody reads more, and
+	// a hostile file must not make a megabyte of them.
+	maxProblems = 200
+)
+
 // Reader reads one file and collects what is wrong with it. The zero value
 // works.
 type Reader struct {

@@ -164,12 +164,12 @@ var approvals = map[string]scenario{
 			rec := h.reserve(res)
 			first := h.fresh(update("a", "x", 2), announced)
 			rec = h.append(rec, agreedBy("ann"))
-			if rec.Behind != "" {
-				h.Errorf("behind %q while it is held", rec.Behind)
+			if rec.QueuedBehind != "" {
+				h.Errorf("behind %q while it is held", rec.QueuedBehind)
 			}
 			rec = h.append(rec, approvedBy("bob"))
-			if rec.Behind != first.ID || !rec.Due.IsZero() {
-				h.Errorf("behind %q, due %s", rec.Behind, rec.Due)
+			if rec.QueuedBehind != first.ID || !rec.Due.IsZero() {
+				h.Errorf("behind %q, due %s", rec.QueuedBehind, rec.Due)
 			}
 			h.append(first, sent, seen, verified)
 			h.taken(rec, ledger.Claim{})

@@ -148,7 +148,7 @@ var damages = map[string]tearing{
 			for _, r := range bad {
 				tear(r)
 			}
-			s, err := h.ledger.(ledger.Surveyor).Survey(context.Background())
+			s, err := h.ledger.QueueStats(context.Background())
 			if err != nil {
 				h.Fatal(err)
 			}
@@ -173,7 +173,7 @@ var damages = map[string]tearing{
 			tear(all[0])
 			h.sleep(keep)
 			for round, buried := range []int{2, 0} {
-				did, err := h.pruner().Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
+				did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
 				if did.Buried != buried {
 					h.Errorf("round %d: %d buried, want %d", round, did.Buried, buried)
 				}

@@ -13,21 +13,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// follower is the ledger as one that tells changes. A ledger that tells none is
-// not asked further.
-func (h *harness) follower() ledger.Follower {
-	h.Helper()
-	f, ok := h.ledger.(ledger.Follower)
-	if !ok {
-		h.Skip("this ledger tells no changes")
-	}
-	return f
-}
-
 // follow is what comes behind a cursor, at once.
 func (h *harness) follow(q ledger.Following) ([]ledger.Change, string) {
 	h.Helper()
-	changes, next, err := h.follower().Follow(context.Background(), q)
+	changes, next, err := h.ledger.Follow(context.Background(), q)
 	if err != nil {
 		h.Fatalf("follow: %v", err)
 	}
@@ -36,7 +25,7 @@ func (h *harness) follow(q ledger.Following) ([]ledger.Change, string) {
 
 func (h *harness) latest() string {
 	h.Helper()
-	cursor, err := h.follower().Latest(context.Background())
+	cursor, err := h.ledger.Latest(context.Background())
 	if err != nil {
 		h.Fatalf("latest: %v", err)
 	}
@@ -71,24 +60,20 @@ func (h *harness) followed(q ledger.Following) (all []ledger.Change) {
 func (h *harness) tooFar(cursor string) {
 	h.Helper()
 	for _, tenant := range []string{"", "a"} {
-		changes, next, err := h.follower().Follow(context.Background(), ledger.Following{Tenant: tenant, After: cursor})
+		changes, next, err := h.ledger.Follow(context.Background(), ledger.Following{Tenant: tenant, After: cursor})
 		if !errors.Is(err, ledger.ErrTooFar) || changes != nil || next != "" {
 			h.Errorf("follow from %q: %d changes, next %q, error %v; want that it is too far behind", cursor, len(changes), next, err)
 		}
 	}
 }
 
-// told holds the changes that are told of every record that was made against its
+// published holds the changes that are told of every record that was made against its
 // events.
-func (h *harness) told() {
+func (h *harness) published() {
 	h.Helper()
-	f, ok := h.ledger.(ledger.Follower)
-	if !ok {
-		return
-	}
 	seen, of := make(map[string]bool), make(map[ledger.ID][]ledger.Change)
 	for q := (ledger.Following{Limit: 7}); ; {
-		changes, next, err := f.Follow(context.Background(), q)
+		changes, next, err := h.ledger.Follow(context.Background(), q)
 		if err != nil {
 			h.Fatalf("follow: %v", err)
 		}
@@ -228,17 +213,20 @@ var following = map[string]scenario{
 				said := fmt.Sprint(rec.ID, " escalated ")
 				of[""], of[tenant] = append(of[""], said), append(of[tenant], said)
 			}
-			for _, limit := range []int{0, 1, 2, 5, 22, 23, 24, 1000} {
-				for _, tenant := range []string{"", "a", "b", "c", "nobody"} {
-					got := h.followed(ledger.Following{Tenant: tenant, Limit: limit})
-					if diff := cmp.Diff(of[tenant], kinds(got)); diff != "" {
+			for _, tenant := range []string{"", "a", "b", "c", "nobody"} {
+				all := h.followed(ledger.Following{Tenant: tenant})
+				if diff := cmp.Diff(of[tenant], kinds(all)); diff != "" {
+					h.Fatalf("tenant %q (-want +got):\n%s", tenant, diff)
+				}
+				for _, limit := range []int{1, 2, 5, 22, 23, 24, 1000} {
+					if diff := cmp.Diff(all, h.followed(ledger.Following{Tenant: tenant, Limit: limit})); diff != "" {
 						h.Fatalf("limit %d, tenant %q (-want +got):\n%s", limit, tenant, diff)
 					}
-					for i, c := range got {
-						rest := h.followed(ledger.Following{Tenant: tenant, After: c.Cursor})
-						if diff := cmp.Diff(got[i+1:], rest, cmpopts.EquateEmpty()); diff != "" {
-							h.Fatalf("behind change %d of tenant %q (-want +got):\n%s", i, tenant, diff)
-						}
+				}
+				for i, c := range all {
+					rest := h.followed(ledger.Following{Tenant: tenant, After: c.Cursor})
+					if diff := cmp.Diff(all[i+1:], rest, cmpopts.EquateEmpty()); diff != "" {
+						h.Fatalf("behind change %d of tenant %q (-want +got):\n%s", i, tenant, diff)
 					}
 				}
 			}
@@ -276,7 +264,7 @@ var following = map[string]scenario{
 				" ", "0", "1", "-1", "c", "c-", "c1", "c1-", "c-1-0", "c01-0", "c+1-0", "c1-0 ", " c1-0", "c1-0-0", "c1-00", "c1-G", "C1-0", "w1", "c1.5-0",
 				"c9223372036854775808-0", "c1-zzzzzzzzzzzzzzzzzzzzzz", good + "0\x00", good + "\n", "' OR 1=1 --", "\xff\xfe", string(make([]byte, 1<<16)),
 			} {
-				changes, next, err := h.follower().Follow(context.Background(), ledger.Following{After: cursor})
+				changes, next, err := h.ledger.Follow(context.Background(), ledger.Following{After: cursor})
 				if !errors.Is(err, ledger.ErrCursor) || changes != nil || next != "" {
 					h.Errorf("cursor %.40q: %d changes, next %q, error %v", cursor, len(changes), next, err)
 				}
@@ -302,7 +290,7 @@ var following = map[string]scenario{
 		"what is asked for is bounded, and said to be so",
 		func(h *harness) {
 			for _, limit := range []int{-1, 1001} {
-				if _, _, err := h.follower().Follow(context.Background(), ledger.Following{Limit: limit}); err == nil {
+				if _, _, err := h.ledger.Follow(context.Background(), ledger.Following{Limit: limit}); err == nil {
 					h.Errorf("limit %d: no error", limit)
 				}
 			}
@@ -387,13 +375,9 @@ var following = map[string]scenario{
 	"woken": {
 		"who follows need not ask again and again",
 		func(h *harness) {
-			herald, ok := h.ledger.(ledger.Herald)
-			if !ok {
-				h.Skip("this ledger wakes nobody who follows")
-			}
 			ctx, end := context.WithTimeout(context.Background(), time.Minute)
 			defer end()
-			told := herald.Told(ctx)
+			told := h.ledger.Changed(ctx)
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			select {
 			case <-told:
@@ -447,7 +431,7 @@ var following = map[string]scenario{
 // hear follows until the others are done and nothing more comes.
 func (h *harness) hear(q ledger.Following, done <-chan struct{}) (heard []ledger.Change) {
 	for ended := false; ; {
-		changes, next, err := h.follower().Follow(context.Background(), q)
+		changes, next, err := h.ledger.Follow(context.Background(), q)
 		if err != nil || len(changes) > 0 && next == q.After {
 			h.Errorf("follow: %d changes behind %q, next %q, error %v", len(changes), q.After, next, err)
 			return heard

@@ -9,20 +9,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// historian is the ledger as one that counts. A ledger that does not is not
-// asked further.
-func (h *harness) historian() ledger.Historian {
-	h.Helper()
-	historian, ok := h.ledger.(ledger.Historian)
-	if !ok {
-		h.Skip("this ledger counts nothing")
-	}
-	return historian
-}
-
 func (h *harness) history(q ledger.Past) []ledger.Span {
 	h.Helper()
-	spans, err := h.historian().History(context.Background(), q)
+	spans, err := h.ledger.History(context.Background(), q)
 	if err != nil {
 		h.Fatalf("history: %v", err)
 	}
@@ -45,7 +34,6 @@ var histories = map[string]scenario{
 	"counted": {
 		"a plot shows what became of the writes of one tenant, by the time at which it came",
 		func(h *harness) {
-			h.historian()
 			first := h.append(h.fresh(wish("a", "w1"), announced), ledger.Event{Kind: ledger.EvSent}, seen, verified)
 			begin := first.SettledAt
 			h.append(h.fresh(wish("a", "w2"), announced), sent, missing, settled(ledger.NotApplied))
@@ -71,7 +59,6 @@ var histories = map[string]scenario{
 	"edges": {
 		"what happened at the first moment counts, what happened at the last does not, and each once",
 		func(h *harness) {
-			h.historian()
 			var times []time.Time
 			for i := range 6 {
 				rec := h.append(h.fresh(wish("a", fmt.Sprint("w", i)), announced), sent, seen, verified)
@@ -110,7 +97,7 @@ var histories = map[string]scenario{
 			} {
 				q := whole
 				change(&q)
-				if got, err := h.historian().History(context.Background(), q); err == nil {
+				if got, err := h.ledger.History(context.Background(), q); err == nil {
 					h.Errorf("%s: %v", reason, got)
 				}
 			}
@@ -122,7 +109,6 @@ var histories = map[string]scenario{
 	"pruned": {
 		"it goes back a week, whatever was forgotten",
 		func(h *harness) {
-			h.historian()
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			h.sleep(ledger.ChangesKept - time.Minute)
 			h.prune(0)

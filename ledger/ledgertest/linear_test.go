@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,8 +51,18 @@ func (f faulty) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, err
 
 var errUnsure = fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure)
 
+// luck is what happens to the calls of a faulty ledger, whichever comes first.
+var luck = struct {
+	sync.Mutex
+	*rand.Rand
+}{Rand: rand.New(rand.NewPCG(1, 2))}
+
 // sometimes is true for a tenth of the calls.
-func sometimes() bool { return rand.IntN(10) == 0 }
+func sometimes() bool {
+	luck.Lock()
+	defer luck.Unlock()
+	return luck.IntN(10) == 0
+}
 
 // honest are faults that a ledger may have.
 var honest = map[string]struct {
@@ -177,12 +189,53 @@ func TestHonestFaultsAreExplained(t *testing.T) {
 	}
 }
 
+// A history of which most calls were given up, as on a machine that has no time for
+// them, is made again without faults: that a machine is slow is no fault of a ledger.
+func TestASlowMachineIsNoFaultOfALedger(t *testing.T) {
+	var busy atomic.Bool
+	given := 0
+	giveUp := func() bool {
+		luck.Lock()
+		defer luck.Unlock()
+		if !busy.Load() || luck.IntN(20) == 0 {
+			return false
+		}
+		given++
+		return true
+	}
+	slow := faulty{
+		Memory: ledger.NewMemory(),
+		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
+			rec, err := l.Append(ctx, id, fence, events...)
+			if giveUp() {
+				return ledger.Record{}, errUnsure
+			}
+			return rec, err
+		},
+		claim: func(ctx context.Context, l *ledger.Memory, c ledger.Claim) ([]ledger.Record, error) {
+			if giveUp() {
+				return nil, errUnsure
+			}
+			return l.Claim(ctx, c)
+		},
+	}
+	disturb := func(stop <-chan struct{}) {
+		busy.Store(true)
+		<-stop
+		busy.Store(false)
+	}
+	Linearizable(t, func(*testing.T) []ledger.Ledger { return []ledger.Ledger{slow} }, Linear{Histories: 10, Disturb: disturb})
+	if given == 0 {
+		t.Error("no call was given up: the test shows nothing")
+	}
+}
+
 func TestBrokenLedgersAreFound(t *testing.T) {
 	for name, c := range broken {
 		t.Run(name, func(t *testing.T) {
 			c.ledger.Memory = ledger.NewMemory()
 			const enough = 60
-			o := Linear{Seed: rand.Uint64()}
+			o := Linear{Seed: 1}
 			for n := range enough {
 				if _, wrong := explained([]ledger.Ledger{c.ledger}, o, n); wrong != "" {
 					return

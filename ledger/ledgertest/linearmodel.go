@@ -39,7 +39,7 @@ type view struct {
 
 func viewOf(r ledger.Record) view {
 	v := view{state: r.State, owner: r.Owner, fence: r.Fence, seq: r.Seq, leased: r.LeaseUntil.After(r.Now.Add(soon)),
-		behind: r.Behind, unverified: r.Unverified, sends: r.Sends, reads: r.Reads}
+		behind: r.QueuedBehind, unverified: r.Unverified, sends: r.Sends, reads: r.Reads}
 	switch {
 	case r.Due.After(r.Now.Add(soon)):
 		v.due = muchLater
@@ -114,8 +114,8 @@ type answer struct {
 	illegal bool
 }
 
-// tell is a call and its answer for a person: the writes by their numbers.
-func (c call) tell(a answer) string {
+// String is a call and its answer for a person: the writes by their numbers.
+func (c call) String(a answer) string {
 	asked := fmt.Sprintf("%s %d", c.what, c.write)
 	switch {
 	case c.any:
@@ -327,8 +327,8 @@ func (s street) after(c call, a answer) []street {
 }
 
 // linear is the model for the checker. What is not about one line has nothing
-// to do with it.
-func linear() porcupine.Model {
+// to do with it. When the effort is spent no state follows, and all are equal.
+func linear(search *effort) porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 			var lines [][]porcupine.Operation
@@ -343,13 +343,16 @@ func linear() porcupine.Model {
 		},
 		Init: func() []any { return []any{street{}} },
 		Step: func(state, input, output any) (next []any) {
+			if search.spent() {
+				return nil
+			}
 			for _, s := range state.(street).after(input.(call), output.(answer)) {
 				next = append(next, s)
 			}
 			return next
 		},
-		Equal:             func(a, b any) bool { return a == b },
-		DescribeOperation: func(input, output any) string { return input.(call).tell(output.(answer)) },
+		Equal:             func(a, b any) bool { return a == b || search.spent() },
+		DescribeOperation: func(input, output any) string { return input.(call).String(output.(answer)) },
 	}
 	return model.ToModel()
 }

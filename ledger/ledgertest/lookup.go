@@ -10,11 +10,7 @@ import (
 // holders looks up who has begun a business operation, and expects these.
 func (h *harness) holders(tenant, tool, key string, want ...ledger.Record) {
 	h.Helper()
-	l, ok := h.ledger.(ledger.Operations)
-	if !ok {
-		h.Fatal("the ledger cannot say who has begun a business operation")
-	}
-	got, err := l.Operation(context.Background(), tenant, tool, key)
+	got, err := h.ledger.Operation(context.Background(), tenant, tool, key)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -13,20 +13,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// notes is the ledger as one that keeps notes. A ledger that keeps none is not
-// asked further.
-func (h *harness) notes() ledger.Notes {
-	h.Helper()
-	notes, ok := h.ledger.(ledger.Notes)
-	if !ok {
-		h.Skip("this ledger keeps no notes")
-	}
-	return notes
-}
-
 func (h *harness) setNote(n ledger.Note) ledger.Note {
 	h.Helper()
-	set, err := h.notes().SetNote(context.Background(), n)
+	set, err := h.ledger.SetNote(context.Background(), n)
 	if err != nil {
 		h.Fatalf("set note %q: %v", n.Name, err)
 	}
@@ -35,7 +24,7 @@ func (h *harness) setNote(n ledger.Note) ledger.Note {
 
 func (h *harness) stale(n ledger.Note) {
 	h.Helper()
-	if set, err := h.notes().SetNote(context.Background(), n); !errors.Is(err, ledger.ErrStale) {
+	if set, err := h.ledger.SetNote(context.Background(), n); !errors.Is(err, ledger.ErrStale) {
 		h.Errorf("set note %q under version %d: %v, error %v; want that it is stale", n.Name, n.Version, set, err)
 	}
 }
@@ -43,7 +32,7 @@ func (h *harness) stale(n ledger.Note) {
 // noted is what stands under a prefix: the names and their values.
 func (h *harness) noted(prefix string) (found []string) {
 	h.Helper()
-	notes, _, err := h.notes().Notes(context.Background(), prefix)
+	notes, _, err := h.ledger.Notes(context.Background(), prefix)
 	if err != nil {
 		h.Fatalf("notes %q: %v", prefix, err)
 	}
@@ -65,7 +54,7 @@ var noting = map[string]scenario{
 			first := h.setNote(ledger.Note{Name: "lag/shop/order", Value: value})
 			h.sleep(time.Minute)
 			second := h.setNote(ledger.Note{Name: "lag/shop/order", Value: value, Version: first.Version})
-			got, now, err := h.notes().Notes(context.Background(), "lag/")
+			got, now, err := h.ledger.Notes(context.Background(), "lag/")
 			if err != nil {
 				h.Fatal(err)
 			}
@@ -145,7 +134,7 @@ var noting = map[string]scenario{
 				"name too long": note(longest+"n", "v", 0), "no name": note("", "v", 0), "NUL in the name": note("a\x00b", "v", 0),
 				"name not UTF-8": note("a\xff", "v", 0), "value too large": note("a", largest+"v", 0), "version below zero": note("a", "v", -1),
 			} {
-				if _, err := h.notes().SetNote(context.Background(), n); err == nil || errors.Is(err, ledger.ErrStale) {
+				if _, err := h.ledger.SetNote(context.Background(), n); err == nil || errors.Is(err, ledger.ErrStale) {
 					h.Errorf("%s: error %v, want one that names the bound", reason, err)
 				}
 			}
@@ -159,7 +148,7 @@ var noting = map[string]scenario{
 				var set, refused atomic.Int32
 				next := make([]ledger.Note, 8)
 				together(len(next), func(i int) {
-					n, err := h.notes().SetNote(context.Background(), note("rate/shop", fmt.Sprint(round, i), at.Version))
+					n, err := h.ledger.SetNote(context.Background(), note("rate/shop", fmt.Sprint(round, i), at.Version))
 					switch {
 					case err == nil:
 						set.Add(1)
@@ -189,7 +178,7 @@ var noting = map[string]scenario{
 		func(h *harness) {
 			var set atomic.Int32
 			together(8, func(i int) {
-				_, err := h.notes().SetNote(context.Background(), note("new", fmt.Sprint(i), 0))
+				_, err := h.ledger.SetNote(context.Background(), note("new", fmt.Sprint(i), 0))
 				switch {
 				case err == nil:
 					set.Add(1)

@@ -51,7 +51,7 @@ func (d *docket) wish(t *rapid.T) ledger.Reservation {
 	}
 	w := named(tenant, workflow, key)
 	w.Tool, w.Step, w.Key["number"] = tool, step, step
-	if i := d.some(t, func(r ledger.Record) bool { return !r.Entrusted && r.Tenant == tenant }); i >= 0 && rapid.IntRange(0, 5).Draw(t, "undoing") == 0 {
+	if i := d.some(t, func(r ledger.Record) bool { return !r.Delegated && r.Tenant == tenant }); i >= 0 && rapid.IntRange(0, 5).Draw(t, "undoing") == 0 {
 		w.Compensates = string(d.made[i].ID)
 	}
 	return d.h.reservation(w, rapid.SampledFrom(events).Draw(t, "events")...)
@@ -72,7 +72,7 @@ func (d *docket) reserve(t *rapid.T) {
 	prior, blocks := d.prior(res, rec.Now)
 	switch {
 	case blocks != (block != nil):
-		t.Errorf("blocked %v (%v), want %v by %s; %s", block != nil, err, blocks, prior.ID, d.tell())
+		t.Errorf("blocked %v (%v), want %v by %s; %s", block != nil, err, blocks, prior.ID, d.describe())
 	case blocks:
 		d.same(t, prior, block.Prior)
 	default:
@@ -138,7 +138,7 @@ func (d *docket) change(t *rapid.T, events ...ledger.Event) {
 		t.Fatalf("append %s to %s: %v, want %v", events[len(events)-1].Kind, r.Phase(), err, wrong)
 	}
 	if err == nil {
-		d.same(t, want, rec, "Updated", "SettledAt", "QueuedAt", "Due", "LeaseUntil", "RecheckUntil", "FirstLook", "FirstSend", "LastSend", "KeySend")
+		d.same(t, want, rec, "Updated", "SettledAt", "QueuedAt", "Due", "LeaseUntil", "RecheckUntil", "FirstRead", "FirstSend", "LastSend", "KeySend")
 		d.made[i] = rec
 	}
 }
@@ -146,7 +146,7 @@ func (d *docket) change(t *rapid.T, events ...ledger.Event) {
 // settle ends some write, mostly as it may end.
 func (d *docket) settle(t *rapid.T) {
 	ends := docketEnds
-	if i := d.some(t, func(r ledger.Record) bool { return r.State == ledger.Entrusted }); i >= 0 {
+	if i := d.some(t, func(r ledger.Record) bool { return r.State == ledger.Delegated }); i >= 0 {
 		ends = append(slices.Repeat([]ledger.Settlement{ledger.Reported}, 2*len(ends)), ends...)
 	}
 	end := settled(rapid.SampledFrom(ends).Draw(t, "how"))
@@ -172,11 +172,7 @@ func (d *docket) pass(t *rapid.T) { d.h.sleep(rapid.SampledFrom(docketTimes[1:])
 
 // prune buries what was settled a day ago, and forgets nothing.
 func (d *docket) prune(*rapid.T) {
-	p, ok := d.h.ledger.(ledger.Pruner)
-	if !ok {
-		return
-	}
-	if _, err := p.Prune(context.Background(), ledger.Prune{Keep: 24 * time.Hour, Remember: 100000 * time.Hour, Limit: 1000}); err != nil {
+	if _, err := d.h.ledger.Prune(context.Background(), ledger.Prune{Keep: 24 * time.Hour, Remember: 100000 * time.Hour, Limit: 1000}); err != nil {
 		d.h.Fatal(err)
 	}
 	for i, r := range d.made {
@@ -190,9 +186,9 @@ func (d *docket) look(t *rapid.T) {
 	want := d.sorted(func(r ledger.Record) bool {
 		return r.Tenant == tenant && r.Tool == tool && r.IdempotencyKey == key && r.Blocking()
 	})
-	got, err := d.h.ledger.(ledger.Operations).Operation(context.Background(), tenant, tool, key)
+	got, err := d.h.ledger.Operation(context.Background(), tenant, tool, key)
 	if err != nil || len(got) != min(len(want), ledger.OperationLimit) {
-		t.Fatalf("%d writes of operation %q, error %v; want %d; %s", len(got), key, err, len(want), d.tell())
+		t.Fatalf("%d writes of operation %q, error %v; want %d; %s", len(got), key, err, len(want), d.describe())
 	}
 	for i := range got {
 		d.same(t, want[i], got[i])
@@ -201,15 +197,15 @@ func (d *docket) look(t *rapid.T) {
 
 func (d *docket) same(t *rapid.T, want, got ledger.Record, but ...string) {
 	if diff := gocmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Record{}, append(but, "Now")...)); diff != "" {
-		t.Fatalf("records differ (-want +got):\n%s%s", diff, d.tell())
+		t.Fatalf("records differ (-want +got):\n%s%s", diff, d.describe())
 	}
 }
 
-// tell is all there is.
-func (d *docket) tell() (text string) {
+// describe is all there is.
+func (d *docket) describe() (text string) {
 	for _, r := range d.made {
 		text += fmt.Sprintf("\n%s: %s %s %s %q, %s, entrusted %v, yielded %v, parent %q, created %s",
-			r.ID, r.Tenant, r.Workflow, r.Tool, r.IdempotencyKey, r.Phase(), r.Entrusted, r.Yielded, r.Parent, r.Created.Format(time.RFC3339Nano))
+			r.ID, r.Tenant, r.Workflow, r.Tool, r.IdempotencyKey, r.Phase(), r.Delegated, r.Yielded, r.Parent, r.Created.Format(time.RFC3339Nano))
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,47 @@ func (h *harness) enqueue(ws ...intent.WriteIntent) {
 	if err := h.options.Enqueue(h.T, h.ledger, true, ws...); err != nil {
 		h.Fatalf("enqueue: %v", err)
 	}
+}
+
+// enqueueSealed is enqueue with an outbox that seals.
+func (h *harness) enqueueSealed(ws ...intent.WriteIntent) {
+	h.Helper()
+	if err := h.options.EnqueueSealed(h.T, h.ledger, entryKeys{seal: sealedEntry}, ws...); err != nil {
+		h.Fatalf("enqueue: %v", err)
+	}
+}
+
+// entryKeys seal what waits in an outbox, and nothing else.
+type entryKeys struct {
+	ledger.Keys
+	seal ledger.Seal
+}
+
+func (k entryKeys) SealEntry(id string, w intent.WriteIntent) ([]byte, error) { return k.seal(id, w) }
+
+// sealedEntry hides an intent as a program that seals does, and opened is what opens that: it
+// is not the ledger that must not know what is in it.
+func sealedEntry(_ string, w intent.WriteIntent) ([]byte, error) {
+	text, err := w.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string][]byte{"sealed": text})
+}
+
+func opened(rec ledger.Record) (ledger.Record, error) {
+	var e struct{ Sealed []byte }
+	if !ledger.SealedEntry(rec.Intent) {
+		return rec, nil
+	}
+	if err := json.Unmarshal(rec.Intent, &e); err != nil {
+		return rec, err
+	}
+	w, err := intent.Decode(e.Sealed)
+	if err != nil {
+		return rec, err
+	}
+	return ledger.NewRecord(w)
 }
 
 // update is the nth wish about one record.
@@ -88,7 +130,7 @@ var outbox = map[string]scenario{
 			}
 			h.made = append(h.made, got[0])
 			want := h.reservation(w).Record
-			h.same(want, got[0].Identity())
+			h.same(h.digested(want), got[0].Identity())
 			if s := h.survey(); s.Outbox != 0 || !s.Oldest.IsZero() {
 				h.Errorf("survey after: %+v", s)
 			}
@@ -180,12 +222,12 @@ var outbox = map[string]scenario{
 			first := h.fresh(update("a", "x", 1), announced)
 			h.enqueue(update("a", "x", 2))
 			third := h.fresh(update("a", "x", 3))
-			if third.Behind != h.id(update("a", "x", 2)) {
-				h.Errorf("a write that was submitted later is behind %q: it overtook the one that was enqueued", third.Behind)
+			if third.QueuedBehind != h.id(update("a", "x", 2)) {
+				h.Errorf("a write that was submitted later is behind %q: it overtook the one that was enqueued", third.QueuedBehind)
 			}
 			second := h.get(ledger.Record{Tenant: "a", ID: h.id(update("a", "x", 2))})
-			if second.Behind != first.ID {
-				h.Errorf("the one that was enqueued is behind %q", second.Behind)
+			if second.QueuedBehind != first.ID {
+				h.Errorf("the one that was enqueued is behind %q", second.QueuedBehind)
 			}
 		},
 	},
@@ -205,8 +247,42 @@ var outbox = map[string]scenario{
 			if rec := h.get(ledger.Record{Tenant: "a", ID: h.id(changed)}); rec.State != ledger.Sending {
 				h.Errorf("the recorded write is %s", rec.State)
 			}
-			if second := h.get(ledger.Record{Tenant: "a", ID: h.id(update("a", "x", 2))}); second.Behind != h.id(changed) {
-				h.Errorf("the next one is behind %q", second.Behind)
+			if second := h.get(ledger.Record{Tenant: "a", ID: h.id(update("a", "x", 2))}); second.QueuedBehind != h.id(changed) {
+				h.Errorf("the next one is behind %q", second.QueuedBehind)
+			}
+		},
+	},
+	"erase": {
+		"an entry that was refused keeps its intent in the clear: it is erased too, but for what is under a hold; one that waits is named",
+		func(h *harness) {
+			h.fresh(named("a", "w1", "invoice 7"), announced)
+			second := named("a", "w2", "invoice 7")
+			h.enqueue(second)
+			h.nothing(ledger.Claim{})
+			if reason := h.reasonOf(second); reason == "" {
+				h.Error("refused without a reason")
+			}
+			waiting := wish("a", "w2") // about the same record
+			waiting.Step = "another"
+			h.enqueue(waiting)
+			e := h.erasure("er_1", "a")
+			digest := h.reservation(second).Record.KeyDigest
+			e.KeyDigests = []string{digest}
+			left := []ledger.LeftOver{{Write: h.id(waiting), Why: "it"}}
+			p := h.hold(ledger.Hold{ID: "one", Tenant: "a", KeyDigests: []string{"another"}})
+			h.unsealedErased(e, ledger.Erased{Left: left})
+			h.sleep(remember)
+			h.prune(0)
+			if n := len(h.survey().Refused); n != 1 {
+				h.Errorf("%d refused entries are left under a hold, want 1", n)
+			}
+			h.endHold(p)
+			other := h.erasure("er_2", "b")
+			other.KeyDigests = e.KeyDigests
+			h.unsealedErased(other, ledger.Erased{})
+			h.unsealedErased(e, ledger.Erased{Refused: 1, Left: left})
+			if n := len(h.survey().Refused); n != 0 {
+				h.Errorf("%d refused entries are left", n)
 			}
 		},
 	},
@@ -249,8 +325,8 @@ var outbox = map[string]scenario{
 				h.Error("refused without a reason")
 			}
 			second := h.fresh(next)
-			if second.Behind != first.ID {
-				h.Errorf("the next one is behind %q", second.Behind)
+			if second.QueuedBehind != first.ID {
+				h.Errorf("the next one is behind %q", second.QueuedBehind)
 			}
 			h.append(first, sent, seen, verified)
 			h.taken(second, ledger.Claim{})
@@ -312,8 +388,58 @@ var outbox = map[string]scenario{
 			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, verified)
 			h.enqueue(about("k", "w2"))
 			child := h.reserve(h.undoing(first))
-			if second := h.get(ledger.Record{Tenant: "a", ID: h.id(about("k", "w2"))}); child.Behind != second.ID || second.Behind != "" {
-				h.Errorf("the undoing waits behind %q, the entry of the outbox behind %q", child.Behind, second.Behind)
+			if second := h.get(ledger.Record{Tenant: "a", ID: h.id(about("k", "w2"))}); child.QueuedBehind != second.ID || second.QueuedBehind != "" {
+				h.Errorf("the undoing waits behind %q, the entry of the outbox behind %q", child.QueuedBehind, second.QueuedBehind)
+			}
+		},
+	},
+	"sealed": {
+		"what waits sealed is taken in by a process with the key, in its order, and by no other",
+		func(h *harness) {
+			first, second, other := update("a", "x", 1), update("a", "x", 2), update("a", "y", 1)
+			first.Sensitive = []string{"/n"}
+			h.enqueueSealed(first, second)
+			h.enqueue(update("a", "x", 3), other)
+			rec := h.claim(ledger.Claim{Limit: 10})
+			if len(rec) != 1 || rec[0].ID != h.id(other) {
+				h.Fatalf("without the key: lent %v, want only what is about another record", ids(rec))
+			}
+			h.append(rec[0], announced, sent, seen, verified)
+			if _, _, err := h.ledger.Reserve(context.Background(), h.reservation(update("a", "x", 4), announced)); !errors.Is(err, ledger.ErrNoKey) {
+				h.Errorf("reserved before what was enqueued: error %v, want the missing key", err)
+			}
+			if _, err := h.ledger.Get(context.Background(), "a", h.id(first)); !errors.Is(err, ledger.ErrNoKey) || !strings.Contains(err.Error(), string(h.id(first))) {
+				h.Errorf("get: error %v, want the missing key", err)
+			}
+			if s := h.survey(); s.Outbox != 3 || len(s.Refused) != 0 {
+				h.Errorf("%d wait, %d are refused; want 3 and none", s.Outbox, len(s.Refused))
+			}
+			h.ledger.KeepWith(opened)
+			want := []ledger.ID{h.id(first), h.id(second), h.id(update("a", "x", 3))}
+			if diff := cmp.Diff(want, h.admitted()); diff != "" {
+				h.Errorf("lent with the key (-want +got):\n%s", diff)
+			}
+		},
+	},
+	"sealed and damaged": {
+		"what does not open is refused with the reason, and keeps no other entry waiting",
+		func(h *harness) {
+			damaged := func(string, intent.WriteIntent) ([]byte, error) { return []byte(`{"sealed":"??"}`), nil }
+			moved := func(string, intent.WriteIntent) ([]byte, error) { return sealedEntry("", update("b", "z", 1)) }
+			for of, seal := range map[string]ledger.Seal{"x": damaged, "y": moved} {
+				if err := h.options.EnqueueSealed(h.T, h.ledger, entryKeys{seal: seal}, update("a", of, 1)); err != nil {
+					h.Fatal(err)
+				}
+			}
+			h.ledger.KeepWith(opened)
+			h.enqueueSealed(update("a", "x", 2))
+			if diff := cmp.Diff([]ledger.ID{h.id(update("a", "x", 2))}, h.admitted()); diff != "" {
+				h.Errorf("lent (-want +got):\n%s", diff)
+			}
+			for _, of := range []string{"x", "y"} {
+				if h.reasonOf(update("a", of, 1)) == "" {
+					h.Error("refused without a reason")
+				}
 			}
 		},
 	},

@@ -17,22 +17,17 @@ const (
 	remember = 72 * time.Hour
 )
 
-// pruner is the ledger as one that forgets. A ledger that never does is not
-// asked further.
-func (h *harness) pruner() ledger.Pruner {
-	h.Helper()
-	p, ok := h.ledger.(ledger.Pruner)
-	if !ok {
-		h.Skip("this ledger forgets nothing")
-	}
-	return p
-}
-
 // prune prunes what the scenarios' bounds allow, and says what was done.
 func (h *harness) prune(limit int) ledger.Pruned {
 	h.Helper()
+	return h.pruneBy(ledger.Prune{Keep: keep, Remember: remember, Limit: limit})
+}
+
+// pruneBy prunes by other bounds.
+func (h *harness) pruneBy(p ledger.Prune) ledger.Pruned {
+	h.Helper()
 	h.seal() // what is not sealed is not forgotten
-	did, err := h.pruner().Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember, Limit: limit})
+	did, err := h.ledger.Prune(context.Background(), p)
 	if err != nil {
 		h.Fatalf("prune: %v", err)
 	}
@@ -77,7 +72,7 @@ var pruning = map[string]scenario{
 			h.sleep(keep)
 			h.pruned(ledger.Pruned{Buried: 1})
 			h.lost(rec)
-			want := ledger.Bury(rec)
+			want := ledger.Compact(rec)
 			h.same(want, h.get(rec), "Fence")
 			if got := h.get(rec); got.Intent != nil || got.Evidence != nil || got.Fence <= rec.Fence {
 				h.Errorf("the tombstone has intent %q, evidence %q, fence %d after %d", got.Intent, got.Evidence, got.Fence, rec.Fence)
@@ -311,9 +306,92 @@ var pruning = map[string]scenario{
 			for reason, p := range map[string]ledger.Prune{
 				"nothing": {}, "no keep": {Remember: keep}, "no remember": {Keep: keep},
 				"remember is shorter": {Keep: remember, Remember: keep}, "below zero": {Keep: -1, Remember: -1},
+				"no keep of a tenant":           {Keep: keep, Remember: remember, Tenants: map[string]time.Duration{"a": 0}},
+				"a destination's is longer":     {Keep: keep, Remember: remember, Destinations: map[string]time.Duration{"shop": 2 * remember}},
+				"kept for ever, not remembered": {Keep: ledger.Forever, Remember: remember},
 			} {
-				if _, err := h.pruner().Prune(context.Background(), p); err == nil {
+				if _, err := h.ledger.Prune(context.Background(), p); err == nil {
 					h.Errorf("%s: no error", reason)
+				}
+			}
+		},
+	},
+	"parties": {
+		"a destination's own time counts, or else the tenant's; of both the shorter one; or else the general one",
+		func(h *harness) {
+			p := ledger.Prune{Keep: 10 * time.Hour, Remember: remember,
+				Tenants:      map[string]time.Duration{"brief": 5 * time.Hour, "lasting": 20 * time.Hour},
+				Destinations: map[string]time.Duration{"short": 3 * time.Hour, "long": 15 * time.Hour}}
+			due := map[int][]ledger.Record{} // by the hour
+			for _, c := range []struct {
+				tenant, destination string
+				hours               int
+			}{
+				{"a", "short", 3}, {"brief", "short", 3}, {"lasting", "short", 3},
+				{"brief", "shop", 5}, {"brief", "long", 5},
+				{"a", "shop", 10}, {"b", "shop", 10},
+				{"a", "long", 15}, {"lasting", "long", 15}, {"lasting", "shop", 20},
+			} {
+				w := wish(c.tenant, "w "+c.destination)
+				w.Destination = c.destination
+				due[c.hours] = append(due[c.hours], h.append(h.fresh(w, announced), sent, seen, verified))
+			}
+			for hour := 1; hour <= 21; hour++ {
+				h.sleep(time.Hour - time.Minute)
+				if got := h.pruneBy(p).Buried; got != 0 {
+					h.Errorf("%d became tombstones a minute before hour %d", got, hour)
+				}
+				h.sleep(time.Minute)
+				if got := h.pruneBy(p).Buried; got != len(due[hour]) {
+					h.Errorf("%d became tombstones in hour %d, want %d", got, hour, len(due[hour]))
+				}
+				for _, r := range due[hour] {
+					if !h.get(r).Tombstone {
+						h.Errorf("hour %d: the write of %s to %s is no tombstone", hour, r.Tenant, r.Destination)
+					}
+				}
+				h.lost(due[hour]...)
+			}
+			h.sleep(remember)
+			if got := h.pruneBy(p).Forgotten; got != 10 {
+				h.Errorf("%d were forgotten, want all 10: a tombstone has no time of its own", got)
+			}
+		},
+	},
+	"kept for ever": {
+		"what is kept for ever stays with everything while other writes are pruned, of the one tenant or of all others",
+		func(h *harness) {
+			ever := map[string]time.Duration{"a": ledger.Forever}
+			kept, other := h.done("w1"), h.append(h.fresh(wish("b", "w2"), announced), sent, seen, verified)
+			h.sleep(100 * remember)
+			if got := h.pruneBy(ledger.Prune{Keep: keep, Remember: remember, Tenants: ever}); got.Buried != 1 || !h.get(other).Tombstone {
+				h.Errorf("%d became tombstones, want the one of b", got.Buried)
+			}
+			h.lost(other)
+			all := ledger.Prune{Keep: ledger.Forever, Remember: ledger.Forever}
+			if got := h.pruneBy(all); got.Buried+got.Forgotten != 0 || !h.get(other).Tombstone {
+				h.Errorf("%d became tombstones and %d were forgotten, want none", got.Buried, got.Forgotten)
+			}
+			if h.get(kept).Tombstone {
+				h.Error("the write of a is a tombstone")
+			}
+			all.Tenants = map[string]time.Duration{"a": keep}
+			if got := h.pruneBy(all); got.Buried != 1 || !h.get(kept).Tombstone {
+				h.Errorf("%d became tombstones, want the one of a, and everything of the others stays", got.Buried)
+			}
+			h.lost(kept)
+		},
+	},
+	"limit of parties": {
+		"one call does a bounded part of all tenants and destinations together, and the next ones the rest",
+		func(h *harness) {
+			for i := range 5 {
+				h.lost(h.append(h.fresh(wish(fmt.Sprint("t", i), "w"), announced), sent, seen, verified))
+			}
+			h.sleep(keep)
+			for _, want := range []int{2, 2, 1, 0} {
+				if got := h.prune(2); got.Buried != want {
+					h.Fatalf("%d became tombstones, want %d", got.Buried, want)
 				}
 			}
 		},
@@ -327,7 +405,7 @@ var pruning = map[string]scenario{
 			h.seal()
 			h.sleep(keep)
 			did := make([]ledger.Pruned, 4)
-			p := h.pruner()
+			p := h.ledger
 			together(len(did), func(i int) {
 				var err error
 				if did[i], err = p.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember}); err != nil {

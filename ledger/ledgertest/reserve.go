@@ -33,8 +33,8 @@ var reserving = map[string]scenario{
 			first := h.fresh(about("k", "w1"), announced)
 			h.append(first, sent, seen, verified)
 			late := h.reserve(res)
-			if late.State != ledger.Queued || late.Behind != "" || late.Sends != 0 || late.Reads != 0 || late.Owner != "one" || !late.LeaseUntil.After(late.Now) {
-				h.Errorf("%s behind %q with %d sends, %d reads, owner %q; want it queued in its owner's hands, without the read", late.State, late.Behind, late.Sends, late.Reads, late.Owner)
+			if late.State != ledger.Queued || late.QueuedBehind != "" || late.Sends != 0 || late.Reads != 0 || late.Owner != "one" || !late.LeaseUntil.After(late.Now) {
+				h.Errorf("%s behind %q with %d sends, %d reads, owner %q; want it queued in its owner's hands, without the read", late.State, late.QueuedBehind, late.Sends, late.Reads, late.Owner)
 			}
 			third := h.reservation(about("k", "w3"), read, announced)
 			third.Precheck = h.precheck(third.Record, ledger.Precheck{Contended: true})

@@ -82,7 +82,7 @@ func (h *harness) shelf() (all []ledger.Record) {
 				w.Tool, w.IdempotencyKey = fmt.Sprint("tool ", n), fmt.Sprint("invoice ", n%3)
 			}
 			rec := h.fresh(w, life[0]...)
-			if rec.Behind == "" && len(life[1]) > 0 {
+			if rec.QueuedBehind == "" && len(life[1]) > 0 {
 				rec = h.append(rec, life[1]...)
 			}
 			all = append(all, rec)
@@ -117,7 +117,7 @@ func narrowed(all []ledger.Record) map[string][]func(*ledger.Search) {
 				s.States, s.Settlements = []ledger.State{ledger.Settled}, []ledger.Settlement{ledger.Denied}
 			},
 			func(s *ledger.Search) {
-				s.States = []ledger.State{ledger.Entrusted, ledger.Compensating, ledger.Sending}
+				s.States = []ledger.State{ledger.Delegated, ledger.Compensating, ledger.Sending}
 			},
 			func(s *ledger.Search) { s.Settlements = []ledger.Settlement{ledger.Abandoned} },
 		},

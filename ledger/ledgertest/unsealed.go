@@ -6,22 +6,15 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Chronicled is a ledger that remembers what is not sealed, and shows all it keeps.
-type Chronicled interface {
-	ledger.Ledger
-	ledger.Chronicler
-	ledger.Witness
-}
-
 // wait is what waits to be sealed: how far each write and each paper has come, and
 // each filing.
 type wait struct {
-	next   map[ledger.ID]int64
-	papers map[string]int64
-	once   map[filed]bool
+	next      map[ledger.ID]int64
+	documents map[string]int64
+	once      map[filed]bool
 }
 
-// filed is one filing of a paper; a paper that was found counts as it is when it is
+// committed is one filing of a paper; a paper that was found counts as it is when it is
 // read.
 type filed struct {
 	id      string
@@ -33,7 +26,7 @@ type filed struct {
 // is sealed: each event is there once, in the order of its write, each paper was found
 // once, and each later filing is there once. There must be so many writes and papers
 // at the least, and papers must differ in their ids.
-func AllUnsealed(t *testing.T, l Chronicled, writes, papers int) {
+func AllUnsealed(t *testing.T, l ledger.Ledger, writes, documents int) {
 	t.Helper()
 	w := wait{map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}}
 	for after := int64(0); ; {
@@ -54,8 +47,8 @@ func AllUnsealed(t *testing.T, l Chronicled, writes, papers int) {
 			t.Errorf("paper %s was found, and was new as well", f.id)
 		}
 	}
-	if haveWrites, havePapers := w.writes(t, l), w.kept(t, l); haveWrites < writes || havePapers < papers {
-		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, havePapers, writes, papers)
+	if haveWrites, havePapers := w.writes(t, l), w.kept(t, l); haveWrites < writes || havePapers < documents {
+		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, havePapers, writes, documents)
 	}
 }
 
@@ -79,7 +72,7 @@ func OneMore(t *testing.T, l ledger.Ledger, r ledger.Record) ledger.Record {
 // GoesOn switches it on where somebody was interrupted in the middle of finding what
 // was there, while some of the writes change before and after, and holds what is not
 // sealed then against the ledger ([AllUnsealed]).
-func GoesOn(t *testing.T, l Chronicled, some []ledger.Record, writes, papers int) {
+func GoesOn(t *testing.T, l ledger.Ledger, some []ledger.Record, writes, documents int) {
 	t.Helper()
 	for i := range some {
 		some[i] = OneMore(t, l, some[i])
@@ -90,7 +83,7 @@ func GoesOn(t *testing.T, l Chronicled, some []ledger.Record, writes, papers int
 	for i := range some {
 		OneMore(t, l, some[i])
 	}
-	AllUnsealed(t, l, writes, papers)
+	AllUnsealed(t, l, writes, documents)
 }
 
 // take takes one run.
@@ -100,14 +93,14 @@ func (w *wait) take(t *testing.T, r ledger.Run) {
 		t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
 	}
 	if m := r.Mark; m != nil {
-		f := filed{m.PaperID, m.Version, r.Found}
+		f := filed{m.DocumentID, m.Version, r.Found}
 		if r.Found {
 			f.version = 0
 		}
 		if w.once[f] {
 			t.Errorf("%+v came twice", f)
 		}
-		w.once[f], w.papers[m.PaperID] = true, max(w.papers[m.PaperID], m.Version)
+		w.once[f], w.documents[m.DocumentID] = true, max(w.documents[m.DocumentID], m.Version)
 	}
 	for _, e := range r.Events {
 		if w.next[r.ID]++; e.Seq != w.next[r.ID] {
@@ -117,10 +110,10 @@ func (w *wait) take(t *testing.T, r ledger.Run) {
 }
 
 // writes goes over all writes, and counts them.
-func (w *wait) writes(t *testing.T, l Chronicled) (n int) {
+func (w *wait) writes(t *testing.T, l ledger.Ledger) (n int) {
 	t.Helper()
 	for after := ledger.ID(""); ; {
-		lives, err := l.Lives(t.Context(), after, 1000)
+		lives, err := l.Lifetimes(t.Context(), after, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,16 +129,16 @@ func (w *wait) writes(t *testing.T, l Chronicled) (n int) {
 }
 
 // kept goes over all papers, and counts them.
-func (w *wait) kept(t *testing.T, l Chronicled) (n int) {
+func (w *wait) kept(t *testing.T, l ledger.Ledger) (n int) {
 	t.Helper()
-	for after := (ledger.Paper{}); ; {
+	for after := (ledger.Document{}); ; {
 		some, err := l.Kept(t.Context(), after, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range some {
-			if after = p; w.papers[p.ID] != p.Version {
-				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, w.papers[p.ID], p.Version)
+			if after = p; w.documents[p.ID] != p.Version {
+				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, w.documents[p.ID], p.Version)
 			}
 		}
 		if n += len(some); len(some) < 1000 {

@@ -11,22 +11,11 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// witness is the ledger as one that shows everything. A ledger that does not is
-// not asked further.
-func (h *harness) witness() ledger.Witness {
-	h.Helper()
-	w, ok := h.ledger.(ledger.Witness)
-	if !ok {
-		h.Skip("this ledger does not show everything")
-	}
-	return w
-}
-
 // lives walks through all writes.
-func (h *harness) lives(limit int) (all []ledger.Life) {
+func (h *harness) lives(limit int) (all []ledger.Lifetime) {
 	h.Helper()
 	for after := ledger.ID(""); ; after = all[len(all)-1].Record.ID {
-		lives, err := h.witness().Lives(context.Background(), after, limit)
+		lives, err := h.ledger.Lifetimes(context.Background(), after, limit)
 		if err != nil {
 			h.Fatalf("lives: %v", err)
 		}
@@ -37,10 +26,10 @@ func (h *harness) lives(limit int) (all []ledger.Life) {
 }
 
 // kept walks through all papers.
-func (h *harness) kept() (all []ledger.Paper) {
+func (h *harness) kept() (all []ledger.Document) {
 	h.Helper()
-	for after := (ledger.Paper{}); ; after = all[len(all)-1] {
-		kept, err := h.witness().Kept(context.Background(), after, 2)
+	for after := (ledger.Document{}); ; after = all[len(all)-1] {
+		kept, err := h.ledger.Kept(context.Background(), after, 2)
 		if err != nil {
 			h.Fatalf("kept: %v", err)
 		}
@@ -59,7 +48,7 @@ var witnessing = map[string]scenario{
 				want = append(want, h.append(h.fresh(wish(tenant, fmt.Sprint("w", i)), announced), sent))
 			}
 			for _, kind := range []string{"step", ledger.AuditKind, "gate", "saga"} {
-				h.put(ledger.Paper{Tenant: "d", Kind: kind, ID: kind, Body: []byte(`{}`)})
+				h.put(ledger.Document{Tenant: "d", Kind: kind, ID: kind, Body: []byte(`{}`)})
 			}
 			slices.SortFunc(want, func(a, b ledger.Record) int { return strings.Compare(string(a.ID), string(b.ID)) })
 			for _, limit := range []int{1, 2, 5, 1000} {
@@ -77,16 +66,16 @@ var witnessing = map[string]scenario{
 			var kinds []string
 			for _, k := range h.kept() {
 				kinds = append(kinds, k.Kind)
-				h.samePaper(h.paper(k), k)
+				h.sameDocument(h.document(k), k)
 			}
 			if diff := cmp.Diff([]string{"gate", "saga", "step"}, kinds); diff != "" {
 				h.Errorf("papers (-want +got):\n%s", diff)
 			}
-			tenants, err := h.witness().Tenants(context.Background())
+			tenants, err := h.ledger.Tenants(context.Background())
 			if diff := cmp.Diff([]string{"a", "b", "c", "d"}, tenants); diff != "" || err != nil {
 				h.Errorf("error %v, tenants (-want +got):\n%s", err, diff)
 			}
-			if foreign, err := h.witness().Foreign(context.Background()); len(foreign) > 0 || err != nil {
+			if foreign, err := h.ledger.Foreign(context.Background()); len(foreign) > 0 || err != nil {
 				h.Errorf("error %v, triggers and rules %q that no driver made", err, foreign)
 			}
 		},

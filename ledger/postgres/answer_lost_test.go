@@ -17,8 +17,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// swallower stands between and, once asked to, loses the answer to the next
-// change of a kind that the database has made durable, with the connection.
+// swallower is a proxy that, on request, loses the answer to the next change of a kind that the
+// database has made durable, with the connection.
 type swallower struct {
 	asked atomic.Bool
 	kind  string // statement, pipeline or commit
@@ -42,8 +42,8 @@ func (s *swallower) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 	}
 }
 
-// passOn passes on what a client says until it waits for an answer, and says
-// what kind of change that is.
+// passOn forwards a client's messages until it waits for an answer, and returns what kind of
+// change they are.
 func passOn(back *pgproto3.Backend, front *pgproto3.Frontend) (kind string) {
 	defer func() { _ = front.Flush() }()
 	for {
@@ -54,7 +54,7 @@ func passOn(back *pgproto3.Backend, front *pgproto3.Frontend) (kind string) {
 		front.Send(m)
 		switch m := m.(type) {
 		case *pgproto3.Parse:
-			if strings.Contains(m.Query, "INSERT INTO ledger_events") || strings.Contains(m.Query, "INSERT INTO ledger_papers") {
+			if strings.Contains(m.Query, "INSERT INTO ledger_events") || strings.Contains(m.Query, "INSERT INTO ledger_documents") {
 				kind = map[string]string{"": "statement", "statement": "pipeline"}[kind]
 			}
 		case *pgproto3.Query:
@@ -65,8 +65,8 @@ func passOn(back *pgproto3.Backend, front *pgproto3.Frontend) (kind string) {
 	}
 }
 
-// The change is durable and its answer is lost, on each way by which changes
-// are made: nobody is told that nothing was applied, and nothing is done twice.
+// The change is durable and its answer is lost, on each way by which changes are made: no caller
+// gets an error that says that nothing was applied, and nothing is done twice.
 func TestAnswerLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
@@ -135,14 +135,14 @@ func there(t *testing.T, l *postgres.Ledger, id ledger.ID) bool {
 	return err == nil
 }
 
-// crowded makes a new write and a change meet in one transaction, and returns
-// what both were told, if it was the same.
+// crowded makes a new write and a change meet in one transaction, and returns the error of both,
+// if it was the same.
 func crowded(t *testing.T, l *postgres.Ledger, head ledger.Record) error {
 	t.Helper()
 	release, asked := l.Occupy(t, 16), 0
-	told := make(chan error, 64)
+	result := make(chan error, 64)
 	ask := func(f func() error) {
-		go func() { told <- f() }()
+		go func() { result <- f() }()
 		for asked++; postgres.Waiting(l) < asked; {
 			runtime.Gosched()
 		}
@@ -157,7 +157,7 @@ func crowded(t *testing.T, l *postgres.Ledger, head ledger.Record) error {
 	release()
 	var unsure error
 	for range asked {
-		if err := <-told; err != nil {
+		if err := <-result; err != nil {
 			unsure = cmp.Or(unsure, err)
 			if !errors.Is(err, ledger.ErrUnsure) {
 				t.Errorf("error %v", err)

@@ -16,11 +16,10 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// The benchmarks measure a pair: reserve (durable), then settle (durable).
-// Rates drift on shared machines; what can be compared are the ratios to the
-// bare pair, which the same driver makes in the same run: one insert and one
-// update of about the same size under the same indexes, one commit each, with
-// statements prepared on the server.
+// The benchmarks measure a pair: reserve (durable), then settle (durable). Rates drift on shared
+// machines; only the ratios to the bare pair, which the same driver makes in the same run, can be
+// compared. A bare pair is one insert and one update of about the same size under the same
+// indexes, one commit each, with statements prepared on the server.
 
 // asked is an intent of ordinary size.
 func asked(workflow string) intent.WriteIntent {
@@ -42,7 +41,7 @@ func reservation(t testing.TB, w intent.WriteIntent) ledger.Reservation {
 	}
 }
 
-// pair is the happy path of one write, as the engine has it: two commits.
+// pair is the normal path of one write, as the engine has it: two commits.
 func pair(l *postgres.Ledger, res ledger.Reservation) error {
 	rec, fresh, err := l.Reserve(context.Background(), res)
 	if err != nil || !fresh {
@@ -58,8 +57,7 @@ var settling = []ledger.Event{
 	{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "verified"},
 }
 
-// spread does pair(0) to pair(n-1) in a number of goroutines and returns how
-// many were done in a second.
+// spread runs pair(0) to pair(n-1) in a number of goroutines and returns the rate per second.
 func spread(b *testing.B, callers, n int, pair func(i int) error) float64 {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -108,8 +106,8 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// barePairs makes pairs through the driver and nothing else, each caller on a
-// connection of its own as far as the server has them.
+// barePairs makes pairs with the driver only, each caller on a connection of its own as far as
+// the server has them.
 func (d *database) barePairs(callers int) func(i int) error {
 	d.t.Helper()
 	config, err := pgxpool.ParseConfig(d.dsn())

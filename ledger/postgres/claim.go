@@ -9,28 +9,50 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
-// party is whose turn it can be; of each state by itself, so that what is
-// paused need not be walked through.
-type party struct{ destination, tenant, state string }
+const (
+	// maxClockStep is how far the database's clock may be before the newest entry and still be
+	// used: the steps of time daemons, and the difference between a primary and the standby that
+	// takes over. Beyond it, no lease, settle time or horizon can be trusted.
+	maxClockStep = time.Minute
 
-// turns is whose turn it was in this process, so that claims of less than all
-// have one each go on where the one before ended.
-type turns struct {
+	// maxParties is how many parties (tenant, destination and state) one claim reads; the next
+	// one continues from there.
+	maxParties = 256
+
+	// minShare is the least number of due writes of each party that a claim reads.
+	minShare = 64
+
+	// maxPartyReads is how many such reads a claim makes before it returns that nothing is due.
+	// maxRounds is how often it asks for more when other workers took its rows first.
+	maxPartyReads = 16
+	maxRounds     = 4
+
+	// maxServed is how many served parties are remembered. Beyond it all are cleared.
+	maxServed = 10_000
+
+	// setAside is how long this program skips a write that only a newer one can read.
+	setAside = 5 * time.Second
+)
+
+// fairness records which parties this process served, so that claims for fewer records than there
+// are parties continue where the previous one ended.
+type fairness struct {
 	mu     sync.Mutex
-	after  party  // the walk goes on behind this one
-	line   string // and that through the outbox behind this line
+	after  driver.Party // the next read of parties starts after this one
+	queue  string       // and that of the outbox after this queue
 	count  int64
-	served map[party]int64 // by destination and tenant: the claim that had it last
+	served map[driver.Party]int64 // by destination and tenant: the last claim that served it
 }
 
-// Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
-// clock stands too far before the newest entry. Parties that this process
-// served longest ago come first.
+// Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
+// before the newest entry. Parties that this process served longest ago come first.
 func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
 	c, err := c.Checked()
 	if err != nil {
@@ -44,7 +66,7 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 	}
 	recs := []ledger.Record{}
 	for range maxRounds {
-		more, again, err := l.claimShare(ctx, rest(c, recs))
+		more, again, err := l.claimShare(ctx, driver.Rest(c, recs))
 		if err != nil && len(recs) == 0 {
 			return nil, err
 		}
@@ -52,33 +74,21 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 			break
 		}
 	}
-	return recs, nil //nolint:nilerr // what was lent is lent, whatever came then
+	return recs, nil //nolint:nilerr // what was leased stays leased, whatever error came then
 }
 
-// rest is what a claim still wants.
-func rest(c ledger.Claim, got []ledger.Record) ledger.Claim {
-	c.Limit -= len(got)
-	c.Most = maps.Clone(c.Most)
-	for _, r := range got {
-		if _, bounded := c.Most[r.Destination]; bounded {
-			c.Most[r.Destination]--
-		}
-	}
-	return c
-}
-
-// claimShare lends what the claim gets of what is due. Again says that it may
-// have been more: other workers were at the same rows, or some cannot be read.
+// claimShare leases the claim's share of what is due. Again says that there may be more: other
+// workers took the same rows, or some cannot be read.
 func (l *Ledger) claimShare(ctx context.Context, c ledger.Claim) (recs []ledger.Record, again bool, err error) {
 	due, err := l.due(ctx, c)
 	if err != nil {
 		return nil, false, err
 	}
-	share := c.Share(l.turns.order(due))
+	share := c.Share(l.fairness.order(due))
 	if len(share) == 0 {
 		return nil, false, nil
 	}
-	shares := make(map[party]int64)
+	shares := make(map[driver.Party]int64)
 	for _, r := range share {
 		shares[partyOf(r)]++
 	}
@@ -91,55 +101,61 @@ func (l *Ledger) claimShare(ctx context.Context, c ledger.Claim) (recs []ledger.
 		l.memory.keep(r)
 		recs = append(recs, r.rec)
 	}
-	l.turns.serve(recs)
+	l.fairness.serve(recs)
 	return recs, refused > 0 || len(lent) < len(share), nil
 }
 
-func partyOf(r ledger.Record) party { return party{r.Destination, r.Tenant, string(r.State)} }
+func partyOf(r ledger.Record) driver.Party {
+	return driver.Party{Destination: r.Destination, Tenant: r.Tenant, State: string(r.State)}
+}
 
-// order puts what is due in the order in which turns are taken.
-func (t *turns) order(due []ledger.Record) []ledger.Record {
+// servedOf returns the party of a record in any state.
+func servedOf(r ledger.Record) driver.Party {
+	return driver.Party{Destination: r.Destination, Tenant: r.Tenant}
+}
+
+// order sorts what is due so that parties alternate.
+func (t *fairness) order(due []ledger.Record) []ledger.Record {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	slices.SortStableFunc(due, func(a, b ledger.Record) int {
-		return cmp.Or(cmp.Compare(t.served[party{a.Destination, a.Tenant, ""}], t.served[party{b.Destination, b.Tenant, ""}]), a.Due.Compare(b.Due))
+		return cmp.Or(cmp.Compare(t.served[servedOf(a)], t.served[servedOf(b)]), a.Due.Compare(b.Due))
 	})
 	return due
 }
 
-func (t *turns) serve(recs []ledger.Record) {
+func (t *fairness) serve(recs []ledger.Record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.served == nil || len(t.served) > maxServed {
-		t.served = make(map[party]int64)
+		t.served = make(map[driver.Party]int64)
 	}
 	t.count++
 	for _, r := range recs {
-		t.served[party{r.Destination, r.Tenant, ""}] = t.count
+		t.served[servedOf(r)] = t.count
 	}
 }
 
-// due is the oldest due of some parties, as far as the claim's share can
-// depend on it: party, state and due time alone. The walk goes on until it finds
-// something for this claim, or has gone round; however it ends, the next one
-// goes on from there.
+// due returns the oldest due of some parties, as far as the claim's share can depend on it:
+// party, state and due time only. It reads on until it finds something for this claim, or has
+// read all parties. The next call continues from there in any case.
 func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
-	l.turns.mu.Lock()
-	begin := l.turns.after
-	l.turns.mu.Unlock()
-	after, round := begin, begin == (party{})
+	l.fairness.mu.Lock()
+	begin := l.fairness.after
+	l.fairness.mu.Unlock()
+	after, round := begin, begin == (driver.Party{})
 	defer func() {
-		l.turns.mu.Lock()
-		l.turns.after = after
-		l.turns.mu.Unlock()
+		l.fairness.mu.Lock()
+		l.fairness.after = after
+		l.fairness.mu.Unlock()
 	}()
-	var failed error // of the outbox alone: what is due is lent all the same
-	for visit := range maxWalks {
-		w, err := l.walk(ctx, c, after)
+	var failed error // an error of the outbox only: what is due is leased all the same
+	for visit := range maxPartyReads {
+		w, err := l.duePartiesAfter(ctx, c, after)
 		if err == nil && visit == 0 && w.outbox {
 			var moved bool
 			if moved, failed = l.admitDue(ctx); moved {
-				w, err = l.walk(ctx, c, after)
+				w, err = l.duePartiesAfter(ctx, c, after)
 			}
 		}
 		if err != nil {
@@ -149,8 +165,8 @@ func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, erro
 		if len(c.Share(w.due)) > 0 {
 			return w.due, nil
 		}
-		ended := after == party{}
-		if round && (ended || begin != party{} && !after.before(begin)) {
+		ended := after == driver.Party{}
+		if round && (ended || begin != driver.Party{} && !after.Before(begin)) {
 			break
 		}
 		round = round || ended
@@ -158,31 +174,27 @@ func (l *Ledger) due(ctx context.Context, c ledger.Claim) ([]ledger.Record, erro
 	return nil, failed
 }
 
-func (p party) before(q party) bool {
-	return cmp.Or(cmp.Compare(p.destination, q.destination), cmp.Compare(p.tenant, q.tenant), cmp.Compare(p.state, q.state)) < 0
-}
-
-// walked is what a walk found.
-type walked struct {
+// dueParties is what one read of parties found.
+type dueParties struct {
 	due    []ledger.Record
-	last   party // behind which it goes on; the zero party at the end
+	last   driver.Party // after which the next one continues; the zero party at the end
 	outbox bool
 }
 
-func (l *Ledger) walk(ctx context.Context, c ledger.Claim, after party) (w walked, err error) {
-	args := []any{after.destination, after.tenant, after.state, maxParties, int64(minShare), int64(c.Limit)}
-	err = l.read(ctx, l.sql["parties"], args, func(rows pgx.Rows) error {
-		w = walked{}
+func (l *Ledger) duePartiesAfter(ctx context.Context, c ledger.Claim, after driver.Party) (w dueParties, err error) {
+	args := []any{after.Destination, after.Tenant, after.State, maxParties, int64(minShare), int64(c.Limit)}
+	err = l.read(ctx, l.sql.Text("parties"), args, func(rows pgx.Rows) error {
+		w = dueParties{}
 		var s state
 		count := 0
 		for rows.Next() {
-			var p party
+			var p driver.Party
 			var due []int64
-			if err := rows.Scan(append(s.dest(), &w.outbox, &p.destination, &p.tenant, &p.state, &due)...); err != nil {
+			if err := rows.Scan(append(s.dest(), &w.outbox, &p.Destination, &p.Tenant, &p.State, &due)...); err != nil {
 				return err
 			}
 			for _, ns := range due {
-				w.due = append(w.due, ledger.Record{Destination: p.destination, Tenant: p.tenant, State: ledger.State(p.state), Due: at(ns)})
+				w.due = append(w.due, ledger.Record{Destination: p.Destination, Tenant: p.Tenant, State: ledger.State(p.State), Due: at(ns)})
 			}
 			count++
 			w.last = p
@@ -191,28 +203,28 @@ func (l *Ledger) walk(ctx context.Context, c ledger.Claim, after party) (w walke
 			return err
 		}
 		if count < maxParties {
-			w.last = party{}
+			w.last = driver.Party{}
 		}
 		return cmp.Or(l.usable(s), l.trusted(s))
 	})
 	return w, err
 }
 
-// lend lends so many of each party. Rows that cannot be read are put out of
-// the way, and counted.
-func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[party]int64) (lent []row, refused int, err error) {
+// lend leases the given number of each party. Rows that cannot be read are excluded from later
+// reads, and counted.
+func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[driver.Party]int64) (lent []row, refused int, err error) {
 	var destinations, tenants, states []string
 	var counts, leases []int64
-	for _, p := range slices.SortedFunc(maps.Keys(shares), func(a, b party) int {
-		return cmp.Or(cmp.Compare(a.destination, b.destination), cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.state, b.state))
+	for _, p := range slices.SortedFunc(maps.Keys(shares), func(a, b driver.Party) int {
+		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.State, b.State))
 	}) {
-		destinations, tenants, states = append(destinations, p.destination), append(tenants, p.tenant), append(states, p.state)
-		counts, leases = append(counts, shares[p]), append(leases, int64(c.Lease(p.destination)))
+		destinations, tenants, states = append(destinations, p.Destination), append(tenants, p.Tenant), append(states, p.State)
+		counts, leases = append(counts, shares[p]), append(leases, int64(c.Lease(p.Destination)))
 	}
 	return l.lent(ctx, "lend", l.version, int64(maxClockStep), destinations, tenants, states, counts, c.Owner, leases)
 }
 
-// lent runs a statement that lends, again where the database provably has not.
+// lent runs a statement that leases, and repeats it if the database provably did not apply it.
 func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
 	for try := 0; ; try++ {
 		lent, refused, err = l.lentOnce(ctx, statement, args...)
@@ -227,7 +239,7 @@ func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent 
 
 func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
 	var unfit unfit
-	err = l.ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
+	err = l.ask(ctx, l.pool, l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		var s state
 		for rows.Next() {
 			r, err := scanRow(rows, s.dest()...)
@@ -246,23 +258,21 @@ func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (l
 		if err := rows.Err(); err != nil {
 			return err
 		}
-		l.clock.heard(s.now)
+		l.clock.observe(s.now)
 		return cmp.Or(l.usable(s), l.trusted(s))
 	})
 	if err != nil {
 		return nil, 0, l.brokenClaim(ctx, l.late(err))
 	}
 	if len(unfit.ids) > 0 {
-		// When this fails they are lent to somebody who will not come, until the
-		// lease ends.
-		_, _ = l.pool.Exec(ctx, l.sql["return"], l.args(unfit.ids, unfit.fences, unfit.reasons, unfit.until)...)
+		// If this fails they stay leased without a worker until the lease ends.
+		_, _ = l.pool.Exec(ctx, l.sql.Text("return_unreadable"), l.args(unfit.ids, unfit.fences, unfit.reasons, unfit.until)...)
 	}
 	return lent, len(unfit.ids), nil
 }
 
-// brokenClaim is broken for a claim: a caller that gave up must not take it
-// for certain that nothing was lent, but need not be told more, since a lease
-// that nobody knows of ends by itself.
+// brokenClaim is broken for a claim: a caller that gave up must not conclude that nothing was
+// leased, but needs no other error, since an unused lease ends by itself.
 func (l *Ledger) brokenClaim(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !known(err) {
 		return errors.Join(ctx.Err(), err)
@@ -270,7 +280,7 @@ func (l *Ledger) brokenClaim(ctx context.Context, err error) error {
 	return l.broken(err)
 }
 
-// unfit are rows that were lent and cannot be read.
+// unfit are rows that were leased and cannot be read.
 type unfit struct {
 	ids, reasons  []string
 	fences, until []int64
@@ -313,17 +323,17 @@ func (l *Ledger) claimOne(ctx context.Context, c ledger.Claim) ([]ledger.Record,
 	return nil, nil
 }
 
-// stuck says that a write waits for one that is in its line no more.
+// stuck reports whether a write waits for one that has left its queue.
 func (l *Ledger) stuck(ctx context.Context, c ledger.Claim) (bool, error) {
 	have, err := l.one(ctx, c.ID, "get", string(c.ID), c.Tenant)
-	if err != nil || have.rec.Behind == "" {
+	if err != nil || have.rec.QueuedBehind == "" {
 		return false, err
 	}
-	before, err := l.find(ctx, have.rec.Behind)
-	return err != nil || !before.rec.InLine(), notFound(err)
+	before, err := l.find(ctx, have.rec.QueuedBehind)
+	return err != nil || !before.rec.InQueue(), notFound(err)
 }
 
-// notFound is an error unless it says that there is no such write.
+// notFound returns the error, unless it says that there is no such write.
 func notFound(err error) error {
 	if errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrRefused) {
 		return nil

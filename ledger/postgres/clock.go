@@ -9,7 +9,11 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// state is what each statement says of the database beside its answer.
+// maxSample is how long a reading of the database's clock is valid. Two clocks do not drift
+// apart measurably in that time.
+const maxSample = 100 * time.Millisecond
+
+// state is the state of the database that each statement returns with its result.
 type state struct {
 	version, compatibleFrom int
 	newest, now             int64
@@ -17,14 +21,13 @@ type state struct {
 	durable                 string
 }
 
-// dest is where columnsOfState go.
+// dest returns where to scan columnsOfState.
 func (s *state) dest() []any {
 	return []any{&s.version, &s.compatibleFrom, &s.newest, &s.standby, &s.now, &s.durable}
 }
 
-// usable refuses a database that is no primary, and one that a newer program
-// has made unfit for this one. It is asked about every answer: both can come
-// while a program runs.
+// usable refuses a database that is no primary, and one that a newer program has made
+// incompatible. It is checked with every result: both can happen while a program runs.
 func (l *Ledger) usable(s state) error {
 	switch {
 	case s.version < 1:
@@ -38,7 +41,7 @@ func (l *Ledger) usable(s state) error {
 	return nil
 }
 
-// trusted refuses a clock that stands too far before the newest time on record.
+// trusted refuses a clock that is too far before the newest recorded time.
 func (l *Ledger) trusted(s state) error {
 	if s.newest-s.now <= int64(maxClockStep) {
 		return nil
@@ -49,54 +52,54 @@ func (l *Ledger) trusted(s state) error {
 		ledger.ErrClock, l.name, at(s.now).Format(time.RFC3339Nano), at(s.newest).Format(time.RFC3339Nano))
 }
 
-// timely says that a change was written with the database's present time.
+// timely reports whether a change was written with the database's present time.
 func timely(s state, now time.Time) bool {
 	lag := s.now - now.UnixNano()
 	return lag >= 0 && lag <= int64(maxLag)
 }
 
-// clock is what this process knows of the database's clock: what it said last,
-// and how long ago by the process's own counting. The database checks every
-// time that it is given, so a wrong guess costs another look and nothing else.
+// clock estimates the database's clock: its last reading, and the time since by this process's
+// clock. The database checks every time that it gets, so a wrong estimate costs only another
+// reading.
 type clock struct {
 	mu   sync.Mutex
-	said int64     // the database's clock, 0 for never looked at
-	when time.Time // when that arrived here
+	read int64     // the database's clock, 0 for never read
+	when time.Time // when that reading arrived here
 }
 
-// guess is the database's time now, as far as it is known.
+// guess returns the estimated time of the database, if there was a reading.
 func (c *clock) guess() (now time.Time, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	age := time.Since(c.when)
-	if c.said == 0 || age < 0 || age > maxSample {
+	if c.read == 0 || age < 0 || age > maxSample {
 		return time.Time{}, false
 	}
-	return at(c.said + int64(age)), true
+	return at(c.read + int64(age)), true
 }
 
-// heard takes note of what the database's clock said beside an answer, unless
-// the answer was longer on its way than the last one.
-func (c *clock) heard(said int64) {
+// observe records a reading of the database's clock that came with a result, unless it was longer
+// on its way than the last one.
+func (c *clock) observe(read int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	age := now.Sub(c.when)
-	if age >= 0 && age <= maxSample && said < c.said+int64(age) {
+	if age >= 0 && age <= maxSample && read < c.read+int64(age) {
 		return
 	}
-	c.said, c.when = said, now
+	c.read, c.when = read, now
 }
 
-// set takes what the database's clock says for true, whatever was known.
-func (c *clock) set(said int64) {
+// set replaces the reading of the database's clock unconditionally.
+func (c *clock) set(read int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.said, c.when = said, time.Now()
+	c.read, c.when = read, time.Now()
 }
 
-// clamp is the time of a change to a record: now, or when the record was last
-// changed, if that is later. Time never runs backwards in the life of a write.
+// clamp returns the time of a change to a record: now, or when the record was last changed, if
+// that is later. Time never runs backwards during the lifetime of a write.
 func clamp(now time.Time, r ledger.Record) time.Time {
 	if r.Updated.After(now) {
 		return r.Updated
@@ -104,8 +107,8 @@ func clamp(now time.Time, r ledger.Record) time.Time {
 	return now
 }
 
-// look asks for the state of the database and nothing else.
-func look(rows pgx.Rows) (s state, err error) {
+// scanState reads the state of the database only.
+func scanState(rows pgx.Rows) (s state, err error) {
 	_, err = pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
 		return struct{}{}, r.Scan(s.dest()...)
 	})

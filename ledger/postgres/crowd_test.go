@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// However many ask for one write at once, one has it and all hear of it.
+// However many callers ask for one write at once, one gets it and all get its record.
 func TestCrowdAboutOneWrite(t *testing.T) {
 	l := fresh(t).open(nil)
 	const callers = 300

@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// What may have committed is never told as undone.
+// What may have committed is never reported as not applied.
 func TestFailedWhileCommitting(t *testing.T) {
 	answer := func(severity, code string) error {
 		return fmt.Errorf("commit: %w", &pgconn.PgError{Severity: severity, SeverityUnlocalized: severity, Code: code})
@@ -50,8 +50,7 @@ func TestFailedWhileCommitting(t *testing.T) {
 	}
 }
 
-// What is about a row that was read says nothing about the connection, which
-// is not thrown away for it.
+// An error about a row that was read does not concern the connection, which is kept.
 func TestLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		err    error

@@ -8,20 +8,21 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/readback-go/readback/ledger"
 )
 
-// Statements are the texts that run while somebody waits, by name.
+// Statements are the texts that run while callers wait, by name.
 var Statements = newStatements("")
 
 // Migrate runs migrations as a program with other ones would.
-func (l *Ledger) Migrate(ctx context.Context, texts []string) error { return l.migrate(ctx, texts) }
+func (l *Ledger) Migrate(ctx context.Context, texts []string) error {
+	return l.migrate(ctx, texts, nil)
+}
 
-// Versions is the texts of the migrations.
+// Versions are the texts of the migrations.
 var Versions = versions()
 
-// Unnamed says that statements are sent whole each time.
+// Unnamed reports whether statements are sent whole each time.
 func (l *Ledger) Unnamed() bool { return l.unnamed.Load() }
 
 // Within runs f in a transaction of the ledger.
@@ -29,12 +30,11 @@ func (l *Ledger) Within(ctx context.Context, f func(tx pgx.Tx) error) error {
 	return l.within(ctx, func(t *tx) error { return f(t.pgx) })
 }
 
-// Reset makes all connections new.
+// Reset replaces all connections.
 func (l *Ledger) Reset() { l.pool.Reset() }
 
-// Demote makes the ledger's next connections lead to another server, and lets
-// that be a standby: what a failover without a new connection string looks
-// like.
+// Demote makes the ledger's next connections lead to another server, which may be a standby: what
+// a failover without a new connection string looks like.
 func (l *Ledger) Demote(t testing.TB, dsn string) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -63,15 +63,14 @@ func (l *Ledger) Occupy(t testing.TB, n int) (release func()) {
 	}
 }
 
-// Waiting is how many operations of a ledger wait for a transaction or are in one.
+// Waiting returns how many operations of a ledger wait for a transaction or are in one.
 func Waiting(l *Ledger) int {
 	l.writer.mu.Lock()
 	defer l.writer.mu.Unlock()
 	return len(l.writer.queue) + l.writer.flying
 }
 
-// Reserving is the statement by which a reservation is stored when nothing is
-// known to be in its way.
+// Reserving returns the statement that stores a reservation without known obstacles.
 func (l *Ledger) Reserving(t testing.TB, res ledger.Reservation) (query string, args []any) {
 	t.Helper()
 	now, err := l.time(t.Context(), l.conn(t))
@@ -99,8 +98,11 @@ func (l *Ledger) conn(t testing.TB) *pgxpool.Conn {
 	return conn
 }
 
-// ReserveTogether makes reservations in one transaction, as a crowd does, and says
-// how many were made.
+// ForgetClock makes the next transaction read the database's clock.
+func (l *Ledger) ForgetClock() { l.clock.set(0) }
+
+// ReserveTogether makes reservations in one transaction, as under load, and returns how many were
+// made.
 func (l *Ledger) ReserveTogether(all ...ledger.Reservation) (made int, err error) {
 	var batch []*operation
 	for _, res := range all {
@@ -115,3 +117,27 @@ func (l *Ledger) ReserveTogether(all ...ledger.Reservation) (made int, err error
 	}
 	return made, err
 }
+
+// MaxBackfilled is how many writes or documents one portion backfills, MaxCleared how many rows one
+// deletes.
+const (
+	MaxBackfilled = maxBackfilled
+	MaxCleared    = maxCleared
+)
+
+// Switch does one portion of [Ledger.Chronicle], and reports whether there is more. Within is
+// called before the portion is committed.
+func (l *Ledger) Switch(on, begun bool, within func()) (more bool, err error) {
+	err = l.within(context.Background(), func(t *tx) (err error) {
+		more, _, err = t.switchOver(on, begun)
+		within()
+		return err
+	})
+	return more, err
+}
+
+// Pool is the pool of the ledger, for callers with transactions of their own.
+func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
+
+// Schema is the schema of its tables.
+func (l *Ledger) Schema() string { return l.schema }

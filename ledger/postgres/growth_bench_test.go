@@ -27,16 +27,16 @@ func BenchmarkGrowth(b *testing.B) {
 	storebench.Growth(b, func(b *testing.B, rows int) ledger.Ledger { return filled(b, s, rows) })
 }
 
-// BenchmarkKeys measures what the look-up of a business operation costs among
-// many. READBACK_BENCH_ROWS says how many.
+// BenchmarkKeys measures the query for a business operation among many. READBACK_BENCH_ROWS says
+// how many.
 func BenchmarkKeys(b *testing.B) {
 	s := pgtest.Start(b, pgtest.Options{Settings: map[string]string{
 		"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}})
 	storebench.Keys(b, func(b *testing.B, rows int) ledger.Ledger { return filled(b, s, rows) })
 }
 
-// filled is a ledger with so many settled writes: one that was made the proper
-// way, and as many of the same size as are missing, with keys of their own.
+// filled makes a ledger with that many settled writes: one made in the normal way, and copies of
+// the same size with keys of their own.
 func filled(b *testing.B, s *pgtest.Server, rows int) ledger.Ledger {
 	b.Helper()
 	d := freshOn(b, s)
@@ -61,11 +61,11 @@ func filled(b *testing.B, s *pgtest.Server, rows int) ledger.Ledger {
 // are given.
 const fill = `
 WITH made AS (
-	INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
-		state, due, settled_at, key_digest, behind, seq, tombstone, body, before, evidence, mismatches, child_intent,
+	INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent,
+		state, due, settled_at, queue, queued_behind, seq, tombstone, body, before, evidence, mismatches, child_intent,
 		owner, lease_until, lease_for, fence, holds, blocks, followed, damaged)
 	SELECT 'wr_' || substr(k.key, 1, 32), w.tenant, w.destination, w.tool, k.key, w.idempotency_key || k.n, k.key, w.created, w.intent,
-		w.state, w.due, w.settled_at, w.key_digest, w.behind, w.seq, w.tombstone, replace(w.body, w.structural_key, k.key), w.before, w.evidence, w.mismatches, w.child_intent,
+		w.state, w.due, w.settled_at, w.queue, w.queued_behind, w.seq, w.tombstone, replace(w.body, w.structural_key, k.key), w.before, w.evidence, w.mismatches, w.child_intent,
 		w.owner, w.lease_until, w.lease_for, w.fence, w.holds, w.blocks, w.followed, w.damaged
 	FROM (SELECT n, encode(sha256(n::text::bytea), 'hex') AS key FROM generate_series(%d, %d) AS n) AS k,
 		(SELECT * FROM ledger_writes ORDER BY n LIMIT 1) AS w

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/ledgertest"
 )
@@ -22,7 +23,7 @@ func TestLinearizable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t)
 			ledgers := []ledger.Ledger{d.open(nil), d.open(nil), d.open(nil)}
-			o := ledgertest.Linear{Histories: 15, Faults: 4 * time.Millisecond}
+			o := ledgertest.Linear{Histories: 15 / need.OneIn(5), Faults: 4 * time.Millisecond}
 			if c.cut > 0 {
 				o.Disturb = func(stop <-chan struct{}) { d.cut(stop, c.cut) }
 			}

@@ -7,9 +7,17 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// memory keeps writes as this process last stored or claimed them: most are
-// settled soon after, by the same process, and need not be read again. What it
-// says is a guess: the database compares fence and seq with every change.
+const (
+	// maxRemembered writes of at most maxRememberedSize bytes of raw messages
+	// are kept decoded: some megabytes, and more than are in flight in one
+	// process.
+	maxRemembered     = 4096
+	maxRememberedSize = 4 << 10
+)
+
+// memory caches writes as this process last stored or claimed them: most are settled soon after,
+// by the same process, and need not be read again. It may be outdated: the database compares
+// fence and seq with every change.
 type memory struct {
 	mu   sync.Mutex
 	rows map[ledger.ID]row
@@ -22,7 +30,7 @@ func (m *memory) recall(id ledger.ID) (row, bool) {
 	return r, ok
 }
 
-// keep remembers what is still open and not large.
+// keep remembers writes that are open and not large.
 func (m *memory) keep(r row) {
 	size := len(r.rec.Intent) + len(r.rec.Prepared)
 	for _, raw := range driver.Raws(&r.rec) {

@@ -8,8 +8,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// ending is a context that ends when it is asked for the second time whether it
-// has: after a call began, and before it is answered.
+// ending is a context that ends when it is checked for the second time: after a call began, and
+// before it is answered.
 type ending struct {
 	context.Context
 	end   context.CancelFunc
@@ -23,9 +23,8 @@ func (e *ending) Err() error {
 	return e.Context.Err()
 }
 
-// What this process remembers of a write refuses nobody, not even who gives up
-// just then: another process has changed the write, and neither its fence nor
-// its state are what they were.
+// The cache of this process refuses no call, not even one that is just being cancelled: another
+// process has changed the write, and neither its fence nor its state are what they were.
 func TestStaleMemoryRefusesNothing(t *testing.T) {
 	d := fresh(t)
 	here, elsewhere := d.open(nil), d.open(nil)

@@ -9,24 +9,24 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/readback-go/readback/internal/pgserver"
 	"github.com/readback-go/readback/ledger"
 )
 
-// Migrations are numbered from 1 without gaps and are never changed once
-// released. The number of the last one is the version of the ledger, kept in
-// ledger_meta. One with which programs of the version before can go on working
-// (a new table or index, a column that may stay empty) leaves compatible_from as
-// it is; any other sets it to its own number, after it has locked the tables
-// that it changes.
+// Migrations are numbered from 1 without gaps and are never changed once released. The number of
+// the last one is the version of the ledger, kept in ledger_meta. A migration with which programs
+// of the previous version can continue to work (a new table or index, a column that may stay
+// empty) leaves compatible_from unchanged. Any other sets it to its own number, after it has
+// locked the tables that it changes.
 //
-// A field that is added to a body needs no migration: an older program leaves
-// alone what it cannot read. A field that changes its meaning does.
+// A field that is added to a body needs no migration: an older program does not touch what it
+// cannot read. A field that changes its meaning does.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// versions is the texts of the migrations in order; the newest version this
-// program knows is their number.
+// versions returns the texts of the migrations in order; their number is the newest version that
+// this program knows.
 func versions() []string {
 	names, err := fs.Glob(migrations, "migrations/*.sql") // sorted
 	if err != nil {
@@ -34,29 +34,35 @@ func versions() []string {
 	}
 	texts := make([]string, len(names))
 	for i, name := range names {
-		texts[i] = mustRead(migrations, name)
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		texts[i] = string(text)
 	}
 	return texts
 }
 
-// prepare brings the ledger to the version of this program. A ledger that is of
-// that version is not touched, so that a role without the right to create
-// tables can open it.
-func (l *Ledger) prepare(ctx context.Context, reset bool) error {
+// prepare upgrades the ledger to the version of this program. A ledger of that version is not
+// changed, so that a role without the right to create tables can open it.
+func (l *Ledger) prepare(ctx context.Context, o *Options) error {
 	err := l.check(ctx)
 	if err == nil {
-		err = l.migrate(ctx, versions())
+		err = l.migrate(ctx, versions(), o.Keys)
 	}
-	if err == nil && reset {
+	if err == nil {
+		l.keeping.Digests, err = l.openDigests(ctx, o.Keys)
+	}
+	if err == nil && o.ResetClock {
 		err = l.resetClock(ctx)
 	}
 	if err == nil {
-		err = l.firstLook(ctx)
+		err = l.firstRead(ctx)
 	}
 	return err
 }
 
-// check refuses a database that no ledger can live in.
+// check refuses a database that cannot hold a ledger.
 func (l *Ledger) check(ctx context.Context) error {
 	var encoding, readOnly string
 	var standby bool
@@ -80,10 +86,10 @@ func (l *Ledger) check(ctx context.Context) error {
 	return nil
 }
 
-// migrate runs the migrations that the ledger has not seen, each in a
-// transaction of its own. Programs that start at the same time do it one after
-// another, on the lock of the table that says the version.
-func (l *Ledger) migrate(ctx context.Context, texts []string) error {
+// migrate runs the missing migrations, each in a transaction of its own. A new ledger gets all of
+// them and its digest key in one. Programs that start at the same time do it one after another,
+// on the lock of the version table.
+func (l *Ledger) migrate(ctx context.Context, texts []string, keys ledger.Keys) error {
 	for try := 0; ; try++ {
 		have, err := l.haveVersion(ctx)
 		switch {
@@ -94,8 +100,10 @@ func (l *Ledger) migrate(ctx context.Context, texts []string) error {
 			return nil
 		case err == nil && have < 0:
 			err = l.createMeta(ctx)
+		case err == nil && have == 0:
+			err = l.migrateOnce(ctx, have, texts, keys)
 		case err == nil:
-			err = l.migrateOnce(ctx, have, texts[have])
+			err = l.migrateOnce(ctx, have, texts[have:have+1], keys)
 		}
 		if err != nil && (!errors.Is(err, errAgain) || try == maxTries) {
 			return err
@@ -103,8 +111,8 @@ func (l *Ledger) migrate(ctx context.Context, texts []string) error {
 	}
 }
 
-// haveVersion is that of the ledger, 0 for one without tables, and -1 where
-// not even the table is that says it.
+// haveVersion returns the version of the ledger, 0 for one without tables, and -1 without the
+// version table.
 func (l *Ledger) haveVersion(ctx context.Context) (version int, err error) {
 	version = -1
 	err = l.read(ctx, "SELECT to_regclass($1) IS NOT NULL", []any{qualified(l.schema, "@ledger_meta")}, func(rows pgx.Rows) error {
@@ -127,10 +135,10 @@ func (l *Ledger) haveVersion(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// createMeta makes the table that says the version. It needs no lock: of two
-// programs that do it at once one fails, and finds it at its next look.
+// createMeta creates the version table. It needs no lock: of two programs that do it at once one
+// fails, and finds the table when it reads next.
 func (l *Ledger) createMeta(ctx context.Context) error {
-	text := qualified(l.schema, mustRead(texts, "sql/meta_table.sql"))
+	text := l.sql.Text("meta_table")
 	if l.schema != "" {
 		text = "CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{l.schema}.Sanitize() + ";\n" + text
 	}
@@ -141,18 +149,17 @@ func (l *Ledger) createMeta(ctx context.Context) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
-		case "23505", "42P07", "42P06", "42710", "XX000": // it is just coming to exist
+		case "23505", "42P07", "42P06", "42710", "XX000": // it is being created
 			return fmt.Errorf("%w: %w", errAgain, l.refused(pg))
 		}
 	}
 	return l.brokenRead(ctx, err)
 }
 
-func (l *Ledger) migrateOnce(ctx context.Context, have int, text string) error {
+func (l *Ledger) migrateOnce(ctx context.Context, have int, texts []string, keys ledger.Keys) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
-		// Not the lock of its row: a migration that then alters the table deadlocks
-		// with every program that waits for the row. Programs that run can still
-		// update it.
+		// Not the lock of its row: a migration that then alters the table deadlocks with every
+		// program that waits for the row. Running programs can still update it.
 		if _, err := tx.Exec(ctx, qualified(l.schema, "LOCK TABLE @ledger_meta IN SHARE UPDATE EXCLUSIVE MODE")); err != nil {
 			return err
 		}
@@ -161,15 +168,55 @@ func (l *Ledger) migrateOnce(ctx context.Context, have int, text string) error {
 		if err != nil || locked != have { // another program was quicker
 			return err
 		}
-		if _, err := tx.Exec(ctx, qualified(l.schema, text), pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("migration %d: %w", have+1, err)
+		for i, text := range texts {
+			if _, err := tx.Exec(ctx, qualified(l.schema, text), pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("migration %d: %w", have+i+1, err)
+			}
 		}
-		_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET version = $1, compatible_from = greatest(compatible_from, 1)"), l.args(have+1)...)
+		if have == 0 {
+			kept, err := ledger.NewDigestKey(keys)
+			if err == nil {
+				_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET digest_key = $1"), l.args(kept)...)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET version = $1"), l.args(have+len(texts))...)
 		return err
 	})
 }
 
-// script runs what changes more than rows, in one transaction.
+// openDigests returns how the ledger stores digests of business keys. Of programs that seal its
+// digest key at the same time one does, and all have the same key.
+func (l *Ledger) openDigests(ctx context.Context, keys ledger.Keys) (digests ledger.KeyDigests, err error) {
+	kept := ""
+	err = l.read(ctx, l.sql.Text("digest_key"), nil, func(rows pgx.Rows) error {
+		kept, err = pgx.CollectOneRow(rows, pgx.RowTo[string])
+		return err
+	})
+	if err != nil {
+		return digests, err
+	}
+	if digests, err = ledger.OpenKeyDigests(kept, keys); err != nil {
+		return digests, fmt.Errorf("%s: %w", l.name, err)
+	}
+	instead, err := digests.Seal(keys)
+	if err != nil || instead == "" {
+		return digests, err
+	}
+	return digests, l.script(ctx, func(tx pgx.Tx) error {
+		// Compared here: as an argument it could appear in the log of the server.
+		var locked string
+		err := tx.QueryRow(ctx, l.sql.Text("digest_key")+" FOR UPDATE", l.args()...).Scan(&locked)
+		if err == nil && locked == kept {
+			_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET digest_key = $1"), l.args(instead)...)
+		}
+		return err
+	})
+}
+
+// script runs changes of more than rows, in one transaction.
 func (l *Ledger) script(ctx context.Context, f func(tx pgx.Tx) error) error {
 	for try := 0; ; try++ {
 		err := l.brokenRead(ctx, pgx.BeginFunc(ctx, l.pool, f))
@@ -179,10 +226,10 @@ func (l *Ledger) script(ctx context.Context, f func(tx pgx.Tx) error) error {
 	}
 }
 
-// resetClock takes the database's present time for the newest.
+// resetClock records the database's present time as the newest.
 func (l *Ledger) resetClock(ctx context.Context) error {
 	return l.script(ctx, func(tx pgx.Tx) error {
-		s, err := l.lookIn(ctx, tx)
+		s, err := l.stateIn(ctx, tx)
 		if err == nil {
 			_, err = tx.Exec(ctx, qualified(l.schema, "UPDATE @ledger_meta SET newest = $1"), l.args(s.now)...)
 		}
@@ -190,10 +237,10 @@ func (l *Ledger) resetClock(ctx context.Context) error {
 	})
 }
 
-// firstLook fails early when the ledger cannot be used, and sets the clock.
-func (l *Ledger) firstLook(ctx context.Context) error {
-	return l.read(ctx, l.sql["look"], nil, func(rows pgx.Rows) error {
-		s, err := look(rows)
+// firstRead fails early when the ledger cannot be used, and sets the clock.
+func (l *Ledger) firstRead(ctx context.Context) error {
+	return l.read(ctx, l.sql.Text("state"), nil, func(rows pgx.Rows) error {
+		s, err := scanState(rows)
 		if err == nil {
 			err = l.usable(s)
 		}
@@ -202,4 +249,21 @@ func (l *Ledger) firstLook(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// Version returns the version of the ledger, and the newest that this program knows.
+func (l *Ledger) Version(ctx context.Context) (have, known int, err error) {
+	have, err = l.haveVersion(ctx)
+	return have, l.version, err
+}
+
+// Weaknesses returns the settings of the server with which a crash or a failover can lose what it
+// acknowledged, most severe first. The ledger's own transactions raise synchronous_commit, which
+// is therefore not listed.
+func (l *Ledger) Weaknesses(ctx context.Context) (weak []string, err error) {
+	err = l.read(ctx, pgserver.Weaknesses, nil, func(rows pgx.Rows) error {
+		weak, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
+	return weak, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// However a connection string has statements run, they mean the same.
+// Statements mean the same in every mode that a connection string can set.
 func TestExecModes(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {

@@ -10,11 +10,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var _ ledger.Notes = (*Ledger)(nil)
-
-// Notes implements [ledger.Notes].
+// Notes implements [ledger.Documents].
 func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note, now time.Time, err error) {
-	err = l.read(ctx, l.sql["notes"], []any{prefix}, func(rows pgx.Rows) error {
+	err = l.read(ctx, l.sql.Text("notes"), []any{prefix}, func(rows pgx.Rows) error {
 		notes = nil
 		var s state
 		for rows.Next() {
@@ -37,8 +35,8 @@ func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note,
 	return notes, now, err
 }
 
-// SetNote implements [ledger.Notes]. It goes on when the clock stands before
-// the newest entry, so that a destination can be stopped.
+// SetNote implements [ledger.Documents]. It still works when the clock is before the newest entry, so
+// that a destination can be stopped.
 func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
 	if err := n.Check(); err != nil {
 		return ledger.Note{}, err
@@ -46,9 +44,9 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 	if n.Value == nil {
 		n.Value = []byte{}
 	}
-	statement, args := "note_changed", []any{l.version, n.Name, n.Value, n.Version}
+	statement, args := "update_note", []any{l.version, n.Name, n.Value, n.Version}
 	if n.Version == 0 {
-		statement, args = "note_made", args[:3]
+		statement, args = "insert_note", args[:3]
 	}
 	for range maxTries {
 		set, err := l.putNote(ctx, statement, args)
@@ -69,10 +67,10 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 	return ledger.Note{}, fmt.Errorf("%w: %s: note %q could not be set in %d tries", ledger.ErrUnavailable, l.name, n.Name, maxTries)
 }
 
-// putNote runs a statement that changes a note, and returns its new version, 0
-// for none. It is not tried on another connection: it may have been applied.
+// putNote runs a statement that changes a note, and returns its new version, 0 for none. It is
+// not retried on another connection: it may have been applied.
 func (l *Ledger) putNote(ctx context.Context, statement string, args []any) (set ledger.Note, err error) {
-	err = l.ask(ctx, l.pool, l.sql[statement], args, func(rows pgx.Rows) error {
+	err = l.ask(ctx, l.pool, l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		var s state
 		var ns int64
 		for rows.Next() {

@@ -6,11 +6,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var _ ledger.Operations = (*Ledger)(nil)
-
-// Operation implements [ledger.Operations].
+// Operation implements [ledger.Ledger].
 func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) ([]ledger.Record, error) {
-	found, err := l.rows(ctx, "holders", tenant, tool, key, ledger.OperationLimit)
+	found, err := l.rows(ctx, "operation_holders", tenant, tool, operationKeys(tenant, tool, key), ledger.OperationLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -24,4 +22,9 @@ func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) ([]led
 		}
 	}
 	return recs, nil
+}
+
+// operationKeys returns the idempotency key of an operation and its replacement after erasure.
+func operationKeys(tenant, tool, key string) []string {
+	return []string{key, ledger.ErasedKey(tenant, tool, key)}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/readback-go/readback/intent"
@@ -16,15 +15,15 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// operations is a ledger with very many writes, each with a key of its own, but
-// for one key that thousands of attempts came to nothing under, and one that is
-// used again each time its window has passed. The database has looked at them.
+// operations makes a ledger with very many writes, each with a key of its own, except one key
+// under which thousands of attempts failed, and one that is used again each time its window has
+// passed. The database has analysed them.
 func operations(t *testing.T) (*database, *postgres.Ledger) {
 	t.Helper()
 	d := fresh(t)
 	l := d.open(nil)
 	must(t, pair(l, reservation(t, asked("model"))))
-	d.exec(`INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, about, created, intent,
+	d.exec(`INSERT INTO ledger_writes (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent,
 			state, due, settled_at, seq, tombstone, body, owner, lease_until, lease_for, fence, holds, blocks)
 		SELECT 'wr_' || substr(k, 1, 32), w.tenant, w.destination, w.tool, k, CASE WHEN i <= 5000 THEN 'freed' WHEN i <= 10000 THEN 'weekly' ELSE k END,
 			k, i, w.intent, w.state, w.due, w.settled_at, w.seq, w.tombstone, '{}', '', 0, 0, w.fence,
@@ -34,7 +33,7 @@ func operations(t *testing.T) (*database, *postgres.Ledger) {
 	return d, l
 }
 
-// node is a part of a plan as the database tells it.
+// node is a part of a plan as the database prints it.
 type node struct {
 	Type    string  `json:"Node Type"`
 	Index   string  `json:"Index Name"`
@@ -45,8 +44,8 @@ type node struct {
 	Plans   []node
 }
 
-// met is what a plan met of a table: how often each index was asked, and how many
-// rows there were in all.
+// met returns what a plan read of a table: how often each index was used, and how many rows in
+// all.
 func (n node) met(table string, asked map[string]int) (rows float64) {
 	if n.Loops > 0 && (n.Table == table || strings.Contains(n.Index, table)) && strings.Contains(n.Type, "Scan") {
 		asked[n.Type+" "+n.Index] += int(n.Loops)
@@ -58,7 +57,7 @@ func (n node) met(table string, asked map[string]int) (rows float64) {
 	return rows
 }
 
-// ran is the plan of a statement that was run, and undone.
+// ran returns the plan of a statement that was run and rolled back.
 func ran(t *testing.T, conn *pgx.Conn, query string, args ...any) (n node) {
 	t.Helper()
 	tx, err := conn.Begin(t.Context())
@@ -71,9 +70,9 @@ func ran(t *testing.T, conn *pgx.Conn, query string, args ...any) (n node) {
 	return plans[0].Plan
 }
 
-// The look-up of a business operation is one probe of one index, in the statement
-// that reserves; and where it must say who was before, it meets nobody who came to
-// nothing or was too long ago, however many those are.
+// The query for a business operation is one probe of one index, in the statement that reserves.
+// Where it must name the prior write, it reads none that failed or is too old, however many those
+// are.
 func TestOperationLookUp(t *testing.T) {
 	d, l := operations(t)
 	conn, err := pgx.Connect(t.Context(), d.dsn())
@@ -97,7 +96,7 @@ func TestOperationLookUp(t *testing.T) {
 		t.Run(key, func(t *testing.T) {
 			asked := map[string]int{}
 			since := time.Now().Add(-24 * time.Hour).UnixNano()
-			rows := ran(t, conn, postgres.Statements["operation"], "acme", "payments.create", key, since, "w").met("ledger_writes", asked)
+			rows := ran(t, conn, postgres.Statements["operation"], "acme", "payments.create", []string{key, "erased:" + key}, since, "w").met("ledger_writes", asked)
 			for scan := range asked {
 				if scan != "Index Scan ledger_writes_operation" && scan != "Index Scan ledger_writes_holder" {
 					t.Errorf("%s", scan)
@@ -125,47 +124,7 @@ func TestOperationLookUp(t *testing.T) {
 	})
 }
 
-// A ledger of the version before knows after the upgrade who blocks whom.
-func TestUpgradeKnowsWhoBlocks(t *testing.T) {
-	d := fresh(t)
-	l := d.open(nil)
-	for name, how := range map[string]ledger.Settlement{"open": "", "verified": ledger.Verified, "not applied": ledger.NotApplied} {
-		rec, _, err := l.Reserve(t.Context(), reservation(t, ask(name, name)))
-		must(t, err)
-		if how != "" {
-			_, err = l.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvSent}, ledger.Event{Kind: ledger.EvRead}, ledger.Event{Kind: ledger.EvSettled, Settlement: how})
-			must(t, err)
-		}
-	}
-	must(t, pair(l, reservation(t, ask("no key", ""))))
-	d.exec(`CREATE TABLE was AS SELECT id, blocks FROM ledger_writes;
-		DROP TABLE ledger_papers, ledger_untold, ledger_changes, ledger_told, ledger_search; DROP INDEX ledger_writes_operation;
-		ALTER TABLE ledger_writes DROP COLUMN blocks, DROP COLUMN step_of;
-		CREATE INDEX ledger_writes_operation ON ledger_writes (tenant, tool, idempotency_key, created) WHERE idempotency_key <> '';
-		UPDATE ledger_meta SET version = 1, compatible_from = 1`)
-	l = d.open(nil)
-	type blocking struct {
-		ID       string
-		Was, Now *int64
-	}
-	rows, err := l.Pool().Query(t.Context(), "SELECT was.id, was.blocks, w.blocks FROM was JOIN ledger_writes AS w USING (id)")
-	must(t, err)
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[blocking])
-	must(t, err)
-	for _, b := range all {
-		if diff := cmp.Diff(b.Was, b.Now); diff != "" {
-			t.Errorf("%s (-was +now):\n%s", b.ID, diff)
-		}
-	}
-	if len(all) != 4 {
-		t.Errorf("%d writes, want 4", len(all))
-	}
-	if _, _, err := l.Reserve(t.Context(), reservation(t, ask("other", "not applied"))); err != nil {
-		t.Errorf("what came to nothing blocks: %v", err)
-	}
-}
-
-// ask is a write of ordinary size under a key.
+// ask returns a write of ordinary size under a key.
 func ask(name, key string) (w intent.WriteIntent) {
 	w = asked(fmt.Sprint("w of ", name))
 	w.IdempotencyKey = key

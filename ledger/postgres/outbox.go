@@ -15,32 +15,45 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Outbox is where callers enqueue writes in transactions of their own. The zero
-// value works.
+const (
+	// maxAdmit is how many entries of the outbox one transaction takes in, and how many queues it
+	// reads there; maxAdmitRounds is how many such reads a claim makes. The next one continues
+	// from there.
+	maxAdmit       = 64
+	maxAdmitRounds = 4
+
+	// defaultWindow is that of the engine: longer than orchestrators repeat a
+	// step, and about as long as destinations remember a key.
+	defaultWindow = 24 * time.Hour
+)
+
+// Outbox is where callers enqueue writes in transactions of their own. The zero value is valid.
 type Outbox struct {
-	// Schema is that of the ledger's tables, as in [Options]. Default: wherever
-	// the search path of the caller's connection leads.
+	// Schema is that of the ledger's tables, as in [Options]. Default: the search path of the
+	// caller's connection decides.
 	Schema string
-	// Quiet notifies no workers: they find what was enqueued when they look
-	// next. It is for databases without NOTIFY. Default false.
+	// Quiet does not notify workers: they find what was enqueued when they read next. It is for
+	// databases without NOTIFY. Default false.
 	Quiet bool
+	// Keys seal waiting entries, and open the digest key of the ledger: a redact.Vault with the
+	// keys of the workers. Default: entries are not sealed, an intent that marks fields as
+	// sensitive is refused, and so is every one in a ledger whose digest key is sealed.
+	Keys ledger.Keys
 }
 
-// Enqueue puts a write into the outbox of the ledger as part of a transaction
-// of the caller: it will be done if the transaction commits, and never was if
-// it does not. Whoever works on the ledger takes it in from there. Get, and an
-// engine that is asked to do the same intent, know it from the commit on.
+// Enqueue puts a write into the outbox of the ledger as part of a transaction of the caller: it
+// is executed if and only if the transaction commits. A worker of the ledger takes it in from
+// there. Get, and an engine that is asked for the same intent, know it from the commit on.
 //
-// Of two writes about one record the one is done first that was enqueued first;
-// of two transactions that ran at the same time, whichever of their writes
-// workers see first. Callers that must have it as they committed take a lock of
-// their own first: usually they have it, on the row that they change.
+// Of two writes about one record the one that was enqueued first runs first; of two concurrent
+// transactions, the one whose write a worker sees first. Callers that need the order of commits
+// take a lock of their own first: usually they have it, on the row that they change.
 //
-// It is one INSERT that waits for nobody: neither for other callers nor for
-// workers. It fails with [intent.ErrInvalid], which names the field, before
-// anything is asked of the database, and with [ledger.ErrFull]; then nothing was
-// enqueued, and the transaction can go on. After other errors, which are the
-// driver's, PostgreSQL takes nothing more in the transaction.
+// It is a SELECT and one INSERT that never wait, neither for other callers nor for workers. It
+// fails with [intent.ErrInvalid], which names the field, before it queries the database, with
+// [ledger.ErrNoKey], and with [ledger.ErrFull]; then nothing was enqueued, and the transaction
+// can continue. After other errors, which are the driver's, PostgreSQL accepts nothing more in
+// the transaction.
 func (o Outbox) Enqueue(ctx context.Context, tx pgx.Tx, w intent.WriteIntent) (ledger.ID, error) {
 	return o.enqueue(w, func(query string, args []any, dest ...any) error {
 		return tx.QueryRow(ctx, query, args...).Scan(dest...)
@@ -66,17 +79,20 @@ func EnqueueSQL(ctx context.Context, tx *sql.Tx, w intent.WriteIntent) (ledger.I
 }
 
 func (o Outbox) enqueue(w intent.WriteIntent, ask func(query string, args []any, dest ...any) error) (ledger.ID, error) {
-	rec, err := ledger.ToEnqueue(w)
+	rec, err := ledger.ToEnqueue(w, o.Keys, func() (kept string, err error) {
+		err = ask(qualified(o.Schema, fromFiles.Text("digest_key")), nil, &kept)
+		return kept, err
+	})
 	if err != nil {
 		return "", err
 	}
-	name := "sql/enqueue.sql"
+	name := "enqueue"
 	if o.Quiet {
-		name = "sql/enqueue_quietly.sql"
+		name = "enqueue_quietly"
 	}
 	var enqueued int64
 	var notified string
-	query, args := qualified(o.Schema, mustRead(texts, name)), []any{string(rec.ID), rec.Tenant, rec.KeyDigest, string(rec.Intent)}
+	query, args := qualified(o.Schema, fromFiles.Text(name)), []any{string(rec.ID), rec.Tenant, rec.KeyDigest, string(rec.Intent)}
 	if err := ask(query, args, &enqueued, &notified); err != nil {
 		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, err)
 	}
@@ -92,7 +108,7 @@ type entry struct {
 	n int64
 }
 
-// refusedEntry says that an entry can never be taken in.
+// refusedEntry means that an entry can never be taken in.
 type refusedEntry struct {
 	n   int64
 	err error
@@ -101,23 +117,22 @@ type refusedEntry struct {
 func (e *refusedEntry) Error() string { return e.err.Error() }
 func (e *refusedEntry) Unwrap() error { return e.err }
 
-// admitDue moves what stands in the outbox into the ledger, the head of each
-// line, and says whether it moved anything. Lines take turns. An error of one
-// line keeps no other waiting.
+// admitDue moves outbox entries into the ledger, the head of each queue, and reports whether it
+// moved anything. Queues alternate. An error of one queue does not delay the others.
 func (l *Ledger) admitDue(ctx context.Context) (moved bool, err error) {
 	for range maxAdmitRounds {
-		l.turns.mu.Lock()
-		after := l.turns.line
-		l.turns.mu.Unlock()
+		l.fairness.mu.Lock()
+		after := l.fairness.queue
+		l.fairness.mu.Unlock()
 		found, taken, failed := l.admitHeads(ctx, after)
 		moved, err = moved || taken > 0, cmp.Or(err, failed)
 		full, last := len(found) == maxAdmit, ""
-		if full { // else that was the end: from the first line on again
+		if full { // otherwise that was the end: start again from the first queue
 			last = found[maxAdmit-1].KeyDigest
 		}
-		l.turns.mu.Lock()
-		l.turns.line = last
-		l.turns.mu.Unlock()
+		l.fairness.mu.Lock()
+		l.fairness.queue = last
+		l.fairness.mu.Unlock()
 		if full && taken > 0 {
 			continue
 		}
@@ -131,14 +146,13 @@ func (l *Ledger) admitDue(ctx context.Context) (moved bool, err error) {
 	return moved, err
 }
 
-// admitHeads moves the heads of some lines: those with nothing in their way in
-// one step, the others one by one. A line that somebody has locked keeps no
-// other waiting, nor the claim.
+// admitHeads moves the heads of some queues: those without obstacles in one step, the others one
+// by one. A locked queue delays neither the others nor the claim.
 func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, taken int, err error) {
 	var left []entry
 	err = l.begun(ctx, beginBriefly, func(t *tx) (err error) {
 		left = nil
-		if found, err = t.entries("heads", after, maxAdmit); err != nil || len(found) == 0 {
+		if found, err = t.entries("queue_heads", after, maxAdmit); err != nil || len(found) == 0 {
 			return err
 		}
 		left, err = t.admitFree(found)
@@ -146,7 +160,7 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, t
 	})
 	var pg *pgconn.PgError
 	switch {
-	case len(found) > 0 && errors.As(err, &pg) && !isFatal(pg): // one of them is not like the others
+	case len(found) > 0 && errors.As(err, &pg) && !isFatal(pg): // one of them differs from the others
 		left = found
 	case err != nil:
 		return nil, 0, err
@@ -164,8 +178,7 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, t
 	return found, taken, err
 }
 
-// admitFree makes writes of those entries that nothing is in the way of, and
-// returns the others.
+// admitFree makes writes of those entries that nothing blocks, and returns the others.
 func (t *tx) admitFree(found []entry) (left []entry, err error) {
 	var free []change
 	of := make(map[ledger.ID]entry)
@@ -199,10 +212,10 @@ func (t *tx) admitFree(found []entry) (left []entry, err error) {
 		}
 		left = append(left, of[c.rec.ID])
 	}
-	return left, t.exec("taken", taken)
+	return left, t.exec("delete_entries", taken)
 }
 
-// storeAll stores new writes, as far as nothing is in their way.
+// storeAll stores new writes, unless something blocks them.
 func (t *tx) storeAll(free []change) (map[ledger.ID]int64, error) {
 	query, args, err := t.l.statement(free, t.now, true)
 	if err != nil {
@@ -222,35 +235,38 @@ func (t *tx) storeAll(free []change) (map[ledger.ID]int64, error) {
 	return got.numbers, err
 }
 
-// admitOne moves one entry, if it is the head of its line and nobody else is
-// at it.
+// admitOne moves one entry, if it is the head of its queue and no other process is moving it.
 func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) {
 	err = l.begun(ctx, beginBriefly, func(t *tx) error {
-		found, err := t.entries("head", n)
+		found, err := t.entries("queue_head", n)
 		moved = len(found) > 0
 		if err != nil {
 			return err
 		}
-		return t.admit(found)
+		_, err = t.admit(found)
+		return err
 	})
-	if errors.Is(err, ledger.ErrVersion) || locked(err) { // for a newer program, or for later
+	if errors.Is(err, ledger.ErrVersion) || errors.Is(err, ledger.ErrNoKey) || locked(err) { // for a newer program, for one with the key, or for later
 		return false, nil
 	}
 	return moved, l.refuse(ctx, err)
 }
 
-// admitLine moves what stands in the outbox of one line.
-func (l *Ledger) admitLine(ctx context.Context, keyDigest string) error {
+// admitQueue moves the outbox entries of one queue.
+func (l *Ledger) admitQueue(ctx context.Context, keyDigest string) error {
 	if keyDigest == "" {
 		return nil
 	}
 	for {
-		var found []entry
-		err := l.within(ctx, func(t *tx) (err error) {
-			if found, err = t.entries("entries_of", keyDigest, maxAdmit); err != nil {
+		more := false
+		err := l.within(ctx, func(t *tx) error {
+			found, err := t.entries("entries_of", keyDigest, maxAdmit)
+			if err != nil {
 				return err
 			}
-			return t.admit(found)
+			all, err := t.admit(found)
+			more = !all || len(found) == maxAdmit
+			return err
 		})
 		if errors.As(err, new(*refusedEntry)) {
 			if err := l.refuse(ctx, err); err != nil {
@@ -258,18 +274,18 @@ func (l *Ledger) admitLine(ctx context.Context, keyDigest string) error {
 			}
 			continue
 		}
-		if err != nil || len(found) < maxAdmit {
+		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// admitID moves what stands in the outbox up to one write, which was not found,
-// and says whether it is worth another look. Else the error is why there is none.
+// admitID moves the outbox entries up to one write that was not found, and reports whether to
+// read again. Otherwise the error is the reason.
 func (l *Ledger) admitID(ctx context.Context, tenant string, id ledger.ID, notFound error) (bool, error) {
 	for range maxTries {
 		keyDigest, refused, owner := "", "", ""
-		err := l.read(ctx, l.sql["entry"], []any{string(id)}, func(rows pgx.Rows) error {
+		err := l.read(ctx, l.sql.Text("entry"), []any{string(id)}, func(rows pgx.Rows) error {
 			keyDigest, refused, owner = "", "", ""
 			for rows.Next() {
 				if err := rows.Scan(&keyDigest, &refused, &owner); err != nil {
@@ -281,23 +297,23 @@ func (l *Ledger) admitID(ctx context.Context, tenant string, id ledger.ID, notFo
 		switch {
 		case err != nil:
 			return false, err
-		case owner == "": // it may have been moved between the two looks
+		case owner == "": // it may have been moved between the two reads
 			return true, nil
 		case owner != tenant:
 			return false, notFound
 		case refused != "":
 			return false, &ledger.RefusedError{ID: id, Reason: refused}
 		}
-		if err := l.admitLine(ctx, keyDigest); err != nil {
+		if err := l.admitQueue(ctx, keyDigest); err != nil {
 			return false, err
 		}
 	}
 	return false, notFound
 }
 
-// entries are rows of the outbox that this transaction has locked.
+// entries returns rows of the outbox that this transaction has locked.
 func (t *tx) entries(statement string, args ...any) (found []entry, err error) {
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var e entry
 			var id, body string
@@ -312,53 +328,55 @@ func (t *tx) entries(statement string, args ...any) (found []entry, err error) {
 	return found, err
 }
 
-// admit makes writes of entries, in their order: queued, in nobody's hands. One
-// that can never be taken in ends the transaction.
-func (t *tx) admit(found []entry) error {
+// admit makes writes of entries, in their order: queued, without a lease. An entry that can never
+// be taken in ends the transaction. It stops before one whose key is not available, and reports
+// that this was not all; if that is the first it fails with [ledger.ErrNoKey].
+func (t *tx) admit(found []entry) (all bool, err error) {
 	var taken []int64
 	for _, e := range found {
 		res, err := t.l.keeping.Reservation(e.Entry, t.l.window)
 		if err == nil {
 			_, _, err = t.reserve(res)
 		}
-		switch {
-		case err == nil:
-			taken = append(taken, e.n)
-		case final(err):
-			return &refusedEntry{e.n, err}
-		default:
-			return err
+		if errors.Is(err, ledger.ErrNoKey) && len(taken) > 0 {
+			break
 		}
+		if final(err) {
+			return false, &refusedEntry{e.n, err}
+		}
+		if err != nil {
+			return false, err
+		}
+		taken = append(taken, e.n)
 	}
-	if len(taken) == 0 {
-		return nil
+	if len(taken) > 0 {
+		err = t.exec("delete_entries", taken)
 	}
-	return t.exec("taken", taken)
+	return len(taken) == len(found), err
 }
 
-// final says that what is wrong is the entry, or the row that it is about, and
-// not the database.
+// final reports whether the fault is in the entry, or the row that it is about, and not in the
+// database.
 func final(err error) bool {
 	return ledger.Refusal(err) != "" && !errors.As(err, new(*pgconn.PgError)) && !errors.Is(err, ledger.ErrVersion)
 }
 
-// refuse keeps an entry that can never be taken in, with the reason. It is a
-// transaction of its own: the one that met the entry has changed other rows on
-// the way.
+// refuse keeps an entry that can never be taken in, with the reason. It is a transaction of its
+// own: the one that met the entry has already changed other rows.
 func (l *Ledger) refuse(ctx context.Context, err error) error {
 	var refused *refusedEntry
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return l.within(ctx, func(t *tx) error { return t.exec("refuse", refused.n, plain(ledger.Refusal(refused.err))) })
+	return l.within(ctx, func(t *tx) error { return t.exec("refuse_entry", refused.n, plain(ledger.Refusal(refused.err))) })
 }
 
-// plain is text as the database can hold it.
+// plain returns text that the database can hold.
 func plain(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", ""), "\ufffd")
 }
 
-// windowOf is how long after it was settled an idempotency key blocks what was enqueued.
+// windowOf returns how long after it was settled an idempotency key blocks enqueued writes.
 func windowOf(o *Options) time.Duration {
 	switch {
 	case o.Window < 0:

@@ -13,8 +13,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// sell enqueues updates of one record in order, through connections that are
-// cut. What was committed its own table says.
+// sell enqueues updates of one record in order, through connections that are cut. Its own table
+// records what was committed.
 func sell(l *postgres.Ledger, record string, updates int) {
 	for n := 0; n < updates; {
 		try(l, record, n, false)
@@ -32,7 +32,7 @@ func sell(l *postgres.Ledger, record string, updates int) {
 	}
 }
 
-// try is one transaction of a seller, which may fail anywhere.
+// try is one transaction of sell, which may fail anywhere.
 func try(l *postgres.Ledger, record string, n int, commit bool) {
 	ctx := context.Background()
 	tx, err := l.Pool().Begin(ctx)
@@ -49,7 +49,7 @@ func try(l *postgres.Ledger, record string, n int, commit bool) {
 	}
 }
 
-// deliver claims and settles until as many writes are settled as there will be.
+// deliver claims and settles until the expected number of writes is settled.
 func deliver(t *testing.T, l *postgres.Ledger, name string, settled *atomic.Int64, all int64, cut func()) {
 	ctx := context.Background()
 	for settled.Load() < all {
@@ -81,9 +81,8 @@ func deliver(t *testing.T, l *postgres.Ledger, name string, settled *atomic.Int6
 	}
 }
 
-// Many workers take in what many callers enqueue, while all their connections
-// are cut again and again: every write that was committed is there once, in the
-// order of its record, and nothing else is.
+// Many workers take in what many callers enqueue, while all their connections are cut again and
+// again: every committed write exists once, in the order of its record, and no other does.
 func TestOutboxUnderFire(t *testing.T) {
 	const records, updates = 4, 12
 	d := fresh(t)
@@ -117,7 +116,7 @@ func TestOutboxUnderFire(t *testing.T) {
 			before = rec
 		}
 	}
-	if s, err := first.Survey(ctx); err != nil || s.Outbox != 0 || len(s.Queues) != 0 || len(s.Refused) != 0 {
+	if s, err := first.QueueStats(ctx); err != nil || s.Outbox != 0 || len(s.Queues) != 0 || len(s.Refused) != 0 {
 		t.Errorf("survey %+v, error %v", s, err)
 	}
 }

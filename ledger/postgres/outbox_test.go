@@ -19,9 +19,20 @@ import (
 )
 
 // enqueue is how the suite enqueues.
-func enqueue(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteIntent) (err error) {
+func enqueue(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteIntent) error {
+	t.Helper()
+	return enqueueTo(t, l, postgres.Outbox{}, commit, ws...)
+}
+
+func enqueueSealed(t *testing.T, l ledger.Ledger, keys ledger.Keys, ws ...intent.WriteIntent) error {
+	t.Helper()
+	return enqueueTo(t, l, postgres.Outbox{Keys: keys}, true, ws...)
+}
+
+func enqueueTo(t *testing.T, l ledger.Ledger, o postgres.Outbox, commit bool, ws ...intent.WriteIntent) (err error) {
 	t.Helper()
 	pg := l.(*postgres.Ledger)
+	o.Schema = pg.Schema()
 	tx, err := pg.Pool().BeginTx(context.Background(), pgx.TxOptions{})
 	must(t, err)
 	defer func() {
@@ -32,14 +43,14 @@ func enqueue(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteInten
 		err = tx.Commit(context.Background())
 	}()
 	for _, w := range ws {
-		if _, err := (postgres.Outbox{Schema: pg.Schema()}).Enqueue(context.Background(), tx, w); err != nil {
+		if _, err := o.Enqueue(context.Background(), tx, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// about is the nth wish about one record.
+// about returns the nth write about one record.
 func about(record string, n int) intent.WriteIntent {
 	w := asked(fmt.Sprint(record, "-", n))
 	w.IdempotencyKey, w.Write = "", intent.Update
@@ -49,13 +60,13 @@ func about(record string, n int) intent.WriteIntent {
 
 func idOf(w intent.WriteIntent) ledger.ID { return ledger.IDOf(w.StructuralKey()) }
 
-// whole are the events of a write that goes well.
+// whole are the events of a write that succeeds.
 var whole = []ledger.Event{
 	{Kind: ledger.EvAnnounced}, {Kind: ledger.EvSent},
 	{Kind: ledger.EvRead, Evidence: []byte(`{"seen":true}`)}, {Kind: ledger.EvSettled, Settlement: ledger.Verified},
 }
 
-// lent claims what there is and settles it: the order of what was lent.
+// lent claims everything and settles it, and returns the order of the leases.
 func lent(t *testing.T, l *postgres.Ledger) (order []ledger.ID) {
 	t.Helper()
 	recs, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: time.Minute, Limit: 100})
@@ -68,7 +79,7 @@ func lent(t *testing.T, l *postgres.Ledger) (order []ledger.ID) {
 	return order
 }
 
-// are compares what was lent with what should have been, in any order.
+// are compares the leased writes with the expected ones, in any order.
 func are(t *testing.T, got []ledger.ID, want ...intent.WriteIntent) {
 	t.Helper()
 	ids := []ledger.ID{}
@@ -84,7 +95,7 @@ func begin(t *testing.T, l *postgres.Ledger) pgx.Tx {
 	t.Helper()
 	tx, err := l.Pool().Begin(context.Background())
 	must(t, err)
-	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // for a test that fails
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) }) // if the test fails
 	return tx
 }
 
@@ -99,8 +110,8 @@ func put(t *testing.T, tx pgx.Tx, ws ...intent.WriteIntent) {
 	}
 }
 
-// The caller's own rows and the writes come and go together, through either
-// kind of transaction.
+// The caller's own rows and the writes are committed or rolled back together, in either kind of
+// transaction.
 func TestEnqueueWithCallersState(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
@@ -142,8 +153,8 @@ func TestEnqueueWithCallersState(t *testing.T) {
 	are(t, lent(t, l), asked("quiet"))
 }
 
-// Nobody who enqueues waits: not for others who enqueue about the same record,
-// nor for workers that are just taking entries in.
+// No caller that enqueues waits: neither for others that enqueue about the same record, nor for
+// workers that are just taking entries in.
 func TestEnqueueWaitsForNobody(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
@@ -161,15 +172,15 @@ func TestEnqueueWaitsForNobody(t *testing.T) {
 	must(t, worker.Rollback(ctx))
 }
 
-// Of transactions that overlap, what workers see first goes first, and what
-// they see together goes as it was enqueued. Nothing is passed over.
+// Of transactions that overlap, what workers see first runs first, and what they see together
+// runs in the order of enqueuing. Nothing is skipped.
 func TestEnqueuersOverlap(t *testing.T) {
 	l, ctx := fresh(t).open(nil), context.Background()
 	slow, quick := begin(t, l), begin(t, l)
 	put(t, slow, about("r", 1), about("s", 1))
 	put(t, quick, about("r", 2), about("s", 2), about("s", 3))
 	must(t, quick.Commit(ctx))
-	if _, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil { // of this line, workers have seen it
+	if _, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil { // of this queue, workers have seen it
 		t.Fatal(err)
 	}
 	must(t, slow.Commit(ctx))
@@ -179,14 +190,14 @@ func TestEnqueuersOverlap(t *testing.T) {
 	are(t, lent(t, l))
 }
 
-// Rows that somebody damaged are refused with a reason and stay; what stands
-// beside them, and behind them, goes on.
+// Rows that were damaged by hand are refused with a reason and kept; entries beside them, and
+// behind them, are taken in.
 func TestEnqueuedRowDamaged(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, damage, says string }{
 		"no JSON":      {"it cannot be decoded", `intent = '{"tenant":'`, "not valid JSON"},
 		"unknown":      {"nobody knows what it asks for", `intent = (intent::jsonb || '{"wish":1}')::text`, "/wish"},
 		"another id":   {"the caller would wait for ever", `id = 'wr_1'`, "damaged"},
-		"another line": {"it would overtake others", `key_digest = 'x'`, "damaged"},
+		"another line": {"it would overtake others", `key_digest = 'hmac:ledger:x'`, "damaged"},
 		"tenant":       {"it is somebody else's", `tenant = 'b'`, "damaged"},
 		"undoing":      {"only the engine undoes", `intent = (intent::jsonb || '{"compensates":"wr_1"}')::text`, "/compensates"},
 	} {
@@ -196,7 +207,7 @@ func TestEnqueuedRowDamaged(t *testing.T) {
 			must(t, enqueue(t, l, true, about("r", 1), about("r", 2)))
 			d.exec("UPDATE ledger_outbox SET " + tc.damage + " WHERE n = 1")
 			are(t, append(lent(t, l), lent(t, l)...), about("r", 2))
-			s, err := l.Survey(context.Background())
+			s, err := l.QueueStats(context.Background())
 			if err != nil || s.Outbox != 0 || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, tc.says) {
 				t.Fatalf("survey %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
 			}
@@ -204,8 +215,7 @@ func TestEnqueuedRowDamaged(t *testing.T) {
 	}
 }
 
-// An entry about a write that only a newer program can read waits for one, and
-// nothing else does.
+// An entry about a write that only a newer program can read waits for one; no other entry does.
 func TestEnqueuedForNewerProgram(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
@@ -214,12 +224,12 @@ func TestEnqueuedForNewerProgram(t *testing.T) {
 	d.exec(`UPDATE ledger_writes SET body = (body::jsonb || '{"news":1}')::text`)
 	must(t, enqueue(t, l, true, asked("w1"), asked("w2")))
 	are(t, lent(t, l), asked("w2"))
-	if s, err := l.Survey(ctx); err != nil || s.Outbox != 1 || len(s.Refused) != 0 {
+	if s, err := l.QueueStats(ctx); err != nil || s.Outbox != 1 || len(s.Refused) != 0 {
 		t.Errorf("survey %+v, error %v; want one that waits", s, err)
 	}
 	d.exec(`UPDATE ledger_writes SET body = (body::jsonb - 'news')::text`)
 	are(t, lent(t, l))
-	if s, err := l.Survey(ctx); err != nil || s.Outbox != 0 || len(s.Refused) != 0 {
+	if s, err := l.QueueStats(ctx); err != nil || s.Outbox != 0 || len(s.Refused) != 0 {
 		t.Errorf("survey %+v, error %v; want nothing left", s, err)
 	}
 }

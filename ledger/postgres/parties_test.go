@@ -20,8 +20,8 @@ func (d *database) idle(destination, state string, from, to int, due time.Time) 
 		destination, state, due.UnixNano(), destination, from, to))
 }
 
-// Any number of parties that have nothing for this worker now keep no other
-// party waiting for ever, wherever the walk through them ended last.
+// Any number of parties without work for this worker do not starve another party, wherever the
+// last read of parties ended.
 func TestManyIdleParties(t *testing.T) {
 	later, long := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
 	for name, c := range map[string]struct {

@@ -14,8 +14,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// between listens, and connects each client to the server by whatever serve
-// does once the session has begun.
+// between listens, and connects each client to the server with serve once the session has begun.
 func between(t *testing.T, server string, serve func(back *pgproto3.Backend, front *pgproto3.Frontend)) (addr string) {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "127.0.0.1:0")
@@ -34,7 +33,7 @@ func between(t *testing.T, server string, serve func(back *pgproto3.Backend, fro
 	return l.Addr().String()
 }
 
-// session serves one client until it goes.
+// session serves one client until it disconnects.
 func session(t *testing.T, client net.Conn, server string, serve func(back *pgproto3.Backend, front *pgproto3.Frontend)) {
 	defer func() { _ = client.Close() }()
 	upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp4", server)
@@ -54,8 +53,8 @@ func session(t *testing.T, client net.Conn, server string, serve func(back *pgpr
 	}
 }
 
-// pooler is what a pooler in transaction mode looks like from outside: each
-// transaction finds a connection on which nothing of the one before is left.
+// pooler imitates a pooler in transaction mode: each transaction gets a connection without any
+// state of the previous one.
 func pooler(t *testing.T, server string) (addr string) {
 	t.Helper()
 	return between(t, server, pooled)
@@ -75,7 +74,7 @@ func pooled(back *pgproto3.Backend, front *pgproto3.Frontend) {
 	}
 }
 
-// untilSync takes what a client says until it waits for an answer.
+// untilSync reads a client's messages until it waits for an answer.
 func untilSync(back *pgproto3.Backend, front *pgproto3.Frontend) error {
 	for {
 		m, err := back.Receive()
@@ -92,7 +91,7 @@ func untilSync(back *pgproto3.Backend, front *pgproto3.Frontend) error {
 	}
 }
 
-// untilReady takes what the server answers until it waits.
+// untilReady reads the server's messages until it waits.
 func untilReady(front *pgproto3.Frontend, back *pgproto3.Backend, status *byte) error {
 	for {
 		m, err := front.Receive()
@@ -112,8 +111,8 @@ func untilReady(front *pgproto3.Frontend, back *pgproto3.Backend, status *byte) 
 	}
 }
 
-// A pooler stands between that leaves nothing on a connection: the ledger finds
-// out, and nobody else does.
+// With a pooler that keeps no state on a connection the ledger adapts, and callers notice
+// nothing.
 func TestPooler(t *testing.T) {
 	d := fresh(t)
 	host, port, err := net.SplitHostPort(pooler(t, d.server.Addr()))

@@ -15,64 +15,78 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Options of a ledger. Nil and the zero value work.
+// defaultConns is the most connections of a process: those that store, and about as many that
+// read and claim.
+const defaultConns = 16
+
+// Options configures a ledger. Nil and the zero value are valid.
 type Options struct {
-	// Schema is where the tables are; it is made if it is not there. Their names
-	// all begin with ledger_, so they can stand beside those of others. Default:
-	// wherever the search path of the connection leads.
+	// Schema holds the tables; it is created if it does not exist. All table names begin with
+	// ledger_, so they can share a schema with other tables. Default: the search path of the
+	// connection decides.
 	Schema string
-	// Pool is one to share, which Close leaves open. The DSN is then not used:
-	// how statements are run, and that connections lead to the primary, is up to
-	// the pool. Default: one of our own.
+	// Pool is a pool to share, which Close leaves open. The DSN is then not used: the pool
+	// decides how statements are run, and must connect to the primary. Default: an own pool.
 	Pool *pgxpool.Pool
-	// ResetClock accepts the database's present time although the newest on
-	// record is later: the way out when its clock once stood far ahead. Leases
-	// and due times that were given then stay as they are. Default false.
+	// ResetClock accepts the database's present time although the newest recorded one is later:
+	// the remedy when its clock was once far ahead. Existing leases and due times are unchanged.
+	// Default false.
 	ResetClock bool
-	// Window is how far back an equal idempotency key of another write blocks
-	// one that was enqueued; below zero for ever. It should be that of the
-	// engines on the ledger. Default 24 hours.
+	// Window is how far back an equal idempotency key of another write blocks an enqueued one;
+	// below zero for ever. It should equal that of the engines on the ledger. Default 24 hours.
 	Window time.Duration
+	// Login fetches the current DSN, from which each new connection takes the user and the
+	// password, and a function to call when the server has refused them, or nil. Not used with a
+	// Pool. Default: those of the DSN that Open got.
+	Login func(ctx context.Context) (dsn string, refused func(), err error)
+	// Keys seal the digest key of the ledger ([ledger.KeyDigests]): a redact.Vault with the
+	// redaction keys. A digest key that is in the clear, or sealed under another key than the
+	// first, is sealed when the ledger is opened. Default: a new digest key is in the clear, and
+	// a ledger with a sealed one can only be read.
+	Keys ledger.Keys
 }
 
 // Ledger is a ledger in a PostgreSQL database. It implements [ledger.Ledger].
 type Ledger struct {
-	name    string // of the database, for errors
-	schema  string
-	version int // of this program
-	pool    *pgxpool.Pool
-	sql     statements
-	clock   clock
-	writer  *writer
-	memory  memory
-	window  time.Duration // as far back as an idempotency key blocks; 0 for ever
-	bell    ledger.Bell
-	herald  ledger.Bell
-	wake    wake
-	turns   turns
-	close   func() // once
-	keeping ledger.Keeping
+	name        string // of the database, for errors
+	schema      string
+	version     int // of this program
+	pool        *pgxpool.Pool
+	sql         statements
+	clock       clock
+	writer      *writer
+	memory      memory
+	window      time.Duration // how far back an idempotency key blocks; 0 for ever
+	notifier    ledger.Notifier
+	subscribers ledger.Notifier
+	wake        wake
+	fairness    fairness
+	close       func() // once
+	keeping     ledger.Keeping
 
-	// unnamed says that statements cannot be kept prepared on connections, and
-	// must be sent whole each time.
+	// unnamed says that statements cannot be kept prepared on connections, and must be sent whole
+	// each time.
 	unnamed atomic.Bool
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
-// KeepWith implements [ledger.Keeper].
+// KeepWith implements [ledger.Ledger].
 func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
 
-// KeepUnlessTold implements [ledger.Keeper].
-func (l *Ledger) KeepUnlessTold(keep func(ledger.Record) (ledger.Record, error)) {
-	l.keeping.KeepUnlessTold(keep)
+// KeepByDefault implements [ledger.Ledger].
+func (l *Ledger) KeepByDefault(keep func(ledger.Record) (ledger.Record, error)) {
+	l.keeping.KeepByDefault(keep)
 }
 
-// Open opens the ledger in the database that the DSN names (a URL, or
-// key=value pairs; pool_max_conns bounds the connections, by default 16), and creates or upgrades it. Of several
-// hosts it takes the primary. It fails with [ledger.ErrUnavailable], also when
-// there is only a standby, [ledger.ErrCorrupt], or [ledger.ErrVersion] when the
-// ledger is of a newer version. The caller must Close it.
+// KeyDigests implements [ledger.Maintenance].
+func (l *Ledger) KeyDigests() ledger.KeyDigests { return l.keeping.Digests }
+
+// Open opens the ledger in the database that the DSN names (a URL, or key=value pairs;
+// pool_max_conns bounds the connections, by default 16), and creates or upgrades it. Of several
+// hosts it uses the primary. It fails with [ledger.ErrUnavailable], also when there is only a
+// standby, [ledger.ErrCorrupt], or [ledger.ErrVersion] when the ledger is of a newer version. The
+// caller must Close it.
 func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 	if o == nil {
 		o = &Options{}
@@ -82,14 +96,14 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 		window: windowOf(o),
 	}
 	if l.pool == nil {
-		pool, err := connect(ctx, dsn)
+		pool, err := connect(ctx, dsn, o.Login)
 		if err != nil {
 			return nil, err
 		}
 		l.pool, l.close = pool, sync.OnceFunc(pool.Close)
 	}
 	l.name = nameOf(l.pool.Config().ConnConfig)
-	if err := l.prepare(ctx, o.ResetClock); err != nil {
+	if err := l.prepare(ctx, o); err != nil {
 		l.close()
 		return nil, err
 	}
@@ -97,8 +111,8 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 	return l, nil
 }
 
-// connect makes a pool whose connections all lead to a primary.
-func connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
+// connect returns a pool whose connections all lead to a primary.
+func connect(ctx context.Context, dsn string, login func(context.Context) (string, func(), error)) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
@@ -109,6 +123,9 @@ func connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
 	}
+	if login != nil {
+		config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error { return logIn(ctx, c, login) }
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
@@ -116,13 +133,34 @@ func connect(ctx context.Context, dsn string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// nameOf is a database for people, without secrets.
+// logIn gives a new connection the current user and password.
+func logIn(ctx context.Context, c *pgx.ConnConfig, login func(context.Context) (string, func(), error)) error {
+	dsn, refused, err := login(ctx)
+	if err != nil {
+		return fmt.Errorf("fetch the login: %w", err)
+	}
+	now, err := pgx.ParseConfig(strings.TrimSpace(dsn))
+	if err != nil {
+		return errors.New("fetch the login: what was fetched is no connection string") // not quoted in the error
+	}
+	c.User, c.Password = now.User, now.Password
+	handle := c.OnPgError
+	c.OnPgError = func(conn *pgconn.PgConn, e *pgconn.PgError) bool {
+		if strings.HasPrefix(e.Code, "28") && refused != nil { // invalid authorization
+			refused()
+		}
+		return handle == nil || handle(conn, e)
+	}
+	return nil
+}
+
+// nameOf returns a display name of a database, without secrets.
 func nameOf(c *pgx.ConnConfig) string {
 	return fmt.Sprintf("database %s at %s:%d", c.Database, c.Host, c.Port)
 }
 
-// Close ends the ledger after whatever was begun. Calls that come later fail
-// with [ledger.ErrUnavailable], but for another Close. The error is always nil.
+// Close closes the ledger after all calls in progress. Later calls fail with
+// [ledger.ErrUnavailable], except another Close. The error is always nil.
 func (l *Ledger) Close() error {
 	l.writer.close()
 	l.wake.close()
@@ -134,7 +172,7 @@ func (l *Ledger) closed() error {
 	return fmt.Errorf("%w: %s: the ledger is closed", ledger.ErrUnavailable, l.name)
 }
 
-// Stats counts since Open, for this process alone.
+// Stats counts since Open, for this process only.
 type Stats struct {
 	Commits    int64 // transactions that stored changes
 	Operations int64 // changes in them: reservations and appends
@@ -145,5 +183,5 @@ func (l *Ledger) Stats() Stats {
 	return Stats{Commits: l.writer.commits.Load(), Operations: l.writer.operations.Load()}
 }
 
-// errEncoding says that the database could not hold all text.
+// errEncoding means that the database cannot hold all text.
 var errEncoding = errors.New("its encoding is not UTF8, so that it could not hold all text: create it with ENCODING 'UTF8' TEMPLATE template0")

@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// shared is the server of all tests that do not stop theirs. What it would lose
-// with the machine is not asked for.
+// shared is the server of all tests that do not stop theirs. It need not survive a crash of the
+// machine.
 var shared struct {
 	once   sync.Once
 	server *pgtest.Server
@@ -72,15 +73,21 @@ func (d *database) exec(sql string) {
 	must(d.t, d.server.Exec(d.name, sql))
 }
 
-// movable makes the clock of the database one that can be moved: a function of
-// the same name that connections made from now on find first.
+// movable makes the clock of the database movable: a function of the same name that new
+// connections find first.
 func (d *database) movable() *database {
 	d.t.Helper()
 	d.exec(`CREATE SCHEMA moved;
 		CREATE TABLE moved.ahead AS SELECT interval '0' AS by;
 		CREATE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
-			AS 'SELECT pg_catalog.clock_timestamp() + (SELECT by FROM moved.ahead)';
-		ALTER DATABASE ` + d.name + ` SET search_path = moved, public, pg_catalog`)
+			AS 'SELECT pg_catalog.clock_timestamp() + (SELECT by FROM moved.ahead)'`)
+	return d.moved()
+}
+
+// moved makes connections find the movable clock.
+func (d *database) moved() *database {
+	d.t.Helper()
+	d.exec("ALTER DATABASE " + d.name + " SET search_path = moved, public, pg_catalog")
 	return d
 }
 
@@ -110,9 +117,16 @@ func must(t testing.TB, err error) {
 }
 
 func TestLedger(t *testing.T) {
+	o := &postgres.Options{Schema: "readback"}
+	empty := fresh(t).movable() // its tables are made once, and copied
+	l, err := postgres.Open(t.Context(), empty.dsn(), o)
+	must(t, err)
+	must(t, l.Close())
 	var d *database
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
-		d = fresh(t).movable()
-		return d.open(&postgres.Options{Schema: "readback"})
-	}, ledgertest.Options{Sleep: func(by time.Duration) { d.move(by) }, Enqueue: enqueue})
+		name, err := empty.server.CopyDatabase(empty.name)
+		must(t, err)
+		d = (&database{t: t, server: empty.server, name: name}).moved()
+		return d.open(o)
+	}, ledgertest.Options{Sleep: func(by time.Duration) { d.move(by) }, Enqueue: enqueue, EnqueueSealed: enqueueSealed, OneIn: need.OneIn(4)})
 }

@@ -1,23 +1,24 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
-var _ ledger.Pruner = (*Ledger)(nil)
+// maxPruned is how many writes one transaction reads to prune them, and keeps locked
+// meanwhile.
+const maxPruned = 128
 
-// Prune implements [ledger.Pruner]. It forgets entries of the outbox that were
-// refused as well, as long after they were enqueued as tombstones after they
-// were settled. Any number of workers may do it at once. It fails with
-// [ledger.ErrClock] when the clock stands too far before the newest entry.
+// Prune implements [ledger.Maintenance]. It also deletes refused entries of the outbox, as long after
+// they were enqueued as tombstones after they were settled. Any number of workers may do it at
+// once. It fails with [ledger.ErrClock] when the clock is too far before the newest entry.
 func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, error) {
-	step := func(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
+	sweep := func(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		var next driver.Sweep // read only when it is done
 		err := l.within(ctx, func(t *tx) (err error) {
 			next, err = t.sweep(p, at)
@@ -28,30 +29,56 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		}
 		return next, nil
 	}
-	did, err := driver.Prune(p, step, func(p ledger.Prune) error {
-		return l.within(ctx, func(t *tx) error {
-			return t.exec("forget_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit))
+	retained := func() (all []driver.Retained, now time.Time, err error) {
+		err = l.within(ctx, func(t *tx) (err error) {
+			all, err = t.retained()
+			now = t.now
+			return err
 		})
-	})
-	if err != nil && !errors.As(err, new(*ledger.UnreadError)) {
-		return did, err
+		return all, now, err
 	}
-	p, _ = p.Checked() // as it was there
-	var failed, also error
-	did.Papers, failed = l.prunePapers(ctx, p, p.Limit-did.Buried-did.Forgotten)
-	did.Changes, also = l.pruneChanges(ctx)
-	return did, cmp.Or(failed, also, err)
+	refused := func(p ledger.Prune) error {
+		return l.within(ctx, func(t *tx) error {
+			holds, err := t.holds()
+			if err != nil {
+				return err
+			}
+			return t.exec("delete_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit), holds.Tenants())
+		})
+	}
+	return driver.Prune(p, driver.Pruning{
+		Retained: retained, Sweep: sweep, Refused: refused,
+		Documents: func(p ledger.Prune, most int) (int, error) { return l.pruneDocuments(ctx, p, most) },
+		Changes:   func() (int, error) { return l.pruneChanges(ctx) },
+	})
+}
+
+// retained returns the tenants and destinations with writes that may become tombstones.
+func (t *tx) retained() (all []driver.Retained, err error) {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text("compactable_parties"), nil, func(rows pgx.Rows) error {
+		for rows.Next() {
+			var of driver.Retained
+			var oldest int64
+			if err := rows.Scan(&of.Tenant, &of.Destination, &oldest); err != nil {
+				return err
+			}
+			of.Oldest = at(oldest)
+			all = append(all, of)
+		}
+		return rows.Err()
+	})
+	return all, err
 }
 
 func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
-	s, err := t.l.lookIn(t.ctx, t.pgx)
+	s, err := t.l.stateIn(t.ctx, t.pgx)
 	if err == nil {
 		err = t.l.trusted(s)
 	}
 	if err != nil {
 		return at, err
 	}
-	if err := t.exec("chronicle_hold"); err != nil {
+	if err := t.exec("hold_unsealed"); err != nil {
 		return at, err
 	}
 	rows, at, err := t.sweepable(p, at)
@@ -71,38 +98,36 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if at.Tombstones {
 		return at, t.forget(p, rows)
 	}
-	return at, t.bury(p, rows)
+	return at, t.compact(p, rows)
 }
 
-// sealedOf is those of some rows which were found, and of which all events are sealed,
-// where that is remembered. Where very much is not sealed the sweep ends.
+// sealedOf returns those rows that were backfilled and have no unsealed events, where that is
+// recorded. Where too much is not sealed the sweep ends.
 func (t *tx) sealedOf(rows []row, ended bool) (sealed []row, end bool, err error) {
 	unsealed, all, err := t.unsealedWrites()
 	if err != nil || all {
 		return nil, true, err
 	}
-	foundTo, err := t.foundTo()
+	backfilledTo, err := t.backfilledTo()
 	if err != nil {
 		return nil, true, err
 	}
 	for _, r := range rows {
-		if !unsealed[r.n] && string(r.rec.ID) <= foundTo {
+		if !unsealed[r.n] && string(r.rec.ID) <= backfilledTo {
 			sealed = append(sealed, r)
 		}
 	}
 	return sealed, ended, nil
 }
 
-// sweepable is the next rows to be looked at, locked. One that cannot be read
-// is left alone.
+// sweepable returns the next rows to read, locked. A row that cannot be read is left alone.
 func (t *tx) sweepable(p ledger.Prune, from driver.Sweep) (rows []row, next driver.Sweep, err error) {
-	until := t.now.Add(-p.Keep)
-	if from.Tombstones {
-		until = t.now.Add(-p.Remember)
-	}
 	next, seen := from, 0
-	args := []any{from.Tombstones, from.Key, from.N, nanos(until), maxPruned}
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql["done"], args, func(got pgx.Rows) error {
+	query, args := "tombstones", []any{from.Key, from.N, nanos(from.Until(p, t.now)), maxPruned}
+	if !from.Tombstones {
+		query, args = "compactable", append(args, from.Retained.Tenant, from.Retained.Destination)
+	}
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text(query), args, func(got pgx.Rows) error {
 		for got.Next() {
 			seen++
 			r, err := scanRow(got)
@@ -122,9 +147,35 @@ func (t *tx) sweepable(p ledger.Prune, from driver.Sweep) (rows []row, next driv
 	return rows, next, err
 }
 
-// ripe is those of some rows whose time has come. What is about a relative that
-// cannot be read is kept.
+// ripe returns those rows that may be pruned now. A write with an unreadable relative is kept.
 func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
+	holds, err := t.holds()
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.surroundings(rows)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		of := all[i]
+		_, held := holds.On(r.rec, of.relatives...)
+		if !held && (r.rec.Tombstone && p.Forgets(r.rec, t.now, of.relatives...) || p.Buries(r.rec, t.now, of.relatives...) && !of.followed) {
+			ripe = append(ripe, r)
+		}
+	}
+	return ripe, nil
+}
+
+// surrounding is what must be done before a write can be pruned: the write that it compensates
+// and the one that compensates it, where they exist, and whether another write waits for it.
+type surrounding struct {
+	relatives []ledger.Record
+	followed  bool
+}
+
+// surroundings returns those of some rows, in their order.
+func (t *tx) surroundings(rows []row) (all []surrounding, err error) {
 	var ids, related []string
 	for _, r := range rows {
 		ids = append(ids, string(r.rec.ID))
@@ -139,38 +190,33 @@ func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
 		return nil, err
 	}
 	followed := map[string]bool{}
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql["followed"], []any{ids}, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text("queued_behind"), []any{ids}, func(rows pgx.Rows) error {
 		found, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		for _, id := range found {
 			followed[id] = true
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, r := range rows {
-		var of []ledger.Record
+		of := surrounding{followed: followed[string(r.rec.ID)]}
 		for _, id := range []ledger.ID{r.rec.Parent, r.rec.Child} {
 			if other, ok := relatives[id]; ok {
-				of = append(of, other)
+				of.relatives = append(of.relatives, other)
 			}
 		}
-		if r.rec.Tombstone && p.Forgets(r.rec, t.now, of...) || p.Buries(r.rec, t.now, of...) && !followed[string(r.rec.ID)] {
-			ripe = append(ripe, r)
-		}
+		all = append(all, of)
 	}
-	return ripe, nil
+	return all, err
 }
 
-// relatives are those of some writes that are there. One that cannot be read
-// is the zero record, which is not done.
+// relatives returns the existing ones of some writes. One that cannot be read is the zero record,
+// which is not done.
 func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err error) {
 	found = make(map[ledger.ID]ledger.Record)
 	if len(ids) == 0 {
 		return found, nil
 	}
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql["relatives"], []any{ids}, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text("find_rows"), []any{ids}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			r, err := scanRow(rows)
 			switch {
@@ -187,12 +233,12 @@ func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err err
 	return found, err
 }
 
-func (t *tx) bury(p ledger.Prune, rows []row) error {
+func (t *tx) compact(p ledger.Prune, rows []row) error {
 	var marks []*ledger.Mark
 	var ids, bodies []string
 	var fences, numbers []int64
 	for _, r := range rows {
-		rec := ledger.Bury(r.rec)
+		rec := ledger.Compact(r.rec)
 		body, err := encode(rec)
 		if err != nil {
 			return err
@@ -207,10 +253,10 @@ func (t *tx) bury(p ledger.Prune, rows []row) error {
 	if err := t.mark(marks...); err != nil {
 		return err
 	}
-	if err := t.exec("bury", ids, bodies, fences); err != nil {
+	if err := t.exec("compact", ids, bodies, fences); err != nil {
 		return err
 	}
-	return t.exec("forget_events", numbers)
+	return t.exec("delete_events", numbers)
 }
 
 func (t *tx) forget(p ledger.Prune, rows []row) error {
@@ -225,11 +271,11 @@ func (t *tx) forget(p ledger.Prune, rows []row) error {
 	if err := t.mark(marks...); err != nil {
 		return err
 	}
-	if err := t.exec("forget_search", tenants, workflows, numbers); err != nil {
+	if err := t.exec("delete_search", tenants, workflows, numbers); err != nil {
 		return err
 	}
-	if err := t.exec("forget_events", numbers); err != nil {
+	if err := t.exec("delete_events", numbers); err != nil {
 		return err
 	}
-	return t.exec("forget", ids)
+	return t.exec("delete_writes", ids)
 }

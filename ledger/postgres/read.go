@@ -12,11 +12,6 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// states is every state there is: a listing of all walks each.
-var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
-}
-
 // Get implements [ledger.Ledger].
 func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
 	r, err := l.get(ctx, tenant, id)
@@ -26,7 +21,7 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.R
 	return r.rec, nil
 }
 
-// get finds one write of a tenant. A write of another tenant is not there.
+// get reads one write of a tenant. A write of another tenant does not exist.
 func (l *Ledger) get(ctx context.Context, tenant string, id ledger.ID) (row, error) {
 	r, err := l.one(ctx, id, "get", string(id), tenant)
 	if !errors.Is(err, ledger.ErrNotFound) {
@@ -38,7 +33,7 @@ func (l *Ledger) get(ctx context.Context, tenant string, id ledger.ID) (row, err
 	return l.one(ctx, id, "get", string(id), tenant)
 }
 
-// find is get for whoever may see all tenants.
+// find is get for callers that may read all tenants.
 func (l *Ledger) find(ctx context.Context, id ledger.ID) (row, error) {
 	return l.one(ctx, id, "find", string(id))
 }
@@ -54,10 +49,10 @@ func (l *Ledger) one(ctx context.Context, id ledger.ID, statement string, args .
 	return found[0], found[0].unread
 }
 
-// rows reads the rows of a statement that lists the state of the database and
-// then a row. One that cannot be read costs no other.
+// rows reads the rows of a statement that returns the state of the database and then a row. An
+// unreadable row does not affect others.
 func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found []row, err error) {
-	err = l.read(ctx, l.sql[statement], args, func(rows pgx.Rows) error {
+	err = l.read(ctx, l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		found = nil
 		var s state
 		for rows.Next() {
@@ -83,7 +78,10 @@ func (l *Ledger) rows(ctx context.Context, statement string, args ...any) (found
 
 // Precheck implements [ledger.Ledger].
 func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (p ledger.Precheck, err error) {
-	err = l.read(ctx, l.sql["precheck"], []any{string(r.ID), r.Tenant, r.KeyDigest}, func(rows pgx.Rows) error {
+	if r, err = l.keeping.Digests.OfRecord(r); err != nil {
+		return p, err
+	}
+	err = l.read(ctx, l.sql.Text("precheck"), []any{string(r.ID), r.Tenant, r.KeyDigest}, func(rows pgx.Rows) error {
 		var s state
 		for rows.Next() {
 			if err := rows.Scan(append(s.dest(), &p.Recorded, &p.Contended, &p.Newest)...); err != nil {
@@ -100,13 +98,13 @@ func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (p ledger.Preche
 
 // Events implements [ledger.Ledger].
 func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]ledger.Event, error) {
-	if _, err := l.get(ctx, tenant, id); err != nil { // of a row that contradicts itself nothing is believed
+	if _, err := l.get(ctx, tenant, id); err != nil { // a row that contradicts itself is not trusted
 		return nil, err
 	}
 	var events []ledger.Event
 	var n, seq *int64
 	var tombstone *bool
-	err := l.read(ctx, l.sql["events"], []any{string(id), tenant}, func(rows pgx.Rows) error {
+	err := l.read(ctx, l.sql.Text("events"), []any{string(id), tenant}, func(rows pgx.Rows) error {
 		events, n = nil, nil
 		var s state
 		for rows.Next() {
@@ -134,31 +132,18 @@ func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) ([]led
 	switch {
 	case err != nil:
 		return nil, err
-	case n == nil: // forgotten meanwhile
+	case n == nil: // pruned meanwhile
 		return nil, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
 	}
-	return events, complete(id, events, *seq, *tombstone)
-}
-
-// complete looks for gaps in the life of a write.
-func complete(id ledger.ID, events []ledger.Event, seq int64, tombstone bool) error {
-	if tombstone {
-		return nil // its events were forgotten
-	}
-	for i, e := range events {
-		if e.Seq != int64(i)+1 {
-			return fmt.Errorf("%w: write %s: event %d is missing", ledger.ErrCorrupt, id, i+1)
-		}
-	}
-	if got := int64(len(events)); got != seq {
-		return fmt.Errorf("%w: write %s: %d events of %d", ledger.ErrCorrupt, id, got, seq)
-	}
-	return nil
+	return driver.Complete(ledger.Record{ID: id, Seq: *seq, Tombstone: *tombstone}, events)
 }
 
 // List implements [ledger.Ledger].
 func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, error) {
 	f, err := f.Checked()
+	if err == nil {
+		f.KeyDigest, err = l.keeping.Digests.Of(f.KeyDigest)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +157,7 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, er
 	}
 	wanted := f.States
 	if len(wanted) == 0 {
-		wanted = states
+		wanted = driver.States
 	}
 	names := make([]string, 0, len(wanted))
 	for _, state := range slices.Compact(slices.Sorted(slices.Values(wanted))) {
@@ -182,7 +167,7 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, er
 	for want := page.Want(); want > 0; want = page.Want() {
 		statement, args := "list", []any{f.Tenant, names, before, int64(want)}
 		if f.KeyDigest != "" {
-			statement, args = "list_about", append(args, f.KeyDigest)
+			statement, args = "of_record", append(args, f.KeyDigest)
 		}
 		found, err := l.rows(ctx, statement, args...)
 		if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// row is one write with its number. followed says that another one may stand
-// behind it in its line. Where rows are listed, unread says why there is no more
-// than its id.
+// row is one write with its number. Followed says that another one may be queued behind it. In
+// listings, unread is the reason why only its id is known.
 type row struct {
 	n        int64
 	rec      ledger.Record
@@ -21,29 +20,29 @@ type row struct {
 	unread   error
 }
 
-// columns are what a row repeats of its body so that it can be searched.
+// columns are the fields that a row repeats from its body for queries.
 type columns struct {
-	id, tenant, destination, tool, structuralKey, idempotencyKey, about, state, keyDigest, behind string
-	created, due, settledAt, seq                                                                  int64
-	tombstone                                                                                     bool
+	id, tenant, destination, tool, structuralKey, idempotencyKey, keyDigest, state, queue, queuedBehind string
+	created, due, settledAt, seq                                                                        int64
+	tombstone                                                                                           bool
 }
 
 func columnsOf(r ledger.Record) columns {
 	c := columns{
 		id: string(r.ID), tenant: r.Tenant, destination: r.Destination, tool: r.Tool,
-		structuralKey: r.StructuralKey, idempotencyKey: r.IdempotencyKey, about: r.KeyDigest,
-		state: string(r.State), behind: string(r.Behind),
+		structuralKey: r.StructuralKey, idempotencyKey: r.IdempotencyKey, keyDigest: r.KeyDigest,
+		state: string(r.State), queuedBehind: string(r.QueuedBehind),
 		created: nanos(r.Created), due: nanos(r.Due), settledAt: nanos(r.SettledAt), seq: r.Seq,
 		tombstone: r.Tombstone,
 	}
-	if r.InLine() {
-		c.keyDigest = r.KeyDigest
+	if r.InQueue() {
+		c.queue = r.KeyDigest
 	}
 	return c
 }
 
-// blocks is since when a window must begin for a write not to stop another one
-// of its business operation; 0 for one that stops nobody.
+// blocks returns the latest start of a window in which a write stops another one of its business
+// operation; 0 for one that stops none.
 func blocks(r ledger.Record) int64 {
 	switch {
 	case !r.Blocking():
@@ -54,17 +53,17 @@ func blocks(r ledger.Record) int64 {
 	return nanos(r.SettledAt)
 }
 
-// scanRow reads columnsOfRow, after whatever stands before them. Of a row that
-// cannot be read the number, the id, the tenant, the fence and when it was
-// created and settled are known beside the error.
+// scanRow reads columnsOfRow, after the columns before them. For a row that cannot be read it
+// returns the number, the id, the tenant, the fence and the times of creation and settlement with
+// the error.
 func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	var c columns
 	var r row
 	var body string
 	var leaseUntil int64
 	var lease, raw ledger.Record
-	dest := append(before, &r.n, &c.id, &c.tenant, &c.destination, &c.tool, &c.structuralKey, &c.idempotencyKey, &c.about,
-		&c.created, &c.state, &c.due, &c.settledAt, &c.keyDigest, &c.behind, &c.seq, &c.tombstone,
+	dest := append(before, &r.n, &c.id, &c.tenant, &c.destination, &c.tool, &c.structuralKey, &c.idempotencyKey, &c.keyDigest,
+		&c.created, &c.state, &c.due, &c.settledAt, &c.queue, &c.queuedBehind, &c.seq, &c.tombstone,
 		&lease.Owner, &leaseUntil, &lease.LeaseFor, &lease.Fence, &r.followed, &body, (*[]byte)(&raw.Intent))
 	for _, of := range driver.Raws(&raw) {
 		dest = append(dest, (*[]byte)(of))
@@ -91,14 +90,13 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	return r, nil
 }
 
-// ofOneRow says of an error of scanRow that it is about this row alone, and not
-// about the database.
+// ofOneRow reports whether an error of scanRow concerns this row only, and not the database.
 func ofOneRow(err error) bool {
 	return errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrVersion)
 }
 
-// unreadable is why a row cannot be read, when it is damaged, and "" for any
-// other error: then the database is what is wrong, or a newer program wrote it.
+// unreadable returns why a damaged row cannot be read, and "" for any other error: then the fault
+// is the database's, or a newer program wrote the row.
 func unreadable(err error) string {
 	if !errors.Is(err, ledger.ErrCorrupt) {
 		return ""
@@ -106,16 +104,14 @@ func unreadable(err error) string {
 	return plain(err.Error())
 }
 
-// encode is the body of a record: everything but the raw messages and the
-// lease.
+// encode returns the body of a record: everything but the raw messages and the lease.
 func encode(r ledger.Record) (string, error) {
 	r.Owner, r.LeaseUntil, r.LeaseFor, r.Fence = "", time.Time{}, 0, 0
 	return driver.Encode(r)
 }
 
-// nanos is a time as it stands in a column: ns since 1970, and 0 for the zero
-// time. Times beyond what fits become the first or the last that does, never
-// one on the other side.
+// nanos returns a time as stored in a column: ns since 1970, and 0 for the zero time. Times out
+// of range become the nearest valid one.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero():
@@ -128,7 +124,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// at is the time that stands in a column.
+// at returns the time in a column.
 func at(ns int64) time.Time {
 	if ns == 0 {
 		return time.Time{}

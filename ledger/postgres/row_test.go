@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// What has a column of its own is not written a second time into the body:
-// a claim changes the lease and leaves the body alone.
+// What has a column of its own is not also written into the body: a claim changes the lease and
+// not the body.
 func TestBodyIsWithoutColumns(t *testing.T) {
 	large := json.RawMessage(`"large"`)
 	rec := ledger.Record{Intent: large, Owner: "owner", LeaseFor: 77, Fence: 77, LeaseUntil: time.Unix(77, 0)}
@@ -32,8 +32,7 @@ func TestBodyIsWithoutColumns(t *testing.T) {
 	}
 }
 
-// The number of a migration is the version of a ledger, so none may be missing
-// or stand twice.
+// The number of a migration is the version of a ledger, so none may be missing or occur twice.
 func TestMigrationsAreNumbered(t *testing.T) {
 	names, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil || len(names) != len(versions()) {

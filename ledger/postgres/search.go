@@ -5,17 +5,24 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
-// Find implements [ledger.Ledger]. What it walks through is the writes with the
-// word that is likely to select most, or else those in the states; all else is
-// looked at in their rows. It is not all of one moment when a page needs more
-// than one look.
+// maxSearchRead is how many writes one statement of a search reads.
+const maxSearchRead = 1000
+
+// Find implements [ledger.Ledger]. It reads the writes with the term that is likely to be most
+// selective, or else those in the states; all other conditions are checked in their rows. If a
+// page needs more than one read, it is not all from one moment.
 func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
 	s, err = s.Checked()
+	if err == nil {
+		s.KeyDigest, err = l.keeping.Digests.Of(s.KeyDigest)
+	}
 	if err != nil {
 		return ledger.Found{}, err
 	}
@@ -26,16 +33,16 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 	if s.After != "" {
 		after, _ = ledger.FoundAfter(s.After) // it was checked
 	}
-	for looked, step := 0, s.Limit+1; ; step = maxLook {
+	for looked, step := 0, s.Limit+1; ; step = maxSearchRead {
 		step = min(step, ledger.MaxLooked-looked)
 		want := s.Limit - len(found.Records)
-		got, err := l.look(ctx, s, after, step, want)
+		got, err := l.searchNext(ctx, s, after, step, want)
 		if err != nil {
 			return ledger.Found{}, err
 		}
 		last, full := got.into(&found, s)
 		more := got.looked == step && !got.ends(s)
-		if looked, after = looked+got.looked, got.last; full || len(got.rows) == want { // what fits may lie between them
+		if looked, after = looked+got.looked, got.last; full || len(got.rows) == want { // matches may be between them
 			after, more = last, got.looked == step || last != got.last
 		}
 		switch {
@@ -48,17 +55,17 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 	}
 }
 
-// glance is what a look at some writes has found: those that may fit, how many
-// were looked at, the last of them, and when the first and the last were created.
-type glance struct {
+// searched is the result of one read of some writes: those that may match, how many were read, the
+// last of them, and when the first and the last were created.
+type searched struct {
 	rows                  []row
 	looked                int
 	last, earliest, until int64
 }
 
-// into adds what fits to a page, and says which row was the last that was
-// looked at for it, and whether the page is full then.
-func (g glance) into(found *ledger.Found, s ledger.Search) (last int64, full bool) {
+// into adds matches to a page, and returns the last row that was read for it, and whether the
+// page is full then.
+func (g searched) into(found *ledger.Found, s ledger.Search) (last int64, full bool) {
 	for _, r := range g.rows {
 		switch {
 		case r.unread != nil:
@@ -73,18 +80,18 @@ func (g glance) into(found *ledger.Found, s ledger.Search) (last int64, full boo
 	return last, false
 }
 
-// ends says that nothing behind these can be in the time that is asked for.
-func (g glance) ends(s ledger.Search) bool {
+// ends reports whether no later write can be in the requested time.
+func (g searched) ends(s ledger.Search) bool {
 	if s.Oldest {
 		return g.looked > 0 && s.Ends(at(g.until))
 	}
 	return g.looked > 0 && s.Ends(at(g.earliest))
 }
 
-// look looks at the next writes of a walk, so many at the most, and returns those
-// that may fit, at most as many as are wanted.
-func (l *Ledger) look(ctx context.Context, s ledger.Search, after int64, most, want int) (g glance, err error) {
-	statement, walk := walkOf(s)
+// searchNext reads the next writes of a search, up to a limit, and returns those that may match, at most
+// as many as are wanted.
+func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, most, want int) (g searched, err error) {
+	statement, term := searchStatement(s)
 	wanted, ended := []string{}, []string{}
 	for _, state := range s.Walk() {
 		wanted = append(wanted, string(state))
@@ -100,9 +107,9 @@ func (l *Ledger) look(ctx context.Context, s ledger.Search, after int64, most, w
 		until = nanos(s.Until)
 	}
 	settledAnyhow := len(s.Settlements) == 0 || slices.Contains(s.States, ledger.Settled)
-	args := []any{s.Tenant, after, int64(most), wanted, s.Destination, since, until, settledAnyhow, ended, int64(want), walk}
-	err = l.read(ctx, l.sql[statement], args, func(rows pgx.Rows) error {
-		g = glance{}
+	args := []any{s.Tenant, after, int64(most), wanted, s.Destination, since, until, settledAnyhow, ended, int64(want), term}
+	err = l.read(ctx, l.sql.Text(statement), args, func(rows pgx.Rows) error {
+		g = searched{}
 		var st state
 		for rows.Next() {
 			r, err := scanRow(rows, append([]any{&g.looked, &g.last, &g.earliest, &g.until}, st.dest()...)...)
@@ -119,9 +126,8 @@ func (l *Ledger) look(ctx context.Context, s ledger.Search, after int64, most, w
 	return g, err
 }
 
-// walkOf is the way of a search through the writes: the name of the statement,
-// and by what it walks.
-func walkOf(s ledger.Search) (statement string, walk any) {
+// searchStatement returns how a search reads the writes: the name of the statement, and its argument.
+func searchStatement(s ledger.Search) (statement string, term any) {
 	direction := " newest"
 	if s.Oldest {
 		direction = " oldest"
@@ -135,11 +141,31 @@ func walkOf(s ledger.Search) (statement string, walk any) {
 	}
 	wanted := s.Walk()
 	if len(wanted) == 0 {
-		wanted = states
+		wanted = driver.States
 	}
 	names := make([]string, 0, len(wanted))
 	for _, state := range wanted {
 		names = append(names, string(state))
 	}
 	return "search state" + direction, names
+}
+
+// addSearches adds a statement for each term and direction of a search.
+func addSearches(s statements) {
+	term, state, search := take(s, "search_by_term"), take(s, "search_by_state"), take(s, "search")
+	for _, d := range []struct{ name, direction, backwards, beyond string }{
+		{" newest", "DESC", "ASC", "<"}, {" oldest", "ASC", "DESC", ">"},
+	} {
+		for name, walk := range map[string]string{
+			"state": state, "workflow": term, "correlation_id": term, "idempotency_key": term, "key_digest": term,
+		} {
+			present := " AND s." + name + " <> ''"
+			if name == "workflow" {
+				present = ""
+			}
+			s["search "+name+d.name] = strings.NewReplacer("{term}", name, "{present}", present,
+				"{direction}", d.direction, "{backwards}", d.backwards, "{beyond}", d.beyond).
+				Replace(strings.ReplaceAll(search, "{walk}", walk))
+		}
+	}
 }

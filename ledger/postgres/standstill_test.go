@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// The transaction of a process that stands still is ended by the database, and
-// with it the locks that a whole line would wait for.
+// The database ends the transaction of a stopped process, and with it the locks that a whole
+// queue would wait for.
 func TestStandingTransaction(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
@@ -48,8 +48,8 @@ func TestStandingTransaction(t *testing.T) {
 	}
 }
 
-// Somebody has a row of a line locked and does not let go, as a person does who
-// mends it by hand. What was enqueued for that line waits, and nothing else.
+// Another session has locked a row of a queue and does not release it, like an operator who
+// repairs it by hand. What was enqueued for that queue waits, and nothing else.
 func TestLockedLineHoldsUpNoOther(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
@@ -62,12 +62,12 @@ func TestLockedLineHoldsUpNoOther(t *testing.T) {
 	are(t, claimed(t, l), about("s", 1))
 	must(t, person.Rollback(ctx))
 	are(t, claimed(t, l))
-	if rec, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil || rec.Behind != idOf(about("r", 1)) {
-		t.Errorf("behind %q, error %v; want it in its line", rec.Behind, err)
+	if rec, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil || rec.QueuedBehind != idOf(about("r", 1)) {
+		t.Errorf("behind %q, error %v; want it in its line", rec.QueuedBehind, err)
 	}
 }
 
-// claimed is what there is, left in its claimant's hands.
+// claimed returns everything claimable, left leased to its claimant.
 func claimed(t *testing.T, l *postgres.Ledger) (ids []ledger.ID) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -95,14 +95,14 @@ func TestClaimAgain(t *testing.T) {
 	are(t, claimed(t, l), asked("w"))
 }
 
-// A line that contradicts itself, as one does that somebody changed by hand,
-// takes nothing in. The others do, and what is due is lent.
+// A queue that contradicts itself, after a change by hand, takes nothing in. The others do, and
+// what is due is leased.
 func TestBrokenLineHoldsUpNoOther(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))
 	are(t, claimed(t, l), about("r", 1))
-	d.exec("UPDATE ledger_writes SET followed = TRUE") // by nobody
+	d.exec("UPDATE ledger_writes SET followed = TRUE") // by no write
 	must(t, enqueue(t, l, true, about("r", 2), about("s", 1), about("t", 1), about("u", 1)))
 	rec, _, err := l.Reserve(t.Context(), reservation(t, asked("w")))
 	must(t, err)
@@ -113,7 +113,7 @@ func TestBrokenLineHoldsUpNoOther(t *testing.T) {
 	}
 	d.exec("UPDATE ledger_writes SET followed = FALSE WHERE id = '" + string(idOf(about("r", 1))) + "'")
 	are(t, claimed(t, l))
-	if rec, err := l.Get(t.Context(), "acme", idOf(about("r", 2))); err != nil || rec.Behind != idOf(about("r", 1)) {
-		t.Errorf("behind %q, error %v; want it in its line", rec.Behind, err)
+	if rec, err := l.Get(t.Context(), "acme", idOf(about("r", 2))); err != nil || rec.QueuedBehind != idOf(about("r", 1)) {
+		t.Errorf("behind %q, error %v; want it in its line", rec.QueuedBehind, err)
 	}
 }

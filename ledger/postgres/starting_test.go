@@ -15,8 +15,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// Several programs start on an empty database at once: each finds a ledger,
-// and there is one.
+// Several programs start on an empty database at once: each opens a ledger, and there is one.
 func TestOpenTogether(t *testing.T) {
 	for name, schema := range map[string]string{"search path": "", "schema": "readback"} {
 		t.Run(name, func(t *testing.T) {
@@ -54,8 +53,8 @@ func TestOpenTogether(t *testing.T) {
 	}
 }
 
-// A migration that ends halfway leaves the version before, which works; the
-// next program makes it.
+// A migration that ends halfway leaves the previous version, which works; the next program runs
+// it.
 func TestMigrationInterrupted(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
@@ -73,8 +72,8 @@ func TestMigrationInterrupted(t *testing.T) {
 	}
 }
 
-// An upgrade that programs of the version before can live with does not stop
-// them; any other stops each at its next call; and no older program starts.
+// An upgrade that is compatible with programs of the previous version does not stop them; any
+// other stops each at its next call; and no older program starts.
 func TestNewerVersion(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
@@ -99,7 +98,7 @@ func TestNewerVersion(t *testing.T) {
 	must(t, pair(l, reservation(t, asked("other1")))) // what was refused was not recorded
 }
 
-// calls are all there is to call, about a write that is there.
+// calls are all calls about an existing write.
 func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func() error {
 	ctx := context.Background()
 	number := 0
@@ -125,26 +124,26 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 		"list":   func() error { _, err := l.List(ctx, ledger.Filter{Tenant: rec.Tenant}); return err },
 		"file": func() error {
 			number++
-			_, err := l.File(ctx, ledger.Filing{Papers: []ledger.Paper{page(rec.Tenant, fmt.Sprint("p", number), 0)}})
+			_, err := l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{page(rec.Tenant, fmt.Sprint("p", number), 0)}})
 			return err
 		},
 		"file several": func() error {
 			number++
 			late := ledger.Appending{ID: rec.ID, Fence: rec.Fence, Events: []ledger.Event{{Kind: ledger.EvLate}}}
-			_, err := l.File(ctx, ledger.Filing{Papers: []ledger.Paper{page(rec.Tenant, fmt.Sprint("p", number), 0)}, Append: []ledger.Appending{late, late}})
+			_, err := l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{page(rec.Tenant, fmt.Sprint("p", number), 0)}, Append: []ledger.Appending{late, late}})
 			return err
 		},
 		"no paper": func() error {
-			if _, err := l.Paper(ctx, rec.Tenant, "step", "none"); !errors.Is(err, ledger.ErrNoPaper) {
+			if _, err := l.Document(ctx, rec.Tenant, "step", "none"); !errors.Is(err, ledger.ErrNoDocument) {
 				return err
 			}
 			return nil
 		},
 		"find papers": func() error {
-			_, _, err := l.FindPapers(ctx, ledger.PaperQuery{Tenant: rec.Tenant, Kind: "step"})
+			_, _, err := l.FindDocuments(ctx, ledger.DocumentQuery{Tenant: rec.Tenant, Kind: "step"})
 			return err
 		},
-		"due papers": func() error { _, _, err := l.DuePapers(ctx, "step", 1); return err },
+		"due papers": func() error { _, _, err := l.DueDocuments(ctx, "step", 1); return err },
 		"prune":      func() error { _, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: time.Hour}); return err },
 		"follow":     func() error { _, _, err := l.Follow(ctx, ledger.Following{Limit: 1000}); return err },
 		"latest":     func() error { _, err := l.Latest(ctx); return err },
@@ -164,8 +163,8 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 	}
 }
 
-// A standby's answers may be old, so it gives none; promoted, it is a database
-// like any other.
+// A standby's answers may be old, so it gives none; once promoted, it is a database like any
+// other.
 func TestStandby(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	d := freshOn(t, s)
@@ -192,8 +191,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// A database that cannot be written, or has no connection left, is named, and
-// what is wrong with it; when that is over the ledger goes on.
+// A database that cannot be written, or has no connection left, is named with its fault; when
+// that is over the ledger works again.
 func TestReadOnly(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)

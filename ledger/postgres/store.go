@@ -10,8 +10,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// stored is the answer to a statement that stores changes: which of them were
-// applied, with the numbers of their rows.
+// stored is the result of a statement that stores changes: which of them were applied, with the
+// numbers of their rows.
 type stored struct {
 	state   state
 	numbers map[ledger.ID]int64
@@ -47,18 +47,17 @@ func numbered(ids []string, numbers []int64) map[ledger.ID]int64 {
 	return of
 }
 
-// errNoVersion says that the one row of ledger_meta is gone.
+// errNoVersion means that the one row of ledger_meta is missing.
 var errNoVersion = errors.New("its version is missing")
 
-// statement is the one that stores changes, which are all new or all not.
-// Looked says that the caller has looked for what could be in the way.
-func (l *Ledger) statement(changes []change, now time.Time, looked bool) (query string, args []any, err error) {
-	return l.filing(nil, changes, now, looked)
+// statement returns the one that stores changes, which are all new or all not. Checked says that
+// the caller has checked for conflicts.
+func (l *Ledger) statement(changes []change, now time.Time, checked bool) (query string, args []any, err error) {
+	return l.batch(nil, changes, now, checked)
 }
 
-// filing is the statement that stores changes together with papers, if there
-// are any of those.
-func (l *Ledger) filing(papers []any, changes []change, now time.Time, looked bool) (query string, args []any, err error) {
+// batch returns the statement that stores changes together with documents, if there are any.
+func (l *Ledger) batch(documents []any, changes []change, now time.Time, checked bool) (query string, args []any, err error) {
 	b := newBinding(len(changes))
 	for _, c := range changes {
 		if err := b.add(c); err != nil {
@@ -66,17 +65,17 @@ func (l *Ledger) filing(papers []any, changes []change, now time.Time, looked bo
 		}
 	}
 	name, own := "update", []any{l.version, now.UnixNano(), int64(maxLag)}
-	columns := []any{b.id, b.wasFence, b.wasSeq, b.alone}
+	columns := []any{b.id, b.wasFence, b.wasSeq, b.unordered}
 	if changes[0].fresh {
-		name, own = "insert", append(own, now.Add(maxClockStep).UnixNano(), looked)
+		name, own = "insert", append(own, now.Add(maxClockStep).UnixNano(), checked)
 		columns = b.identity()
 	}
-	if papers != nil {
-		name, own = "file "+name, append(own, papers...)
+	if documents != nil {
+		name, own = "commit "+name, append(own, documents...)
 	}
 	columns = append(columns, b.changing()...)
 	if len(changes) > 1 || len(b.eventID) > maxSingle {
-		return l.sql[name], append(append(own, columns...), b.events()...), nil
+		return l.sql.Text(name), append(append(own, columns...), b.events()...), nil
 	}
 	for _, column := range columns {
 		own = append(own, element(column, 0))
@@ -86,10 +85,10 @@ func (l *Ledger) filing(papers []any, changes []change, now time.Time, looked bo
 			own = append(own, element(column, i))
 		}
 	}
-	return l.sql[single(name, len(b.eventID))], own, nil
+	return l.sql.Text(single(name, len(b.eventID))), own, nil
 }
 
-// element is one of a list of a binding.
+// element returns an element of a list of a binding.
 func element(column any, i int) any {
 	switch of := column.(type) {
 	case []string:
@@ -106,15 +105,15 @@ func element(column any, i int) any {
 
 // binding is the columns of some changes, one list each.
 type binding struct {
-	id, tenant, destination, tool, structuralKey, idempotencyKey, about []string
-	created, newest                                                     []int64
-	intent                                                              [][]byte
-	stepOf, workflow, correlationID                                     []string
+	id, tenant, destination, tool, structuralKey, idempotencyKey, keyDigest []string
+	created, newest                                                         []int64
+	intent                                                                  [][]byte
+	stepOf, workflow, correlationID, erasedKey                              []string
 
 	wasFence, wasSeq []int64
-	alone            []bool
+	unordered        []bool
 
-	state, keyDigest, behind, body, owner                     []string
+	state, queue, queuedBehind, body, owner                   []string
 	due, settledAt, seq, leaseUntil, leaseFor, fences, blocks []int64
 	raw                                                       [4][][]byte
 
@@ -122,9 +121,9 @@ type binding struct {
 	eventSeq                   []int64
 	eventEvidence, eventDiffer [][]byte
 
-	toldKind, toldSettlement     []string // "" for an event that is not told
-	toldAt, toldSends, toldReads []int64
-	toldSaved                    []bool
+	publishedKind, publishedSettlement          []string // "" for an event that is not published
+	publishedAt, publishedSends, publishedReads []int64
+	publishedSaved                              []bool
 }
 
 func newBinding(n int) *binding { return &binding{id: make([]string, 0, n)} }
@@ -140,14 +139,15 @@ func (b *binding) add(c change) error {
 	if c.fresh {
 		b.tenant, b.destination, b.tool = append(b.tenant, of.tenant), append(b.destination, of.destination), append(b.tool, of.tool)
 		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
-		b.about, b.created, b.intent = append(b.about, of.about), append(b.created, of.created), append(b.intent, r.Intent)
+		b.keyDigest, b.created, b.intent = append(b.keyDigest, of.keyDigest), append(b.created, of.created), append(b.intent, r.Intent)
 		b.stepOf, b.workflow = append(b.stepOf, r.StepOf()), append(b.workflow, r.Workflow)
 		b.correlationID, b.newest = append(b.correlationID, r.CorrelationID), append(b.newest, c.newest)
+		b.erasedKey = append(b.erasedKey, ledger.ErasedKey(of.tenant, of.tool, of.idempotencyKey))
 	} else {
-		b.wasFence, b.wasSeq, b.alone = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.alone, c.alone)
+		b.wasFence, b.wasSeq, b.unordered = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.unordered, c.unordered)
 	}
 	b.state, b.due, b.settledAt = append(b.state, of.state), append(b.due, of.due), append(b.settledAt, of.settledAt)
-	b.keyDigest, b.behind, b.seq = append(b.keyDigest, of.keyDigest), append(b.behind, of.behind), append(b.seq, of.seq)
+	b.queue, b.queuedBehind, b.seq = append(b.queue, of.queue), append(b.queuedBehind, of.queuedBehind), append(b.seq, of.seq)
 	b.body = append(b.body, body)
 	for i, raw := range driver.Raws(&r) {
 		b.raw[i] = append(b.raw[i], *raw)
@@ -157,21 +157,21 @@ func (b *binding) add(c change) error {
 	if err := b.addEvents(of.id, c.events); err != nil {
 		return err
 	}
-	b.addTold(c)
+	b.addPublished(c)
 	return nil
 }
 
-// addTold adds as what the events of a change are told.
-func (b *binding) addTold(c change) {
-	told := c.told()
+// addPublished adds what the events of a change are published as.
+func (b *binding) addPublished(c change) {
+	published := c.changes()
 	for _, e := range c.events {
 		var t ledger.Change
-		if len(told) > 0 && told[0].Seq == e.Seq {
-			t, told = told[0], told[1:]
+		if len(published) > 0 && published[0].Seq == e.Seq {
+			t, published = published[0], published[1:]
 		}
-		b.toldKind, b.toldSettlement = append(b.toldKind, string(t.Kind)), append(b.toldSettlement, string(t.Settlement))
-		b.toldAt, b.toldSaved = append(b.toldAt, nanos(t.At)), append(b.toldSaved, t.Saved)
-		b.toldSends, b.toldReads = append(b.toldSends, int64(t.Sends)), append(b.toldReads, int64(t.Reads))
+		b.publishedKind, b.publishedSettlement = append(b.publishedKind, string(t.Kind)), append(b.publishedSettlement, string(t.Settlement))
+		b.publishedAt, b.publishedSaved = append(b.publishedAt, nanos(t.At)), append(b.publishedSaved, t.Saved)
+		b.publishedSends, b.publishedReads = append(b.publishedSends, int64(t.Sends)), append(b.publishedReads, int64(t.Reads))
 	}
 }
 
@@ -187,15 +187,15 @@ func (b *binding) addEvents(id string, events []ledger.Event) error {
 	return nil
 }
 
-// identity is what never changes about the writes.
+// identity returns the immutable fields of the writes.
 func (b *binding) identity() []any {
-	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.about, b.created, b.intent, b.stepOf, b.workflow, b.correlationID, b.newest}
+	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.keyDigest, b.created, b.intent, b.stepOf, b.workflow, b.correlationID, b.newest, b.erasedKey}
 }
 
-// changing is what changes in their lives.
+// changing returns the fields that change during their lifetime.
 func (b *binding) changing() []any {
 	return []any{
-		b.state, b.due, b.settledAt, b.keyDigest, b.behind, b.seq, b.body,
+		b.state, b.due, b.settledAt, b.queue, b.queuedBehind, b.seq, b.body,
 		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.blocks,
 	}
 }
@@ -203,6 +203,6 @@ func (b *binding) changing() []any {
 func (b *binding) events() []any {
 	return []any{
 		b.eventID, b.eventSeq, b.eventBody, b.eventEvidence, b.eventDiffer,
-		b.toldKind, b.toldSettlement, b.toldAt, b.toldSends, b.toldReads, b.toldSaved,
+		b.publishedKind, b.publishedSettlement, b.publishedAt, b.publishedSends, b.publishedReads, b.publishedSaved,
 	}
 }

@@ -12,14 +12,42 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// asker is what can be asked: a pool, a connection, a transaction.
+const (
+	// patience is how long a cancelled caller still waits for a change in progress, so that it
+	// learns whether it was applied. Longer than any healthy commit.
+	patience = 5 * time.Second
+
+	// maxAnswer is how long the database may take to answer a statement without another bound.
+	// Beyond it the connection is closed.
+	maxAnswer = 30 * time.Second
+
+	// tickEvery is how far the newest recorded time may lag behind the clock. It is one row for
+	// all workers, which must not serialise them.
+	tickEvery = 10 * time.Second
+
+	// maxTries bounds how often a change is retried that the database provably did not apply:
+	// deadlocks, serialization failures, places in the queue that others took first.
+	maxTries = 100
+
+	// maxReconnects bounds how often a call that cannot have reached the database is retried on
+	// another connection: a restart breaks them all at once, and the pool detects that one by
+	// one.
+	maxReconnects = 3
+
+	// maxLockWait is how long a claim waits for a row that an entry of the outbox depends on.
+	// Transactions here take milliseconds; a longer lock belongs to an operator's session or a
+	// stuck process. The next claim tries again. Switching sealing on or off waits no longer
+	// either, as all others wait meanwhile.
+	maxLockWait = 250 * time.Millisecond
+)
+
+// asker can run queries: a pool, a connection, a transaction.
 type asker interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// read runs a query that changes nothing and can be repeated. Collect takes
-// the rows to their end and may be called again; its errors are returned as
-// they are unless they are the driver's.
+// read runs a read-only query, which can be repeated. Collect reads all rows and may be called
+// again; its errors are returned unchanged unless they are the driver's.
 func (l *Ledger) read(ctx context.Context, query string, args []any, collect func(rows pgx.Rows) error) error {
 	for try := 0; ; try++ {
 		err := l.ask(ctx, l.pool, query, args, collect)
@@ -39,7 +67,7 @@ func (l *Ledger) ask(ctx context.Context, where asker, query string, args []any,
 	return collect(rows)
 }
 
-// brokenRead is failed for what commits nothing.
+// brokenRead is failed for calls that commit nothing.
 func (l *Ledger) brokenRead(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -52,7 +80,7 @@ func (l *Ledger) brokenRead(ctx context.Context, err error) error {
 	return l.failed(err, false)
 }
 
-// broken is failed for what may have committed.
+// broken is failed for calls that may have committed.
 func (l *Ledger) broken(err error) error {
 	if err == nil || known(err) {
 		return err
@@ -60,11 +88,11 @@ func (l *Ledger) broken(err error) error {
 	return l.failed(err, true)
 }
 
-// known says that an error is one of package ledger already.
+// known reports whether an error is one of package ledger already.
 func known(err error) bool {
 	for _, target := range []error{
 		ledger.ErrUnavailable, ledger.ErrCorrupt, ledger.ErrVersion, ledger.ErrClock, ledger.ErrNotFound, ledger.ErrFenced,
-		ledger.ErrIllegalMove, ledger.ErrDigestMismatch, ledger.ErrBlocked, ledger.ErrRefused, ledger.ErrStale, ledger.ErrFull, errAgain, errPlain,
+		ledger.ErrIllegalMove, ledger.ErrDigestMismatch, ledger.ErrNoKey, ledger.ErrBlocked, ledger.ErrRefused, ledger.ErrStale, ledger.ErrFull, errAgain, errPlain,
 	} {
 		if errors.Is(err, target) {
 			return true
@@ -73,10 +101,10 @@ func known(err error) bool {
 	return false
 }
 
-// errPlain marks an error that is nobody's fault but the caller's.
+// errPlain marks an error that is the caller's fault only.
 var errPlain = errors.New("refused")
 
-// args are the arguments of a statement, with how it is to be run.
+// args returns the arguments of a statement, with the mode in which it is run.
 func (l *Ledger) args(args ...any) []any {
 	if !l.unnamed.Load() {
 		return args
@@ -84,9 +112,9 @@ func (l *Ledger) args(args ...any) []any {
 	return append([]any{pgx.QueryExecModeCacheDescribe}, args...)
 }
 
-// time looks at the state of the database on a connection, and sets the clock.
+// time reads the state of the database on a connection, and sets the clock.
 func (l *Ledger) time(ctx context.Context, conn *pgxpool.Conn) (time.Time, error) {
-	s, err := l.lookIn(ctx, conn)
+	s, err := l.stateIn(ctx, conn)
 	if err == nil {
 		err = l.usable(s)
 	}
@@ -97,45 +125,43 @@ func (l *Ledger) time(ctx context.Context, conn *pgxpool.Conn) (time.Time, error
 	return at(s.now), nil
 }
 
-func (l *Ledger) lookIn(ctx context.Context, where asker) (s state, err error) {
-	err = l.ask(ctx, where, l.sql["look"], nil, func(rows pgx.Rows) (err error) {
-		s, err = look(rows)
+func (l *Ledger) stateIn(ctx context.Context, where asker) (s state, err error) {
+	err = l.ask(ctx, where, l.sql.Text("state"), nil, func(rows pgx.Rows) (err error) {
+		s, err = scanState(rows)
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return s, nil // with version 0: what usable says of it
+		return s, nil // with version 0: usable returns the error
 	}
 	return s, err
 }
 
-// tick keeps the newest time on record, every now and then. It is no part of
-// what anybody waits for to be true, so its errors are the next call's.
+// tick records the newest time every now and then. No caller depends on it, so its errors are
+// left to the next call.
 func (l *Ledger) tick(ctx context.Context, conn *pgxpool.Conn, s state) {
 	if s.now-s.newest > int64(tickEvery) {
-		_, _ = conn.Exec(ctx, l.sql["tick"], l.args(s.now, s.now-int64(tickEvery))...)
+		_, _ = conn.Exec(ctx, l.sql.Text("tick"), l.args(s.now, s.now-int64(tickEvery))...)
 	}
 }
 
-// tx is a transaction of several statements: for what a single one cannot do.
+// tx is a transaction of several statements, for what a single one cannot do.
 type tx struct {
 	l   *Ledger
 	ctx context.Context
 	pgx pgx.Tx
-	now time.Time // the database's, when it was looked at last
-	// stored are the writes as this transaction left them, done what it did to
-	// them.
+	now time.Time // the database's, at the last reading
+	// stored are the writes as this transaction left them
 	stored []row
 	done   []change
 }
 
-// within runs f in one transaction, and runs it again when other transactions
-// were quicker: f must not keep anything from one run to the next. When f fails
-// nothing is applied.
+// within runs f in one transaction, and runs it again after a conflict with another transaction:
+// f must not keep anything from one run to the next. When f fails nothing is applied.
 func (l *Ledger) within(ctx context.Context, f func(t *tx) error) error {
 	return l.begun(ctx, beginQuery, f)
 }
 
-// begun is within for a transaction that begins in its own way.
+// begun is within for a transaction with its own BEGIN.
 func (l *Ledger) begun(ctx context.Context, begin string, f func(t *tx) error) error {
 	for try := 0; ; try++ {
 		err := l.once(ctx, begin, f)
@@ -149,11 +175,10 @@ func (l *Ledger) begun(ctx context.Context, begin string, f func(t *tx) error) e
 	}
 }
 
-// beginQuery also bounds how long the transaction of a process that stands still,
-// or of a machine that went away, keeps its locks: a line must not wait for it
-// until the network gives it up, hours later. For this transaction alone, so
-// that it can stand behind a pooler. With beginBriefly nobody else's locks are
-// waited for long either.
+// beginQuery also bounds how long the transaction of a stopped process, or of an unreachable
+// machine, keeps its locks: a queue must not wait for it until the network connection times out,
+// hours later. It applies to this transaction only, so that a pooler can be used. BeginBriefly
+// also bounds the wait for other transactions' locks.
 var (
 	beginQuery   = fmt.Sprintf("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = %d", maxAnswer.Milliseconds())
 	beginBriefly = fmt.Sprintf("%s; SET LOCAL lock_timeout = %d", beginQuery, maxLockWait.Milliseconds())
@@ -165,7 +190,7 @@ func (l *Ledger) once(ctx context.Context, begin string, f func(t *tx) error) er
 		return fmt.Errorf("%w: %w", l.brokenRead(ctx, err), errNotAsked)
 	}
 	t := &tx{l: l, ctx: ctx, pgx: begun}
-	err = t.look()
+	err = t.readTime()
 	if err == nil {
 		err = f(t)
 	}
@@ -176,8 +201,8 @@ func (l *Ledger) once(ctx context.Context, begin string, f func(t *tx) error) er
 	return t.commit()
 }
 
-// quicker recognises what a transaction meets when another one took a place in
-// a line or a business operation first, or held it up.
+// quicker recognises the errors of a transaction when another one took a place in a queue or a
+// business operation first, or delayed it.
 func (l *Ledger) quicker(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "23505" {
@@ -186,7 +211,7 @@ func (l *Ledger) quicker(err error) error {
 	return l.late(err)
 }
 
-// late recognises what a statement meets whose time a lock made stale.
+// late recognises the error of a statement whose time a lock made stale.
 func (l *Ledger) late(err error) error {
 	if waited(err) {
 		return fmt.Errorf("%w: %w: %s: %w", errAgain, errLate, l.name, err)
@@ -197,11 +222,10 @@ func (l *Ledger) late(err error) error {
 func (t *tx) rollback() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
 	defer cancel()
-	_ = t.pgx.Rollback(ctx) // a connection that cannot do it is thrown away, and that does it
+	_ = t.pgx.Rollback(ctx) // a connection that cannot do it is closed, and that does it
 }
 
-// commit makes the transaction durable. A caller that gives up meanwhile hears
-// what became of it.
+// commit makes the transaction durable. A caller that gives up meanwhile still gets the result.
 func (t *tx) commit() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
 	defer cancel()
@@ -218,9 +242,9 @@ func (t *tx) commit() error {
 	return nil
 }
 
-// look takes the time anew: after whatever made the transaction wait.
-func (t *tx) look() error {
-	s, err := t.l.lookIn(t.ctx, t.pgx)
+// readTime reads the time again, after the transaction may have waited.
+func (t *tx) readTime() error {
+	s, err := t.l.stateIn(t.ctx, t.pgx)
 	if err == nil {
 		err = t.l.usable(s)
 	}
@@ -260,14 +284,14 @@ func (t *tx) store(c change) (row, error) {
 	return r, nil
 }
 
-// goneOn is the change of a row to what the record is now.
+// goneOn returns the change of a row to the present record.
 func goneOn(from row, to ledger.Record, events []ledger.Event) change {
 	return change{before: from.rec, rec: to, events: events, wasFence: from.rec.Fence, wasSeq: from.rec.Seq}
 }
 
 // one reads at most one row of a statement of the transaction.
 func (t *tx) one(statement string, args ...any) (r row, found bool, err error) {
-	err = t.l.ask(t.ctx, t.pgx, t.l.sql[statement], args, func(rows pgx.Rows) error {
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		for rows.Next() {
 			if r, err = scanRow(rows); r.n != 0 {
 				found = true
@@ -282,6 +306,6 @@ func (t *tx) one(statement string, args ...any) (r row, found bool, err error) {
 }
 
 func (t *tx) exec(statement string, args ...any) error {
-	_, err := t.pgx.Exec(t.ctx, t.l.sql[statement], t.l.args(args...)...)
+	_, err := t.pgx.Exec(t.ctx, t.l.sql.Text(statement), t.l.args(args...)...)
 	return err
 }

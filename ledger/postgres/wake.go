@@ -10,27 +10,33 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var (
-	_ ledger.Waker  = (*Ledger)(nil)
-	_ ledger.Herald = (*Ledger)(nil)
+const (
+	// wakeEvery is the least time between two notifications that a process sends, and between two
+	// that it passes on: all workers read when they get one.
+	wakeEvery = 100 * time.Millisecond
+
+	// The pause before the listening connection is made again grows from the first to the second
+	// while it fails.
+	minListenPause = time.Second
+	maxListenPause = time.Minute
 )
 
-// The channels on which processes tell each other of work, and of changes.
+// The channels on which processes notify each other of work, and of changes.
 const (
 	workChannel = "ledger_wake"
-	newsChannel = "ledger_told"
+	newsChannel = "ledger_published"
 )
 
-// wake is how this process tells others of new work, and hears of theirs. All
-// of it only makes somebody look sooner: what fails here is found by looking.
+// wake notifies other processes of new work, and receives their notifications. All of it only
+// makes workers and followers read sooner: what a failure loses is found by the next read.
 //
-// A notification is sent after what it is about is durable, on its own: as a
-// part of that transaction it would make its commit wait for all others that
-// carry one. Many in a short time are one.
+// A notification is sent separately, after what it is about is durable: as a part of that
+// transaction it would make its commit wait for all others that have one. Many in a short time
+// are combined.
 type wake struct {
 	mu         sync.Mutex
 	closed     bool
-	told       chan struct{} // of capacity 1: others are to be told
+	notified   chan struct{} // of capacity 1: other processes are to be notified
 	work, news bool          // of what
 	listening  bool
 	ctx        context.Context // until the ledger is closed
@@ -38,22 +44,21 @@ type wake struct {
 	background sync.WaitGroup
 }
 
-// Woken implements [ledger.Waker]: for what this process did at once, and for
-// what others did or enqueued as long as a connection of its own, beside those
-// of the pool, can be had to listen on. Through a pooler in transaction mode
-// nothing is heard on it.
+// Woken implements [ledger.Ledger]: at once for what this process did, and for what others did or
+// enqueued as long as it has a connection to listen on, besides those of the pool. Through a
+// pooler in transaction mode no notifications arrive.
 func (l *Ledger) Woken(ctx context.Context) <-chan struct{} {
 	l.hearOthers()
-	return l.bell.Woken(ctx)
+	return l.notifier.Woken(ctx)
 }
 
-// Told implements [ledger.Herald], as Woken does for work.
-func (l *Ledger) Told(ctx context.Context) <-chan struct{} {
+// Changed implements [ledger.Feed], as Woken does for work.
+func (l *Ledger) Changed(ctx context.Context) <-chan struct{} {
 	l.hearOthers()
-	return l.herald.Woken(ctx)
+	return l.subscribers.Woken(ctx)
 }
 
-// hearOthers listens to other processes from now on.
+// hearOthers starts to listen to other processes.
 func (l *Ledger) hearOthers() {
 	w := &l.wake
 	w.mu.Lock()
@@ -66,32 +71,32 @@ func (l *Ledger) hearOthers() {
 
 // ring wakes the workers of this process, and soon those of the others.
 func (l *Ledger) ring() {
-	l.bell.Ring()
-	l.tellOthers(true, false)
+	l.notifier.Ring()
+	l.notifyOthers(true, false)
 }
 
-// announce wakes those who follow, here and soon in other processes, where
-// changes that were stored tell something.
+// announce wakes followers, here and soon in other processes, if stored changes are to be
+// published.
 func (l *Ledger) announce(stored ...change) {
 	for _, c := range stored {
-		if slices.ContainsFunc(c.events, ledger.Tells) {
-			l.herald.Ring()
-			l.tellOthers(false, true)
+		if slices.ContainsFunc(c.events, ledger.Notifies) {
+			l.subscribers.Ring()
+			l.notifyOthers(false, true)
 			return
 		}
 	}
 }
 
-func (l *Ledger) tellOthers(work, news bool) {
+func (l *Ledger) notifyOthers(work, news bool) {
 	w := &l.wake
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.work, w.news = w.work || work, w.news || news
-	if w.told == nil {
-		w.told = make(chan struct{}, 1)
-		w.run(l.tell)
+	if w.notified == nil {
+		w.notified = make(chan struct{}, 1)
+		w.run(l.notify)
 	}
-	put(w.told)
+	put(w.notified)
 }
 
 // run starts f until the ledger is closed. The caller has the lock.
@@ -115,11 +120,11 @@ func (w *wake) close() {
 	w.background.Wait()
 }
 
-// tell notifies the other processes, not too often.
-func (l *Ledger) tell(ctx context.Context) {
+// notify notifies the other processes, at a limited rate.
+func (l *Ledger) notify(ctx context.Context) {
 	for {
 		select {
-		case <-l.wake.told:
+		case <-l.wake.notified:
 		case <-ctx.Done():
 			return
 		}
@@ -131,7 +136,7 @@ func (l *Ledger) tell(ctx context.Context) {
 	}
 }
 
-// due is what others are to be told of now.
+// due returns the channels to notify now.
 func (w *wake) due() (channels []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +150,7 @@ func (w *wake) due() (channels []string) {
 	return channels
 }
 
-// listen hears the other processes, as long as that is possible.
+// listen receives notifications of the other processes, as long as that is possible.
 func (l *Ledger) listen(ctx context.Context) {
 	for wait := minListenPause; ctx.Err() == nil; wait = min(2*wait, maxListenPause) {
 		if heard := l.hear(ctx); heard {
@@ -155,7 +160,7 @@ func (l *Ledger) listen(ctx context.Context) {
 	}
 }
 
-// hear listens until the connection breaks, and says whether it listened.
+// hear listens until the connection breaks, and reports whether it listened.
 func (l *Ledger) hear(ctx context.Context) (listened bool) {
 	pooled, err := l.pool.Acquire(ctx)
 	if err != nil {
@@ -175,9 +180,9 @@ func (l *Ledger) hear(ctx context.Context) (listened bool) {
 	work, news := make(chan struct{}, 1), make(chan struct{}, 1)
 	defer close(work)
 	defer close(news)
-	l.wake.background.Go(func() { pass(ctx, work, &l.bell) })
-	l.wake.background.Go(func() { pass(ctx, news, &l.herald) })
-	for heard := ""; ; { // also at first: what came before was missed
+	l.wake.background.Go(func() { pass(ctx, work, &l.notifier) })
+	l.wake.background.Go(func() { pass(ctx, news, &l.subscribers) })
+	for heard := ""; ; { // also at first: earlier notifications were missed
 		if heard != newsChannel {
 			put(work)
 		}
@@ -192,7 +197,7 @@ func (l *Ledger) hear(ctx context.Context) (listened bool) {
 	}
 }
 
-// put puts a value into a channel that has room for one.
+// put sends to a channel of capacity 1 without waiting.
 func put(into chan<- struct{}) {
 	select {
 	case into <- struct{}{}:
@@ -200,8 +205,8 @@ func put(into chan<- struct{}) {
 	}
 }
 
-// pass wakes those of this process who wait for what was heard, not too often.
-func pass(ctx context.Context, heard <-chan struct{}, bell *ledger.Bell) {
+// pass passes notifications to waiters in this process, at a limited rate.
+func pass(ctx context.Context, heard <-chan struct{}, bell *ledger.Notifier) {
 	for range heard {
 		bell.Ring()
 		pause(ctx, wakeEvery)

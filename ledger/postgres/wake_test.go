@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// hears waits until somebody was woken; the bound is for a test that fails.
+// hears waits for a wake-up; the timeout is for a test that fails.
 func hears(t *testing.T, woken <-chan struct{}, what string) {
 	t.Helper()
 	select {
@@ -22,7 +22,7 @@ func hears(t *testing.T, woken <-chan struct{}, what string) {
 	}
 }
 
-// queued reserves a write for whoever comes.
+// queued reserves a write for any worker.
 func queued(t *testing.T, l *postgres.Ledger, workflow string) {
 	t.Helper()
 	rec, err := ledger.NewRecord(asked(workflow))
@@ -45,7 +45,7 @@ func (d *database) listens(l *postgres.Ledger) {
 	d.t.Fatal("nobody listens")
 }
 
-// Another process hears of new work, whichever way it came.
+// Another process is notified of new work, whichever way it came.
 func TestWokenByOthers(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
@@ -60,7 +60,7 @@ func TestWokenByOthers(t *testing.T) {
 	hears(t, woken, "the connection was cut and made anew")
 }
 
-// deaf passes on what goes to a server, and cuts whoever wants to listen.
+// deaf is a proxy to a server that cuts each connection that wants to listen.
 func deaf(t *testing.T, addr string) (proxy string, asked <-chan struct{}) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,8 +104,7 @@ func deaf(t *testing.T, addr string) (proxy string, asked <-chan struct{}) {
 	return l.Addr().String(), cut
 }
 
-// Where nobody can listen everything goes on, and work of this process wakes
-// its workers all the same.
+// Without LISTEN everything works, and work of this process wakes its workers all the same.
 func TestWokenWithoutListen(t *testing.T) {
 	d := fresh(t)
 	wanted := asked("w1")
@@ -121,10 +120,10 @@ func TestWokenWithoutListen(t *testing.T) {
 	queued(t, l, "w1")
 	hears(t, woken, "queued in this process")
 	are(t, lent(t, l), wanted)
-	for what, rests := range map[string][]ledger.Paper{"filed": nil, "filed in a transaction": {page("acme", "none", 0)}} {
+	for what, rests := range map[string][]ledger.Document{"filed": nil, "filed in a transaction": {page("acme", "none", 0)}} {
 		res := reservation(t, asked(what))
 		res.Owner, res.Events = "", nil
-		file(t, l, ledger.Filing{Papers: []ledger.Paper{page("acme", what, 0)}, Reserve: &res, Unchanged: rests})
+		file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", what, 0)}, Reserve: &res, Unchanged: rests})
 		hears(t, woken, what)
 	}
 }

@@ -11,9 +11,16 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
-// clock stands too far before the newest entry.
+// optimists is how often an append tries without a row lock before it takes one.
+const optimists = 3
+
+// Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
+// before the newest entry.
 func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
+	var err error
+	if res.Record, err = l.keeping.Digests.OfRecord(res.Record); err != nil {
+		return ledger.Record{}, false, err
+	}
 	a := l.writer.do(ctx, func(now time.Time) (change, error) { return beginning(res, now) })
 	var notBegun *notBegunError
 	switch {
@@ -23,10 +30,10 @@ func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Re
 	case a.err != nil && !errors.As(a.err, &notBegun):
 		return ledger.Record{}, false, a.err
 	}
-	return l.reserveInLine(ctx, res)
+	return l.reserveInQueue(ctx, res)
 }
 
-// beginning is the change of a reservation that has nothing in its way.
+// beginning returns the change of a reservation without obstacles.
 func beginning(res ledger.Reservation, now time.Time) (change, error) {
 	rec, events, err := ledger.Begin(res, "", now)
 	if err != nil {
@@ -35,13 +42,13 @@ func beginning(res ledger.Reservation, now time.Time) (change, error) {
 	return made(rec, events, res.Precheck), nil
 }
 
-// notBegunError says that a reservation is not legal, unless it is a repeat.
+// notBegunError means that a reservation is not legal, unless it is a repeat.
 type notBegunError struct{ err error }
 
 func (e *notBegunError) Error() string { return e.err.Error() }
 func (e *notBegunError) Unwrap() error { return e.err }
 
-// learn takes note of a write that was stored.
+// learn caches a write that was stored.
 func (l *Ledger) learn(r row) {
 	l.memory.keep(r)
 	if ledger.Wakes(r.rec) {
@@ -49,9 +56,9 @@ func (l *Ledger) learn(r row) {
 	}
 }
 
-// reserveInLine is Reserve for what cannot simply be put there: a repeat, a
-// write of a line or of a business operation that were begun before.
-func (l *Ledger) reserveInLine(ctx context.Context, res ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+// reserveInQueue is Reserve for what cannot simply be inserted: a repeat, or a write whose queue
+// or business operation was begun before.
+func (l *Ledger) reserveInQueue(ctx context.Context, res ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
 	have, err := l.find(ctx, res.Record.ID)
 	switch {
 	case err == nil:
@@ -59,7 +66,7 @@ func (l *Ledger) reserveInLine(ctx context.Context, res ledger.Reservation) (rec
 	case !errors.Is(err, ledger.ErrNotFound):
 		return ledger.Record{}, false, err
 	}
-	if err := l.admitLine(ctx, res.Record.KeyDigest); err != nil {
+	if err := l.admitQueue(ctx, res.Record.KeyDigest); err != nil {
 		return ledger.Record{}, false, err
 	}
 	err = l.within(ctx, func(t *tx) (err error) {
@@ -72,8 +79,7 @@ func (l *Ledger) reserveInLine(ctx context.Context, res ledger.Reservation) (rec
 	return rec, fresh, nil
 }
 
-// reserve is Reserve inside a transaction, for what may have anything in its
-// way but the outbox.
+// reserve is Reserve inside a transaction, with any obstacle but the outbox.
 func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if have, found, err := t.one("find_row", string(res.Record.ID)); err != nil || found {
 		have.rec.Now = t.now
@@ -95,7 +101,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	}
 	if p := res.Precheck; p != nil {
 		var since bool
-		if err := t.pgx.QueryRow(t.ctx, t.l.sql["since"], t.l.args(res.Record.Tenant, res.Record.KeyDigest, p.Newest)...).Scan(&since); err != nil {
+		if err := t.pgx.QueryRow(t.ctx, t.l.sql.Text("newer_of_record"), t.l.args(res.Record.Tenant, res.Record.KeyDigest, p.Newest)...).Scan(&since); err != nil {
 			return ledger.Record{}, false, err
 		}
 		if since || last.n != 0 {
@@ -108,13 +114,13 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	}
 	r, err := t.store(made(rec, events, res.Precheck))
 	if err == nil {
-		err = t.hurry(last)
+		err = t.expedite(last)
 	}
 	return r.rec, true, err
 }
 
-// unblocked looks for another write of the same business operation. One that
-// holds it and blocks nobody any more must let it go.
+// unblocked returns an error if another write of the same business operation blocks this one. A
+// write that has the operation and blocks no other any more must release it.
 func (t *tx) unblocked(res ledger.Reservation) error {
 	r := res.Record
 	if r.IdempotencyKey == "" || r.Parent != "" {
@@ -125,7 +131,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 		since = nanos(t.now.Add(-res.Window))
 	}
 	var holders []string
-	err := t.l.ask(t.ctx, t.pgx, t.l.sql["operation"], []any{r.Tenant, r.Tool, r.IdempotencyKey, since, r.Workflow}, func(rows pgx.Rows) error {
+	err := t.l.ask(t.ctx, t.pgx, t.l.sql.Text("operation"), []any{r.Tenant, r.Tool, operationKeys(r.Tenant, r.Tool, r.IdempotencyKey), since, r.Workflow}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var holder bool
 			prior, err := scanRow(rows, &holder)
@@ -134,7 +140,7 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 			}
 			if ledger.Blocks(prior.rec, res, t.now) {
 				prior.rec.Now = t.now
-				return &ledger.BlockedError{Prior: prior.rec, Received: res.Record.Digest}
+				return ledger.BlockedBy(prior.rec, res)
 			}
 			if holder {
 				holders = append(holders, string(prior.rec.ID))
@@ -145,11 +151,11 @@ func (t *tx) unblocked(res ledger.Reservation) error {
 	if err != nil || len(holders) == 0 {
 		return err
 	}
-	return t.exec("yield", holders)
+	return t.exec("release_operation", holders)
 }
 
-// Append implements [ledger.Ledger]. It goes on when the clock stands before
-// the newest entry, so that what was sent can be settled.
+// Append implements [ledger.Ledger]. It still works when the clock is before the newest entry, so
+// that what was sent can be settled.
 func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
 	have, remembered := l.memory.recall(id)
 	for range optimists {
@@ -167,9 +173,9 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 		case a.applied:
 			l.learn(a.row)
 			return a.row.rec, nil
-		case a.err == nil: // somebody else has changed it
-		case errors.Is(a.err, errInLine):
-			return l.appendInLine(ctx, id, fence, events)
+		case a.err == nil: // another caller has changed it
+		case errors.Is(a.err, errInQueue):
+			return l.appendInQueue(ctx, id, fence, events)
 		case !remembered || errors.Is(a.err, ledger.ErrUnavailable):
 			l.memory.forget(id)
 			return ledger.Record{}, a.err
@@ -177,28 +183,27 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 		l.memory.forget(id)
 		remembered = false
 	}
-	return l.appendInLine(ctx, id, fence, events)
+	return l.appendInQueue(ctx, id, fence, events)
 }
 
-// errInLine says that a change is about more than one write.
-var errInLine = errors.New("others stand in the line that it leaves")
+// errInQueue means that a change concerns more than one write.
+var errInQueue = errors.New("other writes are in the queue that it leaves")
 
-// advance is the change of a write by events at a time, when it concerns no
-// other write.
+// advance returns the change of a write by events at a time, when it concerns no other write.
 func advance(have row, fence int64, events []ledger.Event, now time.Time) (change, error) {
 	rec, stamped, err := ledger.Advance(have.rec, fence, events, clamp(now, have.rec))
 	if err != nil {
 		return change{}, err
 	}
 	c := goneOn(have, rec, stamped)
-	if c.alone = ledger.Left(have.rec, rec); c.alone && (have.followed || have.rec.Behind != "") {
-		return change{}, errInLine
+	if c.unordered = ledger.Left(have.rec, rec); c.unordered && (have.followed || have.rec.QueuedBehind != "") {
+		return change{}, errInQueue
 	}
 	return c, nil
 }
 
-// appendInLine is Append with the row locked, for what concerns its line.
-func (l *Ledger) appendInLine(ctx context.Context, id ledger.ID, fence int64, events []ledger.Event) (rec ledger.Record, err error) {
+// appendInQueue is Append with the row locked, for changes that concern its queue.
+func (l *Ledger) appendInQueue(ctx context.Context, id ledger.ID, fence int64, events []ledger.Event) (rec ledger.Record, err error) {
 	err = l.within(ctx, func(t *tx) (err error) {
 		rec, err = t.appendTo(id, fence, events)
 		return err

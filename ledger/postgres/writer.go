@@ -16,26 +16,39 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// change is what is to be stored about one write: a new one, or one that has
-// gone on, if it still is as it was.
+const (
+	// maxBatch bounds the changes of one transaction. More do not make the
+	// commit cheaper, but make the first of them wait for the last.
+	maxBatch = 256
+
+	// maxFlushes is how many transactions with changes a process runs at once. With few callers
+	// each has its own and does not wait; with many, changes that arrive meanwhile share the next
+	// of fewer ones.
+	maxFlushes   = 8
+	crowdFlushes = 2
+	crowd        = 12
+)
+
+// change is what is to be stored about one write: a new one, or an existing one if it is still as
+// expected.
 type change struct {
-	before ledger.Record // what it was before the events
-	rec    ledger.Record
-	fresh  bool
-	alone  bool // leaves its line, and nobody may stand behind it
-	events []ledger.Event
+	before    ledger.Record // before the events
+	rec       ledger.Record
+	fresh     bool
+	unordered bool // leaves its queue, and no write may be queued behind it
+	events    []ledger.Event
 
 	wasFence, wasSeq int64
 
-	// newest is the number of the newest write of its key digest when the
-	// pre-state of a new one was read, -1 where none was.
+	// newest is the number of the newest write of its key digest when the pre-state of a new one
+	// was read, -1 where none was.
 	newest int64
 }
 
-// told is what is to be told of a change.
-func (c change) told() []ledger.Change { return ledger.ChangesOf(c.before, c.rec, c.events) }
+// changes returns what a change is published as.
+func (c change) changes() []ledger.Change { return ledger.ChangesOf(c.before, c.rec, c.events) }
 
-// made is the change that makes a new write, whose pre-state was read after p.
+// made returns the change that creates a new write, whose pre-state was read after p.
 func made(rec ledger.Record, events []ledger.Event, p *ledger.Precheck) change {
 	c := change{before: rec.Identity(), rec: rec, fresh: true, events: events, newest: -1}
 	if p != nil {
@@ -44,31 +57,31 @@ func made(rec ledger.Record, events []ledger.Event, p *ledger.Precheck) change {
 	return c
 }
 
-// operation is one call that wants one change. Prepare makes it at a time; it
-// may be called again with a later one, when the one before came to nothing.
+// operation is one call that wants one change. Prepare makes it at a time; it may be called again
+// with a later one, when the previous one failed.
 type operation struct {
 	prepare func(now time.Time) (change, error)
 	fate    driver.Fate
-	done    chan answer // of capacity 1: nobody may be left to receive
+	done    chan answer // of capacity 1: the caller may be gone
 	change  change
 }
 
-// answer is what became of a change. It was not applied when the write was not
-// as expected: there already, or changed by somebody else.
+// answer is the result of a change. It was not applied when the write was not as expected: it
+// exists already, or was changed by another caller.
 type answer struct {
 	applied bool
 	row     row
 	err     error
 }
 
-// writer stores changes. Each is a statement of its own as long as a
-// connection is free for it; under load those that wait share the next one.
+// writer stores changes. Each is a statement of its own as long as a connection is free for it;
+// under load, waiting changes share the next one.
 type writer struct {
 	l *Ledger
 
 	mu      sync.Mutex
 	queue   []*operation
-	flushes int // under way
+	flushes int // running
 	flying  int // operations in them
 	closed  bool
 	idle    chan struct{} // closed when the last flush of a closed writer ends
@@ -78,9 +91,8 @@ type writer struct {
 
 func newWriter(l *Ledger) *writer { return &writer{l: l, idle: make(chan struct{})} }
 
-// do stores one change and returns when it is durable. A cancelled caller
-// hears that nothing was applied, or what became of it, or that neither is
-// known.
+// do stores one change and returns when it is durable. For a cancelled caller the error says that
+// nothing was applied, or what the result was, or that neither is known.
 func (w *writer) do(ctx context.Context, prepare func(now time.Time) (change, error)) answer {
 	if err := gaveUp(ctx); err != nil {
 		return answer{err: err}
@@ -121,8 +133,8 @@ func (w *writer) enqueue(o *operation) bool {
 	return true
 }
 
-// most is how many flushes are of use now: few callers are served best each by
-// itself, and a crowd by few large transactions.
+// most returns how many flushes are useful now: few callers are served best each by itself, and
+// many by few large transactions.
 func (w *writer) most() int {
 	if len(w.queue)+w.flying > crowd {
 		return crowdFlushes
@@ -130,15 +142,15 @@ func (w *writer) most() int {
 	return maxFlushes
 }
 
-// work flushes until nothing waits, or others do it better.
+// work flushes until nothing waits, or other flushes suffice.
 func (w *writer) work() {
 	for batch := w.take(0); len(batch) > 0; batch = w.take(len(batch)) {
 		w.flush(batch)
 	}
 }
 
-// take empties the queue, up to the bound of one batch, for a flush that has
-// done so many. One that gets nothing has ended.
+// take empties the queue, up to the bound of one batch, for a flush that has done that many. A
+// flush that gets nothing has ended.
 func (w *writer) take(done int) []*operation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +173,7 @@ func (w *writer) take(done int) []*operation {
 	return batch
 }
 
-// close refuses what comes now and waits for what is queued.
+// close refuses new operations and waits for queued ones.
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
@@ -172,7 +184,7 @@ func (w *writer) close() {
 	}
 }
 
-// flush stores a batch in as few transactions as it can and answers everybody.
+// flush stores a batch in as few transactions as it can and answers all operations.
 func (w *writer) flush(batch []*operation) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxAnswer)
 	defer cancel()
@@ -189,13 +201,13 @@ func (w *writer) flush(batch []*operation) {
 			continue
 		}
 		switch {
-		case errors.Is(err, errLate) && len(batch) > 1: // fewer may be done while their time is good
+		case errors.Is(err, errLate) && len(batch) > 1: // fewer may be done while their time is valid
 			w.flush(batch[:len(batch)/2])
 			w.flush(batch[len(batch)/2:])
 			return
 		case errors.Is(err, errAgain), (unsent(err) || errors.Is(err, errNotAsked)) && w.l.parted(err) && try < maxReconnects:
 			continue
-		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them is not like the others
+		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them differs from the others
 			for _, o := range batch {
 				w.flush([]*operation{o})
 			}
@@ -212,8 +224,8 @@ func answerAll(batch []*operation, err error) {
 	}
 }
 
-// attempt stores what it can of a batch in one transaction, answers those, and
-// returns the rest. An error is about all of the rest.
+// attempt stores what it can of a batch in one transaction, answers those operations, and returns
+// the rest. An error concerns all of the rest.
 func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*operation, err error) {
 	conn, err := w.l.pool.Acquire(ctx)
 	if err != nil {
@@ -234,9 +246,9 @@ func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*opera
 	return append(again, rest...), err
 }
 
-// prepare makes the changes of a batch at a time, ordered by id, so that two
-// processes take locks in one order. Operations that cannot be prepared are
-// answered, and a second one about the same write is for the next batch.
+// prepare makes the changes of a batch at a time, ordered by id, so that two processes take locks
+// in one order. Operations that cannot be prepared are answered, and a second one about the same
+// write goes to the next batch.
 func prepare(batch []*operation, now time.Time) (ready, rest []*operation) {
 	seen := make(map[ledger.ID]bool, len(batch))
 	for _, o := range batch {
@@ -259,8 +271,7 @@ func prepare(batch []*operation, now time.Time) (ready, rest []*operation) {
 	return ready, rest
 }
 
-// store runs a batch as one transaction: one statement, or two in one round
-// trip.
+// store runs a batch as one transaction: one statement, or two in one round trip.
 func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operation, now time.Time) (again []*operation, err error) {
 	var fresh, changed []*operation
 	for _, o := range batch {
@@ -270,7 +281,7 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 			changed = append(changed, o)
 		}
 	}
-	if w.l.unnamed.Load() && len(fresh) > 0 { // a pipeline is run as the pool was made to
+	if w.l.unnamed.Load() && len(fresh) > 0 { // a pipeline runs in the pool's mode
 		again, changed = changed, nil
 	}
 	var parts [][]*operation
@@ -324,8 +335,8 @@ func (l *Ledger) run(ctx context.Context, conn *pgxpool.Conn, statements *pgx.Ba
 	return results, sent.Close() // from here on it is durable
 }
 
-// answer tells those of a statement what became of them. Those whose time was
-// not the database's go again.
+// answer answers the operations of a statement. Those whose time was not the database's are
+// repeated.
 func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*operation) {
 	l := w.l
 	err := l.usable(got.state)
@@ -340,7 +351,7 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 		l.clock.set(got.state.now)
 		return part
 	}
-	l.clock.heard(got.state.now)
+	l.clock.observe(got.state.now)
 	for _, o := range part {
 		n, applied := got.numbers[o.change.rec.ID]
 		if applied {

@@ -18,10 +18,10 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// The benchmarks measure a pair: reserve (durable), then settle (durable).
-// Rates drift on shared machines; what can be compared are the ratios to the
-// bare pair, which the same driver makes in the same run: one insert and one
-// update of about the same size under the same indexes, one commit each.
+// The benchmarks measure a pair: reserve (durable), then settle (durable). Rates drift on shared
+// machines; only the ratios to the bare pair, which the same driver makes in the same run, can be
+// compared. A bare pair is one insert and one update of about the same size under the same
+// indexes, one commit each.
 
 // asked is an intent of ordinary size.
 func asked(workflow string) intent.WriteIntent {
@@ -33,8 +33,7 @@ func asked(workflow string) intent.WriteIntent {
 	}
 }
 
-// spread does pair(0) to pair(n-1) in a number of goroutines and returns how
-// many were done in a second.
+// spread runs pair(0) to pair(n-1) in a number of goroutines and returns the rate per second.
 func spread(b *testing.B, callers, n int, pair func(i int) error) float64 {
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -93,7 +92,7 @@ func reservation(t testing.TB, w intent.WriteIntent) ledger.Reservation {
 	}
 }
 
-// pair is the happy path of one write, as the engine has it: two commits.
+// pair is the normal path of one write, as the engine has it: two commits.
 func pair(l *sqlite.Ledger, res ledger.Reservation) error {
 	rec, fresh, err := l.Reserve(context.Background(), res)
 	if err != nil || !fresh {
@@ -106,7 +105,7 @@ func pair(l *sqlite.Ledger, res ledger.Reservation) error {
 	return err
 }
 
-// barePairs makes pairs through the driver and nothing else.
+// barePairs makes pairs with the driver only.
 func barePairs(b *testing.B) func(i int) error {
 	b.Helper()
 	conn, err := zombiezen.OpenConn(filepath.Join(b.TempDir(), "bare.db"), zombiezen.OpenReadWrite, zombiezen.OpenCreate)

@@ -8,15 +8,25 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// checkpointer moves what is in the log (-wal) into the file, so that the log
-// does not grow without bound. It does so beside the writer, on a connection
-// of its own. While the writer goes on, some of the log always remains, and a
-// log begins anew only when nothing remains: so the writer is asked to move
-// the rest, which is little, between two of its transactions.
+const (
+	// maxLog is how many pages (of 4 KiB) the log may hold before they are moved into the file.
+	// More would slow down a start after a crash, and reads search more of it; fewer would move
+	// pages again and again that the next writes change anyway.
+	maxLog = 2000
+
+	// hardLog is how many pages the log may hold before callers must wait until they are moved:
+	// when the disk cannot keep up, the log must not fill it.
+	hardLog = 4 * maxLog
+)
+
+// checkpointer moves the contents of the log (-wal) into the file, so that the log does not grow
+// without bound. It runs in parallel with the writer, on its own connection. While the writer
+// continues, some of the log always remains, and a log restarts only when nothing remains. So the
+// writer is asked to move the rest, which is little, between two of its transactions.
 //
-// What is in the log is durable all the same. A checkpoint that fails is tried
-// again with the next one, and hurts nobody but the size of the log. Somebody
-// who reads for very long (a backup) holds the log up for as long.
+// The contents of the log are durable all the same. A failed checkpoint is repeated with the next
+// one, and affects only the size of the log. A very long read (a backup) blocks the log for as
+// long.
 type checkpointer struct {
 	wake  chan struct{} // of capacity 1: the log has grown
 	ended chan struct{}
@@ -51,19 +61,19 @@ func (c *checkpointer) move(conn *sqlite.Conn) error {
 	return err
 }
 
-// tend keeps the log short. It is for the writer, between two transactions.
+// tend keeps the log short. The writer calls it between two transactions.
 func (c *checkpointer) tend(conn *sqlite.Conn) {
 	left, err := frames(conn, "NOOP")
 	switch {
 	case err != nil || left < maxLog:
 	case left >= hardLog:
-		_ = c.move(conn) // and wait for it; what fails is tried again with the next look
+		_ = c.move(conn) // and wait for it; a failure is retried at the next check
 	default:
 		c.nudge()
 	}
 }
 
-// nudge asks for a look at the log. It never waits.
+// nudge requests a check of the log. It never waits.
 func (c *checkpointer) nudge() {
 	select {
 	case c.wake <- struct{}{}:
@@ -77,8 +87,8 @@ func (c *checkpointer) close() error {
 	return c.conn.Close()
 }
 
-// frames runs a checkpoint of a mode, where NOOP does nothing, and returns how
-// many pages in the log are still to be moved.
+// frames runs a checkpoint of a mode (NOOP does nothing), and returns how many pages in the log
+// are still to be moved.
 func frames(conn *sqlite.Conn, mode string) (left int, err error) {
 	err = sqlitex.Execute(conn, "PRAGMA wal_checkpoint("+mode+")", &sqlitex.ExecOptions{
 		ResultFunc: func(s *sqlite.Stmt) error {

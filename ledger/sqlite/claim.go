@@ -3,16 +3,21 @@ package sqlite
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
-// party is whose turn it can be; of each state by itself, so that what is
-// paused need not be walked through.
-type party struct{ destination, tenant, state string }
+const (
+	// A claim reads enoughParties (tenant, destination and state with a due time), or more until
+	// it finds work, but maxParties at the most: some milliseconds, and at worst some tens, in
+	// which no other caller can write. The next claim continues where it ended, so that each
+	// party is served.
+	enoughParties = 256
+	maxParties    = 4096
+)
 
 func (t *tx) claim(c ledger.Claim) ([]ledger.Record, error) {
 	now, err := t.trust()
@@ -24,15 +29,8 @@ func (t *tx) claim(c ledger.Claim) ([]ledger.Record, error) {
 	}
 	recs := []ledger.Record{}
 	for again := true; again && len(recs) < c.Limit; {
-		rest := c
-		rest.Limit, rest.Most = c.Limit-len(recs), maps.Clone(c.Most)
-		for _, r := range recs {
-			if _, bounded := rest.Most[r.Destination]; bounded {
-				rest.Most[r.Destination]--
-			}
-		}
 		var more []ledger.Record
-		if more, again, err = t.claimShare(rest, now); err != nil {
+		if more, again, err = t.claimShare(driver.Rest(c, recs), now); err != nil {
 			return nil, err
 		}
 		recs = append(recs, more...)
@@ -57,9 +55,8 @@ func (t *tx) lend(r row, c ledger.Claim, now time.Time) (ledger.Record, error) {
 	return r.rec, t.updateWrite(r)
 }
 
-// claimShare lends what the claim gets of what is due. Rows that cannot be
-// read are passed over; marked says that some of them were put out of the way
-// of the next look.
+// claimShare leases the claim's share of what is due. Rows that cannot be read are skipped;
+// marked says that some of them were excluded from the next read.
 func (t *tx) claimShare(c ledger.Claim, now time.Time) (recs []ledger.Record, marked bool, err error) {
 	parties, err := t.parties(c, now)
 	if err != nil || len(parties) == 0 {
@@ -92,24 +89,24 @@ func (t *tx) claimShare(c ledger.Claim, now time.Time) (recs []ledger.Record, ma
 	return recs, marked, nil
 }
 
-// parties goes from one party to the next, from where the claim before ended,
-// and returns those that have something due.
-func (t *tx) parties(c ledger.Claim, now time.Time) (due []party, err error) {
+// parties reads one party after another, from where the previous claim ended, and returns those
+// that have due work.
+func (t *tx) parties(c ledger.Claim, now time.Time) (due []driver.Party, err error) {
 	at, round := t.visited, false
 	for visits := 0; visits < maxParties && (visits < enoughParties || len(due) == 0); visits++ {
 		next, oldest, found, err := t.nextParty(at)
 		switch {
 		case err != nil:
 			return nil, err
-		case round && (!found || t.visited.before(next)):
-			return due, nil // all were seen
+		case round && (!found || t.visited.Before(next)):
+			return due, nil // all were read
 		case !found:
-			at, round = party{}, true
+			at, round = driver.Party{}, true
 			continue
 		}
 		at = next
-		most, bounded := c.Most[next.destination]
-		paused := next.state == string(ledger.Queued) && slices.Contains(c.Paused, next.destination)
+		most, bounded := c.Most[next.Destination]
+		paused := next.State == string(ledger.Queued) && slices.Contains(c.Paused, next.Destination)
 		if !oldest.After(now) && !paused && (!bounded || most > 0) {
 			due = append(due, next)
 		}
@@ -118,28 +115,23 @@ func (t *tx) parties(c ledger.Claim, now time.Time) (due []party, err error) {
 	return due, nil
 }
 
-func (p party) before(q party) bool {
-	return cmp.Or(cmp.Compare(p.destination, q.destination), cmp.Compare(p.tenant, q.tenant), cmp.Compare(p.state, q.state)) < 0
-}
-
-func (t *tx) nextParty(after party) (next party, oldest time.Time, found bool, err error) {
+func (t *tx) nextParty(after driver.Party) (next driver.Party, oldest time.Time, found bool, err error) {
 	s := t.party
-	s.BindText(1, after.destination)
-	s.BindText(2, after.tenant)
-	s.BindText(3, after.state)
+	s.BindText(1, after.Destination)
+	s.BindText(2, after.Tenant)
+	s.BindText(3, after.State)
 	err = each(t.path, s, func() error {
 		found = true
-		next = party{s.ColumnText(0), s.ColumnText(1), s.ColumnText(2)}
+		next = driver.Party{Destination: s.ColumnText(0), Tenant: s.ColumnText(1), State: s.ColumnText(2)}
 		oldest = time.Unix(0, s.ColumnInt64(3))
 		return nil
 	})
 	return next, oldest, found, err
 }
 
-// share is the numbers of the rows that a claim gets. Of each party only as
-// many are looked at as its share can be: when they fill the claim, more would
-// not change it.
-func (t *tx) share(c ledger.Claim, parties []party, now time.Time) ([]int64, error) {
+// share returns the numbers of the rows that a claim gets. Of each party it reads only as many as
+// its share can be: when they fill the claim, more would not change it.
+func (t *tx) share(c ledger.Claim, parties []driver.Party, now time.Time) ([]int64, error) {
 	for depth := (c.Limit + len(parties) - 1) / len(parties); ; depth *= 2 {
 		var oldest []ledger.Record
 		cut := false
@@ -166,26 +158,26 @@ func (t *tx) share(c ledger.Claim, parties []party, now time.Time) ([]int64, err
 	}
 }
 
-// oldestDue adds what a party may claim, as far as its share depends on it. The
-// number of the row stands in Seq.
-func (t *tx) oldestDue(to []ledger.Record, p party, limit int, now time.Time) ([]ledger.Record, error) {
+// oldestDue adds what a party may claim, as far as its share depends on it. Seq holds the number
+// of the row.
+func (t *tx) oldestDue(to []ledger.Record, p driver.Party, limit int, now time.Time) ([]ledger.Record, error) {
 	s := t.due
-	s.BindText(1, p.destination)
-	s.BindText(2, p.tenant)
-	s.BindText(3, p.state)
+	s.BindText(1, p.Destination)
+	s.BindText(2, p.Tenant)
+	s.BindText(3, p.State)
 	bindTime(s, 4, now)
 	s.BindInt64(5, int64(limit))
 	err := each(t.path, s, func() error {
 		to = append(to, ledger.Record{
 			Seq: s.ColumnInt64(0), Due: time.Unix(0, s.ColumnInt64(1)),
-			Destination: p.destination, Tenant: p.tenant, State: ledger.State(p.state),
+			Destination: p.Destination, Tenant: p.Tenant, State: ledger.State(p.State),
 		})
 		return nil
 	})
 	return to, err
 }
 
-// numberedWrite finds a write by its number.
+// numberedWrite reads a write by its number.
 func (t *tx) numberedWrite(n int64) (r row, err error) {
 	t.numbered.BindInt64(1, n)
 	err = each(t.path, t.numbered, func() (err error) {
@@ -195,8 +187,7 @@ func (t *tx) numberedWrite(n int64) (r row, err error) {
 	return r, err
 }
 
-// markDamaged puts a row out of the way of claims until somebody has mended
-// it.
+// markDamaged excludes a row from claims until an operator has repaired it.
 func (t *tx) markDamaged(n int64, reason string) error {
 	t.wrote = true
 	t.damaged.BindInt64(1, n)

@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// The clock of a ledger never runs backwards, also not between processes that
-// open it one after another.
+// The clock of a ledger never runs backwards, not even between processes that open it one after
+// another.
 func TestClockIsClamped(t *testing.T) {
 	c, path := newClock(), file(t)
 	first, err := sqlite.Open(context.Background(), path, &sqlite.Options{Now: c.now})
@@ -46,8 +46,7 @@ func TestClockIsClamped(t *testing.T) {
 	}
 }
 
-// With a clock that stands too far back nothing new is begun, and what was sent
-// can still be settled.
+// With a clock that is too far back nothing new is begun, and what was sent can still be settled.
 func TestClockIsRefused(t *testing.T) {
 	c := newClock()
 	l := open(t, file(t), &sqlite.Options{Now: c.now})
@@ -81,7 +80,7 @@ func TestClockIsRefused(t *testing.T) {
 	reserve(t, l, "w2")
 }
 
-// A clock that once stood far ahead does not lock a ledger for ever.
+// A clock that was once far ahead does not lock a ledger for ever.
 func TestClockIsReset(t *testing.T) {
 	c, path := newClock(), file(t)
 	c.move(365 * 24 * time.Hour)

@@ -28,7 +28,7 @@ func TestDamagedRows(t *testing.T) {
 	}, ledgertest.Options{Sleep: c.move})
 }
 
-// waiting queues a write about a record, for whoever claims it.
+// waiting queues a write about a record, for any worker.
 func waiting(t testing.TB, l ledger.Ledger, record, workflow string) ledger.Record {
 	t.Helper()
 	return waitingLong(t, l, record, workflow, "Invoice "+workflow)
@@ -47,7 +47,7 @@ func waitingLong(t testing.TB, l ledger.Ledger, record, workflow, description st
 	return rec
 }
 
-// lent is the workflows of what a claim gets.
+// lent returns what a claim gets.
 func lent(t testing.TB, l ledger.Ledger, limit int) []ledger.Record {
 	t.Helper()
 	recs, err := l.Claim(context.Background(), ledger.Claim{Owner: "w", LeaseFor: time.Minute, Limit: limit})
@@ -59,12 +59,12 @@ func lent(t testing.TB, l ledger.Ledger, limit int) []ledger.Record {
 
 func finish(t testing.TB, l ledger.Ledger, rec ledger.Record) {
 	t.Helper()
-	if _, err := l.Append(context.Background(), rec.ID, rec.Fence, oldSend, oldSent, oldRead, oldSettle); err != nil {
+	if _, err := l.Append(context.Background(), rec.ID, rec.Fence, evSend, evSent, evRead, evSettle); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tear makes a row unreadable. It returns how to mend it.
+// tear makes a row unreadable. It returns a function that repairs it.
 func tear(t testing.TB, path string, rec ledger.Record) (mend func()) {
 	t.Helper()
 	other := outsider(t, path)
@@ -75,10 +75,10 @@ func tear(t testing.TB, path string, rec ledger.Record) (mend func()) {
 	}
 }
 
-// damagedOnes is what a survey says about damage.
+// damagedOnes returns the damaged writes in queue stats.
 func damagedOnes(t testing.TB, l *sqlite.Ledger) (ids []ledger.ID) {
 	t.Helper()
-	s, err := l.Survey(context.Background())
+	s, err := l.QueueStats(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,8 +91,8 @@ func damagedOnes(t testing.TB, l *sqlite.Ledger) (ids []ledger.ID) {
 	return ids
 }
 
-// A row that cannot be read stands among others that are due: it is passed
-// over and named, the others are lent, and once mended it is work again.
+// An unreadable row is among others that are due: it is skipped and named, the others are leased,
+// and once repaired it is work again.
 func TestDamagedAmongOthers(t *testing.T) {
 	for name, limit := range map[string]int{"one at a time": 1, "all at once": 10} {
 		t.Run(name, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestDamagedAmongOthers(t *testing.T) {
 	}
 }
 
-// The next one in line cannot be read: the one before it is settled all the
-// same, and once mended the next one is given its turn, however large it is.
+// The next write in the queue cannot be read: the one before it is settled all the same, and once
+// repaired the next one is freed, however large it is.
 func TestDamagedNextInLine(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "larger than what is remembered": 8 << 10} {
 		t.Run(name, func(t *testing.T) { damagedNextInLine(t, strings.Repeat("w", size)) })
@@ -149,7 +149,7 @@ func damagedNextInLine(t *testing.T, description string) {
 	}
 	mend()
 	got, err := l.Claim(t.Context(), ledger.Claim{Tenant: "acme", ID: second.ID, Owner: "w", LeaseFor: time.Minute, Early: true})
-	if err != nil || len(got) != 1 || got[0].ID != second.ID || got[0].Behind != "" {
+	if err != nil || len(got) != 1 || got[0].ID != second.ID || got[0].QueuedBehind != "" {
 		t.Fatalf("%v lent, error %v; want the second, as %s is done", got, err, first.ID)
 	}
 	finish(t, l, got[0])
@@ -158,15 +158,15 @@ func damagedNextInLine(t *testing.T, description string) {
 	}
 }
 
-// The last one in line cannot be read: whoever comes waits behind it.
+// The last write in the queue cannot be read: new ones are queued behind it.
 func TestDamagedLastInLine(t *testing.T) {
 	path := file(t)
 	l := open(t, path, nil)
 	first := waiting(t, l, "r", "w1")
 	tear(t, path, first)
 	second := waiting(t, l, "r", "w2")
-	if second.Behind != first.ID {
-		t.Errorf("behind %q, want %s", second.Behind, first.ID)
+	if second.QueuedBehind != first.ID {
+		t.Errorf("behind %q, want %s", second.QueuedBehind, first.ID)
 	}
 	other := waiting(t, l, "another", "w3")
 	if got := lent(t, l, 10); len(got) != 1 || got[0].ID != other.ID {

@@ -21,7 +21,7 @@ func init() {
 	roles["opener"], roles["filler"], roles["limiter"] = opener, filler, limiter
 }
 
-// opener opens and reserves, and says how that went.
+// opener opens and reserves, and prints the result.
 func opener(path, _ string) error {
 	l, err := sqlite.Open(context.Background(), path, nil)
 	if err == nil {
@@ -35,7 +35,7 @@ func opener(path, _ string) error {
 	return nil
 }
 
-// What the user of the process may not write is named, with what to do.
+// A file that the process's user may not write is named, with the remedy.
 func TestReadOnly(t *testing.T) {
 	for name, modes := range map[string]struct{ file, dir os.FileMode }{
 		"file":      {0o444, 0o777},
@@ -50,8 +50,8 @@ func TestReadOnly(t *testing.T) {
 			must(t, os.Chmod(dir, modes.dir))
 			t.Cleanup(func() { must(t, os.Chmod(dir, 0o755)) })
 			cmd := process(t, "opener", path, "")
-			cmd.Path = "/proc/self/exe" // another user may not look into the directory of the test binary
-			if os.Getuid() == 0 {       // whom modes do not bind
+			cmd.Path = "/proc/self/exe" // another user may not read the directory of the test binary
+			if os.Getuid() == 0 {       // modes do not bind root
 				const nobody = 65534
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 			}
@@ -66,8 +66,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// filler fills a small disk, looks that nothing is lost, makes room and goes
-// on.
+// filler fills a small disk, checks that nothing is lost, makes room and continues.
 func filler(dir, _ string) error {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=800k"); err != nil {
 		fmt.Println("no small disk:", err)
@@ -131,8 +130,8 @@ func TestFullDisk(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// limiter lets writes fail in the middle of a commit, as a broken disk does,
-// and looks that the ledger says that it does not know, and goes on.
+// limiter makes writes fail in the middle of a commit, as a broken disk does, and checks that the
+// ledger reports an unknown result, and continues.
 func limiter(path, _ string) error {
 	signal.Ignore(syscall.SIGXFSZ) // the write fails instead
 	l, err := sqlite.Open(context.Background(), path, nil)
@@ -177,8 +176,7 @@ func limiter(path, _ string) error {
 	return err
 }
 
-// A commit that breaks off has an unknown fate, and is not called "not
-// applied".
+// A commit that breaks off has an unknown fate, and is not called "not applied".
 func TestBrokenCommit(t *testing.T) {
 	out, err := process(t, "limiter", file(t), "").Output()
 	if err != nil {
@@ -191,8 +189,8 @@ func TestBrokenCommit(t *testing.T) {
 	}
 }
 
-// BenchmarkSync is what the disk allows one caller: two appends of 256 bytes,
-// each with a sync of its own.
+// BenchmarkSync is what the disk allows one caller: two appends of 256 bytes, each with a sync of
+// its own.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// explain turns what SQLite says into an error of package ledger that names
-// the file. It is for errors of SQLite only.
+// explain converts an error of SQLite, and no other, to an error of package ledger that names the
+// file.
 func explain(path string, err error) error {
 	if err == nil {
 		return nil
@@ -23,7 +23,7 @@ func explain(path string, err error) error {
 	}
 }
 
-// hints say what to do about what goes wrong around a file.
+// hints are remedies for common faults of a file.
 var hints = map[sqlite.ResultCode]string{
 	sqlite.ResultFull:     "the disk or a quota is full: free some space, nothing needs repair",
 	sqlite.ResultReadOnly: "the file, its log (-wal, -shm), its directory or the file system cannot be written: all must be writable by the user of this process",
@@ -40,7 +40,7 @@ func unavailable(path string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ledger.ErrUnavailable, path, err)
 }
 
-// locked says that another connection is in the way and that waiting helps.
+// locked reports whether another connection is in the way and waiting helps.
 func locked(err error) bool {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultBusy, sqlite.ResultProtocol:
@@ -55,8 +55,8 @@ func exec(path string, s *sqlite.Stmt) error {
 	return explain(path, errors.Join(err, s.Reset()))
 }
 
-// each calls f for every row of a statement, and leaves it ready for the next
-// use. Errors of f are returned as they are.
+// each calls f for every row of a statement, and resets it for the next use. Errors of f are
+// returned unchanged.
 func each(path string, s *sqlite.Stmt, f func() error) (err error) {
 	defer func() {
 		if again := s.Reset(); err == nil {

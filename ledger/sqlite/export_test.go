@@ -3,94 +3,49 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"testing/fstest"
+	"time"
 
-	"github.com/readback-go/readback/internal/driver"
-	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Queries are the statements that run while somebody waits, by name.
-var Queries = map[string]string{
-	"find": sqlFind, "operation": sqlOperation, "update": sqlUpdate,
-	"last": sqlLast, "next": sqlNext, "before": sqlBefore,
-	"party": sqlParty, "due": sqlDue, "numbered": sqlNumbered, "damaged": sqlDamaged,
-	"get": sqlGet, "events": sqlEvents, "list": sqlList, "about": sqlAbout, "meta": sqlMeta, "persons": sqlPersons,
-}
+// Path is the file of the ledger.
+func (l *Ledger) Path() string { return l.path }
 
-// DoorQueries are the statements that doors ask for, by name.
-var DoorQueries = map[string]string{
-	"changes known": sqlChangesKnown, "changes": sqlChanges, "changes of a tenant": sqlChangesTenant,
-	"history": sqlHistory, "change at": sqlChangeAt, "extent": sqlExtent, "search nothing": sqlSearchNothing, "search nothing, oldest first": upwards.Replace(sqlSearchNothing), "old changes": sqlOldChanges, "forget changes": sqlForgetChanges,
-	"search about": sqlSearchAbout, "search operation": sqlSearchOperation, "search correlation": sqlSearchCorrelation,
-	"search workflow": sqlSearchWorkflow, "search state": sqlSearchState,
-	"search about, oldest first": upwards.Replace(sqlSearchAbout), "search operation, oldest first": upwards.Replace(sqlSearchOperation),
-	"search correlation, oldest first": upwards.Replace(sqlSearchCorrelation), "search workflow, oldest first": upwards.Replace(sqlSearchWorkflow),
-	"search state, oldest first": upwards.Replace(sqlSearchState),
-}
+// Statements are the SQL texts by name.
+var Statements = statements
 
-// HardLog is the bound of the log, in pages, and LookEvery after how many
-// operations it is looked at.
+// MaxPruned is how many writes one transaction reads to prune them, and MaxAdmit how many entries
+// of the outbox one operation takes in.
 const (
-	HardLog   = hardLog
-	LookEvery = lookEvery
+	MaxPruned = maxPruned
+	MaxAdmit  = maxAdmit
 )
 
-// Version1 makes a file as version 1 had it, with these writes in it.
-func Version1(path string, recs ...ledger.Record) error {
-	return oldFile(path, 1, insertVersion1, recs)
-}
+// HardLog is the bound of the log, in pages, and CheckEvery after how many operations it is
+// checked.
+const (
+	HardLog    = hardLog
+	CheckEvery = checkEvery
+)
 
-// Version2 makes a file as version 2 had it, with these writes in it.
-func Version2(path string, recs ...ledger.Record) error {
-	return oldFile(path, 2, insertVersion2, recs)
-}
-
-// Version3 makes a file as version 3 had it, with these writes in it.
-func Version3(path string, recs ...ledger.Record) error {
-	return oldFile(path, 3, insertVersion2, recs)
-}
-
-func oldFile(path string, version int, insert func(*sqlite.Conn, ledger.Record) error, recs []ledger.Record) error {
-	conn, err := sqlite.OpenConn(path)
+// Upgrade opens a file as a program with one more migration does.
+func Upgrade(path, migration string) error {
+	files := fstest.MapFS{"migrations/9999_test.sql": {Data: []byte(migration)}}
+	for _, name := range versions(migrations) {
+		text, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	conn, err := connect(context.Background(), path)
 	if err != nil {
 		return err
 	}
-	for _, name := range versions()[:version] {
-		err = errors.Join(err, sqlitex.ExecuteScriptFS(conn, migrations, name, nil))
-	}
-	err = errors.Join(err, sqlitex.Execute(conn, "UPDATE ledger_meta SET version = ?", &sqlitex.ExecOptions{Args: []any{version}}))
-	for _, r := range recs {
-		err = errors.Join(err, insert(conn, r))
-	}
+	_, err = migrate(conn, path, files, &Options{}, time.Now)
 	return errors.Join(err, conn.Close())
-}
-
-// insertVersion2 is what version 2 did for a write that is in no line.
-func insertVersion2(conn *sqlite.Conn, r ledger.Record) error {
-	if err := insertVersion1(conn, r); err != nil {
-		return err
-	}
-	c := columnsOf(r)
-	return sqlitex.Execute(conn, "UPDATE ledger_writes SET destination = ?, settled_at = nullif(?, 0), key_digest = nullif(?, '') WHERE id = ?",
-		&sqlitex.ExecOptions{Args: []any{c.destination, c.settledAt, c.keyDigest, c.id}})
-}
-
-// insertVersion1 is what version 1 did. Its events are left out.
-func insertVersion1(conn *sqlite.Conn, r ledger.Record) error {
-	c := columnsOf(r)
-	var due any
-	if c.dueSet {
-		due = c.due
-	}
-	body, err := driver.Encode(r)
-	if err != nil {
-		return err
-	}
-	return sqlitex.Execute(conn, `INSERT INTO ledger_writes (id, tenant, tool, structural_key, idempotency_key, created, intent,
-		state, due, lease_until, fence, seq, body, before, evidence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		&sqlitex.ExecOptions{Args: []any{c.id, c.tenant, c.tool, c.structuralKey, c.idempotencyKey, c.created, string(r.Intent),
-			c.state, due, c.leaseUntil, c.fence, c.seq, body, nil, string(r.Evidence)}})
 }
 
 // Change runs SQL as an operation of its own, which is committed.
@@ -102,8 +57,8 @@ func (l *Ledger) Change(sql string) error {
 	})
 }
 
-// Write runs SQL on the connection that writes, as an operation of its own
-// that does not count: what it changes in the file is taken back.
+// Write runs SQL on the connection that writes, as an operation of its own that does not count:
+// its changes are rolled back.
 func (l *Ledger) Write(sql string) error {
 	return l.writer.do(context.Background(), func(t *tx) error { return sqlitex.ExecuteScript(t.conn, sql, nil) })
 }
@@ -148,10 +103,24 @@ func (l *Ledger) Hold() (release func()) {
 	return func() { close(free); <-done }
 }
 
-// Spoil is an operation that ends the transaction it is part of, as SQLite
-// itself does on a full disk.
+// Spoil is an operation that ends the transaction it is part of, as SQLite itself does on a full
+// disk.
 func (l *Ledger) Spoil() error {
 	return l.writer.do(context.Background(), func(t *tx) error {
 		return sqlitex.ExecuteTransient(t.conn, "ROLLBACK", nil)
 	})
+}
+
+// MaxBackfilled is how many writes or documents one portion backfills.
+const MaxBackfilled = maxBackfilled
+
+// SwitchOn does one portion of [Ledger.Chronicle], and reports whether there is more. Within is
+// called before the portion is committed.
+func (l *Ledger) SwitchOn(begun bool, within func()) (more bool, err error) {
+	err = l.writer.do(context.Background(), func(t *tx) (err error) {
+		more, err = t.switchOver(true, begun)
+		within()
+		return err
+	})
+	return more, err
 }

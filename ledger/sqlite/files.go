@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 )
 
-// files are the three that an open ledger consists of. While it is open SQLite
-// neither removes nor replaces any of them.
+// files are the three files of an open ledger. While it is open SQLite neither removes nor
+// replaces any of them.
 type files [3]struct {
 	path string
 	info fs.FileInfo
 }
 
-// filesOf finds the files of a ledger that is open. The log and its index
-// stand beside the file itself, where a link leads to it.
+// filesOf finds the files of an open ledger. The log and its index are in the directory of the
+// file itself, also where path is a link to it.
 func filesOf(path string) (*files, error) {
 	end, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -31,8 +31,8 @@ func filesOf(path string) (*files, error) {
 	return f, nil
 }
 
-// oneName refuses a file that stands in directories under several names: each
-// would have a log of its own, and neither would hold the other's writes.
+// oneName refuses a file that has several names (hard links): each would have a log of its own,
+// and neither would contain the other's writes.
 func oneName(path string) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() && names(info) > 1 {
@@ -41,10 +41,9 @@ func oneName(path string) error {
 	return err
 }
 
-// present refuses files that are no longer the ones at their paths. What is
-// written into a file or a log that was taken away is gone with this process;
-// without the index that they share, two processes do not see each other's
-// locks.
+// present refuses files that are no longer the ones at their paths. Data written into a removed
+// file or log is lost with this process; without the shared index, two processes do not see each
+// other's locks.
 func (f *files) present() error {
 	for _, part := range f {
 		now, err := os.Stat(part.path)

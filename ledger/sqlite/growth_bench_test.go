@@ -18,16 +18,16 @@ func BenchmarkWrite(b *testing.B) {
 // how long.
 func BenchmarkGrowth(b *testing.B) { storebench.Growth(b, filled) }
 
-// BenchmarkKeys measures what the look-up of a business operation costs among
-// many. READBACK_BENCH_ROWS says how many.
+// BenchmarkKeys measures the query for a business operation among many. READBACK_BENCH_ROWS says
+// how many.
 func BenchmarkKeys(b *testing.B) { storebench.Keys(b, filled) }
 
 // BenchmarkSearch measures searches of a long history, and its plot.
 // READBACK_BENCH_ROWS says how long it is.
 func BenchmarkSearch(b *testing.B) { storebench.Search(b, filled) }
 
-// filled is a ledger with so many settled writes: one that was made the proper
-// way, and as many of the same size as are missing, with keys of their own.
+// filled makes a ledger with that many settled writes: one made in the normal way, and copies of
+// the same size with keys of their own.
 func filled(b *testing.B, rows int) ledger.Ledger {
 	b.Helper()
 	l := open(b, filepath.Join(b.TempDir(), fmt.Sprint(rows, ".db")), nil)
@@ -55,14 +55,14 @@ INSERT INTO made
 	SELECT n, lower(hex(randomblob(32))) FROM count;
 INSERT INTO ledger_writes (n, id, tenant, tool, structural_key, idempotency_key, created, intent, key_digest,
 	state, due, lease_until, fence, seq, body, before, evidence, mismatches, child_intent,
-	destination, place, behind, settled_at, tombstone, blocks)
+	destination, place, queued_behind, settled_at, tombstone, blocks)
 	SELECT m.n, 'wr_' || substr(m.key, 1, 32), w.tenant, w.tool, m.key, w.idempotency_key || m.n, w.created, w.intent, m.key,
 		w.state, w.due, w.lease_until, w.fence, w.seq,
 		replace(replace(replace(replace(replace(w.body, w.structural_key, m.key), w.key_digest, m.key), substr(w.id, 4), substr(m.key, 1, 32)),
 			'"' || w.idempotency_key || '"', '"' || w.idempotency_key || m.n || '"'), '"model-0"', '"model-' || m.n || '"'), w.before, w.evidence, w.mismatches, w.child_intent,
-		w.destination, w.place, w.behind, w.settled_at, w.tombstone, w.blocks
+		w.destination, w.place, w.queued_behind, w.settled_at, w.tombstone, w.blocks
 	FROM made AS m, ledger_writes AS w WHERE w.n = 1;
-INSERT INTO ledger_workflows (tenant, workflow, n, correlation_id) SELECT w.tenant, 'model-' || m.n, m.n, '' FROM made AS m, ledger_writes AS w WHERE w.n = 1;
+INSERT INTO ledger_search (tenant, workflow, n, correlation_id) SELECT w.tenant, 'model-' || m.n, m.n, '' FROM made AS m, ledger_writes AS w WHERE w.n = 1;
 INSERT INTO ledger_changes (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT c.at + 1000000 * m.n, c.tenant, 'wr_' || substr(m.key, 1, 32), c.seq, c.kind, c.settlement, c.destination, c.sends, c.reads, c.saved
 	FROM made AS m, ledger_changes AS c WHERE c.n = 1;

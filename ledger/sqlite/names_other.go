@@ -4,6 +4,5 @@ package sqlite
 
 import "io/fs"
 
-// names is under how many names the file stands in directories; where that
-// cannot be asked, one.
+// names returns how many names (hard links) the file has; 1 where the system does not say.
 func names(fs.FileInfo) uint64 { return 1 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// names is under how many names the file stands in directories.
+// names returns how many names (hard links) the file has.
 func names(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return uint64(stat.Nlink) //nolint:unconvert // not of this type on every system

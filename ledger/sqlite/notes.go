@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"time"
 
@@ -10,18 +9,7 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-//go:embed sql/notes.sql
-var sqlNotes string
-
-//go:embed sql/note.sql
-var sqlNote string
-
-//go:embed sql/set_note.sql
-var sqlSetNote string
-
-var _ ledger.Notes = (*Ledger)(nil)
-
-// Notes implements [ledger.Notes].
+// Notes implements [ledger.Documents].
 func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note, now time.Time, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
@@ -29,7 +17,7 @@ func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note,
 			return err
 		}
 		now = clamp(l.now(), newest)
-		s, err := l.statement(conn, sqlNotes)
+		s, err := l.statement(conn, "notes")
 		if err != nil {
 			return err
 		}
@@ -44,8 +32,8 @@ func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note,
 	return notes, now, err
 }
 
-// SetNote implements [ledger.Notes]. It goes on when the clock stands before
-// the newest entry, so that a destination can be stopped.
+// SetNote implements [ledger.Documents]. It still works when the clock is before the newest entry, so
+// that a destination can be stopped.
 func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error) {
 	if err := n.Check(); err != nil {
 		return ledger.Note{}, err
@@ -61,8 +49,8 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 	return set, nil
 }
 
-// putNote writes a note. One that is removed leaves its row, with its version,
-// so that no later one of the same name is taken for it.
+// putNote writes a note. A removed one leaves its row, with its version, so that no later one of
+// the same name is mistaken for it.
 func (t *tx) putNote(n ledger.Note) (ledger.Note, error) {
 	last, there := int64(0), int64(0)
 	t.note.BindText(1, n.Name)

@@ -9,13 +9,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var _ ledger.Operations = (*Ledger)(nil)
-
-// noWorkflow is a workflow that no write is of: names have no blanks at their
-// ends.
+// noWorkflow is a workflow of no write: names have no blanks at their ends.
 const noWorkflow = " "
 
-// Operation implements [ledger.Operations].
+// Operation implements [ledger.Ledger].
 func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs []ledger.Record, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
@@ -23,6 +20,11 @@ func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs 
 			return err
 		}
 		recs, err = l.operation(conn, tenant, tool, key)
+		if erased := ledger.ErasedKey(tenant, tool, key); err == nil && erased != key {
+			var more []ledger.Record
+			more, err = l.operation(conn, tenant, tool, erased)
+			recs = append(recs, more...)[:min(len(recs)+len(more), ledger.OperationLimit)]
+		}
 		for i := range recs {
 			recs[i].Now = clamp(l.now(), newest)
 		}
@@ -35,7 +37,7 @@ func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs 
 var errEnough = errors.New("enough")
 
 func (l *Ledger) operation(conn *sqlite.Conn, tenant, tool, key string) (recs []ledger.Record, err error) {
-	s, err := l.statement(conn, sqlOperation)
+	s, err := l.statement(conn, "operation")
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func (l *Ledger) operation(conn *sqlite.Conn, tenant, tool, key string) (recs []
 	s.BindText(5, noWorkflow)
 	err = each(l.path, s, func() error {
 		r, err := scan(s, 0)
-		if err != nil || !r.rec.Blocking() { // a row of version 2 does not say so
+		if err != nil {
 			return err
 		}
 		if recs = append(recs, r.rec); len(recs) == ledger.OperationLimit {

@@ -15,11 +15,11 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// Whether another write has begun the same operation costs one search of one
-// index, in the transaction of the reservation, and no commit.
+// The check for another write of the same operation costs one search of one index, in the
+// transaction of the reservation, and no commit.
 func TestOperationIsOneProbe(t *testing.T) {
 	l := open(t, file(t), nil)
-	plan, err := l.Read("EXPLAIN QUERY PLAN " + sqlite.Queries["operation"])
+	plan, err := l.Read("EXPLAIN QUERY PLAN " + sqlite.Statements.Text("operation"))
 	must(t, err)
 	sorted := "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY" // those that are open beside each other, and no others
 	if len(plan) != 2 || plan[1] != sorted || !strings.HasPrefix(plan[0], "SEARCH w USING INDEX ledger_writes_operation (tenant=? AND idempotency_key=? AND tool=? AND ") {
@@ -41,14 +41,14 @@ func TestOperationIsOneProbe(t *testing.T) {
 			_, _, err := l.Reserve(t.Context(), reservation(t, asked("first")))
 			return err
 		}, 1, nil},
-		"in a filing": {"a step's paper comes with it", func() error {
-			_, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{step("s1")}, Reserve: entrusted(t, "w1", "s1", "op 1")})
+		"in a batch": {"a step's document comes with it", func() error {
+			_, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{step("s1")}, Reserve: delegated(t, "w1", "s1", "op 1")})
 			return err
 		}, 1, nil},
 		"several writes": {"and whatever else belongs together", func() error {
 			rec := reserve(t, l, "changed")
-			_, err := l.File(t.Context(), ledger.Filing{Papers: []ledger.Paper{step("s2")}, Reserve: entrusted(t, "w1", "s2", "op 2"),
-				Append: []ledger.Appending{{ID: rec.ID, Fence: rec.Fence, Events: []ledger.Event{oldSent, oldRead, oldSettle}}}})
+			_, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{step("s2")}, Reserve: delegated(t, "w1", "s2", "op 2"),
+				Append: []ledger.Appending{{ID: rec.ID, Fence: rec.Fence, Events: []ledger.Event{evSent, evRead, evSettle}}}})
 			return err
 		}, 2, nil}, // with the reservation before it
 		"blocked": {"what changes nothing is none", func() error {
@@ -67,23 +67,21 @@ func TestOperationIsOneProbe(t *testing.T) {
 	}
 }
 
-func step(id string) ledger.Paper {
-	return ledger.Paper{Tenant: "acme", Kind: "step", ID: id, Body: json.RawMessage("{}")}
+func step(id string) ledger.Document {
+	return ledger.Document{Tenant: "acme", Kind: "step", ID: id, Body: json.RawMessage("{}")}
 }
 
-// entrusted is the reservation of what a step does by itself, under the tool of
-// [asked].
-func entrusted(t testing.TB, workflow, step, key string) *ledger.Reservation {
+// delegated returns the reservation of a delegated step, under the tool of [asked].
+func delegated(t testing.TB, workflow, step, key string) *ledger.Reservation {
 	t.Helper()
-	rec, err := ledger.NewEntrusted(ledger.Operation{Tenant: "acme", Workflow: workflow, Step: step, Tool: asked("").Tool,
+	rec, err := ledger.NewDelegated(ledger.Operation{Tenant: "acme", Workflow: workflow, Step: step, Tool: asked("").Tool,
 		IdempotencyKey: key, Digest: "digest", Asked: json.RawMessage("{}")})
 	must(t, err)
-	return &ledger.Reservation{Record: rec, Events: []ledger.Event{{Kind: ledger.EvEntrusted}}, Window: 24 * time.Hour}
+	return &ledger.Reservation{Record: rec, Events: []ledger.Event{{Kind: ledger.EvDelegated}}, Window: 24 * time.Hour}
 }
 
-// However often an operation was tried in vain, or done before the window began,
-// a look-up does not walk through that: here all of it is damaged, and nobody
-// notices.
+// A query for an operation reads none of its failed attempts, nor those from before the window,
+// however many: here all of them are damaged, and no caller notices.
 func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 	const many = 30
 	report := ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}
@@ -97,18 +95,18 @@ func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 		met    bool
 	}{
 		"not applied": {"tries that came to nothing stand in no index",
-			func(n int) *ledger.Reservation { return entrusted(t, fmt.Sprint("w", n), "s", "op") }, []ledger.Event{nothing}, 0, entrusted(t, "next", "s", "op"), false},
+			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") }, []ledger.Event{nothing}, 0, delegated(t, "next", "s", "op"), false},
 		"yielded": {"nor do those that a person let go",
-			func(n int) *ledger.Reservation { return entrusted(t, fmt.Sprint("w", n), "s", "op") },
-			[]ledger.Event{{Kind: ledger.EvYielded, By: "p", Reason: "r"}}, 0, entrusted(t, "next", "s", "op"), false},
+			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") },
+			[]ledger.Event{{Kind: ledger.EvYielded, By: "p", Reason: "r"}}, 0, delegated(t, "next", "s", "op"), false},
 		"before the window": {"the index is entered where the window begins",
-			func(n int) *ledger.Reservation { return entrusted(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 25 * time.Hour, entrusted(t, "next", "s", "op"), false},
+			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 25 * time.Hour, delegated(t, "next", "s", "op"), false},
 		"of the same workflow": {"a workflow's own steps are told apart in the index",
-			func(n int) *ledger.Reservation { return entrusted(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, entrusted(t, "w", "next", "op"), false},
-		"one that blocks": {"this test can fail: what blocks is read, and damage is told",
-			func(n int) *ledger.Reservation { return entrusted(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, entrusted(t, "next", "s", "op"), true},
+			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, delegated(t, "w", "next", "op"), false},
+		"one that blocks": {"this test can fail: what blocks is read, and damage is reported",
+			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, delegated(t, "next", "s", "op"), true},
 		"an open one": {"likewise, however old it is",
-			func(n int) *ledger.Reservation { return entrusted(t, "w", fmt.Sprint("s", n), "op") }, nil, 100 * time.Hour, entrusted(t, "next", "s", "op"), true},
+			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, nil, 100 * time.Hour, delegated(t, "next", "s", "op"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock, path := newClock(), file(t)
@@ -131,8 +129,8 @@ func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 	}
 }
 
-// A filing of several writes that is refused half-way takes nobody with it: the
-// others share their commit, and see what was there before.
+// A batch of several writes that is refused half-way affects no other: the others share its
+// commit, and see the state from before it.
 func TestGroupFiling(t *testing.T) { synctest.Test(t, groupFiling) }
 
 func groupFiling(t *testing.T) {
@@ -144,19 +142,19 @@ func groupFiling(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			_, err := l.File(context.Background(), ledger.Filing{
-				Papers: []ledger.Paper{step(fmt.Sprint("s", i))}, Reserve: entrusted(t, "w", fmt.Sprint("s", i), "op"),
+			_, err := l.Commit(context.Background(), ledger.Batch{
+				Documents: []ledger.Document{step(fmt.Sprint("s", i))}, Reserve: delegated(t, "w", fmt.Sprint("s", i), "op"),
 			})
 			if err != nil {
 				t.Errorf("file: %v", err)
 			}
 		})
 		wg.Go(func() {
-			_, err := l.File(context.Background(), ledger.Filing{
-				Papers: []ledger.Paper{step(fmt.Sprint("x", i))}, Reserve: entrusted(t, "x", fmt.Sprint("s", i), fmt.Sprint("op ", i)),
+			_, err := l.Commit(context.Background(), ledger.Batch{
+				Documents: []ledger.Document{step(fmt.Sprint("x", i))}, Reserve: delegated(t, "x", fmt.Sprint("s", i), fmt.Sprint("op ", i)),
 				Append: []ledger.Appending{
-					{ID: first.ID, Fence: first.Fence, Events: []ledger.Event{oldSent, oldRead, oldSettle}},
-					{ID: first.ID, Fence: first.Fence, Events: []ledger.Event{oldSent}},
+					{ID: first.ID, Fence: first.Fence, Events: []ledger.Event{evSent, evRead, evSettle}},
+					{ID: first.ID, Fence: first.Fence, Events: []ledger.Event{evSent}},
 				},
 			})
 			if !errors.Is(err, ledger.ErrIllegalMove) || strings.Contains(err.Error(), "rolled back") {
@@ -171,13 +169,13 @@ func groupFiling(t *testing.T) {
 		t.Errorf("got %+v after %+v, want one commit of %d operations", got, before, callers)
 	}
 	for _, query := range []string{
-		"SELECT count(*) FROM ledger_papers", "SELECT count(*) FROM ledger_writes WHERE state = 'entrusted'",
+		"SELECT count(*) FROM ledger_documents", "SELECT count(*) FROM ledger_writes WHERE state = 'entrusted'",
 	} {
 		if got, err := l.Read(query); err != nil || got[0] != fmt.Sprint(callers) {
 			t.Errorf("%s: %v, error %v; want %d", query, got, err, callers)
 		}
 	}
-	if _, err := l.Append(t.Context(), first.ID, first.Fence, oldSent, oldRead, oldSettle); err != nil {
+	if _, err := l.Append(t.Context(), first.ID, first.Fence, evSent, evRead, evSettle); err != nil {
 		t.Errorf("the write that was not changed after all: %v", err)
 	}
 }

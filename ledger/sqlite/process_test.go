@@ -20,8 +20,8 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// These tests run the test binary again as other processes. What a process
-// does is named by an environment variable, and its arguments by others.
+// These tests run the test binary again as other processes. Environment variables name what a
+// process does, and its arguments.
 const (
 	envRole = "READBACK_TEST_ROLE"
 	envPath = "READBACK_TEST_PATH"
@@ -57,8 +57,8 @@ const (
 	inflight = 16 // goroutines of a process
 )
 
-// reserver waits for the start, then tries to reserve every key from many
-// goroutines, and says which it got.
+// reserver waits for the start, then tries to reserve every key from many goroutines, and prints
+// which it got.
 func reserver(path, name string) error {
 	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
 		return err
@@ -95,8 +95,8 @@ func reserver(path, name string) error {
 	return failed
 }
 
-// Several processes start on a file that does not exist yet, and want the same
-// writes: each write gets one owner.
+// Several processes start on a file that does not exist yet, and want the same writes: each write
+// gets one owner.
 func TestProcessesReserve(t *testing.T) {
 	path := file(t)
 	var outs []io.Reader
@@ -138,7 +138,7 @@ func TestProcessesReserve(t *testing.T) {
 	}
 }
 
-// storm reserves and settles until it is killed, and says what it was told.
+// storm reserves and settles until it is killed, and prints its results.
 func storm(path, name string) error {
 	l, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
@@ -176,11 +176,11 @@ func storm(path, name string) error {
 	return nil
 }
 
-// Processes are killed in the middle of their work, again and again. Whatever
-// they were told is there, and nothing is there by half.
+// Processes are killed during their work, again and again. Everything reported as done exists,
+// and nothing exists by half.
 func TestProcessesKilled(t *testing.T) {
 	path := file(t)
-	told := map[string]string{} // workflow to the last word about it
+	reported := map[string]string{} // workflow to the last report about it
 	for round := range 3 {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -191,13 +191,13 @@ func TestProcessesKilled(t *testing.T) {
 			must(t, cmd.Start())
 			wg.Go(func() {
 				lines := bufio.NewScanner(out)
-				for n := 0; lines.Scan(); n++ { // also what was said before the kill and read after it
+				for n := 0; lines.Scan(); n++ { // also what was printed before the kill and read after it
 					word, workflow, _ := strings.Cut(lines.Text(), " ")
 					if word == "error" {
 						t.Errorf("%s", lines.Text())
 					}
 					mu.Lock()
-					told[workflow] = word
+					reported[workflow] = word
 					mu.Unlock()
 					if n == 150+100*i {
 						_ = cmd.Process.Kill()
@@ -207,12 +207,12 @@ func TestProcessesKilled(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		holds(t, path, told)
+		holds(t, path, reported)
 	}
 }
 
-// holds looks whether a ledger has what was told, and whole.
-func holds(t *testing.T, path string, told map[string]string) {
+// holds checks whether a ledger has everything that was reported, and whole.
+func holds(t *testing.T, path string, reported map[string]string) {
 	t.Helper()
 	l, err := sqlite.Open(context.Background(), path, nil)
 	must(t, err)
@@ -220,7 +220,7 @@ func holds(t *testing.T, path string, told map[string]string) {
 	if check, err := l.Read("PRAGMA integrity_check"); err != nil || len(check) != 1 || check[0] != "ok" {
 		t.Errorf("integrity: %v, error %v", check, err)
 	}
-	tellsAll(t, l)
+	publishesAll(t, l)
 	found := map[string]ledger.State{}
 	f := ledger.Filter{Tenant: "acme", Limit: 1000}
 	for {
@@ -235,16 +235,16 @@ func holds(t *testing.T, path string, told map[string]string) {
 		}
 		f.Before = page[len(page)-1].ID
 	}
-	for workflow, word := range told {
+	for workflow, word := range reported {
 		state, ok := found[workflow]
 		if !ok || (word == "settled" && state != ledger.Settled) {
 			t.Errorf("%s was %s, now there: %v, %s", workflow, word, ok, state)
 		}
 	}
-	t.Logf("%d writes, %d of them told of", len(found), len(told))
+	t.Logf("%d writes, %d of them reported", len(found), len(reported))
 }
 
-// whole looks whether a record follows from its events.
+// whole checks whether a record follows from its events.
 func whole(t *testing.T, l *sqlite.Ledger, rec ledger.Record) {
 	t.Helper()
 	events, err := l.Events(context.Background(), rec.Tenant, rec.ID)

@@ -10,9 +10,8 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// More writes that were settled at one moment, and cannot be forgotten yet,
-// than one transaction looks at do not keep the next one, nor the sweep busy
-// for ever.
+// More writes than one transaction reads were settled at one moment, and cannot be pruned yet.
+// They do not block the next one, nor keep the sweep busy for ever.
 func TestPrunePastMany(t *testing.T) {
 	c := newClock()
 	l := open(t, file(t), &sqlite.Options{Now: c.now})

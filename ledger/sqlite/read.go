@@ -3,36 +3,16 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 )
-
-//go:embed sql/get.sql
-var sqlGet string
-
-//go:embed sql/precheck.sql
-var sqlPrecheck string
-
-//go:embed sql/events.sql
-var sqlEvents string
-
-//go:embed sql/list.sql
-var sqlList string
-
-//go:embed sql/about.sql
-var sqlAbout string
-
-// states is every state there is: a listing of all walks each.
-var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Entrusted, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
-}
 
 // Get implements [ledger.Ledger].
 func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledger.Record, err error) {
@@ -45,7 +25,7 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledg
 	if !errors.As(err, &waiting) {
 		return rec, err
 	}
-	if err := l.admitLine(ctx, waiting.keyDigest); err != nil {
+	if err := l.admitQueue(ctx, waiting.keyDigest); err != nil {
 		return ledger.Record{}, err
 	}
 	return l.Get(ctx, tenant, id)
@@ -53,8 +33,11 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledg
 
 // Precheck implements [ledger.Ledger].
 func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (p ledger.Precheck, err error) {
+	if r, err = l.keeping.Digests.OfRecord(r); err != nil {
+		return p, err
+	}
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		s, err := l.statement(conn, sqlPrecheck)
+		s, err := l.statement(conn, "precheck")
 		if err != nil {
 			return err
 		}
@@ -92,6 +75,9 @@ func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) (event
 // List implements [ledger.Ledger].
 func (l *Ledger) List(ctx context.Context, f ledger.Filter) (recs []ledger.Record, err error) {
 	f, err = f.Checked()
+	if err == nil {
+		f.KeyDigest, err = l.keeping.Digests.Of(f.KeyDigest)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +95,7 @@ func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 		return cmp.Or(ctx.Err(), unavailable(l.path, err))
 	}
 	defer l.readers.Put(conn)
-	if err := l.writer.files.present(); err != nil { // a connection may have been opened only now
+	if err := l.writer.files.present(); err != nil { // the connection may have been opened just now
 		return unavailable(l.path, err)
 	}
 	err = explain(l.path, sqlitex.Execute(conn, "BEGIN", nil))
@@ -126,14 +112,14 @@ func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 	return err
 }
 
-func (l *Ledger) statement(conn *sqlite.Conn, query string) (*sqlite.Stmt, error) {
-	s, err := conn.Prepare(query)
+func (l *Ledger) statement(conn *sqlite.Conn, name string) (*sqlite.Stmt, error) {
+	s, err := conn.Prepare(statements.Text(name))
 	return s, explain(l.path, err)
 }
 
-// get finds one write of a tenant. A write of another tenant is not there.
+// get reads one write of a tenant. A write of another tenant does not exist.
 func (l *Ledger) get(conn *sqlite.Conn, tenant string, id ledger.ID) (r row, err error) {
-	s, err := l.statement(conn, sqlGet)
+	s, err := l.statement(conn, "get")
 	if err != nil {
 		return row{}, err
 	}
@@ -159,7 +145,7 @@ func (l *Ledger) get(conn *sqlite.Conn, tenant string, id ledger.ID) (r row, err
 }
 
 func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
-	s, err := l.statement(conn, sqlEvents)
+	s, err := l.statement(conn, "events")
 	if err != nil {
 		return nil, err
 	}
@@ -176,18 +162,7 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.rec.Tombstone { // what came after it was pruned
-		return events, nil
-	}
-	for i, e := range events {
-		if e.Seq != int64(i)+1 {
-			return nil, fmt.Errorf("%w: write %s: event %d is missing", ledger.ErrCorrupt, r.rec.ID, i+1)
-		}
-	}
-	if got := int64(len(events)); got != r.rec.Seq {
-		return nil, fmt.Errorf("%w: write %s: %d events of %d", ledger.ErrCorrupt, r.rec.ID, got, r.rec.Seq)
-	}
-	return events, nil
+	return driver.Complete(r.rec, events)
 }
 
 func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, error) {
@@ -204,7 +179,7 @@ func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, erro
 		return nil, err
 	}
 	if len(f.States) == 0 {
-		f.States = states
+		f.States = driver.States
 	}
 	f.States = slices.Compact(slices.Sorted(slices.Values(f.States)))
 	page, now := ledger.NewPage(f), clamp(l.now(), newest)
@@ -224,7 +199,7 @@ func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, erro
 	return page.Result()
 }
 
-// listed is the next rows of a listing, at most so many.
+// listed returns the next rows of a listing, up to a limit.
 func (l *Ledger) listed(conn *sqlite.Conn, f ledger.Filter, before int64, most int) ([]row, error) {
 	if f.KeyDigest != "" {
 		return l.listAbout(conn, f, before, most)
@@ -235,7 +210,7 @@ func (l *Ledger) listed(conn *sqlite.Conn, f ledger.Filter, before int64, most i
 // listStates merges the newest of each state.
 func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, before int64, most int) (rows []row, err error) {
 	for _, state := range f.States {
-		s, err := l.statement(conn, sqlList)
+		s, err := l.statement(conn, "list")
 		if err != nil {
 			return nil, err
 		}
@@ -251,9 +226,9 @@ func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, before int64, mo
 	return rows[:min(len(rows), most)], nil
 }
 
-// listAbout is the writes about one record.
+// listAbout returns the writes about one record.
 func (l *Ledger) listAbout(conn *sqlite.Conn, f ledger.Filter, before int64, most int) ([]row, error) {
-	s, err := l.statement(conn, sqlAbout)
+	s, err := l.statement(conn, "of_record")
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +244,7 @@ func (l *Ledger) listAbout(conn *sqlite.Conn, f ledger.Filter, before int64, mos
 	return l.more(nil, s)
 }
 
-// more adds the rows of a statement. One that cannot be read costs no other.
+// more adds the rows of a statement. An unreadable row does not affect others.
 func (l *Ledger) more(rows []row, s *sqlite.Stmt) ([]row, error) {
 	err := each(l.path, s, func() error {
 		r, err := scan(s, 0)
@@ -282,9 +257,9 @@ func (l *Ledger) more(rows []row, s *sqlite.Stmt) ([]row, error) {
 	return rows, err
 }
 
-// clock looks at the version and returns the newest time in the ledger.
+// clock checks the version and returns the newest time in the ledger.
 func (l *Ledger) clock(conn *sqlite.Conn) (newest int64, err error) {
-	s, err := l.statement(conn, sqlMeta)
+	s, err := l.statement(conn, "meta")
 	if err != nil {
 		return 0, err
 	}

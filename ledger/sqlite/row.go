@@ -11,29 +11,29 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// row is one write with its number and its place in line, 0 for none. In a
-// listing, unread says why there is no more than its id.
+// row is one write with its number and its place in the queue, 0 for none. In a listing, unread
+// is the reason why only its id is known.
 type row struct {
 	n, place int64
 	rec      ledger.Record
 	unread   error
 }
 
-// columns are what a row repeats of its body so that it can be searched.
+// columns are the fields that a row repeats from its body for queries.
 type columns struct {
 	id, tenant, tool, structuralKey, idempotencyKey, state string
-	destination, keyDigest, behind, stepOf                 string
+	destination, keyDigest, queuedBehind, stepOf           string
 	created, due, leaseUntil, fence, seq, settledAt        int64
-	dueSet, inLine, tombstone, blocks                      bool
+	dueSet, inQueue, tombstone, blocks                     bool
 }
 
 func columnsOf(r ledger.Record) columns {
 	c := columns{
 		id: string(r.ID), tenant: r.Tenant, tool: r.Tool, structuralKey: r.StructuralKey,
 		idempotencyKey: r.IdempotencyKey, state: string(r.State),
-		destination: r.Destination, keyDigest: r.KeyDigest, behind: string(r.Behind),
+		destination: r.Destination, keyDigest: r.KeyDigest, queuedBehind: string(r.QueuedBehind),
 		created: nanos(r.Created), fence: r.Fence, seq: r.Seq,
-		inLine: r.InLine(), tombstone: r.Tombstone, blocks: r.Blocking(), stepOf: r.StepOf(),
+		inQueue: r.InQueue(), tombstone: r.Tombstone, blocks: r.Blocking(), stepOf: r.StepOf(),
 	}
 	if c.dueSet = !r.Due.IsZero(); c.dueSet {
 		c.due = nanos(r.Due)
@@ -47,9 +47,8 @@ func columnsOf(r ledger.Record) columns {
 	return c
 }
 
-// scan reads the columns of a write from column at on, in the order in which
-// every query lists them. The id, the tenant, the number and the time of its
-// creation are given also beside an error.
+// scan reads the columns of a write from column at on, in the order in which every query lists
+// them. It returns the id, the tenant, the number and the creation time even with an error.
 func scan(s *sqlite.Stmt, at int) (row, error) {
 	c := columns{
 		id: s.ColumnText(at + 1), tenant: s.ColumnText(at + 2), tool: s.ColumnText(at + 3),
@@ -57,8 +56,8 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		created: s.ColumnInt64(at + 6), state: s.ColumnText(at + 7),
 		due: s.ColumnInt64(at + 8), dueSet: !s.ColumnIsNull(at + 8),
 		leaseUntil: s.ColumnInt64(at + 9), fence: s.ColumnInt64(at + 10), seq: s.ColumnInt64(at + 11),
-		destination: s.ColumnText(at + 18), keyDigest: s.ColumnText(at + 19), inLine: !s.ColumnIsNull(at + 20),
-		behind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
+		destination: s.ColumnText(at + 18), keyDigest: s.ColumnText(at + 19), inQueue: !s.ColumnIsNull(at + 20),
+		queuedBehind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
 		blocks: s.ColumnBool(at + 24), stepOf: s.ColumnText(at + 25),
 	}
 	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
@@ -66,17 +65,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	if err := driver.Decode(text(s, at+13), &r.rec); err != nil {
 		return unread, damaged(fmt.Errorf("write %s: its body: %w", c.id, err))
 	}
-	want := columnsOf(r.rec)
-	if c.destination == "" { // version 1 had neither column
-		c.destination = want.destination
-	}
-	if s.ColumnIsNull(at + 22) {
-		c.settledAt = want.settledAt
-	}
-	if s.ColumnIsNull(at + 24) { // nor did versions 1 and 2 have this one
-		c.blocks = want.blocks
-	}
-	if c != want {
+	if want := columnsOf(r.rec); c != want {
 		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))
 	}
 	if r.rec.Intent = text(s, at+12); r.rec.Tombstone {
@@ -88,8 +77,7 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 	return r, nil
 }
 
-// damagedError says that one row contradicts itself, and that the file may well
-// be sound.
+// damagedError means that one row contradicts itself; the file may still be sound.
 type damagedError struct{ err error }
 
 func (e *damagedError) Error() string { return e.err.Error() }
@@ -102,12 +90,10 @@ func damaged(err error) error {
 	return err
 }
 
-// ofOneRow says of an error of scan that it is about this row alone, and not
-// about the file.
+// ofOneRow reports whether an error of scan concerns this row only, and not the file.
 func ofOneRow(err error) bool { return unreadable(err) != "" || errors.Is(err, ledger.ErrVersion) }
 
-// unreadable is why a row cannot be read, or "" when that is not what the
-// error says.
+// unreadable returns why a row cannot be read, or "" for any other error.
 func unreadable(err error) string {
 	var d *damagedError
 	if errors.As(err, &d) {
@@ -116,7 +102,7 @@ func unreadable(err error) string {
 	return ""
 }
 
-// text is the bytes of a column, or nil for NULL.
+// text returns the bytes of a column, or nil for NULL.
 func text(s *sqlite.Stmt, col int) []byte {
 	if s.ColumnIsNull(col) {
 		return nil
@@ -126,7 +112,7 @@ func text(s *sqlite.Stmt, col int) []byte {
 	return b
 }
 
-// scanEvent reads the three columns of an event, from one on.
+// scanEvent reads the three columns of an event, starting at one.
 func scanEvent(s *sqlite.Stmt, at int) (ledger.Event, error) {
 	var e ledger.Event
 	if err := driver.Decode(text(s, at), &e); err != nil {
@@ -136,7 +122,7 @@ func scanEvent(s *sqlite.Stmt, at int) (ledger.Event, error) {
 	return e, nil
 }
 
-// bindRaw binds JSON that must come back byte for byte.
+// bindRaw binds JSON that must be returned byte for byte.
 func bindRaw(s *sqlite.Stmt, param int, raw json.RawMessage) {
 	if raw == nil {
 		s.BindNull(param)

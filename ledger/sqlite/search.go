@@ -1,50 +1,23 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
-	_ "embed"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
 
-//go:embed sql/insert_workflow.sql
-var sqlInsertWorkflow string
-
-//go:embed sql/forget_workflow.sql
-var sqlForgetWorkflow string
-
-//go:embed sql/search_workflow.sql
-var sqlSearchWorkflow string
-
-//go:embed sql/search_correlation.sql
-var sqlSearchCorrelation string
-
-//go:embed sql/search_operation.sql
-var sqlSearchOperation string
-
-//go:embed sql/extent.sql
-var sqlExtent string
-
-//go:embed sql/search_nothing.sql
-var sqlSearchNothing string
-
-//go:embed sql/search_about.sql
-var sqlSearchAbout string
-
-//go:embed sql/search_state.sql
-var sqlSearchState string
-
-// Find implements [ledger.Ledger]. What it walks through is the writes with the
-// word that is likely to select most, or else those in the states; all else is
-// looked at in their rows.
+// Find implements [ledger.Ledger]. It reads the writes with the term that is likely to be most
+// selective, or else those in the states; all other conditions are checked in their rows.
 func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
 	s, err = s.Checked()
+	if err == nil {
+		s.KeyDigest, err = l.keeping.Digests.Of(s.KeyDigest)
+	}
 	if err != nil {
 		return ledger.Found{}, err
 	}
@@ -65,36 +38,32 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 	return found, nil
 }
 
-// walk is one way through the writes in the order of their creation.
-type walk struct{ query, word string }
+// search is one way to read the writes in the order of their creation.
+type search struct{ query, word string }
 
-// walks are the ways through the writes that a search may select.
-func walks(s ledger.Search) (all []walk) {
+// searches returns the ways to read the writes that a search may select.
+func searches(s ledger.Search) (all []search) {
 	switch {
 	case s.KeyDigest != "":
-		return []walk{{sqlSearchAbout, s.KeyDigest}}
+		return []search{{"search_key_digest", s.KeyDigest}}
 	case s.IdempotencyKey != "":
-		return []walk{{sqlSearchOperation, s.IdempotencyKey}, {sqlSearchNothing, s.IdempotencyKey}}
+		return []search{{"search_operation", s.IdempotencyKey}, {"search_not_blocking", s.IdempotencyKey}}
 	case s.CorrelationID != "":
-		return []walk{{sqlSearchCorrelation, s.CorrelationID}}
+		return []search{{"search_correlation", s.CorrelationID}}
 	case s.Workflow != "":
-		return []walk{{sqlSearchWorkflow, s.Workflow}}
+		return []search{{"search_workflow", s.Workflow}}
 	}
 	wanted := s.Walk()
 	if len(wanted) == 0 {
-		wanted = states
+		wanted = driver.States
 	}
 	for _, state := range wanted {
-		all = append(all, walk{sqlSearchState, string(state)})
+		all = append(all, search{"search_state", string(state)})
 	}
 	return all
 }
 
-// upwards is a walk from the oldest on.
-var upwards = strings.NewReplacer("s.n < ?3", "s.n > ?3", "s.n DESC", "s.n")
-
-// candidates are the numbers of the next writes to look at, one more than are
-// looked at.
+// candidates returns the numbers of the next writes to read, one more than are read.
 func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64, err error) {
 	after := int64(math.MaxInt64)
 	if s.Oldest {
@@ -103,9 +72,9 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 	if s.After != "" {
 		after, _ = ledger.FoundAfter(s.After) // it was checked
 	}
-	for _, w := range walks(s) {
+	for _, w := range searches(s) {
 		if s.Oldest {
-			w.query = upwards.Replace(w.query)
+			w.query += oldestFirst
 		}
 		q, err := l.statement(conn, w.query)
 		if err != nil {
@@ -140,14 +109,14 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 	return numbers[:min(len(numbers), ledger.MaxLooked+1)], nil
 }
 
-// lot is how many writes stand together in the index of key digests, as its
-// migration says. More would spread a write's page over more of the file, fewer
-// would make a search ask more lots: 4,000 of a million writes, some milliseconds.
+// lot is how many writes are stored together in the index of key digests, as its migration says.
+// More would spread a write's page over more of the file; fewer would make a search read more
+// lots: 4,000 for a million writes, some milliseconds.
 const lot = 256
 
-// lots are those that a search by key digest asks, in its order.
+// lots returns those that a search by key digest reads, in its order.
 func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []int64, err error) {
-	q, err := l.statement(conn, sqlExtent)
+	q, err := l.statement(conn, "extent")
 	if err != nil {
 		return nil, err
 	}
@@ -167,9 +136,9 @@ func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []i
 	return lots, err
 }
 
-// pick looks at writes in their order, until a page is full.
+// pick reads writes in their order, until a page is full.
 func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now time.Time) (found ledger.Found, err error) {
-	q, err := l.statement(conn, sqlNumbered)
+	q, err := l.statement(conn, "numbered")
 	if err != nil {
 		return found, err
 	}
@@ -202,22 +171,21 @@ func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now t
 	return found, nil
 }
 
-// mayFit reports whether a row can be one that is asked for, as far as its columns
-// tell.
+// mayFit reports whether a row can match, as far as its columns show.
 func mayFit(s ledger.Search, q *sqlite.Stmt) bool {
 	state, destination, created := ledger.State(q.ColumnText(7)), q.ColumnText(18), moment(q, 6)
 	wanted := s.Walk()
 	return (len(wanted) == 0 || slices.Contains(wanted, state)) &&
-		(s.Destination == "" || cmp.Or(destination, s.Destination) == s.Destination) && // version 1 had none
+		(s.Destination == "" || destination == s.Destination) &&
 		!created.Before(s.Since) && (s.Until.IsZero() || created.Before(s.Until))
 }
 
-// nameWorkflow keeps, or forgets, what a write is found by.
-func (t *tx) nameWorkflow(s *sqlite.Stmt, n int64, r ledger.Record) error {
+// writeSearch stores, or deletes, a write's search terms.
+func (t *tx) writeSearch(s *sqlite.Stmt, n int64, r ledger.Record) error {
 	s.BindText(1, r.Tenant)
 	s.BindText(2, r.Workflow)
 	s.BindInt64(3, n)
-	if s == t.insertWorkflow {
+	if s == t.insertSearch {
 		s.BindText(4, r.CorrelationID)
 	}
 	return exec(t.path, s)

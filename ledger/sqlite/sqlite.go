@@ -1,18 +1,15 @@
 // Package sqlite keeps a ledger in one SQLite file: the embedded default.
 //
-// [Open] gives a [Ledger] that may be used by any number of goroutines, and
-// any number of processes of one machine may open the same file. What a call
-// changed is on disk when the call returns (write-ahead log, a full sync for
-// each commit). Within a process one goroutine writes: it takes whatever has
-// queued up while the commit before ran and makes one transaction of it, so
-// that concurrent callers share a sync and a single caller waits for nobody.
-// Reads run beside it on connections of their own, and so does the moving of
-// the log into the file, which keeps the log at some tens of megabytes.
+// [Open] returns a [Ledger] that any number of goroutines may use. Any number of processes of one
+// machine may open the same file. The changes of a call are on disk when the call returns
+// (write-ahead log, a full sync for each commit). Within a process one goroutine writes: it makes
+// one transaction of all calls that queued up during the previous commit, so that concurrent
+// callers share a sync and a single caller does not wait. Reads run in parallel on their own
+// connections. So do checkpoints, which keep the log at some tens of megabytes.
 //
-// The driver does not know what events mean: it stores what the pure functions
-// of package ledger say. It does not work on network file systems, whose locks
-// do not hold, and does not know machines: several hosts need package
-// postgres.
+// The driver does not interpret events: it stores the results of the pure functions of package
+// ledger. It does not work on network file systems, whose locks are unreliable, nor across
+// machines: several hosts need package postgres.
 package sqlite
 
 import (
@@ -32,18 +29,45 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Options of a ledger. Nil and the zero value work.
+const (
+	// maxBusy is how long a transaction waits for another process that holds the write lock. A
+	// batch takes milliseconds. A process that holds it for seconds is stopped or stuck, and
+	// callers must get that error.
+	maxBusy = 10 * time.Second
+
+	// The pause between two attempts at the write lock grows from the shortest to the longest,
+	// with jitter, so that several processes alternate.
+	minBusyPause = 200 * time.Microsecond
+	maxBusyPause = 20 * time.Millisecond
+
+	// readers is how many connections serve Get, Events and List. Reads are short and bound by
+	// the processor; more than a few only wait for each other.
+	readers = 4
+
+	// fileMode is that of a new ledger file, for its owner only, since intents and evidence are
+	// confidential.
+	fileMode = 0o600
+
+	// defaultWindow is that of the engine: longer than orchestrators repeat a step, and about as
+	// long as destinations remember a key.
+	defaultWindow = 24 * time.Hour
+)
+
+// Options configures a ledger. Nil and the zero value are valid.
 type Options struct {
 	// Now is the clock. Default [time.Now].
 	Now func() time.Time
-	// ResetClock accepts the present time although the newest entry is later:
-	// the way out when a clock once stood far ahead. Leases and due times that
-	// were given then stay as they are. Default false.
+	// ResetClock accepts the present time although the newest entry is later: the remedy when a
+	// clock was once far ahead. Existing leases and due times are unchanged. Default false.
 	ResetClock bool
-	// Window is how far back an equal idempotency key of another write blocks
-	// one that was enqueued; below zero for ever. It should be that of the
-	// engines on the ledger. Default 24 hours.
+	// Window is how far back an equal idempotency key of another write blocks an enqueued one;
+	// below zero for ever. It should equal that of the engines on the ledger. Default 24 hours.
 	Window time.Duration
+	// Keys seal the digest key of the ledger ([ledger.KeyDigests]): a redact.Vault with the
+	// redaction keys. A digest key that is in the clear, or sealed under another key than the
+	// first, is sealed when the ledger is opened. Default: a new digest key is in the clear, and
+	// a ledger with a sealed one can only be read.
+	Keys ledger.Keys
 }
 
 // Ledger is a ledger in an SQLite file. It implements [ledger.Ledger].
@@ -56,13 +80,20 @@ type Ledger struct {
 	keeping ledger.Keeping
 }
 
-// KeepWith implements [ledger.Keeper].
-func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) { l.keeping.KeepWith(keep) }
-
-// KeepUnlessTold implements [ledger.Keeper].
-func (l *Ledger) KeepUnlessTold(keep func(ledger.Record) (ledger.Record, error)) {
-	l.keeping.KeepUnlessTold(keep)
+// KeepWith implements [ledger.Ledger].
+func (l *Ledger) KeepWith(keep func(ledger.Record) (ledger.Record, error)) {
+	l.keeping.KeepWith(keep)
+	l.writer.tx.noKey.over.Store(true)
 }
+
+// KeepByDefault implements [ledger.Ledger].
+func (l *Ledger) KeepByDefault(keep func(ledger.Record) (ledger.Record, error)) {
+	l.keeping.KeepByDefault(keep)
+	l.writer.tx.noKey.over.Store(true)
+}
+
+// KeyDigests implements [ledger.Maintenance].
+func (l *Ledger) KeyDigests() ledger.KeyDigests { return l.keeping.Digests }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
@@ -92,7 +123,7 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), explain(path, err))
 	}
-	if err := prepare(ctx, conn, path, o.ResetClock, l.now); err != nil {
+	if l.keeping.Digests, err = prepare(ctx, conn, path, o, l.now); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	conn.SetInterrupt(nil)
@@ -111,11 +142,11 @@ func Open(ctx context.Context, path string, o *Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Close ends the ledger after whatever was begun. Calls that come later fail
-// with [ledger.ErrUnavailable], but for another Close.
+// Close closes the ledger after all calls in progress. Later calls fail with
+// [ledger.ErrUnavailable], except another Close.
 func (l *Ledger) Close() error { return l.close() }
 
-// Stats counts since Open, for this process alone.
+// Stats counts since Open, for this process only.
 type Stats struct {
 	Commits    int64 // transactions made durable, each with one sync of the log
 	Operations int64 // calls that changed something
@@ -126,9 +157,8 @@ func (l *Ledger) Stats() Stats {
 	return Stats{Commits: l.writer.commits.Load(), Operations: l.writer.operations.Load()}
 }
 
-// create makes an empty file that only its owner can read. A file that exists
-// is not even opened: closing it again would drop the locks that other
-// connections of this process hold on it.
+// create creates an empty file that only its owner can read. It does not open an existing file:
+// closing it again would drop the locks that other connections of this process hold on it.
 func create(path string) error {
 	if path == "" || path == ":memory:" {
 		return fmt.Errorf("the path %q names no file; a ledger in memory is ledger.NewMemory", path)
@@ -145,8 +175,8 @@ func create(path string) error {
 	return f.Close()
 }
 
-// connect opens the connection that writes. Until the context ends it waits
-// for other processes that are starting on the same file.
+// connect opens the connection that writes. Until the context ends it waits for other processes
+// that are starting on the same file.
 func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
@@ -165,9 +195,9 @@ func connect(ctx context.Context, path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// insist repeats what found the file locked. SQLite's own patience does not
-// cover the change to the write-ahead log while another process makes it: that
-// one holds the lock we would need, and we are told so at once.
+// insist repeats a call that found the file locked. SQLite's busy timeout does not cover the
+// change to the write-ahead log while another process makes it: that process holds the lock that
+// we need, and SQLite fails at once.
 func insist(ctx context.Context, do func() error) error {
 	began := time.Now()
 	for pause := minBusyPause; ; pause = min(2*pause, maxBusyPause) {
@@ -185,7 +215,7 @@ func insist(ctx context.Context, do func() error) error {
 	}
 }
 
-// readOnly makes a connection of the pool fit for reading, and nothing else.
+// readOnly restricts a connection of the pool to reading.
 func readOnly(conn *sqlite.Conn) error {
 	conn.SetBusyTimeout(maxBusy)
 	return sqlitex.ExecuteTransient(conn, "PRAGMA query_only = on", nil)

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// clock is one that stands still until it is moved.
+// clock stands still until it is moved.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -54,13 +55,12 @@ func TestLedger(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
 		c = newClock()
 		return open(t, filepath.Join(t.TempDir(), "ledger.db"), &sqlite.Options{Now: c.now})
-	}, ledgertest.Options{Sleep: func(d time.Duration) { c.move(d) }, Enqueue: enqueue})
+	}, ledgertest.Options{Sleep: func(d time.Duration) { c.move(d) }, Enqueue: enqueue, EnqueueSealed: enqueueSealed})
 }
 
-// The suite once more on the clock of a testing/synctest bubble, as the tests
-// of an engine have it.
+// The suite once more on the clock of a testing/synctest bubble, as in the tests of an engine.
 func TestInBubble(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
 		return open(t, filepath.Join(t.TempDir(), "ledger.db"), nil)
-	}, ledgertest.Options{Enqueue: enqueue})
+	}, ledgertest.Options{Enqueue: enqueue, EnqueueSealed: enqueueSealed, OneIn: need.OneIn(4)})
 }

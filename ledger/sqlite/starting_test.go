@@ -13,8 +13,8 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// Another process that is just changing a new file to the write-ahead log holds
-// a lock that SQLite does not wait for.
+// Another process that is just changing a new file to the write-ahead log holds a lock that
+// SQLite does not wait for.
 func TestOpenWaitsForAnotherThatIsStarting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -18,7 +18,7 @@ import (
 	zombiezen "zombiezen.com/go/sqlite"
 )
 
-// refusal is what an error must be and say.
+// refusal is what an error must wrap and contain.
 type refusal struct {
 	is   error
 	says string
@@ -115,11 +115,11 @@ func TestFileIsPrivate(t *testing.T) {
 	}
 }
 
-// damage is done to a ledger that is open.
+// damage is done to an open ledger.
 var damage = map[string]struct {
 	reason string
 	query  string
-	calls  map[string]refusal // what each call must say; others must work
+	calls  map[string]refusal // what each call must return; the others must work
 }{
 	"newer version": {
 		"an engine that was upgraded beside this one is noticed at once",
@@ -187,7 +187,7 @@ var damage = map[string]struct {
 	},
 }
 
-// ofWrite is what can be asked of a ledger with one write.
+// ofWrite are the calls on a ledger with one write.
 var ofWrite = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
 	"reserve again": func(l *sqlite.Ledger, res, _ ledger.Reservation) error {
 		_, _, err := l.Reserve(context.Background(), res)
@@ -227,39 +227,39 @@ var ofWrite = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) e
 	},
 }
 
-// ofPapers is what can be asked of it beside.
-var ofPapers = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
+// ofDocuments are the calls on documents.
+var ofDocuments = map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error{
 	"file": func(l *sqlite.Ledger, _, other ledger.Reservation) error {
-		_, err := l.File(context.Background(), ledger.Filing{Papers: []ledger.Paper{step("s1")}, Reserve: &other})
+		_, err := l.Commit(context.Background(), ledger.Batch{Documents: []ledger.Document{step("s1")}, Reserve: &other})
 		return err
 	},
 	"paper": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
-		_, err := l.Paper(context.Background(), "acme", "step", "none")
-		if errors.Is(err, ledger.ErrNoPaper) {
+		_, err := l.Document(context.Background(), "acme", "step", "none")
+		if errors.Is(err, ledger.ErrNoDocument) {
 			return nil
 		}
 		return err
 	},
 	"find papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
-		_, _, err := l.FindPapers(context.Background(), ledger.PaperQuery{Tenant: "acme", Kind: "step"})
+		_, _, err := l.FindDocuments(context.Background(), ledger.DocumentQuery{Tenant: "acme", Kind: "step"})
 		return err
 	},
 	"due papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
-		_, _, err := l.DuePapers(context.Background(), "step", 1)
+		_, _, err := l.DueDocuments(context.Background(), "step", 1)
 		return err
 	},
 }
 
-// calls is everything that can be asked.
+// calls are all calls.
 var calls = func() map[string]func(l *sqlite.Ledger, res, other ledger.Reservation) error {
 	all := maps.Clone(ofWrite)
-	maps.Copy(all, ofPapers)
+	maps.Copy(all, ofDocuments)
 	return all
 }()
 
-// ofTheWrite is every call that has to do with the one write there is.
+// ofTheWrite returns every call that concerns the one existing write.
 func ofTheWrite(r refusal) map[string]refusal {
-	return but(everyCall(r), slices.Collect(maps.Keys(ofPapers))...)
+	return but(everyCall(r), slices.Collect(maps.Keys(ofDocuments))...)
 }
 
 func everyCall(r refusal) map[string]refusal {
@@ -297,8 +297,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// Bytes of the file are overwritten, a page at a time. Whatever is read
-// afterwards is right, or an error says that it is not.
+// Bytes of the file are overwritten, a page at a time. Whatever is read afterwards is right, or
+// an error says that it is not.
 func TestOverwrittenBytes(t *testing.T) {
 	const page = 4096
 	whole, rec := closed(t)
@@ -326,7 +326,7 @@ func TestOverwrittenBytes(t *testing.T) {
 	}
 }
 
-// look opens a ledger, reads all there is of a write and adds another.
+// look opens a ledger, reads everything of a write and adds another.
 func look(path string, rec ledger.Record) error {
 	l, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
@@ -347,8 +347,8 @@ func look(path string, rec ledger.Record) error {
 	return err
 }
 
-// A file that is exchanged or taken away under a running process must not
-// swallow what is written from then on.
+// A file that is replaced or removed under a running process must not swallow what is written
+// from then on.
 func TestFileReplaced(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, path string){
 		"removed":       func(t *testing.T, path string) { must(t, os.Remove(path)) },
@@ -378,7 +378,7 @@ func TestFileReplaced(t *testing.T) {
 	}
 }
 
-// A ledger behind a link has its log where the link leads.
+// A ledger behind a link has its log beside the link's target.
 func TestLinkedFile(t *testing.T) {
 	path := file(t)
 	link := filepath.Join(t.TempDir(), "link.db")
@@ -400,8 +400,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A file that cannot grow refuses what needs room, loses nothing, and goes on
-// when there is room again.
+// A file that cannot grow refuses what needs room, loses nothing, and continues when there is
+// room again.
 func TestFullFile(t *testing.T) {
 	path := file(t)
 	l := open(t, path, nil)
@@ -426,8 +426,8 @@ func TestFullFile(t *testing.T) {
 	reserve(t, l, fmt.Sprint("w", made))
 }
 
-// The WAL-reset fault of SQLite, which corrupts a file that several
-// connections write and checkpoint, was mended in 3.51.3.
+// The WAL-reset fault of SQLite, which corrupts a file that several connections write and
+// checkpoint, was fixed in 3.51.3.
 func TestSQLiteVersion(t *testing.T) {
 	if zombiezen.VersionNumber < 3_051_003 {
 		t.Errorf("SQLite %s", zombiezen.Version)

@@ -1,141 +1,107 @@
 package sqlite
 
 import (
-	_ "embed"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 )
 
-//go:embed sql/meta.sql
-var sqlMeta string
-
-//go:embed sql/tick.sql
-var sqlTick string
-
-//go:embed sql/find.sql
-var sqlFind string
-
-//go:embed sql/operation.sql
-var sqlOperation string
-
-//go:embed sql/last.sql
-var sqlLast string
-
-//go:embed sql/since.sql
-var sqlSince string
-
-//go:embed sql/next.sql
-var sqlNext string
-
-//go:embed sql/before.sql
-var sqlBefore string
-
-//go:embed sql/party.sql
-var sqlParty string
-
-//go:embed sql/due.sql
-var sqlDue string
-
-//go:embed sql/numbered.sql
-var sqlNumbered string
-
-//go:embed sql/damaged.sql
-var sqlDamaged string
-
-//go:embed sql/insert.sql
-var sqlInsert string
-
-//go:embed sql/update.sql
-var sqlUpdate string
-
-//go:embed sql/event.sql
-var sqlEvent string
-
-// tx is the transaction under way on the connection that writes, and the
-// statements it is made of.
+// tx is the current transaction of the connection that writes, and its statements.
 type tx struct {
-	path      string
-	conn      *sqlite.Conn
-	now       func() time.Time
-	newest    int64         // the newest time given to an entry
-	chronicle bool          // what is not sealed is remembered
-	found     foundUpTo     // of what was there when that was switched on
-	ticket    int64         // the last that was given
-	wrote     bool          // the operation under way has changed something
-	wakes     bool          // there is new work for anybody
-	tells     bool          // there is a new change
-	window    time.Duration // in which an idempotency key blocks what was enqueued; 0 for ever
-	keeping   *ledger.Keeping
-	broken    error // what ended the transaction before its time
+	path       string
+	conn       *sqlite.Conn
+	now        func() time.Time
+	newest     int64         // the newest time given to an entry
+	sealing    bool          // unsealed events are recorded
+	backfilled backfilled    // how far the backfill has come
+	ticket     int64         // the last that was assigned
+	wrote      bool          // the current operation has changed something
+	wakes      bool          // there is new work for any worker
+	publishes  bool          // there is a new change
+	window     time.Duration // in which an idempotency key blocks enqueued writes; 0 for ever
+	keeping    *ledger.Keeping
+	noKey      withoutKey
+	broken     error // what ended the transaction early
 
-	// remembered are writes as this connection last wrote them, and foreign is
-	// a number that changes when any other connection commits: then nothing is
-	// remembered.
+	// remembered are writes as this connection last wrote them. Foreign is a number that changes
+	// when any other connection commits: then remembered is cleared.
 	remembered map[ledger.ID]row
 	foreign    int64
 
-	beginImmediate, commitAll, rollbackAll *sqlite.Stmt
-	others, meta, tick                     *sqlite.Stmt
-	find, operation                        *sqlite.Stmt
-	lastInLine, nextInLine, beforeInLine   *sqlite.Stmt
-	party, due, numbered, damaged          *sqlite.Stmt
-	insert, update, event                  *sqlite.Stmt
-	oldestEntries, entriesOf, entry        *sqlite.Stmt
-	taken, refuse                          *sqlite.Stmt
-	note, setNote                          *sqlite.Stmt
-	settled, followed, clear, clearEvents  *sqlite.Stmt
-	forgetWrite, forgetEntries             *sqlite.Stmt
-	savepoint, release, rollbackTo         *sqlite.Stmt
-	paper, insertPaper, updatePaper        *sqlite.Stmt
-	donePaper, stirring                    *sqlite.Stmt
-	forgetBound, forgetPaper               *sqlite.Stmt
-	change                                 *sqlite.Stmt
-	insertWorkflow, forgetWorkflow         *sqlite.Stmt
-	oldChanges, forgetChange               *sqlite.Stmt
-	unsealedRun, unsealedOnes, sealed      *sqlite.Stmt
-	since, extent                          *sqlite.Stmt
+	beginImmediate, commitAll, rollbackAll   *sqlite.Stmt
+	others, meta, tick                       *sqlite.Stmt
+	find, operation                          *sqlite.Stmt
+	lastInQueue, nextInQueue, beforeInQueue  *sqlite.Stmt
+	party, due, numbered, damaged            *sqlite.Stmt
+	insert, update, event                    *sqlite.Stmt
+	oldestEntries, entriesOf, entry          *sqlite.Stmt
+	taken, refuse                            *sqlite.Stmt
+	note, setNote                            *sqlite.Stmt
+	tombstones, compactable                  *sqlite.Stmt
+	followed, clear, clearEvents             *sqlite.Stmt
+	deleteWrite, deleteRefused               *sqlite.Stmt
+	savepoint, release, rollbackTo           *sqlite.Stmt
+	document, insertDocument, updateDocument *sqlite.Stmt
+	doneDocument, inUse                      *sqlite.Stmt
+	deleteMembers, deleteDocument            *sqlite.Stmt
+	change                                   *sqlite.Stmt
+	insertSearch, deleteSearch               *sqlite.Stmt
+	oldChanges, deleteChanges                *sqlite.Stmt
+	unsealedRun, unsealedOnes, sealed        *sqlite.Stmt
+	since, extent                            *sqlite.Stmt
+	heldBy, erase, eraseSearch               *sqlite.Stmt
+	eraseRefused, enqueuedAbout, members     *sqlite.Stmt
 
-	// visited is the party at which the next claim goes on looking.
-	visited party
+	// visited is the party at which the next claim continues.
+	visited driver.Party
 }
 
 func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 	t := &tx{path: path, conn: conn, now: now, remembered: make(map[ledger.ID]row)}
-	for query, dst := range map[string]**sqlite.Stmt{
+	prepare := func(query string, to **sqlite.Stmt) (err error) {
+		*to, err = conn.Prepare(query)
+		return explain(path, err)
+	}
+	for query, to := range map[string]**sqlite.Stmt{
 		"BEGIN IMMEDIATE": &t.beginImmediate, "COMMIT": &t.commitAll, "ROLLBACK": &t.rollbackAll,
-		"PRAGMA data_version": &t.others, sqlMeta: &t.meta, sqlTick: &t.tick,
-		sqlFind: &t.find, sqlOperation: &t.operation,
-		sqlLast: &t.lastInLine, sqlNext: &t.nextInLine, sqlBefore: &t.beforeInLine,
-		sqlParty: &t.party, sqlDue: &t.due, sqlNumbered: &t.numbered, sqlDamaged: &t.damaged,
-		sqlInsert: &t.insert, sqlUpdate: &t.update, sqlEvent: &t.event,
-		sqlEntries: &t.oldestEntries, sqlEntriesOf: &t.entriesOf, sqlEntry: &t.entry,
-		sqlTaken: &t.taken, sqlRefuse: &t.refuse, sqlNote: &t.note, sqlSetNote: &t.setNote,
-		sqlDone: &t.settled, sqlFollowed: &t.followed, sqlClear: &t.clear, sqlClearEvents: &t.clearEvents,
-		sqlForget: &t.forgetWrite, sqlForgetRefused: &t.forgetEntries,
-		"SAVEPOINT filing": &t.savepoint, "RELEASE filing": &t.release, "ROLLBACK TO filing": &t.rollbackTo,
-		sqlPaper: &t.paper, sqlInsertPaper: &t.insertPaper, sqlUpdatePaper: &t.updatePaper,
-		sqlDonePapers: &t.donePaper, sqlStirring: &t.stirring,
-		sqlForgetBound: &t.forgetBound, sqlForgetPaper: &t.forgetPaper,
-		sqlChange: &t.change, sqlInsertWorkflow: &t.insertWorkflow, sqlForgetWorkflow: &t.forgetWorkflow,
-		sqlUnsealedRun: &t.unsealedRun, sqlUnsealedWrites: &t.unsealedOnes, sqlSealed: &t.sealed,
-		sqlSince: &t.since, sqlExtent: &t.extent, sqlOldChanges: &t.oldChanges, sqlForgetChanges: &t.forgetChange,
+		"PRAGMA data_version": &t.others, "SAVEPOINT batch": &t.savepoint, "RELEASE batch": &t.release,
+		"ROLLBACK TO batch": &t.rollbackTo,
 	} {
-		s, err := conn.Prepare(query)
-		if err != nil {
-			return nil, explain(path, err)
+		if err := prepare(query, to); err != nil {
+			return nil, err
 		}
-		*dst = s
+	}
+	for name, to := range map[string]**sqlite.Stmt{
+		"meta": &t.meta, "tick": &t.tick, "find": &t.find, "operation": &t.operation, "last": &t.lastInQueue,
+		"next": &t.nextInQueue, "before": &t.beforeInQueue, "next_party": &t.party, "due": &t.due,
+		"numbered": &t.numbered, "mark_damaged": &t.damaged, "insert": &t.insert, "update": &t.update,
+		"insert_event": &t.event, "entries": &t.oldestEntries, "entries_of": &t.entriesOf, "entry": &t.entry,
+		"delete_entry": &t.taken, "refuse_entry": &t.refuse, "note": &t.note, "set_note": &t.setNote,
+		"tombstones": &t.tombstones, "compactable": &t.compactable, "has_follower": &t.followed,
+		"clear_intent": &t.clear, "delete_events": &t.clearEvents, "delete_write": &t.deleteWrite,
+		"delete_refused": &t.deleteRefused, "document": &t.document, "insert_document": &t.insertDocument,
+		"update_document": &t.updateDocument, "done_documents": &t.doneDocument, "collection_in_use": &t.inUse,
+		"delete_members": &t.deleteMembers, "delete_document": &t.deleteDocument, "insert_change": &t.change,
+		"insert_search": &t.insertSearch, "delete_search": &t.deleteSearch, "insert_unsealed": &t.unsealedRun,
+		"unsealed_writes": &t.unsealedOnes, "delete_unsealed": &t.sealed, "holds": &t.heldBy,
+		"erase_write": &t.erase, "erase_search": &t.eraseSearch, "delete_refused_of_records": &t.eraseRefused,
+		"entries_of_records": &t.enqueuedAbout, "collection_members": &t.members, "newer_of_record": &t.since,
+		"extent": &t.extent, "old_changes": &t.oldChanges, "delete_changes": &t.deleteChanges,
+	} {
+		if err := prepare(statements.Text(name), to); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }
 
-// begin looks at the version and the clock, under the write lock.
+// begin checks the version and the clock, under the write lock.
 func (t *tx) begin() error {
-	t.broken, t.wakes, t.tells = nil, false, false
+	t.broken, t.wakes, t.publishes = nil, false, false
 	err := each(t.path, t.others, func() error {
 		if foreign := t.others.ColumnInt64(0); foreign != t.foreign {
 			t.foreign = foreign
@@ -150,8 +116,8 @@ func (t *tx) begin() error {
 	err = each(t.path, t.meta, func() error {
 		found = true
 		t.newest = t.meta.ColumnInt64(2)
-		t.chronicle, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4)
-		t.found = foundUpTo{t.meta.ColumnInt64(5), t.meta.ColumnInt64(6)}
+		t.sealing, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4)
+		t.backfilled = backfilled{t.meta.ColumnInt64(5), t.meta.ColumnInt64(6)}
 		return known(t.path, t.meta.ColumnInt(0), t.meta.ColumnInt(1))
 	})
 	if err == nil && !found {
@@ -160,20 +126,20 @@ func (t *tx) begin() error {
 	return err
 }
 
-// operate runs one operation and says whether it changed anything. Operations
-// are refused before they change anything; one that fails later has met a
-// fault of the disk or the file, and breaks the transaction for all.
+// operate runs one operation and reports whether it changed anything. Operations are refused
+// before they change anything. One that fails later has met a fault of the disk or the file, and
+// breaks the transaction for all.
 func (t *tx) operate(run func(*tx) error) (changed bool, err error) {
 	t.wrote = false
 	err = run(t)
-	if err != nil && t.wrote || t.conn.AutocommitEnabled() { // SQLite rolls back by itself as well
+	if err != nil && t.wrote || t.conn.AutocommitEnabled() { // SQLite may also have rolled back itself
 		t.broken = errors.Join(errors.New("the transaction was rolled back"), err)
 	}
 	return t.wrote, err
 }
 
-// commit makes the transaction durable. An error that is not spoiled leaves
-// open whether it was.
+// commit makes the transaction durable. After an error that is no spoiledError it is unknown
+// whether it was.
 func (t *tx) commit() error {
 	t.tick.BindInt64(1, t.newest)
 	t.tick.BindInt64(2, t.ticket)
@@ -192,7 +158,7 @@ func (t *tx) commit() error {
 	return unsure(t.path, err)
 }
 
-// rollback undoes the transaction, if SQLite has not done so itself.
+// rollback rolls the transaction back, if SQLite has not done so itself.
 func (t *tx) rollback() error {
 	clear(t.remembered)
 	if t.conn.AutocommitEnabled() {
@@ -201,15 +167,14 @@ func (t *tx) rollback() error {
 	return exec(t.path, t.rollbackAll)
 }
 
-// stamp is the time of the operation under way.
+// stamp returns the time of the current operation.
 func (t *tx) stamp() time.Time {
 	now := clamp(t.now(), t.newest)
 	t.newest = nanos(now)
 	return now
 }
 
-// trust is stamp for operations that must not run on a clock that stands
-// before the newest entry.
+// trust is stamp for operations that must not run on a clock that is before the newest entry.
 func (t *tx) trust() (time.Time, error) {
 	if err := trusted(t.now(), t.newest); err != nil {
 		return time.Time{}, err

@@ -10,13 +10,24 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
-// clock stands too far before the newest entry.
+const (
+	// maxRemembered writes of at most maxRememberedSize bytes of raw messages are kept decoded
+	// between two transactions: some megabytes, and more than are in flight in one process.
+	maxRemembered     = 1024
+	maxRememberedSize = 4 << 10
+)
+
+// Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
+// before the newest entry.
 func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
-	var rec ledger.Record // read only when do says that it is done: it may still be written after
+	var rec ledger.Record // read only when do reports that it is done: it may still be written after
 	var fresh bool
-	line := func(t *tx) (string, error) { return t.enqueued(res.Record.KeyDigest) }
-	err := l.inOrder(ctx, line, func(t *tx) (err error) {
+	var err error
+	if res.Record, err = l.keeping.Digests.OfRecord(res.Record); err != nil {
+		return ledger.Record{}, false, err
+	}
+	queue := func(t *tx) (string, error) { return t.enqueued(res.Record.KeyDigest) }
+	err = l.inOrder(ctx, queue, func(t *tx) (err error) {
 		rec, fresh, err = t.reserve(res)
 		return err
 	})
@@ -26,8 +37,8 @@ func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Re
 	return rec, fresh, nil
 }
 
-// Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the
-// clock stands too far before the newest entry.
+// Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
+// before the newest entry.
 func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
 	c, err := c.Checked()
 	if err != nil {
@@ -35,8 +46,8 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 	}
 	var recs []ledger.Record
 	more := false
-	line := func(t *tx) (string, error) { return t.enqueuedAs(c.ID) }
-	err = l.inOrder(ctx, line, func(t *tx) (err error) {
+	queue := func(t *tx) (string, error) { return t.enqueuedAs(c.ID) }
+	err = l.inOrder(ctx, queue, func(t *tx) (err error) {
 		if more, err = t.admitSome(); err == nil {
 			recs, err = t.claim(c)
 		}
@@ -46,13 +57,13 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 		return nil, err
 	}
 	if more {
-		l.writer.bell.Ring()
+		l.writer.notifier.Ring()
 	}
 	return recs, nil
 }
 
-// Append implements [ledger.Ledger]. It goes on when the clock stands before
-// the newest entry, so that what was sent can be settled.
+// Append implements [ledger.Ledger]. It still works when the clock is before the newest entry, so
+// that what was sent can be settled.
 func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
 	var rec ledger.Record
 	err := l.writer.do(ctx, func(t *tx) (err error) {
@@ -76,7 +87,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	}
 	if found {
 		have.rec.Now = now
-		return have.rec, false, ledger.Same(have.rec, res) // Reserve drops the record beside an error
+		return have.rec, false, ledger.Same(have.rec, res) // Reserve drops the record when there is an error
 	}
 	if err := t.unblocked(res, now); err != nil {
 		return ledger.Record{}, false, err
@@ -99,7 +110,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 		return ledger.Record{}, false, err
 	}
 	var place int64
-	if rec.InLine() {
+	if rec.InQueue() {
 		place = last.place + 1
 	}
 	n, err := t.insertWrite(rec, place)
@@ -109,35 +120,41 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	if err := t.insertEvents(n, rec.Identity(), rec, events); err != nil {
 		return ledger.Record{}, false, err
 	}
-	if rec.Behind != "" {
-		err = t.hurry(last, now)
+	if rec.QueuedBehind != "" {
+		err = t.expedite(last, now)
 	}
 	return rec, true, err
 }
 
-// unblocked looks for another write of the same business operation.
+// unblocked returns an error if another write of the same business operation blocks this one.
 func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 	r := res.Record
-	if r.IdempotencyKey == "" || r.Parent != "" { // Blocks says the same
+	if r.IdempotencyKey == "" || r.Parent != "" { // as Blocks does
 		return nil
 	}
 	since := earliest
 	if res.Window > 0 {
 		since = now.Add(-res.Window)
 	}
-	t.operation.BindText(1, r.Tenant)
-	t.operation.BindText(2, r.Tool)
-	t.operation.BindText(3, r.IdempotencyKey)
-	bindTime(t.operation, 4, since)
-	t.operation.BindText(5, r.Workflow)
-	return each(t.path, t.operation, func() error {
-		prior, err := scan(t.operation, 0)
-		if err == nil && ledger.Blocks(prior.rec, res, now) {
-			prior.rec.Now = now
-			err = &ledger.BlockedError{Prior: prior.rec, Received: res.Record.Digest}
+	for _, key := range []string{r.IdempotencyKey, ledger.ErasedKey(r.Tenant, r.Tool, r.IdempotencyKey)} {
+		t.operation.BindText(1, r.Tenant)
+		t.operation.BindText(2, r.Tool)
+		t.operation.BindText(3, key)
+		bindTime(t.operation, 4, since)
+		t.operation.BindText(5, r.Workflow)
+		err := each(t.path, t.operation, func() error {
+			prior, err := scan(t.operation, 0)
+			if err == nil && ledger.Blocks(prior.rec, res, now) {
+				prior.rec.Now = now
+				err = ledger.BlockedBy(prior.rec, res)
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }
 
 func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Record, error) {
@@ -149,12 +166,12 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Re
 		return ledger.Record{}, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
 	}
 	now, next := t.stamp(), have
-	var before row // in line, when the events put the write into one
+	var before row // in the queue, when the events put the write into one
 	if ledger.Joins(have.rec, events) {
 		if before, err = t.last(have.rec.KeyDigest); err != nil {
 			return ledger.Record{}, err
 		}
-		next.place, events = before.place+1, ledger.JoinBehind(events, before.rec.ID)
+		next.place, events = before.place+1, ledger.QueueBehind(events, before.rec.ID)
 	}
 	var stamped []ledger.Event
 	if next.rec, stamped, err = ledger.Advance(have.rec, fence, events, now); err != nil {
@@ -166,13 +183,13 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Re
 	if err := t.insertEvents(have.n, have.rec, next.rec, stamped); err != nil {
 		return ledger.Record{}, err
 	}
-	if next.rec.Behind != "" && have.rec.Behind == "" {
-		return next.rec, t.hurry(before, now)
+	if next.rec.QueuedBehind != "" && have.rec.QueuedBehind == "" {
+		return next.rec, t.expedite(before, now)
 	}
 	return next.rec, t.free(have, next.rec, now)
 }
 
-// write finds a write by its id.
+// write reads a write by its id.
 func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 	if r, found = t.remembered[id]; found {
 		return r, true, nil
@@ -186,8 +203,8 @@ func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 	return r, found, err
 }
 
-// remember keeps what was written: most writes are settled soon after they
-// were reserved, by the same process, and need not be decoded again.
+// remember keeps what was written: most writes are settled soon after they were reserved, by the
+// same process, and need not be decoded again.
 func (t *tx) remember(r row) {
 	t.wakes = t.wakes || ledger.Wakes(r.rec)
 	size := len(r.rec.Intent)
@@ -227,17 +244,16 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	}
 	n = t.conn.LastInsertRowID()
 	t.remember(row{n: n, place: place, rec: r})
-	return n, t.nameWorkflow(t.insertWorkflow, n, r)
+	return n, t.writeSearch(t.insertSearch, n, r)
 }
 
-// updateWrite writes what changed about a write. One that has left its line
-// gives up its place.
+// updateWrite writes what changed about a write. One that has left its queue gives up its place.
 func (t *tx) updateWrite(r row) error {
 	body, err := driver.Encode(r.rec)
 	if err != nil {
 		return err
 	}
-	if !r.rec.InLine() {
+	if !r.rec.InQueue() {
 		r.place = 0
 	}
 	t.wrote = true
@@ -247,7 +263,7 @@ func (t *tx) updateWrite(r row) error {
 	return exec(t.path, t.update)
 }
 
-// bindChanging binds what changes in the life of a write, from a parameter on.
+// bindChanging binds the fields that change during the lifetime of a write, from a parameter on.
 func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 	c := columnsOf(r.rec)
 	s.BindText(from, c.state)
@@ -269,7 +285,7 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 	} else {
 		s.BindInt64(from+11, r.place)
 	}
-	bindSome(s, from+12, c.behind)
+	bindSome(s, from+12, c.queuedBehind)
 	if c.settledAt == 0 {
 		s.BindNull(from + 13)
 	} else {
@@ -279,7 +295,7 @@ func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
 	s.BindBool(from+15, c.blocks)
 }
 
-// insertEvents keeps events of a write, and tells of them.
+// insertEvents stores events of a write, and publishes them.
 func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.Event) error {
 	for _, e := range events {
 		body, err := driver.EncodeEvent(e)
@@ -295,8 +311,8 @@ func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.
 			return err
 		}
 	}
-	if err := t.leaveRun(n, events); err != nil {
+	if err := t.insertRun(n, events); err != nil {
 		return err
 	}
-	return t.tell(before, after, events)
+	return t.publish(before, after, events)
 }

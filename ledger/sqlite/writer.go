@@ -14,31 +14,45 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// operation is one call that may change the ledger. Its run may be called
-// again, when the transaction it was part of came to nothing.
+const (
+	// maxBatch bounds the operations of one transaction. More do not make the sync cheaper, but
+	// make the first of them wait for the last.
+	maxBatch = 256
+
+	// patience is how long a cancelled caller still waits for an operation that the writer has
+	// begun, so that it learns whether it was applied. Longer than any healthy commit.
+	patience = 5 * time.Second
+
+	// checkEvery is after how many operations the size of the log is checked: often enough for
+	// maxLog, as one operation changes about eight pages.
+	checkEvery = 64
+)
+
+// operation is one call that may change the ledger. Its run may be called again, when the
+// transaction that it was part of failed.
 type operation struct {
 	run  func(*tx) error
 	fate driver.Fate
-	done chan error // of capacity 1: nobody may be left to receive
+	done chan error // of capacity 1: the caller may be gone
 }
 
-// writer is the one goroutine of a process that writes to the file.
+// writer is the only goroutine of a process that writes to the file.
 type writer struct {
 	path  string
 	files *files
 	conn  *sqlite.Conn
 	tx    *tx
 	log   *checkpointer
-	// since counts the operations since the log was last looked at.
+	// since counts the operations since the log was last checked.
 	since int64
 
-	mu     sync.Mutex
-	queue  []*operation
-	closed bool
-	wake   chan struct{} // of capacity 1: there is something in the queue
-	ended  chan struct{}
-	bell   ledger.Bell
-	herald ledger.Bell
+	mu          sync.Mutex
+	queue       []*operation
+	closed      bool
+	wake        chan struct{} // of capacity 1: there is something in the queue
+	ended       chan struct{}
+	notifier    ledger.Notifier
+	subscribers ledger.Notifier
 
 	commits, operations atomic.Int64
 }
@@ -55,14 +69,13 @@ func newWriter(conn *sqlite.Conn, path string, now func() time.Time) (*writer, e
 	if w.log, err = newCheckpointer(path); err != nil {
 		return nil, err
 	}
-	conn.SetBusyTimeout(0) // begin waits itself, and sees who has given up
+	conn.SetBusyTimeout(0) // begin waits itself, and sees which callers gave up
 	go w.loop()
 	return w, nil
 }
 
-// do runs one operation and returns when it is durable. A cancelled caller
-// hears that nothing was applied, or what became of it, or that neither is
-// known.
+// do runs one operation and returns when it is durable. For a cancelled caller the error says
+// that nothing was applied, or what the result was, or that neither is known.
 func (w *writer) do(ctx context.Context, run func(*tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -125,13 +138,12 @@ func (w *writer) loop() {
 	}
 }
 
-// tend keeps the log short, between two transactions. What fails here is tried
-// again later.
+// tend keeps the log short, between two transactions. Failures are retried later.
 func (w *writer) tend() {
 	if w.log.rest.Swap(false) {
 		_ = w.log.move(w.conn)
 	}
-	if w.since >= lookEvery {
+	if w.since >= checkEvery {
 		w.since = 0
 		w.log.tend(w.conn)
 	}
@@ -147,8 +159,8 @@ func (w *writer) close() error {
 	return errors.Join(w.log.close(), w.conn.Close())
 }
 
-// commit makes a batch durable and tells every caller. When one operation
-// spoils the transaction for all, each gets one of its own.
+// commit makes a batch durable and answers every caller. When one operation spoils the
+// transaction for all, each gets one of its own.
 func (w *writer) commit(batch []*operation) {
 	answers, err := w.transact(batch)
 	var spoiled *spoiledError
@@ -167,16 +179,16 @@ func (w *writer) commit(batch []*operation) {
 	}
 }
 
-// spoiledError says that an operation ended the transaction of its batch, and
-// that nothing of the batch was applied.
+// spoiledError means that an operation ended the transaction of its batch, and that nothing of
+// the batch was applied.
 type spoiledError struct{ err error }
 
 func (e *spoiledError) Error() string { return e.err.Error() }
 func (e *spoiledError) Unwrap() error { return e.err }
 
-// transact runs a batch in one transaction. The answers are those of the
-// operations, and they hold only when the error is nil: an operation may have
-// seen what another one of the same batch did.
+// transact runs a batch in one transaction. The results are those of the operations, and are
+// valid only when the error is nil: an operation may have read what another one of the same batch
+// did.
 func (w *writer) transact(batch []*operation) ([]error, error) {
 	if err := w.files.present(); err != nil {
 		return nil, unavailable(w.path, err)
@@ -209,10 +221,10 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 		return nil, err
 	}
 	if w.tx.wakes {
-		w.bell.Ring()
+		w.notifier.Ring()
 	}
-	if w.tx.tells {
-		w.herald.Ring()
+	if w.tx.publishes {
+		w.subscribers.Ring()
 	}
 	w.commits.Add(1)
 	w.operations.Add(wrote)
@@ -220,8 +232,7 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	return answers, nil
 }
 
-// begin takes the write lock. While another process has it, callers that give
-// up are let go.
+// begin takes the write lock. While another process has it, callers that give up are released.
 func (w *writer) begin(batch []*operation) error {
 	var waited time.Duration
 	for pause := minBusyPause; ; pause = min(2*pause, maxBusyPause) {
@@ -230,7 +241,7 @@ func (w *writer) begin(batch []*operation) error {
 			return err
 		}
 		jittered := pause/2 + rand.N(pause)
-		<-time.After(jittered) // whoever gives up meanwhile is let go by do
+		<-time.After(jittered) // do releases callers that give up meanwhile
 		waited += jittered
 	}
 }
@@ -244,7 +255,11 @@ func allAbandoned(batch []*operation) bool {
 	return true
 }
 
-// unsure says that a call may or may not have been applied.
+// unsure returns the error of a call that may or may not have been applied.
 func unsure(path string, err error) error {
 	return fmt.Errorf("%w: %s: %w: %w", ledger.ErrUnavailable, path, ledger.ErrUnsure, err)
 }
+
+// Woken implements [ledger.Ledger] for the work of this process. Work of other processes, and
+// enqueued writes, are found by the next read.
+func (l *Ledger) Woken(ctx context.Context) <-chan struct{} { return l.writer.notifier.Woken(ctx) }

@@ -1,7 +1,6 @@
-// Package accesstest is an OpenID provider for tests: it speaks the
-// authorization code flow with PKCE, signs its tokens, and has the vices that a
-// login must see through. It asks nobody for a password and knows nothing of
-// roles: whoever comes is who the test says.
+// Package accesstest is an OpenID provider for tests: it implements the authorization
+// code flow with PKCE, signs its tokens, and has the faults that a login must detect. It
+// asks for no password and knows no roles: the test sets the user.
 package accesstest
 
 import (
@@ -24,56 +23,59 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// What the provider knows us as.
+// Our registration at the provider.
 const (
 	ClientID = "readback"
 	Secret   = "the client's own"
 )
 
-// Vice is what the provider does wrong. Default none.
-type Vice string
+// Fault is what the provider does wrong. Default none.
+type Fault string
 
-// The vices.
+// The faults.
 const (
-	WrongNonce    Vice = "wrong nonce"       // the token is about another login
-	WrongAudience Vice = "wrong audience"    // it is for another program
-	OtherParty    Vice = "other party"       // it is for us too, but was given to another
-	WrongIssuer   Vice = "wrong issuer"      // another provider made it
-	Expired       Vice = "expired"           // its time is over
-	Unsigned      Vice = "algorithm none"    // nobody signed it
-	OtherKey      Vice = "other key"         // somebody else did
-	Symmetric     Vice = "symmetric"         // it is signed with the client's secret
-	Tampered      Vice = "tampered"          // its claims were changed behind the signature
-	NoToken       Vice = "no id token"       // there is only an access token
-	Unverified    Vice = "unverified e-mail" // nobody has proven the address
-	Refusing      Vice = "refusing"          // it sends people back without a code
-	Garbled       Vice = "garbled"           // it answers in no language
-	Slow          Vice = "slow"              // it does not answer as long as anybody waits
-	Down          Vice = "down"              // it answers with 503
-	Moved         Vice = "moved"             // it sends the code and the secret elsewhere
-	KeysDown      Vice = "keys down"         // its keys are answered with 503
-	KeysGarbled   Vice = "keys garbled"      // they are in no language
+	WrongNonce    Fault = "wrong nonce"       // the token belongs to another login
+	WrongAudience Fault = "wrong audience"    // it is for another program
+	OtherParty    Fault = "other party"       // it is for us too, but was given to another
+	WrongIssuer   Fault = "wrong issuer"      // another provider made it
+	Expired       Fault = "expired"           // it has expired
+	Unsigned      Fault = "algorithm none"    // it has no signature
+	OtherKey      Fault = "other key"         // another key signed it
+	Symmetric     Fault = "symmetric"         // it is signed with the client's secret
+	Tampered      Fault = "tampered"          // its claims were changed after the signature
+	NoToken       Fault = "no id token"       // there is only an access token
+	Unverified    Fault = "unverified e-mail" // the address is not verified
+	LoggedOut     Fault = "logged out"        // the user has to log in there again
+	Unavailable   Fault = "unavailable"       // it redirects users to try later
+	Refusing      Fault = "refusing"          // it redirects users without a code
+	Garbled       Fault = "garbled"           // its response cannot be parsed
+	Slow          Fault = "slow"              // its response takes longer than any client waits
+	Down          Fault = "down"              // it answers with 503
+	Moved         Fault = "moved"             // it redirects the code and the secret elsewhere
+	KeysDown      Fault = "keys down"         // its keys return 503
+	KeysGarbled   Fault = "keys garbled"      // they cannot be parsed
 )
 
 // Provider is a fake OpenID provider. It is safe for concurrent use.
 type Provider struct {
 	// URL is its issuer.
 	URL string
-	// Methods is how it wants to be told who asks: client_secret_basic,
-	// client_secret_post, none. To be set before it is first asked. Default
-	// anything, and it says nothing of it.
+	// Methods are the client authentications that it accepts: client_secret_basic,
+	// client_secret_post, none. To be set before the first request. Default any, without
+	// announcing it.
 	Methods []string
 
 	mux *http.ServeMux
 
 	mu     sync.Mutex
-	vice   Vice
+	vice   Fault
 	claims map[string]any
 	issued map[string]login // by code
 	asked  map[string]int   // by path
+	asks   url.Values       // of the newest login
 }
 
-// login is one that was begun and not redeemed.
+// login was begun and not redeemed.
 type login struct{ nonce, challenge, redirect string }
 
 // signing and otherKey are made once: that takes longer than most tests.
@@ -97,8 +99,8 @@ func New(tb testing.TB) *Provider {
 	return p
 }
 
-// Silent returns a provider that listens nowhere and calls itself so:
-// [Provider.Client] reaches it, in a bubble of testing/synctest too.
+// Silent returns a provider with this issuer that listens nowhere: [Provider.Client]
+// reaches it, in a bubble of testing/synctest too.
 func Silent(tb testing.TB, issuer string) *Provider {
 	tb.Helper()
 	p := &Provider{URL: issuer, mux: http.NewServeMux(), issued: map[string]login{}, asked: map[string]int{},
@@ -110,26 +112,33 @@ func Silent(tb testing.TB, issuer string) *Provider {
 	return p
 }
 
-// Has gives it a vice, or takes it away with "".
-func (p *Provider) Has(v Vice) {
+// Has sets its fault, or removes it with "".
+func (p *Provider) Has(v Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.vice = v
 }
 
-// Says makes claims of whoever logs in next, in the place of those before. The
-// default is an operator called alice@example.com.
+// Says sets the claims of the next user to log in. The default is an operator called
+// alice@example.com.
 func (p *Provider) Says(claims map[string]any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.claims = claims
 }
 
-// Asked is how often a path was asked for.
+// Asked is how often a path was requested.
 func (p *Provider) Asked(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked[path]
+}
+
+// Asks are the parameters of the newest login.
+func (p *Provider) Asks() url.Values {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asks
 }
 
 // Client reaches the provider without a network.
@@ -153,13 +162,13 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-func (p *Provider) has() Vice {
+func (p *Provider) has() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.vice
 }
 
-// ServeHTTP answers as a provider does.
+// ServeHTTP serves as a provider does.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.asked[r.URL.Path]++
@@ -176,14 +185,14 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // who is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // a client that disconnected needs no response
 }
 
 func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
 	said := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		// What a careless or a false provider lists, a login must not take.
+		// A careless or a false provider may list algorithms that a login must refuse.
 		"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
 	}
 	if p.Methods != nil {
@@ -198,13 +207,13 @@ func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "secret words of a broken provider", http.StatusServiceUnavailable)
 		return
 	case KeysGarbled:
-		_, _ = w.Write([]byte("secret words of a broken provider")) // who is gone needs no answer
+		_, _ = w.Write([]byte("secret words of a broken provider")) // a client that disconnected needs no response
 		return
 	}
 	answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: signing().Public(), KeyID: "1", Algorithm: "RS256", Use: "sig"}}})
 }
 
-// authorize sends the browser back at once.
+// authorize redirects the browser back at once.
 func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	back, err := url.Parse(q.Get("redirect_uri"))
@@ -213,9 +222,17 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answers := url.Values{"state": {q.Get("state")}}
-	if p.has() == Refusing {
+	p.mu.Lock()
+	p.asks = q
+	p.mu.Unlock()
+	switch kind := p.has(); {
+	case kind == Refusing:
 		answers.Set("error", "access_denied")
-	} else {
+	case kind == Unavailable:
+		answers.Set("error", "temporarily_unavailable")
+	case kind == LoggedOut && q.Get("prompt") == "none":
+		answers.Set("error", "login_required")
+	default:
 		code := rand.Text()
 		answers.Set("code", code)
 		p.mu.Lock()
@@ -226,7 +243,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, back.String(), http.StatusFound)
 }
 
-// redeem takes a code, which is good once.
+// redeem redeems a code, which is valid once.
 func (p *Provider) redeem(r *http.Request) (login, string) {
 	method := "client_secret_basic"
 	user, password, ok := r.BasicAuth()
@@ -257,8 +274,8 @@ func (p *Provider) redeem(r *http.Request) (login, string) {
 }
 
 func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
-	vice := p.has()
-	if vice == Moved {
+	kind := p.has()
+	if kind == Moved {
 		http.Redirect(w, r, p.URL+"/elsewhere", http.StatusTemporaryRedirect)
 		return
 	}
@@ -269,25 +286,25 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"error":%q}`, wrong)
 		return
 	}
-	if vice == Garbled {
+	if kind == Garbled {
 		_, _ = fmt.Fprint(w, "<html>")
 		return
 	}
 	out := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 300}
-	if vice != NoToken {
-		out["id_token"] = p.idToken(vice, begun)
+	if kind != NoToken {
+		out["id_token"] = p.idToken(kind, begun)
 	}
 	answer(w, out)
 }
 
-// idToken is what is said of somebody, with what is wrong in it.
-func (p *Provider) idToken(vice Vice, begun login) string {
+// idToken is a token with the user's claims, and with the fault.
+func (p *Provider) idToken(kind Fault, begun login) string {
 	now := time.Now()
 	all := map[string]any{"iss": p.URL, "aud": ClientID, "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "nonce": begun.nonce}
 	p.mu.Lock()
 	maps.Copy(all, p.claims)
 	p.mu.Unlock()
-	switch vice {
+	switch kind {
 	case WrongNonce:
 		all["nonce"] = rand.Text()
 	case WrongAudience:
@@ -305,13 +322,13 @@ func (p *Provider) idToken(vice Vice, begun login) string {
 	if err != nil {
 		panic(err) // the test's own claims
 	}
-	return p.sign(vice, payload)
+	return p.sign(kind, payload)
 }
 
-func (p *Provider) sign(vice Vice, payload []byte) string {
+func (p *Provider) sign(kind Fault, payload []byte) string {
 	with := jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: signing(), KeyID: "1"}}
 	encoded := base64.RawURLEncoding.EncodeToString
-	switch vice {
+	switch kind {
 	case Unsigned:
 		return encoded([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + encoded(payload) + "."
 	case OtherKey:
@@ -331,7 +348,7 @@ func (p *Provider) sign(vice Vice, payload []byte) string {
 	if err != nil {
 		panic(err)
 	}
-	if vice == Tampered {
+	if kind == Tampered {
 		parts := strings.Split(text, ".")
 		parts[1] = encoded(append(payload[:len(payload)-1:len(payload)-1], `,"groups":["operators","more"]}`...))
 		return strings.Join(parts, ".")

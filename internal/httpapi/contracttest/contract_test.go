@@ -52,7 +52,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	f, err := Parse("f", "About it.\n@needs clock roles\n\n### One\n# why\n@wait 61s\n@unchanged {{id}}\nPOST /a?b=c\nX-Tenant-ID: t\n\n{\n\n}\n\nHTTP/1.1 201\nAllow: POST, GET\n\n{\"a\": 1}\n\n### Two\nGET /b\n\nHTTP/1.1 204\n")
+	f, err := parse("f", "About it.\n@needs clock roles\n\n### One\n# why\n@wait 61s\n@unchanged {{id}}\nPOST /a?b=c\nX-Tenant-ID: t\n\n{\n\n}\n\nHTTP/1.1 201\nAllow: POST, GET\n\n{\"a\": 1}\n\n### Two\nGET /b\n\nHTTP/1.1 204\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +74,13 @@ func TestParse(t *testing.T) {
 		"### A\nGET /\nnonsense\n\nHTTP/1.1 200":   "no header",
 		"### A\nGET /\n\nHTTP/1.1 OK":              "want a number",
 	} {
-		if _, err := Parse("f", text); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := parse("f", text); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
 }
 
-// told is a server that answers as it is told, and changes by itself if it likes.
+// told is a server that responds as configured, and can change by itself.
 type told struct {
 	status int
 	body   string
@@ -98,7 +98,7 @@ func (s told) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-// A file that is not met is told, whatever part of it is not.
+// A file whose demand is not met is reported, whatever part of it is not.
 func TestExchangesThatDiffer(t *testing.T) {
 	const text = "### A\n@unchanged w\nPOST /a\n\nHTTP/1.1 409\nAllow: POST\n\n{\"code\": \"X\"}\n"
 	still := func() string { return "{}" }
@@ -115,7 +115,7 @@ func TestExchangesThatDiffer(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			f, err := Parse("f", text)
+			f, err := parse("f", text)
 			if err != nil {
 				t.Fatal(err)
 			}

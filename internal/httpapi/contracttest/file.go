@@ -13,17 +13,17 @@ import (
 
 // File is one conversation.
 type File struct {
-	Name      string   // without folder and ending
-	Needs     []string // what its server must be able to do beyond HTTP
+	Name      string   // without folder and extension
+	Needs     []string // what its server must support beyond HTTP
 	Exchanges []Exchange
 }
 
-// Exchange is one request and the answer to it.
+// Exchange is one request and its response.
 type Exchange struct {
 	Title string
 	Line  int
-	// Wait is how much time passes before it; Unchanged the workflow that is the
-	// same after it as before it, "" for none.
+	// Wait is how much time passes before it. Unchanged is the workflow that is the same
+	// after it as before it, "" for none.
 	Wait      time.Duration
 	Unchanged string
 
@@ -51,7 +51,7 @@ func Load(dir string) ([]File, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := Parse(strings.TrimSuffix(filepath.Base(path), ".http"), string(text))
+		f, err := parse(strings.TrimSuffix(filepath.Base(path), ".http"), string(text))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
@@ -60,8 +60,8 @@ func Load(dir string) ([]File, error) {
 	return files, nil
 }
 
-// Parse reads one file.
-func Parse(name, text string) (File, error) {
+// parse reads one file.
+func parse(name, text string) (File, error) {
 	f := File{Name: name}
 	var part []string // the lines of an exchange
 	begin := 0
@@ -149,7 +149,7 @@ func (x *Exchange) directives(lines []string) (rest []string, err error) {
 	return nil, errors.New("it has no request")
 }
 
-// message takes a request or an answer apart.
+// message splits a request or a response.
 func message(lines []string) (first string, header http.Header, body string, err error) {
 	header = http.Header{}
 	for i, line := range lines[1:] {

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// namespace is that of the contract's approval ids.
+// namespace is the namespace of the contract's approval ids.
 const namespace = "a1b2c3d4e5f67890abcdef1234567890"
 
-// compare says how an answer differs from what the file wants.
+// compare returns how a response differs from the file.
 func (v values) compare(want, got string) []string {
 	if want == "" {
 		if got != "" {
@@ -93,9 +93,9 @@ func (v values) members(at string, want, got map[string]any) []string {
 	return problems
 }
 
-// text compares with a text, or with what a text says that there must be.
+// text compares with a text, or with the form that a text describes.
 func (v values) text(want string, got any) string {
-	want = v.fill(want)                                                // also with what this answer said
+	want = v.fill(want)                                                // also with values of this response
 	if m := named.FindStringSubmatch(want); m != nil && m[0] == want { // not known yet
 		v[m[1]] = fmt.Sprint(got)
 		return ""

@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Server is a server that is spoken to.
+// Server is a server under test.
 type Server struct {
-	// URL is where it is, without a path. Client sends requests.
+	// URL is its address, without a path. Client sends requests.
 	URL    string
 	Client *http.Client
-	// Can is what it can do beyond HTTP; Wait lets time pass, for those that can.
+	// Can is what it supports beyond HTTP; Wait lets time pass, for those that can.
 	Can  []string
 	Wait func(time.Duration)
-	// Values are known from the beginning.
+	// Values are known from the start.
 	Values map[string]string
 }
 
-// Lacks is what a file needs and the server cannot do.
+// Lacks is what a file needs and the server does not support.
 func (s Server) Lacks(f File) []string {
 	return slices.DeleteFunc(slices.Clone(f.Needs), func(n string) bool { return slices.Contains(s.Can, n) })
 }
 
-// Run holds a conversation with a server. It ends at the first exchange that is
-// not as the file says: what follows stands on it.
+// Run runs a conversation with a server. It ends at the first exchange that differs from
+// the file: the rest depends on it.
 func (f File) Run(t *testing.T, s Server) {
 	t.Helper()
 	v := values(maps.Clone(s.Values))
@@ -50,7 +50,7 @@ func (f File) Run(t *testing.T, s Server) {
 	}
 }
 
-// values are those of earlier answers.
+// values are those of earlier responses.
 type values map[string]string
 
 var (
@@ -58,7 +58,7 @@ var (
 	repeated = regexp.MustCompile(`\{\{(.)\*([0-9]+)\}\}`)
 )
 
-// fill puts in what is known.
+// fill inserts the known values.
 func (v values) fill(text string) string {
 	text = repeated.ReplaceAllStringFunc(text, func(m string) string {
 		parts := repeated.FindStringSubmatch(m)
@@ -76,7 +76,7 @@ func (v values) fill(text string) string {
 	})
 }
 
-// exchange says how an answer is not as the file says.
+// exchange returns how a response differs from the file.
 func (s Server) exchange(ctx context.Context, f File, x Exchange, v values) ([]string, error) {
 	if x.Wait > 0 {
 		s.Wait(x.Wait)
@@ -103,7 +103,7 @@ func (s Server) exchange(ctx context.Context, f File, x Exchange, v values) ([]s
 			say("header %s is %q, want %q", name, got, want[0])
 		}
 	}
-	if !strings.HasPrefix(v.fill(x.Path), "http") { // what a destination says of itself is not ours
+	if !strings.HasPrefix(v.fill(x.Path), "http") { // a destination's response is not ours
 		problems = append(problems, v.compare(x.WantBody, resp.body)...)
 	}
 	after, err := s.state(ctx, tenant, v.fill(x.Unchanged))
@@ -116,14 +116,14 @@ func (s Server) exchange(ctx context.Context, f File, x Exchange, v values) ([]s
 	return problems, err
 }
 
-// answer is what a server answered.
+// answer is a server's response.
 type answer struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// address is where a path is.
+// address is the address of a path.
 func (s Server) address(path string) string {
 	if strings.HasPrefix(path, "http") {
 		return path
@@ -131,7 +131,7 @@ func (s Server) address(path string) string {
 	return s.URL + path
 }
 
-// send sends the request of an exchange and reads the answer.
+// send sends the request of an exchange and reads the response.
 func (s Server) send(ctx context.Context, tenant string, x Exchange, v values) (answer, error) {
 	r, err := http.NewRequestWithContext(ctx, x.Method, s.address(v.fill(x.Path)), strings.NewReader(v.fill(x.Body)))
 	if err != nil {

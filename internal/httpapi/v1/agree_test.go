@@ -17,15 +17,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// agreement holds what was answered against the document.
+// agreement compares responses with the document.
 var agreement = struct {
 	sync.Mutex
 	schemas map[string]*jsonschema.Schema // by operation, status and way
 	seen    map[string]bool               // "GET /v1/writes 400"
 }{schemas: map[string]*jsonschema.Schema{}, seen: map[string]bool{}}
 
-// The suite as a whole shows every status that the document names: what is
-// documented and never happens is a mistake as well.
+// The whole suite produces every documented status: one that is documented and never
+// happens is a mistake as well.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
@@ -61,7 +61,7 @@ func unseen() []string {
 	return missing
 }
 
-// documentOf reads the document as it is served.
+// documentOf reads the served document.
 var documentOf = sync.OnceValue(func() map[string]any {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(document("test")))
 	if err != nil {
@@ -72,8 +72,8 @@ var documentOf = sync.OnceValue(func() map[string]any {
 	return m
 })
 
-// shut has every object refuse members that it does not name: the document leaves
-// room for more, but what is answered today must be in it.
+// shut makes every object refuse members that it does not name: the document leaves room
+// for more, but today's responses must be in it.
 func shut(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -115,8 +115,7 @@ func compiled(t *testing.T, at ...string) *jsonschema.Schema {
 	return s
 }
 
-// agrees fails when an answer is not as the document says. What no route is asked
-// is not in it.
+// agrees fails if a response does not match the document. Unknown routes are not in it.
 func agrees(t *testing.T, r *http.Request, a answered) {
 	t.Helper()
 	method, pattern, ok := strings.Cut(r.Pattern, " ")
@@ -140,7 +139,7 @@ func agrees(t *testing.T, r *http.Request, a answered) {
 		t.Fatalf("%s answers %s with %q; the document has %v", r.Pattern, status, kind, slices.Collect(maps.Keys(response["content"].(map[string]any))))
 	}
 	if kind == streamType {
-		return // its events are checked by who reads them
+		return // its events are checked by their readers
 	}
 	validate(t, compiled(t, "paths", pattern, strings.ToLower(method), "responses", status, "content", kind, "schema"), a.Body)
 }

@@ -17,25 +17,26 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// bench is the door before an office with all its parts: an engine on a ledger in
-// memory, and a simulated order desk.
+// bench is the API over a service with all its parts: an engine on a ledger in memory,
+// and a simulated order destination.
 type bench struct {
 	t       *testing.T
-	world   *simulated.World
+	world   *orders.World
+	shop    *shop
 	ledger  *book
 	engine  *engine.Engine
 	runner  *saga.Runner
-	gate    *workflow.Gate
+	gate    *gate.Gate
 	desk    *desk
 	closing chan struct{}
 	inside  *api
@@ -47,7 +48,7 @@ type bench struct {
 type book struct {
 	*ledger.Memory
 	mu  sync.Mutex
-	err error // of every reservation and look-up
+	err error // of every reservation and read
 }
 
 func (b *book) breaks(err error) {
@@ -130,7 +131,7 @@ func (d *desk) makes(token, other string) {
 	d.made = map[string]string{token: other}
 }
 
-// Those who come.
+// The callers.
 const (
 	agent    = "agent@acme"
 	reviewer = "reviewer@acme"
@@ -139,32 +140,50 @@ const (
 	stranger = "operator@umbrella"
 )
 
-func newBench(t *testing.T, o simulated.Options, change func(*Options)) *bench {
+// shop is the destination. Its reads wait until reads is closed, or they are ended.
+type shop struct {
+	*orders.Connector
+	reads chan struct{}
+}
+
+func (s *shop) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	select {
+	case <-s.reads:
+		return s.Connector.Read(ctx, q)
+	case <-ctx.Done():
+		return connectors.Observation{}, ctx.Err()
+	}
+}
+
+func newBench(t *testing.T, o orders.Options, change func(*Options)) *bench {
 	t.Helper()
-	world, err := simulated.New(o)
+	world, err := orders.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var reg connectors.Registry
-	if err := reg.Register("orders", world.Destination()); err != nil {
+	reads := make(chan struct{})
+	close(reads)
+	shop := &shop{Connector: world.Connector(), reads: reads}
+	if err := reg.Register("orders", connectors.Destination{Connector: shop, Profiles: shop.Profiles()}); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, world: world, ledger: &book{Memory: ledger.NewMemory()}, desk: &desk{}, closing: make(chan struct{})}
+	b := &bench{t: t, world: world, shop: shop, ledger: &book{Memory: ledger.NewMemory()}, desk: &desk{}, closing: make(chan struct{})}
 	b.engine = engine.New(b.ledger, &reg, nil)
 	t.Cleanup(b.engine.Close)
-	b.gate = workflow.New(b.ledger.Memory, nil)
+	b.gate = gate.New(b.ledger.Memory, nil)
 	b.runner = saga.New(b.ledger, b.engine, nil)
 	opts := &Options{Who: b.desk, Closing: b.closing, Version: "test", Receipts: newSigned(t, b.ledger, &reg)}
 	if change != nil {
 		change(opts)
 	}
-	b.inside = newAPI(office.New(office.Parts{Writes: b.engine, Ledger: b.ledger, Registry: &reg, Steps: b.gate, Sagas: b.runner,
+	b.inside = newAPI(service.New(service.Parts{Writes: b.engine, Ledger: b.ledger, Registry: &reg, Steps: b.gate, Sagas: b.runner,
 		Types: map[string]string{"orders": "simulated"}}), opts)
-	b.door = http.HandlerFunc(b.inside.all)
+	b.door = b.inside.handler()
 	return b
 }
 
-func (b *bench) set(f simulated.Fault) {
+func (b *bench) set(f orders.Fault) {
 	b.t.Helper()
 	if err := b.world.Set(f); err != nil {
 		b.t.Fatal(err)
@@ -180,7 +199,7 @@ func (b *bench) work() {
 	b.t.Cleanup(func() { cancel(); wg.Wait() })
 }
 
-// answered is what came back.
+// answered is a response.
 type answered struct {
 	t      *testing.T
 	Status int
@@ -206,7 +225,7 @@ func (a answered) want(status int) answered {
 	return a
 }
 
-// problem is the answer as a problem of this kind.
+// problem is the response as a problem of this kind.
 func (a answered) problem(k *kind) Problem {
 	a.t.Helper()
 	a.want(k.status)
@@ -217,8 +236,7 @@ func (a answered) problem(k *kind) Problem {
 	return p
 }
 
-// ask asks the door; what it answers must be what the document says. Headers are
-// "Name: value".
+// ask calls the API; its response must match the document. Headers are "Name: value".
 func (b *bench) ask(who, method, target, body string, headers ...string) answered {
 	b.t.Helper()
 	return b.askIn(b.t.Context(), who, method, target, body, headers...)
@@ -252,7 +270,7 @@ func (b *bench) askIn(ctx context.Context, who, method, target, body string, hea
 
 // order is an intent to create an order.
 func order(id string, change ...func(*intent.WriteIntent)) intent.WriteIntent {
-	w := intent.WriteIntent{Workflow: "run-1", Step: "charge-" + id, Tool: "charge", Destination: "orders", Kind: simulated.Kind,
+	w := intent.WriteIntent{Workflow: "run-1", Step: "charge-" + id, Tool: "charge", Destination: "orders", Kind: orders.Kind,
 		Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"amount_cents": json.Number("1999"), "currency": "EUR"}}
 	for _, each := range change {
 		each(&w)
@@ -264,7 +282,7 @@ func held(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }
 
 func unnamed(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" }
 
-// asJSON is an intent as a caller writes it, without what it leaves out.
+// asJSON is an intent as a caller writes it, without the members left out.
 func asJSON(w intent.WriteIntent) string {
 	text, err := json.Marshal(w)
 	var m map[string]any
@@ -291,8 +309,8 @@ func (b *bench) submit(w intent.WriteIntent) engine.Outcome {
 	return into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(w), "Prefer: wait=60"))
 }
 
-// inReview submits a write that a person must look at: it was sent, and somebody
-// else's order stands under the key.
+// inReview submits a write that goes to review: it was sent, and a foreign order has the
+// key.
 func (b *bench) inReview(id string) engine.Outcome {
 	b.t.Helper()
 	if _, err := b.world.Seed(intent.Fields{"order_id": id, "amount_cents": json.Number("5")}, ""); err != nil {
@@ -314,7 +332,7 @@ var errBroken = errors.New("a disk with secrets in its name is broken")
 
 func unavailableLedger() error { return fmt.Errorf("%w: %w", ledger.ErrUnavailable, errBroken) }
 
-func nativeOptions() simulated.Options { return simulated.Native.Options() }
+func nativeOptions() orders.Options { return orders.Native.Options() }
 
 func readAll(t *testing.T, r *http.Response) []byte {
 	t.Helper()

@@ -3,20 +3,17 @@ package v1
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
+	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/ledger"
 )
 
-// call is one request, understood as far as the door understands it.
+// call is one decoded request.
 type call struct {
 	api   *api
 	w     http.ResponseWriter
@@ -25,15 +22,15 @@ type call struct {
 	who   who
 	query url.Values
 	body  []byte
-	// wait is how long it waits, waits whether the caller said so, final whether it
+	// wait is how long it waits, waits whether the caller set that, final whether it
 	// waits for pending rechecks too.
 	wait  time.Duration
 	waits bool
 	final bool
 }
 
-// enter finds out who asks, and whether they may. Nothing else is looked at
-// before: what somebody may not ask is not talked about.
+// enter authenticates the caller and checks its permission. Nothing else is read before:
+// a forbidden request gets no other error.
 func (c *call) enter() error {
 	if c.route.act == "" {
 		return nil
@@ -45,7 +42,7 @@ func (c *call) enter() error {
 	return c.who.May(c.route.act)
 }
 
-// read reads what is asked: headers, query, path, body.
+// read reads the request: headers, query, path, body.
 func (c *call) read() error {
 	want := jsonType
 	if c.route.stream {
@@ -76,7 +73,7 @@ func (c *call) read() error {
 	return err
 }
 
-// isText reports whether a text can be kept and looked up.
+// isText reports whether a text can be stored and searched.
 func isText(s string, most int) bool {
 	return s != "" && len(s) <= most && utf8.ValidString(s) && !strings.ContainsRune(s, 0)
 }
@@ -85,35 +82,26 @@ func (c *call) readBody(most int64) ([]byte, error) {
 	if err := isJSON(c.r.Header); err != nil {
 		return nil, err
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
-	var over *http.MaxBytesError
+	data, err := httpapi.ReadBody(c.w, c.r, most)
 	switch {
-	case errors.As(err, &over):
-		return nil, &problemError{kind: tooLarge, detail: fmt.Sprintf("the body is larger than %d bytes", over.Limit)}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, &problemError{kind: bodyTimeout, detail: "the body did not arrive in time"}
+	case errors.Is(err, httpapi.ErrTooLarge):
+		return nil, &problemError{kind: tooLarge, detail: err.Error()}
+	case errors.Is(err, httpapi.ErrSlow):
+		return nil, &problemError{kind: bodyTimeout, detail: err.Error()}
 	case err != nil:
 		return nil, badField("", "did not arrive whole")
 	}
 	return data, nil
 }
 
-// takePlace makes room for a call that waits, if it does.
-func (c *call) takePlace() (leave func(), err error) {
-	if c.wait <= 0 {
-		return func() {}, nil
-	}
-	return c.api.waiting.take(c.who.Tenant, "send Prefer: wait=0 and ask for the outcome later")
-}
-
-// extend gives the connection the time that the call may take: the bound of the
-// server on answers is for those who say nothing. One that cannot be extended
-// keeps the bound it has.
+// extend gives the connection the time that the call may take: the server's bound on
+// responses is for calls that set none. A connection that cannot be extended keeps its
+// bound.
 func (c *call) extend(d time.Duration) {
-	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + slowReader))
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(d + httpapi.SlowReader))
 }
 
-// awaited is a context for waiting, which ends when the server is stopped too.
+// awaited is a context for waiting, which also ends when the server is stopped.
 func (c *call) awaited(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	if closing := c.api.opts.Closing; closing != nil && c.wait > 0 {
@@ -130,34 +118,3 @@ func (c *call) awaited(ctx context.Context) (context.Context, context.CancelFunc
 
 // id is the write that the path names.
 func (c *call) id() ledger.ID { return ledger.ID(c.r.PathValue("id")) }
-
-// places bounds what goes on at once, in all and by tenant.
-type places struct {
-	all, each int
-	mu        sync.Mutex
-	taken     int
-	by        map[string]int
-}
-
-func newPlaces(all, each int) *places {
-	return &places{all: all, each: each, by: map[string]int{}}
-}
-
-// take takes a place until leave is called.
-func (p *places) take(tenant, instead string) (leave func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taken >= p.all || p.by[tenant] >= p.each {
-		return nil, &problemError{kind: tooManyWaiting, detail: "too many calls of this tenant, or of all, wait already; " + instead}
-	}
-	p.taken++
-	p.by[tenant]++
-	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.taken--
-		if p.by[tenant]--; p.by[tenant] == 0 {
-			delete(p.by, tenant)
-		}
-	}), nil
-}

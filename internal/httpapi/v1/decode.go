@@ -13,12 +13,21 @@ import (
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/jsonkind"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// decode reads a body into a request of this door, strictly: unknown and repeated
-// members, other types, null, text that is not UTF-8, NUL, and whatever follows
-// the object are refused.
+const (
+	// maxDepth is how deep a body may nest that is no intent: they have one level.
+	maxDepth = 32
+	// maxMembers bounds the members of an intent or a plan: both have fewer.
+	maxMembers = 64
+	// maxShown bounds how much of a caller's text a response repeats, in characters.
+	maxShown = 64
+)
+
+// decode reads a body into a request of this API, strictly: it refuses unknown and
+// repeated members, other types, null, text that is not UTF-8, NUL, and anything after
+// the object.
 func decode(data []byte, into any) error {
 	if err := scan(data); err != nil {
 		return err
@@ -29,7 +38,7 @@ func decode(data []byte, into any) error {
 	return nil
 }
 
-// scan looks at the tokens before anything is built from them.
+// scan checks the tokens before anything is built from them.
 func scan(data []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewReader(data))
 	for first := true; ; first = false {
@@ -58,7 +67,7 @@ func scan(data []byte) error {
 	return nil
 }
 
-// explain says which member is wrong, without repeating what it holds.
+// explain names the member that is wrong, without repeating its value.
 func explain(err error) error {
 	var syntactic *jsontext.SyntacticError
 	var semantic *json.SemanticError
@@ -77,7 +86,7 @@ func explain(err error) error {
 	return badField("", "is not a JSON object")
 }
 
-// clip keeps a stranger's name of a member from filling an answer.
+// clip keeps a caller's member name from filling a response.
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 2*maxShown {
 		return string(runes[:2*maxShown]) + "…"
@@ -85,7 +94,7 @@ func clip(s string) string {
 	return s
 }
 
-// clipTo shortens a text to so many bytes.
+// clipTo shortens a text to a number of bytes.
 func clipTo(s string, most int) string {
 	if len(s) > most {
 		return strings.ToValidUTF8(s[:most], "") + "…"
@@ -107,7 +116,7 @@ func typeName(t reflect.Type) string {
 	return "another type"
 }
 
-// members are those of a body, as they came.
+// members are the members of a body, unchanged.
 type members map[string]jsontext.Value
 
 func (m members) has(name string) bool { return m[name] != nil }
@@ -128,8 +137,8 @@ func (m members) put(name, text string) error {
 	return err
 }
 
-// filled is a body with members put in that were left out. One that cannot be
-// read comes back as it is: intent.Decode or saga.Decode says what is wrong with it.
+// filled is a body with missing members filled in. An unreadable body is returned
+// unchanged: intent.Decode or saga.Decode reports its error.
 func filled(body []byte, fill func(members) error) ([]byte, error) {
 	m := members(jsonkind.Members(body, maxMembers))
 	if m == nil {
@@ -145,7 +154,7 @@ func filled(body []byte, fill func(members) error) ([]byte, error) {
 // step where the key names the write.
 func decodeIntent(body []byte, tenant, key string) (intent.WriteIntent, error) {
 	if len(body) > intent.MaxSize {
-		return intent.Decode(body) // which says so
+		return intent.Decode(body) // which reports the error
 	}
 	whole, err := filled(body, func(m members) error {
 		if !m.has("tenant") {
@@ -164,7 +173,7 @@ func decodeIntent(body []byte, tenant, key string) (intent.WriteIntent, error) {
 // decodePlan reads the plan of a saga. Its tenant may be left out.
 func decodePlan(body []byte, tenant string) (saga.Plan, error) {
 	if len(body) > saga.MaxPlan {
-		return saga.Decode(body) // which says so
+		return saga.Decode(body) // which reports the error
 	}
 	whole, err := filled(body, func(m members) error {
 		if m.has("tenant") {

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/lag"
 )
 
@@ -19,8 +19,8 @@ type Destinations struct {
 	Destinations []Destination `json:"destinations"`
 }
 
-// Destination is what one can do and how it stands. Times are in seconds; one
-// that is not there is not declared, which is not the same as zero.
+// Destination is the profile and state of one destination. Times are in seconds; a
+// missing one is not declared, which is not the same as zero.
 type Destination struct {
 	Name     string    `json:"name"`
 	Type     string    `json:"type,omitempty"`
@@ -35,7 +35,7 @@ type Destination struct {
 	Stops    []Stop    `json:"stops" jsonschema:"the stops in force that hold sends of this tenant to it"`
 }
 
-// Profile is what a destination can do with one kind of record.
+// Profile is what a destination supports for one kind of record.
 type Profile struct {
 	Kind         string                       `json:"kind"`
 	Writes       []intent.WriteType           `json:"writes"`
@@ -72,7 +72,7 @@ type Lag struct {
 	P99   float64 `json:"p99_seconds"`
 }
 
-// Breaker is how a circuit breaker stands.
+// Breaker is the state of a circuit breaker.
 type Breaker struct {
 	State string    `json:"state" jsonschema:"closed, open or half-open"`
 	Since time.Time `json:"since,omitzero"`
@@ -81,14 +81,14 @@ type Breaker struct {
 	Login time.Time `json:"login_refused_since,omitzero" jsonschema:"since when the destination has refused our login; its writes wait"`
 }
 
-// Rate is so many calls in so many seconds.
+// Rate is a number of calls in a number of seconds.
 type Rate struct {
 	Calls      int     `json:"calls"`
 	PerSeconds float64 `json:"per_seconds"`
 }
 
 func (c *call) destinations(ctx context.Context) (reply, error) {
-	found, err := c.api.office.Destinations(ctx, c.who)
+	found, err := c.api.service.Destinations(ctx, c.who)
 	if err != nil {
 		return reply{}, err
 	}
@@ -99,9 +99,9 @@ func (c *call) destinations(ctx context.Context) (reply, error) {
 	return reply{status: http.StatusOK, body: all}, nil
 }
 
-// destination is one as whoever asks may see it: what it answered is not for
+// destination is a destination as the caller may see it: its responses are not for
 // agents.
-func (c *call) destination(d office.Destination) Destination {
+func (c *call) destination(d service.Destination) Destination {
 	one := destinationOf(d)
 	if c.who.May(access.Trace) != nil {
 		one.PauseWhy, one.Breaker.Why = "", ""
@@ -109,7 +109,7 @@ func (c *call) destination(d office.Destination) Destination {
 	return one
 }
 
-func destinationOf(d office.Destination) Destination {
+func destinationOf(d service.Destination) Destination {
 	out := Destination{Name: d.Name, Type: d.Type, Kinds: []Profile{}, Lags: []Lag{}, Stops: stopsOf(d.Stops).Stops,
 		Breaker: breakerOf(d.Breaker), Paused: d.Pause, PauseWhy: d.PauseWhy, Limit: d.Limit, InUse: d.InUse}
 	for _, p := range d.Profiles {

@@ -13,13 +13,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-const page = root + "/docs/http.md"
+const page = root + "/docs/reference/http.md"
 
-var update = flag.Bool("update", false, "write the tables of docs/http.md anew")
+var update = flag.Bool("update", false, "write the tables of docs/reference/http.md anew")
 
 func readPage(t *testing.T) string {
 	t.Helper()
@@ -86,7 +86,7 @@ type command struct {
 	want   int
 	about  string
 	words  []string
-	keepID bool // the id that it answers is used from then on
+	keepID bool // its id is used from then on
 }
 
 // commands reads the shell blocks of the page.
@@ -120,7 +120,7 @@ func commands(t *testing.T) []command {
 	return all
 }
 
-// split is what a shell makes of a line: words, with ” and "" around some.
+// split splits a line as a shell does: words, with ” and "" around some.
 func split(t *testing.T, line string) []string {
 	t.Helper()
 	var words []string
@@ -193,9 +193,9 @@ func (c command) request(t *testing.T, known *strings.Replacer) *http.Request {
 	return r
 }
 
-// The commands of the page do what it says, against a server.
+// The commands of the page work against a server as it describes.
 func TestPageRuns(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	server := httptest.NewServer(b.door)
 	t.Cleanup(server.Close)
 	known := []string{"$api", server.URL, "$agent", agent, "$reviewer", reviewer, "$operator", operator}
@@ -217,7 +217,7 @@ func TestPageRuns(t *testing.T) {
 			known = append(known, "$id", string(into[engine.Outcome](a).ID))
 		}
 	}
-	if n := len(b.world.Effects()); n != 2 { // once each; nobody works on the saga here
+	if n := len(b.world.Effects()); n != 2 { // once each; no worker runs the saga here
 		t.Errorf("%d effects", n)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// Row is a write in a listing: what it is about and how it stands, without its
-// intent and its evidence.
+// Row is a write in a listing: its subject and state, without its intent and its
+// evidence.
 type Row struct {
 	ID             ledger.ID     `json:"id"`
 	Status         engine.Status `json:"status" jsonschema:"what became of it; see Outcome"`
@@ -27,7 +27,7 @@ type Row struct {
 	IdempotencyKey string        `json:"idempotency_key,omitempty"`
 	CorrelationID  string        `json:"correlation_id,omitempty"`
 	Trace          string        `json:"trace,omitempty" jsonschema:"the W3C trace context (traceparent) that it came with"`
-	KeyDigest      string        `json:"key_digest,omitempty" jsonschema:"fingerprint of destination, kind and business key: writes about one record share it"`
+	KeyDigest      string        `json:"key_digest,omitempty" jsonschema:"fingerprint of destination, kind and business key, made with a key of the ledger: writes about one record share it"`
 	Digest         string        `json:"digest" jsonschema:"fingerprint of what the intent asks for; a decision may name it"`
 	Seq            int64         `json:"seq" jsonschema:"how many events there are; a decision may name it"`
 	RequestedBy    string        `json:"requested_by,omitempty"`
@@ -71,62 +71,61 @@ func unreadOf(all []ledger.Unread) []Unread {
 	return out
 }
 
-// Account is everything about one write that a person may want to know, but for
-// its events.
+// Account is everything about one write, except its events.
 type Account struct {
 	Write   Row             `json:"write"`
 	Outcome engine.Outcome  `json:"outcome"`
 	Intent  json.RawMessage `json:"intent,omitempty" jsonschema:"what was declared; it is not there once the write was pruned"`
-	// Before, Evidence and Mismatches are what was seen at the destination.
+	// Before, Evidence and Mismatches are what was read at the destination.
 	Before     json.RawMessage `json:"before,omitempty" jsonschema:"the pre-state, where it was read"`
 	Evidence   json.RawMessage `json:"evidence,omitempty" jsonschema:"what the last read that succeeded found"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty" jsonschema:"how that differs from what was declared"`
 	Parent     ledger.ID       `json:"parent,omitempty" jsonschema:"the write that this one undoes"`
 	Need       int             `json:"approvals_needed,omitempty" jsonschema:"how many people must approve it; 0 is one"`
 	Agreed     []string        `json:"approved_by,omitempty" jsonschema:"who has approved it already"`
-	Overdue    bool            `json:"overdue,omitempty" jsonschema:"nobody approved it in time, and it goes on waiting"`
+	Overdue    bool            `json:"overdue,omitempty" jsonschema:"no reviewer approved it in time, and it goes on waiting"`
 	Yielded    bool            `json:"yielded,omitempty" jsonschema:"its business operation was let go"`
 	Pruned     bool            `json:"pruned,omitempty" jsonschema:"only its identity and its end are kept"`
-	// Choices are what whoever asks may decide about it now.
+	// Choices are the decisions that the caller may make about it now.
 	Choices []engine.Choice `json:"choices,omitempty" jsonschema:"what may be decided about it now, and what each would do"`
 }
 
-// Event is one thing that happened to a write.
+// Event is one event of a write.
 type Event struct {
-	Seq        int64             `json:"seq"`
-	At         time.Time         `json:"at"`
-	Kind       ledger.EventKind  `json:"kind"`
-	By         string            `json:"by,omitempty" jsonschema:"the worker or the person"`
-	Rule       string            `json:"rule,omitempty"`
-	Reason     string            `json:"reason,omitempty"`
-	Trace      string            `json:"trace,omitempty" jsonschema:"the W3C trace context of the call that caused it, where that is not the one of the write"`
-	Behind     ledger.ID         `json:"behind,omitempty"`
-	Child      ledger.ID         `json:"child,omitempty"`
-	Need       int               `json:"approvals_needed,omitempty"`
-	Digest     string            `json:"digest,omitempty" jsonschema:"what the person saw"`
-	Verdict    string            `json:"verdict,omitempty"`
-	Count      int               `json:"count,omitempty" jsonschema:"how many reads in a row said the same"`
-	Effect     bool              `json:"effect,omitempty" jsonschema:"the read showed an effect of this write"`
-	Unverified bool              `json:"unverified,omitempty"`
-	Fate       string            `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
-	Code       string            `json:"code,omitempty"`
-	Key        string            `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
-	Replayed   bool              `json:"replayed,omitempty" jsonschema:"the destination said that it replays an earlier answer"`
-	ErrorCode  string            `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
-	Message    string            `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
-	RequestID  string            `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
-	Conflict   bool              `json:"conflict,omitempty"`
-	RetryAfter float64           `json:"retry_after_seconds,omitempty"`
-	Ref        string            `json:"ref,omitempty"`
-	URL        string            `json:"url,omitempty"`
-	Settlement ledger.Settlement `json:"settlement,omitempty"`
-	Directed   string            `json:"directed,omitempty"`
-	Evidence   json.RawMessage   `json:"evidence,omitempty"`
-	Mismatches json.RawMessage   `json:"mismatches,omitempty"`
+	Seq          int64             `json:"seq"`
+	At           time.Time         `json:"at"`
+	Kind         ledger.EventKind  `json:"kind"`
+	By           string            `json:"by,omitempty" jsonschema:"the worker or the person"`
+	Rule         string            `json:"rule,omitempty"`
+	Reason       string            `json:"reason,omitempty"`
+	Trace        string            `json:"trace,omitempty" jsonschema:"the W3C trace context of the call that caused it, where that is not the one of the write"`
+	QueuedBehind ledger.ID         `json:"behind,omitempty"`
+	Child        ledger.ID         `json:"child,omitempty"`
+	Need         int               `json:"approvals_needed,omitempty"`
+	Digest       string            `json:"digest,omitempty" jsonschema:"what the person saw"`
+	Verdict      string            `json:"verdict,omitempty"`
+	Count        int               `json:"count,omitempty" jsonschema:"how many reads in a row said the same"`
+	Effect       bool              `json:"effect,omitempty" jsonschema:"the read showed an effect of this write"`
+	Unverified   bool              `json:"unverified,omitempty"`
+	Fate         string            `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
+	Code         string            `json:"code,omitempty"`
+	Key          string            `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
+	Replayed     bool              `json:"replayed,omitempty" jsonschema:"the destination said that it replays an earlier answer"`
+	ErrorCode    string            `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
+	Message      string            `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
+	RequestID    string            `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
+	Conflict     bool              `json:"conflict,omitempty"`
+	RetryAfter   float64           `json:"retry_after_seconds,omitempty"`
+	Ref          string            `json:"ref,omitempty"`
+	URL          string            `json:"url,omitempty"`
+	Settlement   ledger.Settlement `json:"settlement,omitempty"`
+	Directed     string            `json:"directed,omitempty"`
+	Evidence     json.RawMessage   `json:"evidence,omitempty"`
+	Mismatches   json.RawMessage   `json:"mismatches,omitempty"`
 }
 
 func eventOf(e ledger.Event) Event {
-	return Event{Seq: e.Seq, At: e.At, Kind: e.Kind, By: e.By, Rule: e.Rule, Reason: e.Reason, Trace: e.Trace, Behind: e.Behind, Child: e.Child,
+	return Event{Seq: e.Seq, At: e.At, Kind: e.Kind, By: e.By, Rule: e.Rule, Reason: e.Reason, Trace: e.Trace, QueuedBehind: e.QueuedBehind, Child: e.Child,
 		Need: e.Need, Digest: e.Digest, Verdict: e.Verdict, Count: e.Count, Effect: e.Effect, Unverified: e.Unverified,
 		Fate: e.Fate, Code: e.Code, Conflict: e.Conflict, RetryAfter: e.RetryAfter.Seconds(), Ref: e.Ref, URL: e.URL,
 		Key: e.Key, Replayed: e.Replayed, ErrorCode: e.ErrorCode, Message: e.Message, RequestID: e.RequestID,
@@ -144,9 +143,9 @@ type Sagas struct {
 	Sagas []saga.Saga `json:"sagas"`
 }
 
-// Stop is a stop, or what is remembered of one that was released.
+// Stop is a stop, or the record of one that was released.
 type Stop struct {
-	// Everybody says that it holds the sends of all tenants.
+	// Everybody reports that it holds the sends of all tenants.
 	Everybody   bool         `json:"everybody,omitempty" jsonschema:"it holds the sends of all tenants, and is released on the command line alone"`
 	Destination string       `json:"destination,omitempty" jsonschema:"of this destination; without it of all"`
 	Tool        string       `json:"tool,omitempty" jsonschema:"of this tool; without it of all"`
@@ -172,23 +171,23 @@ func stopsOf(all []guards.Stopped) Stops {
 	return s
 }
 
-// Inbox is what waits for a person.
+// Inbox is what waits for a reviewer.
 type Inbox struct {
-	Writes []Waiting                  `json:"writes" jsonschema:"the riskiest first, of equal ones the oldest"`
-	Steps  []workflow.PendingApproval `json:"steps" jsonschema:"steps of workflows that wait for approval at the gate"`
-	Sagas  []saga.Saga                `json:"sagas" jsonschema:"sagas in review"`
-	More   bool                       `json:"more" jsonschema:"more waits than is shown"`
-	Unread []Unread                   `json:"unread,omitempty" jsonschema:"writes whose rows cannot be read: what they wait for is not known"`
+	Writes []Waiting              `json:"writes" jsonschema:"the riskiest first, of equal ones the oldest"`
+	Steps  []gate.PendingApproval `json:"steps" jsonschema:"steps of workflows that wait for approval at the gate"`
+	Sagas  []saga.Saga            `json:"sagas" jsonschema:"sagas in review"`
+	More   bool                   `json:"more" jsonschema:"more waits than is shown"`
+	Unread []Unread               `json:"unread,omitempty" jsonschema:"writes whose rows cannot be read: what they wait for is not known"`
 }
 
-// Waiting is a write that waits for a person.
+// Waiting is a write that waits for a reviewer.
 type Waiting struct {
 	Write Row    `json:"write"`
 	Risk  string `json:"risk,omitempty" jsonschema:"the risk class that was declared"`
 	Final bool   `json:"final,omitempty" jsonschema:"what it does, or may have done, cannot be taken back"`
 }
 
-// Span is what became of writes in one stretch of time.
+// Span counts the results of writes in one span of time.
 type Span struct {
 	From    time.Time                 `json:"from"`
 	Settled map[ledger.Settlement]int `json:"settled" jsonschema:"how many were settled, by how"`
@@ -199,7 +198,7 @@ type Span struct {
 	Reads   int                       `json:"reads"`
 }
 
-// History is what became of writes over time.
+// History counts the results of writes over time.
 type History struct {
 	Since time.Time `json:"since"`
 	Until time.Time `json:"until"`
@@ -207,9 +206,8 @@ type History struct {
 	Spans []Span    `json:"spans" jsonschema:"oldest first; those in which nothing happened are left out"`
 }
 
-// Told is one event of the stream: something happened to a write, and how it
-// stands as this is told.
-type Told struct {
+// Sent is one event of the stream: an event of a write, and the write's current state.
+type Sent struct {
 	Write    ledger.ID        `json:"write"`
 	Happened ledger.EventKind `json:"happened" jsonschema:"held, agreed, overdue, approved, escalated, directed, deferred, settled or yielded"`
 	At       time.Time        `json:"at"`

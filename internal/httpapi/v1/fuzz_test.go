@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 // seeds are bodies that readers stumble over.
@@ -84,7 +84,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzRequest: likewise for what people send.
+// FuzzRequest: likewise for reviewers' requests.
 func FuzzRequest(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -100,7 +100,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzHeaders: no header or query makes the door stumble.
+// FuzzHeaders: no header or query causes a fault of the API.
 func FuzzHeaders(f *testing.F) {
 	f.Add("wait=10, a;b=c", "text/*;q=0.5, application/json", "application/json; charset=utf-8", "limit=1&state=held&after=c1-0")
 	f.Add("wait=\"", "*/*;q=", "a/b/c;;=", "%zz=%ff&limit=-1")
@@ -131,8 +131,8 @@ func FuzzHeaders(f *testing.F) {
 	})
 }
 
-// refusedRightly fails when an error of a decoder is told as one of ours, or holds
-// more of what was sent than it should.
+// refusedRightly fails if a decoder's error is reported as one of ours, or repeats more
+// of the request than it should.
 func refusedRightly(t *testing.T, err error) {
 	t.Helper()
 	k, p := problemOf(err, "acme")

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/ledger"
 )
@@ -20,7 +20,7 @@ import (
 func TestLogsHoldNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		b := newBench(t, simulated.Native.Options(), func(o *Options) {
+		b := newBench(t, orders.Native.Options(), func(o *Options) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
 		b.ask("agent:hush-token@acme", "POST", "/v1/writes", asJSON(order("hush-order")), "Prefer: wait=60", "Cookie: session=hush-cookie").want(200)
@@ -41,11 +41,11 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	})
 }
 
-// A caller that sends its body slowly is told so by the server's bounds, and holds
+// A caller that sends its body slowly is refused by the server's bounds, and holds
 // nothing any longer.
 func TestSlowBodyIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		p := newPipes()
 		server := httpapi.Server(b.door, nil)
 		done := make(chan struct{})
@@ -73,7 +73,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 // Texts of models come back as inert as JSON can make them.
 func TestTextsAreInert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		w := order("A-1", held)
 		w.Expect["note"] = "</script><script>alert(1)</script>\u2028\x1b[31m"
 		out := b.submit(w)

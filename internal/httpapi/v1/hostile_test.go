@@ -6,16 +6,16 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// One name in two tenants, or under two tools, is two writes, and neither tells
-// the other's caller anything.
+// One name in two tenants, or under two tools, is two writes, and neither reveals
+// anything to the other's caller.
 func TestOneKeyOfTwoCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		ours := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", unnamed)), "Idempotency-Key: k-1").want(202))
 		theirs := into[engine.Outcome](b.ask(stranger, "POST", "/v1/writes", asJSON(order("A-2", unnamed)), "Idempotency-Key: k-1").want(202))
 		other := order("A-3", unnamed, func(w *intent.WriteIntent) { w.Tool = "refund" })
@@ -29,9 +29,9 @@ func TestOneKeyOfTwoCallers(t *testing.T) {
 	})
 }
 
-// Whatever a body does with its members, nobody else's tenant is in what becomes
-// of it, and no number loses a digit on the way.
-// A body with too many members is not taken apart to fill in what was left out.
+// However a body arranges its members, no other tenant results, and no number loses a
+// digit on the way. A body with too many members is not decoded to fill in what was left
+// out.
 func TestTooManyMembersAreNotFilledIn(t *testing.T) {
 	var b strings.Builder
 	for i := range 80_000 {
@@ -68,7 +68,7 @@ func TestMembersThatAreNotWhatTheySeem(t *testing.T) {
 		"a number that is cut":     {strings.Replace(plain, `"A-1"`, `9007199254740993`, 1), invalidIntent, "what holds it would hold another"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Native.Options(), nil)
+			b := newBench(t, orders.Native.Options(), nil)
 			a := b.ask(agent, "POST", "/v1/writes", c.body, "Idempotency-Key: k-1")
 			a.problem(c.kind)
 			if n := len(b.world.Effects()); n != 0 {
@@ -81,7 +81,7 @@ func TestMembersThatAreNotWhatTheySeem(t *testing.T) {
 // A decision that was made about one review is not one about the next.
 func TestLateDecisionIsNotAboutTheNextReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := b.inReview("A-1")
 		seen := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200)).Write
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"retry","force":true,"reason":"I looked: it is not there"}`, "Prefer: wait=60").want(200)

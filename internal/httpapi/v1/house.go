@@ -10,19 +10,33 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// who is on whose behalf something is asked.
-type who = office.Who
+const (
+	// maxReason bounds, in bytes, a reviewer's reason for a decision: a paragraph, which
+	// is stored for ever and shown again and again. maxStopReason is what a stop stores.
+	maxReason     = 2000
+	maxStopReason = 500
+	// maxSagas is the most sagas in a listing: there are no pages.
+	maxSagas = 1000
+	// historyStep and historyPast are the defaults of a history: a day by hours. maxSpans
+	// is the ledger's bound.
+	historyStep = time.Hour
+	historyPast = 24 * time.Hour
+	maxSpans    = 1000
+)
+
+// who is the caller.
+type who = service.Who
 
 func pathPart(s string) string { return url.PathEscape(s) }
 
-// reason reads why somebody does something.
+// reason reads the reason of an action.
 func (c *call) reason(most int) (string, error) {
 	var r ReasonRequest
 	if err := decode(c.body, &r); err != nil {
@@ -52,7 +66,7 @@ func oneOf[T ~string](field string, have T, want []T) error {
 	return badField(field, "is missing or unknown; want one of "+strings.Join(all, ", "))
 }
 
-// sagaWords are the states of sagas that can be asked for.
+// sagaWords are the states of sagas that can be requested.
 var sagaWords = []string{string(saga.Running), string(saga.Undoing), string(saga.Done), string(saga.Undone), string(saga.Review), string(saga.Closed)}
 
 func (c *call) beginSaga(ctx context.Context) (reply, error) {
@@ -60,7 +74,7 @@ func (c *call) beginSaga(ctx context.Context) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	s, err := c.api.office.BeginSaga(ctx, c.who, plan)
+	s, err := c.api.service.BeginSaga(ctx, c.who, plan)
 	r := reply{status: http.StatusAccepted, body: s, header: map[string]string{"Location": "/v1/sagas/" + pathPart(s.ID)}}
 	if s.Over() {
 		r.status = http.StatusOK
@@ -73,21 +87,21 @@ func (c *call) listSagas(ctx context.Context) (reply, error) {
 	for _, word := range c.query["state"] {
 		states = append(states, saga.State(word))
 	}
-	all, err := c.api.office.Sagas(ctx, c.who, min(number(c.query, "limit"), maxSagas), states...)
+	all, err := c.api.service.Sagas(ctx, c.who, min(number(c.query, "limit"), maxSagas), states...)
 	return reply{status: http.StatusOK, body: Sagas{Sagas: append([]saga.Saga{}, all...)}}, err
 }
 
 func (c *call) saga(ctx context.Context) (reply, error) {
-	s, err := c.api.office.Saga(ctx, c.who, c.r.PathValue("id"))
+	s, err := c.api.service.Saga(ctx, c.who, c.r.PathValue("id"))
 	return reply{status: http.StatusOK, body: s}, err
 }
 
 func (c *call) cancelSaga(ctx context.Context) (reply, error) {
-	return c.changeSaga(ctx, c.api.office.CancelSaga)
+	return c.changeSaga(ctx, c.api.service.CancelSaga)
 }
 
 func (c *call) closeSaga(ctx context.Context) (reply, error) {
-	return c.changeSaga(ctx, c.api.office.CloseSaga)
+	return c.changeSaga(ctx, c.api.service.CloseSaga)
 }
 
 func (c *call) changeSaga(ctx context.Context, change func(context.Context, who, string, string) (saga.Saga, error)) (reply, error) {
@@ -99,7 +113,7 @@ func (c *call) changeSaga(ctx context.Context, change func(context.Context, who,
 	return reply{status: http.StatusOK, body: s}, err
 }
 
-// StopRequest is which sends are to be held or let go, and why.
+// StopRequest is which sends to hold or release, and why.
 type StopRequest struct {
 	Destination string `json:"destination,omitzero" jsonschema:"of this destination. Default: of all"`
 	Tool        string `json:"tool,omitzero" jsonschema:"of this tool. Default: of all"`
@@ -107,14 +121,14 @@ type StopRequest struct {
 }
 
 func (c *call) stops(ctx context.Context) (reply, error) {
-	all, err := c.api.office.Stops(ctx, c.who)
+	all, err := c.api.service.Stops(ctx, c.who)
 	return reply{status: http.StatusOK, body: stopsOf(all)}, err
 }
 
-func (c *call) stop(ctx context.Context) (reply, error) { return c.switched(ctx, c.api.office.Stop) }
+func (c *call) stop(ctx context.Context) (reply, error) { return c.switched(ctx, c.api.service.Stop) }
 
 func (c *call) release(ctx context.Context) (reply, error) {
-	return c.switched(ctx, c.api.office.Release)
+	return c.switched(ctx, c.api.service.Release)
 }
 
 func (c *call) switched(ctx context.Context, do func(context.Context, who, guards.Scope, string) error) (reply, error) {
@@ -137,11 +151,11 @@ func (c *call) switched(ctx context.Context, do func(context.Context, who, guard
 }
 
 func (c *call) inbox(ctx context.Context) (reply, error) {
-	in, err := c.api.office.Inbox(ctx, c.who)
+	in, err := c.api.service.Inbox(ctx, c.who)
 	if err != nil {
 		return reply{}, err
 	}
-	out := Inbox{Writes: []Waiting{}, Steps: append([]workflow.PendingApproval{}, in.Steps...), Sagas: append([]saga.Saga{}, in.Sagas...),
+	out := Inbox{Writes: []Waiting{}, Steps: append([]gate.PendingApproval{}, in.Steps...), Sagas: append([]saga.Saga{}, in.Sagas...),
 		More: in.More, Unread: unreadOf(in.Unread)}
 	for _, w := range in.Writes {
 		out.Writes = append(out.Writes, Waiting{Write: rowOf(w.Record), Risk: string(w.Risk), Final: w.Final})
@@ -152,7 +166,7 @@ func (c *call) inbox(ctx context.Context) (reply, error) {
 func (c *call) history(ctx context.Context) (reply, error) {
 	past := ledger.Past{Since: when(c.query, "since"), Until: when(c.query, "until"), Step: historyStep}
 	if c.query.Has("step") {
-		past.Step, _ = time.ParseDuration(c.query.Get("step")) // it was checked
+		past.Step, _ = time.ParseDuration(c.query.Get("step")) // it was validated
 	}
 	if past.Until.IsZero() {
 		past.Until = time.Now()
@@ -166,7 +180,7 @@ func (c *call) history(ctx context.Context) (reply, error) {
 	case spans > maxSpans:
 		return reply{}, badField("step", fmt.Sprintf("makes %d spans; want at most %d", spans, maxSpans))
 	}
-	found, err := c.api.office.History(ctx, c.who, past)
+	found, err := c.api.service.History(ctx, c.who, past)
 	if err != nil {
 		return reply{}, err
 	}

@@ -1,9 +1,11 @@
 package v1
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,17 +13,19 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/redact"
+	"github.com/readback-go/readback/saga"
 )
 
 func TestFindingWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		one := b.submit(order("A-1", func(w *intent.WriteIntent) { w.CorrelationID = "c-1" }))
 		time.Sleep(time.Hour)
 		noon := time.Now().UTC().Format(time.RFC3339)
@@ -99,7 +103,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Native.Options(), nil)
+			b := newBench(t, orders.Native.Options(), nil)
 			if p := b.ask(auditor, "GET", test.target, "").problem(invalidRequest); p.Field != test.field {
 				t.Errorf("%+v", p)
 			}
@@ -109,7 +113,7 @@ func TestQueriesThatAreRefused(t *testing.T) {
 
 func TestStopsHoldSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		all := into[Stops](b.ask(operator, "POST", "/v1/stops", `{"destination":"orders","reason":"it is down"}`).want(200))
 		if len(all.Stops) != 1 || !all.Stops[0].Active || all.Stops[0].Everybody || all.Stops[0].Log[0].By != "operator-1" {
 			t.Errorf("%+v", all)
@@ -132,12 +136,12 @@ func TestStopsHoldSends(t *testing.T) {
 	})
 }
 
-// What a destination answered is for people.
+// A destination's response is for people.
 func TestAgentsAreNotToldWhatADestinationAnswered(t *testing.T) {
-	why := office.Destination{Name: "orders", PauseWhy: "429: key sk-1 is over its limit"}
+	why := service.Destination{Name: "orders", PauseWhy: "429: key sk-1 is over its limit"}
 	why.Breaker.Why = "502: <html>"
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		for who, told := range map[string]bool{agent: false, auditor: true} {
 			one, _ := b.desk.Resolve(&http.Request{Header: http.Header{"Authorization": {"Bearer " + who}}})
 			c := &call{api: b.inside, who: one}
@@ -151,7 +155,7 @@ func TestAgentsAreNotToldWhatADestinationAnswered(t *testing.T) {
 
 func TestSagas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		a := b.ask(agent, "POST", "/v1/sagas", plan("trip-1", "A-1")).want(202)
 		if got := a.Header.Get("Location"); got != "/v1/sagas/trip-1" {
 			t.Errorf("Location %q", got)
@@ -187,7 +191,7 @@ func TestSagas(t *testing.T) {
 
 func TestSagaIsClosedByAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		b.work()
 		if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": json.Number("5")}, ""); err != nil {
 			t.Fatal(err)
@@ -209,7 +213,7 @@ func TestSagaIsClosedByAPerson(t *testing.T) {
 
 func TestYieldLetsTheOperationGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		key := func(w *intent.WriteIntent) { w.IdempotencyKey = "wire-1" }
 		one := b.submit(order("A-1", key))
 		none := b.submit(order("A-2"))
@@ -225,7 +229,7 @@ func TestYieldLetsTheOperationGo(t *testing.T) {
 
 func TestHistoryCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		b.submit(order("A-1"))
 		b.submit(order("A-2", held))
 		time.Sleep(time.Second)
@@ -243,7 +247,7 @@ func TestHistoryCounts(t *testing.T) {
 
 func TestReviewIsDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := b.inReview("A-1")
 		in := into[Inbox](b.ask(reviewer, "GET", "/v1/inbox", "").want(200))
 		if len(in.Writes) != 1 || in.Writes[0].Write.ID != out.ID {
@@ -265,15 +269,15 @@ func TestReviewIsDecided(t *testing.T) {
 	})
 }
 
-// A server without a part says so, and does not break.
+// A server without a part reports that, and does not fail otherwise.
 func TestWithoutAPart(t *testing.T) {
 	var reg connectors.Registry
-	bare := struct{ ledger.Ledger }{ledger.NewMemory()}
-	e := engine.New(bare, &reg, nil)
+	l := ledger.NewMemory()
+	e := engine.New(l, &reg, nil)
 	t.Cleanup(e.Close)
-	b := newBench(t, simulated.Native.Options(), nil)
-	b.inside = newAPI(office.New(office.Parts{Writes: e, Ledger: bare, Registry: &reg}), &Options{Who: b.desk})
-	b.door = http.HandlerFunc(b.inside.all)
+	b := newBench(t, orders.Native.Options(), nil)
+	b.inside = newAPI(service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), &Options{Who: b.desk})
+	b.door = b.inside.handler()
 	for _, r := range routes() {
 		if r.optional {
 			b.ask(r.may(), r.method, r.target(), r.right()).problem(unsupported)
@@ -281,40 +285,45 @@ func TestWithoutAPart(t *testing.T) {
 	}
 }
 
-func TestPlacesAreBoundedByTenant(t *testing.T) {
-	p := newPlaces(3, 2)
-	leave, err := p.take("a", "")
+// The digest of a business key needs the digest key of the ledger, which is sealed: a
+// server that cannot open it finds nothing by a business key, and reports that; all else
+// is listed.
+func TestFindingByABusinessKeyNeedsTheDigestKey(t *testing.T) {
+	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: bytes.Repeat([]byte("k"), redact.KeySize)}}, redact.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.take("a", ""); err != nil {
+	path, b := filepath.Join(t.TempDir(), "ledger.db"), newBench(t, orders.Native.Options(), nil)
+	serve := func(keys ledger.Keys) ledger.Ledger {
+		l, err := sqlite.Open(t.Context(), path, &sqlite.Options{Keys: keys})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		b.inside = newAPI(service.New(service.Parts{Writes: b.engine, Ledger: l, Registry: &connectors.Registry{}}), &Options{Who: b.desk, Closing: b.closing, Version: "test"})
+		b.door = b.inside.handler()
+		return l
+	}
+	rec, err := ledger.NewRecord(order("A-1", func(w *intent.WriteIntent) { w.Tenant = "acme" }))
+	if err == nil {
+		rec, _, err = serve(vault).Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "w", LeaseFor: time.Minute})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.take("a", ""); kindOf(err) != tooManyWaiting {
-		t.Errorf("a third of one tenant: %v", err)
-	}
-	if _, err := p.take("b", ""); err != nil {
-		t.Errorf("the first of another: %v", err)
-	}
-	if _, err := p.take("b", ""); kindOf(err) != tooManyWaiting {
-		t.Errorf("a fourth of all: %v", err)
-	}
-	leave()
-	leave() // twice is once
-	if _, err := p.take("b", ""); err != nil {
-		t.Errorf("after one left: %v", err)
-	}
-}
-
-func TestTooManyWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
-		b.inside.waiting, b.inside.streams = newPlaces(0, 0), newPlaces(0, 0)
-		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=1").problem(tooManyWaiting)
-		if len(b.world.Calls()) != 0 {
-			t.Error("it was begun all the same")
+	found := func(query string) {
+		t.Helper()
+		if page := into[Writes](b.ask(auditor, "GET", "/v1/writes?"+query, "").want(200)); len(page.Writes) != 1 || page.Writes[0].ID != rec.ID {
+			t.Errorf("%s: %+v, want the write", query, page)
 		}
-		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(202)
-		b.ask(agent, "GET", "/v1/events", "").problem(tooManyWaiting)
-	})
+	}
+	byKey, byDigest := "destination=orders&kind=order&key="+url.QueryEscape(`{"order_id":"A-1"}`), "key_digest="+url.QueryEscape(rec.KeyDigest)
+	found(byKey)
+	serve(nil)
+	a := b.ask(auditor, "GET", "/v1/writes?"+byKey, "")
+	if p := a.problem(unavailable); p.Detail != "" || p.Known != "" || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%+v", p)
+	}
+	found(byDigest)
+	found("")
 }

@@ -2,6 +2,12 @@ package v1
 
 import "net/http"
 
+const (
+	// soon is the Retry-After of a temporary failure, later that of a broken part.
+	soon  = 1
+	later = 5
+)
+
 // kind is one kind of problem (RFC 9457). Kinds are never renamed: callers
 // switch on them.
 type kind struct {
@@ -9,19 +15,19 @@ type kind struct {
 	name   string
 	status int
 	title  string
-	// advice is what a caller does about it.
+	// advice is the remedy for a caller.
 	advice string
-	// retry is what Retry-After says, in seconds. Default: it is not there.
+	// retry is the Retry-After in seconds. Default: none is sent.
 	retry int
-	// quiet says that the cause is for the log alone: it names what is inside.
+	// quiet: the cause is for the log alone, as it names internals.
 	quiet bool
 }
 
-// problemBase stands before the name of a kind. The name is not one that leads
-// anywhere (RFC 6761): the kinds are in the document and in docs/http.md.
+// problemBase is the prefix of a kind's name in its type. It is an address that resolves
+// nowhere (RFC 6761): the kinds are in the document and in docs/reference/http.md.
 const problemBase = "https://readback.invalid/problems/"
 
-// All kinds there are. Which error is of which kind says [problemOf].
+// All kinds of problems. [problemOf] maps errors to them.
 var (
 	invalidRequest = newKind(kind{name: "invalid-request", status: http.StatusBadRequest, title: "The request is not valid",
 		advice: "Mend what `field` names. Nothing was done."})
@@ -31,8 +37,8 @@ var (
 		advice: "Mend what `field` names. Nothing was recorded or sent."})
 	unauthorized = newKind(kind{name: "unauthorized", status: http.StatusUnauthorized, title: "The credentials are missing, or not valid (any more)",
 		advice: "Send a valid token in `Authorization: Bearer`."})
-	forbidden = newKind(kind{name: "forbidden", status: http.StatusForbidden, title: "The role of the credentials may not do this",
-		advice: "Ask somebody who may. Do not try another way."})
+	forbidden = newKind(kind{name: "forbidden", status: http.StatusForbidden, title: "The role or the scope of the credentials may not do this",
+		advice: "Ask a user with that role. Do not try another way."})
 	otherTenant = newKind(kind{name: "other-tenant", status: http.StatusForbidden, title: "The request names another tenant than the credentials",
 		advice: "Leave the tenant out: it is that of the credentials."})
 	notFound = newKind(kind{name: "not-found", status: http.StatusNotFound, title: "There is no such thing in this tenant",
@@ -52,8 +58,8 @@ var (
 	changed = newKind(kind{name: "changed", status: http.StatusConflict, title: "Something has happened to the write since it was looked at",
 		advice: "Look at how it stands now, and decide again. Nothing was done."})
 	notObserved = newKind(kind{name: "not-observed", status: http.StatusConflict, title: "What a receipt would say was not observed",
-		advice: "`detail` says why. Of what is under way there may be one later; of what a person accepted, or what nobody looked at, there never is."})
-	busy = newKind(kind{name: "busy", status: http.StatusConflict, title: "A worker, or somebody else, changes it just now", retry: soon,
+		advice: "`detail` says why. A write in progress may have one later; a write that a reviewer accepted, or that was not read back, never has one."})
+	busy = newKind(kind{name: "busy", status: http.StatusConflict, title: "A worker or another caller is changing it", retry: soon,
 		advice: "Look at how it stands in a moment, and say it again if it is still right. Nothing has changed."})
 	expired = newKind(kind{name: "expired", status: http.StatusConflict, title: "The time for the approval is over",
 		advice: "Nothing was sent, and nothing will be. If it is still wanted, make a new write."})
@@ -77,8 +83,8 @@ var (
 		advice: "Repeat the plan unchanged, or give another id. Nothing was changed."})
 	full = newKind(kind{name: "full", status: http.StatusTooManyRequests, title: "More is in hand than can be taken", retry: soon,
 		advice: "Wait, and send the same request again. This request did nothing."})
-	tooManyWaiting = newKind(kind{name: "too-many-waiting", status: http.StatusTooManyRequests, title: "Too many calls wait already", retry: later,
-		advice: "Send the same request without waiting, or later. This request did nothing."})
+	tooManyRequests = newKind(kind{name: "too-many-requests", status: http.StatusTooManyRequests, title: "The token, the tenant or the server has reached a limit", retry: soon,
+		advice: "Send the same request again after `Retry-After`. `detail` names the limit and its setting. This request did nothing."})
 	tooManyAttempts = newKind(kind{name: "too-many-attempts", status: http.StatusTooManyRequests, title: "Too many attempts with bad credentials", retry: later,
 		advice: "Wait as long as `Retry-After` says."})
 	broken = newKind(kind{name: "internal", status: http.StatusInternalServerError, title: "Something went wrong here", quiet: true,
@@ -86,7 +92,7 @@ var (
 	damaged = newKind(kind{name: "ledger-damaged", status: http.StatusInternalServerError, title: "What the ledger holds about this cannot be read", quiet: true,
 		advice: "A person must look at the ledger. Do not make the write in another way."})
 	unsupported = newKind(kind{name: "unsupported", status: http.StatusNotImplemented, title: "This server was started without what this needs",
-		advice: "Ask whoever runs it."})
+		advice: "Ask the operator of the server."})
 	unavailable = newKind(kind{name: "unavailable", status: http.StatusServiceUnavailable, title: "The ledger cannot be used now", retry: later, quiet: true,
 		advice: "Send the same request again later. What `known` says holds of the effect; where it is not there, this request did nothing."})
 	unsure = newKind(kind{name: "unsure", status: http.StatusServiceUnavailable, title: "Whether the request was recorded is not known", retry: soon, quiet: true,
@@ -97,7 +103,7 @@ var (
 		advice: "Send the same request again: it is never carried out twice. Do not make the write in another way."})
 )
 
-// kinds are all of them, in the order of the page.
+// kinds are all of them, in the order of the documentation.
 var kinds []*kind
 
 func newKind(k kind) *kind {

@@ -9,8 +9,11 @@ import (
 	"strings"
 )
 
-// document is the OpenAPI document, made from the table of routes and the types
-// that they take and answer.
+// maxName bounds names in paths and queries, in bytes: as the ledger bounds them.
+const maxName = 255
+
+// document is the OpenAPI document, made from the table of routes and the types of their
+// requests and responses.
 func document(version string) []byte {
 	paths := map[string]map[string]any{}
 	for _, r := range routes() {
@@ -34,14 +37,14 @@ func document(version string) []byte {
 			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer"}}},
 	})
 	if err != nil {
-		panic(fmt.Sprintf("v1: the document: %v", err)) // texts and maps of texts; a test makes it
+		panic(fmt.Sprintf("v1: the document: %v", err)) // texts and maps of texts always marshal; a test makes it
 	}
 	return text
 }
 
 func (r route) operation() map[string]any {
 	op := map[string]any{"operationId": r.name, "summary": r.summary, "responses": r.responses(), "x-act": string(r.act)}
-	op["description"] = fmt.Sprintf("Requires the right %q; docs/access.md lists the roles that have it.", r.act)
+	op["description"] = fmt.Sprintf("Requires the right %q; docs/guide/people.md lists the roles that have it.", r.act)
 	if r.act == "" {
 		op["description"] = "Requires no credentials."
 		op["security"] = []any{}
@@ -119,7 +122,7 @@ func (r route) responses() map[string]any {
 	return all
 }
 
-// headersOf are those of an answer that mean something.
+// headersOf are the documented headers of a response.
 func (r route) headersOf(status int) map[string]any {
 	said := map[string]string{}
 	if r.waits {
@@ -139,8 +142,7 @@ func (r route) headersOf(status int) map[string]any {
 	return all
 }
 
-// refTo is the schema of a type that is taken or answered; [json.RawMessage] is any
-// JSON.
+// refTo is the schema of a type of a request or response; [json.RawMessage] is any JSON.
 func (route) refTo(t reflect.Type) map[string]any {
 	types := known()
 	s, there := types[t]

@@ -123,8 +123,8 @@ func TestNamesInTheDocumentAreLowerCase(t *testing.T) {
 	walk("", documentOf()["components"].(map[string]any)["schemas"])
 }
 
-// What the document says of a request is what the door takes: what lacks a member
-// or has one too many is refused by both.
+// The API accepts exactly the requests that the document describes: a missing or an extra
+// member is refused by both.
 func TestRequestsAreAsDocumented(t *testing.T) {
 	take := map[string]func([]byte) error{
 		"DecisionRequest": func(b []byte) error { return decode(b, new(DecisionRequest)) },

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The headers that mean something here, besides HTTP's own.
+// The headers that this API reads, besides HTTP's own.
 const (
 	headerKey      = "Idempotency-Key"
 	headerReplayed = "Idempotent-Replayed"
@@ -21,9 +21,9 @@ const (
 	preferFinal = "final"
 )
 
-// preferred is how long a caller would wait (RFC 7240: "wait=10"), and whether it
-// says so. A preference that cannot be read is none, as the RFC has it; the first
-// of several counts.
+// preferred is the time that a caller prefers to wait (RFC 7240: "wait=10"), and whether
+// it set one. An invalid preference is ignored, as the RFC requires; the first of several
+// counts.
 func preferred(h http.Header, most time.Duration) (wait time.Duration, said bool) {
 	value, there := preference(h, "wait")
 	seconds, err := strconv.ParseUint(value, 10, 31)
@@ -47,8 +47,8 @@ func preference(h http.Header, want string) (value string, there bool) {
 	return "", false
 }
 
-// idempotencyKey reads the header in both of its spellings, bare and as a quoted
-// string of RFC 8941. "" is that there is none.
+// idempotencyKey reads the header in both of its forms, bare and as a quoted string of
+// RFC 8941. "" means that there is none.
 func idempotencyKey(h http.Header) (string, error) {
 	lines := h.Values(headerKey)
 	if len(lines) == 0 {
@@ -70,7 +70,7 @@ func idempotencyKey(h http.Header) (string, error) {
 	return key, nil
 }
 
-// unquoted reads a string of RFC 8941, and nothing behind it.
+// unquoted reads a string of RFC 8941, with nothing after it.
 func unquoted(s string) (string, bool) {
 	var b strings.Builder
 	for i := 1; i < len(s); i++ {
@@ -89,7 +89,7 @@ func unquoted(s string) (string, bool) {
 	return "", false
 }
 
-// isName reports whether a text is a name as intents have them.
+// isName reports whether a text is a valid name in an intent.
 func isName(s string) bool {
 	if len(s) < 1 || len(s) > maxName || s[0] == ' ' || s[len(s)-1] == ' ' {
 		return false
@@ -97,8 +97,8 @@ func isName(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
-// isJSON refuses a body that says that it is something else. One that does not
-// say what it is passes for JSON: curl and many small clients do not.
+// isJSON refuses a body with another content type. A body without one passes for JSON:
+// curl and many small clients send none.
 func isJSON(h http.Header) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &problemError{kind: unsupportedType, field: "Content-Encoding", detail: "the body is compressed; want it as it is"}
@@ -115,8 +115,8 @@ func isJSON(h http.Header) error {
 	return nil
 }
 
-// accepts reports whether a caller takes such an answer. One that does not say
-// takes any; errors are told to everybody.
+// accepts reports whether a caller accepts a content type. One without a preference
+// accepts any; errors are sent to every caller.
 func accepts(h http.Header, want string) bool {
 	lines := h.Values("Accept")
 	if len(lines) == 0 || strings.TrimSpace(strings.Join(lines, "")) == "" {
@@ -142,7 +142,7 @@ func accepts(h http.Header, want string) bool {
 	return best >= 0 && quality > 0
 }
 
-// shown is a stranger's text as far as an answer repeats it.
+// shown is a caller's text as a response repeats it.
 func shown(s string) string {
 	if runes := []rune(s); len(runes) > maxShown {
 		s = string(runes[:maxShown]) + "…"
@@ -150,8 +150,8 @@ func shown(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// named puts what the header says into an intent: it names the logical write
-// where the body does not, and else the business operation.
+// named adds the header's key to an intent: it names the logical write if the body does
+// not, and else the business operation.
 func named(w members, key string) error {
 	if key == "" {
 		return nil
@@ -171,5 +171,5 @@ func named(w members, key string) error {
 	return nil
 }
 
-// headerWorkflow is the workflow of writes that the header alone names.
+// headerWorkflow is the workflow of writes that only the header names.
 const headerWorkflow = "http"

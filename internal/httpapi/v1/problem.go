@@ -14,31 +14,50 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
-// Problem is what an error looks like to a caller (RFC 9457).
+const (
+	// maxDetail, maxPlace and maxProblems bound the error in a response, in bytes and in
+	// number: a page, the longest valid path, and as many problems as a developer fixes
+	// at once.
+	maxDetail   = 4 << 10
+	maxPlace    = 1 << 10
+	maxProblems = 100
+)
+
+// Problem is an error as a caller receives it (RFC 9457).
 type Problem struct {
 	Type   string `json:"type" jsonschema:"the kind of problem; it never changes its meaning"`
 	Title  string `json:"title" jsonschema:"the kind in words"`
 	Status int    `json:"status" jsonschema:"the status of the answer"`
 	Detail string `json:"detail,omitempty" jsonschema:"what is wrong this time, for a person"`
-	// Field is a JSON Pointer into the body, or the name of a header, of a part of
-	// the path, or of a part of the query.
+	// Field is a JSON Pointer into the body, or the name of a header, of a part of the
+	// path, or of a part of the query.
 	Field    string           `json:"field,omitempty" jsonschema:"what is wrong: a JSON Pointer into the body, or the name of a header or of a parameter"`
 	Problems []intent.Problem `json:"problems,omitempty" jsonschema:"everything that is wrong with an intent"`
-	// Known is what is known about the effect of the write that is spoken of.
+	// Known is what is known about the effect of the write concerned.
 	Known    string    `json:"known,omitempty" jsonschema:"what is known about the effect of the write: applied, not applied, or unknown"`
 	ID       ledger.ID `json:"id,omitempty" jsonschema:"the write that is spoken of"`
 	Recorded string    `json:"recorded_digest,omitempty" jsonschema:"the digest of the write that is in the ledger"`
 	Received string    `json:"received_digest,omitempty" jsonschema:"the digest of what this request asks for"`
-	// Outcome is that of the write, where another one has begun the operation.
+	// Outcome is that of the write that began the operation before.
 	Outcome *engine.Outcome `json:"outcome,omitempty" jsonschema:"how the write that is spoken of stands"`
 
-	retry int // what Retry-After says, in seconds; 0 is not there
+	retry int // the Retry-After in seconds; 0 sends none
+}
+
+// visible makes every character of what a problem quotes visible.
+func (p *Problem) visible() {
+	p.Detail, p.Field = visible.Lines(p.Detail), visible.Text(p.Field)
+	p.Problems = slices.Clone(p.Problems)
+	for i, one := range p.Problems {
+		p.Problems[i] = intent.Problem{Path: visible.Text(one.Path), Problem: visible.Lines(one.Problem), Want: visible.Lines(one.Want)}
+	}
 }
 
 // What a problem can say about an effect.
@@ -48,30 +67,32 @@ const (
 	knownNothing    = engine.KnownNothing
 )
 
-// sentinels say which error is of which kind. The first that fits counts, so that
-// what wraps another stands before it. A test finds every sentinel of these
-// packages here.
+// sentinels map errors to kinds. The first that matches counts, so an error that wraps
+// another precedes it. A test finds every sentinel of these packages here.
 var sentinels = []struct {
 	err  error
 	kind *kind
 }{
 	{access.ErrTooMany, tooManyAttempts},
+	{access.ErrLimit, tooManyRequests},
 	{access.ErrUnavailable, unavailable},
 	{access.ErrNoCredentials, unauthorized},
 	{access.ErrUnknown, unauthorized},
-	{office.ErrTenant, otherTenant},
+	{service.ErrTenant, otherTenant},
+	{access.ErrStepUp, forbidden},
 	{access.ErrForbidden, forbidden},
 	{engine.ErrForbidden, forbidden},
-	{office.ErrUnsupported, unsupported},
+	{service.ErrUnsupported, unsupported},
 
 	{saga.ErrPlan, invalidSaga},
 	{intent.ErrInvalid, invalidIntent},
 	{connectors.ErrUnknownDestination, unknownDestination},
 
 	{saga.ErrNotFound, notFound},
-	{ledger.ErrNoPaper, notFound},
+	{ledger.ErrNoDocument, notFound},
 	{ledger.ErrNotFound, notFound},
 	{ledger.ErrDigestMismatch, digestMismatch},
+	{ledger.ErrNoKey, unavailable},
 	{ledger.ErrBlocked, operationBegun},
 	{saga.ErrOtherPlan, otherPlan},
 	{saga.ErrTooLate, tooLate},
@@ -107,7 +128,7 @@ var sentinels = []struct {
 	{context.Canceled, slow},
 }
 
-// problemError is an error of the door itself.
+// problemError is an error of this API itself.
 type problemError struct {
 	kind   *kind
 	field  string
@@ -118,7 +139,7 @@ type problemError struct {
 
 func (e *problemError) Error() string { return e.detail }
 
-// badField says which part of a request is wrong.
+// badField reports a wrong part of a request.
 func badField(field, what string) error {
 	text := field + " " + what
 	if field == "" {
@@ -127,7 +148,7 @@ func badField(field, what string) error {
 	return &problemError{kind: invalidRequest, field: field, detail: text}
 }
 
-// kindOf finds the kind of an error.
+// kindOf maps an error to its kind.
 func kindOf(err error) *kind {
 	var mine *problemError
 	if errors.As(err, &mine) {
@@ -141,8 +162,8 @@ func kindOf(err error) *kind {
 	return broken
 }
 
-// problemOf says an error to a caller of this tenant. What is for the log alone
-// is not in it, nor is anything of another tenant.
+// problemOf describes an error to a caller of this tenant, without what is for the log
+// alone and without anything of another tenant.
 func problemOf(err error, tenant string) (*kind, Problem) {
 	k := kindOf(err)
 	p := Problem{Type: k.uri(), Title: k.title, Status: k.status, retry: k.retry}
@@ -158,16 +179,20 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 		blocked *ledger.BlockedError
 		refused *ledger.RefusedError
 		many    *access.TooManyError
+		limit   *access.LimitError
 	)
 	if errors.As(err, &many) {
 		p.retry = int(math.Ceil(many.After.Seconds()))
+	}
+	if errors.As(err, &limit) {
+		p.retry = int(math.Ceil(limit.After.Seconds()))
 	}
 	if errors.Is(err, ledger.ErrCursor) {
 		p.Field = "after"
 	}
 	if errors.As(err, &known) {
-		// That this request has sent nothing is not that nothing was sent: it may
-		// repeat one that has, which a ledger that is away cannot say.
+		// This request has sent nothing, but that does not mean that nothing was sent: it
+		// may repeat one that has, which an unreachable ledger cannot show.
 		p.ID, p.Known = known.ID, knownNothing
 	}
 	if errors.As(err, &invalid) {
@@ -175,6 +200,10 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 		p.Field = invalid.Problems[0].Path
 	} else if k == invalidIntent || k == unknownDestination {
 		p.Field = placeIn(err.Error())
+	}
+	var outside *engine.ScopeError
+	if errors.As(err, &outside) {
+		p.Field = outside.Field
 	}
 	if errors.As(err, &plan) {
 		p.Field = plan.Path
@@ -201,8 +230,8 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 	return k, p.bounded()
 }
 
-// bounded is a problem that repeats no more of a request than it takes to find
-// what is meant: a name in a body may be as long as the body.
+// bounded is a problem that repeats only as much of a request as identifies the part: a
+// name in a body may be as long as the body.
 func (p Problem) bounded() Problem {
 	p.Detail, p.Field = clipTo(p.Detail, maxDetail), clipTo(p.Field, maxPlace)
 	p.Problems = slices.Clone(p.Problems[:min(len(p.Problems), maxProblems)])
@@ -212,7 +241,7 @@ func (p Problem) bounded() Problem {
 	return p
 }
 
-// place is how errors without a path of their own name one.
+// place finds the path in errors without a path of their own.
 var place = regexp.MustCompile(`(?:^|[ :])(/[a-z_]+(?:/[A-Za-z0-9_~-]+)*)[ :]`)
 
 func placeIn(text string) string {
@@ -233,7 +262,12 @@ func knownOf(out engine.Outcome) string {
 	return knownNothing
 }
 
-// refuse answers with a problem.
+// Refuse responds with a problem of a route that is not one of this API.
+func Refuse(w http.ResponseWriter, status int, name, title, known string) {
+	_ = write(w, status, problemType, Problem{Type: problemBase + name, Title: title, Status: status, Known: known}) // texts always marshal
+}
+
+// refuse responds with a problem.
 func refuse(w http.ResponseWriter, k *kind, p Problem) {
 	h := w.Header()
 	if p.retry > 0 {
@@ -245,5 +279,5 @@ func refuse(w http.ResponseWriter, k *kind, p Problem) {
 	if p.ID != "" && p.Status == http.StatusConflict {
 		h.Set("Location", pathOfWrite(p.ID))
 	}
-	_ = write(w, p.Status, problemType, p) // texts alone; they can be encoded
+	_ = write(w, p.Status, problemType, p) // texts always marshal
 }

@@ -19,25 +19,24 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
 )
 
 // root is that of the module.
 const root = "../../.."
 
-// speaking are the packages whose errors reach this door.
-var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "workflow/saga", "internal/access", "internal/office"}
+// speaking are the packages whose errors reach this API.
+var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "saga", "internal/access", "internal/service"}
 
 // elsewhere are sentinels of them that never come this way, and why.
 var elsewhere = map[string]string{
-	"ledger.ErrNoIdentity":   "of whoever rebuilds a write from its events alone, which no door does",
-	"connectors.ErrScope":    "of whoever lists what is at a destination, for an evaluation",
-	"connectors.ErrBlind":    "of reads, which become part of an outcome",
-	"connectors.ErrNoTarget": "of reads, which become part of an outcome",
-	"access.ErrInvalid":      "of whoever makes tokens, on the command line",
-	"access.ErrNoToken":      "of whoever revokes tokens, on the command line",
+	"connectors.ErrScope":     "of whoever lists what is at a destination, for an evaluation",
+	"connectors.ErrWriteOnly": "of reads, which become part of an outcome",
+	"connectors.ErrNoTarget":  "of reads, which become part of an outcome",
+	"access.ErrInvalid":       "of whoever makes tokens, on the command line",
+	"access.ErrNoToken":       "of whoever revokes tokens, on the command line",
 }
 
 // parsed reads the Go files of a folder without its tests.
@@ -87,8 +86,7 @@ func sentinelsOf(t *testing.T, dir string) []string {
 	return found
 }
 
-// Every error that can come out of the rooms below has a row, so that none is
-// answered with 500 because nobody thought of it.
+// Every error of the packages below has a row, so that none becomes a 500 by omission.
 func TestEverySentinelHasARow(t *testing.T) {
 	rows := map[string]bool{}
 	for _, f := range parsed(t, "internal/httpapi/v1") {
@@ -128,7 +126,7 @@ func TestEverySentinelHasARow(t *testing.T) {
 	}
 }
 
-// Each row is reached: one that stands behind what it wraps would never be.
+// Each row is reached: one after an error that it wraps would never be.
 func TestEveryRowIsReached(t *testing.T) {
 	for _, row := range sentinels {
 		if got := kindOf(fmt.Errorf("somewhere: %w", row.err)); got != row.kind {
@@ -165,7 +163,7 @@ func TestWhatProblemsSay(t *testing.T) {
 		"expired":                {"nothing was sent", engine.ErrExpired, expired, Problem{Known: "not applied"}},
 		"refused":                {"likewise", &ledger.RefusedError{ID: "wr_1", Reason: "no"}, refusedWrite, Problem{ID: "wr_1", Known: "not applied"}},
 		"nobody":                 {"a reason is enough", access.ErrNoCredentials, unauthorized, Problem{}},
-		"another tenant":         {"it stands before forbidden, which it wraps", office.ErrTenant, otherTenant, Problem{}},
+		"another tenant":         {"it stands before forbidden, which it wraps", service.ErrTenant, otherTenant, Problem{}},
 		"a stop":                 {"in its own words", guards.ErrNotStopped, notStopped, Problem{}},
 		"anything else":          {"what is inside stays inside", errBroken, broken, Problem{}},
 	}
@@ -186,8 +184,8 @@ func TestWhatProblemsSay(t *testing.T) {
 	}
 }
 
-// A repeat of what was done is not told that nothing was, while the ledger is
-// away.
+// A repeat of a completed write does not get "nothing was done" while the ledger is
+// unreachable.
 func TestRepeatToABrokenLedger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nativeOptions(), nil)
@@ -199,7 +197,7 @@ func TestRepeatToABrokenLedger(t *testing.T) {
 	})
 }
 
-// A write whose reservation the ledger lost in the middle of it says so.
+// A write whose reservation was lost by the ledger reports that.
 func TestSubmitToABrokenLedger(t *testing.T) {
 	tests := map[string]struct {
 		err   error
@@ -228,7 +226,7 @@ func TestSubmitToABrokenLedger(t *testing.T) {
 	}
 }
 
-// A name in a body may be as long as the body; an answer does not repeat it.
+// A name in a body may be as long as the body; a response does not repeat it.
 func TestProblemsAreBounded(t *testing.T) {
 	long := strings.Repeat("n", 300_000)
 	_, err := decodeIntent([]byte(`{"`+long+`":1}`), "acme", "")

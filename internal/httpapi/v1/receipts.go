@@ -4,17 +4,17 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/signing"
 )
 
 // Receipts issues receipts of the writes of a tenant.
 type Receipts interface {
-	// Issue signs what was seen of a write, with the values of it where they are
-	// asked for. It fails as [receipt.Of] does, and with [ledger.ErrNotFound].
+	// Issue signs a statement about a write, with its values if they are requested. It
+	// fails as [receipt.Of] does, and with [ledger.ErrNotFound].
 	Issue(ctx context.Context, tenant string, id ledger.ID, values bool) (signing.Envelope, error)
-	// Keys are the public keys, the one that signs first.
+	// Keys are the public keys, the current one first.
 	Keys() []signing.PublicKey
 }
 
@@ -45,7 +45,7 @@ type Key struct {
 func (c *call) receipt(ctx context.Context) (reply, error) {
 	from := c.api.opts.Receipts
 	if from == nil {
-		return reply{}, office.ErrUnsupported
+		return reply{}, service.ErrUnsupported
 	}
 	e, err := from.Issue(ctx, c.who.Tenant, c.id(), c.query.Get("values") == "true")
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *call) receipt(ctx context.Context) (reply, error) {
 func (c *call) keys(context.Context) (reply, error) {
 	from := c.api.opts.Receipts
 	if from == nil {
-		return reply{}, office.ErrUnsupported
+		return reply{}, service.ErrUnsupported
 	}
 	out := Keys{Keys: []Key{}}
 	for _, k := range from.Keys() {

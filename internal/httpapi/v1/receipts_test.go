@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/signing"
@@ -57,12 +57,12 @@ func (s *signed) Issue(ctx context.Context, tenant string, id ledger.ID, values 
 	if err != nil {
 		return signing.Envelope{}, err
 	}
-	return said.Sign(s.signer)
+	return said.Sign(ctx, s.signer)
 }
 
 func TestReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := b.submit(order("A-1"))
 		keys := into[Keys](b.ask(auditor, "GET", "/v1/keys", "").want(200))
 		if len(keys.Keys) != 1 {
@@ -91,7 +91,7 @@ func TestReceipts(t *testing.T) {
 
 func TestNoReceipts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), func(o *Options) { o.Receipts = nil })
+		b := newBench(t, orders.Native.Options(), func(o *Options) { o.Receipts = nil })
 		out := b.submit(order("A-1"))
 		b.ask(auditor, "GET", writePath(out.ID, "/receipt"), "").problem(unsupported)
 		b.ask(auditor, "GET", "/v1/keys", "").problem(unsupported)

@@ -15,33 +15,37 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// route is one route: how it is asked, what it takes, what it answers. The
-// handlers, the list of [Routes] and the document are made from it.
+// maxCursor bounds, in bytes, a cursor that a caller hands back, and a business key in a
+// query.
+const maxCursor = 4 << 10
+
+// route is one route: its method and path, its request and its responses. The handlers,
+// the list of [Routes] and the document are made from it.
 type route struct {
 	method, pattern string
 	act             access.Act
-	name            string // in the document, and nowhere else
+	name            string // in the document only
 	summary         string
 	query           []param
 	headers         []param
 	body            *payload
-	waits           bool // it heeds Prefer: wait
-	stream          bool // it answers with events
-	optional        bool // it needs a part that not every office has
-	// answers are those that are no problems, problems those that only this route
-	// has; what all have of its kind is not repeated here.
+	waits           bool // it supports Prefer: wait
+	stream          bool // it responds with events
+	optional        bool // it needs a part that not every service has
+	// answers are the successful responses. problems are those that only this route has;
+	// those of all routes of its kind are not repeated here.
 	answers  []answer
 	problems []*kind
 	do       func(*call, context.Context) (reply, error)
 }
 
-// payload is what a route takes.
+// payload is the body of a route's request.
 type payload struct {
 	of   reflect.Type
 	most int64 // bytes
 }
 
-// answer is what a route answers with.
+// answer is a response of a route.
 type answer struct {
 	status int
 	of     reflect.Type
@@ -53,15 +57,15 @@ type param struct {
 	name, about string
 	kind        paramKind
 	oneOf       []string
-	many        bool // may be there several times
+	many        bool // may be repeated
 }
 
-// paramKind says what a value is.
+// paramKind is the kind of a value.
 type paramKind string
 
 const (
 	aName    paramKind = "name"   // text of 1 to 255 bytes
-	aCursor  paramKind = "cursor" // what another answer said
+	aCursor  paramKind = "cursor" // from an earlier response
 	aTime    paramKind = "time"   // RFC 3339
 	aNumber  paramKind = "number" // 1 to 1000
 	aLength  paramKind = "length" // a duration of Go
@@ -72,7 +76,7 @@ const (
 // wildcard is a part of a path that is a name.
 var wildcard = regexp.MustCompile(`\{([a-z_]+)\}`)
 
-// parts names the parts of the path that are names.
+// parts are the names of the path's wildcards.
 func (r route) parts() []string {
 	var names []string
 	for _, found := range wildcard.FindAllStringSubmatch(r.pattern, -1) {
@@ -81,8 +85,8 @@ func (r route) parts() []string {
 	return names
 }
 
-// check refuses a query that this route does not know, before anything is made
-// of it: a filter that is spelt wrong would be one that is not there.
+// check refuses a query parameter that this route does not know, before the query is
+// used: a misspelt filter would be ignored.
 func (r route) check(q url.Values) error {
 	for name, values := range q {
 		at := slices.IndexFunc(r.query, func(p param) bool { return p.name == name })
@@ -143,7 +147,7 @@ func (p param) check(v string) error {
 	return err
 }
 
-// statuses are all that the route can answer with, and by which kinds of problems.
+// statuses are all statuses of the route's responses, with their kinds of problems.
 func (r route) statuses() map[int][]*kind {
 	all := map[int][]*kind{}
 	for _, a := range r.answers {
@@ -155,20 +159,17 @@ func (r route) statuses() map[int][]*kind {
 	return all
 }
 
-// kinds are the problems that the route can answer with.
+// kinds are the problems that the route can return.
 func (r route) kinds() []*kind {
 	all := []*kind{invalidRequest, notAcceptable}
 	if r.act != "" {
-		all = append(all, unauthorized, forbidden, tooManyAttempts, unavailable, broken)
+		all = append(all, unauthorized, forbidden, tooManyAttempts, tooManyRequests, unavailable, broken)
 	}
 	if strings.Contains(r.pattern, "{") {
 		all = append(all, notFound)
 	}
 	if r.body != nil {
 		all = append(all, tooLarge, unsupportedType, bodyTimeout)
-	}
-	if r.waits || r.stream {
-		all = append(all, tooManyWaiting)
 	}
 	if r.optional {
 		all = append(all, unsupported)

@@ -7,19 +7,28 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/workflow/saga"
+	"github.com/readback-go/readback/saga"
+)
+
+const (
+	// maxBody is the default bound of a request's body in bytes: a word and a reason.
+	maxBody = 64 << 10
+	// maxIntentBody and maxPlanBody leave room for blanks around the largest intent and
+	// plan.
+	maxIntentBody = intent.MaxSize + 64<<10
+	maxPlanBody   = saga.MaxPlan + 64<<10
 )
 
 // routes is the table of all routes, by subject.
 func routes() []route {
 	var all []route
-	for _, some := range [][]route{writeRoutes(), decisionRoutes(), eventRoutes(), sagaRoutes(), houseRoutes()} {
+	for _, some := range [][]route{writeRoutes(), decisionRoutes(), eventRoutes(), sagaRoutes(), serviceRoutes()} {
 		all = append(all, some...)
 	}
 	return all
 }
 
-// The parts that several routes have.
+// The parameters that several routes share.
 var (
 	limitParam = param{name: "limit", kind: aNumber, about: "how many at the most"}
 	keyHeader  = param{name: headerKey, kind: aName, about: "names the logical write where the body gives neither workflow nor step, and else the business operation; bare or in quotes"}
@@ -101,7 +110,7 @@ func eventRoutes() []route {
 				{name: "after", kind: aCursor, about: "from behind this id, or \"start\" for all that is still kept; Last-Event-ID counts before it. Default: from now on"},
 			},
 			headers: []param{{name: headerLastID, kind: aCursor, about: "the id of the last event that was seen"}},
-			answers: []answer{{http.StatusOK, of[Told](), "Events \"outcome\" with this as data, and \"missed\" with a Problem as data where what comes behind the id is no longer kept."}},
+			answers: []answer{{http.StatusOK, of[Sent](), "Events \"outcome\" with this as data, and \"missed\" with a Problem as data where what comes behind the id is no longer kept."}},
 			do:      (*call).follow},
 	}
 }
@@ -131,25 +140,25 @@ func sagaRoutes() []route {
 	}
 }
 
-func houseRoutes() []route {
+func serviceRoutes() []route {
 	stops := ok[Stops]("The stops that hold sends of this tenant, and what is remembered of released ones.")
 	return []route{
 		{method: "GET", pattern: "/v1/destinations", act: access.Read, name: "listDestinations",
 			summary: "What the destinations can do, how they stand, and how far their reads were seen to lag.",
 			answers: []answer{ok[Destinations]("All of them, by name.")}, do: (*call).destinations},
-		{method: "GET", pattern: "/v1/stops", act: access.Read, name: "listStops", optional: true,
+		{method: "GET", pattern: "/v1/stops", act: access.Read, name: "listStops",
 			summary: "The stops.", answers: []answer{stops}, do: (*call).stops},
-		{method: "POST", pattern: "/v1/stops", act: access.Operate, name: "stop", optional: true,
+		{method: "POST", pattern: "/v1/stops", act: access.Operate, name: "stop",
 			summary: "Hold sends of this tenant, by every worker, until they are released. What was sent is still read back.",
 			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
 			problems: []*kind{unknownDestination}, do: (*call).stop},
-		{method: "POST", pattern: "/v1/stops/release", act: access.Operate, name: "release", optional: true,
+		{method: "POST", pattern: "/v1/stops/release", act: access.Operate, name: "release",
 			summary: "End a stop of exactly this scope.",
 			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
 			problems: []*kind{unknownDestination, notStopped}, do: (*call).release},
 		{method: "GET", pattern: "/v1/inbox", act: access.Trace, name: "getInbox",
 			summary: "What waits for a person.", answers: []answer{ok[Inbox]("Writes, steps and sagas.")}, do: (*call).inbox},
-		{method: "GET", pattern: "/v1/history", act: access.Trace, name: "getHistory", optional: true,
+		{method: "GET", pattern: "/v1/history", act: access.Trace, name: "getHistory",
 			summary: "What became of writes over time.",
 			query: []param{
 				{name: "since", kind: aTime, about: "from then on. Default: a day before until"},

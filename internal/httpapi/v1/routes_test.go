@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 // target is an address of a route, about nothing that there is.
@@ -45,7 +45,7 @@ func plan(id, orderID string) string {
 	return fmt.Sprintf(`{"id":%q,"steps":[{"name":"one","intent":%s}]}`, id, asJSON(w))
 }
 
-// may is somebody who may ask a route, if anybody needs to.
+// may is a caller that may call a route, if it needs one.
 func (r route) may() string {
 	for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator} {
 		if (access.Identity{Tenant: "acme", Role: role}).May(r.act) == nil {
@@ -61,7 +61,7 @@ type asked struct {
 	query   string
 	body    func(route) string
 	headers []string
-	broken  error // of whoever finds out who asks
+	broken  error // of the resolver
 	late    bool  // the body does not come in time
 }
 
@@ -76,6 +76,7 @@ var everywhere = map[string]struct {
 	"without credentials":       {asked{who: "-"}, hasAct, unauthorized},
 	"a role without rights":     {asked{who: "root@acme"}, hasAct, forbidden},
 	"bad credentials too often": {asked{broken: &access.TooManyError{After: 90 * time.Second}}, hasAct, tooManyAttempts},
+	"a limit is reached":        {asked{broken: &access.LimitError{Limit: access.LimitRate, Of: "token", Setting: "server.limits.token_rate", Most: 5, After: 90 * time.Second}}, hasAct, tooManyRequests},
 	"the tokens cannot be read": {asked{broken: access.ErrUnavailable}, hasAct, unavailable},
 	"the ledger is away":        {asked{broken: unavailableLedger()}, hasAct, unavailable},
 	"something else is broken":  {asked{broken: errBroken}, hasAct, broken},
@@ -106,7 +107,7 @@ func TestEveryRoute(t *testing.T) {
 				}
 				t.Run(r.method+" "+r.pattern, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						b := newBench(t, simulated.Native.Options(), nil)
+						b := newBench(t, orders.Native.Options(), nil)
 						b.desk.fails(test.broken)
 						b.late = test.late
 						who, text := r.may(), r.right()
@@ -119,7 +120,7 @@ func TestEveryRoute(t *testing.T) {
 						headers := append([]string{}, test.headers...)
 						a := b.ask(who, r.method, r.target()+test.query, text, headers...)
 						if test.kind == invalidRequest && r.body != nil && test.body != nil {
-							a.want(400) // of intents and plans it is said in their own way
+							a.want(400) // intents and plans have their own description
 							into[Problem](a)
 							return
 						}
@@ -127,7 +128,7 @@ func TestEveryRoute(t *testing.T) {
 						if strings.Contains(string(a.Body), "secrets") {
 							t.Errorf("it tells what is inside: %s", a.Body)
 						}
-						if test.kind == tooManyAttempts && a.Header.Get("Retry-After") != "90" {
+						if (test.kind == tooManyAttempts || test.kind == tooManyRequests) && a.Header.Get("Retry-After") != "90" {
 							t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
 						}
 						if test.kind == unauthorized && a.Header.Get("WWW-Authenticate") == "" {
@@ -183,7 +184,7 @@ func TestWhatAgentsMay(t *testing.T) {
 		t.Errorf("agents may ask %v", may)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := b.submit(order("A-1", held))
 		for _, headers := range [][]string{
 			{"X-HTTP-Method-Override: POST"}, {"X-Tenant-ID: umbrella", "X-Role: operator"}, {"X-User-ID: boss"}, {"Cookie: session=x"},
@@ -197,7 +198,7 @@ func TestWhatAgentsMay(t *testing.T) {
 
 func TestAnotherTenantFindsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		b.work()
 		out := b.submit(order("A-1", held))
 		b.ask(agent, "POST", "/v1/sagas", plan("trip-1", "A-2")).want(202)
@@ -241,7 +242,7 @@ func TestMethodsAndAddresses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Native.Options(), nil)
+			b := newBench(t, orders.Native.Options(), nil)
 			a := b.ask(operator, test.method, test.target, "").want(test.status)
 			if got := a.Header.Get("Allow"); got != test.allow {
 				t.Errorf("Allow %q, want %q", got, test.allow)
@@ -252,7 +253,7 @@ func TestMethodsAndAddresses(t *testing.T) {
 
 func TestHeadAnswersAsGetWithoutABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := b.submit(order("A-1"))
 		b.ask(agent, "HEAD", writePath(out.ID, ""), "").want(200)
 		b.ask(agent, "HEAD", "/v1/writes/wr_0", "").want(404)
@@ -264,16 +265,16 @@ func TestHeadAnswersAsGetWithoutABody(t *testing.T) {
 
 // A name in a path that no ledger can keep is the name of nothing.
 func TestNamesThatAreNone(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	for _, name := range []string{"%00", "%ff", strings.Repeat("a", 300)} {
 		b.ask(operator, "GET", "/v1/writes/"+name, "").problem(notFound)
 		b.ask(operator, "GET", "/v1/sagas/"+name, "").problem(notFound)
 	}
 }
 
-// What panics is told as ours, and the door goes on.
+// A panic is reported as our fault, and the API continues.
 func TestPanicIsAnswered(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), func(o *Options) { o.Who = panics{} })
+	b := newBench(t, orders.Native.Options(), func(o *Options) { o.Who = panics{} })
 	a := b.ask(operator, "GET", "/v1/stops", "")
 	a.problem(broken)
 	if strings.Contains(string(a.Body), "secret") {
@@ -285,7 +286,7 @@ type panics struct{}
 
 func (panics) Resolve(*http.Request) (access.Identity, error) { panic("a secret") }
 
-// A door without a resolver lets nobody in.
+// An API without a resolver admits no caller.
 func TestWithoutAResolverNobodyIsKnown(t *testing.T) {
 	w := httptest.NewRecorder()
 	New(nil, nil).ServeHTTP(w, httptest.NewRequest("GET", "/v1/stops", nil))
@@ -295,7 +296,7 @@ func TestWithoutAResolverNobodyIsKnown(t *testing.T) {
 }
 
 func TestDocumentIsPublic(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	a := b.ask("", "GET", "/openapi.json", "").want(200)
 	var doc struct {
 		OpenAPI string `json:"openapi"`

@@ -15,13 +15,13 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/saga"
 	"github.com/readback-go/readback/verify"
-	"github.com/readback-go/readback/workflow/saga"
 )
 
 const componentBase = "#/components/schemas/"
 
-// components are the types that have a name of their own in the document.
+// components are the types with a name of their own in the document.
 var components = map[reflect.Type]string{
 	of[engine.Outcome]():  "Outcome",
 	of[ledger.Said]():     "Refusal",
@@ -34,7 +34,7 @@ var components = map[reflect.Type]string{
 	of[Account]():         "Record",
 	of[Event]():           "Event",
 	of[Life]():            "Events",
-	of[Told]():            "StreamEvent",
+	of[Sent]():            "StreamEvent",
 	of[saga.Saga]():       "Saga",
 	of[saga.StepState]():  "SagaStep",
 	of[Sagas]():           "Sagas",
@@ -54,10 +54,10 @@ var components = map[reflect.Type]string{
 	of[planDocument]():    "SagaPlan",
 }
 
-// requests are the components that callers send: what is not in them is refused.
+// requests are the components that callers send: unknown members are refused.
 var requests = []string{"DecisionRequest", "ReasonRequest", "StopRequest", "SagaPlan"}
 
-// planDocument is the plan of a saga as it is sent; [saga.Decode] reads it.
+// planDocument is the plan of a saga in a request; [saga.Decode] reads it.
 type planDocument struct {
 	Tenant        string         `json:"tenant,omitzero" jsonschema:"that of the credentials; leave it out"`
 	ID            string         `json:"id" jsonschema:"names the saga; it is the workflow of its writes"`
@@ -79,28 +79,29 @@ type (
 	plannedUndo   struct{}
 )
 
-// The names of what intents are in the document.
+// The names of intents in the document.
 const (
 	intentName  = "WriteIntent"
 	plannedName = "PlannedIntent"
 	undoName    = "PlannedUndo"
 )
 
-// leftOut are the members of an intent that may be left out, since they are known.
+// leftOut are the members of an intent that may be left out, since they are known
+// otherwise.
 var leftOut = map[string][]string{
 	intentName:  {"tenant", "workflow"},
 	plannedName: {"tenant", "workflow", "step"},
 	undoName:    {"tenant", "workflow", "step", "tool", "destination", "kind", "key"},
 }
 
-// known are the schemas of types that have a name in the document, or whose JSON
-// cannot be seen from their fields.
+// known are the schemas of types that have a name in the document, or whose JSON does not
+// follow from their fields.
 var known = sync.OnceValue(func() map[reflect.Type]*jsonschema.Schema {
 	all := map[reflect.Type]*jsonschema.Schema{
 		of[time.Time]():          {Type: "string", Format: "date-time"},
 		of[json.RawMessage]():    {Description: "any JSON"},
 		of[verify.Verdict]():     enum(verdicts()...),
-		of[engine.Status]():      enum(engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned, engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusEntrusted, engine.StatusReported),
+		of[engine.Status]():      enum(engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned, engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusDelegated, engine.StatusReported),
 		of[engine.Again]():       enum(engine.AgainNo, engine.AgainYes, engine.AgainLater),
 		of[engine.Word]():        enum(words...),
 		of[intent.WriteType]():   enum(intent.Create, intent.Update, intent.Upsert, intent.Delete),
@@ -126,16 +127,16 @@ func enum[T any](values ...T) *jsonschema.Schema {
 
 func verdicts() []verify.Verdict { return verify.Verdicts() }
 
-// schemaOf is the schema of a type, which names components where it has them.
+// schemaOf is the schema of a type, with references to components where there are any.
 func schemaOf(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) *jsonschema.Schema {
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: types})
 	if err != nil {
-		panic(fmt.Sprintf("v1: the schema of %v: %v", t, err)) // a type of ours; a test meets all of them
+		panic(fmt.Sprintf("v1: the schema of %v: %v", t, err)) // a type of ours; a test covers all of them
 	}
 	return s
 }
 
-// schemas are all components of the document. They follow from the types alone.
+// schemas are all components of the document. They depend on the types alone.
 var schemas = sync.OnceValue(func() map[string]any {
 	all := map[string]any{}
 	for t, name := range components {
@@ -207,8 +208,8 @@ func generic(s *jsonschema.Schema) map[string]any {
 	return m
 }
 
-// tidy makes a schema say what is so: lists are never null here, and an answer may
-// have more members one day, while a request may not have any that is not known.
+// tidy makes a schema precise: lists are never null here. A response may get more members
+// one day, while a request may not have unknown ones.
 func tidy(v any, closed bool) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -234,8 +235,8 @@ func tidy(v any, closed bool) {
 	}
 }
 
-// intentSchema is the schema of an intent, of which some members may be left out,
-// with what it is made of beside it.
+// intentSchema is the schema of an intent, some members of which may be left out, with
+// its parts beside it.
 func intentSchema(name string, out []string) map[string]any {
 	text := strings.ReplaceAll(string(intent.Schema()), `"#/$defs/`, `"`+componentBase+intentName+".")
 	var s map[string]any
@@ -247,7 +248,7 @@ func intentSchema(name string, out []string) map[string]any {
 		for def, each := range defs {
 			all[intentName+"."+def] = each
 		}
-		// A type of TypeScript that refers to itself through a union does not compile.
+		// TypeScript cannot compile a type that refers to itself through a union.
 		value := defs["value"].(map[string]any)
 		value["items"], value["additionalProperties"] = map[string]any{}, map[string]any{}
 	}

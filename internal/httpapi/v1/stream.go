@@ -1,45 +1,60 @@
 package v1
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/pause"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
-// fromStart is what after says for everything that is still kept.
+const (
+	// heartbeat is how often an idle stream sends a sign of life: less than the half
+	// minute after which common proxies cut an idle connection.
+	heartbeat = 15 * time.Second
+	// askAgain is how often a stream resolves its caller again: a revoked token must not
+	// keep its stream.
+	askAgain = 5 * time.Second
+	// streamTime bounds the life of a stream; its client connects again with the last id.
+	// Without it abandoned streams would stay for ever.
+	streamTime = time.Hour
+	// lookGap is the shortest time between two reads of one stream: a busy ledger
+	// notifies thousands of times a second.
+	lookGap = 50 * time.Millisecond
+	// streamPage is how many changes one read returns.
+	streamPage = 100
+)
+
+// fromStart is the value of after for everything that is still stored.
 const fromStart = "start"
 
-// stream is one reader of events. It keeps nothing for its reader: what is there
-// is looked up, written, and waited for until it is taken.
+// stream is one client of events. It buffers nothing: changes are read from the ledger
+// and written, and the write must finish in time.
 type stream struct {
-	c       *call
-	control *http.ResponseController
-	cursor  string
-	spoke   time.Time // when something was last written
+	c      *call
+	out    *httpapi.Stream
+	cursor string
 }
 
-// follow streams events until the caller goes, is slow, is no longer who it was,
-// or has listened long enough.
+// follow streams events until the client disconnects, is slow, is no longer
+// authenticated, or the stream's time is over.
 func (c *call) follow(ctx context.Context) (reply, error) {
 	if c.query.Has("workflow") {
 		if err := c.who.May(access.Trace); err != nil {
 			return reply{}, fmt.Errorf("%w: filter by write instead of workflow", err)
 		}
 	}
-	leave, err := c.api.streams.take(c.who.Tenant, "ask for outcomes instead")
-	if err != nil {
+	if err := access.Stream(ctx); err != nil {
 		return reply{}, err
 	}
-	defer leave()
-	s := &stream{c: c, control: http.NewResponseController(c.w)}
+	s := &stream{c: c}
 	if err := s.start(ctx); err != nil {
 		return reply{}, err
 	}
@@ -54,9 +69,9 @@ func (c *call) follow(ctx context.Context) (reply, error) {
 	return reply{status: http.StatusOK}, nil
 }
 
-// start finds out from where on, and opens the stream.
+// start determines the first cursor, and opens the stream.
 func (s *stream) start(ctx context.Context) error {
-	latest, err := s.c.api.office.Latest(ctx, s.c.who)
+	latest, err := s.c.api.service.Latest(ctx, s.c.who)
 	if err != nil {
 		return err
 	}
@@ -73,8 +88,8 @@ func (s *stream) start(ctx context.Context) error {
 	if s.cursor == fromStart {
 		s.cursor = ""
 	}
-	if s.cursor != latest { // one that is none is refused while that can still be said
-		_, _, err := s.c.api.office.Follow(ctx, s.c.who, s.cursor, 1)
+	if s.cursor != latest { // an invalid one is refused while an error can still be sent
+		_, _, err := s.c.api.service.Follow(ctx, s.c.who, s.cursor, 1)
 		if errors.Is(err, ledger.ErrCursor) && s.c.r.Header.Get(headerLastID) != "" {
 			return badField(headerLastID, "is no id of an event; want one as it came")
 		}
@@ -82,21 +97,16 @@ func (s *stream) start(ctx context.Context) error {
 			return err
 		}
 	}
-	h := s.c.w.Header()
-	h.Set("Content-Type", streamType)
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("X-Accel-Buffering", "no") // proxies that gather answers gather no stream
-	s.c.w.WriteHeader(http.StatusOK)
+	s.out = httpapi.OpenStream(s.c.w)
 	return nil
 }
 
-// run tells what happens until it ends.
+// run sends events until the stream ends.
 func (s *stream) run(ctx context.Context) error {
-	if err := s.say(": readback\nretry: 2000\n\n"); err != nil {
+	if err := s.out.Write(": readback\nretry: 2000\n\n"); err != nil {
 		return err
 	}
-	woken := s.c.api.office.Woken(ctx)
+	woken := s.c.api.service.Woken(ctx)
 	beat, ask := time.NewTicker(heartbeat), time.NewTicker(askAgain)
 	defer beat.Stop()
 	defer ask.Stop()
@@ -104,7 +114,7 @@ func (s *stream) run(ctx context.Context) error {
 		if err := s.look(ctx); err != nil {
 			return err
 		}
-		if !pause(ctx, lookGap) {
+		if !pause.For(ctx, lookGap) {
 			return ctx.Err()
 		}
 		for looked := false; !looked; {
@@ -128,18 +138,7 @@ func (s *stream) run(ctx context.Context) error {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// stillThem asks whether the credentials are still those of whoever came.
+// stillThem checks whether the credentials still resolve to the same caller.
 func (s *stream) stillThem() error {
 	now, err := s.c.api.opts.Who.Resolve(s.c.r)
 	switch {
@@ -148,42 +147,41 @@ func (s *stream) stillThem() error {
 	case err == nil && (now.Tenant != s.c.who.Tenant || now.Role != s.c.who.Role):
 		return access.ErrUnknown
 	}
-	return nil // also where it cannot be asked now: it is asked again
+	return nil // also where that cannot be checked now: it is checked again
 }
 
-// beat says that the stream is there, and takes its reader past what it does not
-// want to hear of: else one of a quiet tenant that comes back would be told one day
-// that it is too far behind.
+// beat sends a sign of life, and moves the cursor past filtered changes. Otherwise the
+// cursor of a quiet tenant would become too old to continue from.
 func (s *stream) beat(ctx context.Context) error {
-	if time.Since(s.spoke) < heartbeat/2 {
+	if time.Since(s.out.Wrote) < heartbeat/2 {
 		return nil
 	}
 	if err := s.look(ctx); err != nil {
 		return err
 	}
-	return s.say(": here\nid: " + oneLine(s.cursor) + "\n\n")
+	return s.out.Alive("here", s.cursor)
 }
 
-// look tells everything that happened since the last look.
+// look sends all changes since the last read.
 func (s *stream) look(ctx context.Context) error {
 	for {
 		if err := s.stillOpen(ctx); err != nil {
 			return err
 		}
 		ask, cancel := context.WithTimeout(ctx, s.c.api.opts.Timeout)
-		changes, next, err := s.c.api.office.Follow(ask, s.c.who, s.cursor, streamPage)
+		changes, next, err := s.c.api.service.Follow(ask, s.c.who, s.cursor, streamPage)
 		cancel()
 		switch {
 		case errors.Is(err, ledger.ErrTooFar):
 			return s.missed(ctx, err)
 		case err != nil && (errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() == nil:
-			return nil // it is looked for again; nothing is lost
+			return nil // it is read again; nothing is lost
 		case err != nil:
-			s.c.api.tell(s.c, http.StatusInternalServerError, err)
+			s.c.api.send(s.c, http.StatusInternalServerError, err)
 			return err
 		}
 		for _, change := range changes {
-			if err := s.tell(ctx, change); err != nil {
+			if err := s.send(ctx, change); err != nil {
 				return err
 			}
 		}
@@ -203,26 +201,27 @@ func (s *stream) stillOpen(ctx context.Context) error {
 	}
 }
 
-// missed says that something came which is no longer kept, and goes on from now.
+// missed reports that changes are no longer stored, and continues from now.
 func (s *stream) missed(ctx context.Context, err error) error {
-	latest, lost := s.c.api.office.Latest(ctx, s.c.who)
+	latest, lost := s.c.api.service.Latest(ctx, s.c.who)
 	if lost != nil {
 		return lost
 	}
 	s.cursor = latest
 	_, p := problemOf(err, s.c.who.Tenant)
-	s.c.api.office.Clean(s.c.who, &p)
+	s.c.api.service.Clean(s.c.who, &p)
+	p.visible()
 	return s.event("missed", latest, p)
 }
 
-// tell tells one change, if its reader wants to hear of it.
-func (s *stream) tell(ctx context.Context, change ledger.Change) error {
+// send sends one change, if the filter includes it.
+func (s *stream) send(ctx context.Context, change ledger.Change) error {
 	q := s.c.query
 	if id := q.Get("write"); id != "" && id != string(change.ID) || change.Tenant != s.c.who.Tenant {
 		return nil
 	}
 	if workflow := q.Get("workflow"); workflow != "" {
-		v, err := s.c.api.office.View(ctx, s.c.who, change.ID)
+		v, err := s.c.api.service.View(ctx, s.c.who, change.ID)
 		if errors.Is(err, ledger.ErrNotFound) || err == nil && v.Record.Workflow != workflow {
 			return nil
 		}
@@ -230,42 +229,21 @@ func (s *stream) tell(ctx context.Context, change ledger.Change) error {
 			return err
 		}
 	}
-	out, err := s.c.api.office.Outcome(ctx, s.c.who, change.ID, 0)
+	out, err := s.c.api.service.Outcome(ctx, s.c.who, change.ID, 0)
 	switch {
 	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrCorrupt), errors.Is(err, ledger.ErrVersion):
-		return nil // it was forgotten since, or cannot be read: others can
+		return nil // it was pruned since, or cannot be read: others can
 	case err != nil:
 		return err
 	}
-	return s.event("outcome", change.Cursor, Told{Write: change.ID, Happened: change.Kind, At: change.At, Outcome: out})
+	return s.event("outcome", change.Cursor, Sent{Write: change.ID, Happened: change.Kind, At: change.At, Outcome: out})
 }
 
-// event writes one event. The data is one line: JSON has no line ends of its own.
+// event writes one event.
 func (s *stream) event(name, id string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "id: %s\nevent: %s\ndata: %s\n\n", oneLine(id), name, text)
-	return s.say(b.String())
-}
-
-// oneLine is a cursor as it can stand in a stream. They are a ledger's, and have
-// no line ends; one that had could say anything.
-func oneLine(cursor string) string {
-	if strings.ContainsAny(cursor, "\r\n\x00") {
-		return ""
-	}
-	return cursor
-}
-
-// say writes a piece and waits until it is taken, for so long and no longer.
-func (s *stream) say(text string) error {
-	s.spoke = time.Now()
-	_ = s.control.SetWriteDeadline(s.spoke.Add(slowReader)) // without it the bound of the server holds
-	if _, err := s.c.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.control.Flush()
+	return s.out.Event(name, id, visible.JSON(text))
 }

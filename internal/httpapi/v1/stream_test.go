@@ -13,8 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/ledger"
 )
@@ -51,7 +52,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// served serves the door as it is served in earnest, and is a client of it.
+// served serves the API as in production, and is a client of it.
 func (b *bench) served() *http.Client {
 	p := newPipes()
 	server := httpapi.Server(b.door, nil)
@@ -132,7 +133,7 @@ func (b *bench) listen(client *http.Client, who, target string, headers ...strin
 	return b.listenSlowly(client, who, target, headers...).listening()
 }
 
-// next reads the next event; comments are passed over, unless they are asked for.
+// next reads the next event; it skips comments, unless they are requested.
 func (l *listener) next() (said, error) {
 	var s said
 	here := false
@@ -163,7 +164,7 @@ func (l *listener) next() (said, error) {
 }
 
 // told reads the next outcome; it must be as documented.
-func (l *listener) told() (said, Told) {
+func (l *listener) told() (said, Sent) {
 	l.t.Helper()
 	for {
 		s, ok := <-l.events
@@ -177,7 +178,7 @@ func (l *listener) told() (said, Told) {
 			l.t.Fatalf("event %s %s", s.Event, s.Data)
 		}
 		validate(l.t, compiled(l.t, "components", "schemas", "StreamEvent"), s.Data)
-		var told Told
+		var told Sent
 		if err := json.Unmarshal(s.Data, &told); err != nil {
 			l.t.Fatal(err)
 		}
@@ -185,11 +186,11 @@ func (l *listener) told() (said, Told) {
 	}
 }
 
-// The stream tells what happens from now on, outlives all time bounds of the
-// server, and goes on where it was cut.
+// The stream sends changes from now on, outlives all time bounds of the server, and
+// continues where it was cut.
 func TestStreamTellsOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		client := b.served()
 		before := b.submit(order("A-0"))
 		l := b.listen(client, agent, "/v1/events")
@@ -215,7 +216,7 @@ func TestStreamTellsOutcomes(t *testing.T) {
 
 func TestStreamOfOneWorkflow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		client := b.served()
 		b.submit(order("A-1"))
 		other := order("A-2")
@@ -228,10 +229,10 @@ func TestStreamOfOneWorkflow(t *testing.T) {
 	})
 }
 
-// Nothing of another tenant is told, and a silent stream says that it is there.
+// Nothing of another tenant is sent, and an idle stream sends a sign of life.
 func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		l := b.listenSlowly(b.served(), stranger, "/v1/events?after=start")
 		began := time.Now()
 		out := b.submit(order("A-1"))
@@ -239,10 +240,10 @@ func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
 		if err != nil || strings.Contains(string(s.Data), string(out.ID)) || s.Event != "heartbeat" || time.Since(began) > 2*heartbeat {
 			t.Errorf("%+v %v after %s", s, err, time.Since(began))
 		}
-		// Its reader goes on behind what is not for it.
-		latest, err := b.ledger.Latest(t.Context())
-		if err != nil || s.ID != latest {
-			t.Errorf("the heartbeat has the id %q, want %q: %v", s.ID, latest, err)
+		// Its reader continues from the heartbeat's id, and misses nothing.
+		again := b.listenSlowly(b.served(), stranger, "/v1/events", "Last-Event-ID: "+s.ID)
+		if s, err := again.next(); err != nil || s.Event != "heartbeat" {
+			t.Errorf("%+v, %v; want a heartbeat", s, err)
 		}
 	})
 }
@@ -263,7 +264,7 @@ func TestStreamEnds(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
+				b := newBench(t, orders.Native.Options(), nil)
 				l := b.listenSlowly(b.served(), agent, "/v1/events")
 				if _, err := l.body.ReadString('\n'); err != nil { // it is open
 					t.Fatal(err)
@@ -285,28 +286,26 @@ func TestStreamEnds(t *testing.T) {
 // A reader that does not read is cut off, and its place is free again.
 func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		shares := access.NewShares(access.Limits{Streams: 2}, nil, nil) // one token may have one of two
+		b := newBench(t, orders.Native.Options(), func(o *Options) { o.Who = shares.Resolver(o.Who) })
+		b.door = shares.Handler(b.door)
 		l := b.listenSlowly(b.served(), agent, "/v1/events")
+		b.ask(agent, "GET", "/v1/events", "").problem(tooManyRequests)
 		for range 2 {
 			if _, err := l.body.ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(heartbeat + 2*slowReader) // nobody reads meanwhile, and a pipe keeps nothing
+		time.Sleep(heartbeat + 2*httpapi.SlowReader) // no client reads meanwhile, and a pipe buffers nothing
 		synctest.Wait()
-		a := b.inside.streams
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.taken != 0 {
-			t.Errorf("%d streams are open still", a.taken)
-		}
+		b.listenSlowly(b.served(), agent, "/v1/events")
 	})
 }
 
-// While the ledger is away a stream waits, and nothing is lost.
+// While the ledger is unreachable a stream waits, and nothing is lost.
 func TestStreamOutlivesTheLedgersAbsence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		l := b.listen(b.served(), agent, "/v1/events")
 		b.ledger.breaks(unavailableLedger())
 		time.Sleep(time.Minute)
@@ -318,10 +317,11 @@ func TestStreamOutlivesTheLedgersAbsence(t *testing.T) {
 	})
 }
 
-// Who comes after what it missed was forgotten is told so, and goes on from now.
+// A client that returns after the changes it missed were pruned gets a notice, and
+// continues from now.
 func TestStreamSaysWhatItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		client := b.served()
 		b.submit(order("A-0"))
 		first, _ := b.listen(client, agent, "/v1/events?after=start").told()
@@ -342,7 +342,7 @@ func TestStreamSaysWhatItMissed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var told Told
+		var told Sent
 		if err := json.Unmarshal(s.Data, &told); err != nil || told.Write != out.ID {
 			t.Errorf("%s %s %v", s.Event, s.Data, err)
 		}
@@ -350,7 +350,7 @@ func TestStreamSaysWhatItMissed(t *testing.T) {
 }
 
 func TestStreamIsRefusedWhileThatCanBeSaid(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	if p := b.ask(agent, "GET", "/v1/events?after=nonsense", "").problem(invalidRequest); p.Field != "after" {
 		t.Errorf("%+v", p)
 	}
@@ -360,11 +360,11 @@ func TestStreamIsRefusedWhileThatCanBeSaid(t *testing.T) {
 	b.ask(agent, "GET", "/v1/events", "", "Accept: application/json").problem(notAcceptable)
 }
 
-// A call may wait longer than the server gives one that says nothing.
+// A call may wait longer than the server's default bound.
 func TestWaitingOutlivesTheBoundsOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), func(o *Options) { o.MaxWait = 20 * time.Minute })
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b := newBench(t, orders.Plain.Options(), func(o *Options) { o.MaxWait = 20 * time.Minute })
+		b.set(orders.Fault{Kind: orders.UnreadableRead})
 		r, err := http.NewRequestWithContext(t.Context(), "POST", "http://readback/v1/writes", strings.NewReader(asJSON(order("A-1"))))
 		if err != nil {
 			t.Fatal(err)

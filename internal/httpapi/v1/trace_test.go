@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -30,7 +30,7 @@ func TestTheTraceComesIn(t *testing.T) {
 		"state, too": {[]string{"traceparent: " + traceparent, "tracestate: v=canary", "baggage: c=canary"}, func(*intent.WriteIntent) {}, traceparent, id, "the rest is others' business"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, simulated.Native.Options(), nil)
+			b := newBench(t, orders.Native.Options(), nil)
 			out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", c.change)), append(c.headers, "Prefer: wait=60")...))
 			rec, err := b.ledger.Get(t.Context(), "acme", out.ID)
 			if err != nil {
@@ -43,10 +43,10 @@ func TestTheTraceComesIn(t *testing.T) {
 	}
 }
 
-// A repeat in another trace is the same write: neither the trace nor its id is part
-// of what is asked for.
+// A repeat in another trace is the same write: neither the trace nor its id is part of
+// the request.
 func TestARepeatInAnotherTraceIsTheSameWrite(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	for _, header := range []string{"traceparent: " + traceparent, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
 		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), header, "Prefer: wait=60"))
 		if out.Status != engine.StatusVerified || out.Sends != 1 {

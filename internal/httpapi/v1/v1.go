@@ -7,57 +7,62 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/office"
+	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/service"
+	"github.com/readback-go/readback/internal/visible"
 )
 
-// Options of the door. Who is required: a door without it lets nobody in.
+const (
+	// maxWait is the default of the longest wait of a call: proxies allow an idle
+	// connection about as long.
+	maxWait = 60 * time.Second
+	// callTime is how long a call may take besides waiting: ledgers answer in
+	// milliseconds, or not at all.
+	callTime = 30 * time.Second
+)
+
+// Options configures the API. Who is required: without it no caller is admitted.
 type Options struct {
-	// Who finds out who sends a request.
+	// Who authenticates the sender of a request.
 	Who access.Resolver
 	// MaxWait is how long a call may wait at most. Default 60 s.
 	MaxWait time.Duration
 	// Timeout is how long a call may take besides waiting. Default 30 s.
 	Timeout time.Duration
-	// Version is what the document says of this server. Default "0".
+	// Version is the server's version in the document. Default "0".
 	Version string
 	// Receipts issues receipts. Default nil: there are none.
 	Receipts Receipts
 	// Closing ends event streams and waiting when it is closed, so that a server
 	// can be stopped. Default: never.
 	Closing <-chan struct{}
-	// Logger gets what goes wrong, and at debug level every request; never a body,
-	// a query or a header. Default none.
+	// Logger logs failures, and at debug level every request; never a body, a query or a
+	// header. Default none.
 	Logger *slog.Logger
 }
 
-// api answers requests.
+// api serves requests.
 type api struct {
-	office   *office.Office
+	service  *service.Service
 	opts     Options
 	log      *slog.Logger
 	mux      *http.ServeMux
 	document []byte
-	waiting  *places
-	streams  *places
 }
 
-// New returns the handler of /v1/ and /openapi.json. Everything it answers is
-// JSON, but for the event stream.
-func New(o *office.Office, opts *Options) http.Handler {
-	return http.HandlerFunc(newAPI(o, opts).all)
+// New returns the handler of /v1/ and /openapi.json. All its responses are JSON, except
+// the event stream.
+func New(o *service.Service, opts *Options) http.Handler {
+	return newAPI(o, opts).handler()
 }
 
-func newAPI(o *office.Office, opts *Options) *api {
-	a := &api{office: o, mux: http.NewServeMux(),
-		waiting: newPlaces(maxWaiting, maxWaitingTenant), streams: newPlaces(maxStreams, maxStreamsTenant)}
+func newAPI(o *service.Service, opts *Options) *api {
+	a := &api{service: o, mux: http.NewServeMux()}
 	if opts != nil {
 		a.opts = *opts
 	}
@@ -71,7 +76,7 @@ func newAPI(o *office.Office, opts *Options) *api {
 		a.opts.Version = "0"
 	}
 	if a.opts.Who == nil {
-		a.opts.Who = nobody{}
+		a.opts.Who = noCaller{}
 	}
 	if a.log = a.opts.Logger; a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
@@ -81,14 +86,14 @@ func newAPI(o *office.Office, opts *Options) *api {
 	return a
 }
 
-// nobody lets nobody in.
-type nobody struct{}
+// noCaller admits no caller.
+type noCaller struct{}
 
-func (nobody) Resolve(*http.Request) (access.Identity, error) {
+func (noCaller) Resolve(*http.Request) (access.Identity, error) {
 	return access.Identity{}, access.ErrUnknown
 }
 
-// Routes lists the routes, and what it takes to ask each.
+// Routes lists the routes, with the permission that each needs.
 func Routes() []access.Route {
 	var all []access.Route
 	for _, r := range routes() {
@@ -97,8 +102,8 @@ func Routes() []access.Route {
 	return all
 }
 
-// register gives every route its handler, and every address an answer to whoever
-// asks it another way.
+// register registers every route's handler, and for every path a response to other
+// methods.
 func (a *api) register() {
 	allowed := map[string][]string{}
 	for _, r := range routes() {
@@ -125,59 +130,33 @@ func (a *api) register() {
 	a.mux.HandleFunc("/", noRoute)
 }
 
+func (a *api) handler() http.Handler {
+	return httpapi.Recover(a.mux, a.log, http.HandlerFunc(noRoute), func(w http.ResponseWriter) {
+		k, p := problemOf(errors.New("panic"), "")
+		refuse(w, k, p)
+	})
+}
+
 func noRoute(w http.ResponseWriter, _ *http.Request) {
 	k, p := problemOf(&problemError{kind: notFound, detail: "there is no such route; /openapi.json lists them"}, "")
 	refuse(w, k, p)
 }
 
-// all is around every request.
-func (a *api) all(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		p := recover()
-		if p == nil {
-			return
-		}
-		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-			panic(p)
-		}
-		a.log.Error("a request panicked", "route", r.Pattern, "panic", p, "stack", string(debug.Stack()))
-		k, said := problemOf(errors.New("panic"), "")
-		refuse(w, k, said)
-	}()
-	if !plain(r.URL) {
-		noRoute(w, r)
-		return
-	}
-	a.mux.ServeHTTP(w, r)
-}
-
-// plain reports whether a path is as it is meant. The mux would answer any other
-// with a redirect, which makes a GET of a POST.
-func plain(u *url.URL) bool {
-	parts := strings.Split(u.EscapedPath(), "/")
-	for _, part := range parts[1:] {
-		if part == "" || part == "." || part == ".." {
-			return false
-		}
-	}
-	return parts[0] == "" && len(parts) > 1
-}
-
-// The types of what is answered.
+// The content types of responses.
 const (
 	jsonType    = "application/json"
 	problemType = "application/problem+json"
-	streamType  = "text/event-stream"
+	streamType  = httpapi.StreamType
 )
 
-// reply is the answer of a route.
+// reply is the response of a route.
 type reply struct {
 	status int
 	body   any
 	header map[string]string
 }
 
-// serve answers the requests of one route.
+// serve handles the requests of one route.
 func (a *api) serve(ro route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -192,9 +171,10 @@ func (a *api) serve(ro route) http.HandlerFunc {
 		}
 		if err != nil {
 			k, p := problemOf(err, c.who.Tenant)
-			a.office.Clean(c.who, &p)
+			a.service.Clean(c.who, &p)
+			p.visible()
 			status = k.status
-			a.tell(c, status, err)
+			a.send(c, status, err)
 			refuse(w, k, p)
 		}
 		a.log.Debug("request", "method", r.Method, "route", ro.pattern, "status", status, "tenant", c.who.Tenant,
@@ -202,7 +182,7 @@ func (a *api) serve(ro route) http.HandlerFunc {
 	}
 }
 
-// answer finds out who asks and what, and asks the office.
+// answer authenticates the caller, decodes the request, and calls the service.
 func (a *api) answer(c *call) (reply, error) {
 	if err := c.enter(); err != nil {
 		return reply{}, err
@@ -210,14 +190,9 @@ func (a *api) answer(c *call) (reply, error) {
 	if err := c.read(); err != nil {
 		return reply{}, err
 	}
-	if c.route.stream { // it takes as long as it takes
+	if c.route.stream { // it has no time-out
 		return c.route.do(c, c.r.Context())
 	}
-	leave, err := c.takePlace()
-	if err != nil {
-		return reply{}, err
-	}
-	defer leave()
 	limit := c.wait + a.opts.Timeout
 	c.extend(limit)
 	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
@@ -225,35 +200,29 @@ func (a *api) answer(c *call) (reply, error) {
 	return c.route.do(c, ctx)
 }
 
-// tell writes what went wrong here into the log.
-func (a *api) tell(c *call, status int, err error) {
+// send logs a failure.
+func (a *api) send(c *call, status int, err error) {
 	if status < http.StatusInternalServerError {
 		return
 	}
 	level := slog.LevelError
 	if c.r.Context().Err() != nil {
-		level = slog.LevelDebug // its caller went away
+		level = slog.LevelDebug // its caller disconnected
 	}
 	a.log.Log(context.WithoutCancel(c.r.Context()), level, "a request failed", "route", c.route.pattern, "tenant", c.who.Tenant,
 		"credentials", c.who.ID, "status", status, "error", err)
 }
 
-// write answers with a value, all of it or an error.
+// write responds with a value, whole, or returns an error.
 func write(w http.ResponseWriter, status int, kind string, v any) error {
 	raw, ok := v.(json.RawMessage)
 	if !ok {
 		var b bytes.Buffer
-		if err := json.NewEncoder(&b).Encode(v); err != nil { // < and > become escapes: some look at JSON in a browser
+		if err := json.NewEncoder(&b).Encode(v); err != nil { // < and > become escapes: browsers may display the JSON
 			return err
 		}
-		raw = b.Bytes()
+		raw = visible.JSON(b.Bytes())
 	}
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Content-Type", kind)
-	h.Set("Content-Length", strconv.Itoa(len(raw)))
-	w.WriteHeader(status)
-	_, _ = w.Write(raw) // who went away needs no answer
+	httpapi.Respond(w, status, kind, raw)
 	return nil
 }

@@ -15,18 +15,26 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
+const (
+	// decisionWait is how long a decision waits for its result by default: a reviewer
+	// wants to see it, and most destinations answer within it.
+	decisionWait = 5 * time.Second
+	// maxFound is the most writes that the ledger finds at once.
+	maxFound = 200
+)
+
 func pathOfWrite(id ledger.ID) string { return "/v1/writes/" + pathPart(string(id)) }
 
-// ended reports whether nothing more comes of a write by itself or by a person.
+// ended reports whether the outcome can change neither by itself nor by a reviewer.
 func ended(s engine.Status) bool {
 	switch s {
-	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview, engine.StatusEntrusted:
+	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview, engine.StatusDelegated:
 		return false
 	}
 	return true
 }
 
-// applied tells the caller that its preference was heeded.
+// applied reports to the caller that its preference was applied.
 func (c *call) applied(r reply) reply {
 	if c.waits {
 		if r.header == nil {
@@ -40,13 +48,13 @@ func (c *call) applied(r reply) reply {
 	return r
 }
 
-// finally is the final outcome, where the caller prefers it and has the time, or
-// else the outcome so far.
+// finally is the final outcome, if the caller prefers it and has the time, or else the
+// outcome so far.
 func (c *call) finally(ctx context.Context, out engine.Outcome, left time.Duration) engine.Outcome {
 	if !c.final || left <= 0 || out.RecheckUntil.IsZero() {
 		return out
 	}
-	last, err := c.api.office.Final(ctx, c.who, out.ID, left)
+	last, err := c.api.service.Final(ctx, c.who, out.ID, left)
 	if err != nil {
 		return out
 	}
@@ -66,7 +74,7 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
 	began := time.Now()
-	out, err := c.api.office.Submit(ctx, c.who, w, c.wait)
+	out, err := c.api.service.Submit(ctx, c.who, w, c.wait)
 	if err != nil {
 		return reply{}, err
 	}
@@ -90,16 +98,16 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 func (c *call) outcome(ctx context.Context) (reply, error) {
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
-	await := c.api.office.Outcome
+	await := c.api.service.Outcome
 	if c.final {
-		await = c.api.office.Final
+		await = c.api.service.Final
 	}
 	out, err := await(ctx, c.who, c.id(), c.wait)
 	return c.applied(reply{status: http.StatusOK, body: out}), err
 }
 
 func (c *call) account(ctx context.Context) (reply, error) {
-	v, err := c.api.office.View(ctx, c.who, c.id())
+	v, err := c.api.service.View(ctx, c.who, c.id())
 	if err != nil {
 		return reply{}, err
 	}
@@ -110,7 +118,7 @@ func (c *call) account(ctx context.Context) (reply, error) {
 }
 
 func (c *call) events(ctx context.Context) (reply, error) {
-	v, err := c.api.office.View(ctx, c.who, c.id())
+	v, err := c.api.service.View(ctx, c.who, c.id())
 	if err != nil {
 		return reply{}, err
 	}
@@ -121,12 +129,12 @@ func (c *call) events(ctx context.Context) (reply, error) {
 	return reply{status: http.StatusOK, body: life}, nil
 }
 
-// stateWords are the states that can be asked for.
+// stateWords are the states that can be requested.
 var stateWords = []string{string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking),
-	string(ledger.Entrusted), string(ledger.Compensating), string(ledger.Review), string(ledger.Settled)}
+	string(ledger.Delegated), string(ledger.Compensating), string(ledger.Review), string(ledger.Settled)}
 
-// statuses are the words of outcomes that can be asked for, and what they are in
-// the ledger.
+// statuses are the words of outcomes that can be requested, with their form in the
+// ledger.
 var statuses = []struct {
 	word        engine.Status
 	states      []ledger.State
@@ -142,7 +150,7 @@ var statuses = []struct {
 	{word: engine.StatusReported, settlements: []ledger.Settlement{ledger.Reported}},
 	{word: engine.StatusReview, states: []ledger.State{ledger.Review}},
 	{word: engine.StatusHeld, states: []ledger.State{ledger.Held}},
-	{word: engine.StatusEntrusted, states: []ledger.State{ledger.Entrusted}},
+	{word: engine.StatusDelegated, states: []ledger.State{ledger.Delegated}},
 	{word: engine.StatusInProgress, states: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating}},
 }
 
@@ -159,7 +167,7 @@ func (c *call) list(ctx context.Context) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	found, err := c.api.office.Find(ctx, c.who, s)
+	found, err := c.api.service.Find(ctx, c.who, s)
 	if err != nil {
 		return reply{}, err
 	}
@@ -170,7 +178,7 @@ func (c *call) list(ctx context.Context) (reply, error) {
 	return reply{status: http.StatusOK, body: page}, nil
 }
 
-// search is what a query looks for.
+// search is the search that a query describes.
 func (c *call) search() (ledger.Search, error) {
 	q := c.query
 	s := ledger.Search{Destination: q.Get("destination"), Workflow: q.Get("workflow"), CorrelationID: q.Get("correlation_id"),
@@ -198,8 +206,7 @@ func (c *call) search() (ledger.Search, error) {
 	return s, err
 }
 
-// keyDigest is the fingerprint of the record that a query names by its business
-// key.
+// keyDigest is the fingerprint of the record that a query names by its business key.
 func (c *call) keyDigest() (string, error) {
 	q := c.query
 	if !q.Has("destination") || !q.Has("kind") || q.Has("key_digest") {
@@ -225,7 +232,7 @@ func (c *call) keyDigest() (string, error) {
 	return digest, nil
 }
 
-// when and number read what was checked; zero where it is not there.
+// when and number read what was validated; zero if it is missing.
 func when(q url.Values, name string) time.Time {
 	t, _ := time.Parse(time.RFC3339Nano, q.Get(name))
 	return t
@@ -236,7 +243,7 @@ func number(q url.Values, name string) int {
 	return n
 }
 
-// DecisionRequest is what a person decided about a write.
+// DecisionRequest is a reviewer's decision about a write.
 type DecisionRequest struct {
 	Word   engine.Word `json:"word" jsonschema:"accept, retry, compensate or abandon a write in review; approve or deny one that is held"`
 	Reason string      `json:"reason" jsonschema:"why; it is kept and shown"`
@@ -245,7 +252,7 @@ type DecisionRequest struct {
 	Seq    int64       `json:"seq,omitzero" jsonschema:"the seq of the write that was looked at; it is refused when something has happened since"`
 }
 
-// counted refuses a number that no event has, and that would say nothing.
+// counted refuses a number that no event has, and that would mean nothing.
 func (d DecisionRequest) counted() error {
 	if d.Seq < 0 {
 		return badField("/seq", "is below zero; want that of the write, or it left out")
@@ -253,12 +260,12 @@ func (d DecisionRequest) counted() error {
 	return nil
 }
 
-// ReasonRequest is why somebody does something.
+// ReasonRequest is the reason of an action.
 type ReasonRequest struct {
 	Reason string `json:"reason" jsonschema:"why; it is kept and shown"`
 }
 
-// words are what a person can say.
+// words are a reviewer's possible decisions.
 var words = []engine.Word{engine.WordAccept, engine.WordRetry, engine.WordCompensate, engine.WordAbandon, engine.WordApprove, engine.WordDeny}
 
 func (c *call) decide(ctx context.Context) (reply, error) {
@@ -276,7 +283,7 @@ func (c *call) decide(ctx context.Context) (reply, error) {
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
 	began := time.Now()
-	out, err := c.api.office.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest, Seq: d.Seq}, wait)
+	out, err := c.api.service.Decide(ctx, c.who, c.id(), engine.Decision{Word: d.Word, Reason: d.Reason, Force: d.Force, Digest: d.Digest, Seq: d.Seq}, wait)
 	if err != nil {
 		return reply{}, err
 	}
@@ -288,20 +295,20 @@ func (c *call) yield(ctx context.Context) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if err := c.api.office.Yield(ctx, c.who, c.id(), reason); err != nil {
+	if err := c.api.service.Yield(ctx, c.who, c.id(), reason); err != nil {
 		return reply{}, err
 	}
-	out, err := c.api.office.Outcome(ctx, c.who, c.id(), 0)
+	out, err := c.api.service.Outcome(ctx, c.who, c.id(), 0)
 	return reply{status: http.StatusOK, body: out}, err
 }
 
-// now is an outcome as the ledger has it, where the one that was returned may be
-// older: whoever decided wants to see that they did.
+// now is an outcome as the ledger has it, where the returned one may be older: the
+// reviewer wants to see the effect of the decision.
 func (c *call) now(ctx context.Context, out engine.Outcome) engine.Outcome {
 	if ended(out.Status) {
 		return out
 	}
-	if newer, err := c.api.office.Outcome(ctx, c.who, out.ID, 0); err == nil {
+	if newer, err := c.api.service.Outcome(ctx, c.who, out.ID, 0); err == nil {
 		return newer
 	}
 	return out

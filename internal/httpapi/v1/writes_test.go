@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -13,19 +14,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/simulated"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
 
 func TestSubmitWaitsForTheOutcome(t *testing.T) {
-	for _, vice := range []simulated.Vice{"", simulated.LostAnswer, simulated.BadGateway, simulated.DroppedBefore, simulated.LateCommit, simulated.PhantomSuccess} {
-		t.Run(string(vice), func(t *testing.T) {
+	for _, kind := range []orders.FaultKind{"", orders.LostAnswer, orders.BadGateway, orders.DroppedBefore, orders.LateCommit, orders.PhantomSuccess} {
+		t.Run(string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
-				if vice != "" {
-					b.set(simulated.Fault{Vice: vice, Times: 1})
+				b := newBench(t, orders.Native.Options(), nil)
+				if kind != "" {
+					b.set(orders.Fault{Kind: kind, Times: 1})
 				}
 				a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: respond-async, wait=60").want(200)
 				out := into[engine.Outcome](a)
@@ -48,7 +49,7 @@ func TestSubmitWaitsForTheOutcome(t *testing.T) {
 
 func TestSubmitWithoutWaitingIsAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(202)
 		out := into[engine.Outcome](a)
 		if out.Status != engine.StatusInProgress || out.Replayed || a.Header.Get("Preference-Applied") != "" || a.Header.Get("Retry-After") == "" {
@@ -65,11 +66,11 @@ func TestSubmitWithoutWaitingIsAccepted(t *testing.T) {
 	})
 }
 
-// Whoever asks for longer than the server allows is told how long it waited.
+// A caller that asks for longer than the server allows gets the time that was waited.
 func TestWaitingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), func(o *Options) { o.MaxWait = 10 * time.Second })
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b := newBench(t, orders.Plain.Options(), func(o *Options) { o.MaxWait = 10 * time.Second })
+		b.set(orders.Fault{Kind: orders.UnreadableRead})
 		began := time.Now()
 		a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=3600").want(202)
 		if took := time.Since(began); took != 10*time.Second {
@@ -83,8 +84,8 @@ func TestWaitingIsBounded(t *testing.T) {
 
 func TestManyRepeatsAtOnceAreOneSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.LostAnswer, Times: 1})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 		var wg sync.WaitGroup
 		outs := make([]engine.Outcome, 50)
 		for i := range outs {
@@ -114,7 +115,7 @@ func TestManyRepeatsAtOnceAreOneSend(t *testing.T) {
 
 func TestRepeatInFlightWithTheHeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		body := asJSON(order("A-1", unnamed))
 		first := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", body, "Idempotency-Key: k-1").want(202))
 		a := b.ask(agent, "POST", "/v1/writes", body, `Idempotency-Key: "k-1"`)
@@ -156,7 +157,7 @@ func TestWhatTheHeaderNames(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, simulated.Native.Options(), nil)
+				b := newBench(t, orders.Native.Options(), nil)
 				a := b.ask(agent, "POST", "/v1/writes", asJSON(test.intent), "Idempotency-Key: k-1", "Prefer: wait=60").want(test.status)
 				if test.status != 200 {
 					if p := a.problem(invalidRequest); p.Field != "Idempotency-Key" {
@@ -175,24 +176,24 @@ func TestWhatTheHeaderNames(t *testing.T) {
 
 // A step without a workflow is not replaced by the header: it is half a name.
 func TestHeaderReplacesNoStep(t *testing.T) {
-	b := newBench(t, simulated.Native.Options(), nil)
+	b := newBench(t, orders.Native.Options(), nil)
 	half := asJSON(order("A-1", func(w *intent.WriteIntent) { w.Workflow = "" }))
 	if p := b.ask(agent, "POST", "/v1/writes", half, "Idempotency-Key: k-1").problem(invalidIntent); p.Field != "/workflow" {
 		t.Errorf("%+v", p)
 	}
 }
 
-// Who decides sees what came of it, without asking for that.
+// A reviewer who decides sees the result, without asking for it.
 func TestDecisionWaitsALittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		out := b.submit(order("A-1", held))
 		began := time.Now()
 		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right"}`).want(200))
 		if took := time.Since(began); after.Status != engine.StatusVerified && took != decisionWait || took == 0 {
 			t.Errorf("%+v after %s", after, took)
 		}
-		// Nor is it shown as it was before, when it does not wait.
+		// Nor is the outcome from before shown, if the reviewer does not wait.
 		two := b.submit(order("A-2", held))
 		after = into[engine.Outcome](b.ask(reviewer, "POST", writePath(two.ID, "/decision"), `{"word":"approve","reason":"it is right"}`, "Prefer: wait=0").want(200))
 		if after.Status != engine.StatusInProgress {
@@ -203,7 +204,7 @@ func TestDecisionWaitsALittle(t *testing.T) {
 
 func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		first := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200))
 		again := order("A-1", func(w *intent.WriteIntent) { w.Workflow = "run-2" })
 		p := b.ask(agent, "POST", "/v1/writes", asJSON(again), "Idempotency-Key: wire-1").problem(operationBegun)
@@ -215,10 +216,10 @@ func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
 	})
 }
 
-// A caller that goes away while it waits changes nothing about the write.
+// A caller that disconnects while it waits changes nothing about the write.
 func TestWhoGoesAwayLeavesTheWriteToItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Lagging.Options(), nil)
+		b := newBench(t, orders.Lagging.Options(), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(aMoment, cancel)
 		out := into[engine.Outcome](b.askIn(ctx, agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(202))
@@ -230,8 +231,8 @@ func TestWhoGoesAwayLeavesTheWriteToItself(t *testing.T) {
 
 func TestWaitingEndsWhenTheServerIsStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.UnreadableRead})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.UnreadableRead})
 		time.AfterFunc(time.Second, func() { close(b.closing) })
 		began := time.Now()
 		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(202)
@@ -243,7 +244,7 @@ func TestWaitingEndsWhenTheServerIsStopped(t *testing.T) {
 
 func TestHeldWaitsForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Native.Options(), nil)
+		b := newBench(t, orders.Native.Options(), nil)
 		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", held)), "Prefer: wait=60").want(202))
 		if out.Status != engine.StatusHeld || len(b.world.Effects()) != 0 {
 			t.Fatalf("%+v", out)
@@ -276,10 +277,10 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 // rolledBack are a destination that takes one effect back after ten seconds, and
 // rechecks after thirty.
 func rolledBack(t *testing.T) *bench {
-	o := simulated.Unique.Options()
+	o := orders.Unique.Options()
 	o.Recheck = connectors.Within(30 * time.Second)
 	b := newBench(t, o, nil)
-	b.set(simulated.Fault{Vice: simulated.Rollback, Delay: 10 * time.Second, Times: 1})
+	b.set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Second, Times: 1})
 	return b
 }
 
@@ -309,8 +310,8 @@ func TestTheFinalOutcomeIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Where the recheck takes longer than the caller waits, the answer says until
-// when it is pending.
+// If the recheck takes longer than the caller waits, the response says until when it is
+// pending.
 func TestTheFinalOutcomeIsNotWaitedForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rolledBack(t)
@@ -325,8 +326,8 @@ func TestTheFinalOutcomeIsNotWaitedForTooLong(t *testing.T) {
 // the OpenAPI document names as foreign text.
 func TestARefusalIsInTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, simulated.Plain.Options(), nil)
-		b.set(simulated.Fault{Vice: simulated.Refused})
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.Refused})
 		id := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(200)).ID
 		for name, a := range map[string]answered{
 			"submit": b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(200),
@@ -346,4 +347,95 @@ func TestARefusalIsInTheOutcome(t *testing.T) {
 			t.Error("the document does not say that a refusal is foreign text")
 		}
 	})
+}
+
+// sendsHang has each send hang until it is given up.
+func sendsHang(b *bench) func() {
+	b.set(orders.Fault{Kind: orders.LateCommit})
+	return func() {}
+}
+
+// readsHang makes reads hang until they respond, such as those before a send.
+func readsHang(b *bench) func() {
+	b.shop.reads = make(chan struct{})
+	return func() { close(b.shop.reads) }
+}
+
+// Prefer: wait=N is kept to the second whatever the destination does, and without it
+// the answer comes as soon as the write is recorded. A client that disconnects leaves
+// its write to a worker: it is sent once, and settled by its real result.
+func TestADestinationThatHangsDelaysNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		worked bool
+		hangs  func(b *bench) (answers func())
+		write  intent.WriteType
+	}{
+		{"sends, alone", false, sendsHang, intent.Create}, {"sends, with workers", true, sendsHang, intent.Create},
+		{"reads before the send, alone", false, readsHang, intent.Update}, {"reads before the send, with workers", true, readsHang, intent.Update},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Unique.Options(), nil)
+				answers := c.hangs(b)
+				if c.worked {
+					b.work()
+				}
+				asked := func(id string) string {
+					if c.write == intent.Update {
+						if _, err := b.world.Seed(intent.Fields{"order_id": id}, ""); err != nil {
+							t.Fatal(err)
+						}
+					}
+					return asJSON(order(id, func(w *intent.WriteIntent) { w.Write = c.write }))
+				}
+				client := b.served()
+				call := func(ctx context.Context, method, target, body string, wait int) (engine.Outcome, error) {
+					r, err := http.NewRequestWithContext(ctx, method, "http://readback"+target, strings.NewReader(body))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Header.Set("Authorization", "Bearer "+agent)
+					r.Header.Set("Content-Type", "application/json")
+					if wait > 0 {
+						r.Header.Set("Prefer", fmt.Sprint("wait=", wait))
+					}
+					answer, err := client.Do(r)
+					if err != nil {
+						return engine.Outcome{}, err
+					}
+					defer func() { _ = answer.Body.Close() }() // it was read
+					var out engine.Outcome
+					return out, json.NewDecoder(answer.Body).Decode(&out)
+				}
+				for n, wait := range []int{0, 2, 7} {
+					w := asked(fmt.Sprint("A-", n))
+					var path string
+					for _, method := range []string{"POST", "POST", "GET"} {
+						began := time.Now()
+						target, body := "/v1/writes", w
+						if method == "GET" {
+							target, body = path, ""
+						}
+						out, err := call(t.Context(), method, target, body, wait)
+						if took := time.Since(began); err != nil || out.Status != engine.StatusInProgress || took != time.Duration(wait)*time.Second {
+							t.Errorf("%s with wait=%d: %s after %s, %v", method, wait, out.Status, took, err)
+						}
+						path = writePath(out.ID, "")
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				last := asked("A-9")
+				if _, err := call(ctx, "POST", "/v1/writes", last, 60); err == nil {
+					t.Error("it was answered before the client disconnected")
+				}
+				answers()
+				out, err := call(t.Context(), "POST", "/v1/writes", last, 60)
+				if err != nil || out.Status != engine.StatusVerified || out.Sends > 2 || len(b.world.Records("A-9")) != 1 {
+					t.Errorf("%+v, %v, %d records", out, err, len(b.world.Records("A-9")))
+				}
+			})
+		})
+	}
 }

@@ -12,15 +12,31 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+const (
+	// maxTools is how many tools one configuration may have. A model that sees more than
+	// a hundred picks the wrong one; ten times that is a configuration error.
+	maxTools = 1000
+	// maxArguments is how many arguments a tool may have: models fill in longer forms
+	// wrongly.
+	maxArguments = 64
+	// maxName is the longest name of a tool, and maxArgument that of an argument: the
+	// protocol's own bound, and the one common to model vendors.
+	maxName     = 128
+	maxArgument = 64
+	// maxDescription bounds the description of a tool and of an argument, in bytes: every
+	// list of tools carries all of it.
+	maxDescription = 4096
+)
+
 var (
 	nameExpr     = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9_.-]{1,%d}$`, maxName))
 	argumentExpr = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z_][A-Za-z0-9_]{0,%d}$`, maxArgument-1))
 )
 
-// GetOutcome is the name of the tool that every server has; no other may bear it.
+// GetOutcome is the name of the tool that every server has; no other may have it.
 const GetOutcome = "get_outcome"
 
-// checking collects what is wrong with one tool.
+// checking collects the faults of one tool.
 type checking struct {
 	Tool
 
@@ -31,8 +47,8 @@ func (c *checking) say(field, format string, args ...any) {
 	c.faults = append(c.faults, Fault{field, fmt.Sprintf(format, args...)})
 }
 
-// Check says everything that is wrong with a tool by itself, as a [CheckError].
-// Whether its destination takes such writes, [Tool.Fits] says.
+// Check returns all faults of a tool by itself, as a [CheckError]. [Tool.Fits] checks
+// whether its destination takes such writes.
 func (t Tool) Check() error {
 	c := &checking{Tool: t}
 	c.names()
@@ -66,8 +82,8 @@ func CheckAll(all []Tool) map[int][]Fault {
 			first[t.Name] = i
 		}
 	}
-	if len(all) > MaxTools {
-		faults[MaxTools] = append(faults[MaxTools], Fault{"", fmt.Sprintf("is one of %d; want at most %d", len(all), MaxTools)})
+	if len(all) > maxTools {
+		faults[maxTools] = append(faults[maxTools], Fault{"", fmt.Sprintf("is one of %d; want at most %d", len(all), maxTools)})
 	}
 	return faults
 }
@@ -154,7 +170,7 @@ func (c *checking) to(field string, a Argument) {
 	}
 }
 
-// lists checks the arguments that others name.
+// lists checks the lists of argument names.
 func (c *checking) lists() {
 	if len(c.Key) == 0 && len(c.Fixed.Key) == 0 {
 		c.say("key", "is missing; want the arguments by which the destination can be asked for the record")
@@ -184,7 +200,7 @@ func (c *checking) lists() {
 	}
 }
 
-// places finds what is put twice at one place, or one below another.
+// places finds values that are put at the same place, or one below another.
 func (c *checking) places() {
 	taken := map[string]string{}
 	for part, fields := range map[string]intent.Fields{"key": c.Fixed.Key, "expect": c.Fixed.Expect, "payload": c.Fixed.Payload} {
@@ -210,7 +226,7 @@ func (c *checking) places() {
 	}
 }
 
-// leaves lists the places of what is no object, and of empty objects.
+// leaves lists the places of values that are no objects, and of empty objects.
 func leaves(at string, fields map[string]any) []string {
 	var all []string
 	for name, v := range fields {
@@ -224,8 +240,7 @@ func leaves(at string, fields map[string]any) []string {
 	return all
 }
 
-// samples makes an intent of all arguments at once: what is wrong with it is
-// wrong with the tool.
+// samples makes an intent of all arguments at once: its faults are the tool's.
 func (c *checking) samples() {
 	given := map[string]any{}
 	for _, a := range c.Arguments {
@@ -243,7 +258,7 @@ func (c *checking) samples() {
 	}
 }
 
-// settingOf is the field of the tool that every intent has as it is, "" for none.
+// settingOf is the field of the tool that is the same in every intent, "" for none.
 func settingOf(p Problem) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(p.Problem, "/"), " ")
 	if p.Argument == "" && slices.Contains([]string{"kind", "risk", "reversibility", "on_mismatch"}, name) {
@@ -252,7 +267,7 @@ func settingOf(p Problem) string {
 	return ""
 }
 
-// fieldOf is the field of the tool that an argument is, "" for none.
+// fieldOf is the field of the tool for an argument, "" for none.
 func (t Tool) fieldOf(argument string) string {
 	for i, a := range t.Arguments {
 		if a.Name == argument {
@@ -262,7 +277,7 @@ func (t Tool) fieldOf(argument string) string {
 	return ""
 }
 
-// sample is a value that the schema takes.
+// sample is a value that the schema accepts.
 func (a Argument) sample() any {
 	switch a.Type {
 	case Integer, Number:

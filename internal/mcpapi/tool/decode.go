@@ -7,7 +7,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -16,6 +15,20 @@ import (
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/jsonkind"
+	"github.com/readback-go/readback/internal/visible"
+)
+
+const (
+	// maxText is the longest string that an argument may be, in characters, and
+	// maxItems the longest list. An intent is at most a megabyte; a message or a
+	// page of text is far below this.
+	maxText  = 100_000
+	maxItems = 1000
+	// maxKeyText is the longest string in a business key or an operation, in characters:
+	// they hold names and numbers, no texts.
+	maxKeyText = 512
+	// maxShown is how much of a wrong value is repeated.
+	maxShown = 60
 )
 
 // numbers keep their digits, as in an intent.
@@ -30,8 +43,8 @@ var decodeOptions = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsont
 	return err
 }))
 
-// decode reads arguments strictly: one object, no member twice, UTF-8. Nothing
-// at all is no arguments.
+// decode reads arguments strictly: one object, no repeated member, UTF-8. Empty input is
+// no arguments.
 func decode(data []byte) (map[string]any, *Problem) {
 	if len(data) == 0 {
 		return nil, nil
@@ -42,7 +55,7 @@ func decode(data []byte) (map[string]any, *Problem) {
 	if jsontext.Value(data).Kind() != jsontext.KindBeginObject {
 		return nil, &Problem{Problem: "the arguments are no JSON object", Want: "an object of the arguments by name"}
 	}
-	if jsonkind.TooMany(data, 3*intent.MaxMembers) { // each has a name, and may be an object that ends
+	if jsonkind.TooMany(data, 3*intent.MaxMembers) { // each has a name, and may be an object with an end
 		return nil, &Problem{Problem: "the arguments have too many values", Want: fmt.Sprintf("at most %d", intent.MaxMembers)}
 	}
 	var all map[string]any
@@ -52,7 +65,7 @@ func decode(data []byte) (map[string]any, *Problem) {
 	return all, nil
 }
 
-// values checks what a model gave against what the tool takes.
+// values checks a model's arguments against the tool's.
 func (t Tool) values(given map[string]any) []Problem {
 	var problems []Problem
 	var names []string
@@ -100,8 +113,8 @@ func (t Tool) value(a Argument, v any) []Problem {
 	return nil
 }
 
-// text checks a string. What is a part of the key or of the operation must have
-// one spelling: a blank at an end would name another record.
+// text checks a string. A part of the key or of the operation must have one spelling: a
+// blank at an end would name another record.
 func (t Tool) text(a Argument, s string) []Problem {
 	exact, most := t.exact(a.Name), maxText
 	if exact {
@@ -117,23 +130,13 @@ func (t Tool) text(a Argument, s string) []Problem {
 		return []Problem{{a.Name, "is empty", a.wanted()}}
 	case strings.TrimSpace(s) != s:
 		return []Problem{{a.Name, "has blanks at its ends", "it without them"}}
-	case strings.Contains(s, "  "), strings.ContainsFunc(s, unseen):
+	case strings.Contains(s, "  "), strings.ContainsFunc(s, visible.Hidden):
 		return []Problem{{a.Name, "has characters that cannot be seen, or blanks side by side", "letters, digits, signs and single blanks"}}
 	case !norm.NFC.IsNormalString(s):
 		return []Problem{{a.Name, "has letters in a decomposed form", "Unicode in its composed form (NFC)"}}
 	}
 	return nil
 }
-
-// unseen reports whether two strings that differ in this character look alike: it
-// is no character that is drawn, or one of the many blanks.
-func unseen(r rune) bool {
-	return r != ' ' && unicode.In(r, unicode.Zs, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) ||
-		r == braille || !unicode.IsGraphic(r)
-}
-
-// braille is the pattern without a dot, which is drawn as a blank.
-const braille = '\u2800'
 
 func (a Argument) list(all []any) []Problem {
 	if len(all) > maxItems {
@@ -164,8 +167,8 @@ func (t Type) takes(v any) bool {
 	return false
 }
 
-// whole reports whether a number is whole, however it is written. One with a
-// large exponent is none that a person would give for a whole number.
+// whole reports whether a number is whole, in any notation. A number with a large
+// exponent is refused: no one would write a whole number so.
 func whole(n stdjson.Number) bool {
 	text := strings.ToLower(n.String())
 	if _, after, ok := strings.Cut(text, "e"); ok && len(after) > 3 || len(text) > maxShown {
@@ -175,7 +178,7 @@ func whole(n stdjson.Number) bool {
 	return ok && r.IsInt()
 }
 
-// wanted is what would be right for an argument.
+// wanted describes a valid value of an argument.
 func (a Argument) wanted() string {
 	switch a.Type {
 	case String:

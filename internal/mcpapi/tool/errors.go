@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxProblems is how many problems one refusal lists: a model fixes one call at a time.
+const maxProblems = 20
+
 // Errors of tools.
 var (
 	// ErrArguments is wrapped by [ArgumentsError].
@@ -14,11 +17,11 @@ var (
 	ErrTool = errors.New("invalid tool")
 )
 
-// Problem is one thing wrong with the arguments of a call.
+// Problem is one fault of a call's arguments.
 type Problem struct {
 	// Argument is the name, "" for all of them together.
 	Argument string `json:"argument"`
-	// Problem says what is wrong with it, Want what would be right.
+	// Problem is what is wrong with it, Want the remedy.
 	Problem string `json:"problem"`
 	Want    string `json:"want"`
 }
@@ -31,11 +34,11 @@ func (p Problem) String() string {
 	return fmt.Sprintf("argument %q %s; want %s", p.Argument, p.Problem, p.Want)
 }
 
-// ArgumentsError says what is wrong with the arguments of a call, for whoever
-// gave them. It wraps [ErrArguments].
+// ArgumentsError lists the faults of a call's arguments, for the model that gave them. It
+// wraps [ErrArguments].
 type ArgumentsError struct{ Problems []Problem }
 
-// Error spells the problems out.
+// Error lists the problems.
 func (e *ArgumentsError) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
@@ -54,21 +57,21 @@ func refused(problems []Problem) error {
 	return &ArgumentsError{problems[:min(len(problems), maxProblems)]}
 }
 
-// Fault is one thing wrong with the declaration of a tool.
+// Fault is one fault of a tool's declaration.
 type Fault struct {
 	// Field is the place below the tool ("arguments[1].to").
 	Field string
-	// Problem says what is wrong there, and what would be right.
+	// Problem is what is wrong there, and the remedy.
 	Problem string
 }
 
-// CheckError says everything that is wrong with a tool. It wraps [ErrTool].
+// CheckError lists all faults of a tool. It wraps [ErrTool].
 type CheckError struct {
 	Tool   string
 	Faults []Fault
 }
 
-// Error spells the faults out.
+// Error lists the faults.
 func (e *CheckError) Error() string {
 	lines := make([]string, len(e.Faults))
 	for i, f := range e.Faults {

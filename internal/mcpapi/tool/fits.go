@@ -13,9 +13,10 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Fits says whether the destinations that there are take the tool's writes, as a
-// [CheckError]: it has such a kind and such writes, and some call of the tool makes
-// an intent that the connector accepts. Nothing is connected to.
+// Fits checks whether the registered destinations take the tool's writes, and returns a
+// [CheckError] if not. The destination must have such a kind and such writes, and some
+// call of the tool must make an intent that the connector accepts. It opens no
+// connection.
 func (t Tool) Fits(reg *connectors.Registry) error {
 	if faults, _ := t.trials(reg); len(faults) > 0 {
 		return &CheckError{t.Name, faults}
@@ -23,8 +24,8 @@ func (t Tool) Fits(reg *connectors.Registry) error {
 	return nil
 }
 
-// Doubts lists what a model may give, or leave out, by the schema of a tool that
-// fits, and the destination refuses in every call.
+// Doubts lists what the schema of a tool that fits lets a model give, or leave out, and
+// the destination refuses in every call.
 func (t Tool) Doubts(reg *connectors.Registry) []Fault {
 	_, doubts := t.trials(reg)
 	return doubts
@@ -44,12 +45,11 @@ func (t Tool) trials(reg *connectors.Registry) (faults, doubts []Fault) {
 	return trial{t, conn, p}.all()
 }
 
-// trial makes calls of a tool with made-up arguments, and asks whether the
-// destination would accept what they make.
+// trial makes calls of a tool with made-up arguments, and checks whether the destination
+// would accept them.
 //
-// A made-up value that is refused says nothing about the tool where another value
-// may be accepted: the connector's own example is taken then, and without one the
-// call counts as accepted.
+// If a made-up value is refused, another value might be accepted: then the connector's
+// own example is tried, and without one the call counts as accepted.
 type trial struct {
 	Tool
 
@@ -59,16 +59,16 @@ type trial struct {
 
 // refusal is why no call with certain arguments is accepted.
 type refusal struct {
-	// argument is the one that it is about, "" for none.
+	// argument is the argument concerned, "" for none.
 	argument string
-	// value says that it is about the values of its enum.
+	// value reports that it is about the values of its enum.
 	value bool
 	field string
 	err   error
 }
 
-// all finds a set of arguments that is accepted, beginning with all of them and
-// leaving out optional ones that are refused.
+// all finds a set of arguments that is accepted, starting with all of them and leaving
+// out optional ones that are refused.
 func (t trial) all() (faults, doubts []Fault) {
 	required, given := t.Arguments[:0:0], slices.Clone(t.Arguments)
 	for _, a := range t.Arguments {
@@ -80,7 +80,7 @@ func (t trial) all() (faults, doubts []Fault) {
 		a, there := t.argument(r.argument)
 		if !there || a.Required {
 			if t.anyOf(required, given) {
-				return nil, doubts // these arguments do not go together
+				return nil, doubts // these arguments exclude each other
 			}
 			return []Fault{{r.field, fmt.Sprintf("readback would refuse every call: %v", r.err)}}, nil
 		}
@@ -92,8 +92,8 @@ func (t trial) all() (faults, doubts []Fault) {
 	return nil, append(append(doubts, t.least(required, given)...), t.choices(given)...)
 }
 
-// anyOf reports whether the required arguments are accepted, alone or with one of
-// the others.
+// anyOf reports whether the required arguments are accepted, alone or with one of the
+// others.
 func (t trial) anyOf(required, given []Argument) bool {
 	if t.call(required) == nil {
 		return true
@@ -112,7 +112,7 @@ func (t trial) helpers(required, given []Argument) (all []Argument) {
 	return all
 }
 
-// least asks whether the required arguments alone are enough.
+// least checks whether the required arguments alone are enough.
 func (t trial) least(required, given []Argument) []Fault {
 	r := t.call(required)
 	if r == nil {
@@ -151,8 +151,8 @@ func with(all []Argument, a Argument) []Argument { return append(slices.Clone(al
 // maxTries bounds the calls of one trial: each but the last replaces a value.
 const maxTries = 3 * maxArguments
 
-// call makes one call, with other values as often as only a value was refused. It
-// returns nil where the call is accepted, or may be with values that are not known.
+// call makes one call, and repeats it with other values as long as only a value was
+// refused. It returns nil if the call is accepted, or might be with unknown values.
 func (t trial) call(with []Argument) *refusal {
 	given, enums := map[string]any{}, map[string][]string{}
 	for _, a := range with {
@@ -167,7 +167,7 @@ func (t trial) call(with []Argument) *refusal {
 		var at *connectors.FieldError
 		switch {
 		case errors.As(err, &arguments):
-			if try > 0 { // values of ours that do not go together
+			if try > 0 { // made-up values that do not fit together
 				return nil
 			}
 			p := arguments.Problems[0]
@@ -202,8 +202,8 @@ func (t trial) call(with []Argument) *refusal {
 	return nil
 }
 
-// accepts makes the intent of a call, as a real call does, and asks as the engine
-// does whether the destination takes it.
+// accepts makes the intent of a call, as a real call does, and checks as the engine does
+// whether the destination takes it.
 func (t trial) accepts(given map[string]any) error {
 	text, err := json.Marshal(given)
 	if err != nil {
@@ -217,8 +217,8 @@ func (t trial) accepts(given map[string]any) error {
 	return verify.Fits(t.conn, t.profile, w)
 }
 
-// given finds the argument that puts its value at a place of the intent or above
-// it, and the path from there; if within, also one that puts it below.
+// given finds the argument that puts its value at a place of the intent or above it, and
+// the path from there; if within, also one that puts it below.
 func (t Tool) given(given map[string]any, path string, within bool) (a Argument, below string, there bool) {
 	for _, a := range t.Arguments {
 		if _, there := given[a.Name]; !there {
@@ -236,8 +236,7 @@ func (t Tool) given(given map[string]any, path string, within bool) (a Argument,
 	return Argument{}, "", false
 }
 
-// isFixed reports whether what is at a place of the intent is the same in every
-// call.
+// isFixed reports whether a place of the intent is the same in every call.
 func (t Tool) isFixed(path string) bool {
 	for part, fields := range map[string]intent.Fields{"key": t.Fixed.Key, "expect": t.Fixed.Expect, "payload": t.Fixed.Payload, "require": t.Fixed.Require} {
 		for _, at := range leaves("/"+part, fields) {
@@ -249,8 +248,7 @@ func (t Tool) isFixed(path string) bool {
 	return false
 }
 
-// fieldAt is the field of the tool by which a place of the intent is filled, or
-// could be.
+// fieldAt is the field of the tool that fills a place of the intent, or could.
 func (t Tool) fieldAt(path string) string {
 	all := map[string]any{}
 	for _, a := range t.Arguments {
@@ -276,8 +274,8 @@ func (a Argument) declares(below string) bool {
 	return a.Type == Array && a.itemType() != Object && strings.Count(below, "/") == 1
 }
 
-// replaced is a value with another one at a place below; false where there is none
-// to put there, or it is the same already.
+// replaced is a value with another one at a place below; false if there is no such place,
+// or it is the same already.
 func replaced(v any, below string, other any) (any, bool) {
 	if other == nil {
 		return nil, false
@@ -295,7 +293,7 @@ func replaced(v any, below string, other any) (any, bool) {
 	return list, true
 }
 
-// decoded is a value as the arguments of a call have it.
+// decoded is a value as it is in decoded arguments.
 func decoded(v any) any {
 	text, err := json.Marshal(map[string]any{"v": v})
 	if err != nil {

@@ -11,10 +11,13 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// Intent makes the intent of one call from the arguments as they came. Tenant,
-// workflow, step and call are left for the caller to fill. The idempotency key is
-// set where the tool names its operation. It fails with [ArgumentsError], which
-// names the arguments.
+// maxReadable is the longest idempotency key that is written out; longer ones are a
+// digest. Names have at most 255 bytes.
+const maxReadable = 200
+
+// Intent makes the intent of one call from its raw arguments. The caller sets tenant,
+// workflow, step and call. The idempotency key is set if the tool names its operation. It
+// fails with [ArgumentsError], which names the arguments.
 func (t Tool) Intent(arguments []byte) (intent.WriteIntent, error) {
 	given, err := t.Values(arguments)
 	if err != nil {
@@ -40,7 +43,7 @@ func (t Tool) Intent(arguments []byte) (intent.WriteIntent, error) {
 	return w, err
 }
 
-// plain is the intent of every call.
+// plain is the fixed part of every call's intent.
 func (t Tool) plain() intent.WriteIntent {
 	return intent.WriteIntent{
 		Tool: t.Name, Destination: t.Destination, Kind: t.Kind, Write: t.Write,
@@ -54,7 +57,7 @@ func (t Tool) parts(w *intent.WriteIntent) map[string]intent.Fields {
 	return map[string]intent.Fields{"key": w.Key, "expect": w.Expect, "payload": w.Payload}
 }
 
-// copied is a copy of the objects of a part, which arguments may be put into.
+// copied is a copy of the objects of a part, into which arguments may be put.
 func copied(f intent.Fields) intent.Fields {
 	all := intent.Fields{}
 	for name, v := range f {
@@ -70,8 +73,8 @@ func copyOf(v any) any {
 	return v
 }
 
-// put sets a value at a place and makes the objects above it. [Tool.Check] has
-// seen to it that no value stands in the way.
+// put sets a value at a place and creates the objects above it. [Tool.Check] has ensured
+// that no value is in the way.
 func put(into map[string]any, path intent.Pointer, v any) {
 	tokens := slices.Collect(path.Tokens())
 	for _, token := range tokens[:len(tokens)-1] {
@@ -106,14 +109,13 @@ func (t Tool) operation(given map[string]any) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// valid asks the contract itself, with names that whoever takes the call will
-// replace.
+// valid validates the intent, with names that the caller will replace.
 func (t Tool) valid(w intent.WriteIntent) error {
 	w.Tenant, w.Workflow = "tenant", "workflow"
 	return t.translate(w.Validate())
 }
 
-// translate says in words of arguments what is wrong with the intent of a call.
+// translate describes the faults of a call's intent in terms of arguments.
 func (t Tool) translate(err error) error {
 	var bad *intent.InvalidError
 	if err == nil || !errors.As(err, &bad) {
@@ -132,13 +134,12 @@ func (t Tool) translate(err error) error {
 	return refused(problems)
 }
 
-// Explain says what is wrong with an intent that this tool made in words of its
-// arguments: an [intent.InvalidError] becomes an [ArgumentsError], every other
-// error stays what it is.
+// Explain describes the faults of an intent that this tool made in terms of its
+// arguments: an [intent.InvalidError] becomes an [ArgumentsError], every other error is
+// returned unchanged.
 func (t Tool) Explain(err error) error { return t.translate(err) }
 
-// Values is the arguments of a call by name, checked against what the tool takes.
-// It fails with [ArgumentsError].
+// Values is the arguments of a call by name, validated. It fails with [ArgumentsError].
 func (t Tool) Values(arguments []byte) (map[string]any, error) {
 	given, problem := decode(arguments)
 	if problem != nil {

@@ -2,10 +2,9 @@ package tool
 
 import "encoding/json"
 
-// InputSchema is the JSON Schema (draft 2020-12) of the arguments. What it
-// refuses [Tool.Intent] refuses; that also refuses what a schema cannot say:
-// repeated members, blanks at the ends of keys, values that are too large for an
-// intent.
+// InputSchema is the JSON Schema (draft 2020-12) of the arguments. [Tool.Intent] refuses
+// all that it refuses, and also what a schema cannot express: repeated members, blanks at
+// the ends of keys, values that are too large for an intent.
 func (t Tool) InputSchema() json.RawMessage {
 	properties := map[string]any{}
 	required := []string{}
@@ -20,7 +19,7 @@ func (t Tool) InputSchema() json.RawMessage {
 	}
 	text, err := json.Marshal(schema)
 	if err != nil {
-		panic(err) // strings, bools and whole numbers alone
+		panic(err) // strings, bools and whole numbers always marshal
 	}
 	return text
 }

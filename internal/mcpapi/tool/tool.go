@@ -7,15 +7,15 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// DefaultWait is how long a call waits for its outcome where the tool does not
-// say: shorter than the minute after which clients give up.
+// DefaultWait is how long a call waits for its outcome by default: less than the minute
+// after which clients give up.
 const DefaultWait = 30 * time.Second
 
-// MaxWait is the longest that a call may wait. Clients that wait longer are few,
-// and proxies cut them off.
+// MaxWait is the longest wait of a call. Few clients wait longer, and proxies cut them
+// off.
 const MaxWait = 5 * time.Minute
 
-// Type is what a model may give for an argument, as JSON Schema calls it.
+// Type is the type of an argument, as JSON Schema names it.
 type Type string
 
 // The types.
@@ -30,25 +30,24 @@ const (
 
 // Tool is one kind of write, as a model sees it.
 type Tool struct {
-	// Name is what the model calls: 1 to 128 letters, digits, "_", "-" and ".".
-	// Required.
+	// Name is the tool's name: 1 to 128 letters, digits, "_", "-" and ".". Required.
 	Name string
-	// Title is for people who look at a client. Default none.
+	// Title is for the users of a client. Default none.
 	Title string
-	// Description says to the model what the tool does and when to call it.
-	// Required. What it has to know about outcomes is added.
+	// Description describes to the model what the tool does and when to call it.
+	// Required. What it needs to know about outcomes is added.
 	Description string
 
 	// Destination, Kind and Write are those of the intents. Required.
 	Destination, Kind string
 	Write             intent.WriteType
 
-	// Arguments is what the model gives. At least one.
+	// Arguments are the model's arguments. At least one.
 	Arguments []Argument
-	// Key names the arguments that are the business key, together with
-	// Fixed.Key. They are required ones.
+	// Key names the arguments that are the business key, together with Fixed.Key. They
+	// must be required ones.
 	Key []string
-	// Fixed is what the configuration says, and no model.
+	// Fixed is set by the configuration, and by no model.
 	Fixed Fixed
 	// Absent, Ignore and Compare are those of the intents.
 	Absent, Ignore []string
@@ -59,9 +58,9 @@ type Tool struct {
 	Reversibility intent.Reversibility
 	OnMismatch    intent.MismatchPolicy
 
-	// Operation names the arguments that are the business operation: a second
-	// call with the same ones is the same operation, whoever makes it, and is not
-	// carried out again. They are required ones. Default none.
+	// Operation names the arguments that are the business operation: a second call with
+	// the same ones, by any caller, is the same operation, and is not carried out again.
+	// They must be required ones. Default none.
 	Operation []string
 	// Wait is how long a call waits for its outcome. Default [DefaultWait].
 	Wait time.Duration
@@ -69,22 +68,22 @@ type Tool struct {
 
 // Argument is one argument of a tool.
 type Argument struct {
-	// Name is what the model calls it: a letter or "_", then letters, digits and
-	// "_", 64 at most. Required.
+	// Name is its name for the model: a letter or "_", then letters, digits and "_", 64
+	// at most. Required.
 	Name string
-	// Description says to the model what it is. Required.
+	// Description describes it to the model. Required.
 	Description string
-	// Type is what may be given. Required.
+	// Type is its type. Required.
 	Type Type
 	// Items is the type of the elements of an array. Default string.
 	Items Type
-	// Required says that it must be given. Default false.
+	// Required makes it mandatory. Default false.
 	Required bool
-	// Enum lists what may be given, for strings. Default anything.
+	// Enum lists the allowed values, for strings. Default anything.
 	Enum []string
-	// To is where it stands in the intent: "key", "expect" or "payload" and a
-	// JSON Pointer below it ("expect/address/city"). Default "key/NAME" for an
-	// argument of the key, "expect/NAME" for another.
+	// To is its place in the intent: "key", "expect" or "payload" and a JSON Pointer
+	// below it ("expect/address/city"). Default "key/NAME" for an argument of the key,
+	// "expect/NAME" for another.
 	To string
 }
 
@@ -101,7 +100,7 @@ func (t Tool) WaitFor() time.Duration {
 	return min(t.Wait, MaxWait)
 }
 
-// place is where an argument stands: in which part, and where there.
+// place is where an argument is put: the part, and the path in it.
 type place struct {
 	part string // "key", "expect", "payload"
 	path intent.Pointer
@@ -109,7 +108,7 @@ type place struct {
 
 func (p place) pointer() string { return "/" + p.part + string(p.path) }
 
-// placeOf is where the configuration puts an argument.
+// placeOf is the configured place of an argument.
 func (t Tool) placeOf(a Argument) place {
 	to := a.To
 	if to == "" {
@@ -134,8 +133,8 @@ func (t Tool) argument(name string) (Argument, bool) {
 
 func (t Tool) inKey(name string) bool { return contains(t.Key, name) }
 
-// exact reports whether two spellings of an argument would name two things: it
-// is a part of the business key or of the operation.
+// exact reports whether two spellings of an argument name two things: it is a part of the
+// business key or of the operation.
 func (t Tool) exact(name string) bool { return t.inKey(name) || contains(t.Operation, name) }
 
 func contains(all []string, name string) bool {

@@ -59,7 +59,7 @@ func TestIntentOfACall(t *testing.T) {
 	}
 }
 
-// TestOneCallDoesNotChangeTheNext: what is fixed is shared by all calls.
+// TestOneCallDoesNotChangeTheNext: all calls share the fixed part.
 func TestOneCallDoesNotChangeTheNext(t *testing.T) {
 	p := pay()
 	for range 2 {
@@ -186,8 +186,8 @@ func compiled(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// FuzzIntent: whatever arguments come, an intent of them is valid, bears none of
-// its names from them, and the schema that a model was shown takes the arguments.
+// FuzzIntent: for all arguments, an intent of them is valid, has none of its names from
+// them, and the schema that a model was shown accepts the arguments.
 func FuzzIntent(f *testing.F) {
 	for _, seed := range []string{
 		`{"invoice":"7721","line":1,"amount":12.50,"currency":"EUR","express":true,"labels":["a"],"steps":[1],"extra":{},"slash":"s"}`,

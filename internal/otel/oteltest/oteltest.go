@@ -35,7 +35,6 @@ type Receiver struct {
 	server *httptest.Server
 
 	mu       sync.Mutex
-	forgets  bool
 	answer   func(http.ResponseWriter, *http.Request) bool
 	requests []*http.Request
 	spans    []*traces.Span
@@ -61,14 +60,6 @@ func (r *Receiver) Close() {
 	r.server.Close()
 }
 
-// Forget makes it keep nothing of what it takes from now on, and not look at it,
-// for measurements: what a receiver costs is not the sender's.
-func (r *Receiver) Forget() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.forgets = true
-}
-
 // Answer makes it answer by a function that reports whether it did; nil makes it
 // well behaved again.
 func (r *Receiver) Answer(by func(http.ResponseWriter, *http.Request) bool) {
@@ -79,12 +70,9 @@ func (r *Receiver) Answer(by func(http.ResponseWriter, *http.Request) bool) {
 
 // ServeHTTP implements [http.Handler].
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	forgetful := r.forgetful()
-	body, err := read(req, forgetful)
+	body, err := read(req)
 	r.mu.Lock()
-	if !r.forgets {
-		r.requests = append(r.requests, req)
-	}
+	r.requests = append(r.requests, req)
 	answer := r.answer
 	r.mu.Unlock()
 	if answer != nil && answer(w, req) {
@@ -102,7 +90,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
-	if err == nil && !forgetful {
+	if err == nil {
 		err = proto.Unmarshal(body, into)
 	}
 	if err != nil || req.Method != http.MethodPost {
@@ -119,11 +107,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = w.Write(text) // who went away needs no answer
 }
 
-func read(req *http.Request, forget bool) ([]byte, error) {
-	if forget {
-		_, err := io.Copy(io.Discard, req.Body)
-		return nil, err
-	}
+func read(req *http.Request) ([]byte, error) {
 	from := io.Reader(req.Body)
 	if req.Header.Get("Content-Encoding") == "gzip" {
 		unpacked, err := gzip.NewReader(req.Body)
@@ -135,18 +119,9 @@ func read(req *http.Request, forget bool) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(from, maxBody))
 }
 
-func (r *Receiver) forgetful() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.forgets
-}
-
 func (r *Receiver) keep(m proto.Message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.forgets {
-		return
-	}
 	r.bodies = append(r.bodies, protojson.Format(m))
 	switch m := m.(type) {
 	case *coltrace.ExportTraceServiceRequest:

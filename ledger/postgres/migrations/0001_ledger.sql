@@ -1,12 +1,11 @@
--- One row for each write. body is the record as JSON, without what has a
--- column of its own: the five that must come back byte for byte (intent,
--- before, evidence, mismatches, child_intent) and the lease (owner,
--- lease_until, lease_for, fence), so that a claim need not open the body. What
--- is searched stands in columns as well; a row whose columns say something
--- else than its body is corrupt. Times are ns since 1970, UTC.
+-- One row for each write. body is the record as JSON, without what has columns of its
+-- own: the five fields that must be returned byte for byte (intent, before, evidence,
+-- mismatches, child_intent) and the lease (owner, lease_until, lease_for, fence), so that
+-- a claim need not open the body. Searched fields have columns as well; a row whose
+-- columns contradict its body is corrupt. Times are ns since 1970, UTC.
 --
--- The id follows from the structural key, so one unique index serves both.
--- Whoever changes a row in a way that its seq does not show raises its fence.
+-- The id follows from the structural key, so one unique index serves both. A statement
+-- that changes a row in a way that its seq does not show raises its fence.
 CREATE TABLE @ledger_writes (
 	n               BIGINT  GENERATED ALWAYS AS IDENTITY,  -- order of creation
 	id              TEXT    COLLATE "C" NOT NULL PRIMARY KEY CHECK (id = 'wr_' || substr(structural_key, 1, 32)),
@@ -15,15 +14,20 @@ CREATE TABLE @ledger_writes (
 	tool            TEXT    COLLATE "C" NOT NULL,
 	structural_key  TEXT    COLLATE "C" NOT NULL,
 	idempotency_key TEXT    COLLATE "C" NOT NULL,
-	about           TEXT    COLLATE "C",               -- the key digest; NULL for a compensating write
+	key_digest      TEXT    COLLATE "C",               -- NULL for a compensating write
+	step_of         TEXT    COLLATE "C" NOT NULL DEFAULT '',  -- the workflow whose own writes this one does not block
 	created         BIGINT  NOT NULL,
 	intent          BYTEA,                             -- NULL for a tombstone
 
 	state           TEXT    COLLATE "C" NOT NULL,
-	due             BIGINT,                            -- NULL: not before something happens
+	due             BIGINT,                            -- NULL: never by itself
 	settled_at      BIGINT,
-	key_digest      TEXT    COLLATE "C",               -- about, while the write is in line; else NULL
-	behind          TEXT    COLLATE "C",               -- the write of its line that must be done first
+	queue           TEXT    COLLATE "C",               -- the key digest while the write is in the record queue, else NULL
+	queued_behind   TEXT    COLLATE "C",               -- the write of the queue that must be done first
+	-- Since when a window must begin for the write not to block another one of its
+	-- business operation: for an open write never (the largest number there is), for a
+	-- settled one after it was settled. NULL: it blocks none.
+	blocks          BIGINT,
 	seq             BIGINT  NOT NULL,
 	tombstone       BOOLEAN NOT NULL DEFAULT FALSE,
 	body            TEXT    NOT NULL,
@@ -33,50 +37,55 @@ CREATE TABLE @ledger_writes (
 	child_intent    BYTEA,
 
 	owner           TEXT    NOT NULL,
-	lease_until     BIGINT  NOT NULL,                  -- 0: nobody holds it
+	lease_until     BIGINT  NOT NULL,                  -- 0: not leased
 	lease_for       BIGINT  NOT NULL,
 	fence           BIGINT  NOT NULL,
 
-	-- What no record has. Of the writes of one business operation one at most
-	-- holds it, so that two cannot begin it at once. followed: another write
-	-- may stand behind this one. damaged: why the row cannot be read; claims
-	-- pass over it until somebody has mended it and set this to NULL.
+	-- The rest is not in the record. holds: of the writes of one business operation at
+	-- most one, the last one that may block, has this set, so that two cannot begin it at
+	-- once. followed: another write may be queued behind this one. damaged: why the row
+	-- cannot be read; claims skip it until an operator has repaired it and set this to
+	-- NULL.
 	holds           BOOLEAN NOT NULL,
 	followed        BOOLEAN NOT NULL DEFAULT FALSE,
 	damaged         TEXT
 );
 
--- Work, by whose turn it is. A claim jumps from one party to the next and looks
--- at the oldest due of each. The lease stands in the index so that rows in good
--- hands are passed over without being opened.
+-- Due work by party (destination, tenant, state). A claim jumps from one party to the
+-- next and reads the oldest due writes of each. The index has the lease, so that leased
+-- rows are skipped without being read.
 CREATE INDEX ledger_writes_work ON @ledger_writes (destination, tenant, state, due, lease_until)
 	WHERE due IS NOT NULL AND damaged IS NULL;
 
--- Has this business operation been begun by another write, and who holds it?
-CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, tool, idempotency_key, created)
-	WHERE idempotency_key <> '';
-CREATE UNIQUE INDEX ledger_writes_holder ON @ledger_writes (tenant, tool, idempotency_key) WHERE holds;
-
--- Each line has one head and one tail, and each write one behind it at most.
-CREATE UNIQUE INDEX ledger_writes_head ON @ledger_writes (key_digest) WHERE key_digest IS NOT NULL AND behind IS NULL;
-CREATE UNIQUE INDEX ledger_writes_tail ON @ledger_writes (key_digest) WHERE key_digest IS NOT NULL AND NOT followed;
-CREATE UNIQUE INDEX ledger_writes_behind ON @ledger_writes (behind) WHERE behind IS NOT NULL;
-
--- Listings of one tenant, newest first. Each state is walked by itself and the
--- walks are merged, so no listing sorts more than a page.
-CREATE INDEX ledger_writes_listing ON @ledger_writes (tenant, state, n);
-
--- What is open or owes a recheck: by the record it is about, and for surveys.
-CREATE INDEX ledger_writes_open ON @ledger_writes (about) WHERE state <> 'settled' OR due IS NOT NULL;
-
 CREATE INDEX ledger_writes_damaged ON @ledger_writes (n) WHERE damaged IS NOT NULL;
 
--- What is settled and owes nothing, oldest first: to be buried, and the
--- tombstones to be forgotten.
-CREATE INDEX ledger_writes_done ON @ledger_writes (tombstone, settled_at) WHERE state = 'settled' AND due IS NULL;
+-- Each queue has one head and one tail, and each write has at most one behind it.
+CREATE UNIQUE INDEX ledger_writes_head ON @ledger_writes (queue) WHERE queue IS NOT NULL AND queued_behind IS NULL;
+CREATE UNIQUE INDEX ledger_writes_tail ON @ledger_writes (queue) WHERE queue IS NOT NULL AND NOT followed;
+CREATE UNIQUE INDEX ledger_writes_queued_behind ON @ledger_writes (queued_behind) WHERE queued_behind IS NOT NULL;
 
--- No foreign key: its check would lock the write a second time for each event.
--- Whoever deletes a write deletes its events in the same transaction.
+-- Writes that are open or have a pending recheck: by record, and for the queue
+-- statistics.
+CREATE INDEX ledger_writes_open ON @ledger_writes (key_digest) WHERE state <> 'settled' OR due IS NOT NULL;
+
+-- Writes that may block others of their business operation, and the one that holds it.
+CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, tool, idempotency_key, blocks) WHERE blocks IS NOT NULL;
+CREATE UNIQUE INDEX ledger_writes_holder ON @ledger_writes (tenant, tool, idempotency_key) WHERE holds;
+
+-- Listings of one tenant, newest first. Each state is read by itself and the results are
+-- merged, so no listing sorts more than a page.
+CREATE INDEX ledger_writes_listing ON @ledger_writes (tenant, state, n);
+
+-- Settled writes without a pending recheck, oldest first: those that may become
+-- tombstones, by tenant and destination, each of which has its own retention, and the
+-- tombstones.
+CREATE INDEX ledger_writes_compactable ON @ledger_writes (tenant, destination, settled_at)
+	WHERE state = 'settled' AND due IS NULL AND NOT tombstone;
+CREATE INDEX ledger_writes_tombstones ON @ledger_writes (settled_at)
+	WHERE state = 'settled' AND due IS NULL AND tombstone;
+
+-- There is no foreign key: its check would lock the write a second time for each event.
+-- A statement that deletes a write deletes its events in the same transaction.
 CREATE TABLE @ledger_events (
 	write      BIGINT NOT NULL,  -- n of the write
 	seq        BIGINT NOT NULL,
@@ -86,26 +95,126 @@ CREATE TABLE @ledger_events (
 	PRIMARY KEY (write, seq)
 );
 
--- What was enqueued in transactions of its callers, in their order. refused
--- says why an entry can never be taken in.
+-- The terms by which writes are found and that never change: in a table of its own,
+-- because each update of a write changes all indexes of its table. n and id are those of
+-- the write.
+CREATE TABLE @ledger_search (
+	n               BIGINT NOT NULL,
+	id              TEXT   COLLATE "C" NOT NULL,
+	tenant          TEXT   COLLATE "C" NOT NULL,
+	workflow        TEXT   COLLATE "C" NOT NULL,
+	correlation_id  TEXT   COLLATE "C" NOT NULL,
+	idempotency_key TEXT   COLLATE "C" NOT NULL,
+	key_digest      TEXT   COLLATE "C" NOT NULL,
+	PRIMARY KEY (tenant, workflow, n)
+);
+CREATE INDEX ledger_search_correlation ON @ledger_search (tenant, correlation_id, n) WHERE correlation_id <> '';
+CREATE INDEX ledger_search_operation ON @ledger_search (tenant, idempotency_key, n) WHERE idempotency_key <> '';
+CREATE INDEX ledger_search_key_digest ON @ledger_search (tenant, key_digest, n) WHERE key_digest <> '';
+
+-- Intents that callers enqueued in their own transactions, in order. refused is the
+-- reason why an entry can never be taken in. A digest without the ledger's key fails in
+-- the caller's transaction: the entry could never be taken in.
 CREATE TABLE @ledger_outbox (
 	n          BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	id         TEXT   COLLATE "C" NOT NULL,
 	tenant     TEXT   COLLATE "C" NOT NULL,
-	key_digest TEXT   COLLATE "C" NOT NULL,
+	key_digest TEXT   COLLATE "C" NOT NULL CONSTRAINT ledger_outbox_keyed CHECK (key_digest LIKE 'hmac:ledger:%'),
 	intent     TEXT   NOT NULL,
 	enqueued   BIGINT NOT NULL DEFAULT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000,
 	refused    TEXT
 );
 CREATE INDEX ledger_outbox_id ON @ledger_outbox (id, n);
-CREATE INDEX ledger_outbox_line ON @ledger_outbox (key_digest, n) WHERE refused IS NULL;
+CREATE INDEX ledger_outbox_queue ON @ledger_outbox (key_digest, n) WHERE refused IS NULL;
 CREATE INDEX ledger_outbox_open ON @ledger_outbox (n) WHERE refused IS NULL;
 CREATE INDEX ledger_outbox_refused ON @ledger_outbox (n) WHERE refused IS NOT NULL;
 
--- What workers tell each other.
+-- State that workers share.
 CREATE TABLE @ledger_notes (
 	name    TEXT   COLLATE "C" NOT NULL PRIMARY KEY,
 	version BIGINT NOT NULL,
 	value   BYTEA  NOT NULL,
 	at      BIGINT NOT NULL
+);
+
+-- Documents above single writes. '' in collection, subject and trace means none.
+CREATE TABLE @ledger_documents (
+	n          BIGINT  GENERATED BY DEFAULT AS IDENTITY,
+	tenant     TEXT    COLLATE "C" NOT NULL,
+	kind       TEXT    COLLATE "C" NOT NULL,
+	id         TEXT    COLLATE "C" NOT NULL,
+	collection TEXT    COLLATE "C" NOT NULL,
+	subject    TEXT    COLLATE "C" NOT NULL,
+	trace      TEXT    COLLATE "C" NOT NULL,
+	state      TEXT    COLLATE "C" NOT NULL,
+	due        BIGINT,                        -- NULL: never
+	done       BOOLEAN NOT NULL,
+	body       BYTEA   NOT NULL,              -- JSON, as it was given
+	version    BIGINT  NOT NULL,
+	created    BIGINT  NOT NULL,
+	updated    BIGINT  NOT NULL,
+	position   BIGINT  NOT NULL,              -- the order of creation: the time, and the position in its batch
+	PRIMARY KEY (tenant, kind, id)
+);
+-- No other index begins as the primary key does, so that no read by name uses another
+-- one.
+CREATE INDEX ledger_documents_collection ON @ledger_documents (tenant, collection, kind, position, n) WHERE collection <> '';
+CREATE INDEX ledger_documents_state ON @ledger_documents (state, tenant, kind, position, n);
+CREATE INDEX ledger_documents_trace ON @ledger_documents (tenant, kind, trace, position, n) WHERE trace <> '';
+CREATE INDEX ledger_documents_due ON @ledger_documents (kind, due, n) WHERE due IS NOT NULL;
+CREATE INDEX ledger_documents_done ON @ledger_documents (updated, n) WHERE done AND due IS NULL;
+
+-- Changes that have no place in the feed yet, from the transaction of their event on, in
+-- no reliable order: of two numbers the lower one may be committed later. There is no
+-- other index, so that each costs one small row.
+CREATE TABLE @ledger_unpublished (
+	n           BIGINT  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at          BIGINT  NOT NULL,
+	tenant      TEXT    COLLATE "C" NOT NULL,
+	write       TEXT    COLLATE "C" NOT NULL,  -- the id
+	seq         BIGINT  NOT NULL,
+	kind        TEXT    NOT NULL,
+	settlement  TEXT    NOT NULL,
+	destination TEXT    NOT NULL,
+	sends       BIGINT  NOT NULL,
+	reads       BIGINT  NOT NULL,
+	saved       BOOLEAN NOT NULL
+);
+
+-- The change feed. A follower moves changes here, under the lock of the one row of
+-- ledger_published, and so gives them the next numbers: one order for all, without gaps, in
+-- which no change is inserted before one that a follower may have read. The last row is
+-- never deleted.
+CREATE TABLE @ledger_changes (
+	n           BIGINT  NOT NULL PRIMARY KEY,
+	at          BIGINT  NOT NULL,
+	tenant      TEXT    COLLATE "C" NOT NULL,
+	write       TEXT    COLLATE "C" NOT NULL,
+	seq         BIGINT  NOT NULL,
+	kind        TEXT    NOT NULL,
+	settlement  TEXT    NOT NULL,
+	destination TEXT    NOT NULL,
+	sends       BIGINT  NOT NULL,
+	reads       BIGINT  NOT NULL,
+	saved       BOOLEAN NOT NULL
+);
+CREATE INDEX ledger_changes_tenant ON @ledger_changes (tenant, n);
+CREATE INDEX ledger_changes_time ON @ledger_changes (tenant, at);
+
+CREATE TABLE @ledger_published (
+	one  INT    NOT NULL PRIMARY KEY CHECK (one = 1),
+	last BIGINT NOT NULL  -- the number of the last change
+);
+INSERT INTO @ledger_published (one, last) VALUES (1, 0);
+
+-- What is not sealed yet: the events of a write that one commit added, or a mark, in no
+-- reliable order: of two tickets the lower one may be committed later. There is no other
+-- index, so that each costs one small row.
+CREATE TABLE @ledger_unsealed (
+	ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	write  BIGINT,                     -- n of the write, and its id
+	id     TEXT   COLLATE "C",
+	first  BIGINT NOT NULL DEFAULT 0,  -- 0: all events that it had when the backfill recorded it
+	last   BIGINT NOT NULL DEFAULT 0,
+	mark   TEXT
 );

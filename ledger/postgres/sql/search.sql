@@ -1,8 +1,8 @@
--- Writes behind number $2, as far as their columns fit, at most $10 of the next
--- $3; beside how many were looked at, the last of them, and the earliest and the
--- latest time at which one of them was created. $4 to $9: states, a destination,
--- from when to before when it was created, and how a settled one may have ended,
--- as it stands in its body.
+-- name: search
+-- Writes after number $2 whose columns match, at most $10 of the next $3; with how many
+-- were read, the last of them, and the earliest and the latest time at which one of
+-- them was created. $4 to $9: states, a destination, from when to before when it was
+-- created, and the possible settlements, as they are written in the body.
 WITH {guard},
 c AS MATERIALIZED ({walk}),
 b AS MATERIALIZED (SELECT x.* FROM c CROSS JOIN LATERAL (SELECT w.* FROM @ledger_writes AS w WHERE w.id = c.id OFFSET 0) AS x),
@@ -15,3 +15,24 @@ SELECT (SELECT count(*) FROM c), coalesce((SELECT c.n FROM c ORDER BY c.n {backw
 	coalesce((SELECT min(b.created) FROM b), 0), coalesce((SELECT max(b.created) FROM b), 0), {state}, {row}
 FROM g LEFT JOIN f AS w ON TRUE
 ORDER BY w.n {direction}
+
+-- name: search_by_term
+SELECT s.n, s.id FROM @ledger_search AS s
+	WHERE s.tenant = $1::text AND s.{term} = $11::text{present} AND s.n {beyond} $2::bigint
+	ORDER BY s.n {direction} LIMIT $3::bigint
+
+-- name: search_by_state
+SELECT x.id, x.n FROM unnest($11::text[]) AS s (state) CROSS JOIN LATERAL (
+		SELECT w.id, w.n FROM @ledger_writes AS w
+		WHERE w.tenant = $1::text AND w.state = s.state AND w.n {beyond} $2::bigint
+		ORDER BY w.n {direction} LIMIT $3::bigint) AS x
+	ORDER BY x.n {direction} LIMIT $3::bigint
+
+-- name: erase_search
+UPDATE @ledger_search AS s SET workflow = '', correlation_id = '', idempotency_key = w.idempotency_key
+FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (tenant, workflow, n, idempotency_key)
+WHERE s.tenant = w.tenant AND s.workflow = w.workflow AND s.n = w.n
+
+-- name: delete_search
+DELETE FROM @ledger_search AS s USING unnest($1::text[], $2::text[], $3::bigint[]) AS w (tenant, workflow, n)
+WHERE s.tenant = w.tenant AND s.workflow = w.workflow AND s.n = w.n

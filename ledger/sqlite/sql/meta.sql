@@ -1,1 +1,13 @@
-SELECT version, compatible_from, newest, chronicle, ticket, found_writes, found_papers FROM ledger_meta
+-- name: meta
+SELECT version, compatible_from, newest, sealing, ticket, backfilled_write, backfilled_document FROM ledger_meta
+
+-- name: tick
+UPDATE ledger_meta SET newest = ?1, ticket = coalesce(?2, ticket)
+
+-- name: digest_key
+SELECT digest_key FROM main.ledger_meta
+
+-- name: foreign
+SELECT s.type || ' ' || s.name || ' on ' || s.tbl_name FROM sqlite_schema AS s
+WHERE s.type = 'trigger' AND s.tbl_name LIKE 'ledger\_%' ESCAPE '\'
+ORDER BY 1

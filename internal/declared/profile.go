@@ -1,0 +1,131 @@
+// Package declared is what the files of declared destinations have in common, whether they are
+// reached over HTTP (connectors/rest) or by the tools of an MCP server (connectors/mcp): what a
+// profile declares, how fields are compared, lists in answers, and problems with their places.
+//
+// It knows no request and no tool, and reads no answer by itself.
+package declared
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// WriteTypes are the writes that a file can declare, in the order in which they are listed.
+var WriteTypes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
+
+// Profile is the member "profile" of a kind.
+type Profile struct {
+	At            yamlfile.Place
+	StampsUpdates bool              `yaml:"stamps_updates"`
+	Settle        yamlfile.Bound    `yaml:"settle"`
+	Horizon       yamlfile.Bound    `yaml:"horizon"`
+	Recheck       yamlfile.Bound    `yaml:"recheck"`
+	Rollback      yamlfile.Bound    `yaml:"rollback"`
+	ConfirmReads  int               `yaml:"confirm_reads"`
+	Volatile      []yamlfile.Text   `yaml:"volatile"`
+	Compare       map[string][]Rule `yaml:"compare"`
+	Irreversible  []yamlfile.Text   `yaml:"irreversible"`
+	SendTimeout   yamlfile.Span     `yaml:"send_timeout"`
+	ReadTimeout   yamlfile.Span     `yaml:"read_timeout"`
+}
+
+// Rule is one rule of a comparison.
+type Rule struct {
+	At        yamlfile.Place
+	Rule      string        `yaml:"rule"`
+	Tolerance yamlfile.Node `yaml:"tolerance"`
+	Precision string        `yaml:"precision"`
+	Zone      string        `yaml:"zone"`
+}
+
+// Compile makes the profile of a kind that has the writes. What follows from its requests, such
+// as unique keys and undoing, is the caller's.
+func (f *Profile) Compile(r *yamlfile.Reader, has func(intent.WriteType) bool) connectors.Profile {
+	p := connectors.Profile{
+		StampsUpdates: f.StampsUpdates,
+		Settle:        bound(f.Settle), Horizon: bound(f.Horizon), Recheck: bound(f.Recheck), Rollback: bound(f.Rollback),
+		ConfirmReads: f.ConfirmReads, Compare: f.comparisons(r),
+		SendTimeout: time.Duration(f.SendTimeout), ReadTimeout: time.Duration(f.ReadTimeout),
+	}
+	for _, t := range f.Volatile {
+		if !intent.Pointer(t.Value).IsValid() || t.Value == "" {
+			r.At(t.Place, "is no JSON Pointer; want one such as /updated_at")
+		}
+		p.Volatile = append(p.Volatile, t.Value)
+	}
+	for _, t := range f.Irreversible {
+		if !has(intent.WriteType(t.Value)) {
+			r.At(t.Place, "is no write of this kind")
+		}
+		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
+	}
+	for _, w := range WriteTypes {
+		if has(w) {
+			p.Writes = append(p.Writes, w)
+		}
+	}
+	return p
+}
+
+// Compared is the place of a comparison of the field at path, for problems.
+func (f *Profile) Compared(path string) yamlfile.Place {
+	return yamlfile.Place{Line: f.At.Line, Field: f.At.Field + ".compare." + yamlfile.Clip(path)}
+}
+
+func (f *Profile) comparisons(r *yamlfile.Reader) map[string]intent.Comparison {
+	all := map[string]intent.Comparison{}
+	for _, path := range slices.Sorted(maps.Keys(f.Compare)) {
+		if !intent.Pointer(path).IsValid() || path == "" {
+			r.At(f.Compared(path), "is no JSON Pointer; want one such as /title")
+		}
+		rules := intent.Comparison{}
+		for _, one := range f.Compare[path] {
+			rules = append(rules, one.compile(r))
+		}
+		if err := rules.Validate(); err != nil {
+			r.At(f.Compared(path), "%s", err)
+		}
+		all[path] = rules
+	}
+	return all
+}
+
+func (f Rule) compile(r *yamlfile.Reader) intent.Rule {
+	rule := intent.Rule{Name: intent.RuleName(f.Rule), Precision: f.Precision, Zone: f.Zone}
+	if f.Tolerance.There() {
+		switch v, _ := r.Scalar(f.Tolerance, f.At.Field+".tolerance"); v := v.(type) {
+		case string:
+			rule.Tolerance = v
+		case json.Number:
+			rule.Tolerance = v.String()
+		default:
+			r.Say(f.Tolerance.Line(), f.At.Field+".tolerance", "want a decimal number, such as 0.01")
+		}
+	}
+	return rule
+}
+
+func bound(b yamlfile.Bound) connectors.Bound {
+	if !b.Known {
+		return connectors.Bound{}
+	}
+	return connectors.Within(b.Time)
+}
+
+// Lasting leaves out of fields what the destination changes by itself.
+func Lasting(p connectors.Profile, fields intent.Fields) intent.Fields {
+	kept := maps.Clone(fields)
+	for _, path := range p.Volatile {
+		p := intent.Pointer(path)
+		if p.Parent() == "" {
+			delete(kept, p.LastToken())
+		}
+	}
+	return kept
+}

@@ -1,0 +1,453 @@
+package rest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// HubSpot is the part of HubSpot's CRM that keeps contacts: objects of the API
+// v3, read and written one by one or in batches, and their properties.
+//
+// E-mail addresses are unique, and so are the values of properties that were
+// made so; both are compared without regard to letter case. Of a batch that
+// writes, one input is taken.
+type HubSpot struct {
+	*Fake
+	properties map[string]hubSpotProperty
+}
+
+type hubSpotProperty struct{ unique bool }
+
+// Collections and names of HubSpot.
+const (
+	hubSpotContacts = "contacts"
+	hubSpotPath     = "/crm/v3/objects/contacts"
+	hubSpotBatch    = 100 // inputs of one batch
+)
+
+// stages are in the order in which a contact can only move forwards.
+var hubSpotStages = []string{"subscriber", "lead", "marketingqualifiedlead", "salesqualifiedlead", "opportunity", "customer", "evangelist", "other"}
+
+// NewHubSpot makes a portal whose private app has the token. custom lists properties that were
+// added to contacts; those in unique have unique values.
+func NewHubSpot(token string, custom, unique []string) *HubSpot {
+	h := &HubSpot{properties: map[string]hubSpotProperty{}}
+	for _, name := range slices.Concat(custom, []string{
+		"email", "firstname", "lastname", "phone", "company", "jobtitle", "website", "city", "lifecyclestage",
+		"hs_lead_status", "annualrevenue", "hs_object_id", "createdate", "lastmodifieddate", "hs_additional_emails",
+	}) {
+		h.properties[name] = hubSpotProperty{}
+	}
+	for _, name := range append(slices.Clone(unique), "email") {
+		h.properties[name] = hubSpotProperty{unique: true}
+	}
+	h.Fake = New(Manners{
+		Authorized: func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token },
+		Unauthorized: func() Answer {
+			return hubSpotError(http.StatusUnauthorized, "INVALID_AUTHENTICATION", "Authentication credentials not found. This API supports OAuth 2.0 authentication.")
+		},
+		NotFound:  func(*http.Request) Answer { return hubSpotError(http.StatusNotFound, "", "resource not found") },
+		Malformed: func() Answer { return hubSpotInvalid("Invalid input JSON on line 1, column 1") },
+		Refused:   hubSpotRefused,
+		Throttled: hubSpotThrottled,
+	})
+	h.HandleWrite("POST "+hubSpotPath, h.create)
+	h.HandleWrite("PATCH "+hubSpotPath+"/{id}", h.update)
+	h.HandleWrite("DELETE "+hubSpotPath+"/{id}", h.archive)
+	h.HandleWrite("POST "+hubSpotPath+"/batch/upsert", h.upsert)
+	h.HandleRead("GET "+hubSpotPath+"/{id}", true, h.get)
+	h.HandleRead("POST "+hubSpotPath+"/batch/read", true, h.batchRead)
+	h.HandleRead("POST "+hubSpotPath+"/search", false, h.search)
+	h.HandleRead("GET /crm/v3/properties/contacts/{name}", true, h.property)
+	return h
+}
+
+func hubSpotError(status int, category, message string) Answer {
+	body := map[string]any{"status": "error", "message": message, "correlationId": "aeb5f871-7f07-4993-9211-075dc63e7cbf"}
+	if category != "" {
+		body["category"] = category
+	}
+	return Answer{Status: status, Body: body}
+}
+
+func hubSpotInvalid(message string) Answer {
+	return hubSpotError(http.StatusBadRequest, "VALIDATION_ERROR", message)
+}
+
+func hubSpotRefused(how string) (Answer, bool) {
+	a, ok := map[string]Answer{
+		"":    hubSpotInvalid(`Property values were not valid: [{"isValid":false,"error":"INVALID_OPTION","name":"lifecyclestage"}]`),
+		"401": hubSpotError(http.StatusUnauthorized, "EXPIRED_AUTHENTICATION", "The OAuth token used to make this call expired 7 second(s) ago."),
+		"403": hubSpotError(http.StatusForbidden, "MISSING_SCOPES", "This app hasn't been granted all required scopes to make this call."),
+		"423": hubSpotError(http.StatusLocked, "", "The resource is locked while a large job runs."),
+	}[how]
+	return a, ok
+}
+
+// hubSpotThrottled: the usual form says how long to wait, the others do not.
+func hubSpotThrottled(how string, wait time.Duration) (Answer, bool) {
+	policy := how
+	if how == "" {
+		policy = "TEN_SECONDLY_ROLLING"
+	}
+	a := Answer{Status: http.StatusTooManyRequests, Body: map[string]any{
+		"status": "error", "message": "You have reached your " + policy + " limit.", "errorType": "RATE_LIMIT",
+		"correlationId": "c033cdaa-2c40-4a64-ae48-b4cec88dad24", "policyName": policy,
+	}}
+	a = a.With("X-HubSpot-RateLimit-Remaining", "0").With("X-HubSpot-RateLimit-Interval-Milliseconds", "10000")
+	switch how {
+	case "":
+		return a.With("Retry-After", strconv.Itoa(int(wait.Seconds()))), true
+	case "TEN_SECONDLY_ROLLING", "DAILY":
+		return a, true
+	}
+	return Answer{}, false
+}
+
+// find returns the contacts whose property has a value, ignoring letter case.
+func (h *HubSpot) find(v View, property, value string) []Object {
+	var found []Object
+	for _, o := range v.List(hubSpotContacts) {
+		stored, _ := o["properties"].(map[string]any)
+		s, _ := stored[property].(string)
+		additional, _ := stored["hs_additional_emails"].(string)
+		other := property == "email" && slices.Contains(strings.Split(strings.ToLower(additional), ";"), strings.ToLower(strings.TrimSpace(value)))
+		if (s != "" && strings.EqualFold(s, strings.TrimSpace(value))) || (other && value != "") {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// one finds the contact at an address: an id, or the value of a unique
+// property.
+func (h *HubSpot) one(v View, idProperty, id string) (Object, *Answer) {
+	if idProperty == "" || idProperty == "hs_object_id" {
+		if o := v.Get(hubSpotContacts, id); o != nil {
+			return o, nil
+		}
+		a := hubSpotError(http.StatusNotFound, "OBJECT_NOT_FOUND", "Object not found.  objectId are usually numeric.")
+		return nil, &a
+	}
+	if !h.properties[idProperty].unique {
+		a := hubSpotInvalid("Unable to perform the request by non-unique 0-1 property " + idProperty)
+		return nil, &a
+	}
+	if found := h.find(v, idProperty, id); len(found) > 0 {
+		return found[0], nil
+	}
+	a := hubSpotError(http.StatusNotFound, "OBJECT_NOT_FOUND", "Object not found.  objectId are usually numeric.")
+	return nil, &a
+}
+
+// values reads and normalises the properties of a write.
+func (h *HubSpot) values(v any) (map[string]any, *Answer) {
+	given, ok := v.(map[string]any)
+	if !ok {
+		a := hubSpotInvalid("Invalid input JSON: some required fields were not set: [properties]")
+		return nil, &a
+	}
+	values := map[string]any{}
+	for name, v := range given {
+		if _, known := h.properties[name]; !known {
+			a := hubSpotInvalid(fmt.Sprintf(`Property values were not valid: [{"isValid":false,"message":"Property \"%s\" does not exist","error":"PROPERTY_DOESNT_EXIST","name":"%s"}]`, name, name))
+			return nil, &a
+		}
+		switch v := v.(type) {
+		case map[string]any, []any:
+			a := hubSpotInvalid("Invalid input JSON: Cannot deserialize value of type `java.lang.String`")
+			return nil, &a
+		case nil:
+			values[name] = nil
+		default:
+			values[name] = fmt.Sprint(v) // numbers and booleans are strings here
+		}
+		if values[name] == "" {
+			values[name] = nil
+		}
+	}
+	if s, ok := values["email"].(string); ok {
+		values["email"] = strings.ToLower(strings.TrimSpace(s))
+		if !strings.Contains(s, "@") {
+			a := hubSpotInvalid(`Property values were not valid: [{"isValid":false,"error":"INVALID_EMAIL","name":"email"}]`)
+			return nil, &a
+		}
+	}
+	return values, nil
+}
+
+// taken answers a write whose unique values belong to another contact.
+func (h *HubSpot) taken(v View, id string, values map[string]any) *Answer {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value, ok := values[name].(string)
+		if !ok || !h.properties[name].unique {
+			continue
+		}
+		for _, o := range h.find(v, name, value) {
+			if o.Text("id") == id {
+				continue
+			}
+			a := hubSpotInvalid(fmt.Sprintf("Cannot set PropertyValueCoordinates{objectTypeId=0-1, propertyName=%s, value=%s} on %s. %s already has that value.", name, value, id, o.Text("id")))
+			if name == "email" {
+				a = hubSpotError(http.StatusConflict, "CONFLICT", "Contact already exists. Existing ID: "+o.Text("id"))
+			}
+			return &a
+		}
+	}
+	return nil
+}
+
+// put makes the contact that a write leaves.
+func (h *HubSpot) put(before Object, id string, values map[string]any, now time.Time) Object {
+	stamp := now.UTC().Format("2006-01-02T15:04:05.000Z")
+	after := before.Clone()
+	if after == nil {
+		after = Object{"id": id, "createdAt": stamp, "archived": false, "properties": map[string]any{"hs_object_id": id, "createdate": stamp}}
+	}
+	properties, _ := after["properties"].(map[string]any)
+	for name, v := range values {
+		if name == "lifecyclestage" && backwards(properties[name], v) {
+			continue // reported as done, and not done
+		}
+		properties[name] = v
+	}
+	properties["lastmodifieddate"], after["updatedAt"] = stamp, stamp
+	return after
+}
+
+func backwards(old, now any) bool {
+	was, _ := old.(string)
+	is, _ := now.(string)
+	return was != "" && is != "" && slices.Index(hubSpotStages, is) < slices.Index(hubSpotStages, was)
+}
+
+// plan is what a write of some values does, with the ways in which it can go
+// wrong: the last of the values that are no key is the one that suffers.
+func (h *HubSpot) plan(before, after Object, values map[string]any, answer func(Object) Answer) Plan {
+	victim := ""
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !h.properties[name].unique {
+			victim = name
+		}
+	}
+	p := Plan{Collection: hubSpotContacts, ID: after.Text("id"), After: after, Create: before == nil, Answer: answer}
+	if victim == "" {
+		return p
+	}
+	p.Drop = func(stored Object) {
+		old, _ := before["properties"].(map[string]any)
+		if v, had := old[victim]; had {
+			stored["properties"].(map[string]any)[victim] = v
+			return
+		}
+		delete(stored["properties"].(map[string]any), victim)
+	}
+	p.Normalise = func(stored Object) {
+		properties := stored["properties"].(map[string]any)
+		properties[victim] = strings.ToUpper(fmt.Sprint(properties[victim]))
+	}
+	return p
+}
+
+func (h *HubSpot) create(r *Request, now View) (Plan, *Answer) {
+	for name := range r.Body {
+		if name != "properties" && name != "associations" && name != "objectWriteTraceId" {
+			a := hubSpotInvalid("Invalid input JSON on line 1: Unrecognized field \"" + name + "\"")
+			return Plan{}, &a
+		}
+	}
+	values, wrong := h.values(r.Body["properties"])
+	if wrong == nil {
+		wrong = h.taken(now, "", values)
+	}
+	if wrong != nil {
+		return Plan{}, wrong
+	}
+	id := strconv.FormatInt(100+now.Next(), 10)
+	return h.plan(nil, h.put(nil, id, values, now.At()), values, func(o Object) Answer {
+		return Answer{Status: http.StatusCreated, Body: o.Shown()}
+	}), nil
+}
+
+func (h *HubSpot) update(r *Request, now View) (Plan, *Answer) {
+	before, wrong := h.one(now, r.URL.Query().Get("idProperty"), r.PathValue("id"))
+	if wrong != nil {
+		return Plan{}, wrong
+	}
+	values, wrong := h.values(r.Body["properties"])
+	if wrong == nil {
+		wrong = h.taken(now, before.Text("id"), values)
+	}
+	if wrong != nil {
+		return Plan{}, wrong
+	}
+	return h.plan(before, h.put(before, "", values, now.At()), values, func(o Object) Answer {
+		return Answer{Status: http.StatusOK, Body: o.Shown()}
+	}), nil
+}
+
+// archive also accepts what is archived already.
+func (h *HubSpot) archive(r *Request, _ View) (Plan, *Answer) {
+	return Plan{Collection: hubSpotContacts, ID: r.PathValue("id"), Answer: func(Object) Answer {
+		return Answer{Status: http.StatusNoContent}
+	}}, nil
+}
+
+func (h *HubSpot) upsert(r *Request, now View) (Plan, *Answer) {
+	inputs, _ := r.Body["inputs"].([]any)
+	if len(inputs) != 1 {
+		a := hubSpotInvalid("inputs: this fake takes one input in a batch that writes")
+		return Plan{}, &a
+	}
+	input, _ := inputs[0].(map[string]any)
+	idProperty, _ := input["idProperty"].(string)
+	id, _ := input["id"].(string)
+	if !h.properties[idProperty].unique || id == "" {
+		a := hubSpotInvalid("Unable to perform update/upsert by non-unique 0-1 property " + idProperty)
+		return Plan{}, &a
+	}
+	values, wrong := h.values(input["properties"])
+	if wrong == nil {
+		key, invalid := h.values(map[string]any{idProperty: id})
+		maps.Copy(values, key)
+		wrong = invalid
+	}
+	if wrong != nil {
+		return Plan{}, wrong
+	}
+	before, _ := h.one(now, idProperty, id)
+	known := before.Text("id")
+	if taken := h.taken(now, known, values); taken != nil {
+		return Plan{}, hubSpotMulti(nil, map[string]any{"status": "error", "category": "VALIDATION_ERROR", "message": taken.Body.(map[string]any)["message"], "context": map[string]any{}})
+	}
+	if before == nil {
+		known = strconv.FormatInt(100+now.Next(), 10)
+	}
+	return h.plan(before, h.put(before, known, values, now.At()), values, func(o Object) Answer {
+		shown := o.Shown()
+		shown["new"] = before == nil
+		return Answer{Status: http.StatusOK, Body: hubSpotBatchBody([]any{shown})}
+	}), nil
+}
+
+func hubSpotBatchBody(results []any) map[string]any {
+	at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	if results == nil {
+		results = []any{}
+	}
+	return map[string]any{"status": "COMPLETE", "results": results, "startedAt": at, "completedAt": at}
+}
+
+// hubSpotMulti is the answer to a batch that was done in part.
+func hubSpotMulti(results []any, problems ...any) *Answer {
+	body := hubSpotBatchBody(results)
+	body["numErrors"], body["errors"] = len(problems), problems
+	return &Answer{Status: http.StatusMultiStatus, Body: body}
+}
+
+// show is a contact as reads show it: the requested properties, or the default ones, and those
+// that are always included.
+func (h *HubSpot) show(o Object, asked []string) Object {
+	shown := o.Shown()
+	stored, _ := shown["properties"].(map[string]any)
+	if len(asked) == 0 {
+		asked = []string{"email", "firstname", "lastname"}
+	}
+	properties := map[string]any{}
+	for _, name := range slices.Concat(asked, []string{"hs_object_id", "createdate", "lastmodifieddate"}) {
+		if _, known := h.properties[name]; known {
+			properties[name] = stored[name] // null where it has none
+		}
+	}
+	shown["properties"] = properties
+	return shown
+}
+
+func hubSpotAsked(q url.Values) []string {
+	var asked []string
+	for _, v := range q["properties"] {
+		asked = append(asked, strings.FieldsFunc(v, func(r rune) bool { return r == ',' })...)
+	}
+	return asked
+}
+
+func (h *HubSpot) get(r *Request, seen View) Answer {
+	q := r.URL.Query()
+	for name := range q {
+		if !slices.Contains([]string{"properties", "propertiesWithHistory", "associations", "archived", "idProperty"}, name) {
+			return hubSpotInvalid("Unknown query parameter " + name)
+		}
+	}
+	o, wrong := h.one(seen, q.Get("idProperty"), r.PathValue("id"))
+	if wrong != nil {
+		return *wrong
+	}
+	return Answer{Status: http.StatusOK, Body: h.show(o, hubSpotAsked(q))}
+}
+
+func (h *HubSpot) batchRead(r *Request, seen View) Answer {
+	inputs, _ := r.Body["inputs"].([]any)
+	if len(inputs) > hubSpotBatch {
+		return hubSpotInvalid("The maximum number of inputs supported in a batch request for property histories is 100")
+	}
+	idProperty, _ := r.Body["idProperty"].(string)
+	if idProperty != "" && !h.properties[idProperty].unique {
+		return hubSpotInvalid("Unable to perform the request by non-unique 0-1 property " + idProperty)
+	}
+	var asked []string
+	listed, _ := r.Body["properties"].([]any)
+	for _, v := range listed {
+		asked = append(asked, fmt.Sprint(v))
+	}
+	var results, missing []any
+	for _, in := range inputs {
+		id, _ := in.(map[string]any)["id"].(string)
+		o, wrong := h.one(seen, idProperty, id)
+		if wrong != nil {
+			missing = append(missing, id)
+			continue
+		}
+		results = append(results, h.show(o, asked))
+	}
+	if len(missing) == 0 {
+		return Answer{Status: http.StatusOK, Body: hubSpotBatchBody(results)}
+	}
+	return *hubSpotMulti(results, map[string]any{
+		"status": "error", "category": "OBJECT_NOT_FOUND", "context": map[string]any{"ids": missing},
+		"message": "Could not get some CONTACT objects, they may be deleted or not exist. Check that ids are valid.",
+	})
+}
+
+// search is an index: it lags.
+func (h *HubSpot) search(r *Request, seen View) Answer {
+	results := []any{}
+	groups, _ := r.Body["filterGroups"].([]any)
+	for _, g := range groups {
+		filters, _ := g.(map[string]any)["filters"].([]any)
+		for _, f := range filters {
+			f, _ := f.(map[string]any)
+			for _, o := range h.find(seen, fmt.Sprint(f["propertyName"]), fmt.Sprint(f["value"])) {
+				results = append(results, h.show(o, nil))
+			}
+		}
+	}
+	return Answer{Status: http.StatusOK, Body: map[string]any{"total": len(results), "results": results}}
+}
+
+func (h *HubSpot) property(r *Request, _ View) Answer {
+	name := r.PathValue("name")
+	p, known := h.properties[name]
+	if !known {
+		return hubSpotError(http.StatusNotFound, "OBJECT_NOT_FOUND", "Property "+name+" does not exist")
+	}
+	return Answer{Status: http.StatusOK, Body: map[string]any{
+		"name": name, "label": name, "type": "string", "fieldType": "text", "groupName": "contactinformation",
+		"hasUniqueValue": p.unique, "hidden": false, "archived": false,
+	}}
+}

@@ -1,0 +1,194 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/readback-go/readback/internal/wire"
+	"github.com/readback-go/readback/readbacktest/fault"
+)
+
+// maxBody is how much of a request is read; the largest body that any of
+// these APIs takes is smaller.
+const maxBody = 1 << 20
+
+// Manners are an API's answers other than success.
+type Manners struct {
+	// Authorized reports whether a request may come in. Required.
+	Authorized func(r *http.Request) bool
+	// Unauthorized answers an unauthorised client. Required.
+	Unauthorized func() Answer
+	// NotFound answers a path or a method that the API does not have. Required.
+	NotFound func(r *http.Request) Answer
+	// Malformed answers a body that is not one JSON object. Required.
+	Malformed func() Answer
+	// Refused answers a write with a refusal of its own; how is the form of the fault, "" the
+	// usual one. Required.
+	Refused func(how string) (Answer, bool)
+	// Throttled answers "not now", with the time to wait. Required.
+	Throttled func(how string, wait time.Duration) (Answer, bool)
+}
+
+// Request is one request as it arrived.
+type Request struct {
+	*http.Request
+	// Body is the JSON object of the body, nil where there was none. Numbers
+	// are json.Number.
+	Body map[string]any
+	// Raw is the body as it came.
+	Raw []byte
+}
+
+// Fake is one API. It is safe for concurrent use. Functions that are handed to
+// it run under its lock and must not call its methods that take it; a [View]
+// is there for reading.
+type Fake struct {
+	manners       Manners
+	mux           *http.ServeMux
+	writePatterns []string
+	faults        *fault.Schedule
+
+	mu      sync.Mutex
+	store   store
+	effects []Effect
+	keys    map[string]usedKey
+	lag     time.Duration
+	writes  int
+	reads   int
+	calls   []Call
+}
+
+// Call is one request that arrived.
+type Call struct {
+	At     time.Time
+	Method string
+	Path   string // with the query
+	Header http.Header
+	Body   string
+	Write  bool
+}
+
+// New makes a fake that knows no path yet.
+func New(m Manners) *Fake {
+	f := &Fake{manners: m, faults: fault.NewSchedule(nil, 0), mux: http.NewServeMux(), store: newStore(), keys: map[string]usedKey{}}
+	f.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { f.missing(w, r) })
+	return f
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *Fake) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.mux.ServeHTTP(w, r) }
+
+// Transport carries requests to the fake without a network.
+func (f *Fake) Transport() http.RoundTripper {
+	return wire.Transport(f, func(r *http.Request) bool { return f.dial(r) })
+}
+
+// HandleWrite adds a write. plan returns what it would do to the current state, or an immediate
+// answer: a refusal, or the replay of an earlier answer.
+func (f *Fake) HandleWrite(pattern string, plan func(r *Request, now View) (Plan, *Answer)) {
+	f.writePatterns = append(f.writePatterns, pattern)
+	f.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if in, ok := f.enter(w, r, true); ok {
+			f.write(w, in, plan)
+		}
+	})
+}
+
+// HandleRead adds a read. One that is not strong may lag.
+func (f *Fake) HandleRead(pattern string, strong bool, show func(r *Request, seen View) Answer) {
+	f.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if in, ok := f.enter(w, r, false); ok {
+			f.read(w, in, strong, show)
+		}
+	})
+}
+
+// HandleOther adds what is neither: a token endpoint, for example. It is
+// neither counted nor met by faults, and does its own authorization.
+func (f *Fake) HandleOther(pattern string, serve http.HandlerFunc) { f.mux.HandleFunc(pattern, serve) }
+
+// SetLag makes every weak read lag by d from now on. Default 0.
+func (f *Fake) SetLag(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lag = d
+}
+
+// Count returns how many writes and reads arrived, refused ones included.
+func (f *Fake) Count() (writes, reads int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writes, f.reads
+}
+
+// Calls returns the requests that arrived.
+func (f *Fake) Calls() []Call {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
+func (f *Fake) missing(w http.ResponseWriter, r *http.Request) {
+	if !f.manners.Authorized(r) {
+		f.manners.Unauthorized().writeTo(w)
+		return
+	}
+	f.manners.NotFound(r).writeTo(w)
+}
+
+// enter counts a request, authenticates it and reads its body.
+func (f *Fake) enter(w http.ResponseWriter, r *http.Request, write bool) (*Request, bool) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	f.note(r, raw, write)
+	switch {
+	case err != nil:
+		Answer{Status: http.StatusRequestEntityTooLarge}.writeTo(w)
+		return nil, false
+	case !f.manners.Authorized(r):
+		f.manners.Unauthorized().writeTo(w)
+		return nil, false
+	}
+	in := &Request{Request: r, Raw: raw}
+	if len(raw) == 0 || !strings.Contains(r.Header.Get("Content-Type"), "json") {
+		return in, true
+	}
+	if in.Body, err = object(raw); err != nil {
+		f.manners.Malformed().writeTo(w)
+		return nil, false
+	}
+	return in, true
+}
+
+func (f *Fake) note(r *http.Request, raw []byte, write bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if write {
+		f.writes++
+	} else {
+		f.reads++
+	}
+	f.calls = append(f.calls, Call{
+		At: time.Now(), Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone(),
+		Body: string(raw), Write: write,
+	})
+}
+
+// object decodes exactly one JSON object, with exact numbers.
+func object(raw []byte) (map[string]any, error) {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	var o map[string]any
+	if err := d.Decode(&o); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF || o == nil {
+		return nil, errors.New("not exactly one JSON object")
+	}
+	return o, nil
+}

@@ -1,0 +1,78 @@
+package service
+
+import (
+	"slices"
+
+	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
+)
+
+// Shown is a record as it may be shown: sealed values are replaced by digests, so that
+// equal values can still be recognized. The built request is left out: it is the
+// destination's matter.
+func Shown(r ledger.Record) ledger.Record {
+	r.Prepared = nil
+	r.Intent, r.ChildIntent = redact.Shown(r.Intent), redact.Shown(r.ChildIntent)
+	r.Before, r.Evidence, r.Mismatches = redact.Shown(r.Before), redact.Shown(r.Evidence), redact.Shown(r.Mismatches)
+	r.Ref, r.URL, r.Version = redact.ShownText(r.Ref), redact.ShownText(r.URL), redact.ShownText(r.Version)
+	r.Reason, r.LastRefusal = redact.ShownText(r.Reason), redact.ShownText(r.LastRefusal)
+	return r
+}
+
+// ShownAll is Shown of each.
+func ShownAll(all []ledger.Record) []ledger.Record {
+	if len(all) == 0 {
+		return all
+	}
+	out := make([]ledger.Record, len(all))
+	for i, r := range all {
+		out[i] = Shown(r)
+	}
+	return out
+}
+
+// ShownEvents are events as they may be shown; see [Shown].
+func ShownEvents(all []ledger.Event) []ledger.Event {
+	if len(all) == 0 {
+		return all
+	}
+	out := make([]ledger.Event, len(all))
+	for i, e := range all {
+		e.Prepared = nil
+		e.Evidence, e.Mismatches = redact.Shown(e.Evidence), redact.Shown(e.Mismatches)
+		e.Ref, e.URL, e.Version = redact.ShownText(e.Ref), redact.ShownText(e.URL), redact.ShownText(e.Version)
+		e.Reason, e.Code = redact.ShownText(e.Reason), redact.ShownText(e.Code)
+		out[i] = e
+	}
+	return out
+}
+
+// ShownStep is the decision about a step as it may be shown; see [Shown]. The gate has
+// redacted it; what is left are reasons from the ledger, which are sealed there.
+func ShownStep(t gate.StepTrace) gate.StepTrace {
+	t.Reason = redact.ShownText(t.Reason)
+	t.Decisions, t.Heard = slices.Clone(t.Decisions), slices.Clone(t.Heard)
+	for i := range t.Decisions {
+		d := &t.Decisions[i]
+		d.Reason = redact.ShownText(d.Reason)
+		if d.Known.Verification != nil {
+			v := *d.Known.Verification
+			v.Reason = redact.ShownText(v.Reason)
+			d.Known.Verification = &v
+		}
+	}
+	for i := range t.Heard {
+		t.Heard[i].Reason = redact.ShownText(t.Heard[i].Reason)
+	}
+	return t
+}
+
+// ShownSteps are the steps of a workflow as they may be shown; see [ShownStep].
+func ShownSteps(l gate.StepList) gate.StepList {
+	l.Reason, l.Steps = redact.ShownText(l.Reason), slices.Clone(l.Steps)
+	for i, t := range l.Steps {
+		l.Steps[i] = ShownStep(t)
+	}
+	return l
+}

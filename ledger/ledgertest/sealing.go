@@ -1,0 +1,385 @@
+package ledgertest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/readback-go/readback/ledger"
+)
+
+// chronicle switches it on or off.
+func (h *harness) chronicle(on, change bool) {
+	h.Helper()
+	changed, err := h.ledger.Chronicle(context.Background(), on)
+	if err != nil || changed != change {
+		h.Fatalf("chronicle %v: changed %v, error %v; want changed %v", on, changed, err, change)
+	}
+}
+
+// record switches it on for a scenario that is about something else.
+func (h *harness) record(recorded bool) {
+	h.Helper()
+	if recorded {
+		h.chronicle(true, true)
+		h.recorded = true
+	}
+}
+
+// unsealed is everything that is not sealed, in pages.
+func (h *harness) unsealed(limit int) (all []ledger.Run) {
+	h.Helper()
+	for after := int64(0); ; {
+		runs, err := h.ledger.Unsealed(context.Background(), after, limit)
+		if err != nil {
+			h.Fatalf("unsealed: %v", err)
+		}
+		if len(runs) == 0 {
+			return all
+		}
+		if len(runs) > limit {
+			h.Fatalf("unsealed: %d runs, want %d at the most", len(runs), limit)
+		}
+		for _, r := range runs {
+			if r.Ticket <= after {
+				h.Fatalf("unsealed behind %d: ticket %d", after, r.Ticket)
+			}
+			after = r.Ticket
+		}
+		all = append(all, runs...)
+	}
+}
+
+// seal takes note of everything that is not sealed, and says that it is.
+func (h *harness) seal() {
+	h.Helper()
+	runs := h.unsealed(1000)
+	var tickets []int64
+	for _, r := range runs {
+		tickets = append(tickets, r.Ticket)
+	}
+	if err := h.ledger.Sealed(context.Background(), tickets); err != nil {
+		h.Fatalf("sealed: %v", err)
+	}
+	h.runs = append(h.runs, runs...)
+}
+
+// chronicled holds the runs that a scenario left against the events of every
+// record that was made: each event is in exactly one.
+func (h *harness) chronicled() {
+	h.Helper()
+	if !h.recorded {
+		return
+	}
+	h.seal()
+	tickets, of := make(map[int64]bool), make(map[ledger.ID][]ledger.Event)
+	for _, r := range h.runs {
+		if tickets[r.Ticket] {
+			h.Errorf("ticket %d came twice", r.Ticket)
+		}
+		tickets[r.Ticket] = true
+		of[r.ID] = append(of[r.ID], r.Events...)
+	}
+	for _, made := range h.made {
+		got, created := of[made.ID], h.get(made).Created
+		got = slices.DeleteFunc(got, func(e ledger.Event) bool { return e.At.Before(created) }) // of one that was forgotten
+		slices.SortStableFunc(got, func(a, b ledger.Event) int { return int(a.Seq - b.Seq) })
+		if diff := cmp.Diff(h.events(made), got, cmpopts.EquateEmpty()); diff != "" {
+			h.Errorf("write %s: its events, and what was to be sealed of them (-want +got):\n%s", made.ID, diff)
+		}
+	}
+}
+
+// marks are those of some runs, as words.
+func marks(runs []ledger.Run) (said []string) {
+	for _, r := range runs {
+		switch m := r.Mark; {
+		case r.Unread != nil:
+			said = append(said, fmt.Sprint("unread ", r.Unread))
+		case m == nil:
+			said = append(said, fmt.Sprintf("%s %d-%d of %d", r.ID, r.First, r.Last, len(r.Events)))
+		case m.DocumentID != "":
+			said = append(said, fmt.Sprintf("%s %s %s v%d", m.Kind, m.DocumentKind, m.DocumentID, m.Version))
+		default:
+			said = append(said, fmt.Sprintf("%s %s %d", m.Kind, m.Write, m.Seq))
+		}
+	}
+	return said
+}
+
+var chronicling = map[string]scenario{
+	"off": {
+		"a ledger that nobody seals must not grow for ever",
+		func(h *harness) {
+			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
+			h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
+			if runs := h.unsealed(10); len(runs) != 0 {
+				h.Errorf("remembered: %v", marks(runs))
+			}
+			h.chronicle(false, false)
+		},
+	},
+	"on": {
+		"of what is committed each event is in one run, with what it is about, and is there until it is sealed",
+		func(h *harness) {
+			h.chronicle(true, true)
+			h.chronicle(true, false)
+			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen)
+			h.refused(ledger.ErrFenced, rec, rec.Fence+1, verified)
+			rec = h.append(rec, verified)
+			want := []string{fmt.Sprint(rec.ID, " 1-2 of 2"), fmt.Sprint(rec.ID, " 3-4 of 2"), fmt.Sprint(rec.ID, " 5-5 of 1")}
+			runs := h.unsealed(10)
+			if diff := cmp.Diff(want, marks(runs)); diff != "" {
+				h.Fatalf("runs (-want +got):\n%s", diff)
+			}
+			for i, r := range runs {
+				if r.Tenant != "a" || r.Found || (r.Intent != nil) != (i == 0) {
+					h.Errorf("run %d: tenant %q, found %v, intent %s", i, r.Tenant, r.Found, r.Intent)
+				}
+			}
+			if string(runs[0].Intent) != string(h.get(rec).Intent) {
+				h.Errorf("the intent of the run is %s", runs[0].Intent)
+			}
+			sealed := []int64{runs[1].Ticket, 1 << 60}
+			if err := h.ledger.Sealed(context.Background(), sealed); err != nil {
+				h.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{want[0], want[2]}, marks(h.unsealed(1))); diff != "" {
+				h.Errorf("left (-want +got):\n%s", diff)
+			}
+			h.seal()
+			again := h.append(h.fresh(wish("a", "w2")), deferred(0))
+			if runs := h.unsealed(10); len(runs) != 2 || runs[0].Ticket <= sealed[0] || runs[0].ID != again.ID {
+				h.Errorf("after all were sealed: %v", marks(runs))
+			}
+		},
+	},
+	"switched on later": {
+		"what was there before is sealed as it was found",
+		func(h *harness) {
+			old := h.done("w1")
+			h.sleep(keep)
+			h.prune(0)
+			h.lost(old)
+			rec := h.append(h.fresh(wish("a", "w2"), announced), sent)
+			document := h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
+			h.put(ledger.Document{Tenant: "a", Kind: ledger.AuditKind, ID: "s", Body: []byte(`{}`)})
+			h.chronicle(true, true)
+			runs := h.unsealed(10)
+			want := []string{fmt.Sprintf("pruned %s %d", old.ID, old.Seq), fmt.Sprint(rec.ID, " 1-3 of 3"), "filed step s v1"}
+			if diff := cmp.Diff(want, marks(runs)); diff != "" {
+				h.Fatalf("runs (-want +got):\n%s", diff)
+			}
+			digest, err := document.Digest()
+			stone, _ := ledger.Tombstone(h.get(old))
+			if err != nil || runs[2].Mark.Digest != digest || runs[0].Mark.Digest != stone || !runs[1].Found || runs[1].Intent == nil {
+				h.Errorf("marks %+v and %+v, error %v", runs[0].Mark, runs[2].Mark, err)
+			}
+			rec = h.append(rec, seen, verified)
+			h.chronicle(false, true)
+			if runs := h.unsealed(10); len(runs) != 0 {
+				h.Errorf("switched off: %v", marks(runs))
+			}
+			h.chronicle(true, true)
+			if runs := h.unsealed(10); len(runs) != 3 || runs[1].Last != rec.Seq || len(runs[1].Events) != int(rec.Seq) {
+				h.Errorf("on again: %v", marks(runs))
+			}
+		},
+	},
+	"papers": {
+		"an approval that is altered is to be found, so every filing leaves its digest, and nothing else does",
+		func(h *harness) {
+			h.chronicle(true, true)
+			p := h.put(ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Collection: "b", State: "open", Body: []byte(`{"n": 1.0}`)})
+			first := h.document(p)
+			p.State, p.Body, p.Due, p.Collection = "closed", []byte(`{"n":2}`), time.Unix(7, 8), ""
+			h.overtaken(ledger.Batch{Documents: []ledger.Document{{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{}`)}}})
+			p = h.put(p)
+			h.put(ledger.Document{Tenant: "a", Kind: ledger.AuditKind, ID: "1", Body: []byte(`{}`)})
+			h.file(ledger.Batch{Unchanged: []ledger.Document{p}, Documents: []ledger.Document{{Tenant: "b", Kind: "gate", ID: "g", Body: []byte(`{}`)}}})
+			runs := h.unsealed(10)
+			if diff := cmp.Diff([]string{"filed gate g v1", "filed gate g v2", "filed gate g v1"}, marks(runs)); diff != "" {
+				h.Fatalf("runs (-want +got):\n%s", diff)
+			}
+			for i, want := range []ledger.Document{first, h.document(p)} {
+				if digest, err := want.Digest(); err != nil || runs[i].Mark.Digest != digest || runs[i].Tenant != "a" {
+					h.Errorf("version %d: mark %+v, want digest %s", i+1, runs[i].Mark, digest)
+				}
+			}
+		},
+	},
+	"papers with writes": {
+		"whatever else is done in the same step, a paper leaves its mark and a write its run, or neither does",
+		func(h *harness) {
+			h.chronicle(true, true)
+			one, res := h.fresh(wish("a", "w1")), h.reservation(wish("a", "w2"))
+			two := h.fresh(wish("a", "w3"))
+			h.seal()
+			page := func(id string) []ledger.Document {
+				return []ledger.Document{{Tenant: "a", Kind: "step", ID: id, Body: []byte(`{}`)}}
+			}
+			h.file(ledger.Batch{Documents: page("s1"), Reserve: &res})
+			h.made = append(h.made, res.Record)
+			h.file(ledger.Batch{Documents: page("s2"), Append: []ledger.Appending{{ID: one.ID, Fence: one.Fence, Events: []ledger.Event{announced}}}})
+			both := []ledger.Appending{
+				{ID: one.ID, Fence: one.Fence, Events: []ledger.Event{sent}}, {ID: two.ID, Fence: two.Fence, Events: []ledger.Event{announced, sent}},
+			}
+			h.file(ledger.Batch{Documents: page("s3"), Append: both})
+			both[1].Events = []ledger.Event{announced, announced}
+			both[0].Events = []ledger.Event{seen}
+			if _, err := h.ledger.Commit(context.Background(), ledger.Batch{Documents: page("s4"), Append: both}); err == nil {
+				h.Fatal("a filing with an event that is not legal was done")
+			}
+			got := marks(h.unsealed(100))
+			slices.Sort(got)
+			want := []string{
+				"filed step s1 v1", "filed step s2 v1", "filed step s3 v1", fmt.Sprint(res.Record.ID, " 1-1 of 1"),
+				fmt.Sprint(one.ID, " 2-2 of 1"), fmt.Sprint(one.ID, " 3-3 of 1"), fmt.Sprint(two.ID, " 2-3 of 2"),
+			}
+			slices.Sort(want)
+			if diff := cmp.Diff(want, got); diff != "" {
+				h.Errorf("runs (-want +got):\n%s", diff)
+			}
+			h.seal()
+		},
+	},
+	"prune": {
+		"what is not sealed is not forgotten, and what is forgotten says by which rule",
+		func(h *harness) {
+			h.chronicle(true, true)
+			rec := h.done("w1")
+			h.sleep(keep)
+			did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
+			if err != nil || did.Buried != 0 {
+				h.Fatalf("before its events were sealed: buried %d, error %v", did.Buried, err)
+			}
+			h.seal()
+			h.pruned(ledger.Pruned{Buried: 1})
+			h.lost(rec)
+			h.seal()
+			runs := h.runs[len(h.runs)-1:]
+			stone, _ := ledger.Tombstone(h.get(rec))
+			m := runs[0].Mark
+			if m == nil || m.Kind != ledger.MarkPruned || m.Write != rec.ID || m.Seq != rec.Seq || m.Rule == "" || m.At.IsZero() || m.Digest != stone {
+				h.Fatalf("the mark of a burial: %+v", m)
+			}
+			h.append(h.get(rec), yielded)
+			h.sleep(remember - keep)
+			if did, err = h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember}); err != nil || did.Forgotten != 0 {
+				h.Fatalf("before its last event was sealed: forgotten %d, error %v", did.Forgotten, err)
+			}
+			h.seal()
+			h.pruned(ledger.Pruned{Forgotten: 1})
+			if said := marks(h.unsealed(10)); len(said) != 1 || said[0] != fmt.Sprintf("forgotten %s %d", rec.ID, rec.Seq+1) {
+				h.Errorf("the mark of what is forgotten: %v", said)
+			}
+		},
+	},
+	"prune papers": {
+		"a paper that retention forgets is told from one that somebody deleted",
+		func(h *harness) {
+			h.chronicle(true, true)
+			cover := h.cover("a", "b1", 2)
+			cover.Done = true
+			h.put(cover)
+			h.put(ledger.Document{Tenant: "a", Kind: "alone", ID: "x", Done: true, Body: []byte(`{}`)})
+			h.seal()
+			h.sleep(remember)
+			h.prune(0)
+			h.seal()
+			var dropped []string
+			for _, r := range h.runs {
+				if r.Mark != nil && r.Mark.Kind == ledger.MarkDropped && r.Mark.Rule != "" {
+					dropped = append(dropped, r.Mark.DocumentID)
+				}
+			}
+			if kept := h.kept(); len(dropped) != 4 || len(kept) != 0 {
+				h.Errorf("dropped %v, left %d", dropped, len(kept))
+			}
+		},
+	},
+	"under load": {
+		"nothing is lost and nothing comes twice, however many write and however many seal",
+		func(h *harness) {
+			h.chronicle(true, true)
+			done, sealers := make(chan struct{}), sync.WaitGroup{}
+			var mu sync.Mutex
+			all := make(map[int64]ledger.Run)
+			for range 2 {
+				sealers.Go(func() {
+					for stop := false; !stop; {
+						select {
+						case <-done:
+							stop = true
+						default:
+						}
+						h.collect(&mu, all)
+					}
+				})
+			}
+			var writers sync.WaitGroup
+			made := make([]ledger.Record, 24)
+			for i := range made {
+				writers.Go(func() { made[i] = h.pressed(fmt.Sprint("w", i)) })
+			}
+			writers.Wait()
+			close(done)
+			sealers.Wait()
+			h.collect(&mu, all)
+			for _, r := range all {
+				h.runs = append(h.runs, r)
+			}
+			h.made, h.recorded = append(h.made, made...), true
+		},
+	},
+}
+
+// pressed takes a write through its life, as one of many.
+func (h *harness) pressed(workflow string) ledger.Record {
+	ctx := context.Background()
+	w := wish("a", workflow)
+	w.Key["number"] = "of all" // one line
+	rec, _, err := h.ledger.Reserve(ctx, h.reservation(w))
+	for err == nil && rec.QueuedBehind != "" {
+		runtime.Gosched() // to the writes before it
+		rec, err = h.ledger.Get(ctx, "a", rec.ID)
+	}
+	if err == nil && rec.Owner == "" {
+		var lent []ledger.Record
+		if lent, err = h.ledger.Claim(ctx, ledger.Claim{Owner: "two", LeaseFor: lease, Tenant: "a", ID: rec.ID, Early: true}); len(lent) == 1 {
+			rec = lent[0]
+		}
+	}
+	for _, e := range [][]ledger.Event{{announced}, {sent, seen}, {verified}} {
+		if err == nil {
+			rec, err = h.ledger.Append(ctx, rec.ID, rec.Fence, e...)
+		}
+	}
+	if err != nil {
+		h.Errorf("write %s: %v", rec.ID, err)
+	}
+	return rec
+}
+
+// collect seals what is there, beside others who do.
+func (h *harness) collect(mu *sync.Mutex, into map[int64]ledger.Run) {
+	runs, err := h.ledger.Unsealed(context.Background(), 0, 7)
+	if err != nil {
+		h.Errorf("unsealed: %v", err)
+	}
+	var tickets []int64
+	mu.Lock()
+	for _, r := range runs {
+		into[r.Ticket] = r
+		tickets = append(tickets, r.Ticket)
+	}
+	mu.Unlock()
+	if err := h.ledger.Sealed(context.Background(), tickets); err != nil {
+		h.Errorf("sealed: %v", err)
+	}
+}

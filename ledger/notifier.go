@@ -1,0 +1,48 @@
+package ledger
+
+import (
+	"context"
+	"sync"
+)
+
+// Notifier wakes the workers of one process. Drivers ring it when they have stored a write that
+// [Wakes]. The zero value is valid.
+type Notifier struct {
+	mu   sync.Mutex
+	ears map[chan struct{}]bool
+}
+
+// Ring wakes all listeners. It never waits.
+func (b *Notifier) Ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for ear := range b.ears {
+		select {
+		case ear <- struct{}{}:
+		default: // it was woken already and has not read yet
+		}
+	}
+}
+
+// Woken implements [Ledger].
+func (b *Notifier) Woken(ctx context.Context) <-chan struct{} {
+	ear := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ears == nil {
+		b.ears = make(map[chan struct{}]bool)
+	}
+	b.ears[ear] = true
+	context.AfterFunc(ctx, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.ears, ear)
+	})
+	return ear
+}
+
+// Wakes reports whether a record, as it was just stored, is work that any worker may take at
+// once.
+func Wakes(r Record) bool {
+	return r.Owner == "" && r.QueuedBehind == "" && !r.Due.IsZero() && !r.Due.After(r.Now)
+}

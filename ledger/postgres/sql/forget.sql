@@ -1,1 +1,0 @@
-DELETE FROM @ledger_writes WHERE id = ANY ($1::text[])

@@ -1,2 +1,0 @@
--- The state of the database and nothing else.
-WITH {guard} SELECT {state} FROM g

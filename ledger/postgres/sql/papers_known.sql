@@ -1,1 +1,0 @@
-h AS (SELECT p.ord, p.version, p.version AS have FROM p)

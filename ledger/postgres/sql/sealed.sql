@@ -1,1 +1,0 @@
-DELETE FROM @ledger_unsealed WHERE ticket = ANY ($1::bigint[])

@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/internal/driver"
+)
+
+const (
+	// maxSingle is how many events a change with its own statement text may have: the engine
+	// appends five at most.
+	maxSingle = 6
+
+	// maxLag is how far the time that is written with a change may be before the database's
+	// clock: the age of the last reading of that clock and the way to the database. More would
+	// make horizons and leases begin too early; less would make busy machines read the clock
+	// again and again.
+	maxLag = 200 * time.Millisecond
+)
+
+//go:embed sql/*.sql
+var texts embed.FS
+
+// statements are the SQL texts by name, for one schema.
+type statements = driver.Statements
+
+// columnsOfRow are those of a write in the order in which scanRow reads them. NULL becomes the
+// zero value, also for a whole missing row.
+const columnsOfRow = `coalesce(w.n, 0), coalesce(w.id, ''), coalesce(w.tenant, ''), coalesce(w.destination, ''), coalesce(w.tool, ''), ` +
+	`coalesce(w.structural_key, ''), coalesce(w.idempotency_key, ''), coalesce(w.key_digest, ''), coalesce(w.created, 0), coalesce(w.state, ''), ` +
+	`coalesce(w.due, 0), coalesce(w.settled_at, 0), coalesce(w.queue, ''), coalesce(w.queued_behind, ''), coalesce(w.seq, 0), ` +
+	`coalesce(w.tombstone, FALSE), coalesce(w.owner, ''), coalesce(w.lease_until, 0), coalesce(w.lease_for, 0), coalesce(w.fence, 0), ` +
+	`coalesce(w.followed, FALSE), coalesce(w.body, ''), w.intent, w.before, w.evidence, w.mismatches, w.child_intent`
+
+// columnsOfState are those of the guard in the order of type state.
+const columnsOfState = `g.version, g.compatible_from, g.newest, g.standby, g.now, g.durable`
+
+// presently is the present time on the clock of the database.
+const presently = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000"
+
+// inTime ends a statement when it is 0, by a division: a lock delayed it after it got its time,
+// with which leases and horizons begin. See [waited].
+var inTime = fmt.Sprintf("CASE WHEN w.stored - g.now <= %d THEN 1 ELSE 0 END", int64(maxLag))
+
+// unmoved is always true, and ends a statement with an error if the guard's row has changed since
+// the statement's snapshot. Only where transactions are repeatable by default does a statement
+// see the state from before it waited for table locks: it would leave no mark for the sealer if
+// sealing was switched on meanwhile. Elsewhere nothing is locked.
+const unmoved = "(SELECT count(*) FROM (SELECT 1 FROM @ledger_meta AS m " +
+	"WHERE m.one = 1 AND current_setting('transaction_isolation') <> 'read committed' FOR SHARE) AS m) < 2"
+
+// fromFiles are the statements as they are in the files.
+var fromFiles = driver.ReadStatements(texts)
+
+// newStatements completes the texts. Tables are marked with @, so that they can be found in a schema
+// whatever the search path of the connection is.
+func newStatements(schema string) statements {
+	s := maps.Clone(fromFiles)
+	addDocuments(s)
+	addFeed(s)
+	addSearches(s)
+	for name, of := range stores {
+		text := s.Text(name)
+		s[name] = of.many(text)
+		for events := range maxSingle + 1 {
+			s[single(name, events)] = of.one(text, events)
+		}
+	}
+	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{state}", columnsOfState, "{document}", columnsOfDocument)
+	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{unmoved}", unmoved)
+	for name, text := range s {
+		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
+	}
+	return s
+}
+
+// storing describes a statement that stores changes: how many parameters of its own precede those
+// of a change, and their types.
+type storing struct {
+	own   int
+	types []string
+}
+
+var stores = map[string]storing{
+	"insert":        {ownOfInsert, strings.Fields(identityTypes + changingTypes)},
+	"update":        {ownOfUpdate, strings.Fields("text bigint bigint boolean " + changingTypes)},
+	"commit insert": {ownOfInsert + ownOfDocuments, strings.Fields(identityTypes + changingTypes)},
+	"commit update": {ownOfUpdate + ownOfDocuments, strings.Fields("text bigint bigint boolean " + changingTypes)},
+}
+
+const (
+	ownOfInsert = 5
+	ownOfUpdate = 3
+)
+
+// identityTypes are those of the immutable columns.
+const identityTypes = "text text text text text text text bigint bytea text text text bigint text "
+
+// The types of the mutable columns, and those of events.
+const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
+
+// The last six are those of the change as which an event is published.
+var eventTypes = strings.Fields("text bigint text bytea bytea text text bigint bigint bigint boolean")
+
+// single returns the name of the statement for one change with that many events. Without lists
+// the database knows as much about it the first time as the hundredth, and so keeps its plan.
+func single(name string, events int) string { return fmt.Sprint(name, " ", events) }
+
+// many returns the statement for any number of changes: a list for each column.
+func (o storing) many(text string) string {
+	from := o.own
+	return strings.NewReplacer(
+		"{rows}", "unnest("+parameters(&from, o.types, "[]")+")",
+		"{events}", "unnest("+parameters(&from, eventTypes, "[]")+")").Replace(text)
+}
+
+// one returns the statement for one change.
+func (o storing) one(text string, events int) string {
+	from := o.own
+	rows := "(VALUES (" + parameters(&from, o.types, "") + "))"
+	values := make([]string, events)
+	for i := range values {
+		values[i] = "(" + parameters(&from, eventTypes, "") + ")"
+	}
+	of := "(VALUES " + strings.Join(values, ", ") + ")"
+	if events == 0 {
+		of = "(SELECT NULL::text, 0::bigint, ''::text, NULL::bytea, NULL::bytea, ''::text, ''::text, 0::bigint, 0::bigint, 0::bigint, FALSE WHERE FALSE)"
+	}
+	return strings.NewReplacer("{rows}", rows, "{events}", of).Replace(text)
+}
+
+// parameters returns the next ones, of these types.
+func parameters(from *int, types []string, suffix string) string {
+	out := make([]string, len(types))
+	for i, of := range types {
+		*from++
+		out[i] = fmt.Sprintf("$%d::%s%s", *from, of, suffix)
+	}
+	return strings.Join(out, ", ")
+}
+
+// qualified replaces the mark by the schema.
+func qualified(schema, text string) string {
+	prefix := ""
+	if schema != "" {
+		prefix = pgx.Identifier{schema}.Sanitize() + "."
+	}
+	return strings.ReplaceAll(text, "@ledger_", prefix+"ledger_")
+}
+
+// take removes a part of statements, which is none by itself, and returns it.
+func take(s statements, part string) string {
+	text := s.Text(part)
+	delete(s, part)
+	return text
+}

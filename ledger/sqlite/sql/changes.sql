@@ -1,6 +1,0 @@
--- Changes behind a number.
-SELECT c.n, c.at, c.tenant, c.write, c.seq, c.kind, c.settlement, c.destination, c.sends, c.reads, c.saved
-FROM ledger_changes AS c
-WHERE c.n > ?1
-ORDER BY c.n
-LIMIT ?2

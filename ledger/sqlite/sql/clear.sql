@@ -1,1 +1,0 @@
-UPDATE ledger_writes SET intent = '' WHERE n = ?1

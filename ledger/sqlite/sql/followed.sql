@@ -1,1 +1,0 @@
-SELECT 1 FROM ledger_writes AS w WHERE w.behind = ?1

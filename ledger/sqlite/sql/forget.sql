@@ -1,1 +1,0 @@
-DELETE FROM ledger_writes WHERE n = ?1

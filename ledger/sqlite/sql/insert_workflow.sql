@@ -1,1 +1,0 @@
-INSERT INTO ledger_workflows (tenant, workflow, n, correlation_id) VALUES (?1, ?2, ?3, ?4)

@@ -1,3 +1,0 @@
-SELECT p.n, p.tenant, p.kind, p.id, p.binder, p.subject, p.trace, p.created, p.state, p.due, p.done, p.version, p.updated, p.body
-FROM ledger_papers AS p
-WHERE p.tenant = ?1 AND p.kind = ?2 AND p.id = ?3

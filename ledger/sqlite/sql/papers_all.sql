@@ -1,6 +1,0 @@
--- The numbers of papers of one kind, newest first.
-SELECT p.n
-FROM ledger_papers AS p
-WHERE p.tenant = ?1 AND p.kind = ?2
-ORDER BY p.n DESC
-LIMIT ?7 OFFSET ?8

@@ -1,5 +1,0 @@
--- What waits for a person and has no due time at which a claim would meet it.
-SELECT w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempotency_key, w.created, w.state, w.due, w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent, w.destination, w.key_digest, w.place, w.behind, w.settled_at, w.tombstone, w.blocks, w.step_of
-FROM ledger_writes AS w
-WHERE w.due IS NULL AND w.state <> 'settled' AND w.state IN ('held', 'review') AND w.damaged IS NULL
-LIMIT ?1

@@ -1,1 +1,0 @@
-DELETE FROM ledger_unsealed WHERE ticket BETWEEN ?2 AND ?1

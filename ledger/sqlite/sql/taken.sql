@@ -1,1 +1,0 @@
-DELETE FROM ledger_outbox WHERE n = ?1

@@ -1,1 +1,0 @@
-UPDATE ledger_meta SET newest = ?1, ticket = coalesce(?2, ticket)

@@ -1,1 +1,0 @@
-INSERT INTO ledger_unsealed (ticket, write, first, last, mark) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -1,1 +1,0 @@
-SELECT u.write FROM ledger_unsealed AS u WHERE u.write IS NOT NULL LIMIT ?1
