@@ -33,7 +33,7 @@ func goList[T any](t *testing.T, args ...string) []T {
 	}
 }
 
-// row is what docs/dependencies.md must say of a module.
+// row is what docs/maintain.md must say of a module.
 type row struct{ version, released, importedBy string }
 
 func TestDependencies(t *testing.T) {
@@ -71,22 +71,22 @@ func TestDependencies(t *testing.T) {
 			want.importedBy = strings.Join(where, ", ")
 		}
 		if rows[m.Path] != want {
-			t.Errorf("docs/dependencies.md has %+v of %s; want %+v", rows[m.Path], m.Path, want)
+			t.Errorf("docs/maintain.md has %+v of %s; want %+v", rows[m.Path], m.Path, want)
 		}
 		if last[m.Path] != "this one" && last[m.Path] != "not listed" && last[m.Path][strings.LastIndex(last[m.Path], " ")+1:] < want.released {
-			t.Errorf("docs/dependencies.md: the last release of %s, %s, is older than the version in use, of %s", m.Path, last[m.Path], want.released)
+			t.Errorf("docs/maintain.md: the last release of %s, %s, is older than the version in use, of %s", m.Path, last[m.Path], want.released)
 		}
 		delete(rows, m.Path)
 	}
 	for path := range rows {
-		t.Errorf("docs/dependencies.md has a row of %s, which go.mod does not name", path)
+		t.Errorf("docs/maintain.md has a row of %s, which go.mod does not name", path)
 	}
 }
 
 // dependencyRows reads the table, and each module's last release from it.
 func dependencyRows(t *testing.T) (rows map[string]row, last map[string]string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("docs", "dependencies.md"))
+	page, err := os.ReadFile(filepath.Join("docs", "maintain.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func dependencyRows(t *testing.T) (rows map[string]row, last map[string]string) 
 		path := strings.TrimSpace(cells[0])
 		rows[path], last[path] = row{cells[1], cells[2], cells[4]}, cells[3]
 		if strings.TrimSpace(cells[5]) == "" {
-			t.Errorf("docs/dependencies.md does not say why %s is needed", path)
+			t.Errorf("docs/maintain.md does not say why %s is needed", path)
 		}
 	}
 	return rows, last
@@ -132,6 +132,6 @@ func TestOldModulesStayBehindJira(t *testing.T) {
 		}
 	}
 	if got := slices.Sorted(maps.Keys(imported)); fmt.Sprint(got) != fmt.Sprint(old) {
-		t.Errorf("these old modules are imported: %v; want %v. Correct docs/dependencies.md and this list", got, old)
+		t.Errorf("these old modules are imported: %v; want %v. Correct docs/maintain.md and this list", got, old)
 	}
 }

@@ -2,7 +2,7 @@
 //
 // readback executes writes to systems that the caller does not own. The caller declares
 // a write; the engine records it, sends it once, reads the destination back, and returns a
-// verified outcome. README.md has the reasons, docs/guarantees.md the promises and their
+// verified outcome. README.md has the reasons, docs/reference/guarantees.md the promises and their
 // limits, docs/reference/glossary.md the words.
 //
 // # A first write

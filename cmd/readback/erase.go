@@ -85,7 +85,7 @@ a repeat of it is answered and never sent. Who erased, when and why is kept for 
 in the audit log: a reason must name no person. An erasure that was interrupted goes on
 with the same command.
 
-docs/operate/privacy.md says what is left, and what else holds copies. Agents must not be able to
+docs/operate/security.md says what is left, and what else holds copies. Agents must not be able to
 run this command.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {

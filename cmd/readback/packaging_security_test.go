@@ -111,17 +111,17 @@ func TestSecurityPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"*Report a vulnerability*", "Do not open an issue", "(docs/security.md)"} {
+	for _, want := range []string{"*Report a vulnerability*", "Do not open an issue", "(docs/operate/security.md)"} {
 		if !strings.Contains(string(policy), want) {
 			t.Errorf("SECURITY.md does not say %q", want)
 		}
 	}
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, reporting, ok := strings.Cut(string(page), "\n## Reporting\n"); !ok || !strings.Contains(reporting, "(../SECURITY.md)") {
-		t.Error("docs/security.md does not lead to SECURITY.md")
+	if _, reporting, ok := strings.Cut(string(page), "\n## Reporting\n"); !ok || !strings.Contains(reporting, "(../../SECURITY.md)") {
+		t.Error("docs/operate/security.md does not lead to SECURITY.md")
 	}
 }
 

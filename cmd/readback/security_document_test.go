@@ -11,7 +11,7 @@ import (
 // TestThePromisesAreHeld: every row of the page of promises names its tests, and
 // all of them are there.
 func TestThePromisesAreHeld(t *testing.T) {
-	page, err := os.ReadFile("../../docs/security.md")
+	page, err := os.ReadFile("../../docs/operate/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}

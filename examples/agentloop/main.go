@@ -6,7 +6,7 @@
 //	go run ./examples/agentloop
 //
 // Copy the test next to it (main_test.go): it puts every fault of a network in front of the bank,
-// kills the loop at every point, and counts the charges at the bank; docs/testing.md explains it.
+// kills the loop at every point, and counts the charges at the bank; docs/guide/your-200-lines.md explains it.
 //
 //   - naive.go is the loop that charges twice.
 //   - wrapped.go is the same loop through readback, with payments.yaml, which

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "render docs/guarantees.md anew")
+	update = flag.Bool("update", false, "render docs/reference/guarantees.md anew")
 	only   = flag.String("only", "", "run the cells whose name contains this, and do not look at the document")
 )
 
@@ -105,7 +105,7 @@ func TestMatrix(t *testing.T) {
 		t.Log("the document is not looked at: not every cell was run")
 		return
 	}
-	need.Document(t, "../../docs/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)
+	need.Document(t, "../../docs/reference/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)
 }
 
 // result is what is kept of a run.

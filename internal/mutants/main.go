@@ -2,7 +2,7 @@
 // rule fails.
 //
 // A rule whose test does not fail when the rule is gone is not tested. Each
-// package has its rules in a file mutants.txt beside its code; docs/testing.md
+// package has its rules in a file mutants.txt beside its code; docs/maintain.md
 // describes it. The source is not touched: the tests run in a copy, and the go
 // command is given the changed file as an overlay, so that several mutants can
 // be tried at once.

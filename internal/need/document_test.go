@@ -21,6 +21,16 @@ func TestDocument(t *testing.T) {
 	if want := head + "\nnew\n"; err != nil || string(text) != want {
 		t.Errorf("%q, %v; want %q", text, err, want)
 	}
+	const tail = "\n<!-- end -->\n\nProse, and <!-- another mark -->\n"
+	if err := os.WriteFile(path, []byte(head+"\nold\n"+tail), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	need.Document(t, path, "make docs", "old\n", false)
+	need.Document(t, path, "make docs", "new\n", true)
+	text, err = os.ReadFile(path)
+	if want := head + "\nnew\n" + tail; err != nil || string(text) != want {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
 	for name, c := range map[string]struct{ by, rendered string }{
 		"another text": {"make docs", "newer\n"},
 		"no mark":      {"make nothing", "new\n"},

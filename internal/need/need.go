@@ -93,9 +93,9 @@ func Program(tb testing.TB, name string) string {
 	return path
 }
 
-// Document compares what follows the line "rendered by" in the file with what was
-// rendered now, and fails the test where they differ. With update it writes the
-// file anew. by is the command that updates it.
+// Document compares the text between the line "rendered by" and the line "end" (or the end of
+// the file) with rendered, and fails the test where they differ. With update it writes the file
+// anew. by is the command that updates it.
 func Document(t *testing.T, path, by, rendered string, update bool) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -107,8 +107,12 @@ func Document(t *testing.T, path, by, rendered string, update bool) {
 	if !found {
 		t.Fatalf("%s lacks the line %q", path, mark)
 	}
+	old, rest, ended := strings.Cut(old, "\n<!-- end -->\n")
+	if ended {
+		rest = "\n<!-- end -->\n" + rest
+	}
 	if update {
-		if err := os.WriteFile(path, []byte(prose+mark+"\n"+rendered), 0o644); err != nil { //nolint:gosec // a document is for everybody to read
+		if err := os.WriteFile(path, []byte(prose+mark+"\n"+rendered+rest), 0o644); err != nil { //nolint:gosec // a document is for everybody to read
 			t.Fatal(err)
 		}
 		return

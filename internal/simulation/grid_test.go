@@ -15,7 +15,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var update = flag.Bool("update", false, "render docs/guarantees-shared.md anew")
+var update = flag.Bool("update", false, "render docs/reference/guarantees.md anew")
 
 // gridClasses are the classes that the page shows.
 var gridClasses = []string{"native", "native, irreversible", "unique", "conditional", "plain", "lagging"}
@@ -164,5 +164,5 @@ func TestGrid(t *testing.T) {
 	if every > 1 {
 		return
 	}
-	need.Document(t, "../../docs/guarantees-shared.md", "go test ./internal/simulation -update", strings.TrimSpace(b.String())+"\n", *update)
+	need.Document(t, "../../docs/reference/guarantees.md", "go test ./internal/simulation -update", strings.TrimSpace(b.String())+"\n", *update)
 }
