@@ -69,7 +69,7 @@ var varying = []struct {
 	{regexp.MustCompile(`"sig":"[^"]*"`), `"sig":"SIGNATURE"`},
 	{regexp.MustCompile(`"(key_?id)":"[^"]*"`), `"$1":"KEY-ID"`},
 	{regexp.MustCompile(`-----BEGIN PUBLIC KEY-----[^"]*`), `PUBLIC-KEY`},
-	{regexp.MustCompile(`[\w.-]+/[0-9]+/[A-Z2-7]{8}`), `WORKER`},
+	{regexp.MustCompile(`[\w.-]+/[0-9]+/[A-Z2-7]{8}@[0-9a-f]{8}`), `WORKER`},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:]+\.\d{4,}Z`), `JITTERED-TIME`},
 	{regexp.MustCompile(regexp.QuoteMeta(built().Version)), `VERSION`},
 }
