@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
@@ -87,7 +86,11 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	answer := operationAnswer{Tool: tool, Key: key, Holders: []report.Holder{}, Past: shown(past...), MorePast: more, Error: left}
+	answer := struct {
+		report.Operation
+		// Error names what is left out because it cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}{report.Operation{Tool: tool, Key: key, Holders: []report.Holder{}, Past: shown(past...), MorePast: more}, left}
 	now := a.time()
 	for _, r := range shown(recs...) {
 		now = r.Now
@@ -97,24 +100,7 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	if err != nil && answer.Error == nil {
 		answer.Error = a.stepsFailure(err)
 	}
-	return a.part(answer, answer.Error, func() string { return operationText(answer, now) })
-}
-
-// operationAnswer is what is known of a business operation.
-type operationAnswer struct {
-	Tool    string          `json:"tool"`
-	Key     string          `json:"idempotency_key"`
-	Holders []report.Holder `json:"holders"`
-	// Past are its newest writes that block no other one any more; MorePast reports that
-	// there may be others.
-	Past     []ledger.Record `json:"past"`
-	MorePast bool            `json:"more_past,omitempty"`
-	// Steps are those that asked the gate for it, with their decisions; MoreSteps reports
-	// that older ones were not searched.
-	Steps     []gate.StepTrace `json:"steps"`
-	MoreSteps bool             `json:"more_steps,omitempty"`
-	// Error names what is left out because it cannot be read.
-	Error *failure `json:"error,omitempty"`
+	return a.part(answer, answer.Error, func() string { return answer.Text(now) })
 }
 
 // holder reports whether a write blocks another one of its operation.

@@ -120,5 +120,5 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	if len(recs) > 0 {
 		now = recs[0].Now
 	}
-	return a.part(list, left, func() string { return report.Waiting(recs, list.More, left != nil, now) + matters(sagas) })
+	return a.part(list, left, func() string { return report.Waiting(recs, list.More, left != nil, now, sagas...) })
 }

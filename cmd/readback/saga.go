@@ -178,7 +178,7 @@ func (a *app) checkSaga(file string) error {
 		ID    string   `json:"id"`
 		Order []string `json:"order"`
 	}{plan.ID, order}
-	return a.print(answer, func() string { return sagaOrder(plan, order) })
+	return a.print(answer, func() string { return report.Plan(plan, order) })
 }
 
 // plan reads a plan, and creates the destinations that it is checked against.
@@ -308,7 +308,7 @@ func (a *app) printSaga(s saga.Saga, code int) error {
 		saga.Saga
 		Exit int `json:"exit"`
 	}{s, code}
-	return a.print(answer, func() string { return sagaText(s) })
+	return a.print(answer, func() string { return report.Saga(s) })
 }
 
 // sagaCode is the exit code of a saga.
@@ -362,7 +362,7 @@ func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(s, func() string { return sagaText(s) })
+	return 0, a.print(s, func() string { return report.Saga(s) })
 }
 
 var sagaStates = []saga.State{saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Review, saga.Closed}
@@ -392,5 +392,5 @@ func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, e
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(map[string][]saga.Saga{"sagas": all}, func() string { return sagaList(all) })
+	return 0, a.print(map[string][]saga.Saga{"sagas": all}, func() string { return report.Sagas(all) })
 }

@@ -8,16 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
 const (
 	// maxStepsShown is how many steps of a workflow are shown at once: the gate returns
-	// no more. Of an operation maxStepsWhole are shown with all their decisions, others
-	// in a row each: no one reads more.
+	// no more.
 	maxStepsShown = 100
-	maxStepsWhole = 20
 	// maxWrites is how many writes of a workflow, or of an operation, are listed beside
 	// its steps, and maxFinds how many pages are read to find them.
 	maxWrites = 50
@@ -107,7 +106,7 @@ func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, err
 		return 0, err
 	}
 	t = service.ShownStep(t)
-	return 0, a.print(t, func() string { return stepText(t) + stepNext(t) })
+	return 0, a.print(t, func() string { return report.Step(t) })
 }
 
 func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset int) (int, error) {
@@ -122,8 +121,12 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 		return 0, err
 	}
 	defer d.close()
-	var answer workflowAnswer
-	answer.Workflow = workflowID
+	var answer struct {
+		report.Workflow
+		// Error names writes that are left out because they cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}
+	answer.Workflow.Workflow = workflowID
 	g, err := a.gateToRead(d)
 	if err != nil {
 		return 0, err
@@ -147,19 +150,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 	if answer.Gate == nil && len(answer.Writes) == 0 && answer.Error == nil && !answer.More {
 		return 0, fmt.Errorf("%w: %q", errNoWorkflow, workflowID)
 	}
-	return a.part(answer, answer.Error, func() string { return workflowText(answer, a.time()) })
-}
-
-// workflowAnswer is what is known of a workflow.
-type workflowAnswer struct {
-	Workflow string `json:"workflow"`
-	// Gate is set if it was begun at the gate.
-	Gate *gate.StepList `json:"gate,omitempty"`
-	// Writes are the newest with its name; More reports that there are others.
-	Writes []ledger.Record `json:"writes"`
-	More   bool            `json:"more_writes,omitempty"`
-	// Error names writes that are left out because they cannot be read.
-	Error *failure `json:"error,omitempty"`
+	return a.part(answer, answer.Error, func() string { return answer.Text(answer.Error != nil, a.time()) })
 }
 
 // find searches the newest matching writes of the tenant, at most maxWrites, and reports

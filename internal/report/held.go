@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -95,15 +96,31 @@ func nextOwn(r ledger.Record) string {
 	return ""
 }
 
-// Operation describes which writes have the key of a business operation, and which of
-// them blocks another one now.
-func Operation(tool, key string, holders []Holder, now time.Time) string {
-	if len(holders) == 0 {
-		return fmt.Sprintf("Nobody has begun operation %q of tool %q here, or it stops nobody any more.\n", Safe(key), Safe(tool))
-	}
+// Operation is what is known of a business operation.
+type Operation struct {
+	Tool    string   `json:"tool"`
+	Key     string   `json:"idempotency_key"`
+	Holders []Holder `json:"holders"`
+	// Past are its newest writes that block no other one any more; MorePast reports that
+	// there may be others.
+	Past     []ledger.Record `json:"past"`
+	MorePast bool            `json:"more_past,omitempty"`
+	// Steps are those that asked the gate for it, with their decisions; MoreSteps reports
+	// that older ones were not searched.
+	Steps     []gate.StepTrace `json:"steps"`
+	MoreSteps bool             `json:"more_steps,omitempty"`
+}
+
+// Text formats an operation for a reader: its current holder, its failed writes, and the
+// gate's decisions about the steps that asked for it.
+func (o Operation) Text(now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Operation %q of tool %q\n", Safe(key), Safe(tool))
-	for _, h := range holders {
+	if len(o.Holders) == 0 {
+		fmt.Fprintf(&b, "Nobody has begun operation %q of tool %q here, or it stops nobody any more.\n", Safe(o.Key), Safe(o.Tool))
+	} else {
+		fmt.Fprintf(&b, "Operation %q of tool %q\n", Safe(o.Key), Safe(o.Tool))
+	}
+	for _, h := range o.Holders {
 		r := h.Record
 		fmt.Fprintf(&b, "\n%s  %s, begun %s\n  %s\n", r.ID, phase(r), ago(r.Created, now), subject(r))
 		rows := []string{fmt.Sprintf("workflow\t%s", Safe(r.Workflow)), fmt.Sprintf("step\t%s", Safe(r.Step))}
@@ -115,6 +132,24 @@ func Operation(tool, key string, holders []Holder, now time.Time) string {
 		if h.Blocks {
 			b.WriteString(letting(r))
 		}
+	}
+	if len(o.Past) > 0 {
+		b.WriteString("\nWrites of it that stop nobody:\n" + List(o.Past, false, now))
+	}
+	if o.MorePast {
+		b.WriteString("There may be more; the desk finds all of them by the idempotency key.\n")
+	}
+	if len(o.Steps) > 0 {
+		b.WriteString("\nWhat was decided about the steps that asked the gate for it:\n")
+	}
+	for _, t := range o.Steps[:min(len(o.Steps), maxWhole)] {
+		b.WriteString("\n" + step(t))
+	}
+	if others := o.Steps[min(len(o.Steps), maxWhole):]; len(others) > 0 {
+		b.WriteString("\nOthers:\n" + stepTable(others, true, now))
+	}
+	if o.MoreSteps {
+		b.WriteString("\nThere are more steps that are not completed than were looked through: `readback workflow show WORKFLOW` finds those of a workflow.\n")
 	}
 	return b.String()
 }

@@ -74,7 +74,7 @@ func TestOperation(t *testing.T) {
 	waits, sent := r, r
 	waits.State, waits.ID = ledger.Held, "wr_4"
 	sent.State, sent.ID, sent.Delegated = ledger.Sending, "wr_5", false
-	got := Operation("wire", "k\x07", []Holder{{Record: r, Blocks: true}, {Record: done, Blocks: true, Until: now.Add(time.Hour), Outcome: "It is done."}, {Record: gone}, {Record: waits, Blocks: true}, {Record: sent, Blocks: true}}, now)
+	got := Operation{Tool: "wire", Key: "k\x07", Holders: []Holder{{Record: r, Blocks: true}, {Record: done, Blocks: true, Until: now.Add(time.Hour), Outcome: "It is done."}, {Record: gone}, {Record: waits, Blocks: true}, {Record: sent, Blocks: true}}}.Text(now)
 	want := `Operation "k\\x07" of tool "wire"
 
 wr_1  entrusted, begun 1 hour ago
@@ -114,7 +114,7 @@ wr_5  sending, begun 1 hour ago
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if got := Operation("wire", "k", nil, now); !strings.HasPrefix(got, "Nobody has begun") {
+	if got := (Operation{Tool: "wire", Key: "k"}).Text(now); !strings.HasPrefix(got, "Nobody has begun") {
 		t.Errorf("nobody: %q", got)
 	}
 }

@@ -28,8 +28,16 @@ func List(recs []ledger.Record, partly bool, now time.Time) string {
 
 // Waiting lists what waits for a reviewer, in the order given, with the reason, the
 // differences and the command that decides. more says that there are others, and partly
-// that there are some which cannot be read.
-func Waiting(recs []ledger.Record, more, partly bool, now time.Time) string {
+// that there are some which cannot be read. others follow the list.
+func Waiting(recs []ledger.Record, more, partly bool, now time.Time, others ...Matter) string {
+	text := waitingWrites(recs, more, partly, now)
+	for _, m := range others {
+		text += fmt.Sprintf("\n%s\n  %s\n", m.What, m.Do)
+	}
+	return text
+}
+
+func waitingWrites(recs []ledger.Record, more, partly bool, now time.Time) string {
 	switch {
 	case len(recs) == 0 && partly:
 		return "Nothing that can be read waits for a person.\n"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -246,6 +247,19 @@ func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 		b.WriteString(n + "\n")
 	}
 	return b.String()
+}
+
+// Sentence is a text as a sentence, bounded and [Safe].
+func Sentence(s string) string {
+	if s = upper(clip(s, maxText)); s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "…") {
+		s += "."
+	}
+	return s
+}
+
+func upper(s string) string {
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
 }
 
 // spoken is a status in words.

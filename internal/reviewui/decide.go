@@ -10,6 +10,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
@@ -145,7 +146,7 @@ func saidAbout(v *visit, view service.View) *said {
 	if !mine {
 		return nil
 	}
-	return &said{"good", pastWords[word] + ". " + sentence(view.Outcome.Text)}
+	return &said{"good", pastWords[word] + ". " + report.Sentence(view.Outcome.Text)}
 }
 
 // yield releases the business operation of a write.

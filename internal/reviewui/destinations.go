@@ -94,7 +94,7 @@ func (d *app) showDestinations(v *visit, status int, not *ask) error {
 func destinationOf(one service.Destination, now time.Time) destination {
 	d := destination{Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStatus(one.Breaker), Lags: lagsOf(one.Lags)}
 	if one.Breaker.State != "closed" {
-		d.Why = sentence(one.Breaker.Why)
+		d.Why = report.Sentence(one.Breaker.Why)
 	}
 	add := func(name, text string, at time.Time) {
 		d.State = append(d.State, linked{Name: name, Text: text, At: at})
@@ -104,7 +104,7 @@ func destinationOf(one service.Destination, now time.Time) destination {
 	}
 	if !one.Pause.IsZero() {
 		add("It asked for a pause, over", inThe(one.Pause, now), one.Pause)
-		add("Why", sentence(one.PauseWhy), time.Time{})
+		add("Why", report.Sentence(one.PauseWhy), time.Time{})
 	}
 	use := fmt.Sprintf("%d sends under way", one.InUse)
 	if one.InUse == 1 {

@@ -88,30 +88,17 @@ func failureOf(err error) (failure, bool) {
 		}
 		text := k.text
 		if text == "" {
-			text = sentence(err.Error())
+			text = report.Sentence(err.Error())
 		}
 		return failure{Status: k.status, Title: k.title, Text: text}, true
 	}
 	if refused := (*gate.Error)(nil); errors.As(err, &refused) {
 		if status, ok := codes[refused.Code]; ok {
-			return failure{Status: status, Title: "The gate refuses", Text: sentence(refused.Message)}, true
+			return failure{Status: status, Title: "The gate refuses", Text: report.Sentence(refused.Message)}, true
 		}
 	}
 	return failure{Status: http.StatusInternalServerError, Title: "Something went wrong here",
 		Text: "This is a fault of this program or of what it needs, not yours. Writes that are recorded are safe. Look again before you do anything again."}, false
-}
-
-// sentence is an error as a readable sentence.
-func sentence(s string) string {
-	s = report.Clip(s, maxText)
-	if s == "" {
-		return s
-	}
-	s = strings.ToUpper(s[:1]) + s[1:]
-	if !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "…") {
-		s += "."
-	}
-	return s
 }
 
 // fail shows an error as a page.

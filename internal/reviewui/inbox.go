@@ -120,7 +120,7 @@ func fixedSaid(v *visit) *said {
 
 func waitingWrite(w service.Waiting) waiting {
 	r := w.Record
-	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: sentence(r.Reason),
+	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: report.Sentence(r.Reason),
 		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{status(w.Outcome.Status)}}
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
@@ -155,7 +155,7 @@ func waitingStep(s gate.PendingApproval, now time.Time) waiting {
 		name = s.StepID
 	}
 	one := waiting{Link: stepPath(s.WorkflowID, s.StepID), Title: report.Clip("step "+name+" of "+s.WorkflowName, 2*maxName), ID: report.Clip(s.WorkflowID+" / "+s.StepID, 2*maxName),
-		Why: sentence(s.DecisionReason), Since: s.CreatedAt, Ago: report.Ago(s.CreatedAt, now), Badges: []badge{{"warn", "‖", "held step"}},
+		Why: report.Sentence(s.DecisionReason), Since: s.CreatedAt, Ago: report.Ago(s.CreatedAt, now), Badges: []badge{{"warn", "‖", "held step"}},
 		Who: fmt.Sprintf("approved by %d of %d", len(s.ApprovedBy), max(s.Need, 1))}
 	if s.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
@@ -166,7 +166,7 @@ func waitingStep(s gate.PendingApproval, now time.Time) waiting {
 }
 
 func waitingSaga(s saga.Saga) waiting {
-	return waiting{Link: sagaPath(s.ID), Title: report.Clip("saga "+s.ID, 2*maxName), ID: report.Clip(s.ID, maxName), Why: sentence(s.Reason),
+	return waiting{Link: sagaPath(s.ID), Title: report.Clip("saga "+s.ID, 2*maxName), ID: report.Clip(s.ID, maxName), Why: report.Sentence(s.Reason),
 		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{sagaStatus(s.State)}}
 }
 
@@ -175,5 +175,5 @@ func unreadWhy(u ledger.Unread) string {
 	if u.Err == nil {
 		return "It cannot be read."
 	}
-	return sentence(u.Err.Error())
+	return report.Sentence(u.Err.Error())
 }

@@ -1,33 +1,13 @@
 package reviewui
 
 import (
-	"time"
-
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
 
-const (
-	// maxRules is how many rules of one decision of the gate are named.
-	maxRules = 20
-	// maxText is how many characters of a sentence are shown.
-	maxText = 600
-)
-
-// ruled is one decision about a step.
-type ruled struct {
-	At    time.Time
-	Class string
-	What  string
-	Why   string
-	By    string
-	Rules []string
-	More  int // rules that are not named
-	Trace string
-	Asked string
-	Known string
-}
+// maxText is how many characters of a sentence are shown.
+const maxText = 600
 
 // pastStep is a step that is not in the inbox: it was allowed, blocked or decided, or
 // more wait than are listed.
@@ -72,36 +52,10 @@ func stepStatus(t gate.StepTrace) badge {
 	return badge{"calm", "", t.Status()}
 }
 
-// rulings are the decisions of the gate and of reviewers, in order, and how many are left
-// out before them.
-func rulings(t gate.StepTrace) (all []ruled, untold int) {
-	told, untold := t.Entries()
-	from := max(0, len(told)-maxEvents)
-	for _, one := range told[from:] {
-		r := ruled{At: one.At, Class: "wait", What: report.Clip(one.What, maxText), Why: sentence(one.Why), Trace: report.TraceID(one.Trace),
-			Asked: report.Clip(one.Asked, maxText), Known: report.Clip(one.Known, maxText)}
-		switch {
-		case one.By == gate.APerson:
-			r.Class, r.By = "person", "decided by "+nameOf(one.Name)
-		case one.By == gate.TheGate:
-			r.By = "asked by " + nameOf(one.Name)
-		}
-		if one.Allowed {
-			r.Class = "end"
-		}
-		for _, rule := range one.Rules[:min(len(one.Rules), maxRules)] {
-			r.Rules = append(r.Rules, report.Clip(rule, maxName))
-		}
-		r.More = len(one.Rules) - len(r.Rules)
-		all = append(all, r)
-	}
-	return all, from + untold
-}
-
-// nameOf is a name in its displayed form.
-func nameOf(name string) string {
-	if name == "" {
-		return "somebody without a name"
-	}
-	return report.Clip(name, maxName)
+// rulings are the last decisions about a step, in order, and how many are left out before
+// them.
+func rulings(t gate.StepTrace) (all []report.Ruling, left int) {
+	all, left = report.Rulings(t)
+	from := max(0, len(all)-maxEvents)
+	return all[from:], from + left
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
@@ -101,7 +102,7 @@ func TestADecidedStepSaysWhoDecided(t *testing.T) {
 	}
 	a := auditor.get(t, s, path)
 	checkPage(t, a)
-	asked, decided := strings.Index(a.text(), "The gate said require_approval"), strings.Index(a.text(), "It was approved"+sentence(why)+"decided by rita")
+	asked, decided := strings.Index(a.text(), "The gate said require_approval"), strings.Index(a.text(), "It was approved"+report.Sentence(why)+"decided by rita")
 	if asked < 0 || decided < asked || !strings.Contains(a.text(), "asked by bot-7") {
 		t.Errorf("the page does not tell what was decided, in order: %s", a.text())
 	}

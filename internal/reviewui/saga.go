@@ -91,7 +91,7 @@ func (d *app) saga(v *visit) error {
 }
 
 func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
-	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStatus(s.State), Reason: sentence(s.Reason)}
+	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStatus(s.State), Reason: report.Sentence(s.Reason)}
 	add := func(name, text, link string, at time.Time) {
 		if text != "" {
 			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})

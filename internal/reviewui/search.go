@@ -245,9 +245,9 @@ func (d *app) steps(v *visit, b *searchPage, limit int) error {
 
 func foundStep(t gate.StepTrace) waiting {
 	one := waiting{Link: stepPath(t.WorkflowID, t.StepID), Title: stepTitle(t), ID: report.Clip(t.WorkflowID+" / "+t.StepID, 2*maxName),
-		Why: sentence(t.Reason), Badges: []badge{stepStatus(t)}}
-	if last, ok := t.Last(); ok {
-		one.Since, one.Ago, one.Who = last.At, report.Ago(last.At, time.Now()), "asked by "+nameOf(last.Name)
+		Why: report.Sentence(t.Reason), Badges: []badge{stepStatus(t)}}
+	if by, at := report.LastAsked(t); by != "" {
+		one.Since, one.Ago, one.Who = at, report.Ago(at, time.Now()), "asked by "+by
 	}
 	return one
 }

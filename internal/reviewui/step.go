@@ -30,7 +30,7 @@ type stepPage struct {
 	Facts     []linked
 	Policies  []fact
 	Documents []*rest
-	Trace     []ruled
+	Trace     []report.Ruling
 	Withheld  int // left out before those of Trace
 	Action    string
 	Approval  string

@@ -292,7 +292,7 @@ func lifeOf(view service.View, paint *painter) (days []day, untold int) {
 	opened := 0
 	for _, one := range all {
 		e := one.Event
-		t := shownText{Seq: e.Seq, At: one.At, Since: one.Since, What: sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
+		t := shownText{Seq: e.Seq, At: one.At, Since: one.Since, What: report.Sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
 		if opened < maxOpen {
 			for _, part := range []*rest{paint.document(evidenceOf(e), e.Evidence), paint.document("how it differs", e.Mismatches)} {
 				if part != nil {
@@ -354,7 +354,7 @@ func choiceOf(c engine.Choice) choice {
 			one.Vouch = "I have looked at the destination myself, and vouch that the effect is not there."
 		}
 	}
-	one.Effect, one.Danger, one.Why = sentence(c.Effect), sentence(c.Danger), sentence(c.Why)
+	one.Effect, one.Danger, one.Why = report.Sentence(c.Effect), report.Sentence(c.Danger), report.Sentence(c.Why)
 	return one
 }
 
