@@ -15,7 +15,7 @@ func TestThePromisesAreHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, part, found := strings.Cut(string(page), "| what somebody may try | what holds | tests |\n")
+	_, part, found := strings.Cut(string(page), "| attack | defence | tests |\n")
 	part, _, ended := strings.Cut(part, "\n\n")
 	if !found || !ended {
 		t.Fatal("the table of promises is not there")
