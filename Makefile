@@ -114,3 +114,5 @@ docs: ## render the documents that tests hold against the code
 	$(GO) test ./internal/simulation -run TestGrid -update
 	$(GO) test ./internal/catalog -update
 	$(GO) test ./internal/metrics -update
+	$(GO) test ./internal/access -run TestDocument -update
+	$(GO) test ./internal/httpapi/v1 -run TestPageIsUpToDate -update

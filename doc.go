@@ -1,71 +1,107 @@
 // Package readback is the map of the module. It contains no code.
 //
-// readback executes writes to systems that the caller does not own. The caller declares
-// a write; the engine records it, sends it once, reads the destination back, and returns a
-// verified outcome. README.md has the reasons, docs/reference/guarantees.md the promises and their
-// limits, docs/reference/glossary.md the words.
+// readback executes writes to systems that the caller does not own. The caller declares a write.
+// The engine records it, sends it once, reads the destination back, and returns a verified
+// outcome. README.md has the reasons, docs/reference/guarantees.md the promises and their limits,
+// docs/guide/writes.md the lifecycle of a write, docs/reference/glossary.md the words and a
+// picture of the packages.
 //
 // # A first write
 //
-// A destination, a ledger and an engine, in one process:
+// shop is a destination: a connector and its profile.
 //
-//	shop, err := orders.New(orders.Plain.Options()) // or jira, mail, sql, rest, ...
+//	type Order struct {
+//		ID     string `json:"order_id" readback:"key"`
+//		Amount int    `json:"amount_cents"`
+//	}
+//
 //	var reg connectors.Registry
-//	err = reg.Register("orders", shop.Destination())
-//	eng := engine.New(ledger.NewMemory(), &reg, nil)      // or sqlite.Open, postgres.Open
+//	err := reg.Register("orders", shop)
+//	eng := engine.New(ledger.NewMemory(), &reg, nil) // or sqlite.Open, postgres.Open
 //	defer eng.Close()
 //
 //	w, err := intent.From(intent.WriteIntent{
 //		Tenant: "acme", Workflow: "run-42", Step: "charge", Tool: "charge_card",
 //		Destination: "orders", Kind: "order", Write: intent.Create,
 //	}, Order{ID: "INV-7721", Amount: 1999})
-//	out, err := eng.Do(ctx, w) // again, from anywhere: the same outcome, and nothing is sent
+//	out, err := eng.Do(ctx, w)
+//	out, err = eng.Do(ctx, w) // the same outcome; nothing is sent
 //
-// The example below has a connector of one's own, whole; examples/order is a program whose
-// destination loses the response.
+// The examples below are this program and its connector, whole. The destination of examples/order
+// loses the response.
 //
 // # Packages
 //
-// Imports point up this list only; arch_test.go has the exact table. A write:
+// A package imports only packages of a lower layer; arch_test.go has the layers. A write, from
+// the lowest layer up:
 //
 //   - [github.com/readback-go/readback/intent]: the contract. Strict decoding, validation,
 //     keys, digest, JSON Schema.
-//   - [github.com/readback-go/readback/connectors]: what a destination is. Below it one
-//     package for each (imap, jira, mail, mcp, rest, sql, webhook), the HTTP client
-//     (httpsend), network limits (egress), and the suite that all connectors pass
-//     (connectortest).
-//   - [github.com/readback-go/readback/ledger]: the durable record of every write, as a table
-//     of legal transitions. Below it the drivers (sqlite, postgres) and their suite
-//     (ledgertest).
-//   - [github.com/readback-go/readback/verify]: send once, read, compare; the verdict.
-//   - [github.com/readback-go/readback/policies]: what to do about a verdict, and when a
-//     second send is harmless.
+//   - [github.com/readback-go/readback/connectors]: what a destination is. Below it one package
+//     for each type: connectors/imap, connectors/jira, connectors/mail, connectors/mcp,
+//     connectors/rest, connectors/sql, connectors/webhook. connectors/httpsend is their HTTP
+//     client, connectors/egress limits their networks, connectors/connectortest is the test
+//     suite of every connector.
+//   - [github.com/readback-go/readback/ledger]: the durable record of every write, and the table
+//     of legal transitions. Below it the drivers ledger/sqlite and ledger/postgres, and their
+//     test suite ledger/ledgertest.
+//   - [github.com/readback-go/readback/verify]: sends once, reads, compares; the verdict.
+//   - [github.com/readback-go/readback/policies]: the decision on a verdict, and when a second
+//     send is harmless.
 //   - [github.com/readback-go/readback/engine]: the only control flow. Start at New and
 //     Engine.Do.
 //
 // Beside and above single writes:
 //
-//   - [github.com/readback-go/readback/guards]: rates, breaker, concurrency and stops, shared
-//     by all workers. [github.com/readback-go/readback/lag]: how long effects take to become
+//   - [github.com/readback-go/readback/guards]: rates, breaker, concurrency and stops, shared by
+//     all workers. [github.com/readback-go/readback/lag]: how long effects take to become
 //     visible.
-//   - [github.com/readback-go/readback/gate]: the step gate, which an orchestrator asks before
-//     and after a step. [github.com/readback-go/readback/saga]: writes that are all done or
-//     all undone.
-//   - [github.com/readback-go/readback/redact]: sealing of sensitive values.
-//   - [github.com/readback-go/readback/telemetry]: spans, metrics and events for
-//     OpenTelemetry.
-//   - [github.com/readback-go/readback/audit], [github.com/readback-go/readback/receipt],
-//     [github.com/readback-go/readback/signing]: the chain of events with signed heads,
-//     signed statements of what was observed, and the keys of both.
-//   - [github.com/readback-go/readback/readbacktest]: faults, kills and replays for the tests
-//     of your own programs.
+//   - [github.com/readback-go/readback/gate]: the step gate, which an orchestrator calls before
+//     and after a step. [github.com/readback-go/readback/saga]: writes that are all done or all
+//     undone.
+//   - [github.com/readback-go/readback/redact]: seals sensitive values.
+//   - [github.com/readback-go/readback/telemetry]: spans, metrics and events for OpenTelemetry.
+//   - [github.com/readback-go/readback/audit]: the chain of events with signed heads.
+//     [github.com/readback-go/readback/receipt]: signed statements of what was observed.
+//     [github.com/readback-go/readback/signing]: the keys of both.
+//   - [github.com/readback-go/readback/readbacktest]: faults, kills and replays for the tests of
+//     your own programs; readbacktest/fault is its fault model.
 //
-// The program cmd/readback reads the configuration (internal/config), asks one service who
-// may do what (internal/service, internal/access), and serves the APIs over it: HTTP
-// (internal/httpapi), MCP (internal/mcpapi), gateways (internal/mcpgate) and the review UI
-// (internal/reviewui). Its command eval checks the destinations, without the ledger, against
-// what was declared (internal/eval). Fakes of destinations, with their faults, are in internal/fakes;
-// internal/verifytest checks with them that no wrong state is verified.
+// # The program
+//
+// cmd/readback reads the configuration and serves the APIs. Every API calls one service:
+//
+//   - internal/service checks who may do what and has the view of a write, a step and a saga;
+//     internal/access has tokens, logins and sessions.
+//   - APIs: internal/httpapi (the step gate over HTTP), internal/httpapi/v1 (writes over HTTP),
+//     internal/mcpapi and internal/mcpapi/tool (tools for models), internal/mcpgate (gateways
+//     before MCP servers), internal/reviewui (pages for reviewers), internal/report (the
+//     terminal), internal/webhooks (messages), internal/metrics (Prometheus).
+//   - Configuration: internal/config, internal/yamlfile, internal/rules (rules of the gate),
+//     internal/declared and internal/jsonplace (declared destinations).
+//   - Destinations: internal/catalog (what is known of each), internal/probe (measures one),
+//     internal/eval (compares them with what was declared), internal/mailconn and
+//     internal/mailtext (mail).
+//   - Ledger and evidence: internal/driver (shared by the drivers), internal/elapsed (counts
+//     time), internal/sealed (seals documents), internal/erasure, internal/replays,
+//     internal/objects (heads in an object store), internal/otel, internal/pgserver.
+//   - Small parts: internal/visible (text of others), internal/jsonkind, internal/pause,
+//     internal/wire, internal/demo, internal/notices.
+//
+// # Proof
+//
+// docs/maintain.md describes the tests:
+//
+//   - internal/matrix, internal/sagamatrix, internal/simulation, internal/explorer: faults,
+//     crashes, other actors and every order of events. internal/verifytest: no wrong state is
+//     verified. internal/mutants: each rule has a test that fails without it.
+//   - internal/soak, internal/load, internal/storebench: many processes, many clients, speed.
+//   - internal/browsertest, internal/snippets: pages in a browser, the blocks of
+//     docs/guide/start.md.
+//   - Fakes with real faults: internal/fakes/imap, internal/fakes/jira, internal/fakes/mail,
+//     internal/fakes/mcp, internal/fakes/orders, internal/fakes/rest,
+//     internal/access/accesstest, internal/otel/oteltest, internal/pgtest.
+//   - Kits: internal/need, internal/program, internal/httpapi/contracttest.
 //
 // To add a destination read docs/guide/destinations.md.
 package readback

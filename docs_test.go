@@ -258,6 +258,71 @@ func TestGlossary(t *testing.T) {
 	}
 }
 
+// doc.go names every package of the module, and no other. Its program, and the Go of
+// README.md, are lines of examples that are compiled and run.
+func TestMapOfPackages(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.DeleteFunc(slices.Concat(floors...), func(p string) bool { return p == "." })
+	folder := regexp.MustCompile(`\b(?:` + module + `/[a-z/]+|(?:internal|connectors|ledger|readbacktest|cmd)/[a-z0-9/]+)`)
+	var named []string
+	for _, n := range folder.FindAllString(string(text), -1) {
+		named = append(named, strings.TrimPrefix(n, module+"/"))
+	}
+	for _, p := range all {
+		if !slices.Contains(named, p) {
+			t.Errorf("doc.go does not name %s", p)
+		}
+	}
+	for _, n := range named {
+		if !slices.Contains(all, n) {
+			t.Errorf("doc.go names %s, which is no package", n)
+		}
+	}
+
+	_, readme, _ := strings.Cut(pages(t)["README.md"], "```go\n")
+	readme, _, _ = strings.Cut(readme, "```")
+	var example strings.Builder
+	for line := range strings.Lines(string(text)) {
+		if code, ok := strings.CutPrefix(line, "//\t"); ok {
+			example.WriteString(code)
+		}
+	}
+	examples, err := os.ReadFile("example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first, _ := strings.Cut(string(examples), "func Example() {")
+	first, second, _ := strings.Cut(first, "func Example_readme() {")
+	for of, code := range map[string][2]string{"doc.go": {example.String(), first}, "README.md": {readme, second}} {
+		shown, compiled := lines(code[0]), lines(code[1])
+		if len(shown) < 10 {
+			t.Errorf("%s has only %d lines of code", of, len(shown))
+		}
+		for _, line := range shown {
+			i := slices.Index(compiled, line)
+			if i < 0 {
+				t.Errorf("%s has %q, which is not in its example, or not in this place", of, line)
+				continue
+			}
+			compiled = compiled[i+1:]
+		}
+	}
+}
+
+// lines are the lines of a text that are not empty, without what only gofmt is about.
+func lines(text string) []string {
+	var all []string
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			all = append(all, strings.Join(words, " "))
+		}
+	}
+	return all
+}
+
 // Every test that a page of the guide names exists.
 func TestTestsThatPagesNameExist(t *testing.T) {
 	found := 0
