@@ -15,16 +15,8 @@ func approvals(r ledger.Record, now time.Time) []string {
 	if r.State != ledger.Held {
 		return nil
 	}
-	need := max(r.Need, 1)
-	have := fmt.Sprintf("approvals\t%d of %d", len(r.Agreed), need)
-	if len(r.Agreed) > 0 {
-		var names []string
-		for _, name := range r.Agreed {
-			names = append(names, clip(name, cell))
-		}
-		have += ": " + strings.Join(names, ", ")
-	}
-	if missing := need - len(r.Agreed); missing > 1 {
+	have := "approvals\t" + Approvals(r)
+	if missing := r.Need - len(r.Agreed); missing > 1 {
 		have += fmt.Sprintf("; %d different people must still approve", missing)
 	}
 	rows := []string{have}
@@ -41,6 +33,15 @@ func approvals(r ledger.Record, now time.Time) []string {
 		rows = append(rows, "asked by\t"+clip(r.RequestedBy, cell)+", who may not approve it")
 	}
 	return append(rows, "digest\t"+clip(r.Digest, maxValue))
+}
+
+// Approvals is how many reviewers have approved a held write, and which.
+func Approvals(r ledger.Record) string {
+	text, sep := fmt.Sprintf("%d of %d", len(r.Agreed), max(r.Need, 1)), ": "
+	for _, name := range r.Agreed {
+		text, sep = text+sep+clip(name, maxName), ", "
+	}
+	return text
 }
 
 // Holds counts held writes of a tenant.

@@ -28,7 +28,7 @@ type destination struct {
 	Type     string
 	Breaker  badge
 	Why      string
-	State    []linked
+	State    facts
 	Profiles []profile
 	Lags     *lagChart
 	Stops    []string
@@ -38,7 +38,7 @@ type destination struct {
 // profile is a destination's capabilities for one kind of record.
 type profile struct {
 	Kind  string
-	Facts []fact
+	Facts facts
 }
 
 // stopped is a stop, with its reason.
@@ -96,15 +96,12 @@ func destinationOf(one service.Destination, now time.Time) destination {
 	if one.Breaker.State != "closed" {
 		d.Why = report.Sentence(one.Breaker.Why)
 	}
-	add := func(name, text string, at time.Time) {
-		d.State = append(d.State, linked{Name: name, Text: text, At: at})
-	}
-	if one.Breaker.State != "closed" && !one.Breaker.Until.IsZero() {
-		add("One send is tried", inThe(one.Breaker.Until, now), one.Breaker.Until)
+	if one.Breaker.State != "closed" {
+		d.State.at("One send is tried", one.Breaker.Until, now)
 	}
 	if !one.Pause.IsZero() {
-		add("It asked for a pause, over", inThe(one.Pause, now), one.Pause)
-		add("Why", report.Sentence(one.PauseWhy), time.Time{})
+		d.State.at("It asked for a pause, over", one.Pause, now)
+		d.State.add("Why", report.Sentence(one.PauseWhy))
 	}
 	use := fmt.Sprintf("%d sends under way", one.InUse)
 	if one.InUse == 1 {
@@ -113,12 +110,12 @@ func destinationOf(one service.Destination, now time.Time) destination {
 	if one.Limit > 0 {
 		use += fmt.Sprintf(", at most %d", one.Limit)
 	}
-	add("Under way", use, time.Time{})
+	d.State.add("Under way", use)
 	rate := "no limit is known"
 	if one.Rate.Calls > 0 {
 		rate = fmt.Sprintf("at most %d calls in %s", one.Rate.Calls, report.Short(one.Rate.Per))
 	}
-	add("Rate", rate, time.Time{})
+	d.State.add("Rate", rate)
 	for _, s := range one.Stops {
 		last := s.Last()
 		d.Stops = append(d.Stops, report.Clip(fmt.Sprintf("Stopped (%s) by %s: %s", s.Scope, last.By, last.Reason), maxText))

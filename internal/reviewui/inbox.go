@@ -22,7 +22,7 @@ type inboxPage struct {
 	Steps  []waiting
 	Sagas  []waiting
 	More   bool
-	Unread []fact
+	Unread facts
 	Empty  bool
 }
 
@@ -53,7 +53,7 @@ func (d *app) inbox(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := inboxPage{More: in.More}
+	b := inboxPage{More: in.More, Unread: unreadable(in.Unread)}
 	now, review, held := time.Now(), 0, 0
 	for _, w := range in.Writes {
 		if w.Record.State == ledger.Review {
@@ -68,9 +68,6 @@ func (d *app) inbox(v *visit) error {
 	}
 	for _, s := range in.Sagas {
 		b.Sagas = append(b.Sagas, waitingSaga(s))
-	}
-	for _, u := range in.Unread {
-		b.Unread = append(b.Unread, fact{report.Clip(string(u.ID), maxName), unreadWhy(u)})
 	}
 	b.Counts = []tally{{"bad", "in review", review, "#writes"}, {"warn", "held", held, "#writes"},
 		{"warn", "to approve at the gate", len(in.Steps), "#steps"}, {"bad", "sagas", len(in.Sagas), "#sagas"}}
@@ -135,7 +132,7 @@ func waitingWrite(w service.Waiting) waiting {
 		one.Badges = append(one.Badges, badge{"calm", "", report.Clip(r.Verdict, maxName)})
 	}
 	if r.State == ledger.Held {
-		one.Who = "approved by " + approvals(r)
+		one.Who = "approved by " + report.Approvals(r)
 		if !r.Due.IsZero() && !r.Overdue {
 			one.Until, one.UntilIn = r.Due, report.Ago(r.Due, r.Now)
 		}
@@ -168,12 +165,4 @@ func waitingStep(s gate.PendingApproval, now time.Time) waiting {
 func waitingSaga(s saga.Saga) waiting {
 	return waiting{Link: sagaPath(s.ID), Title: report.Clip("saga "+s.ID, 2*maxName), ID: report.Clip(s.ID, maxName), Why: report.Sentence(s.Reason),
 		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{sagaStatus(s.State)}}
-}
-
-// unreadWhy is why a write cannot be read.
-func unreadWhy(u ledger.Unread) string {
-	if u.Err == nil {
-		return "It cannot be read."
-	}
-	return report.Sentence(u.Err.Error())
 }

@@ -13,23 +13,14 @@ const maxText = 600
 // more wait than are listed.
 func pastStep(t gate.StepTrace) stepPage {
 	b := stepPage{Title: stepTitle(t), Badge: stepStatus(t), Crowded: t.Waits}
-	add := func(name, text, link string) {
-		if text != "" {
-			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link})
-		}
-	}
-	add("Why", t.Reason, "")
-	add("Workflow", t.WorkflowName+" ("+t.WorkflowID+")", searchPath("workflow", t.WorkflowID))
-	add("Step", t.StepID, "")
-	add("Type", t.StepType, "")
-	if t.IdempotencyKey != "" {
-		add("Operation", t.IdempotencyKey+" of tool "+t.Tool, searchPath("operation", t.IdempotencyKey))
-	}
-	if t.WriteID != "" {
-		add("Its write", t.WriteID, writePath(ledger.ID(t.WriteID)))
-	}
+	b.Facts.add("Why", t.Reason)
+	b.Facts.search("Workflow", t.WorkflowName+" ("+t.WorkflowID+")", "workflow", t.WorkflowID)
+	b.Facts.add("Step", t.StepID)
+	b.Facts.add("Type", t.StepType)
+	b.Facts.search("Operation", t.IdempotencyKey+" of tool "+t.Tool, "operation", t.IdempotencyKey)
+	b.Facts.write("Its write", ledger.ID(t.WriteID))
 	if p := t.Prior; p != nil {
-		add("In its way", "write "+p.PriorWriteID+" of workflow "+p.PriorWorkflowID+", then "+p.PriorState, writePath(ledger.ID(p.PriorWriteID)))
+		b.Facts.link("In its way", "write "+p.PriorWriteID+" of workflow "+p.PriorWorkflowID+", then "+p.PriorState, writePath(ledger.ID(p.PriorWriteID)))
 	}
 	return b
 }

@@ -35,7 +35,7 @@ type sagaPage struct {
 	Self   string
 	Badge  badge
 	Reason string
-	Facts  []linked
+	Facts  facts
 	Steps  []sagaStep
 	Cancel *ask
 	Close  *ask
@@ -48,7 +48,7 @@ type sagaStep struct {
 	Badge    badge
 	Text     string
 	What     string
-	Facts    []linked
+	Facts    facts
 	Undo     *badge
 	UndoText string
 	Waits    string // where a reviewer decides about it
@@ -92,28 +92,21 @@ func (d *app) saga(v *visit) error {
 
 func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
 	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStatus(s.State), Reason: report.Sentence(s.Reason)}
-	add := func(name, text, link string, at time.Time) {
-		if text != "" {
-			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
-		}
-	}
-	add("Begun", report.Ago(s.Created, s.Now), "", s.Created)
-	add("Begun by", s.By, "", time.Time{})
-	add("So since", report.Ago(s.Since, s.Now), "", s.Since)
-	if !s.Next.IsZero() {
-		add("Looked at again", report.Ago(s.Next, s.Now), "", s.Next)
-	}
-	add("Correlation", s.CorrelationID, searchPath("correlation", s.CorrelationID), time.Time{})
-	add("Its writes", "all of workflow "+s.ID, searchPath("workflow", s.ID), time.Time{})
+	b.Facts.at("Begun", s.Created, s.Now)
+	b.Facts.add("Begun by", s.By)
+	b.Facts.at("So since", s.Since, s.Now)
+	b.Facts.at("Looked at again", s.Next, s.Now)
+	b.Facts.search("Correlation", s.CorrelationID, "correlation", s.CorrelationID)
+	b.Facts.search("Its writes", "all of workflow "+s.ID, "workflow", s.ID)
 	if s.PastPivot {
-		add("Past its pivot", "It can only go forward.", "", time.Time{})
+		b.Facts.add("Past its pivot", "It can only go forward.")
 	}
 	for _, t := range []struct {
 		name string
 		turn *saga.Turn
 	}{{"Goes back", s.Back}, {"Goes no further", s.Stopped}, {"Closed", s.Closed}} {
 		if t.turn != nil {
-			add(t.name, strings.TrimPrefix(t.turn.By+": "+t.turn.Reason, ": "), "", time.Time{})
+			b.Facts.add(t.name, strings.TrimPrefix(t.turn.By+": "+t.turn.Reason, ": "))
 		}
 	}
 	for i, one := range s.Steps {
@@ -131,28 +124,19 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 	if s.Status != "" {
 		one.Badge = status(s.Status)
 	}
-	add := func(name, text, link string, at time.Time) {
-		if text != "" {
-			one.Facts = append(one.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
-		}
-	}
-	add("Class", string(s.Class), "", time.Time{})
-	add("Taking it back", s.Revert, "", time.Time{})
-	add("After", strings.Join(s.After, ", "), "", time.Time{})
-	if !s.NotBefore.IsZero() {
-		add("Held back until", report.Ago(s.NotBefore, now), "", s.NotBefore)
-	}
-	if s.WriteID != "" {
-		add("Write", string(s.WriteID), writePath(s.WriteID), time.Time{})
-	}
-	add("Record", s.Ref, httpLink(s.URL), time.Time{})
+	one.Facts.add("Class", string(s.Class))
+	one.Facts.add("Taking it back", s.Revert)
+	one.Facts.add("After", strings.Join(s.After, ", "))
+	one.Facts.at("Held back until", s.NotBefore, now)
+	one.Facts.write("Write", s.WriteID)
+	one.Facts.link("Record", s.Ref, httpLink(s.URL))
 	if s.Undoing != "" && s.UndoStatus != "" {
-		add("Undone by", string(s.Undoing), writePath(s.Undoing), time.Time{})
+		one.Facts.write("Undone by", s.Undoing)
 		u := status(s.UndoStatus)
 		one.Undo, one.UndoText = &u, report.Clip(s.UndoText, maxText)
 	}
 	if s.Blocked != nil {
-		add("In its way", s.Blocked.Reason, "", time.Time{})
+		one.Facts.add("In its way", s.Blocked.Reason)
 	}
 	one.Waits = waitsAt(s)
 	return one

@@ -51,7 +51,7 @@ type group struct {
 	Title  string
 	Rows   []waiting
 	Next   string // the next page
-	Unread []fact
+	Unread facts
 }
 
 // way is one kind of name by which writes are searched.
@@ -257,12 +257,9 @@ func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w wa
 	if err != nil {
 		return err
 	}
-	g := group{Title: title}
+	g := group{Title: title, Unread: unreadable(found.Unread)}
 	for _, r := range found.Records {
 		g.Rows = append(g.Rows, foundWrite(r))
-	}
-	for _, u := range found.Unread {
-		g.Unread = append(g.Unread, fact{report.Clip(string(u.ID), maxName), unreadWhy(u)})
 	}
 	if found.Next != "" {
 		q := url.Values{"after": {found.Next}}

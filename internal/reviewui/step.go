@@ -27,8 +27,8 @@ type stepPage struct {
 	Badge     badge
 	Waits     bool // a reviewer must decide, and can here
 	Crowded   bool // a reviewer must decide, and more wait than are listed
-	Facts     []linked
-	Policies  []fact
+	Facts     facts
+	Policies  facts
 	Documents []*rest
 	Trace     []report.Ruling
 	Withheld  int // left out before those of Trace
@@ -71,24 +71,19 @@ func stepBody(s gate.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
 	one := waitingStep(s, now)
 	b := stepPage{Title: one.Title, Badge: badge{"warn", "‖", "held"}, Waits: true, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
-	add := func(name, text, link string, at time.Time) {
-		if text != "" {
-			b.Facts = append(b.Facts, linked{Name: name, Text: report.Clip(text, maxText), Link: link, At: at})
-		}
-	}
-	add("Why it is held", s.DecisionReason, "", time.Time{})
-	add("Workflow", s.WorkflowName+" ("+s.WorkflowID+")", searchPath("workflow", s.WorkflowID), time.Time{})
-	add("Step", s.StepID, "", time.Time{})
-	add("Type", s.StepType, "", time.Time{})
-	add("Held since", one.Ago, "", s.CreatedAt)
-	add("Approve by", one.UntilIn, "", one.Until)
-	add("Approvals", fmt.Sprintf("%d of %d", len(s.ApprovedBy), max(s.Need, 1)), "", time.Time{})
+	b.Facts.add("Why it is held", s.DecisionReason)
+	b.Facts.search("Workflow", s.WorkflowName+" ("+s.WorkflowID+")", "workflow", s.WorkflowID)
+	b.Facts.add("Step", s.StepID)
+	b.Facts.add("Type", s.StepType)
+	b.Facts.at("Held since", s.CreatedAt, now)
+	b.Facts.at("Approve by", one.Until, now)
+	b.Facts.add("Approvals", fmt.Sprintf("%d of %d", len(s.ApprovedBy), max(s.Need, 1)))
 	for _, name := range s.ApprovedBy {
-		add("Approved by", name, "", time.Time{})
+		b.Facts.add("Approved by", name)
 	}
 	for _, p := range s.PoliciesMatched {
 		text := strings.Join([]string{p.PolicyName, p.Reason, p.PolicyDescription}, ": ")
-		b.Policies = append(b.Policies, fact{report.Clip(p.PolicyID, maxName), report.Clip(strings.Trim(text, ": "), maxText)})
+		b.Policies.add(report.Clip(p.PolicyID, maxName), strings.Trim(text, ": "))
 	}
 	var tool json.RawMessage
 	if s.ToolContext != nil {

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -149,23 +148,19 @@ func ruleWords(c intent.Comparison) string {
 	return strings.Join(words, "; then ")
 }
 
-// fact is a name and its text.
-type fact struct{ Name, Text string }
-
 // profileFacts describes a destination's capabilities for a kind of record.
-func profileFacts(p connectors.Profile) []fact {
-	return []fact{
-		{"Writes", writesOf(p)},
-		{"A second send", secondSend(p)},
-		{"Reads", readsOf(p)},
-		{"Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "Nobody says how long reads lag: a weak read never proves absence.")},
-		{"Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "Nobody says how late a send can land: absence is never conclusive.")},
-		{"Our stamp", stamps(p)},
-		{"Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself.")},
-		{"Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both; otherwise a reviewer decides.", "Nothing is declared so.")},
-		{"Later look", bound(p.Recheck, "Verified writes are looked at again %s after the last send.", "Only where the way a write was verified owes one.")},
-		{"Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor()))},
-	}
+func profileFacts(p connectors.Profile) (f facts) {
+	f.add("Writes", writesOf(p))
+	f.add("A second send", secondSend(p))
+	f.add("Reads", readsOf(p))
+	f.add("Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "Nobody says how long reads lag: a weak read never proves absence."))
+	f.add("Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "Nobody says how late a send can land: absence is never conclusive."))
+	f.add("Our stamp", stamps(p))
+	f.add("Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself."))
+	f.add("Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both; otherwise a reviewer decides.", "Nothing is declared so."))
+	f.add("Later look", bound(p.Recheck, "Verified writes are looked at again %s after the last send.", "Only where the way a write was verified owes one."))
+	f.add("Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor())))
+	return f
 }
 
 func writesOf(p connectors.Profile) string {
@@ -257,6 +252,3 @@ func listed(all []intent.WriteType, some, none string) string {
 	}
 	return fmt.Sprintf(some, joined(all))
 }
-
-// inThe is a time relative to now, for the middle of a sentence.
-func inThe(t, now time.Time) string { return report.Ago(t, now) }

@@ -30,8 +30,8 @@ type writePage struct {
 	ForModel string
 	Verdict  string
 	Record   ref
-	Facts    []linked
-	Terms    []fact // the intent's other requirements of the engine
+	Facts    facts
+	Terms    facts // the intent's other requirements of the engine
 	Compare  *comparison
 	Own      *rest // the declaration of a write that its caller makes
 	Pruned   bool
@@ -48,12 +48,6 @@ type writePage struct {
 
 // ref is the record at the destination.
 type ref struct{ Name, Link string }
-
-// linked is a fact whose text may be a link.
-type linked struct {
-	Name, Text, Link string
-	At               time.Time // zero for a text that is no time
-}
 
 // day is the events of one day.
 type day struct {
@@ -155,7 +149,7 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 		b.Step = stepPath(r.Workflow, r.Step)
 	}
 	if d.mayHaveReceipt(r) {
-		b.Facts = append(b.Facts, linked{Name: "Receipt", Text: "signed receipt of what was seen", Link: b.Self + "/receipt"})
+		b.Facts.link("Receipt", "signed receipt of what was seen", b.Self+"/receipt")
 	}
 	if view.Intent.Write != "" {
 		c := compare(view, paint)
@@ -186,63 +180,44 @@ func subject(r ledger.Record, w intent.WriteIntent) string {
 }
 
 // writeFacts are the facts about a write as a whole, with their links.
-func writeFacts(r ledger.Record) []linked {
-	var all []linked
-	add := func(name, text, link string) {
-		if text != "" {
-			all = append(all, linked{Name: name, Text: report.Clip(text, 3*maxName), Link: link})
-		}
+func writeFacts(r ledger.Record) (f facts) {
+	f.add("Tool", r.Tool+call(r))
+	f.search("Workflow", r.Workflow, "workflow", r.Workflow)
+	step := ""
+	if r.Delegated && r.Workflow != "" {
+		step = stepPath(r.Workflow, r.Step)
 	}
-	at := func(name string, t time.Time) {
-		if !t.IsZero() {
-			all = append(all, linked{Name: name, Text: report.Ago(t, r.Now), At: t})
-		}
-	}
-	add("Tool", r.Tool+call(r), "")
-	add("Workflow", r.Workflow, searchPath("workflow", r.Workflow))
-	if r.Delegated && r.Workflow != "" && r.Step != "" {
-		add("Step", r.Step, stepPath(r.Workflow, r.Step))
-	} else {
-		add("Step", r.Step, "")
-	}
-	add("Correlation", r.CorrelationID, searchPath("correlation", r.CorrelationID))
-	add("Trace", report.TraceID(r.Trace), "")
-	add("Operation", r.IdempotencyKey, searchPath("operation", r.IdempotencyKey))
+	f.link("Step", r.Step, step)
+	f.search("Correlation", r.CorrelationID, "correlation", r.CorrelationID)
+	f.add("Trace", report.TraceID(r.Trace))
+	f.search("Operation", r.IdempotencyKey, "operation", r.IdempotencyKey)
 	if r.Yielded {
-		add("Operation let go", "It stops no other write any more.", "")
+		f.add("Operation let go", "It stops no other write any more.")
 	}
-	add("Requested by", r.RequestedBy, "")
-	at("Begun", r.Created)
-	at("Settled", r.SettledAt)
+	f.add("Requested by", r.RequestedBy)
+	f.at("Begun", r.Created, r.Now)
+	f.at("Settled", r.SettledAt, r.Now)
+	due := "Next look"
 	if r.State == ledger.Held {
-		add("Approvals", approvals(r), "")
-		if r.Overdue {
-			add("Overdue", "Nobody approved it in time; it goes on waiting.", "")
-		} else {
-			at("Approve by", r.Due)
-		}
+		due = "Approve by"
+		f.add("Approvals", report.Approvals(r))
+	}
+	if r.State == ledger.Held && r.Overdue {
+		f.add("Overdue", "Nobody approved it in time; it goes on waiting.")
 	} else {
-		at("Next look", r.Due)
+		f.at(due, r.Due, r.Now)
 	}
-	add("Calls", report.Calls(r), "")
-	add("Not checked", strings.Join(r.NotChecked, ", "), "")
+	f.add("Calls", report.Calls(r))
+	f.add("Not checked", strings.Join(r.NotChecked, ", "))
 	if r.Refusal != nil {
-		add("Refusal", report.Words(*r.Refusal), "")
+		f.add("Refusal", report.Words(*r.Refusal))
 	}
-	if r.QueuedBehind != "" {
-		add("Waits behind", string(r.QueuedBehind), writePath(r.QueuedBehind))
-	}
-	if r.Parent != "" {
-		add("Undoes", string(r.Parent), writePath(r.Parent))
-	}
-	if r.Child != "" {
-		add("Undone by", string(r.Child), writePath(r.Child))
-	}
-	if r.KeyDigest != "" {
-		add("Same record", "other writes about this record", searchPath("key", r.KeyDigest))
-	}
-	add("Digest", r.Digest, "")
-	return all
+	f.write("Waits behind", r.QueuedBehind)
+	f.write("Undoes", r.Parent)
+	f.write("Undone by", r.Child)
+	f.search("Same record", "other writes about this record", "key", r.KeyDigest)
+	f.add("Digest", r.Digest)
+	return f
 }
 
 func call(r ledger.Record) string {
@@ -252,33 +227,20 @@ func call(r ledger.Record) string {
 	return ", call " + strconv.Itoa(r.Call)
 }
 
-func approvals(r ledger.Record) string {
-	text := fmt.Sprintf("%d of %d", len(r.Agreed), max(r.Need, 1))
-	if len(r.Agreed) > 0 {
-		var names []string
-		for _, name := range r.Agreed {
-			names = append(names, report.Clip(name, maxName))
-		}
-		text += ": " + strings.Join(names, ", ")
-	}
-	return text
-}
-
 // terms describes the intent's requirements of the engine.
-func terms(w intent.WriteIntent) []fact {
-	all := []fact{{"Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later look",
-		intent.RiskApprove: "approve: held until a person approves"}[w.Risk]}}
-	all = append(all,
-		fact{"Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
-			intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility]},
-		fact{"On a mismatch", map[intent.MismatchPolicy]string{"": "a person decides", intent.MismatchEscalate: "a person decides",
-			intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person",
-			intent.MismatchRepair: "our own record is updated with what was not stored, else a person"}[w.OnMismatch]},
-		fact{"Records declared", strconv.Itoa(w.Want())})
+func terms(w intent.WriteIntent) (f facts) {
+	f.add("Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later look",
+		intent.RiskApprove: "approve: held until a person approves"}[w.Risk])
+	f.add("Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
+		intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility])
+	f.add("On a mismatch", map[intent.MismatchPolicy]string{"": "a person decides", intent.MismatchEscalate: "a person decides",
+		intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person",
+		intent.MismatchRepair: "our own record is updated with what was not stored, else a person"}[w.OnMismatch])
+	f.add("Records declared", strconv.Itoa(w.Want()))
 	if !w.Deadline.IsZero() {
-		all = append(all, fact{"Deadline", report.Moment(w.Deadline) + "; no send is begun after it"})
+		f.add("Deadline", report.Moment(w.Deadline)+"; no send is begun after it")
 	}
-	return slices.DeleteFunc(all, func(f fact) bool { return f.Text == "" })
+	return f
 }
 
 // lifeOf is the timeline of a write by days; untold counts events in the middle that are
