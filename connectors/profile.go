@@ -82,7 +82,7 @@ type Profile struct {
 	Recheck Bound
 
 	// Proof is what a record that is as declared proves, where that is less than the purpose of
-	// the write: "a copy of it, and not that anybody received it". Default "": it proves the
+	// the write: "a copy of it, and not that a recipient received it". Default "": it proves the
 	// effect.
 	Proof string
 

@@ -64,12 +64,12 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 		send: func(ctx context.Context) (written, string, bool) {
 			l.past.keep(context.WithoutCancel(ctx), l.now())
 			receipt, err := l.conn.Write(ctx, r)
-			return written{receipt, err}, said(receipt.Code, err), err == nil
+			return written{receipt, err}, summary(receipt.Code, err), err == nil
 		},
 		dead:   written{err: errDeadConnection},
 		status: func(code int) written { return written{err: errorOf(code)} },
 		half: func(a written) (written, string) {
-			return written{connectors.Receipt{Code: a.receipt.Code}, a.err}, said(a.receipt.Code, a.err) + ", cut"
+			return written{connectors.Receipt{Code: a.receipt.Code}, a.err}, summary(a.receipt.Code, a.err) + ", cut"
 		},
 		phantom: func() (written, string) { return written{receipt: connectors.Receipt{Code: "200"}}, "200" },
 	})
@@ -84,7 +84,7 @@ func (v *vicious) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	a := carry(ctx, l.Log, c, f, way[read]{
 		send: func(ctx context.Context) (read, string, bool) {
 			o, err := l.conn.Read(ctx, q)
-			return read{o, err}, said(fmt.Sprintf("%d records", len(o.Records)), err), err == nil
+			return read{o, err}, summary(fmt.Sprintf("%d records", len(o.Records)), err), err == nil
 		},
 		dead:   read{err: errDeadConnection},
 		status: func(code int) read { return read{err: errorOf(code)} },
@@ -143,7 +143,7 @@ func errorOf(code int) error {
 	return &connectors.Error{Code: fmt.Sprint(code), Err: err}
 }
 
-func said(what string, err error) string {
+func summary(what string, err error) string {
 	switch {
 	case err != nil:
 		return err.Error()

@@ -39,11 +39,11 @@ func TestAround(t *testing.T) {
 		reason  string
 	}{
 		rt.None:           {connectors.FateAnswered, 1, "nothing happens"},
-		rt.LostAnswer:     {connectors.FateUnknown, 1, "nobody knows"},
-		rt.DroppedBefore:  {connectors.FateUnknown, 0, "nobody knows"},
+		rt.LostAnswer:     {connectors.FateUnknown, 1, "unknown"},
+		rt.DroppedBefore:  {connectors.FateUnknown, 0, "unknown"},
 		rt.LateCommit:     {connectors.FateUnknown, 1, "it lands when the client is gone"},
 		rt.PhantomSuccess: {connectors.FateAnswered, 0, "it says so"},
-		rt.Duplicate:      {connectors.FateAnswered, 2, "the shop does not tell copies apart"},
+		rt.Duplicate:      {connectors.FateAnswered, 2, "the shop does not distinguish copies"},
 		rt.CutBody:        {connectors.FateAnswered, 1, "a 2xx whose body is cut is a yes"},
 		rt.BadGateway:     {connectors.FateUnknown, 1, "a 5xx says nothing"},
 		rt.Unavailable:    {connectors.FateUnknown, 0, "a 5xx says nothing"},

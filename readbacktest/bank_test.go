@@ -76,8 +76,8 @@ func post(ctx context.Context, client *http.Client, base, invoice string) string
 	return seen(client.Do(r))
 }
 
-// look reads the charges of an invoice.
-func look(ctx context.Context, client *http.Client, base, invoice string) string {
+// readCharge reads the charges of an invoice.
+func readCharge(ctx context.Context, client *http.Client, base, invoice string) string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/charges?invoice="+invoice, nil)
 	if err != nil {
 		return err.Error()

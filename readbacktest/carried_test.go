@@ -92,8 +92,8 @@ func carried(t *testing.T, by http.RoundTripper, req *http.Request) string {
 	return fmt.Sprintf("%d %s", res.StatusCode, text)
 }
 
-// TestOneFaultOverAllWays: a story with two proxies has its fault at one request of both, at each
-// in turn.
+// TestOneFaultOverAllWays: a story with two proxies puts its fault on one request to either, each
+// request once.
 func TestOneFaultOverAllWays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := map[string]int{}

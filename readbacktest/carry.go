@@ -11,7 +11,7 @@ import (
 type way[A any] struct {
 	// send sends it to the target, once, and returns the target's answer in words and whether
 	// that means that the target applied it.
-	send func(ctx context.Context) (a A, said string, done bool)
+	send func(ctx context.Context) (a A, answer string, done bool)
 	// dead is what a client sees if no answer arrives.
 	dead A
 	// status is an answer that does not come from the target.
@@ -26,11 +26,11 @@ type way[A any] struct {
 // carry sends one call to its target, with its fault. Every fault is implemented here.
 func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	defer l.calling.end()
-	said := ""
+	answer := ""
 	send := func(ctx context.Context) (a A) {
 		var done bool
-		a, said, done = w.send(ctx)
-		l.arrived(c, said, done)
+		a, answer, done = w.send(ctx)
+		l.arrived(c, answer, done)
 		return a
 	}
 	status := func(code int) A {
@@ -75,9 +75,9 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 		l.unharmed(c, "no older answer to this read is known")
 	}
 	a := send(ctx)
-	l.saw(c, said)
+	l.saw(c, answer)
 	if f.Kind == Duplicate {
-		first := said
+		first := answer
 		send(ctx)
 		l.saw(c, first)
 	}

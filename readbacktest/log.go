@@ -42,10 +42,10 @@ type Call struct {
 
 // Arrival is one arrival of a request at the target.
 type Arrival struct {
-	Order int       // among all arrivals, from 1
-	At    time.Time // when
-	Said  string    // the target's answer, "201"
-	Done  bool      // the answer was success (2xx, or no error)
+	Order  int       // among all arrivals, from 1
+	At     time.Time // when
+	Answer string    // the target's answer, "201"
+	Done   bool      // the answer was success (2xx, or no error)
 }
 
 // Effects is how often the target applied the call, 0 for a read.
@@ -200,11 +200,11 @@ func (l *Log) line(c Call) string {
 	case len(c.Arrivals) == 0:
 		line += ": never reached the target"
 	default:
-		var said []string
+		var arrivals []string
 		for _, a := range c.Arrivals {
-			said = append(said, fmt.Sprintf("no. %d there at +%v, answered %s", a.Order, a.At.Sub(l.began).Round(time.Millisecond), a.Said))
+			arrivals = append(arrivals, fmt.Sprintf("no. %d there at +%v, answered %s", a.Order, a.At.Sub(l.began).Round(time.Millisecond), a.Answer))
 		}
-		line += ": " + strings.Join(said, "; ")
+		line += ": " + strings.Join(arrivals, "; ")
 	}
 	return line + "; the client saw " + c.Saw
 }
@@ -249,11 +249,11 @@ func (l *Log) now() int {
 	return len(l.calls)
 }
 
-func (l *Log) arrived(c *Call, said string, done bool) {
+func (l *Log) arrived(c *Call, answer string, done bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.order++
-	c.Arrivals = append(c.Arrivals, Arrival{Order: l.order, At: time.Now(), Said: said, Done: done})
+	c.Arrivals = append(c.Arrivals, Arrival{Order: l.order, At: time.Now(), Answer: answer, Done: done})
 }
 
 func (l *Log) saw(c *Call, what string) {

@@ -30,8 +30,8 @@ func TestKinds(t *testing.T) {
 		naive   int // of a client that tries again
 		reason  string
 	}{
-		rt.LostAnswer:     {"dead", 1, 2, "the bank did it, and nobody heard"},
-		rt.DroppedBefore:  {"dead", 0, 1, "the bank never heard of it"},
+		rt.LostAnswer:     {"dead", 1, 2, "the bank did it, and the answer was lost"},
+		rt.DroppedBefore:  {"dead", 0, 1, "the bank never received it"},
 		rt.LateCommit:     {"time-out", 1, 2, "it lands behind the client's back"},
 		rt.PhantomSuccess: {`201 {"invoice":"INV-7721","cents":1999}`, 0, 0, "who believes the answer does not try again"},
 		rt.Duplicate:      {`201 {"invoice":"INV-7721","cents":1999}`, 2, 2, "the network delivers it twice"},
@@ -82,9 +82,9 @@ func TestReads(t *testing.T) {
 			b := &bank{}
 			p := rt.NewProxy(t, b, rt.Options{Script: []rt.Fault{{Kind: v, Nth: 2, Ops: []rt.Op{rt.Read}}}})
 			post(t.Context(), p.Client(), "http://bank.example", invoice)
-			look(t.Context(), p.Client(), "http://bank.example", invoice)
-			if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != want {
-				t.Errorf("the second look saw %q, want %q", saw, want)
+			readCharge(t.Context(), p.Client(), "http://bank.example", invoice)
+			if saw := readCharge(t.Context(), p.Client(), "http://bank.example", invoice); saw != want {
+				t.Errorf("the second read saw %q, want %q", saw, want)
 			}
 			p.ExpectEffects(t, nil, 1)
 		})
@@ -104,10 +104,10 @@ func TestLag(t *testing.T) {
 	}{
 		"by requests": {rt.Fault{Kind: rt.LaggingRead, After: 2}, false, true, []string{none, none, one}, "two requests behind"},
 		"default":     {rt.Fault{Kind: rt.LaggingRead}, false, true, []string{none, none, none, one}, "three requests behind"},
-		"once":        {rt.Fault{Kind: rt.LaggingRead, Nth: 3}, false, true, []string{one, none, one}, "the third read alone; the look before is the first"},
-		"by time":     {rt.Fault{Kind: rt.LaggingRead, Delay: 2500 * time.Millisecond}, false, true, []string{none, none, none, one}, "a look each second"},
-		"not asked":   {rt.Fault{Kind: rt.LaggingRead}, false, false, []string{one}, "nobody knows what it would have been"},
-		"watched":     {rt.Fault{Kind: rt.LaggingRead, After: 1}, true, false, []string{none, one}, "the proxy was told to ask"},
+		"once":        {rt.Fault{Kind: rt.LaggingRead, Nth: 3}, false, true, []string{one, none, one}, "the third read alone; the read before is the first"},
+		"by time":     {rt.Fault{Kind: rt.LaggingRead, Delay: 2500 * time.Millisecond}, false, true, []string{none, none, none, one}, "a read each second"},
+		"not asked":   {rt.Fault{Kind: rt.LaggingRead}, false, false, []string{one}, "its earlier value is unknown"},
+		"watched":     {rt.Fault{Kind: rt.LaggingRead, After: 1}, true, false, []string{none, one}, "the proxy was configured to ask"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -119,12 +119,12 @@ func TestLag(t *testing.T) {
 				}
 				p := rt.NewProxy(t, b, o)
 				if c.before {
-					look(t.Context(), p.Client(), "http://bank.example", invoice)
+					readCharge(t.Context(), p.Client(), "http://bank.example", invoice)
 				}
 				post(t.Context(), p.Client(), "http://bank.example", invoice)
 				var got []string
 				for range c.want {
-					got = append(got, look(t.Context(), p.Client(), "http://bank.example", invoice))
+					got = append(got, readCharge(t.Context(), p.Client(), "http://bank.example", invoice))
 					time.Sleep(time.Second)
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -159,7 +159,7 @@ func TestLate(t *testing.T) {
 				got := []int{b.Charges(invoice)}
 				for range c.want[1:] {
 					time.Sleep(time.Second)
-					look(t.Context(), p.Client(), "http://bank.example", invoice)
+					readCharge(t.Context(), p.Client(), "http://bank.example", invoice)
 					got = append(got, b.Charges(invoice))
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -208,13 +208,13 @@ func TestSeed(t *testing.T) {
 
 // TestSeedFromOutside: the environment repeats a failure.
 func TestSeedFromOutside(t *testing.T) {
-	for said, want := range map[string]uint64{"": 1, "42": 42} {
-		t.Setenv("READBACKTEST_SEED", said)
+	for value, want := range map[string]uint64{"": 1, "42": 42} {
+		t.Setenv("READBACKTEST_SEED", value)
 		if got := rt.NewProxy(t, &bank{}, rt.Options{}).Seed(); got != want {
-			t.Errorf("READBACKTEST_SEED=%q: seed %d, want %d", said, got, want)
+			t.Errorf("READBACKTEST_SEED=%q: seed %d, want %d", value, got, want)
 		}
 		if got := rt.NewProxy(t, &bank{}, rt.Options{Seed: 9}).Seed(); got != 9 {
-			t.Errorf("READBACKTEST_SEED=%q: seed %d, want that of the options", said, got)
+			t.Errorf("READBACKTEST_SEED=%q: seed %d, want that of the options", value, got)
 		}
 	}
 	t.Setenv("READBACKTEST_SEED", "many")
@@ -338,7 +338,7 @@ func TestIsWrite(t *testing.T) {
 		IsWrite: func(r *http.Request) bool { return r.Method == http.MethodGet },
 		Script:  []rt.Fault{{Kind: rt.DroppedBefore}},
 	})
-	if saw := look(t.Context(), p.Client(), "http://bank.example", invoice); saw != "dead" {
+	if saw := readCharge(t.Context(), p.Client(), "http://bank.example", invoice); saw != "dead" {
 		t.Errorf("the GET saw %q, want that of a write", saw)
 	}
 	post(t.Context(), p.Client(), "http://bank.example", invoice)
@@ -360,7 +360,7 @@ func TestConcurrent(t *testing.T) {
 				defer cancel()
 				post(ctx, p.Client(), "http://bank.example", invoice)
 				if n%2 == 0 {
-					look(ctx, p.Client(), "http://bank.example", invoice)
+					readCharge(ctx, p.Client(), "http://bank.example", invoice)
 				}
 			})
 		}

@@ -58,8 +58,8 @@ type Story struct {
 	nth   int
 	kills []int // the points at which a life ends, counted over all lives
 
-	points atomic.Int64 // of all lives
-	turns  atomic.Int64 // requests that the fault matches, over all ways
+	points  atomic.Int64 // of all lives
+	matched atomic.Int64 // requests that the fault matches, over all ways
 
 	logs     []*Log
 	runs     []*Run
@@ -83,9 +83,9 @@ type Story struct {
 // Stories run one after the other, in the goroutine of the test. The points of a loop should come
 // in the same order each time: a loop that makes requests from several goroutines at once is
 // still killed, but is not repeated exactly.
-func Replay(tb testing.TB, p Plan, tell func(*Story)) {
+func Replay(tb testing.TB, p Plan, run func(*Story)) {
 	tb.Helper()
-	r := replay{TB: tb, plan: p.checked(tb), run: tell}
+	r := replay{TB: tb, plan: p.checked(tb), run: run}
 	if name := os.Getenv(storyVar); name != "" {
 		s := r.story(None, 0)
 		s.called(name)
@@ -110,7 +110,7 @@ func Replay(tb testing.TB, p Plan, tell func(*Story)) {
 	for _, f := range scenes {
 		r.kills(f.Kind, f.Nth)
 	}
-	tb.Logf("readbacktest: %d stories told, seed %d; undisturbed the loop comes to the points %q", r.stories, r.plan.Seed, r.points)
+	tb.Logf("readbacktest: %d stories run, seed %d; undisturbed the loop reaches the points %q", r.stories, r.plan.Seed, r.points)
 	if r.left > 0 {
 		tb.Logf("readbacktest: at least %d left out, by Plan.Stories or since %d failed", r.left, maxFailed)
 	}
@@ -227,8 +227,8 @@ func (s *Story) Around(conn connectors.Connector, o Options) *Link {
 func (s *Story) options(o Options) Options {
 	if s.kind != None {
 		// Counted over all ways: one fault at one request. A log asks once for each.
-		turn := func(Request) bool { return s.turns.Add(1) == int64(s.nth) }
-		o.Script = append([]Fault{{Kind: s.kind, Match: turn}}, o.Script...)
+		nth := func(Request) bool { return s.matched.Add(1) == int64(s.nth) }
+		o.Script = append([]Fault{{Kind: s.kind, Match: nth}}, o.Script...)
 	}
 	if o.Seed == 0 {
 		o.Seed = s.seed

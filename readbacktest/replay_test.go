@@ -26,7 +26,7 @@ func naive(ctx context.Context, client *http.Client) error {
 
 // careful reads first.
 func careful(ctx context.Context, client *http.Client) error {
-	if strings.Contains(look(ctx, client, "http://bank.example", invoice), invoice) {
+	if strings.Contains(readCharge(ctx, client, "http://bank.example", invoice), invoice) {
 		return nil
 	}
 	return naive(ctx, client)
@@ -82,7 +82,7 @@ func TestFaultsAndKills(t *testing.T) {
 			"lost-answer on write 1, life 1 killed at point 3, \"after POST /charges\"": 2,
 		} {
 			if got, ok := n[story]; !ok || got != want {
-				t.Errorf("naive: %s: %d charges (told %t), want %d", story, got, ok, want)
+				t.Errorf("naive: %s: %d charges (run %t), want %d", story, got, ok, want)
 			}
 		}
 		for story, want := range map[string]int{
@@ -96,7 +96,7 @@ func TestFaultsAndKills(t *testing.T) {
 			"unavailable on write 1, life 2 killed at point 7, \"the end, before anybody notes it\"": 1,
 		} {
 			if got, ok := c[story]; !ok || got != want {
-				t.Errorf("careful: %s: %d charges (told %t), want %d", story, got, ok, want)
+				t.Errorf("careful: %s: %d charges (run %t), want %d", story, got, ok, want)
 			}
 		}
 	})
@@ -115,7 +115,7 @@ func TestSameStories(t *testing.T) {
 			t.Errorf("%d stories, at most 40 were asked for", len(first))
 		}
 		if cmp.Equal(first, shown(t, few(4), careful)) {
-			t.Error("seed 4 tells what seed 3 tells")
+			t.Error("seed 4 runs the same stories as seed 3")
 		}
 	})
 }
@@ -144,7 +144,7 @@ func TestNothingAfter(t *testing.T) {
 					s.Errorf("the other goroutine saw %q", saw)
 				case ctx.Err() != nil:
 					run.Point("never")
-					s.Error("a point after the end of a life let it go on")
+					s.Error("a point after the end of a life did not stop it")
 				}
 				run.Point("between")
 				if ctx.Err() != nil {
@@ -192,24 +192,24 @@ func TestKillsOverURL(t *testing.T) {
 		`cut-body on write 1, life 1 killed at point 4, "after POST /charges"`: 3,
 	} {
 		if got, ok := charges[story]; !ok || got != want {
-			t.Errorf("%s: %d charges (told %t), want %d", story, got, ok, want)
+			t.Errorf("%s: %d charges (run %t), want %d", story, got, ok, want)
 		}
 	}
 }
 
-// TestStopsWhereItStands: the loop's own goroutine does not even see that its request failed.
-func TestStopsWhereItStands(t *testing.T) {
+// TestStoppedCallDoesNotContinue: the loop's own goroutine does not even see that its request failed.
+func TestStoppedCallDoesNotContinue(t *testing.T) {
 	rt.Replay(t, kills, func(s *rt.Story) {
 		proxy := s.Proxy(&bank{}, rt.Options{})
-		heard := 0
+		resumed := 0
 		_ = s.Run(func(ctx context.Context, run *rt.Run) error {
 			if run.Life > 1 {
 				return nil
 			}
 			post(ctx, run.Client(proxy), "http://bank.example", invoice)
-			heard++
+			resumed++
 			err := run.Do("note", func() error { return nil })
-			heard++
+			resumed++
 			return err
 		})
 		at := "" // nowhere
@@ -219,21 +219,21 @@ func TestStopsWhereItStands(t *testing.T) {
 		want := map[string]int{
 			"": 2, "before POST /charges": 0, "after POST /charges": 0, "before note": 1, "after note": 1, "the end, before anybody notes it": 2,
 		}[at]
-		if heard != want {
-			s.Errorf("killed at %q it went on %d times, want %d", at, heard, want)
+		if resumed != want {
+			s.Errorf("killed at %q it went on %d times, want %d", at, resumed, want)
 		}
 	})
 }
 
 // TestRepeatOne: a failure names its story, and the environment runs only that one.
 func TestRepeatOne(t *testing.T) {
-	assert := func(told *[]string) func(testing.TB) {
+	assert := func(ran *[]string) func(testing.TB) {
 		return func(tb testing.TB) {
 			rt.Replay(tb, rt.Plan{Kinds: []rt.Kind{rt.LostAnswer}, Seed: 5, Kills: 2}, func(s *rt.Story) {
 				b := &bank{}
 				proxy := s.Proxy(b, rt.Options{Key: invoiceOf})
 				_ = s.Run(func(ctx context.Context, run *rt.Run) error { return naive(ctx, run.Client(proxy)) })
-				*told = append(*told, s.String())
+				*ran = append(*ran, s.String())
 				rt.Effects(s, b.Charges, invoice).Exactly(1)
 			})
 		}
@@ -251,7 +251,7 @@ func TestRepeatOne(t *testing.T) {
 	t.Setenv("READBACKTEST_STORY", name)
 	again := failures(t, assert(&one))
 	if len(one) != 1 || one[0] != all[len(all)-1] || strings.Count(again, "2 effects") != 1 && strings.Count(again, "3 effects") != 1 {
-		t.Errorf("READBACKTEST_STORY=%q told %q, want the last of %q; it says:\n%s", name, one, all, again)
+		t.Errorf("READBACKTEST_STORY=%q ran %q, want the last of %q; it says:\n%s", name, one, all, again)
 	}
 	t.Setenv("READBACKTEST_STORY", "lost-answer@x")
 	if says := failures(t, assert(&one)); !strings.Contains(says, "want the name of a story") {
@@ -262,7 +262,7 @@ func TestRepeatOne(t *testing.T) {
 // TestBadLoops: loops that cannot be replayed are named.
 func TestBadLoops(t *testing.T) {
 	cases := map[string]struct {
-		tell func(*rt.Story)
+		run  func(*rt.Story)
 		says string
 	}{
 		"panics": {func(s *rt.Story) {
@@ -282,12 +282,12 @@ func TestBadLoops(t *testing.T) {
 		"does not run": {func(*rt.Story) {}, "never called Run"},
 		"outlives its context": {func(s *rt.Story) {
 			_ = s.Run(func(ctx context.Context, run *rt.Run) error {
-				told := make(chan struct{})
+				asserted := make(chan struct{})
 				go func() {
-					defer close(told)
+					defer close(asserted)
 					_ = run.Do("call", func() error { return nil })
 				}()
-				<-told
+				<-asserted
 				if ctx.Err() != nil {
 					time.Sleep(time.Hour)
 				}
@@ -298,7 +298,7 @@ func TestBadLoops(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				says := failures(t, func(tb testing.TB) { rt.Replay(tb, kills, c.tell) })
+				says := failures(t, func(tb testing.TB) { rt.Replay(tb, kills, c.run) })
 				time.Sleep(time.Hour) // for the one that continues
 				if !strings.Contains(says, c.says) || strings.Contains(says, "it went on") {
 					t.Errorf("it says %q, want %q", says, c.says)

@@ -244,7 +244,7 @@ func (r *Run) live(loop func(context.Context, *Run) error) ending {
 	case <-done:
 		return end
 	case <-timer.C:
-		r.story.Fatalf("the loop goes on %v after its context was cancelled at %q; it must end with its context", grace, last(r.points()))
+		r.story.Fatalf("the loop continues %v after its context was cancelled at %q; it must end with its context", grace, last(r.points()))
 		return ending{}
 	}
 }

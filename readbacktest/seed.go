@@ -26,7 +26,7 @@ func seedOf(tb testing.TB, own uint64) uint64 {
 	if own != 0 {
 		return own
 	}
-	switch said := os.Getenv(seedVar); said {
+	switch value := os.Getenv(seedVar); value {
 	case "":
 		return defaultSeed
 	case "random":
@@ -34,9 +34,9 @@ func seedOf(tb testing.TB, own uint64) uint64 {
 		tb.Logf("readbacktest: %s", repeat(tb, seed))
 		return seed
 	default:
-		seed, err := strconv.ParseUint(said, 10, 64)
+		seed, err := strconv.ParseUint(value, 10, 64)
 		if err != nil || seed == 0 {
-			tb.Fatalf("readbacktest: %s is %q; want a number above 0, or random", seedVar, said)
+			tb.Fatalf("readbacktest: %s is %q; want a number above 0, or random", seedVar, value)
 		}
 		return seed
 	}

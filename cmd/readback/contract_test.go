@@ -60,7 +60,7 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 	lines := strings.Split(text, "\n")
 	finished := p.write("finished.yaml", strings.Join(append(lines[:1], lines[2:]...), "\n"))
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
-	s.Turn(fakemcp.Create, "Creates an order, and tells everybody.")
+	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
 	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
 	says(t, r, "create_order has another description or schema", "sha256:")
 }

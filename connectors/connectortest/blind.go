@@ -47,20 +47,20 @@ func RunWriteOnly(t *testing.T, h WriteOnlyHarness) {
 	} {
 		t.Run(name, func(t *testing.T) { h.run(t, do) })
 	}
-	for _, v := range blindVices {
-		t.Run(string(v.vice), func(t *testing.T) {
-			if reason, ok := h.Lacks[v.vice]; ok {
-				t.Logf("not checked, declared: no %s: %s", v.vice, reason)
+	for _, v := range writeOnlyFaults {
+		t.Run(string(v.kind), func(t *testing.T) {
+			if reason, ok := h.Lacks[v.kind]; ok {
+				t.Logf("not checked, declared: no %s: %s", v.kind, reason)
 				return
 			}
-			h.run(t, func(c *writeOnlyCheck) { blindVice(c, v) })
+			h.run(t, func(c *writeOnlyCheck) { writeOnlyFault(c, v) })
 		})
 	}
 }
 
-// blindVices are the faults of a write, what a connector must return for each, and the resulting
+// writeOnlyFaults are the faults of a write, what a connector must return for each, and the resulting
 // number of sends and effects.
-var blindVices = []writeOnlyCase{
+var writeOnlyFaults = []writeOnlyCase{
 	{fault.LostAnswer, connectors.FateUnknown, 1, 1},
 	{fault.DroppedBefore, connectors.FateUnknown, 1, 0},
 	{fault.BadGateway, connectors.FateUnknown, 1, 1},
@@ -72,7 +72,7 @@ var blindVices = []writeOnlyCase{
 }
 
 type writeOnlyCase struct {
-	vice           fault.Kind
+	kind           fault.Kind
 	want           connectors.Fate
 	sends, effects int
 }
@@ -127,7 +127,7 @@ func (c *writeOnlyCheck) counted(sends, effects int) {
 
 func writeOnlyProfile(c *writeOnlyCheck) {
 	if !c.f.Profile.WriteOnly {
-		c.Error("the profile does not say that it is blind; run the other suite")
+		c.Error("the profile does not say that it is write-only; run the other suite")
 	}
 	if err := c.f.Profile.Valid(); err != nil {
 		c.Error(err)
@@ -172,7 +172,7 @@ func writeOnlyConcurrent(c *writeOnlyCheck) {
 func writeOnlyCopies(c *writeOnlyCheck) {
 	r := c.request(1)
 	if c.f.Profile.NativeWindow[r.Intent.Write] <= 0 {
-		c.Log("the profile says that copies are not told apart")
+		c.Log("the profile says that copies are not distinguished")
 		return
 	}
 	if err := c.f.Set(fault.LostAnswer); err != nil {
@@ -187,9 +187,9 @@ func writeOnlyCopies(c *writeOnlyCheck) {
 	c.counted(3, 1)
 }
 
-func blindVice(c *writeOnlyCheck, v writeOnlyCase) {
-	if err := c.f.Set(v.vice); err != nil {
-		c.Fatalf("harness: set %s: %v; a vice that cannot be is declared in Lacks", v.vice, err)
+func writeOnlyFault(c *writeOnlyCheck, v writeOnlyCase) {
+	if err := c.f.Set(v.kind); err != nil {
+		c.Fatalf("harness: set %s: %v; a fault that cannot be is declared in Lacks", v.kind, err)
 	}
 	_, err := c.f.Connector.Write(c.Context(), c.request(1))
 	if got := connectors.FateOf(err); got != v.want {

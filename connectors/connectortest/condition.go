@@ -89,6 +89,6 @@ func conditionBroken(c *check, w intent.WriteType) {
 	c.effects(r.Intent.Key, 1)
 	now := c.f.Records(r.Intent.Key)
 	if len(now) != 1 || len(changed) != 1 || now[0].Version != changed[0].Version {
-		c.Errorf("the record is %v, want it as somebody else left it, %v", now, changed)
+		c.Errorf("the record is %v, want it as another actor left it, %v", now, changed)
 	}
 }

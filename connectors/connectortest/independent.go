@@ -36,15 +36,15 @@ func independentRead(c *check) {
 		return
 	}
 	if c.f.Elsewhere == nil {
-		c.Fatal("harness: the profile says that reads go another way than writes, and the fixture has no Elsewhere to tell; give it or declare it in Lacks")
+		c.Fatal("harness: the profile says that reads go another way than writes, and the fixture has no Elsewhere; give it or declare it in Lacks")
 	}
 	in := c.intent(intent.Create, 1)
 	before := c.before(in, 0)
 	writes, reads := c.f.Elsewhere()
 	c.write(in, before)
-	written, looked := c.f.Elsewhere()
-	if written != writes || looked != reads {
-		c.Errorf("the write has reached the place that reads are said to go to instead, with %d writes and %d reads", written-writes, looked-reads)
+	written, read := c.f.Elsewhere()
+	if written != writes || read != reads {
+		c.Errorf("the write has reached the place that the profile gives for reads, with %d writes and %d reads", written-writes, read-reads)
 	}
 	c.until(func() string {
 		_, reads := c.f.Elsewhere()

@@ -89,7 +89,7 @@ func (c *check) guarded(undo intent.WriteIntent, after connectors.Observation) {
 		return
 	}
 	if len(undo.Require) == 0 {
-		c.Errorf("the inverse requires nothing; it would overwrite what somebody else changed since")
+		c.Errorf("the inverse requires nothing; it would overwrite what another actor changed since")
 	}
 	for _, r := range after.Records {
 		for _, name := range c.differing(undo.Require, r.Fields) {

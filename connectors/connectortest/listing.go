@@ -156,7 +156,7 @@ func listedForeign(c *check) {
 	if !scope.Stamped && c.f.Shared == "" {
 		c.until(func() string {
 			if n := len(c.list(l, scope).Records); n != 2 {
-				return fmt.Sprintf("the list shows %d records, want ours and that of somebody else", n)
+				return fmt.Sprintf("the list shows %d records, want ours and that of another actor", n)
 			}
 			return ""
 		})
@@ -164,13 +164,13 @@ func listedForeign(c *check) {
 	scope.Stamped = true
 	got := c.lists(l, scope, ours)
 	if c.f.Profile.Stamped && slices.ContainsFunc(got.Records, func(r connectors.Listed) bool { return got.Stamped && r.Stamp == "" }) {
-		c.Error("the list of what bears our stamp shows a record without")
+		c.Error("the list of what has our stamp shows a record without")
 	}
 	if got.Stamped && len(got.Records) != 1 && c.f.Shared == "" {
-		c.Errorf("the list of what bears our stamp shows %d records, want 1", len(got.Records))
+		c.Errorf("the list of what has our stamp shows %d records, want 1", len(got.Records))
 	}
 	if !got.Stamped && c.f.Profile.Stamped {
-		c.Log("the list does not leave out what bears no stamp, and says so")
+		c.Log("the list does not leave out what has no stamp, and says so")
 	}
 }
 

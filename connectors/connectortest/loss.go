@@ -46,7 +46,7 @@ func neverApplied(c *check, w intent.WriteType, arm func()) {
 	if sends == 0 {
 		c.fate(err, "nothing was received", connectors.FateNotSent, connectors.FateUnknown)
 	} else {
-		c.fate(err, "the destination received it; what became of it nobody knows", connectors.FateUnknown)
+		c.fate(err, "the destination received it; its fate is unknown", connectors.FateUnknown)
 	}
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)
@@ -76,7 +76,7 @@ func phantom(c *check, w intent.WriteType, arm func()) {
 	in, before, effects := c.prepared(w, 1)
 	arm()
 	receipt, _, err := c.sent(c.request(in, before))
-	c.fate(err, "the destination said yes", connectors.FateAnswered)
+	c.fate(err, "the destination answered yes", connectors.FateAnswered)
 	q := query(in)
 	q.Ref = receipt.Ref
 	o := c.see(q, len(before.Records))

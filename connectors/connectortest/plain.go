@@ -63,7 +63,7 @@ func roundTrip(c *check, w intent.WriteType) {
 			c.Errorf("the receipt is of %q, the record is %q", receipt.Ref, r.Ref)
 		}
 		if r.Ref == "" {
-			c.Error("the record has no Ref; nobody could find it again")
+			c.Error("the record has no Ref; no read could return it")
 		}
 	}
 	if w == intent.Update && len(o.Records) == 1 {
@@ -83,7 +83,7 @@ func stampOnCreate(c *check) {
 		want = in.Stamp()
 	}
 	if got := c.see(query(in), 1).Records[0].Stamp; got != want {
-		c.Errorf("the record bears the stamp %q, want %q as the profile says", got, want)
+		c.Errorf("the record has the stamp %q, want %q as the profile says", got, want)
 	}
 }
 
@@ -96,7 +96,7 @@ func stampOnUpdate(c *check) {
 	}
 	c.until(func() string {
 		if got := c.see(query(in), 1).Records[0].Stamp; got != want {
-			return fmt.Sprintf("the record bears the stamp %q, want %q as the profile says", got, want)
+			return fmt.Sprintf("the record has the stamp %q, want %q as the profile says", got, want)
 		}
 		return ""
 	})
@@ -123,7 +123,7 @@ func foreignRecord(c *check) {
 	o := c.see(query(in), 1)
 	c.likeStore(in, o)
 	if o.Records[0].Stamp == in.Stamp() {
-		c.Error("a record of somebody else is shown with our stamp")
+		c.Error("a record of another actor is shown with our stamp")
 	}
 }
 

@@ -106,7 +106,7 @@ func refused(c *check) {
 	before := c.before(in, 0)
 	c.set(fault.Refused, "")
 	receipt, sends, err := c.sent(c.request(in, before))
-	c.fate(err, "the destination said no", connectors.FateRefused)
+	c.fate(err, "the destination refused", connectors.FateRefused)
 	if receipt.Said.Code == "" && receipt.Said.Message == "" {
 		c.Error("the receipt does not hold why the destination refused, in its own words")
 	}
@@ -121,10 +121,10 @@ func throttled(c *check) {
 	before := c.before(in, 0)
 	c.set(fault.Throttled, "")
 	_, sends, err := c.sent(c.request(in, before))
-	c.fate(err, "the destination said not now", connectors.FateThrottled)
+	c.fate(err, "the destination throttled", connectors.FateThrottled)
 	var e *connectors.Error
 	if errors.As(err, &e) && e.RetryAfter <= 0 {
-		c.Error("the destination said how long to wait; the error does not")
+		c.Error("the destination answered how long to wait; the error does not contain it")
 	}
 	if sends > 1 {
 		c.Errorf("%d sends reached the destination, want 1", sends)

@@ -33,7 +33,7 @@ func (c *check) altered(w intent.WriteType, arm func()) (intent.WriteIntent, *co
 	in, before, effects := c.prepared(w, 1)
 	arm()
 	_, _, err := c.sent(c.request(in, before))
-	c.fate(err, "the destination said yes", connectors.FateAnswered)
+	c.fate(err, "the destination answered yes", connectors.FateAnswered)
 	c.effects(in.Key, effects+1)
 	stored := c.f.Records(in.Key)
 	if len(stored) != 1 {
@@ -41,7 +41,7 @@ func (c *check) altered(w intent.WriteType, arm func()) (intent.WriteIntent, *co
 	}
 	odd := c.differing(in.Expect, stored[0].Fields)
 	if len(odd) != 1 {
-		c.Fatalf("harness: the vice changed the fields %q, want exactly one", odd)
+		c.Fatalf("harness: the fault changed the fields %q, want exactly one", odd)
 	}
 	var o connectors.Observation
 	c.until(func() string {

@@ -130,10 +130,10 @@ func (c *check) whole(needs []string) {
 func (c *check) set(v fault.Kind, variant string) {
 	c.Helper()
 	if c.f.Set == nil {
-		c.Fatalf("harness: the fixture has no Set; give it or declare every vice in Lacks")
+		c.Fatalf("harness: the fixture has no Set; give it or declare every fault in Lacks")
 	}
 	if err := c.f.Set(v, variant); err != nil {
-		c.Fatalf("harness: set %s %q: %v; a vice that cannot be is declared in Lacks", v, variant, err)
+		c.Fatalf("harness: set %s %q: %v; a fault that cannot be is declared in Lacks", v, variant, err)
 	}
 }
 

@@ -114,13 +114,13 @@ func TestConnectionsWithinAList(t *testing.T) {
 		to   string
 		want string // in the error, "" for a connection
 	}{
-		"an address":                   {[]string{"127.0.0.0/8"}, at, ""},
-		"a name":                       {[]string{"localhost"}, "localhost:" + port, ""},
-		"a name by its network":        {[]string{"127.0.0.0/8"}, "localhost:" + port, ""},
-		"another network":              {[]string{"10.1.2.0/24", "api.example.com"}, at, "the setting egress does not allow a connection to " + at + "; it lists 10.1.2.0/24, api.example.com"},
-		"a name that leads elsewhere":  {[]string{"10.1.2.0/24"}, "localhost:" + port, "the setting egress does not allow a connection to localhost ("},
-		"a name that is not looked up": {[]string{"api.example.com"}, "nowhere.invalid:443", "the setting egress does not allow a connection to nowhere.invalid; it lists api.example.com"},
-		"another port":                 {[]string{"localhost:1"}, "localhost:" + port, "it lists localhost:1"},
+		"an address":                  {[]string{"127.0.0.0/8"}, at, ""},
+		"a name":                      {[]string{"localhost"}, "localhost:" + port, ""},
+		"a name by its network":       {[]string{"127.0.0.0/8"}, "localhost:" + port, ""},
+		"another network":             {[]string{"10.1.2.0/24", "api.example.com"}, at, "the setting egress does not allow a connection to " + at + "; it lists 10.1.2.0/24, api.example.com"},
+		"a name that leads elsewhere": {[]string{"10.1.2.0/24"}, "localhost:" + port, "the setting egress does not allow a connection to localhost ("},
+		"a name that is not resolved": {[]string{"api.example.com"}, "nowhere.invalid:443", "the setting egress does not allow a connection to nowhere.invalid; it lists api.example.com"},
+		"another port":                {[]string{"localhost:1"}, "localhost:" + port, "it lists localhost:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := parsed(t, tt.list...)

@@ -24,24 +24,24 @@ func Classify(status int, h http.Header, now time.Time) error {
 		return nil
 	}
 	code := strconv.Itoa(status)
-	said := fmt.Errorf("the destination answered %s", strings.TrimSpace(code+" "+http.StatusText(status)))
+	cause := fmt.Errorf("the destination answered %s", strings.TrimSpace(code+" "+http.StatusText(status)))
 	wait, _ := RetryAfter(h, now)
 	switch meaning(status) {
 	case throttled:
-		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: code, Err: said}
+		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: code, Err: cause}
 	case conflict:
-		return &connectors.Error{Fate: connectors.FateRefused, Conflict: true, RetryAfter: wait, Code: code, Err: said}
+		return &connectors.Error{Fate: connectors.FateRefused, Conflict: true, RetryAfter: wait, Code: code, Err: cause}
 	case login:
-		return &connectors.Error{Fate: connectors.FateLogin, RetryAfter: wait, Code: code, Err: said}
+		return &connectors.Error{Fate: connectors.FateLogin, RetryAfter: wait, Code: code, Err: cause}
 	case refused:
-		return &connectors.Error{Fate: connectors.FateRefused, RetryAfter: wait, Code: code, Err: said}
+		return &connectors.Error{Fate: connectors.FateRefused, RetryAfter: wait, Code: code, Err: cause}
 	case moved:
-		return connectors.Refused(code, fmt.Errorf("%w: %s", said, notFollowed))
+		return connectors.Refused(code, fmt.Errorf("%w: %s", cause, notFollowed))
 	}
 	if status > 300 && status < 304 {
-		said = fmt.Errorf("%w: %s", said, notFollowed)
+		cause = fmt.Errorf("%w: %s", cause, notFollowed)
 	}
-	return &connectors.Error{RetryAfter: wait, Code: code, Err: said}
+	return &connectors.Error{RetryAfter: wait, Code: code, Err: cause}
 }
 
 const notFollowed = "redirects of a write are not followed; the base URL should name the final address"

@@ -151,7 +151,7 @@ func TestNotSent(t *testing.T) {
 		req    *http.Request
 		reason string
 	}{
-		"refused":     {post(t, closed.URL, "{}"), "nobody listens"},
+		"refused":     {post(t, closed.URL, "{}"), "nothing listens"},
 		"certificate": {post(t, secure.URL, "{}"), "the handshake failed before the request"},
 		"no TLS":      {post(t, strings.Replace(serve(t, func(http.ResponseWriter, *http.Request) {}).URL, "http:", "https:", 1), "{}"), "the other side speaks no TLS"},
 		"called off":  {post(t, secure.URL, "{}").WithContext(called), "the context had ended"},
@@ -218,9 +218,9 @@ func TestHTTP2(t *testing.T) {
 	wantFate(t, err, connectors.FateNotSent, "the certificate is not trusted")
 }
 
-// TestYesStands: what follows a 2xx does not take it back, and a read needs all
+// TestEarlyAnswerIsKept: what follows a 2xx does not take it back, and a read needs all
 // of it.
-func TestYesStands(t *testing.T) {
+func TestEarlyAnswerIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		body    func(w http.ResponseWriter, r *http.Request)
 		bodyErr error // io.EOF: any
@@ -252,7 +252,7 @@ func TestYesStands(t *testing.T) {
 			server := serve(t, c.body)
 			client := newClient(t, httpsend.Options{MaxBody: 1000, Timeout: 300 * time.Millisecond})
 			a, err := client.Write(post(t, server.URL, "{}"))
-			wantFate(t, err, connectors.FateAnswered, "the status said yes")
+			wantFate(t, err, connectors.FateAnswered, "the status was success")
 			if a.Code() != "200" || !errors.Is(a.BodyErr, c.bodyErr) || len(a.Body) > 1000 {
 				t.Errorf("code %s, body error %v, %d bytes; want 200, %v and at most 1000", a.Code(), a.BodyErr, len(a.Body), c.bodyErr)
 			}
@@ -334,7 +334,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 // TestErrorsKeepWhatCannotBeParsed: net/http quotes it, and from an echo it is
 // our own request.
 func TestErrorsKeepWhatCannotBeParsed(t *testing.T) {
-	for name, said := range map[string]string{
+	for name, reply := range map[string]string{
 		"an echo":   "POST /a?token=secret HTTP/1.1\r\nAuthorization: secret\r\n\r\n",
 		"a header":  "HTTP/1.1 200 OK\r\nsecret\r\n\r\n",
 		"a length":  "HTTP/1.1 200 OK\r\nContent-Length: secret\r\n\r\n",
@@ -346,7 +346,7 @@ func TestErrorsKeepWhatCannotBeParsed(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			_, _ = io.WriteString(conn, said)
+			_, _ = io.WriteString(conn, reply)
 			_ = conn.Close()
 		})
 		_, err := newClient(t, httpsend.Options{}).Write(post(t, server.URL+"/a?token=secret", "secret"))

@@ -33,8 +33,8 @@ func (a Answer) Said(refused bool) connectors.Said {
 	}
 	var doc any
 	if a.Decode(&doc) == nil {
-		s.Code, s.Message = foundIn(doc, "code", "error_code", "errorCode", "category", "reason", "type", "status", "error"), messageOf(doc)
-		s.RequestID = cmp.Or(s.RequestID, foundIn(doc, "request_id", "requestId", "correlationId"))
+		s.Code, s.Message = textIn(doc, "code", "error_code", "errorCode", "category", "reason", "type", "status", "error"), messageOf(doc)
+		s.RequestID = cmp.Or(s.RequestID, textIn(doc, "request_id", "requestId", "correlationId"))
 	} else if kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type")); kind == "text/plain" {
 		s.Message, _, _ = strings.Cut(strings.TrimSpace(string(a.Body)), "\n")
 	}
@@ -61,8 +61,8 @@ func inner(doc any) []map[string]any {
 	return nil
 }
 
-// foundIn is the first member of these names that is text.
-func foundIn(doc any, names ...string) string {
+// textIn is the first member of these names that is text.
+func textIn(doc any, names ...string) string {
 	for _, object := range inner(doc) {
 		for _, name := range names {
 			if v, _ := object[name].(string); v != "" {
@@ -75,14 +75,14 @@ func foundIn(doc any, names ...string) string {
 
 // messageOf is the sentence of an error with the details next to it.
 func messageOf(doc any) string {
-	said := foundIn(doc, "message", "error_message", "errorMessage", "error_description", "description", "detail", "title", "msg")
+	text := textIn(doc, "message", "error_message", "errorMessage", "error_description", "description", "detail", "title", "msg")
 	object, _ := doc.(map[string]any)
 	for _, name := range []string{"errorMessages", "errors", "details"} {
-		if more := details(object[name], maxDetails); more != "" && !strings.Contains(said, more) {
-			said = strings.TrimPrefix(said+": "+more, ": ")
+		if more := details(object[name], maxDetails); more != "" && !strings.Contains(text, more) {
+			text = strings.TrimPrefix(text+": "+more, ": ")
 		}
 	}
-	return said
+	return text
 }
 
 // details are the texts in a value with the fields that they are about.
@@ -99,12 +99,12 @@ func details(v any, deep int) string {
 			all = append(all, details(e, deep-1))
 		}
 	case map[string]any:
-		if said := foundIn(v, "message", "description", "detail"); said != "" {
-			return said
+		if text := textIn(v, "message", "description", "detail"); text != "" {
+			return text
 		}
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if said := details(v[name], deep-1); said != "" {
-				all = append(all, name+": "+said)
+			if text := details(v[name], deep-1); text != "" {
+				all = append(all, name+": "+text)
 			}
 		}
 	}

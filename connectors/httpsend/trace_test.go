@@ -40,8 +40,8 @@ func TestTheTraceGoesAlong(t *testing.T) {
 		want   string
 		reason string
 	}{
-		"a trace":   {inTrace, httpsend.Options{}, nil, traceparent, "whoever looks at the destination's log finds the call"},
-		"no trace":  {(*testing.T).Context, httpsend.Options{}, nil, "", "there is none to tell of"},
+		"a trace":   {inTrace, httpsend.Options{}, nil, traceparent, "the trace is in the destination's log"},
+		"no trace":  {(*testing.T).Context, httpsend.Options{}, nil, "", "there is none to send"},
 		"not to be": {inTrace, httpsend.Options{NoTrace: true}, nil, "", "some destinations are not to know"},
 		"its own":   {inTrace, httpsend.Options{}, own, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "who sets the header means it"},
 	} {

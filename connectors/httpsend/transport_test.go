@@ -83,7 +83,7 @@ func TestKeptConnectionsSendOnce(t *testing.T) {
 		"redirect": {"a redirect on a write is an error, and goes nowhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, connectors.FateRefused},
-		"lost answer": {"it may have been heard", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, connectors.FateUnknown},
+		"lost answer": {"the server may have received it", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, connectors.FateUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64

@@ -62,7 +62,7 @@ func (b bench) alter(key, fields intent.Fields) error {
 	b.t.Helper()
 	for name := range fields {
 		if name != "flags" && name != "keywords" {
-			return fmt.Errorf("nobody can change the %s of a message", name)
+			return fmt.Errorf("the %s of a message cannot be changed", name)
 		}
 	}
 	for _, m := range b.records(key) {

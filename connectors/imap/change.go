@@ -175,7 +175,7 @@ func (t target) unchanged(before *connectors.Observation) (uint64, error) {
 // shows half of it (a keyword that was not stored, another actor's flag), proves nothing. This
 // only detects the refusal; a separate read determines the result.
 func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, version uint64, c change) (connectors.Receipt, error) {
-	said, err := s.store(t.uids, op, flags, version)
+	changed, err := s.store(t.uids, op, flags, version)
 	if err != nil {
 		return connectors.Receipt{}, afterSend(err)
 	}
@@ -188,7 +188,7 @@ func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, ver
 		receipt.Version = strconv.FormatUint(seen[0].ModSeq, 10)
 	}
 	traces := false
-	for _, m := range append(said, seen...) {
+	for _, m := range append(changed, seen...) {
 		switch {
 		case m.Flags == nil:
 		case c.whole(m.Flags):
@@ -318,7 +318,7 @@ func fromBefore(chosen *imap.SelectData, before *connectors.Observation) ([]imap
 
 func sameMailbox(chosen *imap.SelectData, h handle) ([]imap.UID, error) {
 	if chosen.UIDValidity != h.validity {
-		return nil, connectors.Conflict("UIDVALIDITY", fmt.Errorf("%w: %d then, %d now; look the message up anew", ErrUIDValidity, h.validity, chosen.UIDValidity))
+		return nil, connectors.Conflict("UIDVALIDITY", fmt.Errorf("%w: %d then, %d now; read the message again", ErrUIDValidity, h.validity, chosen.UIDValidity))
 	}
 	return []imap.UID{h.uid}, nil
 }

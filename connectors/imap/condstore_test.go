@@ -10,14 +10,14 @@ import (
 )
 
 func conditionalUpdate(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <cond@x>", "old")
 	w := on(intent.Update, "<cond@x>", intent.Fields{"flags": []any{`\Flagged`}})
 	before := d.read(w, "")
 	r := connectors.Request{Intent: w, Before: &before, Conditional: true}
 	receipt, err := d.c.Write(t.Context(), r)
 	if err != nil {
-		t.Fatalf("nobody has changed it: %v", err)
+		t.Fatalf("nothing has changed it: %v", err)
 	}
 	after := d.one(w)
 	if receipt.Version != after.Version || after.Version == before.Records[0].Version {
@@ -34,14 +34,14 @@ func conditionalUpdate(t *testing.T, s *fakeimap.Server) {
 	changed := d.one(w)
 	r.Before = &connectors.Observation{Records: []connectors.Record{after}}
 	_, err = d.c.Write(t.Context(), r)
-	conflict(t, err, "somebody else has changed the message")
+	conflict(t, err, "another actor has changed the message")
 	if now := d.one(w); now.Version != changed.Version {
-		t.Errorf("version %q, want it as somebody else left it, %q", now.Version, changed.Version)
+		t.Errorf("version %q, want it as another actor left it, %q", now.Version, changed.Version)
 	}
 }
 
 func conditionalDelete(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <cond@x>")
 	w := on(intent.Delete, "<cond@x>", nil)
 	before := d.read(w, "")
@@ -49,7 +49,7 @@ func conditionalDelete(t *testing.T, s *fakeimap.Server) {
 		t.Fatal(err)
 	}
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Before: &before, Conditional: true})
-	conflict(t, err, "somebody has read it")
+	conflict(t, err, "another client has read it")
 	if flags := d.messages("INBOX")[0].Flags; len(flags) != 1 {
 		t.Errorf("flags %v, want \\Seen alone: a refused delete leaves no mark", flags)
 	}
@@ -57,7 +57,7 @@ func conditionalDelete(t *testing.T, s *fakeimap.Server) {
 	if _, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Before: &before, Conditional: true}); err != nil {
 		t.Fatal(err)
 	}
-	d.count("INBOX", 0, "nobody has changed it since")
+	d.count("INBOX", 0, "nothing has changed it since")
 }
 
 func probeCondStore(t *testing.T, s *fakeimap.Server) {

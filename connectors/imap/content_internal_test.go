@@ -45,7 +45,7 @@ var unservable = map[string]struct {
 	"no mailbox":            {keyed(KindMessage, intent.Create, f{}), "/key/mailbox", "and no default in the options"},
 	"mailbox null":          {keyed(KindMessage, intent.Create, f{"mailbox": nil}), "/key/mailbox", "null is no name"},
 	"mailbox with CR":       {keyed(KindMessage, intent.Create, f{"mailbox": "a\r\nb"}), "/key/mailbox", "would be another command"},
-	"strange key":           {keyed(KindMessage, intent.Create, f{"mailbox": "INBOX", "subject": "x"}), "/key/subject", "nobody can look it up exactly"},
+	"strange key":           {keyed(KindMessage, intent.Create, f{"mailbox": "INBOX", "subject": "x"}), "/key/subject", "no exact lookup"},
 	"id of its own":         {keyed(KindMessage, intent.Create, f{"mailbox": "INBOX", "message_id": someID}), "/key/message_id", "the profile says that keys are fresh"},
 	"no id for named":       {keyed(KindNamed, intent.Create, f{"mailbox": "INBOX"}), "/key/message_id", "the caller gives it"},
 	"no id for update":      {keyed(KindMessage, intent.Update, f{"mailbox": "INBOX"}), "/key/message_id", "the stamp of an update is in no message"},

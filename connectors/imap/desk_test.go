@@ -13,18 +13,18 @@ import (
 	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
 )
 
-// desk is a connector with a server, and shorthand for both.
-type desk struct {
+// harness is a connector with a server, and shorthand for both.
+type harness struct {
 	*testing.T
 	s *fakeimap.Server
 	c *imap.Connector
 }
 
-func newDesk(t *testing.T, s *fakeimap.Server) desk {
-	return desk{t, s, connect(t, s, func(o *imap.Options) { o.CondStore = false })}
+func newHarness(t *testing.T, s *fakeimap.Server) harness {
+	return harness{t, s, connect(t, s, func(o *imap.Options) { o.CondStore = false })}
 }
 
-func (d desk) write(w intent.WriteIntent, before *connectors.Observation) connectors.Receipt {
+func (d harness) write(w intent.WriteIntent, before *connectors.Observation) connectors.Receipt {
 	d.Helper()
 	r, err := d.c.Write(d.Context(), connectors.Request{Intent: w, Stamp: stampOf(w), Attempt: 1, Before: before})
 	if err != nil {
@@ -33,7 +33,7 @@ func (d desk) write(w intent.WriteIntent, before *connectors.Observation) connec
 	return r
 }
 
-func (d desk) read(w intent.WriteIntent, ref string) connectors.Observation {
+func (d harness) read(w intent.WriteIntent, ref string) connectors.Observation {
 	d.Helper()
 	o, err := d.c.Read(d.Context(), connectors.Query{Intent: w, Stamp: stampOf(w), Ref: ref})
 	if err != nil {
@@ -43,7 +43,7 @@ func (d desk) read(w intent.WriteIntent, ref string) connectors.Observation {
 }
 
 // one reads and wants exactly one record.
-func (d desk) one(w intent.WriteIntent) connectors.Record {
+func (d harness) one(w intent.WriteIntent) connectors.Record {
 	d.Helper()
 	o := d.read(w, "")
 	if len(o.Records) != 1 {
@@ -52,7 +52,7 @@ func (d desk) one(w intent.WriteIntent) connectors.Record {
 	return o.Records[0]
 }
 
-func (d desk) deliver(mailbox, header string, flags ...string) uint32 {
+func (d harness) deliver(mailbox, header string, flags ...string) uint32 {
 	d.Helper()
 	uid, err := d.s.Deliver(mailbox, []byte(strings.ReplaceAll(header, "\n", "\r\n")+"\r\n\r\ntext\r\n"), flags...)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d desk) deliver(mailbox, header string, flags ...string) uint32 {
 	return uid
 }
 
-func (d desk) messages(mailbox string) []fakeimap.Message {
+func (d harness) messages(mailbox string) []fakeimap.Message {
 	d.Helper()
 	all, err := d.s.Messages(mailbox)
 	if err != nil {
@@ -70,7 +70,7 @@ func (d desk) messages(mailbox string) []fakeimap.Message {
 	return all
 }
 
-func (d desk) count(mailbox string, want int, reason string) {
+func (d harness) count(mailbox string, want int, reason string) {
 	d.Helper()
 	got, err := d.s.Count(mailbox)
 	if err != nil || got != want {
@@ -78,7 +78,7 @@ func (d desk) count(mailbox string, want int, reason string) {
 	}
 }
 
-func (d desk) fate(err error, want connectors.Fate, reason string) {
+func (d harness) fate(err error, want connectors.Fate, reason string) {
 	d.Helper()
 	if got := connectors.FateOf(err); got != want {
 		d.Errorf("the write says %q (%v), want %q: %s", got, err, want, reason)
@@ -106,7 +106,7 @@ func on(w intent.WriteType, messageID any, expect intent.Fields) intent.WriteInt
 }
 
 // abandoned writes, gives up once the server has it, and returns the error.
-func (d desk) abandoned(w intent.WriteIntent) error {
+func (d harness) abandoned(w intent.WriteIntent) error {
 	d.Helper()
 	ctx, cancel := context.WithCancel(d.Context())
 	defer cancel()

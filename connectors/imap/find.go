@@ -77,7 +77,7 @@ func (w Wanted) problem() error {
 	case w.MessageID != "" && !mailtext.IsMessageID(w.MessageID):
 		return unusable("the Message-ID", fmt.Sprintf("is %q", mailtext.Clip(w.MessageID)), "one in its angle brackets, <left@right>")
 	case w.Stamp != "" && !stampForm.MatchString(w.Stamp):
-		return unusable("the stamp", "cannot stand in a header", "letters, digits, dots and hyphens")
+		return unusable("the stamp", "cannot be in a header", "letters, digits, dots and hyphens")
 	}
 	return nil
 }

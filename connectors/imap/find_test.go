@@ -77,8 +77,8 @@ func TestFind(t *testing.T) {
 // onDovecotLater starts Dovecot for the one test that needs it.
 func onDovecotLater(t *testing.T, o fakeimap.Options) *fakeimap.Server { return onDovecot(t)(t, o) }
 
-// TestFindNothingToLookIn: an undetermined mailbox is an error, and never absence.
-func TestFindNothingToLookIn(t *testing.T) {
+// TestFindWithoutMailbox: an undetermined mailbox is an error, and never absence.
+func TestFindWithoutMailbox(t *testing.T) {
 	marks := func(m map[string]string) *imap.Connector {
 		return connect(t, fakeimap.Start(t, fakeimap.Options{SpecialUse: m}), nil)
 	}

@@ -82,7 +82,7 @@ func TestC3_1_NoContext(t *testing.T) {
 				_, err = c.Read(ctx, connectors.Query{Intent: anEdit, Stamp: "rb-x"})
 			} else {
 				_, err = c.Write(ctx, connectors.Request{Intent: tt.write, Stamp: "rb-x"})
-				desk{T: t}.fate(err, tt.fate, tt.reason)
+				harness{T: t}.fate(err, tt.fate, tt.reason)
 			}
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want one that names the context", err)
@@ -105,7 +105,7 @@ func TestC3_1_WaitingForAConnection(t *testing.T) {
 	waiting, giveUp := context.WithCancel(t.Context())
 	giveUp()
 	_, err := c.Write(waiting, connectors.Request{Intent: anEdit})
-	desk{T: t}.fate(err, connectors.FateNotSent, "no connection was had")
+	harness{T: t}.fate(err, connectors.FateNotSent, "no connection was had")
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
 		t.Errorf("the first says %v", err)
@@ -146,7 +146,7 @@ func TestC3_2_NeverMoveOrExpunge(t *testing.T) {
 
 func TestC3_2_NoDeleteWithoutUIDPlus(t *testing.T) {
 	s := fakeimap.Start(t, fakeimap.Options{NoUIDPlus: true})
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <a@b>")
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: aDelete})
 	d.fate(err, connectors.FateNotSent, "refused before anything is sent")
@@ -182,14 +182,14 @@ func TestC3_3_ModifiedIsDroppedByTheClient(t *testing.T) {
 			`* 1 FETCH (UID 7 MODSEQ (6) FLAGS (\Answered))`, connectors.FateRefused, "OK [MODIFIED] is a no"},
 		"gone":              {anEdit, answer(), "", connectors.FateUnknown, "it may have been done before the message went"},
 		"half kept":         {both, answer(flags), flags, connectors.FateUnknown, "done, and the server kept no keyword"},
-		"done and more":     {anEdit, answer(), `* 1 FETCH (UID 7 MODSEQ (7) FLAGS (\Flagged \Seen))`, connectors.FateUnknown, "ours, or all of it somebody else's"},
-		"delete, then gone": {aDelete, answer(), "", connectors.FateUnknown, "somebody else's EXPUNGE takes what we marked"},
+		"done and more":     {anEdit, answer(), `* 1 FETCH (UID 7 MODSEQ (7) FLAGS (\Flagged \Seen))`, connectors.FateUnknown, "ours, or all of it another actor's"},
+		"delete, then gone": {aDelete, answer(), "", connectors.FateUnknown, "another actor's EXPUNGE takes what we marked"},
 		"delete and more": {aDelete, answer(), `* 1 FETCH (UID 7 MODSEQ (7) FLAGS (\Deleted \Seen))`, connectors.FateUnknown,
 			"the mark may be of the one who read it since"},
 		"done":              {anEdit, answer(), flags, connectors.FateAnswered, "the flags are there"},
-		"done, then undone": {anEdit, answer(flags), `* 1 FETCH (UID 7 MODSEQ (9) FLAGS ())`, connectors.FateAnswered, "the STORE said so itself; somebody was quick to change it"},
+		"done, then undone": {anEdit, answer(flags), `* 1 FETCH (UID 7 MODSEQ (9) FLAGS ())`, connectors.FateAnswered, "the STORE's answer showed it; another client changed it at once"},
 		"answer lost":       {anEdit, cut, flags, connectors.FateUnknown, "it may have been done"},
-		"said no":           {anEdit, no("NO read-only"), flags, connectors.FateRefused, "a plain no"},
+		"answered no":       {anEdit, no("NO read-only"), flags, connectors.FateRefused, "a plain no"},
 		"delete refused": {aDelete, no("OK [MODIFIED 7] Conditional STORE failed"),
 			`* 1 FETCH (UID 7 MODSEQ (6) FLAGS (\Seen))`, connectors.FateRefused, "the mark was not set"},
 	} {
@@ -209,10 +209,10 @@ func TestC3_3_ModifiedIsDroppedByTheClient(t *testing.T) {
 			s := newScript(t, on)
 			before := &connectors.Observation{Records: []connectors.Record{{Ref: "9:7", Version: "5"}}}
 			_, err := s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Before: before, Conditional: true})
-			if tt.fate == connectors.FateRefused && name != "said no" {
+			if tt.fate == connectors.FateRefused && name != "answered no" {
 				conflict(t, err, tt.reason)
 			}
-			desk{T: t}.fate(err, tt.fate, tt.reason)
+			harness{T: t}.fate(err, tt.fate, tt.reason)
 			if sent := s.commands("UID STORE"); len(sent) != 1 || !strings.Contains(sent[0], "(UNCHANGEDSINCE 5)") {
 				t.Errorf("sent %q, want one STORE with UNCHANGEDSINCE 5", sent)
 			}
@@ -263,7 +263,7 @@ func TestFlagsOfTheServer(t *testing.T) {
 }
 
 func TestC3_4_NoCondStoreInMemory(t *testing.T) {
-	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{}))
+	d := newHarness(t, fakeimap.Start(t, fakeimap.Options{}))
 	d.deliver("INBOX", "Message-ID: <a@b>")
 	before := d.read(anEdit, "") // SELECT (CONDSTORE) would be a syntax error there
 	if v := before.Records[0].Version; v != "" {
@@ -281,7 +281,7 @@ func TestC3_4_NoCondStoreInMemory(t *testing.T) {
 }
 
 func TestC3_6_NoAppendUID(t *testing.T) {
-	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{NoUIDPlus: true}))
+	d := newHarness(t, fakeimap.Start(t, fakeimap.Options{NoUIDPlus: true}))
 	w := letter(intent.Fields{"subject": "no UIDPLUS"})
 	if r := d.write(w, nil); r.Ref != "" || r.Code != "OK" {
 		t.Errorf("receipt %+v, want OK without a ref: UID 0 is no UID", r)
@@ -304,7 +304,7 @@ func TestC3_7_FailedAppends(t *testing.T) {
 		"not now after the literal":  {aCreate, afterLiteral(no("NO [INUSE] locked")), connectors.FateThrottled, "the server says not now"},
 		"cut after the literal":      {aCreate, afterLiteral(cut), connectors.FateUnknown, "only Wait says so, with end of file"},
 		"bye after the literal":      {aCreate, afterLiteral(func(k *talk) { k.say("* BYE sorry"); cut(k) }), connectors.FateUnknown, "BYE says nothing about the message"},
-		"nonsense after the literal": {aCreate, afterLiteral(func(k *talk) { k.say("!!"); cut(k) }), connectors.FateUnknown, "nobody knows"},
+		"nonsense after the literal": {aCreate, afterLiteral(func(k *talk) { k.say("!!"); cut(k) }), connectors.FateUnknown, "the fate is unknown"},
 		"no to a small one":          {small, afterLiteral(no("NO [OVERQUOTA] full")), connectors.FateRefused, "LITERAL- sends it along with the command"},
 		"a small one cut":            {small, cut, connectors.FateUnknown, "LITERAL- has sent it along with the command"},
 	} {
@@ -312,9 +312,9 @@ func TestC3_7_FailedAppends(t *testing.T) {
 			on := with("APPEND", tt.append)
 			on["CAPABILITY"] = answer("* CAPABILITY IMAP4rev1 UIDPLUS LITERAL-")
 			receipt, err := newScript(t, on).connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Stamp: "rb-x"})
-			desk{T: t}.fate(err, tt.fate, tt.reason)
-			if said := receipt.Said.Message; (said != "") != (tt.fate == connectors.FateRefused || tt.fate == connectors.FateThrottled) {
-				t.Errorf("the server's own words are %q", said)
+			harness{T: t}.fate(err, tt.fate, tt.reason)
+			if message := receipt.Said.Message; (message != "") != (tt.fate == connectors.FateRefused || tt.fate == connectors.FateThrottled) {
+				t.Errorf("the server's own words are %q", message)
 			}
 		})
 	}
@@ -328,10 +328,10 @@ func TestC3_8_UnknownAttributesKillTheConnection(t *testing.T) {
 		t.Errorf("an answer that cannot be read says %d records, want an error", len(o.Records))
 	}
 	_, err := c.Write(t.Context(), connectors.Request{Intent: anEdit})
-	desk{T: t}.fate(err, connectors.FateNotSent, "it broke before the STORE")
+	harness{T: t}.fate(err, connectors.FateNotSent, "it broke before the STORE")
 	s = newScript(t, with("UID STORE", gmail))
 	_, err = s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: anEdit})
-	desk{T: t}.fate(err, connectors.FateUnknown, "it broke in the answer to the STORE")
+	harness{T: t}.fate(err, connectors.FateUnknown, "it broke in the answer to the STORE")
 	for _, sent := range s.commands("") {
 		if strings.Contains(strings.ToUpper(sent), "X-GM") {
 			t.Errorf("sent %q; Gmail's own attributes cannot be had through go-imap", sent)
@@ -385,7 +385,7 @@ func TestC3_11_MissingUIDs(t *testing.T) {
 		records int    // -1 for an error
 		reason  string
 	}{
-		"expunged meanwhile": {"* SEARCH 7", 1, "6 has gone, and a second look says so"},
+		"expunged meanwhile": {"* SEARCH 7", 1, "6 has gone, and a second read shows it"},
 		"hidden":             {"* SEARCH 6 7", -1, "6 is there and is not shown: it could be a second match"},
 	} {
 		searches := 0
@@ -449,9 +449,9 @@ func TestC3_12_CapabilitiesAreThoseAfterTheLogin(t *testing.T) {
 	if sent := s.commands("UID EXPUNGE"); !slices.Equal(sent, []string{"UID EXPUNGE 7"}) {
 		t.Errorf("sent %q, want UID EXPUNGE 7", sent)
 	}
-	silent := newScript(t, with("CAPABILITY", no("BAD never heard of it")))
+	silent := newScript(t, with("CAPABILITY", no("BAD unknown command")))
 	_, err := silent.connect(t, nil).Write(t.Context(), connectors.Request{Intent: aDelete})
-	desk{T: t}.fate(err, connectors.FateRefused, "without capabilities nothing is begun")
+	harness{T: t}.fate(err, connectors.FateRefused, "without capabilities nothing is begun")
 }
 
 func TestC3_13_KeywordsThatCannotBeKept(t *testing.T) {
@@ -470,7 +470,7 @@ func TestC3_13_KeywordsThatCannotBeKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newScript(t, on)
 			_, err := s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Stamp: "rb-x"})
-			desk{T: t}.fate(err, tt.fate, tt.reason)
+			harness{T: t}.fate(err, tt.fate, tt.reason)
 			if sent := append(s.commands("APPEND"), s.commands("UID STORE")...); tt.fate == connectors.FateRefused && len(sent) > 0 {
 				t.Errorf("sent %q; the server would drop the flag in silence", sent)
 			}
@@ -494,5 +494,5 @@ func TestC3_14_NoPasswordInErrors(t *testing.T) {
 			t.Errorf("%s says %v; want an error without the password", what, err)
 		}
 	}
-	desk{T: t}.fate(writeErr, connectors.FateLogin, "the login is at fault and not the message")
+	harness{T: t}.fate(writeErr, connectors.FateLogin, "the login is at fault and not the message")
 }

@@ -154,7 +154,7 @@ func near(n int) []intent.WriteIntent {
 	return all
 }
 
-var vices = map[fault.Kind]fault.Kind{
+var ownFaults = map[fault.Kind]fault.Kind{
 	fault.LostAnswer: fault.LostAnswer, fault.DroppedBefore: fault.DroppedBefore,
 	fault.BadGateway: fault.BadGateway, fault.LateCommit: fault.LateCommit,
 	fault.PhantomSuccess: fault.PhantomSuccess, fault.DroppedField: fault.DroppedField,
@@ -165,12 +165,12 @@ var vices = map[fault.Kind]fault.Kind{
 }
 
 func (b bench) set(v fault.Kind, variant string) error {
-	own, ok := vices[v]
+	own, ok := ownFaults[v]
 	if variant != "" {
 		own, ok = fault.Kind(variant), true
 	}
 	if !ok {
-		return fmt.Errorf("no vice for %q", v)
+		return fmt.Errorf("no fault for %q", v)
 	}
 	b.s.SetFault(own, 1)
 	return nil

@@ -20,7 +20,7 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 		reason string
 	}{
 		"sequence numbers": {"UID SEARCH", func(k *talk) { k.done(`* ESEARCH (TAG "` + k.tag + `") ALL 7`) }, "these are not the UIDs that were asked for"},
-		"a count alone":    {"UID SEARCH", func(k *talk) { k.done(`* ESEARCH (TAG "` + k.tag + `") UID COUNT 1`) }, "one is there, and it is not said which"},
+		"a count alone":    {"UID SEARCH", func(k *talk) { k.done(`* ESEARCH (TAG "` + k.tag + `") UID COUNT 1`) }, "one is there, and the answer does not say which"},
 		"all UIDs there are": {"UID SEARCH", func(k *talk) { k.done(`* ESEARCH (TAG "` + k.tag + `") UID ALL 1:4294967295`) },
 			"twenty bytes that fill 17 GB when written out"},
 		"a text without end": {"UID FETCH", func(k *talk) {
@@ -43,13 +43,13 @@ func TestAnswersThatAreNoAnswers(t *testing.T) {
 // TestNoLoginWordsInErrors: whatever a server makes of the login command, no
 // piece of it comes back in an error.
 func TestNoLoginWordsInErrors(t *testing.T) {
-	for _, said := range []string{
+	for _, reply := range []string{
 		"%[1]s NO [%[2]s] no", "%[1]s BAD %[2]s", "%[1]s %[2]s", "%[2]s", "* %[2]s", "* BYE %[2]s", "* 1 FETCH (%[2]s)",
 	} {
-		s := newScript(t, with("LOGIN", func(k *talk) { k.say(fmt.Sprintf(said, k.tag, "secret-word")); cut(k) }))
+		s := newScript(t, with("LOGIN", func(k *talk) { k.say(fmt.Sprintf(reply, k.tag, "secret-word")); cut(k) }))
 		_, err := s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: aCreate, Stamp: "rb-x"})
 		if err == nil || strings.Contains(strings.ToLower(err.Error()), "secret-word") {
-			t.Errorf("%q: %v; want an error without the password", said, err)
+			t.Errorf("%q: %v; want an error without the password", reply, err)
 		}
 	}
 }

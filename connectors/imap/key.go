@@ -74,13 +74,13 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (address, error) 
 		return address{}, unusable("/kind", fmt.Sprintf("is %q", w.Kind), KindMessage+" or "+KindNamed)
 	}
 	if stamp != "" && !stampForm.MatchString(stamp) {
-		return address{}, unusable("the stamp", "cannot stand in a Message-ID", "letters, digits, dots and hyphens")
+		return address{}, unusable("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
 	}
 	for name := range w.Key {
 		switch name {
 		case "mailbox", "message_id", "uidvalidity", "uid":
 		default:
-			return address{}, unusable("/key/"+name, "cannot be looked up", "mailbox, message_id, uidvalidity and uid alone")
+			return address{}, unusable("/key/"+name, "cannot be queried", "mailbox, message_id, uidvalidity and uid alone")
 		}
 	}
 	mailbox, err := c.mailbox(w)

@@ -45,8 +45,8 @@ func TestOptions(t *testing.T) {
 		"clear, localhost": {func(o *imap.Options) { o.Security, o.Addr = imap.Insecure, "localhost:143" }, "", "likewise"},
 		"clear, a trick":   {func(o *imap.Options) { o.Security, o.Addr = imap.Insecure, "localhost.example.org:143" }, "Security", "a name can mean anything"},
 		"unknown security": {func(o *imap.Options) { o.Security = "ssl" }, "Security", "there are three"},
-		"domain":           {func(o *imap.Options) { o.Domain = "a b" }, "Domain", "stands in a Message-ID"},
-		"mailbox":          {func(o *imap.Options) { o.Mailbox = "a\nb" }, "Mailbox", "stands in a command"},
+		"domain":           {func(o *imap.Options) { o.Domain = "a b" }, "Domain", "is part of a Message-ID"},
+		"mailbox":          {func(o *imap.Options) { o.Mailbox = "a\nb" }, "Mailbox", "is part of a command"},
 		"connections":      {func(o *imap.Options) { o.MaxConnections = -1 }, "MaxConnections", "nothing would ever be done"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestProfiles(t *testing.T) {
 			t.Errorf("%s: horizon %v, %v; want a minute at least", kind, horizon, ok)
 		}
 		if slices.Contains(p.Unique, intent.Create) || len(p.NativeWindow) > 0 || len(p.Conditional) > 0 {
-			t.Errorf("%s: the profile says that a second APPEND is harmless, or more than was said of the server", kind)
+			t.Errorf("%s: the profile says that a second APPEND is harmless, or more than the options say of the server", kind)
 		}
 		for path, rules := range p.Compare {
 			if err := rules.Validate(); err != nil {
@@ -126,7 +126,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("probe over TLS: %v", err)
 	}
 	_, err := secured(nil).Write(t.Context(), connectors.Request{Intent: aCreate, Stamp: "rb-x"})
-	desk{T: t}.fate(err, connectors.FateNotSent, "nobody vouches for the server")
+	harness{T: t}.fate(err, connectors.FateNotSent, "no authority vouches for the server")
 	silent := newScript(t, map[string]func(k *talk){"greeting": silence})
 	c, err := imap.New(imap.Options{Addr: silent.ln.Addr().String(), Auth: plain})
 	if err != nil {
@@ -169,7 +169,7 @@ func TestStartTLS(t *testing.T) {
 		t.Errorf("probe over STARTTLS: %v", err)
 	}
 
-	stripped := newScript(t, map[string]func(k *talk){"STARTTLS": no("BAD never heard of it")})
+	stripped := newScript(t, map[string]func(k *talk){"STARTTLS": no("BAD unknown command")})
 	o.Addr = stripped.ln.Addr().String()
 	if c, err = imap.New(o); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestStartTLS(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
-	d := newDesk(t, fakeimap.Start(t, fakeimap.Options{}))
+	d := newHarness(t, fakeimap.Start(t, fakeimap.Options{}))
 	d.s.SetFault(fault.Throttled, 1)
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: aCreate, Stamp: "rb-x"})
 	d.fate(err, connectors.FateThrottled, "NO [LIMIT] is not now")
@@ -195,7 +195,7 @@ func TestThrottled(t *testing.T) {
 func TestTooBigForTheServer(t *testing.T) {
 	s := newScript(t, with("CAPABILITY", answer("* CAPABILITY IMAP4rev1 UIDPLUS APPENDLIMIT=1000")))
 	_, err := s.connect(t, nil).Write(t.Context(), connectors.Request{Intent: aCreate, Stamp: "rb-x"})
-	desk{T: t}.fate(err, connectors.FateRefused, "the server says what it takes")
+	harness{T: t}.fate(err, connectors.FateRefused, "the server says what it takes")
 	if sent := s.commands("APPEND"); len(sent) > 0 {
 		t.Errorf("sent %q", sent)
 	}
@@ -219,8 +219,8 @@ func TestWhatCannotBeUndone(t *testing.T) {
 		"a delete":               {aDelete, &one, connectors.Observation{}, "the message is not kept"},
 		"a create of two":        {aCreate, nil, two, "which one was ours?"},
 		"a create of none":       {aCreate, nil, connectors.Observation{}, "nothing to undo"},
-		"another's message":      {aCreate, nil, connectors.Observation{Records: []connectors.Record{foreign}}, "it bears another stamp"},
-		"a message unstamped":    {aCreate, nil, connectors.Observation{Records: []connectors.Record{unstamped}}, "a Message-ID that the caller gave is anybody's"},
+		"another's message":      {aCreate, nil, connectors.Observation{Records: []connectors.Record{foreign}}, "it has another stamp"},
+		"a message unstamped":    {aCreate, nil, connectors.Observation{Records: []connectors.Record{unstamped}}, "any message can have a Message-ID that the caller gave"},
 		"an update seen late":    {anEdit, nil, one, "what was there is not known"},
 		"an update of another":   {anEdit, &other, one, "the pre-state is of another message"},
 		"an update of ambiguity": {anEdit, &two, one, "the pre-state is of two"},

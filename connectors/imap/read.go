@@ -203,7 +203,7 @@ func (s *session) searchFor(criteria *imap.SearchCriteria, most int64) (imap.UID
 	case data.All != nil && !ok, data.All == nil && data.Count > 0:
 		return nil, fmt.Errorf("search: %w: it was asked for UIDs and does not give them", ErrUnreadable)
 	case span(found) > most:
-		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are looked at", ErrUnreadable, span(found), most)
+		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are read", ErrUnreadable, span(found), most)
 	}
 	var merged imap.UIDSet // an ESEARCH answer may name one twice, or none
 	merged.AddSet(found)

@@ -65,7 +65,7 @@ func runShared(t *testing.T, start starter) {
 }
 
 func ownStamp(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "hello"})
 	d.write(w, nil)
 	r := d.one(w)
@@ -81,7 +81,7 @@ func ownStamp(t *testing.T, s *fakeimap.Server) {
 }
 
 func textsComeBack(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	for name, expect := range map[string]intent.Fields{
 		"blanks":    {"subject": "two  blanks\tand a tab", "body": " leading\n\n  trailing \n"},
 		"long line": {"subject": strings.Repeat("long ", 150) + "end", "body": strings.Repeat("x", 5000) + "\n.\n..\nFrom here\n"},
@@ -113,7 +113,7 @@ func textsComeBack(t *testing.T, s *fakeimap.Server) {
 }
 
 func missingIsNotEmpty(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <none@x>")
 	d.deliver("INBOX", "Message-ID: <empty@x>\nSubject:\nTo:")
 	none, empty := d.one(on(intent.Update, "<none@x>", nil)).Fields, d.one(on(intent.Update, "<empty@x>", nil)).Fields
@@ -128,7 +128,7 @@ func missingIsNotEmpty(t *testing.T, s *fakeimap.Server) {
 }
 
 func duplicatesSeen(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "twice"})
 	s.SetFault(fault.DuplicateBehindOurBack, 1)
 	receipt := d.write(w, nil)
@@ -142,7 +142,7 @@ func duplicatesSeen(t *testing.T, s *fakeimap.Server) {
 }
 
 func refBeforeIndex(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "not indexed"})
 	receipt := d.write(w, nil)
 	s.SetFault(fault.LaggingRead, fakeimap.Always)
@@ -159,7 +159,7 @@ func refBeforeIndex(t *testing.T, s *fakeimap.Server) {
 }
 
 func lateCommit(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "late"})
 	s.SetFault(fakeimap.Stalled, 1)
 	d.fate(d.abandoned(w), connectors.FateUnknown, "the server had the whole message")
@@ -171,7 +171,7 @@ func lateCommit(t *testing.T, s *fakeimap.Server) {
 }
 
 func halfDelete(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <half@x>")
 	w := on(intent.Delete, "<half@x>", nil)
 	for _, kind := range []fault.Kind{fault.DroppedBefore, fault.Refused, fault.BadGateway} {
@@ -188,25 +188,25 @@ func halfDelete(t *testing.T, s *fakeimap.Server) {
 			t.Errorf("%s: a read about the delete shows flags %v, want none but those of other actors", kind, flags)
 		}
 	}
-	d.count("INBOX", 0, "the last one was done and not heard of")
+	d.count("INBOX", 0, "the last one was done and its answer was lost")
 }
 
 func halfUpdate(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <steps@x>", `\Seen`, "old")
 	w := on(intent.Update, "<steps@x>", intent.Fields{"flags": []any{`\Flagged`}})
 	s.SetFault(fault.LostAnswer, 1) // after the first of two STOREs
 	_, err := d.c.Write(t.Context(), connectors.Request{Intent: w, Stamp: stampOf(w)})
-	d.fate(err, connectors.FateUnknown, "nobody knows how far it came")
+	d.fate(err, connectors.FateUnknown, "how far it came is unknown")
 	d.write(w, nil) // and a repeat brings it to its end
 	r := d.one(w)
 	if !same("flags", w.Expect["flags"], r.Fields["flags"]) || !same("keywords", []any{"old"}, r.Fields["keywords"]) {
-		t.Errorf("flags %v, keywords %v; want \\Flagged, and the keyword that nobody spoke of", r.Fields["flags"], r.Fields["keywords"])
+		t.Errorf("flags %v, keywords %v; want \\Flagged, and the keyword that no intent names", r.Fields["flags"], r.Fields["keywords"])
 	}
 }
 
 func rebuilt(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	header := "Message-ID: <rebuilt@x>"
 	d.deliver("Sent", header)
 	w := on(intent.Delete, "<rebuilt@x>", nil)
@@ -228,7 +228,7 @@ func rebuilt(t *testing.T, s *fakeimap.Server) {
 }
 
 func keyByUID(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Subject: without a Message-ID")
 	uid := d.deliver("INBOX", "Subject: neither has this one")
 	validity := d.messages("INBOX")[0].UIDValidity
@@ -247,7 +247,7 @@ func keyByUID(t *testing.T, s *fakeimap.Server) {
 }
 
 func missingMailbox(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "nowhere"})
 	w.Key["mailbox"] = "No Such Box"
 	if o, err := d.c.Read(t.Context(), connectors.Query{Intent: w, Stamp: "rb-x"}); !errors.Is(err, connectors.ErrNoTarget) {
@@ -261,7 +261,7 @@ func missingMailbox(t *testing.T, s *fakeimap.Server) {
 }
 
 func mailboxNames(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	for _, name := range []string{"inbox", "Archive 2026", "Entwürfe"} {
 		w := letter(intent.Fields{"subject": "in " + name, "keywords": []any{"k"}})
 		w.Key["mailbox"] = name
@@ -274,7 +274,7 @@ func mailboxNames(t *testing.T, s *fakeimap.Server) {
 }
 
 func bulkRead(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	var qs []connectors.Query
 	var want []int
 	ask := func(w intent.WriteIntent, records int) {
@@ -312,7 +312,7 @@ func bulkRead(t *testing.T, s *fakeimap.Server) {
 }
 
 func declaredNumber(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <two@x>")
 	d.deliver("INBOX", "Message-ID: <two@x>")
 	w := on(intent.Delete, "<two@x>", nil)
@@ -338,7 +338,7 @@ func declaredNumber(t *testing.T, s *fakeimap.Server) {
 }
 
 func undo(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	d.deliver("INBOX", "Message-ID: <undo@x>", `\Seen`, "old")
 	w := on(intent.Update, "<undo@x>", intent.Fields{"keywords": []any{"new"}})
 	before := d.read(w, "")
@@ -365,18 +365,18 @@ func undo(t *testing.T, s *fakeimap.Server) {
 }
 
 func deleteTakesOne(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	theirs := d.deliver("INBOX", "Message-ID: <theirs@x>", `\Deleted`) // another actor may want it back
 	d.deliver("INBOX", "Message-ID: <ours@x>")
 	d.write(on(intent.Delete, "<ours@x>", nil), nil)
 	left := d.messages("INBOX")
 	if len(left) != 1 || left[0].UID != theirs {
-		t.Errorf("left are %v, want the one that somebody else has marked as deleted", left)
+		t.Errorf("left are %v, want the one that another actor has marked as deleted", left)
 	}
 }
 
 func substrings(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	for _, id := range []string{"<abc.1@x>", "<abc.12@x>", "<ABC.1@x>", "<abc.1@x>.", "see <abc.1@x> there"} {
 		d.deliver("INBOX", "Message-ID: "+id)
 	}
@@ -396,7 +396,7 @@ func substrings(t *testing.T, s *fakeimap.Server) {
 }
 
 func brackets(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	w := letter(intent.Fields{"subject": "brackets"})
 	receipt := d.write(w, nil)
 	m := d.messages("INBOX")[0]
@@ -409,7 +409,7 @@ func brackets(t *testing.T, s *fakeimap.Server) {
 }
 
 func nothingSeen(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	uid := d.deliver("INBOX", "Message-ID: <unseen@x>\nContent-Type: text/plain")
 	w := on(intent.Update, "<unseen@x>", nil)
 	if body := d.one(w).Fields["body"]; body != "text\r\n" {
@@ -422,7 +422,7 @@ func nothingSeen(t *testing.T, s *fakeimap.Server) {
 }
 
 func manyMessages(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	const many = 140 // go-imap hands them on through a channel of 128
 	for range many {
 		d.deliver("INBOX", "Message-ID: <many@x>")
@@ -434,7 +434,7 @@ func manyMessages(t *testing.T, s *fakeimap.Server) {
 }
 
 func oddKeywords(t *testing.T, s *fakeimap.Server) {
-	d := newDesk(t, s)
+	d := newHarness(t, s)
 	stamp := intent.WriteIntent{Tenant: "t"}.Stamp()
 	w := letter(intent.Fields{"subject": "keywords", "flags": []any{`\seen`}, "keywords": []any{stamp, "$MDNSent", "a[b}/'x", "Twice", "twice"}})
 	d.write(w, nil)

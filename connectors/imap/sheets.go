@@ -57,9 +57,9 @@ func ofIMAP() []connectors.Claim {
 		{About: connectors.TopicConditional, Says: "With CONDSTORE: STORE (UNCHANGEDSINCE n) for flags, and so for the mark that precedes a delete. A server that refuses says OK and lists the message as MODIFIED.", Source: "RFC 7162"},
 		{About: connectors.TopicUnique, Says: "Updates and deletes go to a UID, and UIDs are never used again in a mailbox while its UIDVALIDITY stays.", Source: "RFC 3501 section 2.3.1.1; RFC 4315"},
 		{About: connectors.TopicUndo, Says: "An APPEND by \\Deleted and UID EXPUNGE of that message alone; flags by setting them back.", Source: "RFC 4315"},
-		{About: connectors.TopicIrreversible, Says: "A delete: observations do not keep the whole message. And that somebody has downloaded or seen a message.", Source: here},
+		{About: connectors.TopicIrreversible, Says: "A delete: observations do not keep the whole message. And that a user has downloaded or seen a message.", Source: here},
 		{About: connectors.TopicValues, Says: "Flags and keywords are sets whose letter case does not count; some servers write CRLF for LF; times have seconds.", Source: "RFC 3501 sections 2.3.2 and 2.3.3"},
-		{About: connectors.TopicLimits, Says: "APPENDLIMIT where the server tells it; line limits bound the sets of UIDs, so 200 are fetched at a time.", Source: "RFC 7889", Assumed: true},
+		{About: connectors.TopicLimits, Says: "APPENDLIMIT where the server announces it; line limits bound the sets of UIDs, so 200 are fetched at a time.", Source: "RFC 7889", Assumed: true},
 	}
 }
 
@@ -75,9 +75,9 @@ func ofGmail() []connectors.Claim {
 	return []connectors.Claim{
 		{About: connectors.TopicNative, Says: "None for APPEND. A message that was received twice under one Message-ID may be shown once, so absence in INBOX is no proof.", Source: here, Assumed: true},
 		{About: connectors.TopicLookup, Says: "As on other servers. X-GM-MSGID and X-GM-RAW would serve too and are not used. Special mailboxes are found by their attribute: their names are in the user's language.", Source: gmailExt},
-		{About: connectors.TopicConditional, Says: "With CONDSTORE, which Gmail is said to have; Probe finds out.", Source: here, Assumed: true},
+		{About: connectors.TopicConditional, Says: "With CONDSTORE, which Gmail reportedly has; Probe checks.", Source: here, Assumed: true},
 		{About: connectors.TopicUndo, Says: "An APPEND by \\Deleted and UID EXPUNGE, which by a setting of the account may only take a label away; flags by setting them back.", Source: here, Assumed: true},
-		{About: connectors.TopicValues, Says: "One message may stand in many mailboxes, one for each label. What SMTP sent is filed by Gmail itself: an APPEND to the sent mailbox makes a second copy.", Source: gmailOwn},
+		{About: connectors.TopicValues, Says: "One message may be in many mailboxes, one for each label. What SMTP sent is filed by Gmail itself: an APPEND to the sent mailbox makes a second copy.", Source: gmailOwn},
 		{About: connectors.TopicLimits, Says: "15 connections of an account at a time.", Source: here, Assumed: true},
 	}
 }

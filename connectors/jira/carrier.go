@@ -67,15 +67,15 @@ func (c *Connector) post(ctx context.Context, path string, body, v any) error {
 }
 
 func (c *Connector) take(k call, v any) (found bool, err error) {
-	if reason := asAnybody(k.answer.Header); reason != "" {
+	if reason := unauthenticated(k.answer.Header); reason != "" {
 		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
 	}
 	if k.answer.Status == http.StatusNotFound {
-		var said struct {
+		var receiptOf struct {
 			Messages []string       `json:"errorMessages"`
 			Errors   map[string]any `json:"errors"`
 		}
-		if k.answer.Decode(&said) == nil && len(said.Messages)+len(said.Errors) > 0 {
+		if k.answer.Decode(&receiptOf) == nil && len(receiptOf.Messages)+len(receiptOf.Errors) > 0 {
 			return false, nil
 		}
 		// A gateway that blocks the call returns 404 too, possibly with JSON of its own.
@@ -90,10 +90,10 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 	return true, nil
 }
 
-// asAnybody says why an answer is one for anonymous users, who see less, "" if it is not: the
+// unauthenticated says why an answer is one for anonymous users, who see less, "" if it is not: the
 // login was not accepted (any value other than OK), or did not reach a Data Center, which names
 // the user of the request.
-func asAnybody(h http.Header) string {
+func unauthenticated(h http.Header) string {
 	for _, reason := range h.Values("X-Seraph-LoginReason") {
 		if reason != "OK" {
 			return clip(reason)

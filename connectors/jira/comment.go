@@ -24,7 +24,7 @@ func (w writer) comment(ctx context.Context) (connectors.Receipt, error) {
 		if k.err == nil && (k.answer.Decode(&made) != nil || !idForm.MatchString(made.ID)) {
 			made.ID = ""
 		}
-		return w.said(k, made.ID, w.issueKey())
+		return w.receiptOf(k, made.ID, w.issueKey())
 	}
 	before, err := w.before()
 	if err != nil {
@@ -34,7 +34,7 @@ func (w writer) comment(ctx context.Context) (connectors.Receipt, error) {
 		k := w.c.do(ctx, true, func(ctx context.Context) error {
 			return w.c.lib.Issue.DeleteCommentWithContext(ctx, w.issue, before.Ref)
 		})
-		return w.said(k, before.Ref, "")
+		return w.receiptOf(k, before.Ref, "")
 	}
 	for _, name := range []string{"body", "visibility"} {
 		// An edit replaces both: what it leaves out is lost, and a comment
@@ -48,7 +48,7 @@ func (w writer) comment(ctx context.Context) (connectors.Receipt, error) {
 		body["properties"] = w.c.properties(before.Stamp, reference)
 	}
 	k := w.c.request(ctx, true, http.MethodPut, path+"/"+before.Ref, body)
-	return w.said(k, before.Ref, w.issueKey())
+	return w.receiptOf(k, before.Ref, w.issueKey())
 }
 
 // issueKey is the key of the issue, where it was named by that.

@@ -50,13 +50,13 @@
 //	serverInfo fails    -       -     -           -       -        -         -
 //	    it is asked before anything is sent
 //	cut, applied        ?       ?     ?           ?       ?        ?         ?
-//	    what was sent was heard or not; from here both look the same
+//	    the server received the request or not; the client cannot distinguish the two
 //	cut, not applied    ?       ?     ?           ?       ?        ?         ?
 //	    as above
 //	none in time        ?       ?     ?           ?       ?        ?         ?
 //	    it may land after we gave up: absence counts only after Horizon
 //	2xx, body cut       yes     yes   yes         yes     yes      yes       yes
-//	    the status stands, whatever the library makes of the body
+//	    the status counts, whatever the library makes of the body
 //	2xx, nothing done   yes     yes   yes         yes     yes      yes       yes
 //	    a yes is evidence; the read finds nothing done
 //	301                 ?       ?     ?           ?       ?        ?         ?

@@ -127,7 +127,7 @@ func TestErrorAnswers(t *testing.T) {
 		"429 nonsense":     {func() *http.Response { return reset("soon") }, "wait", 0, "", ""},
 		"410":              {func() *http.Response { return response(410, "{}") }, "no", 0, "", "it is gone for good"},
 		"413":              {func() *http.Response { return response(413, "") }, "no", 0, "", ""},
-		"408":              {func() *http.Response { return response(408, "") }, "?", 0, "", "it may have been heard"},
+		"408":              {func() *http.Response { return response(408, "") }, "?", 0, "", "the server may have received it"},
 		"500":              {func() *http.Response { return response(500, `{"errors":{}}`) }, "?", 0, "", ""},
 		"503 with a wait":  {func() *http.Response { return response(503, "", "Retry-After", "3") }, "?", 3 * time.Second, "", "when, not whether"},
 		"307":              {func() *http.Response { return response(307, "", "Location", "/x") }, "no", 0, "", "not followed"},

@@ -152,13 +152,13 @@ func (b bench) seedComment(w intent.WriteIntent) {
 
 func (b bench) change(key intent.Fields) {
 	for _, r := range b.issues(key) {
-		b.s.Edit(r.Ref, map[string]any{"environment": "somebody else's"})
+		b.s.Edit(r.Ref, map[string]any{"environment": "another actor's"})
 	}
 }
 
 func (b bench) changeComment(key intent.Fields) {
 	for _, r := range b.comments(key) {
-		b.s.EditComment(key["issue"].(string), r.Ref, "somebody else's")
+		b.s.EditComment(key["issue"].(string), r.Ref, "another actor's")
 	}
 }
 

@@ -24,7 +24,7 @@ func FuzzQuoted(f *testing.F) {
 			r, size := utf8.DecodeRuneInString(inner)
 			switch {
 			case r == '"' || r < ' ':
-				t.Fatalf("%q: %q stands bare in it", text, r)
+				t.Fatalf("%q: %q is unquoted in it", text, r)
 			case r != '\\':
 				back.WriteRune(r)
 				inner = inner[size:]
@@ -72,7 +72,7 @@ func TestShow(t *testing.T) {
 		"adf date":         {"description", doc(block("paragraph", text("due "), map[string]any{"type": "date", "attrs": map[string]any{"timestamp": "1"}})), Cloud, doc(block("paragraph", text("due "), map[string]any{"type": "date", "attrs": map[string]any{"timestamp": "1"}})), "nor for this"},
 		"adf table":        {"description", doc(block("table", block("tableRow", block("tableCell"), block("tableCell", block("paragraph", text("a")))))), Cloud, "a", "an empty cell is nothing that is missing"},
 		"adf empty":        {"description", doc(), Cloud, "", ""},
-		"wiki":             {"description", "*bold*", Cloud, "*bold*", "as it stands"},
+		"wiki":             {"description", "*bold*", Cloud, "*bold*", "unchanged"},
 		"null":             {"description", nil, Cloud, nil, "null is null"},
 		"user":             {"assignee", map[string]any{"accountId": "5b", "name": "ada"}, Cloud, "5b", "by account ID"},
 		"user there":       {"assignee", map[string]any{"accountId": "5b", "name": "ada"}, DataCenter, "ada", "by name"},
@@ -82,7 +82,7 @@ func TestShow(t *testing.T) {
 		"time with offset": {"created", "2026-01-02T03:04:05.120+0130", Cloud, "2026-01-02T01:34:05.12Z", ""},
 		"time with Z":      {"updated", "2026-01-02T03:04:05Z", Cloud, "2026-01-02T03:04:05Z", "the library cannot parse it"},
 		"date":             {"duedate", "2026-01-02", Cloud, "2026-01-02", "no time of day comes to it"},
-		"another shape":    {"priority", "High", Cloud, "High", "as it stands"},
+		"another shape":    {"priority", "High", Cloud, "High", "unchanged"},
 		"an option":        {"customfield_2", map[string]any{"value": "x"}, Cloud, map[string]any{"value": "x"}, "no document"},
 	}
 	for name, c := range cases {

@@ -47,7 +47,7 @@ func locate(w intent.WriteIntent) (target, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Key)) {
 		if !slices.Contains(names, name) {
-			return target{}, unusable("/key/"+name, "cannot be looked up", strings.Join(names, ", ")+" alone")
+			return target{}, unusable("/key/"+name, "cannot be queried", strings.Join(names, ", ")+" alone")
 		}
 		if _, isText := w.Key[name].(string); !isText {
 			return target{}, unusable("/key/"+name, "is no string", "a string")
@@ -73,7 +73,7 @@ func (t target) check(w intent.WriteIntent) error {
 	switch {
 	case t.issue == "":
 	case idForm.MatchString(t.issue) && t.project == "":
-		return unusable("/key/project", "is missing beside the id of an issue", "the project that the issue is in: without it a 404 tells nothing")
+		return unusable("/key/project", "is missing next to the id of an issue", "the project that the issue is in: without it a 404 proves nothing")
 	case !idForm.MatchString(t.issue) && !issueKeyForm.MatchString(t.issue):
 		return unfit("/key/issue", "is "+clip(t.issue), "the key of an issue, OPS-12 for example, or its id", "OPS-12")
 	}

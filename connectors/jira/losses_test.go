@@ -70,10 +70,10 @@ func changes(create, change string) [7]string {
 var losses = []loss{
 	{answer: "no connection", fault: fault.Fault{Kind: fault.Unreachable}, says: all("-"), why: "the transport never had one: nothing can have left us"},
 	{answer: "serverInfo fails", down: true, says: all("-"), why: "it is asked before anything is sent"},
-	{answer: "cut, applied", fault: fault.Fault{Kind: fault.LostAnswer}, says: all("?"), lands: true, why: "what was sent was heard or not; from here both look the same"},
+	{answer: "cut, applied", fault: fault.Fault{Kind: fault.LostAnswer}, says: all("?"), lands: true, why: "the server received the request or not; the client cannot distinguish the two"},
 	{answer: "cut, not applied", fault: fault.Fault{Kind: fault.DroppedBefore}, says: all("?"), why: "as above"},
 	{answer: "none in time", fault: fault.Fault{Kind: fault.LateCommit}, says: all("?"), lands: true, why: "it may land after we gave up: absence counts only after Horizon"},
-	{answer: "2xx, body cut", fault: fault.Fault{Kind: fault.CutBody}, says: all("yes"), lands: true, why: "the status stands, whatever the library makes of the body"},
+	{answer: "2xx, body cut", fault: fault.Fault{Kind: fault.CutBody}, says: all("yes"), lands: true, why: "the status counts, whatever the library makes of the body"},
 	{answer: "2xx, nothing done", fault: fault.Fault{Kind: fault.PhantomSuccess}, says: all("yes"), why: "a yes is evidence; the read finds nothing done"},
 	{answer: "301", fault: fault.Fault{Kind: fault.Refused, How: "301"}, says: all("?"), why: "never followed: it would turn the write into a GET that looks like success"},
 	{answer: "400", fault: fault.Fault{Kind: fault.Refused}, says: all("no"), why: "validated before it is stored"},
@@ -245,7 +245,7 @@ func TestLookups(t *testing.T) {
 				}
 				s.Hide("OPS", true)
 				if o, err := c.Read(t.Context(), query(in)); err == nil {
-					t.Errorf("who may not look finds %d records, want an error", len(o.Records))
+					t.Errorf("a user without permission reads %d records, want an error", len(o.Records))
 				}
 			})
 		}

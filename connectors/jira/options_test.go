@@ -28,9 +28,9 @@ func TestNewNamesTheOption(t *testing.T) {
 		"secret in it":    {func(o *jira.Options) { o.URL = "https://me:secret@jira.example.org" }, "URL", "addresses are shown"},
 		"query":           {func(o *jira.Options) { o.URL = "https://jira.example.org/?a=b" }, "URL", "paths are appended"},
 		"with a path":     {func(o *jira.Options) { o.URL = "https://api.atlassian.com/ex/jira/1-2-3/" }, "", "scoped tokens need it"},
-		"no token":        {func(o *jira.Options) { o.Token = nil }, "Token", "nobody is let in without"},
+		"no token":        {func(o *jira.Options) { o.Token = nil }, "Token", "no request succeeds without one"},
 		"deployment":      {func(o *jira.Options) { o.Deployment = "server" }, "Deployment", "an unknown word"},
-		"property":        {func(o *jira.Options) { o.Property = "a b" }, "Property", "it stands in addresses"},
+		"property":        {func(o *jira.Options) { o.Property = "a b" }, "Property", "it is part of URLs"},
 		"project":         {func(o *jira.Options) { o.Project = "ops" }, "Project", "keys are in capital letters"},
 		"issue":           {func(o *jira.Options) { o.Issue = "12" }, "Issue", "a key says the project"},
 		"browse":          {func(o *jira.Options) { o.BrowseURL = "x" }, "BrowseURL", "people are sent there"},
@@ -131,7 +131,7 @@ func TestProbe(t *testing.T) {
 			switch {
 			case name == "no token":
 				if err == nil || s.Sends() > 0 {
-					t.Errorf("%v; an empty token asks as anybody", err)
+					t.Errorf("%v; an empty token sends an anonymous request", err)
 				}
 			case !errors.Is(err, c.is):
 				t.Errorf("%v, want %v: %s", err, c.is, c.reason)

@@ -184,7 +184,7 @@ func fieldsOfAll(questions []*question) []string {
 }
 
 // errShared makes questions of a common read be read one by one.
-var errShared = errors.New("it cannot be told which question found an issue")
+var errShared = errors.New("it is unknown which query an issue answers")
 
 // share assigns a question its records from all that were read for several. It reports whether
 // that was possible.
@@ -208,7 +208,7 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 			continue
 		}
 		if name := q.unseen(i); name != "" {
-			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so nobody can see whether it is empty", ErrUnreadable, name, i.Key)
+			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so it is unknown whether it is empty", ErrUnreadable, name, i.Key)
 			return true
 		}
 		o.Records = append(o.Records, r.c.record(i, q, r.d))

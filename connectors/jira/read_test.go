@@ -59,8 +59,8 @@ func TestNotFound(t *testing.T) {
 	}{
 		"no issue":           {func(*fakejira.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "OPS-99"}), nil, "the project can be seen"},
 		"hidden":             {func(s *fakejira.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "OPS-2"}), jira.ErrNoAccess, "404 as if it were gone"},
-		"no project":         {func(*fakejira.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "NONE-2"}), jira.ErrNoAccess, "nobody knows"},
-		"hidden, by id":      {func(s *fakejira.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "10002", "project": "OPS"}), jira.ErrNoAccess, "an id tells no project"},
+		"no project":         {func(*fakejira.Site) {}, byIssue(intent.Delete, intent.Fields{"issue": "NONE-2"}), jira.ErrNoAccess, "the project may be hidden"},
+		"hidden, by id":      {func(s *fakejira.Site) { s.Hide("OPS", true) }, byIssue(intent.Delete, intent.Fields{"issue": "10002", "project": "OPS"}), jira.ErrNoAccess, "an id names no project"},
 		"hidden, search":     {func(s *fakejira.Site) { s.Hide("OPS", true) }, named(issueIntent(intent.Create, 0), 0), connectors.Refused("400", nil), "the search names the project"},
 		"no comment":         {func(*fakejira.Site) {}, named(intent.WriteIntent{Kind: jira.KindComment, Write: intent.Delete, Key: intent.Fields{"issue": "OPS-1", "comment": "999"}}, 1), nil, "the issue can be seen"},
 		"no issue of it":     {func(s *fakejira.Site) { s.Remove("OPS-1") }, named(commentIntent(intent.Create, 0), 1), jira.ErrNoIssue, "not absence of the comment"},
@@ -95,12 +95,12 @@ func TestOthersHands(t *testing.T) {
 		stamps []bool // of the records: whether they have our stamp
 		reason string
 	}{
-		"nothing":            {func(*fakejira.Site) {}, "", []bool{true}, "it is there"},
-		"cloned":             {func(s *fakejira.Site) { s.Clone("OPS-2") }, "", []bool{true, false}, "a clone has the labels and not the property"},
-		"property gone":      {func(s *fakejira.Site) { s.DropProperties("OPS-2") }, "", []bool{false}, "the label alone proves nothing, and is not nothing"},
-		"labels gone":        {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "", nil, "no search finds it"},
-		"labels gone, heard": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "10002", []bool{true}, "the answer had named it"},
-		"all gone, heard": {func(s *fakejira.Site) { s.DropProperties("OPS-2"); s.Edit("OPS-2", map[string]any{"labels": []any{}}) },
+		"nothing":               {func(*fakejira.Site) {}, "", []bool{true}, "it is there"},
+		"cloned":                {func(s *fakejira.Site) { s.Clone("OPS-2") }, "", []bool{true, false}, "a clone has the labels and not the property"},
+		"property gone":         {func(s *fakejira.Site) { s.DropProperties("OPS-2") }, "", []bool{false}, "the label alone proves nothing, and is not nothing"},
+		"labels gone":           {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "", nil, "no search finds it"},
+		"labels gone, answered": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{}}) }, "10002", []bool{true}, "the answer had named it"},
+		"all gone, answered": {func(s *fakejira.Site) { s.DropProperties("OPS-2"); s.Edit("OPS-2", map[string]any{"labels": []any{}}) },
 			"10002", []bool{false}, "the answer had named it"},
 		"reference gone": {func(s *fakejira.Site) { s.Edit("OPS-2", map[string]any{"labels": []any{in.Stamp()}}) }, "", []bool{true}, "the stamp finds it"},
 		"stamp label alone": {func(s *fakejira.Site) {
@@ -269,19 +269,19 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestNobody: with a login that is not accepted, or does not get through, Jira answers as it does
+// TestAnonymousAnswerIsNoRead: with a login that is not accepted, or does not get through, Jira answers as it does
 // to anonymous users: 200 and no issues.
-func TestNobody(t *testing.T) {
+func TestAnonymousAnswerIsNoRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		header []string
 		is     error
 	}{
-		"failed":     {[]string{"X-Seraph-LoginReason", "AUTHENTICATED_FAILED"}, jira.ErrNoAccess},
-		"denied":     {[]string{"X-Seraph-LoginReason", "AUTHENTICATION_DENIED"}, jira.ErrNoAccess},
-		"not a user": {[]string{"X-Seraph-LoginReason", "AUTHORISATION_FAILED"}, jira.ErrNoAccess},
-		"logged out": {[]string{"X-Seraph-LoginReason", "OUT"}, jira.ErrNoAccess},
-		"anonymous":  {[]string{"X-AUSERNAME", "anonymous"}, jira.ErrNoAccess},
-		"somebody":   {[]string{"X-Seraph-LoginReason", "OK", "X-AUSERNAME", "robot"}, nil},
+		"failed":      {[]string{"X-Seraph-LoginReason", "AUTHENTICATED_FAILED"}, jira.ErrNoAccess},
+		"denied":      {[]string{"X-Seraph-LoginReason", "AUTHENTICATION_DENIED"}, jira.ErrNoAccess},
+		"not a user":  {[]string{"X-Seraph-LoginReason", "AUTHORISATION_FAILED"}, jira.ErrNoAccess},
+		"logged out":  {[]string{"X-Seraph-LoginReason", "OUT"}, jira.ErrNoAccess},
+		"anonymous":   {[]string{"X-AUSERNAME", "anonymous"}, jira.ErrNoAccess},
+		"with a user": {[]string{"X-Seraph-LoginReason", "OK", "X-AUSERNAME", "robot"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := stage(t, false)
@@ -337,7 +337,7 @@ func TestBulk(t *testing.T) {
 	}
 	rest := answers[issues:]
 	if len(rest[0].Observation.Records) != 1 || len(rest[1].Observation.Records) != 0 || rest[1].Err != nil || !errors.Is(rest[2].Err, jira.ErrNoAccess) {
-		t.Errorf("by key: %+v, want there, absent, and nobody knows", rest)
+		t.Errorf("by key: %+v, want there, absent, and unknown", rest)
 	}
 	if n := len(s.Requests()) - asked; n > 20 {
 		t.Errorf("%d calls for %d queries", n, len(qs))

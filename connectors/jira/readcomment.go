@@ -101,7 +101,7 @@ func (r *reader) allComments(q *question) ([]*comment, error) {
 		case err != nil:
 			return nil, err
 		case total > limit:
-			return nil, fmt.Errorf("list the comments: %w: %d comments, at most %d are looked at; address the comment by its id", ErrUnreadable, total, limit)
+			return nil, fmt.Errorf("list the comments: %w: %d comments, at most %d are read; address the comment by its id", ErrUnreadable, total, limit)
 		case len(page) < overlap || (overlap > 0 && page[0].id != all[len(all)-1].id):
 			return nil, fmt.Errorf("list the comments: %w: they changed meanwhile", ErrUnreadable)
 		}

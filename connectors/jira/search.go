@@ -39,7 +39,7 @@ func (r *reader) search(questions []*question) ([]string, error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) > maxCandidates {
-		return nil, fmt.Errorf("search by label: %w: %d issues, at most %d are looked at", ErrUnreadable, len(ids), maxCandidates)
+		return nil, fmt.Errorf("search by label: %w: %d issues, at most %d are read", ErrUnreadable, len(ids), maxCandidates)
 	}
 	return ids, nil
 }

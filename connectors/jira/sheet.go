@@ -67,13 +67,13 @@ func issueClaims() []connectors.Claim {
 		{About: connectors.TopicNative, Says: "None. The API document lists no idempotency header on any write of issues; a client that repeats a create makes a second issue, as has been seen.", Source: sourceAPI + " ; " + sourceTwice},
 		{About: connectors.TopicLookup, Says: "The stamp goes into an entity property and a label in the one create call. The label is what a search can find; the property proves whose the issue is. JQL finds a property only where an app declares it as indexed.", Source: sourceProperty},
 		{About: connectors.TopicStrong, Says: "GET of one issue by key or id reads the database. The vendor does not use the word; its notes on lag speak of searches alone.", Source: sourceAPI, Assumed: true},
-		{About: connectors.TopicStrong, Says: "404 is said of what is not there and of what may not be seen. The permission for the project is asked before anything counts as absent; security levels and moves to hidden projects cannot be told from absence.", Source: sourceAPI},
+		{About: connectors.TopicStrong, Says: "Jira answers 404 for issues that do not exist and for issues that the account may not see. The permission for the project is asked before anything counts as absent; security levels and moves to hidden projects cannot be distinguished from absence.", Source: sourceAPI},
 		{About: connectors.TopicHorizon, Says: "No bound on late landing is published. Five minutes is a default of ours.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicConditional, Says: "None. There is no ETag and no If-Match; 409 on an edit or a transition is a conflict inside Jira and not a precondition that can be set, so it leaves open what was applied.", Source: sourceAPI},
 		{About: connectors.TopicUnique, Says: "An edit and a delete go to the id of one issue with given values: a repeat meets the same issue or none. Ids are never used again. A create has no unique key.", Source: sourceAPI},
 		{About: connectors.TopicUnique, Says: "A transition that lands twice runs its side effects twice where the workflow leads from a status to itself, as a transition does that is open to all statuses. So no update counts as harmless to repeat: one of unknown fate is sent again when it is known not to have been applied.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicUndo, Says: "A create is undone by DELETE, which is permanent and refused for an issue with subtasks; an edit by setting the values from before, null where nothing was set; a transition by one back, if the workflow has the edge.", Source: sourceAPI},
-		{About: connectors.TopicIrreversible, Says: "E-mails, webhooks and automations that a write has set off, the number of a deleted issue, and a delete itself. The record can be looked for and taken back, so no write type is called irreversible.", Source: sourceAPI},
+		{About: connectors.TopicIrreversible, Says: "E-mails, webhooks and automations that a write has set off, the number of a deleted issue, and a delete itself. The record can be read back and undone, so no write type is called irreversible.", Source: sourceAPI},
 		{About: connectors.TopicValues, Says: "Version 2 of the API takes and gives wiki markup as strings. Summaries are trimmed to one line of 255 characters; labels are a set without blanks; what is not set is null; times have an offset without a colon.", Source: sourceAPI},
 		{About: connectors.TopicValues, Says: "An edit ignores the status and answers 204; only a transition changes it.", Source: sourceAPI},
 	}
@@ -117,10 +117,10 @@ func dataCenterLimits() []connectors.Claim {
 func commentClaims() []connectors.Claim {
 	return []connectors.Claim{
 		{About: connectors.TopicNative, Says: "None. A comment that is posted twice is there twice.", Source: sourceAPI},
-		{About: connectors.TopicLookup, Says: "The stamp and the reference stand in a property of the comment that goes in with the create. All comments of the issue are listed and their properties read: together on Cloud (comment/list, 1000 ids), one by one on Data Center.", Source: sourceAPI},
+		{About: connectors.TopicLookup, Says: "The stamp and the reference are in a property of the comment that goes in with the create. All comments of the issue are listed and their properties read: together on Cloud (comment/list, 1000 ids), one by one on Data Center.", Source: sourceAPI},
 		{About: connectors.TopicStrong, Says: "The list of an issue's comments and a comment by its id come from the database. The vendor does not use the word; its notes on lag speak of searches alone.", Source: sourceAPI, Assumed: true},
 		{About: connectors.TopicLagging, Says: "None is used: comments are not searched for.", Source: sourceOwn},
-		{About: connectors.TopicSettle, Says: "None is needed, since no index takes part in the look-up.", Source: sourceOwn, Assumed: true},
+		{About: connectors.TopicSettle, Says: "None is needed, since no index takes part in the lookup.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicHorizon, Says: "No bound on late landing is published. Five minutes is a default of ours.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicConditional, Says: "None: no ETag and no If-Match.", Source: sourceAPI},
 		{About: connectors.TopicUnique, Says: "An edit and a delete go to the id of one comment: a repeat meets the same comment or none. A create has no unique key.", Source: sourceAPI},

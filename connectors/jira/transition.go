@@ -48,7 +48,7 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 		_, err := w.c.lib.Issue.DoTransitionWithPayloadWithContext(ctx, id, payload)
 		return err
 	})
-	return w.said(k, id, key)
+	return w.receiptOf(k, id, key)
 }
 
 // choose selects the one transition to the wanted status. If there are several, the payload names

@@ -38,7 +38,7 @@ func TestTransition(t *testing.T) {
 		"there already":         {fakejira.Done, intent.Fields{"status": fakejira.Done}, nil, 1, "yes", "", "", "nothing is left to send"},
 		"there, another field":  {fakejira.Done, intent.Fields{"status": fakejira.Done, "summary": "x"}, nil, 1, "yes", "", "PUT", "the field alone changes"},
 		"a number":              {fakejira.ToDo, intent.Fields{"status": true}, nil, 1, "no", "/expect/status", "", "a status is a name"},
-		"in the payload":        {fakejira.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": fakejira.Done}, 1, "no", "/payload/status", "", "nobody would verify it"},
+		"in the payload":        {fakejira.ToDo, intent.Fields{"summary": "x"}, intent.Fields{"status": fakejira.Done}, 1, "no", "/payload/status", "", "it would not be verified"},
 		"the pick alone":        {fakejira.ToDo, intent.Fields{"status": fakejira.InProgress}, intent.Fields{"transition": ""}, 1, "no", "/payload/transition", "", "it names nothing"},
 		"a key of Jira's":       {fakejira.ToDo, intent.Fields{"updated": "2026-01-01T00:00:00Z"}, nil, 1, "no", "/expect/updated", "", "Jira sets it"},
 		"only what is readable": {fakejira.ToDo, intent.Fields{"issue": "OPS-2"}, nil, 1, "no", "/expect", "", "there is nothing to change"},

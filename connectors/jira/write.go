@@ -95,8 +95,8 @@ func (w writer) before() (connectors.Record, error) {
 	return record, nil
 }
 
-// said makes a receipt and an error from the result of the send.
-func (w writer) said(k call, ref, key string) (connectors.Receipt, error) {
+// receiptOf makes a receipt and an error from the result of the send.
+func (w writer) receiptOf(k call, ref, key string) (connectors.Receipt, error) {
 	var receipt connectors.Receipt
 	if k.answer.Status != 0 {
 		receipt.Code, receipt.Said = k.answer.Code(), k.answer.Said(false)
@@ -133,7 +133,7 @@ func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 	if k.err == nil && (k.answer.Decode(&made) != nil || !idForm.MatchString(made.ID) || !issueKeyForm.MatchString(made.Key)) {
 		made.ID, made.Key = "", "" // Jira accepted; an unreadable body does not change that
 	}
-	return w.said(k, made.ID, made.Key)
+	return w.receiptOf(k, made.ID, made.Key)
 }
 
 // withLabels adds our labels to the caller's, which show without ours.
@@ -220,7 +220,7 @@ func (w writer) update(ctx context.Context) (connectors.Receipt, error) {
 		_, err := w.c.lib.Issue.UpdateIssueWithContext(ctx, before.Ref, map[string]any{"fields": fields})
 		return err
 	})
-	return w.said(k, before.Ref, key)
+	return w.receiptOf(k, before.Ref, key)
 }
 
 // delete has no body: the library's method sends one, which Jira rejects. Jira refuses issues
@@ -231,5 +231,5 @@ func (w writer) delete(ctx context.Context) (connectors.Receipt, error) {
 		return connectors.Receipt{}, err
 	}
 	k := w.c.request(ctx, true, http.MethodDelete, "rest/api/2/issue/"+before.Ref, nil)
-	return w.said(k, before.Ref, "")
+	return w.receiptOf(k, before.Ref, "")
 }

@@ -56,34 +56,34 @@ func prepared(t *testing.T, c *mail.Connector, w intent.WriteIntent) connectors.
 	return r
 }
 
-// The turns of a submission in which all goes well.
-func turns(last ...fakemail.Turn) []fakemail.Turn {
-	return append([]fakemail.Turn{
-		{Says: "220 mx ESMTP\r\n"},
-		{Hears: "EHLO localhost", Says: "250-mx\r\n250-SIZE 10000000\r\n250 AUTH LOGIN PLAIN\r\n"},
-		{Hears: "AUTH PLAIN", Says: "235 2.7.0 welcome\r\n"},
-		{Hears: "MAIL FROM:<alice@example.org>", Says: "250 ok\r\n"},
-		{Hears: "RCPT TO:<bob@example.org>", Says: "250 ok\r\n"},
-		{Hears: "RCPT TO:<chloe@example.org>", Says: "250 ok\r\n"},
-		{Hears: "DATA", Says: "354 go on\r\n"},
+// The steps of a submission that succeeds.
+func steps(last ...fakemail.Step) []fakemail.Step {
+	return append([]fakemail.Step{
+		{Reply: "220 mx ESMTP\r\n"},
+		{Expect: "EHLO localhost", Reply: "250-mx\r\n250-SIZE 10000000\r\n250 AUTH LOGIN PLAIN\r\n"},
+		{Expect: "AUTH PLAIN", Reply: "235 2.7.0 welcome\r\n"},
+		{Expect: "MAIL FROM:<alice@example.org>", Reply: "250 ok\r\n"},
+		{Expect: "RCPT TO:<bob@example.org>", Reply: "250 ok\r\n"},
+		{Expect: "RCPT TO:<chloe@example.org>", Reply: "250 ok\r\n"},
+		{Expect: "DATA", Reply: "354 go on\r\n"},
 	}, last...)
 }
 
-// instead is the turns up to one, which is answered otherwise; then comes QUIT.
-func instead(n int, says string) []fakemail.Turn {
-	all := slices.Clone(turns()[:n+1])
-	all[n].Says = says
-	return append(all, fakemail.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+// instead returns the steps up to one, which gets another answer, then QUIT.
+func instead(n int, says string) []fakemail.Step {
+	all := slices.Clone(steps()[:n+1])
+	all[n].Reply = says
+	return append(all, fakemail.Step{Expect: "QUIT", Reply: "221 bye\r\n"})
 }
 
-func cutAt(n int) []fakemail.Turn {
-	all := slices.Clone(turns()[:n+1])
-	all[n].Says = ""
+func cutAt(n int) []fakemail.Step {
+	all := slices.Clone(steps()[:n+1])
+	all[n].Reply = ""
 	return all
 }
 
-func dot(says string) []fakemail.Turn {
-	return turns(fakemail.Turn{Hears: ".", Says: says}, fakemail.Turn{Hears: "QUIT", Says: "221 bye\r\n"})
+func dot(says string) []fakemail.Step {
+	return steps(fakemail.Step{Expect: ".", Reply: says}, fakemail.Step{Expect: "QUIT", Reply: "221 bye\r\n"})
 }
 
 const (
@@ -95,7 +95,7 @@ const (
 )
 
 type answer struct {
-	turns  []fakemail.Turn
+	steps  []fakemail.Step
 	fate   connectors.Fate
 	code   string
 	says   string // is in the error
@@ -103,41 +103,41 @@ type answer struct {
 }
 
 func answers() map[string]answer {
-	nobody := fakemail.Turn{}
+	silence := fakemail.Step{}
 	return map[string]answer{
 		"yes":                      {dot("250 2.0.0 queued\r\n"), answered, "", "", "it was taken over"},
-		"greeting/no":              {[]fakemail.Turn{{Says: "554 not you\r\n"}}, notSent, "", "554", "no mail was begun"},
-		"greeting/not now":         {[]fakemail.Turn{{Says: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
-		"greeting/cut":             {[]fakemail.Turn{{Hears: "x"}}, notSent, "", "greeting", "no mail was begun"},
-		"greeting/silence":         {[]fakemail.Turn{nobody}, notSent, "", "deadline", "no mail was begun"},
-		"login/refused":            {append(slices.Clone(turns()[:2]), fakemail.Turn{Hears: "AUTH", Says: "535 wrong: " + password + "\r\n"}), connectors.FateLogin, "535", "535", "the account is at fault and not the message; the words of the server are kept out"},
-		"login/not now":            {append(slices.Clone(turns()[:2]), fakemail.Turn{Hears: "AUTH", Says: "454 later: " + password + "\r\n"}), notSent, "", "454", "no mail was begun"},
-		"login/none":               {append(slices.Clone(turns()[:1]), fakemail.Turn{Hears: "EHLO", Says: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
+		"greeting/no":              {[]fakemail.Step{{Reply: "554 not you\r\n"}}, notSent, "", "554", "no mail was begun"},
+		"greeting/not now":         {[]fakemail.Step{{Reply: "421 too busy\r\n"}}, notSent, "", "421", "no mail was begun"},
+		"greeting/cut":             {[]fakemail.Step{{Expect: "x"}}, notSent, "", "greeting", "no mail was begun"},
+		"greeting/silence":         {[]fakemail.Step{silence}, notSent, "", "deadline", "no mail was begun"},
+		"login/refused":            {append(slices.Clone(steps()[:2]), fakemail.Step{Expect: "AUTH", Reply: "535 wrong: " + password + "\r\n"}), connectors.FateLogin, "535", "535", "the account is at fault and not the message; the words of the server are kept out"},
+		"login/not now":            {append(slices.Clone(steps()[:2]), fakemail.Step{Expect: "AUTH", Reply: "454 later: " + password + "\r\n"}), notSent, "", "454", "no mail was begun"},
+		"login/none":               {append(slices.Clone(steps()[:1]), fakemail.Step{Expect: "EHLO", Reply: "250-mx\r\n250 AUTH CRAM-MD5\r\n"}), notSent, "", "PLAIN", "we know no such login"},
 		"sender/no":                {instead(3, "550 not from you\r\n"), refused, "550", "sender alice@example.org", "the server's word"},
-		"sender/not now":           {instead(3, "452 no room\r\n"), throttled, "452", "452", "the server's word"},
+		"sender/not now":           {instead(3, "452 no room\r\n"), throttled, "452", "452", "as the server answers"},
 		"sender/cut":               {cutAt(3), notSent, "", "sender", "no message was begun"},
 		"second recipient/no":      {instead(5, "550 5.1.1 nobody\r\n"), refused, "550", "recipient chloe@example.org", "none of them gets it then"},
 		"second recipient/not now": {instead(5, "450 greylisted\r\n"), throttled, "450", "recipient chloe@example.org", "none of them gets it then"},
-		"second recipient/silence": {append(slices.Clone(turns()[:5]), fakemail.Turn{Hears: "RCPT"}, nobody), notSent, "", "deadline", "no message was begun"},
+		"second recipient/silence": {append(slices.Clone(steps()[:5]), fakemail.Step{Expect: "RCPT"}, silence), notSent, "", "deadline", "no message was begun"},
 		"data/no":                  {instead(6, "554 no\r\n"), refused, "554", "554", "the server's word"},
 		"data/not now":             {instead(6, "451 not now\r\n"), throttled, "451", "451", "the server's word"},
-		"data/yes at once":         {turns()[:6:6], notSent, "", "the message", "no message was begun"},
+		"data/yes at once":         {steps()[:6:6], notSent, "", "the message", "no message was begun"},
 		"data/nonsense":            {instead(6, "250 thanks\r\n"), notSent, "", "", "it did not ask for the message"},
-		"short message/cut":        {turns(fakemail.Turn{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: nobody knows how much of it arrived"},
+		"short message/cut":        {steps(fakemail.Step{After: 50}), unknown, "", "no answer", "the message and its dot go in one packet: how much of it arrived is unknown"},
 		"dot/no":                   {dot("554 5.7.1 spam\r\n"), refused, "554", "spam", "the server's word"},
 		"dot/too big":              {dot("552 too big\r\n"), refused, "552", "552", "the server's word"},
 		"dot/not now":              {dot("451 4.3.0 later\r\n"), unknown, "", "later", "a relay says so of what it has handed on"},
 		"dot/shutting down":        {dot("421 bye\r\n"), unknown, "", "421", "it answers any command"},
-		"dot/cut":                  {turns(fakemail.Turn{Hears: "."}), unknown, "", "no answer", "it has the whole message"},
-		"dot/half a yes":           {turns(fakemail.Turn{Hears: ".", Says: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
-		"dot/silence":              {turns(fakemail.Turn{Hears: "."}, nobody), unknown, "", "deadline", "it has the whole message"},
+		"dot/cut":                  {steps(fakemail.Step{Expect: "."}), unknown, "", "no answer", "it has the whole message"},
+		"dot/half a yes":           {steps(fakemail.Step{Expect: ".", Reply: "250-queued\r\n"}), unknown, "", "no answer", "the answer never ended"},
+		"dot/silence":              {steps(fakemail.Step{Expect: "."}, silence), unknown, "", "deadline", "it has the whole message"},
 		"dot/another yes":          {dot("251 will forward\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
 		"dot/go on":                {dot("354 go on\r\n"), unknown, "", "no answer", "no answer that SMTP has there"},
 		"dot/600":                  {dot("650 what\r\n"), unknown, "", "no answer", "no answer that SMTP has"},
 		"dot/nonsense":             {dot("okay\r\n"), unknown, "", "no answer", "no answer at all"},
-		"goodbye/silence":          {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}, nobody), answered, "", "", "what comes after the yes is nothing"},
-		"goodbye/no":               {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}, fakemail.Turn{Hears: "QUIT", Says: "500 no\r\n"}), answered, "", "", "what comes after the yes is nothing"},
-		"goodbye/cut":              {turns(fakemail.Turn{Hears: ".", Says: "250 ok\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/silence":          {steps(fakemail.Step{Expect: ".", Reply: "250 ok\r\n"}, silence), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/no":               {steps(fakemail.Step{Expect: ".", Reply: "250 ok\r\n"}, fakemail.Step{Expect: "QUIT", Reply: "500 no\r\n"}), answered, "", "", "what comes after the yes is nothing"},
+		"goodbye/cut":              {steps(fakemail.Step{Expect: ".", Reply: "250 ok\r\n"}), answered, "", "", "what comes after the yes is nothing"},
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func (tt answer) run(t *testing.T) {
-	s := &fakemail.Script{Turns: tt.turns}
+	s := &fakemail.Script{Steps: tt.steps}
 	c := scripted(t, s, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -183,9 +183,9 @@ func (tt answer) run(t *testing.T) {
 	if tt.fate != notSent && s.Wrong() != nil {
 		t.Error(s.Wrong())
 	}
-	dots := slices.Contains(s.Heard(), ".")
-	if want := slices.ContainsFunc(tt.turns, func(turn fakemail.Turn) bool { return turn.Hears == "." }); dots != want {
-		t.Errorf("the server heard %q; a whole message among it: %v, want %v", s.Heard(), dots, want)
+	dots := slices.Contains(s.Received(), ".")
+	if want := slices.ContainsFunc(tt.steps, func(step fakemail.Step) bool { return step.Expect == "." }); dots != want {
+		t.Errorf("the server received %q; a whole message among it: %v, want %v", s.Received(), dots, want)
 	}
 }
 
@@ -200,7 +200,7 @@ func long() intent.WriteIntent {
 // the server has nothing.
 func TestCutLongMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := scripted(t, &fakemail.Script{Turns: turns(fakemail.Turn{After: 50000})}, nil)
+		c := scripted(t, &fakemail.Script{Steps: steps(fakemail.Step{After: 50000})}, nil)
 		_, err := c.Write(t.Context(), prepared(t, c, long()))
 		if got := connectors.FateOf(err); got != notSent || !strings.Contains(err.Error(), "before its end") {
 			t.Errorf("the write says %q (%v), want not sent", got, err)
@@ -213,7 +213,7 @@ func TestCutLongMessage(t *testing.T) {
 // ends during the message, and its socket is closed late.
 func TestNoDotAfterHalfAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakemail.Script{Turns: turns(fakemail.Turn{Hears: "Date: "}, fakemail.Turn{})}
+		s := &fakemail.Script{Steps: steps(fakemail.Step{Expect: "Date: "}, fakemail.Step{})}
 		ctx, cancel := context.WithCancel(t.Context())
 		c := scripted(t, s, func(o *mail.Options) {
 			o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -226,9 +226,9 @@ func TestNoDotAfterHalfAMessage(t *testing.T) {
 		if got := connectors.FateOf(err); got != notSent || !errors.Is(err, context.Canceled) {
 			t.Errorf("the write says %q (%v), want not sent, and why", got, err)
 		}
-		heard := s.Heard()
-		if slices.Contains(heard, ".") || slices.Contains(heard, "QUIT") || !slices.Contains(heard, "one line of many") {
-			t.Errorf("the server heard %d lines, at last %q; want no dot and nothing after the message", len(heard), heard[len(heard)-1])
+		received := s.Received()
+		if slices.Contains(received, ".") || slices.Contains(received, "QUIT") || !slices.Contains(received, "one line of many") {
+			t.Errorf("the server received %d lines, at last %q; want no dot and nothing after the message", len(received), received[len(received)-1])
 		}
 	})
 }
@@ -260,8 +260,8 @@ func (c *slowlyClosed) Close() error {
 func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const address = "secret@example.org"
-		s := &fakemail.Script{Turns: append(slices.Clone(turns()[:6]),
-			fakemail.Turn{Hears: "RCPT TO:<" + address + ">", Says: "550 5.1.1 <" + address + "> unknown\r\n"}, fakemail.Turn{Hears: "QUIT"})}
+		s := &fakemail.Script{Steps: append(slices.Clone(steps()[:6]),
+			fakemail.Step{Expect: "RCPT TO:<" + address + ">", Reply: "550 5.1.1 <" + address + "> unknown\r\n"}, fakemail.Step{Expect: "QUIT"})}
 		c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
 		receipt, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != refused || strings.Contains(err.Error()+receipt.Said.Message, address) || !strings.Contains(err.Error(), "550") {
@@ -273,7 +273,7 @@ func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 // TestEndlessAnswer: a server that never stops talking is hung up on.
 func TestEndlessAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakemail.Script{Turns: []fakemail.Turn{{Says: strings.Repeat("220-still here\r\n", 200000)}}}
+		s := &fakemail.Script{Steps: []fakemail.Step{{Reply: strings.Repeat("220-still here\r\n", 200000)}}}
 		c := scripted(t, s, nil)
 		_, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrTooMuch) {
@@ -285,14 +285,14 @@ func TestEndlessAnswer(t *testing.T) {
 // TestNoStartTLS: without the required protection nothing confidential is sent.
 func TestNoStartTLS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakemail.Script{Turns: turns()}
+		s := &fakemail.Script{Steps: steps()}
 		c := scripted(t, s, func(o *mail.Options) { o.Security = mail.StartTLS })
 		_, err := c.Write(t.Context(), prepared(t, c, letter()))
 		if connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrNoStartTLS) {
 			t.Errorf("the write says %v, want not sent, and why", err)
 		}
-		if heard := s.Heard(); len(heard) != 1 || !strings.HasPrefix(heard[0], "EHLO") {
-			t.Errorf("the server heard %q, want EHLO alone", heard)
+		if received := s.Received(); len(received) != 1 || !strings.HasPrefix(received[0], "EHLO") {
+			t.Errorf("the server received %q, want EHLO alone", received)
 		}
 	})
 }

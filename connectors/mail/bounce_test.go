@@ -87,12 +87,12 @@ func TestBounce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, tt.options)
+				b := newHarness(t, tt.options)
 				out := b.do(order(b.s))
-				if out.Status != engine.StatusVerified || !strings.Contains(out.Text, "not that anybody received it") {
+				if out.Status != engine.StatusVerified || !strings.Contains(out.Text, "not that a recipient received it") {
 					t.Fatalf("%s: %s", out.Status, out.Text)
 				}
-				if looks := !out.RecheckUntil.IsZero(); looks != (tt.says != "" || name != "not looked for" && name != "they come elsewhere") {
+				if reads := !out.RecheckUntil.IsZero(); reads != (tt.says != "" || name != "not looked for" && name != "they come elsewhere") {
 					t.Errorf("a recheck is pending until %s", out.RecheckUntil)
 				}
 				if _, err := b.s.Mailbox.Deliver("INBOX", []byte(tt.report(string(b.s.Accepted()[0].Raw)))); err != nil {
@@ -123,7 +123,7 @@ func TestBounce(t *testing.T) {
 // A mail that has bounced before it is seen is never verified.
 func TestBouncedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		b.s.SetFault(fault.LaggingRead, 1)
 		go func() {
 			for len(b.s.Accepted()) == 0 {
@@ -142,7 +142,7 @@ func TestBouncedAtOnce(t *testing.T) {
 // Removing the copy does not take the mail back.
 func TestCopyIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		out := b.do(order(b.s))
 		messages, err := b.s.Mailbox.Messages(b.s.Sent())
 		if err != nil || len(messages) != 1 {

@@ -46,7 +46,7 @@ func TestRoundTrips(t *testing.T) {
 			w.Expect["to"] = []any{"bob@example.org", `Smith, "Bob" <b.smith+x@example.org>`, "Jörg Ä <j@example.org>", "a@b <c@example.org>"}
 			w.Expect["cc"] = []any{"(comment) <d@example.org>"}
 		},
-		"blind only": func(w *intent.WriteIntent) { delete(w.Expect, "to") },
+		"bcc only": func(w *intent.WriteIntent) { delete(w.Expect, "to") },
 		"headers": func(w *intent.WriteIntent) {
 			w.Payload["headers"] = map[string]any{"Reply-To": "x@example.org", "In-Reply-To": "<1@example.org>"}
 		},
@@ -65,7 +65,7 @@ func TestRoundTrips(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, options)
+				b := newHarness(t, options)
 				w := order(b.s)
 				change(&w)
 				out := b.do(w)
@@ -253,12 +253,12 @@ func TestNotForThisAccount(t *testing.T) {
 		change func(w *intent.WriteIntent)
 		names  string
 	}{
-		"nobody to send it to": {func(w *intent.WriteIntent) { delete(w.Expect, "to") }, "/expect/to"},
-		"another account":      {func(w *intent.WriteIntent) { w.Key = intent.Fields{"account": "bob@example.org"} }, "/key/account"},
-		"a mailbox":            {func(w *intent.WriteIntent) { w.Key = intent.Fields{"mailbox": "Sent"} }, "/key/mailbox"},
-		"another Message-ID":   {func(w *intent.WriteIntent) { w.Key = intent.Fields{"message_id": "<a@b>"} }, "/key/message_id"},
-		"no Message-ID":        {func(w *intent.WriteIntent) { w.Kind = mail.KindNamed }, "/key/message_id"},
-		"no form of one":       {func(w *intent.WriteIntent) { w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "a@b"} }, "/key/message_id"},
+		"no recipient":       {func(w *intent.WriteIntent) { delete(w.Expect, "to") }, "/expect/to"},
+		"another account":    {func(w *intent.WriteIntent) { w.Key = intent.Fields{"account": "bob@example.org"} }, "/key/account"},
+		"a mailbox":          {func(w *intent.WriteIntent) { w.Key = intent.Fields{"mailbox": "Sent"} }, "/key/mailbox"},
+		"another Message-ID": {func(w *intent.WriteIntent) { w.Key = intent.Fields{"message_id": "<a@b>"} }, "/key/message_id"},
+		"no Message-ID":      {func(w *intent.WriteIntent) { w.Kind = mail.KindNamed }, "/key/message_id"},
+		"no form of one":     {func(w *intent.WriteIntent) { w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "a@b"} }, "/key/message_id"},
 		"two in one": {func(w *intent.WriteIntent) {
 			w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<a@b>\r\nBcc: <c@d>"}
 		}, "/key/message_id"},

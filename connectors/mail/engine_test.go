@@ -18,23 +18,23 @@ import (
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// office is an account with an engine.
-type office struct {
+// harness is an account with an engine.
+type harness struct {
 	t      *testing.T
 	s      *fakemail.Server
 	ledger *ledger.Memory
 	engine *engine.Engine
 }
 
-func newOffice(t *testing.T, o func(s *fakemail.Server) mail.Options) *office {
+func newHarness(t *testing.T, o func(s *fakemail.Server) mail.Options) *harness {
 	t.Helper()
-	b := &office{t: t, s: fakemail.Start(t, fakemail.Options{InProcess: true, Lag: time.Minute}), ledger: ledger.NewMemory()}
+	b := &harness{t: t, s: fakemail.Start(t, fakemail.Options{InProcess: true, Lag: time.Minute}), ledger: ledger.NewMemory()}
 	b.open(o(b.s))
 	return b
 }
 
 // open starts an engine on the ledger, as a new process does.
-func (b *office) open(o mail.Options) {
+func (b *harness) open(o mail.Options) {
 	b.t.Helper()
 	c := connect(b.t, o)
 	var reg connectors.Registry
@@ -45,7 +45,7 @@ func (b *office) open(o mail.Options) {
 	b.t.Cleanup(b.engine.Close)
 }
 
-func (b *office) do(w intent.WriteIntent) engine.Outcome {
+func (b *harness) do(w intent.WriteIntent) engine.Outcome {
 	b.t.Helper()
 	out, err := b.engine.Do(b.t.Context(), w)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *office) do(w intent.WriteIntent) engine.Outcome {
 
 // later lets the engine work on what is due for so long, and returns what
 // became of the write.
-func (b *office) later(id ledger.ID, d time.Duration) engine.Outcome {
+func (b *harness) later(id ledger.ID, d time.Duration) engine.Outcome {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	defer cancel()
@@ -82,36 +82,36 @@ func order(s *fakemail.Server) intent.WriteIntent {
 }
 
 type life struct {
-	vices    []fault.Kind
-	read     fault.Kind
-	status   engine.Status
-	received int // messages that came in whole
-	accepted int // messages that the server took over
-	sends    int
-	reason   string
+	ownFaults []fault.Kind
+	read      fault.Kind
+	status    engine.Status
+	received  int // messages that came in whole
+	accepted  int // messages that the server took over
+	sends     int
+	reason    string
 }
 
 func lives() map[string]life {
 	of := func(v ...fault.Kind) []fault.Kind { return v }
 	return map[string]life{
 		"all well":             {nil, "", engine.StatusVerified, 1, 1, 1, "seen once"},
-		"lost answer":          {of(fault.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
-		"silence":              {of(fakemail.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
-		"nonsense":             {of(fault.BadGateway), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"},
+		"lost answer":          {of(fault.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
+		"silence":              {of(fakemail.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
+		"nonsense":             {of(fault.BadGateway), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
 		"late commit":          {of(fault.LateCommit), "", engine.StatusVerified, 1, 1, 1, "it landed after we gave it up, and is seen"},
 		"filed late":           {of(fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
 		"lost, and filed late": {of(fault.LostAnswer, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
 		"lagging search":       {nil, fault.LaggingRead, engine.StatusVerified, 1, 1, 1, "it is waited for"},
 		"mailbox down":         {nil, fault.UnreadableRead, engine.StatusVerified, 1, 1, 1, "it is asked again"},
-		"other Message-ID":     {of(fakemail.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own bears the stamp"},
-		"without the header":   {of(fakemail.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID bears the stamp"},
+		"other Message-ID":     {of(fakemail.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own has the stamp"},
+		"without the header":   {of(fakemail.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID has the stamp"},
 
-		"phantom":            {of(fault.PhantomSuccess), "", engine.StatusReview, 1, 0, 1, "it said yes: a person, never a second mail"},
-		"dropped":            {of(fault.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"},
-		"cut before the dot": {of(fakemail.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: nobody knows"},
+		"phantom":            {of(fault.PhantomSuccess), "", engine.StatusReview, 1, 0, 1, "it answered yes: a reviewer decides, no second mail"},
+		"dropped":            {of(fault.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"},
+		"cut before the dot": {of(fakemail.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: unknown"},
 		"filed twice":        {of(fault.DuplicateBehindOurBack), "", engine.StatusReview, 1, 1, 1, "two are not one"},
 		"other subject":      {of(fault.NormalisedField), "", engine.StatusReview, 1, 1, 1, "it is there, and not as declared"},
-		"anonymous":          {of(fakemail.WithoutStamp, fakemail.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing tells that it is ours: a person, never a second mail"},
+		"anonymous":          {of(fakemail.WithoutStamp, fakemail.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing proves that it is ours: a reviewer decides, no second mail"},
 		"sender refused":     {of(fakemail.RefusedSender), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
 		"recipient refused":  {of(fakemail.RefusedRcpt), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
 		"data refused":       {of(fakemail.RefusedData), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
@@ -133,8 +133,8 @@ func TestLives(t *testing.T) {
 
 func (tt life) run(t *testing.T, o func(s *fakemail.Server) mail.Options) {
 	t.Helper()
-	b := newOffice(t, o)
-	for _, v := range tt.vices {
+	b := newHarness(t, o)
+	for _, v := range tt.ownFaults {
 		b.s.SetFault(v, 1)
 	}
 	if tt.read != "" {
@@ -166,7 +166,7 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 			o.TrustDeferral = true
 			return o
 		}
-		b := newOffice(t, trusting)
+		b := newHarness(t, trusting)
 		b.s.SetFault(fault.Throttled, 3)
 		b.s.SetFault(fakemail.Greylisted, 1)
 		w := order(b.s)
@@ -183,7 +183,7 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 		}
 		<-time.After(20 * time.Hour)
 		other := trusting(b.s)
-		other.From, other.Hello = "Somebody Else <else@example.net>", "elsewhere"
+		other.From, other.Hello = "Other Sender <else@example.net>", "elsewhere"
 		b.open(other)
 		end := b.later(first.ID, 24*time.Hour)
 		received := b.s.Received()
@@ -203,7 +203,7 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 // arrives when both have given it up.
 func TestTakenOverByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		b.s.SetFault(fakemail.Stalled, 1)
 		w, done := order(b.s), make(chan error, 1)
 		go func(hung *engine.Engine) {
@@ -241,7 +241,7 @@ func idOf(t *testing.T, l *ledger.Memory) ledger.ID {
 // TestRefusedRecipientIsNamed: in the outcome.
 func TestRefusedRecipientIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		b.s.SetFault(fakemail.RefusedRcpt, 1)
 		if out := b.do(order(b.s)); !strings.Contains(out.Text, "bob@example.org") {
 			t.Errorf("the outcome says %q, want the recipient in it", out.Text)
@@ -253,7 +253,7 @@ func TestRefusedRecipientIsNamed(t *testing.T) {
 // that two workflows do not send one business mail twice.
 func TestNamedMailOfAnEarlierWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		w := order(b.s)
 		w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
 		if out := b.do(w); out.Status != engine.StatusVerified {
@@ -271,7 +271,7 @@ func TestOtherWritesAreRefused(t *testing.T) {
 	for _, write := range []intent.WriteType{intent.Update, intent.Upsert, intent.Delete} {
 		t.Run(string(write), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, options)
+				b := newHarness(t, options)
 				w := order(b.s)
 				c := connect(t, options(b.s))
 				built := prepared(t, c, w)
@@ -300,7 +300,7 @@ func TestOtherWritesAreRefused(t *testing.T) {
 // TestAddressOfCopiesIsSecret: a reader of an outcome could forge copies.
 func TestAddressOfCopiesIsSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, func(s *fakemail.Server) mail.Options {
+		b := newHarness(t, func(s *fakemail.Server) mail.Options {
 			o := copied(s)
 			o.CopyTo = "bob@example.org" // the only recipient in the request to the server
 			return o

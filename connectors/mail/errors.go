@@ -73,7 +73,7 @@ func answerOf(err error) (*smtp.SMTPError, bool) {
 // beforeDot classifies an error of a transaction whose message was not sent whole: a server that
 // follows RFC 5321 (4.1.1.4) has stored nothing.
 func (s *session) beforeDot(doing string, err error) error {
-	err = s.said(doing, err)
+	err = s.fail(doing, err)
 	if no, ok := answerOf(err); ok {
 		return refusal(no, err)
 	}
@@ -86,7 +86,7 @@ func (s *session) beforeDot(doing string, err error) error {
 // options say so. 421 may answer any command and is never trusted. Any other error leaves the
 // result unknown.
 func (s *session) afterDot(err error) error {
-	err = s.said("the message", err)
+	err = s.fail("the message", err)
 	no, ok := answerOf(err)
 	switch {
 	case !ok:
@@ -131,16 +131,16 @@ func (c *Connector) wordsOf(err error) connectors.Said {
 	if !ok {
 		return connectors.Said{}
 	}
-	said := connectors.Said{Message: (&serverWords{no, c.o.CopyTo}).Error()}
+	words := connectors.Said{Message: (&serverWords{no, c.o.CopyTo}).Error()}
 	if code := no.EnhancedCode; code != smtp.NoEnhancedCode && code != smtp.EnhancedCodeNotSet {
-		said.Code = fmt.Sprintf("%d.%d.%d", code[0], code[1], code[2])
+		words.Code = fmt.Sprintf("%d.%d.%d", code[0], code[1], code[2])
 	}
-	return said
+	return words
 }
 
-// said names the action and keeps the cause. It names a context that ended: that is why the
+// fail names the action and keeps the cause. It names a context that ended: that is why the
 // connection was closed.
-func (s *session) said(doing string, err error) error {
+func (s *session) fail(doing string, err error) error {
 	words := &serverWords{err, s.o.CopyTo}
 	if cause := context.Cause(s.ctx); cause != nil {
 		return fmt.Errorf("%s: %w (%w)", doing, cause, words)

@@ -46,7 +46,7 @@ func FuzzPrepare(f *testing.F) {
 		}
 		for h, values := range m.Header {
 			if len(values) != 1 {
-				t.Errorf("%s stands there %d times:\n%s", h, len(values), raw)
+				t.Errorf("%s is in it %d times:\n%s", h, len(values), raw)
 			}
 		}
 		if got, err := m.Header.AddressList("To"); err != nil || len(got) != 1 {

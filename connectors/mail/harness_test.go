@@ -86,7 +86,7 @@ func lacks(kind string) map[string]string {
 		connectortest.LacksChange:    "a mail that was sent is not changed, and has no versions",
 	}
 	if kind == mail.KindMessage {
-		const made = "the Message-ID is made from the stamp: nobody else's mail has it, or nearly it"
+		const made = "the Message-ID is made from the stamp: no other actor's mail has it, or nearly it"
 		l[connectortest.LacksSeed], l[connectortest.LacksNear] = made, made
 	}
 	return l
@@ -161,7 +161,7 @@ func (b bench) near(n int) []intent.WriteIntent {
 	return all
 }
 
-var vices = map[fault.Kind]fault.Kind{
+var ownFaults = map[fault.Kind]fault.Kind{
 	fault.LostAnswer: fault.LostAnswer, fault.DroppedBefore: fault.DroppedBefore,
 	fault.BadGateway: fault.BadGateway, fault.LateCommit: fault.LateCommit,
 	fault.PhantomSuccess: fault.PhantomSuccess, fault.DroppedField: fault.DroppedField,
@@ -170,12 +170,12 @@ var vices = map[fault.Kind]fault.Kind{
 	fault.Refused: fault.Refused,
 }
 
-var readVices = map[fault.Kind]fault.Kind{
+var readFaults = map[fault.Kind]fault.Kind{
 	fault.LaggingRead: fault.LaggingRead, fault.HangingRead: fault.HangingRead,
 }
 
 func (b bench) set(v fault.Kind, variant string) error {
-	if own, ok := readVices[v]; ok {
+	if own, ok := readFaults[v]; ok {
 		b.s.Mailbox.SetFault(own, 1)
 		return nil
 	}
@@ -183,12 +183,12 @@ func (b bench) set(v fault.Kind, variant string) error {
 		b.s.Mailbox.SetFault(fault.Kind(variant), 1)
 		return nil
 	}
-	own, ok := vices[v]
+	own, ok := ownFaults[v]
 	if variant != "" {
 		own, ok = fault.Kind(variant), true
 	}
 	if !ok {
-		return fmt.Errorf("no vice for %q", v)
+		return fmt.Errorf("no fault for %q", v)
 	}
 	b.s.SetFault(own, 1)
 	return nil

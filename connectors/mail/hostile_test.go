@@ -35,10 +35,10 @@ func TestNotNowToTheWholeMail(t *testing.T) {
 		options func(s *fakemail.Server) mail.Options
 		life
 	}{
-		"put off":                     {options, life{of(fakemail.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox tells"}},
+		"put off":                     {options, life{of(fakemail.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"}},
 		"put off, filed late":         {options, life{of(fakemail.PutOff, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
 		"shut down, filed late":       {options, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
-		"not now":                     {options, life{of(fault.Throttled), "", engine.StatusReview, 1, 0, 1, "nobody knows: a person, never a second mail"}},
+		"not now":                     {options, life{of(fault.Throttled), "", engine.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"}},
 		"trusted: not now":            {trusting, life{of(fault.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
 		"trusted: not now, dropped":   {trusting, life{of(fault.Throttled, fault.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
 		"trusted: shut down, late":    {trusting, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
@@ -56,7 +56,7 @@ func TestNoAfterALostSend(t *testing.T) {
 	for _, second := range []fault.Kind{fault.Refused, fakemail.RefusedSender, fakemail.RefusedRcpt, fakemail.Greylisted, fault.Throttled, fault.Unreachable} {
 		t.Run(string(second), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, options)
+				b := newHarness(t, options)
 				b.s.SetFault(fakemail.Stalled, 1)
 				out := b.later(b.do(order(b.s)).ID, time.Hour)
 				if out.Status != engine.StatusReview {
@@ -82,7 +82,7 @@ func TestNoAfterALostSend(t *testing.T) {
 // TestForcedTwice: a reviewer was wrong, and the outcome reports two.
 func TestForcedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		b.s.SetFault(fakemail.Stalled, 1)
 		out := b.later(b.do(order(b.s)).ID, time.Hour)
 		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
@@ -129,8 +129,8 @@ func TestEndAtEachByte(t *testing.T) {
 			for n := 0; ; n++ {
 				var done bool
 				synctest.Test(t, func(t *testing.T) {
-					fate, heard := endAt(t, n, cancels)
-					has := slices.Contains(heard, ".")
+					fate, received := endAt(t, n, cancels)
+					has := slices.Contains(received, ".")
 					if has && fate != unknown && fate != answered {
 						t.Fatalf("after %d bytes the server has the whole message, and the write says %q", n, fate)
 					}
@@ -140,7 +140,7 @@ func TestEndAtEachByte(t *testing.T) {
 					if fate == unknown {
 						open++
 					}
-					done = slices.Contains(heard, "QUIT")
+					done = slices.Contains(received, "QUIT")
 				})
 				if done {
 					break
@@ -155,7 +155,7 @@ func TestEndAtEachByte(t *testing.T) {
 
 func endAt(t *testing.T, n int, cancels bool) (connectors.Fate, []string) {
 	t.Helper()
-	s := &fakemail.Script{Turns: dot("250 ok\r\n")}
+	s := &fakemail.Script{Steps: dot("250 ok\r\n")}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	left := n
@@ -171,7 +171,7 @@ func endAt(t *testing.T, n int, cancels bool) (connectors.Fate, []string) {
 	})
 	_, err := c.Write(ctx, prepared(t, c, letter()))
 	synctest.Wait()
-	return connectors.FateOf(err), s.Heard()
+	return connectors.FateOf(err), s.Received()
 }
 
 // TestNotTheMail: what is in the mailbox and is not the mail that was sent is
@@ -182,7 +182,7 @@ func TestNotTheMail(t *testing.T) {
 		flags  []string
 		reason string
 	}{
-		"draft":                {func(raw string) string { return raw }, []string{`\Draft`}, "nobody has sent it"},
+		"draft":                {func(raw string) string { return raw }, []string{`\Draft`}, "it was not sent"},
 		"bounce":               {bounce, nil, "it quotes the mail"},
 		"text bounce":          {func(raw string) string { return "Subject: failed\r\n\r\n" + raw }, nil, "it quotes the mail"},
 		"second subject":       {before("Subject: ", "Subject: Something else\r\n"), nil, "who reads it sees either"},
@@ -195,11 +195,11 @@ func TestNotTheMail(t *testing.T) {
 		}, nil, "it is another's"},
 		"cut short":    {func(raw string) string { return raw[:strings.Index(raw, "\r\n\r\n")+4] }, nil, "its text is gone"},
 		"footer":       {func(raw string) string { return raw + "-- \r\nBuy more\r\n" }, nil, "it says more"},
-		"same subject": {func(raw string) string { return strings.NewReplacer("rb-", "xx-").Replace(raw) }, nil, "somebody wrote it"},
+		"same subject": {func(raw string) string { return strings.NewReplacer("rb-", "xx-").Replace(raw) }, nil, "another sender wrote it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, options)
+				b := newHarness(t, options)
 				b.s.SetFault(fault.PhantomSuccess, 1) // it accepts, and nothing is sent
 				w := order(b.s)
 				built := prepared(t, connect(t, options(b.s)), w).Prepared
@@ -237,7 +237,7 @@ func TestNotTheWholeMail(t *testing.T) {
 		change func(raw string) string
 		reason string
 	}{
-		"without its end":  {func(raw string) string { return cut(raw, end) }, "what else is cut nobody knows"},
+		"without its end":  {func(raw string) string { return cut(raw, end) }, "what else is cut is unknown"},
 		"without its file": {func(raw string) string { return cut(raw, "JVBERi0x") }, "it is cut"},
 		"with a footer": {func(raw string) string {
 			whole := strings.TrimSuffix(raw, end)
@@ -247,7 +247,7 @@ func TestNotTheWholeMail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newOffice(t, options)
+				b := newHarness(t, options)
 				b.s.SetFault(fault.PhantomSuccess, 1)
 				w := order(b.s)
 				w.Payload = intent.Fields{"html": "<p>Hi</p>", "attachments": []any{file("a.pdf", "application/pdf", "%PDF-1.7")}}
@@ -266,20 +266,20 @@ func TestNotTheWholeMail(t *testing.T) {
 // TestAddressOfCopiesIsInNoAnswer: a server may name it at any time.
 func TestAddressOfCopiesIsInNoAnswer(t *testing.T) {
 	const address = "secret@example.org"
-	copies := fakemail.Turn{Hears: "RCPT TO:<" + address + ">", Says: "250 ok\r\n"}
+	copies := fakemail.Step{Expect: "RCPT TO:<" + address + ">", Reply: "250 ok\r\n"}
 	no := func(code string) string {
 		return fmt.Sprintf("%s 5.1.1 <SECRET@example.org> does not like it\r\n", code)
 	}
-	all := slices.Insert(turns(), 6, copies)
-	for name, script := range map[string][]fakemail.Turn{
-		"data":    append(slices.Clone(all[:7]), fakemail.Turn{Hears: "DATA", Says: no("554")}),
-		"dot no":  append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("550")}),
-		"not now": append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("450")}),
-		"what":    append(slices.Clone(all), fakemail.Turn{Hears: ".", Says: no("251")}),
+	all := slices.Insert(steps(), 6, copies)
+	for name, script := range map[string][]fakemail.Step{
+		"data":    append(slices.Clone(all[:7]), fakemail.Step{Expect: "DATA", Reply: no("554")}),
+		"dot no":  append(slices.Clone(all), fakemail.Step{Expect: ".", Reply: no("550")}),
+		"not now": append(slices.Clone(all), fakemail.Step{Expect: ".", Reply: no("450")}),
+		"what":    append(slices.Clone(all), fakemail.Step{Expect: ".", Reply: no("251")}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakemail.Script{Turns: script}
+				s := &fakemail.Script{Steps: script}
 				c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
 				_, err := c.Write(t.Context(), prepared(t, c, letter()))
 				if err == nil || strings.Contains(strings.ToLower(err.Error()), "secret") || !strings.Contains(err.Error(), "does not like it") {
@@ -298,7 +298,7 @@ func TestWrongPassword(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var logins atomic.Int32
 				var renewed atomic.Bool
-				b := newOffice(t, func(s *fakemail.Server) mail.Options {
+				b := newHarness(t, func(s *fakemail.Server) mail.Options {
 					o := options(s)
 					right := o.Password
 					o.Password = func(ctx context.Context) (string, error) {
@@ -334,20 +334,20 @@ func TestWrongPassword(t *testing.T) {
 // verified. They are of two ledgers: in one the second is queued behind the first.
 func TestTwoWorkflowsOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		one := newOffice(t, options)
-		other := &office{t: t, s: one.s, ledger: ledger.NewMemory()}
+		one := newHarness(t, options)
+		other := &harness{t: t, s: one.s, ledger: ledger.NewMemory()}
 		other.open(options(one.s))
 		w := invoice(one.s)
 		one.s.SetFault(fault.LaggingRead, fakemail.Always)
 		ids := make([]ledger.ID, 2)
 		var wg sync.WaitGroup
-		for i, b := range []*office{one, other} {
+		for i, b := range []*harness{one, other} {
 			w := w
 			w.Workflow = fmt.Sprintf("run-%d", i)
 			wg.Go(func() { ids[i] = b.do(w).ID })
 		}
 		wg.Wait()
-		for i, b := range []*office{one, other} {
+		for i, b := range []*harness{one, other} {
 			if out := b.later(ids[i], time.Hour); out.Status != engine.StatusReview {
 				t.Errorf("%s (%s), want review: there are two", out.Status, out.Text)
 			}
@@ -359,7 +359,7 @@ func TestTwoWorkflowsOneName(t *testing.T) {
 // the name taken, and sends nothing.
 func TestOneNameInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newOffice(t, options)
+		b := newHarness(t, options)
 		w := invoice(b.s)
 		b.s.SetFault(fault.LaggingRead, fakemail.Always)
 		outs := make([]engine.Outcome, 2)

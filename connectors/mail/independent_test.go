@@ -44,7 +44,7 @@ func (c searching) Write(p []byte) (int, error) {
 // TestOtherInterfaceAtRealServers: Dovecot, read only by IMAP, shows what Postfix accepted, and
 // the evidence of that read says so.
 func TestOtherInterfaceAtRealServers(t *testing.T) {
-	b := &office{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
+	b := &harness{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
 	o := byPostfix(b.s)
 	var seen searches
 	seen.through(&o.IMAP)

@@ -24,11 +24,11 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 	case w.Write != intent.Create:
 		return name{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
 	case stamp != "" && !stampForm.MatchString(stamp):
-		return name{}, unusable("the stamp", "cannot stand in a Message-ID", "letters, digits, dots and hyphens")
+		return name{}, unusable("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
 	}
 	for field := range w.Key {
 		if field != "account" && field != "message_id" {
-			return name{}, unusable("/key/"+mailtext.Clip(field), "cannot be looked up", "account and message_id alone")
+			return name{}, unusable("/key/"+mailtext.Clip(field), "cannot be queried", "account and message_id alone")
 		}
 	}
 	if account, there := w.Key["account"]; there && account != c.o.Account {
@@ -59,7 +59,7 @@ func (c *Connector) checkFresh(w intent.WriteIntent, n name, stamp string) error
 	case w.Want() != 1:
 		return unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
 	case stamp == "":
-		return unusable("the stamp", "is missing", "one: without it the mail could not be told from others")
+		return unusable("the stamp", "is missing", "one: without it the mail could not be distinguished from others")
 	case w.Kind == KindMessage && !n.made:
 		return unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
 	}

@@ -283,9 +283,9 @@ func domainOf(address string) string {
 func (c *Connector) Profiles() map[string]connectors.Profile { return profiles(c.o) }
 
 func profiles(o Options) map[string]connectors.Profile {
-	settle, proof := settleFiled, "a copy in the mailbox of what was sent, and not that anybody received it"
+	settle, proof := settleFiled, "a copy in the mailbox of what was sent, and not that a recipient received it"
 	if o.Proof == Copied {
-		settle, proof = settleCopied, "a copy in a mailbox of ours, and not that anybody else received it"
+		settle, proof = settleCopied, "a copy in a mailbox of ours, and not that a recipient received it"
 	}
 	p := connectors.Profile{
 		Writes:       []intent.WriteType{intent.Create},

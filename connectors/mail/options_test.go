@@ -31,11 +31,11 @@ func TestOptions(t *testing.T) {
 	}{
 		"good":                   {func(*mail.Options) {}, "", "this is what is required"},
 		"with a token":           {func(o *mail.Options) { o.Username, o.Password, o.Auth = "", nil, token }, "", "a token is a login"},
-		"a relay with a copy":    {func(o *mail.Options) { relay(o); o.Proof, o.CopyTo = mail.Copied, "copy@example.org" }, "", "nobody logs in, and the copy proves it"},
+		"a relay with a copy":    {func(o *mail.Options) { relay(o); o.Proof, o.CopyTo = mail.Copied, "copy@example.org" }, "", "no login is needed, and the copy proves it"},
 		"a plain relay":          {func(o *mail.Options) { relay(o); o.Proof = "" }, "Proof", "it cannot be verified"},
 		"a word of ours":         {func(o *mail.Options) { o.Proof = "seen" }, "Proof", "no such proof"},
 		"nowhere to copy to":     {func(o *mail.Options) { o.Proof = mail.Copied }, "CopyTo", "a copy needs an address"},
-		"filed and copied":       {func(o *mail.Options) { o.CopyTo = "copy@example.org" }, "CopyTo", "it would go to nobody"},
+		"filed and copied":       {func(o *mail.Options) { o.CopyTo = "copy@example.org" }, "CopyTo", "no server would send to it"},
 		"no mailbox":             {func(o *mail.Options) { o.IMAP = imap.Options{} }, "IMAP", "it is seen nowhere"},
 		"imap in the clear":      {func(o *mail.Options) { o.IMAP.Security = imap.Insecure }, "IMAP", "the password would cross a network"},
 		"no login for imap":      {func(o *mail.Options) { relay(o); o.IMAP.Username, o.IMAP.Password = "", nil }, "IMAP", "there is none to take over"},

@@ -45,7 +45,7 @@ func TestConformancePostfix(t *testing.T) {
 
 // TestPostfixLosesAnAnswer: with an engine, one mail in the mailbox.
 func TestPostfixLosesAnAnswer(t *testing.T) {
-	b := &office{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
+	b := &harness{t: t, s: fakemail.StartPostfix(t).Start(t, fakemail.Options{}), ledger: ledger.NewMemory()}
 	b.open(byPostfix(b.s))
 	b.s.SetFault(fault.LostAnswer, 1)
 	out := b.do(order(b.s))

@@ -160,7 +160,7 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 		return fail(fmt.Sprintf("its form is not version %d", preparedVersion))
 	}
 	if stamp == "" || e.Stamp != stamp {
-		return fail("it bears another stamp")
+		return fail("it has another stamp")
 	}
 	bad := func(a string) bool { return !isAddress(a) }
 	if bad(e.From) || len(e.To) == 0 || len(e.To) > maxRecipients || slices.ContainsFunc(e.To, bad) {

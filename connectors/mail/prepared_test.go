@@ -22,7 +22,7 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 		reason string
 	}{
 		"nothing":             {func([]byte) []byte { return nil }, "the engine always prepares"},
-		"no envelope":         {func(b []byte) []byte { _, raw, _ := bytes.Cut(b, []byte("\n")); return raw }, "nobody to send it to"},
+		"no envelope":         {func(b []byte) []byte { _, raw, _ := bytes.Cut(b, []byte("\n")); return raw }, "no recipient"},
 		"no message":          {func(b []byte) []byte { line, _, _ := bytes.Cut(b, []byte("\n")); return line }, "nothing to send"},
 		"an empty message":    {func(b []byte) []byte { line, _, _ := bytes.Cut(b, []byte("\n")); return append(line, '\n') }, "nothing to send"},
 		"another version":     {swap(`{"v":1`, `{"v":2`), "its form is not known"},
@@ -32,8 +32,8 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 		"no header":           {swap("X-Readback-Stamp: ", "X-Other: "), "it could not be found again"},
 		"two headers":         {swap("X-Readback-Stamp: ", "X-Readback-Stamp: other\r\nX-Readback-Stamp: "), "it would be another's too"},
 		"another Message-ID":  {swap("Message-ID: <rb-", "Message-ID: <xx-"), "it is not the one of the envelope"},
-		"blind copies named":  {swap("Subject: ", "Bcc: dora@example.org\r\nSubject: "), "they would not be blind"},
-		"no recipients":       {swap(`["bob@example.org","chloe@example.org"]`, `[]`), "nobody to send it to"},
+		"blind copies named":  {swap("Subject: ", "Bcc: dora@example.org\r\nSubject: "), "they would be visible"},
+		"no recipients":       {swap(`["bob@example.org","chloe@example.org"]`, `[]`), "no recipient"},
 		"a command in one":    {swap(`"chloe@example.org"`, `"chloe@example.org> NOTIFY=NEVER"`), "it is no address"},
 		"a command as sender": {swap(`"from":"alice@example.org"`, `"from":"alice@example.org> SIZE=0"`), "it is no address"},
 		"a line end alone":    {swap("Hi.\r\n", "Hi.\n"), "the wire would change it"},
@@ -43,7 +43,7 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &fakemail.Script{Turns: dot("250 ok\r\n")}
+				s := &fakemail.Script{Steps: dot("250 ok\r\n")}
 				c := scripted(t, s, nil)
 				r := prepared(t, c, letter())
 				changed := tt.change(r.Prepared)
@@ -55,8 +55,8 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 				}
 				r.Prepared = changed
 				_, err := c.Write(t.Context(), r)
-				if got := connectors.FateOf(err); got != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
-					t.Errorf("the write says %q (%v), the server heard %q; want not sent, and nothing heard: %s", got, err, s.Heard(), tt.reason)
+				if got := connectors.FateOf(err); got != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Received()) > 0 {
+					t.Errorf("the write says %q (%v), the server received %q; want not sent, and nothing received: %s", got, err, s.Received(), tt.reason)
 				}
 			})
 		})
@@ -67,14 +67,14 @@ func TestOnlyWhatWasPrepared(t *testing.T) {
 // another.
 func TestPreparedForAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &fakemail.Script{Turns: dot("250 ok\r\n")}
+		s := &fakemail.Script{Steps: dot("250 ok\r\n")}
 		c := scripted(t, s, nil)
 		one, two := letter(), letter()
 		two.Call = 1
 		r := prepared(t, c, two)
 		r.Prepared = prepared(t, c, one).Prepared
-		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
-			t.Errorf("the write says %v, the server heard %q; want not sent, and nothing heard", err, s.Heard())
+		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Received()) > 0 {
+			t.Errorf("the write says %v, the server received %q; want not sent, and nothing received", err, s.Received())
 		}
 	})
 }
@@ -82,15 +82,15 @@ func TestPreparedForAnother(t *testing.T) {
 // TestPreparedIsWhole: what was changed or cut anywhere on its way through the
 // ledger is not sent, however good a mail it still is.
 func TestPreparedIsWhole(t *testing.T) {
-	s := &fakemail.Script{Turns: dot("250 ok\r\n")}
+	s := &fakemail.Script{Steps: dot("250 ok\r\n")}
 	c := scripted(t, s, nil)
 	r := prepared(t, c, letter())
 	built := r.Prepared
 	try := func(changed []byte) {
 		t.Helper()
 		r.Prepared = changed
-		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Heard()) > 0 {
-			t.Fatalf("the write of\n%s\nsays %v, the server heard %q; want not sent, and nothing heard", changed, err, s.Heard())
+		if _, err := c.Write(t.Context(), r); connectors.FateOf(err) != notSent || !errors.Is(err, mail.ErrPrepared) || len(s.Received()) > 0 {
+			t.Fatalf("the write of\n%s\nsays %v, the server received %q; want not sent, and nothing received", changed, err, s.Received())
 		}
 	}
 	for i := range built {

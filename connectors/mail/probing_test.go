@@ -21,7 +21,7 @@ func TestProbing(t *testing.T) {
 			t.Errorf("error %v, want one that says that it cannot be taken back", err)
 		}
 		if n := len(s.Received()); n != 0 {
-			t.Fatalf("%d mails were sent that nobody allowed", n)
+			t.Fatalf("%d mails were sent without permission", n)
 		}
 		rep, err := probe.Run(t.Context(), c, p, mail.KindNamed, probe.Options{Rounds: 2, AllowIrreversible: true})
 		if err != nil || len(rep.Weaker) > 0 || len(s.Accepted()) != rep.Sent || len(rep.Left) != rep.Sent || rep.Sent == 0 {

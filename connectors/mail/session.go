@@ -44,10 +44,10 @@ func (c *Connector) open(ctx context.Context) (*session, error) {
 
 func (s *session) start() error {
 	if err := s.protect(); err != nil {
-		return s.said("connect", err)
+		return s.fail("connect", err)
 	}
 	if err := s.client.Hello(s.o.Hello); err != nil {
-		return s.said("greeting", err)
+		return s.fail("greeting", err)
 	}
 	return s.login()
 }

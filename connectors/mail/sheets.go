@@ -45,7 +45,7 @@ func sheet(name, system, kind string, proof Proof, own []connectors.Claim) conne
 func namedClaims() []connectors.Claim {
 	return []connectors.Claim{
 		{About: connectors.TopicLookup, Source: here,
-			Says: "The Message-ID is the caller's, so that two workflows can mean one mail by it: a mail that has it already, and not our stamp, stands in the way of a create."},
+			Says: "The Message-ID is the caller's, so that two workflows can mean one mail by it: a mail that has it already, without our stamp, is a conflict for a create."},
 	}
 }
 
@@ -59,26 +59,26 @@ func smtpClaims() []connectors.Claim {
 		{About: connectors.TopicNative, Source: rfc1047,
 			Says: "An answer to the final dot that is lost leaves it open; mail programs that send again then are where duplicates come from. Here it is read back and never sent again."},
 		{About: connectors.TopicLookup, Source: here,
-			Says: "The Message-ID is made from the stamp, and the header X-Readback-Stamp bears it too, for servers that put a Message-ID of their own."},
+			Says: "The Message-ID is made from the stamp, and the header X-Readback-Stamp has it too, for servers that put a Message-ID of their own."},
 		{About: connectors.TopicLookup, Source: rfc3501 + " section 6.4.4",
 			Says: "IMAP's SEARCH HEADER finds substrings in any case, so what it finds is compared again."},
 		{About: connectors.TopicStrong, Source: here,
 			Says: "None. What a server took over comes into a mailbox later, so that nothing found never proves that nothing was taken over."},
 		{About: connectors.TopicHorizon, Source: rfc5321 + " section 4.5.3.2.6", Assumed: true,
-			Says: "Clients wait ten minutes for the answer to the final dot. A server that holds the whole mail is taken to need no longer; nobody promises it."},
+			Says: "Clients wait ten minutes for the answer to the final dot. A server that holds the whole mail is assumed to need no longer; no standard promises it."},
 		{About: connectors.TopicConditional, Source: rfc5321, Says: "None."},
 		{About: connectors.TopicUnique, Source: rfc5321, Says: "None: a mail sent twice is two mails, also with one Message-ID."},
 		{About: connectors.TopicUndo, Source: rfc5321 + " section 6.1", Says: "None: who has taken a mail over delivers it or reports that it cannot."},
 		{About: connectors.TopicIrreversible, Source: here,
 			Says: "Everything. After a send of unknown fate only a person sends again; what is not found goes to review."},
 		{About: connectors.TopicIrreversible, Source: here,
-			Says: "A copy in a mailbox proves that copy, and outcomes say so. It does not prove that anybody else got the mail: queues hold mail for days."},
+			Says: "A copy in a mailbox proves that copy, and outcomes say so. It does not prove that a recipient got the mail: queues hold mail for days."},
 		{About: connectors.TopicIrreversible, Source: rfc3464,
-			Says: "A report of a failed delivery that names the Message-ID is looked for in the mailbox of bounces (the option bounces; INBOX where the server files what is sent), with each read and an hour after the send: the write goes to review. Other forms of bounces, and later ones, are not seen."},
+			Says: "A report of a failed delivery that names the Message-ID is read in the mailbox of bounces (the option bounces; INBOX where the server files what is sent), with each read and an hour after the send: the write goes to review. Other forms of bounces, and later ones, are not seen."},
 		{About: connectors.TopicValues, Source: here,
 			Says: "SMTP ends every text with a line end, and CRLF is its only one: texts are compared without the white space around them. Subjects are compared trimmed; addresses to the letter."},
 		{About: connectors.TopicValues, Source: here,
-			Says: "Blind copies, HTML, further headers and attachments are sent and not compared: a file that was taken out of a mail that is whole goes unnoticed. Plain text that somebody adds is seen."},
+			Says: "Blind copies, HTML, further headers and attachments are sent and not compared: a file that was taken out of a mail that is whole goes unnoticed. Added plain text is seen."},
 		{About: connectors.TopicLimits, Source: rfc5321 + " section 4.5.3.1",
 			Says: "Servers take at least 100 recipients and 64 KB; here a mail has at most 1 MiB as it is sent, since the ledger keeps it, 32 KiB of header and 100 recipients all together."},
 		{About: connectors.TopicLimits, Source: here, Assumed: true,
@@ -100,11 +100,11 @@ func filedClaims() []connectors.Claim {
 func copiedClaims() []connectors.Claim {
 	return []connectors.Claim{
 		{About: connectors.TopicLookup, Source: here,
-			Says: "The mail goes to one recipient more, whom no header names, and is looked for there. Whoever knows that address can write to it, so keep it to yourself."},
+			Says: "The mail goes to one recipient more, whom no header names, and is read there. Anyone who knows that address can write to it, so keep it secret."},
 		{About: connectors.TopicLagging, Source: rfc5321 + " section 4.5.4.1",
 			Says: "The copy travels as mail does: through queues that may hold it for days, past greylists and filters. One that was filed as spam is not found."},
 		{About: connectors.TopicSettle, Source: here, Assumed: true,
-			Says: "Thirty minutes for the copy to arrive. A queue that is stuck takes longer; then a person decides, or a later look does."},
+			Says: "Thirty minutes for the copy to arrive. A queue that is stuck takes longer; then a reviewer or a later read decides."},
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 func TestSheets(t *testing.T) {
 	for _, s := range mail.Sheets() {
 		t.Run(s.Name, func(t *testing.T) {
-			said := map[connectors.Topic]int{}
+			claimed := map[connectors.Topic]int{}
 			for _, c := range s.Claims {
-				said[c.About]++
+				claimed[c.About]++
 				if c.Says == "" || c.Source == "" {
 					t.Errorf("%+v: want words and a source", c)
 				}
@@ -24,8 +24,8 @@ func TestSheets(t *testing.T) {
 				}
 			}
 			for _, topic := range connectors.Topics() {
-				if said[topic] == 0 {
-					t.Errorf("nothing is said of %s", topic)
+				if claimed[topic] == 0 {
+					t.Errorf("no claim about %s", topic)
 				}
 			}
 			p := s.Profile

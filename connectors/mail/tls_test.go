@@ -58,7 +58,7 @@ func TestProtection(t *testing.T) {
 			_, err := strict.Write(soon(t), prepared(t, strict, w))
 			var unknown x509.UnknownAuthorityError
 			if connectors.FateOf(err) != notSent || !errors.As(err, &unknown) || s.Attempts() != 1 {
-				t.Errorf("to a server that nobody vouches for: %v, %d submissions; want not sent, and 1", err, s.Attempts())
+				t.Errorf("to a server without a trusted certificate: %v, %d submissions; want not sent, and 1", err, s.Attempts())
 			}
 		})
 	}

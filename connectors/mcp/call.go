@@ -23,7 +23,7 @@ const (
 )
 
 // errInput: the tool requests further input in the middle of a call.
-var errInput = errors.New("the tool asks for further input, which nobody here can give")
+var errInput = errors.New("the tool asks for further input, which readback cannot give")
 
 // grace is how long a call that was given up may take to come back before its
 // session is given up too: a process that does not read stops every other call.

@@ -16,7 +16,7 @@ import (
 const maxAsked = 50
 
 // one reads a kind of which one call writes one record.
-func (l *look) one(ctx context.Context) ([]connectors.Record, error) {
+func (l *reading) one(ctx context.Context) ([]connectors.Record, error) {
 	all := []connectors.Record{}
 	values := map[string]any{"stamp": l.q.Stamp, "ref": l.q.Ref}
 	for name, v := range l.q.Intent.Key {
@@ -40,7 +40,7 @@ func (l *look) one(ctx context.Context) ([]connectors.Record, error) {
 }
 
 // ours leaves out the records that were not queried.
-func (l *look) ours(r *read, answered []found) ([]connectors.Record, error) {
+func (l *reading) ours(r *read, answered []found) ([]connectors.Record, error) {
 	var all []connectors.Record
 	for _, f := range answered {
 		rec := l.k.recordOf(f, l.q.Intent.Key)
@@ -66,7 +66,7 @@ func (l *look) ours(r *read, answered []found) ([]connectors.Record, error) {
 
 // stray checks a record that was not queried. One without a place for the key cannot be
 // distinguished from ours.
-func (l *look) stray(r *read, rec connectors.Record) error {
+func (l *reading) stray(r *read, rec connectors.Record) error {
 	for _, name := range l.k.keys {
 		if _, there := rec.Fields[name]; !there && r.by == "key" {
 			return answer("a record shows no %s, by which it was asked for", name)
@@ -107,7 +107,7 @@ func refOf(k *kind, key intent.Fields, n int) string {
 
 // inParts reads a record that consists of several objects. It is always there; its fields say of
 // each object whether it exists.
-func (l *look) inParts(ctx context.Context) ([]connectors.Record, error) {
+func (l *reading) inParts(ctx context.Context) ([]connectors.Record, error) {
 	rec := connectors.Record{Ref: refOf(l.k, l.q.Intent.Key, 0), Fields: intent.Fields{}}
 	values := map[string]any{}
 	for _, name := range l.k.keys {
@@ -135,7 +135,7 @@ func (l *look) inParts(ctx context.Context) ([]connectors.Record, error) {
 // several reads a kind of which one call writes several records. They are shown
 // as one, with those in it that are there; where one of them is there twice,
 // there are two.
-func (l *look) several(ctx context.Context) ([]connectors.Record, error) {
+func (l *reading) several(ctx context.Context) ([]connectors.Record, error) {
 	all, err := l.k.keysOf(l.q.Intent)
 	if err != nil {
 		return nil, err
@@ -173,7 +173,7 @@ func (l *look) several(ctx context.Context) ([]connectors.Record, error) {
 }
 
 // askEach makes one call for all, or one for each.
-func (l *look) askEach(ctx context.Context, r *read, all []element) ([]found, error) {
+func (l *reading) askEach(ctx context.Context, r *read, all []element) ([]found, error) {
 	if !r.asksKeys {
 		values := map[string]any{}
 		for _, name := range l.k.keys {
@@ -204,7 +204,7 @@ func (l *look) askEach(ctx context.Context, r *read, all []element) ([]found, er
 }
 
 // sort assigns records of an answer to their keys.
-func (l *look) sort(r *read, answered []found, all []element, seen map[string][]intent.Fields) error {
+func (l *reading) sort(r *read, answered []found, all []element, seen map[string][]intent.Fields) error {
 	byLabel := map[string]element{}
 	for _, e := range all {
 		byLabel[e.label] = e

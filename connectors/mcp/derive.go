@@ -42,7 +42,7 @@ func (c *Contract) Derive(tool string, args intent.Fields, before *connectors.Ob
 		return intent.WriteIntent{}, arguments("the tool %q has no contract", tool)
 	}
 	if _, others := w.notCompared(args); len(others) > 0 {
-		return intent.WriteIntent{}, arguments("%s: no read could show whether it was stored, since the contract does not say where it stands. Leave it out, or list it under not_checked of %s in the contract", strings.Join(others, ", "), tool)
+		return intent.WriteIntent{}, arguments("%s: no read could show whether it was stored, since the contract does not say where it is stored. Leave it out, or list it under not_checked of %s in the contract", strings.Join(others, ", "), tool)
 	}
 	if w.kind.each {
 		return w.deriveEach(args)
@@ -143,7 +143,7 @@ func fieldBefore(name string, before *connectors.Observation) (any, error) {
 	}
 	v, there := before.Records[0].Fields[name]
 	if !there {
-		return nil, arguments("the record as it stands shows no %s; nothing was sent", name)
+		return nil, arguments("the current record shows no %s; nothing was sent", name)
 	}
 	return v, nil
 }
@@ -174,7 +174,7 @@ func (r *replace) apply(name string, args intent.Fields, before *connectors.Obse
 		from, to = r.lines(from), r.lines(to)
 		switch strings.Count(text, from) {
 		case 0:
-			return nil, arguments("the old text of edit %d is not in the record as it stands now, exactly so; read it again. Nothing was sent", i+1)
+			return nil, arguments("the old text of edit %d is not exactly in the current record; read the record again. Nothing was sent", i+1)
 		case 1:
 			text = strings.Replace(text, from, to, 1)
 		default:

@@ -97,11 +97,11 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 		reason, contract, tool, args, says string
 		before                             *connectors.Observation
 	}{
-		"no key":        {"nobody could find it again", "filesystem", "write_file", `{"content":"x"}`, "path", nil},
+		"no key":        {"no read could return it", "filesystem", "write_file", `{"content":"x"}`, "path", nil},
 		"a key of null": {"null names nothing", "filesystem", "write_file", `{"path":null,"content":"x"}`, "path", nil},
 		"nothing there": {"an edit of nothing", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"a","newText":"b"}]}`, "not there", &connectors.Observation{}},
-		"no such text":  {"the model has read an older one", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"b"}]}`, "not in the record", before},
-		"twice":         {"nobody knows which", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"one","newText":"b"}]}`, "more than once", before},
+		"no such text":  {"the model has read an older one", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"two","newText":"b"}]}`, "not exactly in the current record", before},
+		"twice":         {"the place is ambiguous", "filesystem", "edit_file", `{"path":"/a","edits":[{"oldText":"one","newText":"b"}]}`, "more than once", before},
 		"no edits":      {"nothing would change", "filesystem", "edit_file", `{"path":"/a","edits":[]}`, "no list of edits", before},
 		"an empty list": {"there is nothing to write", "memory", "create_entities", `{"entities":[]}`, "empty", nil},
 		"no list":       {"there must be one", "memory", "create_entities", `{"entities":{"name":"x"}}`, "no list", nil},
@@ -139,13 +139,13 @@ func TestIntentsThatLieAreRefused(t *testing.T) {
 		says   string
 	}{
 		"another key":   {"it would write another file than it looks at", func(w *intent.WriteIntent) { w.Key["path"] = "/b" }, "/key/path"},
-		"another state": {"it would look for another text than it writes", func(w *intent.WriteIntent) { w.Expect["content"] = "y" }, "/expect/content"},
-		"less expected": {"it would look at less than it writes", func(w *intent.WriteIntent) { w.Expect = intent.Fields{"path": "/a"} }, "/expect/content"},
-		"more keys":     {"nothing is looked up by it", func(w *intent.WriteIntent) { w.Key["owner"] = "me" }, "/key/owner"},
+		"another state": {"the read back expects another text than the write sends", func(w *intent.WriteIntent) { w.Expect["content"] = "y" }, "/expect/content"},
+		"less expected": {"the read back covers less than the write", func(w *intent.WriteIntent) { w.Expect = intent.Fields{"path": "/a"} }, "/expect/content"},
+		"more keys":     {"no read queries it", func(w *intent.WriteIntent) { w.Key["owner"] = "me" }, "/key/owner"},
 		"absent":        {"no tool takes a field away", func(w *intent.WriteIntent) { w.Absent = []string{"/x"} }, "/absent"},
 		"a count":       {"one call, one record", func(w *intent.WriteIntent) { w.Count = 2 }, "/count"},
 		"no arguments":  {"an object", func(w *intent.WriteIntent) { w.Payload["arguments"] = "x" }, "/payload/arguments"},
-		"blind": {"it has a contract, and blind calls are off", func(w *intent.WriteIntent) {
+		"write-only": {"it has a contract, and write-only calls are off", func(w *intent.WriteIntent) {
 			*w = mcp.WriteOnlyCall(*w, "write_file", intent.Fields{"path": "/a"})
 		}, "/kind"},
 	} {
@@ -170,7 +170,7 @@ func TestArgumentsThatNothingCompares(t *testing.T) {
 		notChecked                   []string // where it is not refused
 	}{
 		"all compared":       {"nothing is left out", shop, "create_order", `{"order_id":"A-1","note":"n","amount_cents":1}`, "", nil},
-		"not mentioned":      {"verified would be said of it too", shop, "create_order", `{"order_id":"A-1","note":"n","status":"paid"}`, "/status", nil},
+		"not mentioned":      {"verified would cover it too", shop, "create_order", `{"order_id":"A-1","note":"n","status":"paid"}`, "/status", nil},
 		"null":               {"null is a value as well", shop, "create_order", `{"order_id":"A-1","note":"n","status":null}`, "/status", nil},
 		"listed":             {"the contract says that it is not compared", listing, "create_order", `{"order_id":"A-1","note":"n","status":"paid"}`, "", []string{"/status"}},
 		"listed, left out":   {"nothing was sent that is not compared", listing, "create_order", `{"order_id":"A-1","note":"n"}`, "", nil},
@@ -222,7 +222,7 @@ func TestRefusedArguments(t *testing.T) {
 		"two are not":     {shop, "create_order", `{"properties":{"order_id":{},"status":{},"labels":{"type":"array","items":{"type":"string"}}}}`, []string{"/labels", "/status"}},
 		"listed":          {listing, "create_order", `{"properties":{"order_id":{},"status":{}}}`, nil},
 		"within":          {listing, "create_order", `{"properties":{"order_id":{},"meta":{"properties":{"source":{},"by":{}}}}}`, []string{"/meta/by"}},
-		"not said":        {listing, "create_order", `{"properties":{"order_id":{},"meta":{"type":"object"}}}`, nil},
+		"not described":   {listing, "create_order", `{"properties":{"order_id":{},"meta":{"type":"object"}}}`, nil},
 		"of several":      {shippedContract(t, "memory"), "create_entities", `{"properties":{"entities":{"type":"array","items":{"properties":{"name":{},"entityType":{},"observations":{"items":{}},"rank":{}}}}}}`, []string{"/entities/rank"}},
 		"a tool to read":  {shop, "get_order", `{"properties":{"fields":{}}}`, nil},
 		"without a name":  {shop, "create_order", `{"type":"object"}`, nil},

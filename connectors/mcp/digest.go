@@ -238,7 +238,7 @@ func (c *Contract) Trusts(t *sdk.Tool) error {
 	}
 	// Contracts that were written for an earlier version pin the schemas as printed.
 	if printed, _ := digest(t, func(schema any) any { return schema }); got != want && printed != want {
-		return fmt.Errorf("%w: %s has another description or schema than the contract was written for (%s, now %s); look at it, and then put the new digest into the contract", ErrWithdrawn, t.Name, want, got)
+		return fmt.Errorf("%w: %s has another description or schema than the contract was written for (%s, now %s); review the tool, then put the new digest into the contract", ErrWithdrawn, t.Name, want, got)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func fixture(t *testing.T, s *fakemcp.Server, conn *mcp.Connector) *connectortes
 			}
 			w.Put(all, "")
 		},
-		Change: func(key intent.Fields) { w.Alter(id(key), map[string]any{"note": "somebody else's"}) },
+		Change: func(key intent.Fields) { w.Alter(id(key), map[string]any{"note": "another actor's"}) },
 		Put: func(fields intent.Fields, stamp string) error {
 			w.Put(fields, stamp)
 			return nil

@@ -68,9 +68,9 @@ func TestOneCallOverHTTP(t *testing.T) {
 		"bad gateway":    {"502 may come from a gateway", status(http.StatusBadGateway), connectors.FateUnknown},
 		"unavailable":    {"503 may too", status(http.StatusServiceUnavailable), connectors.FateUnknown},
 		"cut":            {"it was received and not answered", cutOff, connectors.FateUnknown},
-		"redirected":     {"a redirect of a write is followed by nobody", redirect(http.StatusTemporaryRedirect), connectors.FateRefused},
-		"session gone":   {"404 says that a session is over, and no message of it was looked at", status(http.StatusNotFound), connectors.FateNotSent},
-		"too long":       {"nobody reads it, and the call may have been carried out", tooLong, connectors.FateUnknown},
+		"redirected":     {"a redirect of a write is not followed", redirect(http.StatusTemporaryRedirect), connectors.FateRefused},
+		"session gone":   {"404 means that the session is over, and the server processed no message of it", status(http.StatusNotFound), connectors.FateNotSent},
+		"too long":       {"the connector does not read it, and the call may have been carried out", tooLong, connectors.FateUnknown},
 		"redirected 302": {"nor one that makes a GET of it", redirect(http.StatusFound), connectors.FateUnknown},
 	} {
 		for _, inJSON := range []bool{true, false} {

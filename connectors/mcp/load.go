@@ -51,7 +51,7 @@ var (
 
 func (l *loader) contract(f *fileContract) {
 	if f.Draft.Line != 0 {
-		l.At(f.Draft.Place, "says that a person has not finished it: look at every line marked GUESS, then take this line out")
+		l.At(f.Draft.Place, "says that the contract is unfinished: check every line marked GUESS, then remove this line")
 	}
 	if f.Contract != 1 {
 		l.Say(f.At.Line, "contract", "is %d; want 1, the version of the format", f.Contract)
@@ -125,7 +125,7 @@ func (l *loader) kind(name string, f *fileKind) {
 		l.At(f.At, "has no writes; want at least one")
 	}
 	if f.Record == nil {
-		l.At(f.At, "has no record; want where its fields stand in an answer")
+		l.At(f.At, "has no record; want the paths of its fields in an answer")
 	} else {
 		k.record = l.record(k, f.Record)
 	}
@@ -162,7 +162,7 @@ func (l *loader) shape(k *kind, f *fileKind) {
 		l.At(f.At, "has each and as; want one of them")
 	}
 	if len(k.keys) == 0 && !first {
-		l.At(f.At, "has writes without a key; want where the business key stands in the arguments")
+		l.At(f.At, "has writes without a key; want the path of the business key in the arguments")
 	}
 }
 

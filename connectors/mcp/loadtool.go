@@ -88,7 +88,7 @@ func (l *loader) shapeOf(f *fileWrite, w *write) {
 		l.At(f.At, "writes several records; it can have no ref, stamp, idempotency, require or made")
 	}
 	if w.kind.parts && w.stamp.set {
-		l.At(f.At, "has a stamp; a record in parts has no room for one")
+		l.At(f.At, "has a stamp; a record in parts cannot carry one")
 	}
 	if w.stamp.set && len(w.stamp.names) == 0 || w.ref.set && len(w.ref.names) == 0 {
 		l.At(f.At, "puts a stamp or a ref in the place of all arguments")
@@ -239,7 +239,7 @@ func (l *loader) readsOf(k *kind, f *fileKind) {
 	}
 	for _, name := range k.keys {
 		if _, ok := k.record.fields[name]; !ok {
-			l.At(f.At, "shows no %s, which is a field of the key; want where it stands in an answer, or {key: %s} where the answer does not repeat it", name, name)
+			l.At(f.At, "shows no %s, which is a field of the key; want its path in an answer, or {key: %s} where the answer does not repeat it", name, name)
 		}
 	}
 	for _, w := range k.writes {
@@ -258,7 +258,7 @@ func (l *loader) record(k *kind, f *fileRecord) *record {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Fields)) {
 		if name == carried || name == eachKey {
-			l.At(f.Fields[name].At, "is a name that stands for something else")
+			l.At(f.Fields[name].At, "is a reserved name")
 		}
 		r.fields[name] = l.field(k, f.Fields[name])
 	}

@@ -47,7 +47,7 @@ func (w *write) notCompared(args map[string]any) (listed, others []string) {
 		all = append(all, u.path)
 	}
 	found := map[string]bool{} // whether the contract lists it
-	look := func(at []string, doc any, covered ...path) {
+	reading := func(at []string, doc any, covered ...path) {
 		uncovered(nil, doc, append(covered, all...), func(names []string) { found[pointer(at, names)] = false })
 		for _, p := range all {
 			if _, there := p.get(doc); there && len(p.names) > 0 {
@@ -56,17 +56,17 @@ func (w *write) notCompared(args map[string]any) (listed, others []string) {
 		}
 	}
 	if !w.each.set {
-		look(nil, args, w.covered()...)
+		reading(nil, args, w.covered()...)
 	} else {
 		around := []path{w.each}
 		if w.passes != nil {
 			around = append(around, w.passes.argument)
 		}
-		look(nil, args, around...)
+		reading(nil, args, around...)
 		elements, _ := listAt(args, w.each)
 		for _, e := range elements {
 			if !w.within.set {
-				look(w.each.names, e, w.covered()...)
+				reading(w.each.names, e, w.covered()...)
 				continue
 			}
 			outer := []path{w.within}
@@ -77,10 +77,10 @@ func (w *write) notCompared(args map[string]any) (listed, others []string) {
 					}
 				}
 			}
-			look(w.each.names, e, outer...)
+			reading(w.each.names, e, outer...)
 			inner, _ := listAt(e, w.within)
 			for _, i := range inner {
-				look(slices.Concat(w.each.names, w.within.names), i, w.covered()...)
+				reading(slices.Concat(w.each.names, w.within.names), i, w.covered()...)
 			}
 		}
 	}

@@ -99,7 +99,7 @@ func TestAPanicOfAHandlerEndsNothing(t *testing.T) {
 		if _, err := client.Tools(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}
-		up.Turn(fakemcp.Create, "Creates an order, and more.")
+		up.Replace(fakemcp.Create, "Creates an order, and more.")
 		time.Sleep(time.Second) // the SDK gathers changes for a moment
 		args := map[string]any{"order_id": "A-1"}
 		if _, err := client.Call(t.Context(), fakemcp.Find, args, func(*sdk.ProgressNotificationParams) {

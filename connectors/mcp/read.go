@@ -27,7 +27,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		return connectors.Observation{}, err
 	}
 	o := connectors.Observation{At: began, Records: []connectors.Record{}}
-	l := &look{c: c, k: k, q: q, strong: true}
+	l := &reading{c: c, k: k, q: q, strong: true}
 	switch {
 	case k.each:
 		o.Records, err = l.several(ctx)
@@ -46,8 +46,8 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	return o, nil
 }
 
-// look is one read in progress.
-type look struct {
+// reading is one read in progress.
+type reading struct {
 	c *Connector
 	k *kind
 	q connectors.Query
@@ -62,7 +62,7 @@ type found struct {
 }
 
 // ask calls one reading tool. A nil list and no error mean that the tool reports no record.
-func (l *look) ask(ctx context.Context, r *read, values map[string]any) ([]found, error) {
+func (l *reading) ask(ctx context.Context, r *read, values map[string]any) ([]found, error) {
 	l.strong = l.strong && r.strong
 	if l.path == "" {
 		l.path = r.name

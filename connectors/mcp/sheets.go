@@ -44,7 +44,7 @@ func claims() []connectors.Claim {
 			Says: "A call that was given up is carried out within a moment or, when the process has died, never."},
 		{About: connectors.TopicConditional, Source: protocol, Says: "None: a call of a tool cannot be bound to what was read before."},
 		{About: connectors.TopicUnique, Source: ofServer,
-			Says: "The write types that the contract calls idempotent: carried out a second time they leave what the first time left. Two calls at once are kept apart by this process where the contract says serial, and by nobody between processes."},
+			Says: "The write types that the contract calls idempotent: carried out a second time they leave what the first time left. Two calls at once are kept apart by this process where the contract says serial, and not at all between processes."},
 		{About: connectors.TopicUndo, Source: here, Says: "By the write that the contract names, which must leave nothing else behind."},
 		{About: connectors.TopicIrreversible, Source: here, Says: "What the contract lists."},
 		{About: connectors.TopicValues, Source: here, Says: "As the answers show them; numbers are exact."},

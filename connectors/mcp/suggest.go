@@ -87,7 +87,7 @@ func properties(t *sdk.Tool) map[string]any {
 	return p
 }
 
-const draftLine = "draft: a person must look at every line marked GUESS, and then take this line out\n"
+const draftLine = "draft: a reviewer must check every line marked GUESS, then remove this line\n"
 
 func (d *draft) text() string {
 	var b strings.Builder
@@ -95,7 +95,7 @@ func (d *draft) text() string {
 	b.WriteString(draftLine + "contract: 1\n")
 	fmt.Fprintf(&b, "name: %s # GUESS\nserver: %s\n", nameOf(d.server), quoted(d.server))
 	b.WriteString("# serial: true # if the server loses one of two writes that come at once\n\n")
-	b.WriteString("# Tools that only read, and pass through. GUESS by their names: one that writes and stands\n# here is called as often as anybody likes, and nobody looks.\nreads:\n")
+	b.WriteString("# Tools that only read, and pass through. GUESS by their names: a tool that writes\n# and is listed here is called as often as a caller asks, and is never read back.\nreads:\n")
 	for _, t := range d.reads {
 		fmt.Fprintf(&b, "  - %s # GUESS%s\n", quoted(t.Name), hints(t))
 	}

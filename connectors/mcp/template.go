@@ -170,7 +170,7 @@ func (t *template) text(values map[string]any) (any, error) {
 		}
 		s, ok := scalarText(values[p.hole])
 		if !ok || !plainText.MatchString(s) {
-			return nil, arguments("{%s} has a value that cannot stand in a longer text", p.hole)
+			return nil, arguments("{%s} has a value that cannot be in a longer text", p.hole)
 		}
 		b.WriteString(s)
 	}

@@ -20,12 +20,12 @@ func TestTheTraceGoesAlong(t *testing.T) {
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	s := fakemcp.New(fakemcp.NewWorld())
 	var mu sync.Mutex
-	var told []map[string]any
+	var metas []map[string]any
 	s.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			if call, ok := req.(*sdk.CallToolRequest); ok {
 				mu.Lock()
-				told = append(told, maps.Clone(call.Params.Meta))
+				metas = append(metas, maps.Clone(call.Params.Meta))
 				mu.Unlock()
 			}
 			return next(ctx, method, req)
@@ -51,15 +51,15 @@ func TestTheTraceGoesAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(told) != 2 || told[0]["traceparent"] != parent || told[0]["progressToken"] == nil {
-		t.Fatalf("_meta %v, want the trace in the first", told)
+	if len(metas) != 2 || metas[0]["traceparent"] != parent || metas[0]["progressToken"] == nil {
+		t.Fatalf("_meta %v, want the trace in the first", metas)
 	}
 	for _, other := range []string{"tracestate", "baggage"} {
-		if told[0][other] != nil {
-			t.Errorf("_meta has %s %v", other, told[0][other])
+		if metas[0][other] != nil {
+			t.Errorf("_meta has %s %v", other, metas[0][other])
 		}
 	}
-	if _, there := told[1]["traceparent"]; there {
-		t.Errorf("_meta %v without a trace", told[1])
+	if _, there := metas[1]["traceparent"]; there {
+		t.Errorf("_meta %v without a trace", metas[1])
 	}
 }

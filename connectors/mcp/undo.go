@@ -19,7 +19,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	}
 	u, ok := k.undo[w.Write]
 	if !ok || before == nil {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the contract does not say how to undo a %s, or nobody looked before it", ErrNoUndo, w.Write)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the contract does not say how to undo a %s, or no record was read before it", ErrNoUndo, w.Write)
 	}
 	key := maps.Clone(w.Key)
 	delete(key, carried)
@@ -42,7 +42,7 @@ func (k *kind) undoMaking(w, inverse intent.WriteIntent, now connectors.Record) 
 	case k.writes[intent.Delete] == nil || inverse.Write == intent.Update && w.Write == intent.Create:
 		return inverse, fmt.Errorf("%w: there is no tool that takes it away", ErrNoUndo)
 	case k.profile.Stamped && k.writes[w.Write].stamp.set && now.Stamp != w.Stamp():
-		return inverse, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: the record that is there has the stamp of another write", ErrNoUndo)
 	}
 	inverse.Write = intent.Delete
 	inverse.Require = declared.Lasting(k.profile, now.Fields)

@@ -43,20 +43,20 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	res, err := c.client.Call(ctx, w.tool, args, nil)
 	if err != nil {
-		var said *jsonrpc.Error
-		if connectors.FateOf(err) == connectors.FateUnknown && errors.As(err, &said) {
-			return saying(said.Message), w.means(said.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", said.Code))
+		var rpcErr *jsonrpc.Error
+		if connectors.FateOf(err) == connectors.FateUnknown && errors.As(err, &rpcErr) {
+			return receiptWith(rpcErr.Message), w.means(rpcErr.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", rpcErr.Code))
 		}
 		return connectors.Receipt{}, hidden(err)
 	}
 	if res.IsError {
-		return saying(textOf(res)), w.means(textOf(res), errTool)
+		return receiptWith(textOf(res)), w.means(textOf(res), errTool)
 	}
 	return w.receipt(res), nil
 }
 
-// saying is the receipt of a call that a tool answered with an error.
-func saying(text string) connectors.Receipt {
+// receiptWith is the receipt of a call that a tool answered with an error.
+func receiptWith(text string) connectors.Receipt {
 	return connectors.Receipt{Said: connectors.Said{Message: text, Raw: []byte(text)}}
 }
 
@@ -159,11 +159,11 @@ func (w *write) receipt(res *sdk.CallToolResult) connectors.Receipt {
 // hidden removes a server's text, and addresses with their contents, from an error, and keeps its
 // kind.
 func hidden(err error) error {
-	var said *jsonrpc.Error
+	var rpcErr *jsonrpc.Error
 	var at *url.Error
 	switch {
-	case errors.As(err, &said):
-		return rewrap(err, fmt.Errorf("the server answered with the error %d", said.Code))
+	case errors.As(err, &rpcErr):
+		return rewrap(err, fmt.Errorf("the server answered with the error %d", rpcErr.Code))
 	case errors.As(err, &at):
 		return rewrap(err, fmt.Errorf("the connection failed: %w", at.Err))
 	}

@@ -29,8 +29,8 @@ func withAuth(auth string) string {
 
 const byOAuth = `oauth2: {token_url: /token, client_id: "id-{param.shop}", secret: token, scopes: [a, b]}`
 
-// desk is a destination with a token endpoint.
-type desk struct {
+// tokenServer is a destination with a token endpoint.
+type tokenServer struct {
 	mu      sync.Mutex
 	tokens  int    // how many it issued
 	valid   string // the one that it takes
@@ -40,7 +40,7 @@ type desk struct {
 	asked   string
 }
 
-func (d *desk) serve(rw http.ResponseWriter, r *http.Request) {
+func (d *tokenServer) serve(rw http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.URL.Path == "/api/token" {
@@ -69,7 +69,7 @@ func (d *desk) serve(rw http.ResponseWriter, r *http.Request) {
 
 func TestTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{expires: 3600}
+		d := &tokenServer{expires: 3600}
 		c := items(t, withAuth(byOAuth), d.serve)
 		write := func() error {
 			_, err := c.Write(t.Context(), itemRequest(intent.Create))
@@ -109,7 +109,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestACrowdFetchesOneToken(t *testing.T) {
-	d := &desk{expires: 3600}
+	d := &tokenServer{expires: 3600}
 	c := items(t, withAuth(byOAuth), d.serve)
 	var crowd sync.WaitGroup
 	for range 8 {
@@ -144,7 +144,7 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &desk{token: tt.token}
+				d := &tokenServer{token: tt.token}
 				c := items(t, withAuth(byOAuth), d.serve)
 				_, err := c.Write(t.Context(), itemRequest(intent.Create))
 				_, readErr := c.Read(t.Context(), connectors.Query{Intent: item(intent.Create)})
@@ -171,7 +171,7 @@ func TestWaysIn(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			var h heard
+			var h recorder
 			if _, err := items(t, withAuth(tt.auth), h.serve).Write(t.Context(), itemRequest(intent.Create)); err != nil {
 				t.Fatal(err)
 			}
@@ -193,14 +193,14 @@ func TestASecretThatCannotBeHad(t *testing.T) {
 		"control": func(context.Context) (string, error) { return "hunter2\n", nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h heard
+			var h recorder
 			c, err := rest.New(d, rest.Options{Transport: wire.Transport(http.HandlerFunc(h.serve), nil), Secrets: map[string]func(context.Context) (string, error){"token": fetch}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = c.Write(t.Context(), itemRequest(intent.Create))
 			if connectors.FateOf(err) != connectors.FateNotSent || len(h.requests) > 0 || strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("got %v, heard %q; want not sent, and no secret", err, h.requests)
+				t.Errorf("got %v, received %q; want not sent, and no secret", err, h.requests)
 			}
 		})
 	}

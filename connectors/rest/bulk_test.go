@@ -20,7 +20,7 @@ func TestBulkReads(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(itemsFile("", plainRead), "    record:\n", "      - "+tt.read+"\n    record:\n", 1)
-			var h heard
+			var h recorder
 			c := items(t, file, func(rw http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				h.requests = append(h.requests, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))

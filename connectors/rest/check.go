@@ -18,7 +18,7 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	if w == nil {
 		return unserved("/write", "/write: there is no %s of this kind", in.Write)
 	}
-	if err := c.canLookUp(k, connectors.Query{Intent: in, Stamp: in.Stamp()}); err != nil {
+	if err := c.canQuery(k, connectors.Query{Intent: in, Stamp: in.Stamp()}); err != nil {
 		return err
 	}
 	if in.Write != intent.Create { // what else it takes, the read before it has
@@ -33,8 +33,8 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	return err
 }
 
-// canLookUp reports whether there are lookups for a query, and all of them are possible.
-func (c *Connector) canLookUp(k *kind, q connectors.Query) error {
+// canQuery reports whether there are lookups for a query, and all of them are possible.
+func (c *Connector) canQuery(k *kind, q connectors.Query) error {
 	asked, v := false, c.readValues(q)
 	for _, r := range k.reads {
 		if !r.asks(q) {
@@ -46,7 +46,7 @@ func (c *Connector) canLookUp(k *kind, q connectors.Query) error {
 		}
 	}
 	if !asked {
-		return unserved("/key", "/key: no look-up can be made by it")
+		return unserved("/key", "/key: no lookup can be made by it")
 	}
 	return nil
 }

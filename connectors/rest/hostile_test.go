@@ -32,7 +32,7 @@ func TestFieldsThatAreNotShown(t *testing.T) {
 		"absent known":      {"it is shown when it is there", `fields: {sku: $.sku, title: $.title, colour: $.c}`, func(w *intent.WriteIntent) { w.Absent = []string{"/colour"} }, ""},
 		"expect":            {"a rule may take nothing for empty", `fields: {sku: $.sku, title: $.title}`, func(w *intent.WriteIntent) { w.Expect["note"] = "" }, "/expect/note"},
 		"require":           {"the same", `fields: {sku: $.sku, title: $.title}`, func(w *intent.WriteIntent) { w.Require = intent.Fields{"note": ""} }, "/require/note"},
-		"payload":           {"nobody looks at it", `fields: {sku: $.sku, title: $.title}`, func(w *intent.WriteIntent) { w.Payload = intent.Fields{"note": "x"} }, ""},
+		"payload":           {"no read compares it", `fields: {sku: $.sku, title: $.title}`, func(w *intent.WriteIntent) { w.Payload = intent.Fields{"note": "x"} }, ""},
 		"spread":            {"shows every name", all, func(w *intent.WriteIntent) { w.Absent = []string{"/colour"} }, ""},
 		"only":              {"the spread shows what was asked for", `only: ["title, size", "{param.shop}"]; ` + all, func(w *intent.WriteIntent) { w.Absent = []string{"/colour"} }, "/absent: /colour"},
 		"only names it":     {"the second of a list", `only: ["title, size", "{param.shop}"]; ` + all, func(w *intent.WriteIntent) { w.Absent = []string{"/size"} }, ""},
@@ -42,7 +42,7 @@ func TestFieldsThatAreNotShown(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			lines := strings.Replace(tt.record, "; ", "\n      ", 1)
-			var h heard
+			var h recorder
 			c := items(t, strings.Replace(itemsFile("", plainRead), all, lines, 1), h.serve)
 			r := itemRequest(intent.Create)
 			tt.change(&r.Intent)
@@ -117,14 +117,14 @@ func TestFiltersThatFail(t *testing.T) {
 	t.Run("write", func(t *testing.T) {
 		c := items(t, itemsFile("answers: [{status: 200, where: {path: "+filter+", exists: true}, means: refused}]", plainRead), answer)
 		if _, err := c.Write(t.Context(), itemRequest(intent.Create)); connectors.FateOf(err) != connectors.FateUnknown {
-			t.Errorf("%v; want the fate unknown, since nobody can say what the answer means", err)
+			t.Errorf("%v; want the fate unknown, since the meaning of the answer is unknown", err)
 		}
 	})
 }
 
-// TestHeadersOfLookUps: text around a value in a header may have a language of its own too, and a
+// TestHeadersOfReads: text around a value in a header may have a language of its own too, and a
 // value that is cut or changed on the way queries another key.
-func TestHeadersOfLookUps(t *testing.T) {
+func TestHeadersOfReads(t *testing.T) {
 	read := "path: /items\nheaders: {X-Filter: \"sku eq '{key.sku}'\", X-Key: \"{key.sku}\"}\nrecords: $.items[*]\n"
 	whole := "path: /items\nheaders: {X-Key: \"{key.sku}\"}\nrecords: $.items[*]\n"
 	for name, tt := range map[string]struct {
@@ -171,7 +171,7 @@ func TestZendeskCreateWithoutItsKey(t *testing.T) {
 func TestStampsThatBecomeOne(t *testing.T) {
 	stamp := "rb-" + strings.Repeat("a", 32)
 	for _, forged := range []string{" " + stamp, stamp + "\n", strings.ToUpper(stamp)} {
-		var h heard
+		var h recorder
 		c := items(t, itemsFile("", plainRead), h.serve)
 		r := itemRequest(intent.Create)
 		r.Intent.Payload = intent.Fields{"x": forged}
@@ -317,7 +317,7 @@ func TestOursWithoutItsKey(t *testing.T) {
 	c := items(t, itemsFile("", plainRead), says(200, `{"items":[{"id":1,"sku":null,"stamp":"`+in.Stamp()+`"}]}`))
 	got, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
 	if err != nil || len(got.Records) != 1 {
-		t.Errorf("%v, %v; want the record that bears our stamp", got.Records, err)
+		t.Errorf("%v, %v; want the record that has our stamp", got.Records, err)
 	}
 }
 

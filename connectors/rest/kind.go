@@ -206,7 +206,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 			}
 		}
 		if !slices.ContainsFunc(k.reads, func(r *read) bool { return r.finds(form, k.onlyCreates()) }) {
-			l.Say(f.At.Line, f.At.Field+".reads", "have none by key that asks for no more than %s; want one, or a record could never be looked for", strings.Join(form, ", "))
+			l.Say(f.At.Line, f.At.Field+".reads", "have none by key that asks for no more than %s; want one, or no record could be read back", strings.Join(form, ", "))
 		}
 	}
 	p := k.profile
@@ -219,7 +219,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	case p.StampsUpdates && (k.record.stamp == nil || !stampIn(intent.Update)):
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".stamps_updates", "is true; want {stamp} in the update, and record.stamp")
 	case p.FreshKeys && !p.Stamped:
-		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps nobody could tell our record from one that was there")
+		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps our record cannot be distinguished from one that was there before")
 	}
 	l.versions(k, f)
 	for i, r := range k.reads {

@@ -76,7 +76,7 @@ func (l *loader) everything(f *fileList) *everything {
 	r.must = l.conditions(f.Must)
 	r.strongIf = l.condition(f.StrongIf)
 	if r.strongIf != nil && !r.strong {
-		l.At(f.StrongIf.At, "stands at a list that is not strong")
+		l.At(f.StrongIf.At, "is set on a list that is not strong")
 	}
 	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed), created: l.singular(f.Created), cut: time.Duration(f.Cut)}
 }
@@ -108,7 +108,7 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	if err != nil {
 		return connectors.Listing{}, fmt.Errorf("list %q: %w", k.all.name, err)
 	}
-	w := &walk{c: c, k: k, scope: s, seen: map[string]bool{}, l: connectors.Listing{
+	w := &pager{c: c, k: k, scope: s, seen: map[string]bool{}, l: connectors.Listing{
 		At: time.Now(), Path: k.all.name, Stamped: s.Stamped && k.profile.Stamped,
 		Timed: k.all.changed != nil && !(s.From.IsZero() && s.Until.IsZero()),
 	}}
@@ -121,8 +121,8 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 	return w.l, err
 }
 
-// walk is one list in progress.
-type walk struct {
+// pager is one list in progress.
+type pager struct {
 	c     *Connector
 	k     *kind
 	scope connectors.Scope
@@ -131,7 +131,7 @@ type walk struct {
 }
 
 // pages reads all pages.
-func (w *walk) pages(ctx context.Context, d *draft) error {
+func (w *pager) pages(ctx context.Context, d *draft) error {
 	all := w.k.all
 	if p := all.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
@@ -182,38 +182,38 @@ func (w *walk) pages(ctx context.Context, d *draft) error {
 // beyond reads the page after a short one, where pages are counted, and says why the short page
 // may not be the last: if an API returns fewer per page than is declared, its list seems to end
 // with the first page.
-func (w *walk) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page int) (why string) {
+func (w *pager) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page int) (why string) {
 	p := w.k.all.paging
 	if !p.counts() || p.more != nil || size == 0 {
 		return ""
 	}
 	_, doc, err := w.page(ctx, d, withQuery(u, p.page, strconv.Itoa(page+1)))
 	if err != nil {
-		return fmt.Sprintf("whether there is a page %d cannot be told: %v", page+1, err)
+		return fmt.Sprintf("whether there is a page %d is unknown: %v", page+1, err)
 	}
 	behind, err := w.k.all.list.All(doc, ErrAnswer)
 	if err != nil || len(behind) > 0 {
-		return fmt.Sprintf("its pages have fewer records than size: says (%d), so that nobody knows which is the last", p.size)
+		return fmt.Sprintf("its pages have fewer records than size: says (%d), so the last page cannot be recognized", p.size)
 	}
 	return ""
 }
 
-func (w *walk) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, any, error) {
+func (w *pager) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, any, error) {
 	return w.c.askPage(ctx, w.k.all.read, d, u)
 }
 
 // take takes one record in, once.
-func (w *walk) take(element any) error {
+func (w *pager) take(element any) error {
 	rec, kept, err := w.k.record.of(element)
 	if err != nil || !kept || w.seen[rec.Ref] {
 		return err
 	}
 	w.seen[rec.Ref] = true
 	one := connectors.Listed{Record: rec}
-	if one.Changed, err = said(w.k.all.changed, element); err != nil {
+	if one.Changed, err = timeAt(w.k.all.changed, element); err != nil {
 		return err
 	}
-	if one.Created, err = said(w.k.all.created, element); err != nil {
+	if one.Created, err = timeAt(w.k.all.created, element); err != nil {
 		return err
 	}
 	if cut := w.k.all.cut; one.Changed.Before(w.scope.From) && !one.Changed.Add(cut).Before(w.scope.From) {
@@ -228,8 +228,8 @@ func (w *walk) take(element any) error {
 	return nil
 }
 
-// said is the time at a place of a record, zero if there is none.
-func said(at *jsonplace.Place, element any) (time.Time, error) {
+// timeAt is the time at a place of a record, zero if there is none.
+func timeAt(at *jsonplace.Place, element any) (time.Time, error) {
 	if at == nil {
 		return time.Time{}, nil
 	}

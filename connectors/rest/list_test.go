@@ -47,8 +47,8 @@ func TestListTimes(t *testing.T) {
 		want  []string
 		timed bool
 	}{
-		"created is said":         {"created: $.created", []string{"changed later", "made within", "made within, and later"}, false},
-		"created is not said":     {"stable: true", []string{"changed later", "made later", "made within", "made within, and later"}, false},
+		"created is shown":        {"created: $.created", []string{"changed later", "made within", "made within, and later"}, false},
+		"created is not shown":    {"stable: true", []string{"changed later", "made later", "made within", "made within, and later"}, false},
 		"times are cut to minute": {"created: $.created, cut: 1m", []string{"changed later", "cut", "made within", "made within, and later"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestListPagesThatAreCounted(t *testing.T) {
 		"none":                    {0, 3, 200, true, "there is nothing"},
 		"a short one":             {2, 3, 200, true, "nothing is behind it"},
 		"fewer than was asked":    {4, 2, 200, false, "the first page looks like the last"},
-		"no page behind the last": {2, 3, 400, false, "nobody can tell"},
+		"no page behind the last": {2, 3, 400, false, "the end of the list is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

@@ -67,7 +67,7 @@ func exercise(t *testing.T, d *Declaration) {
 				for _, before := range []*connectors.Observation{nil, {}, {Records: []connectors.Record{rec}}} {
 					r := connectors.Request{Intent: in, Stamp: "s", IdempotencyKey: "k", Before: before, Conditional: before != nil}
 					if _, err := c.Write(t.Context(), r); err == nil {
-						t.Error("a write that nobody answered was answered")
+						t.Error("a write without an answer counts as answered")
 					}
 					_, _ = c.Invert(in, before, connectors.Observation{Records: []connectors.Record{rec}})
 				}
@@ -75,7 +75,7 @@ func exercise(t *testing.T, d *Declaration) {
 			}
 			q := connectors.Query{Intent: in, Stamp: "s", Ref: "1"}
 			if o, err := c.Read(t.Context(), q); err == nil {
-				t.Errorf("a read that nobody answered shows %v", o)
+				t.Errorf("a read without an answer shows %v", o)
 			}
 			_, _ = c.ReadMany(t.Context(), []connectors.Query{q, q})
 		}

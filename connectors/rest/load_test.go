@@ -47,7 +47,7 @@ var badDeclarations = map[string]struct {
 	"unknown below":     {"what is known", "ref: $.id\n", "ref: $.id\n        anwers: []\n        zzz: 1\n", ".writes.create.anwers: is not known; did you mean answers?\n.writes.create.zzz: is not known; want one of method, path"},
 	"all at once":       {"one run shows all", "method: POST", "method: FETCH\n        answers: [{status: 99, means: maybe}]", `method: is "FETCH"; want one of POST, PUT, PATCH, DELETE` + "\nwant a status from 200 to 599\nmeans: is \"maybe\"; want one of answered, refused"},
 	"version":           {"another format", "declaration: 1", "declaration: 2", ":2: declaration: is 2; want 1"},
-	"name":              {"it stands in names of files", "name: items", "name: ../items", `:3: name: is "../items"; want lower-case letters`},
+	"name":              {"it is part of file names", "name: items", "name: ../items", `:3: name: is "../items"; want lower-case letters`},
 	"http":              {"in the clear", "http://127.0.0.1:1/api", "http://api.example.com", ":5: base_url: is http, where credentials cross"},
 	"no host":           {"no host", "http://127.0.0.1:1/api", "api.example.com", ":5: base_url: is no address"},
 	"host in hosts":     {"an address is no host", `"127.0.0.1:2"`, `"https://a.example"`, ":6: hosts[0]: is no host"},
@@ -75,9 +75,9 @@ var badDeclarations = map[string]struct {
 	"object in text":    {"no send could be built", `sku: "{key.sku}"`, `sku: "{key.sku}", note: "see {fields}"`, "body.note: {fields} is an object, and no text; want one of its members, such as {fields.NAME}"},
 	"object in a path":  {"no send could be built", "path: /items\n        body", "path: /items/{key}\n        body", "create.path: {key} is an object, and no text"},
 	"object in a query": {"no send could be built", "path: /items\n        body", "path: /items\n        query: {k: '{key}'}\n        body", "{key} is an object, and no text"},
-	"stamp in look-up":  {"a look-up by key has none", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", s: "{stamp}"}`, "{stamp} is not known here; want one of key, param"},
-	"fields in look-up": {"they may not be there yet", `query: {sku: "{key.sku}"}`, `query: {sku: "{fields.sku}"}`, "{fields.sku} is not known here"},
-	"left out":          {"a look-up for everything", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku?}"}`, "nothing of a look-up can be left out"},
+	"stamp in lookup":   {"a lookup by key has none", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", s: "{stamp}"}`, "{stamp} is not known here; want one of key, param"},
+	"fields in lookup":  {"they may not be there yet", `query: {sku: "{key.sku}"}`, `query: {sku: "{fields.sku}"}`, "{fields.sku} is not known here"},
+	"left out":          {"a lookup for everything", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku?}"}`, "nothing of a lookup can be left out"},
 	"records":           {"a list that is not there would be an empty one", "records: $.items[*]", "records: $.items", "records: is no path to the elements of a list"},
 	"any list":          {"any list at all", "records: $.items[*]", "records: $..items[*]", "may select several values"},
 	"no JSONPath":       {"no path", "records: $.items[*]", "records: items[*]", "is no JSONPath"},
@@ -86,7 +86,7 @@ var badDeclarations = map[string]struct {
 	"only by ref":       {"a lost answer takes the ref along", "by: key\n        strength: strong\n        path: /items\n        query: {sku: \"{key.sku}\"}\n        records: $.items[*]", "by: ref\n        path: \"/items/{ref}\"\n        record: $", "have none by key"},
 	"absent":            {"no permission is no absence", "strength: strong", "strength: strong\n        absent: [403]", "has 403; only 404 and 410"},
 	"versions":          {"an untouched record would look changed", "    record:\n", "      - {name: get, by: ref, record: $, version: {header: ETag}, path: '/items/{ref}'}\n    record:\n", "take the version from different places"},
-	"absent list":       {"an empty list says it", "strength: strong", "strength: strong\n        absent: [404]", "stands at a read of a list"},
+	"absent list":       {"an empty list says it", "strength: strong", "strength: strong\n        absent: [404]", "is set on a read of a list"},
 	"accept":            {"no body", "strength: strong", "strength: strong\n        accept: [204]", "has 204; want another 2xx that has a body"},
 	"conditional get":   {"a 304 hides the change", "strength: strong", "strength: strong\n        headers: {If-None-Match: '*'}", "a read must show what is there"},
 	"write to read":     {"a read changes nothing", "strength: strong", "strength: strong\n        method: DELETE", "is no method to read with"},
@@ -96,7 +96,7 @@ var badDeclarations = map[string]struct {
 	"no window":         {"how long is it known", "ref: $.id\n", "ref: $.id\n        idempotency: {header: X-Key}\n", "idempotency.window: is missing"},
 	"key not shown":     {"equality could not be seen to", `fields: {"...": $}`, `fields: {title: $.title}`, "fields.sku: is missing"},
 	"no stamp sent":     {"it says stamped", `, stamp: "{stamp}"`, "", "profile.stamped: is true; want {stamp} in the create"},
-	"fresh":             {"anybody's record would be ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
+	"fresh":             {"every record would count as ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
 	"stamp goes":        {"without a title there would be no stamp", `stamp: "{stamp}"`, `stamp: "{fields.title?} {stamp}"`, "would leave the stamp out"},
 	"rule of key":       {"rules that keys cannot have", "profile: {stamped: true}", "profile: {stamped: true, compare: {/sku: [{rule: text}]}}", `has the rule "text"; a field of the key can have`},
 	"tolerance":         {"true is no number", "profile: {stamped: true}", "profile: {stamped: true, compare: {/price: [{rule: numeric, tolerance: true}]}}", ".tolerance: want a decimal number"},
@@ -203,11 +203,11 @@ delete: {method: DELETE, path: "/items/{ref}", needs: ref, unique: true}`)), "F"
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if _, declared := got.Settle.Declared(); declared {
-		t.Error("a settle time that nobody declared is declared")
+		t.Error("the profile has a settle time that the declaration lacks")
 	}
 	d.Profiles()["item"].Reads[0].Path = "changed"
 	if d.Profiles()["item"].Reads[0].Path != "list" {
-		t.Error("whoever gets a profile can change the declaration")
+		t.Error("a caller of Profile can change the declaration")
 	}
 }
 
@@ -298,12 +298,12 @@ func TestShippedDeclarations(t *testing.T) {
 			t.Errorf("two sheets are called %s", s.Name)
 		}
 		sheets[s.Name] = true
-		said := map[connectors.Topic]bool{}
+		claimed := map[connectors.Topic]bool{}
 		for _, c := range s.Claims {
-			said[c.About] = c.Says != "" && c.Source != ""
+			claimed[c.About] = c.Says != "" && c.Source != ""
 		}
 		for _, topic := range connectors.Topics() {
-			if !said[topic] {
+			if !claimed[topic] {
 				t.Errorf("%s says nothing about %s", s.Name, topic)
 			}
 		}

@@ -18,10 +18,10 @@ type merge struct {
 
 	seen  []*sighting // by ref, in the order in which they were found
 	paths []string    // of the lookups, in order
-	// lookedUp means that a lookup by key or stamp was made; conclusive, that one of them shows
+	// queried means that a lookup by key or stamp was made; conclusive, that one of them shows
 	// everything that can match.
-	lookedUp, conclusive bool
-	foundBy              string
+	queried, conclusive bool
+	readBy              string
 }
 
 // sighting is a record as the best of the reads that found it showed it.
@@ -78,14 +78,14 @@ func (m *merge) takes(r connectors.Record) (bool, error) {
 
 // add merges the result of a lookup.
 func (m *merge) add(r *read, f found) {
-	m.lookedUp = true
+	m.queried = true
 	m.paths = append(m.paths, r.name)
 	if f.strong && (r.key || r.stamp && m.stamped()) {
 		m.conclusive = true
 	}
 	for _, rec := range f.records {
-		if m.foundBy == "" {
-			m.foundBy = r.name
+		if m.readBy == "" {
+			m.readBy = r.name
 		}
 		m.see(rec, sighting{strong: f.strong})
 	}
@@ -106,8 +106,8 @@ func (m *merge) stamped() bool {
 // addRef takes in what a read by ref found, which goes before all others.
 func (m *merge) addRef(r *read, ref string, f found) {
 	for _, rec := range f.records {
-		if m.foundBy == "" {
-			m.foundBy = r.name
+		if m.readBy == "" {
+			m.readBy = r.name
 		}
 		m.see(rec, sighting{byRef: true, strong: f.strong})
 	}
@@ -146,7 +146,7 @@ func (m *merge) refs() []string {
 // observation is the merged result. It is strong when a lookup showed everything that can match
 // and every record was shown by a strong read: the weakest part determines what can be hidden.
 func (m *merge) observation() connectors.Observation {
-	o := connectors.Observation{At: m.began, Path: m.foundBy, Records: []connectors.Record{}}
+	o := connectors.Observation{At: m.began, Path: m.readBy, Records: []connectors.Record{}}
 	if o.Path == "" {
 		o.Path = m.paths[0]
 	}

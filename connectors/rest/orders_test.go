@@ -272,7 +272,7 @@ func ordersFixture(t *testing.T, w *orders.World, o orders.Options, refuse *atom
 			}
 		},
 		Change: func(key intent.Fields) {
-			if _, err := w.Edit(w.Records(id(key))[0].ID, intent.Fields{"note": "somebody else's"}); err != nil {
+			if _, err := w.Edit(w.Records(id(key))[0].ID, intent.Fields{"note": "another actor's"}); err != nil {
 				t.Fatal(err)
 			}
 		},

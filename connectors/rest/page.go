@@ -112,8 +112,8 @@ func noPath(a httpsend.Answer, err error) error {
 	if _, foreign := decode(a); foreign != nil {
 		return err
 	}
-	if said := a.Said(true).Message; said != "" {
-		err = fmt.Errorf("%w (in its own words: %.200q)", err, said)
+	if message := a.Said(true).Message; message != "" {
+		err = fmt.Errorf("%w (in its own words: %.200q)", err, message)
 	}
 	return fmt.Errorf("%w: %w", connectors.ErrNoTarget, err)
 }

@@ -85,7 +85,7 @@ func TestPaging(t *testing.T) {
 		"with more":      {"says whether there is more", "paging: {next: $.after, query: p, more: $.more}", list, inQuery("p"), member(`"more":true,"after":"%d"`, `"more":false,"after":"9"`), true},
 		"address":        {"an address in the body", "paging: {next_url: $.next}", list, inQuery("p"), member(`"next":"/api/items?sku=A-1&p=%d"`, `"next":""`), false},
 		"number":         {"pages that are counted", "paging: {page: p, size: 2}", list, inQuery("p"), member(`"x":%d`, ``), false},
-		"token in body": {"a look-up by POST", "paging: {next: $.after, body: cursor}",
+		"token in body": {"a lookup by POST", "paging: {next: $.after, body: cursor}",
 			"strength: strong\nmax_pages: 3\nmethod: POST\npath: /items/query\nbody: {filter: {sku: \"{key.sku}\"}}\nrecords: $.items[*]\n",
 			func(r *http.Request) int {
 				text, _ := io.ReadAll(r.Body)

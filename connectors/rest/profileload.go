@@ -147,7 +147,7 @@ func (l *loader) sampled(n yamlfile.Node, field string) *tree {
 
 func (l *loader) claims(k *kind, f *fileKind) {
 	topics := connectors.Topics()
-	said := map[connectors.Topic]bool{}
+	claimed := map[connectors.Topic]bool{}
 	for _, c := range f.Claims {
 		about := connectors.Topic(c.About.Value)
 		if !slices.Contains(topics, about) {
@@ -155,12 +155,12 @@ func (l *loader) claims(k *kind, f *fileKind) {
 		}
 		l.Required(c.Says, c.At, "says", "a sentence or two")
 		l.Required(c.Source, c.At, "source", "where that is known from: an address, a standard, or this package")
-		said[about] = true
+		claimed[about] = true
 		k.claims = append(k.claims, connectors.Claim{About: about, Says: c.Says.Value, Source: c.Source.Value, Assumed: c.Assumed})
 	}
 	var silent []connectors.Topic
 	for _, t := range topics {
-		if !said[t] {
+		if !claimed[t] {
 			silent = append(silent, t)
 		}
 	}

@@ -35,8 +35,8 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		}
 		m.add(r, found)
 	}
-	if !m.lookedUp {
-		return connectors.Observation{}, fmt.Errorf("%w: /key: no look-up can be made by it", ErrIntent)
+	if !m.queried {
+		return connectors.Observation{}, fmt.Errorf("%w: /key: no lookup can be made by it", ErrIntent)
 	}
 	if err := c.readRefs(ctx, m, v); err != nil {
 		return connectors.Observation{}, err
@@ -267,7 +267,7 @@ func (r *read) answersWith(k *kind, rec connectors.Record, v values) error {
 		}
 	}
 	if r.stampIsAsked && rec.Stamp != stampOf(v) {
-		return fmt.Errorf("%w: the record bears another stamp than was asked for", ErrAnswer)
+		return fmt.Errorf("%w: the record has another stamp than was asked for", ErrAnswer)
 	}
 	return nil
 }

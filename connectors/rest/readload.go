@@ -60,7 +60,7 @@ func (l *loader) read(f *fileRead) *read {
 			r.keysAsked = append(r.keysAsked, h.path[1])
 		}
 		if h.optional || h.blank {
-			l.At(f.At, "{%s}: nothing of a look-up can be left out", h.name)
+			l.At(f.At, "{%s}: nothing of a lookup can be left out", h.name)
 		}
 	}
 	r.stampIsAsked = uses(r.request.holes(), "stamp")
@@ -70,7 +70,7 @@ func (l *loader) read(f *fileRead) *read {
 	r.must = l.conditions(f.Must)
 	r.strongIf = l.condition(f.StrongIf)
 	if r.strongIf != nil && !r.strong {
-		l.At(f.StrongIf.At, "stands at a read that is not strong")
+		l.At(f.StrongIf.At, "is set on a read that is not strong")
 	}
 	r.version = l.version(f.Version)
 	return r
@@ -78,7 +78,7 @@ func (l *loader) read(f *fileRead) *read {
 
 func (l *loader) readMethod(r *read, f *fileRead) {
 	if r.request.method != http.MethodGet && r.request.method != http.MethodPost {
-		l.At(f.Request.Method.Place, "is no method to read with; want GET, or POST where the API has look-ups by POST")
+		l.At(f.Request.Method.Place, "is no method to read with; want GET, or POST where the API has lookups by POST")
 	}
 	for _, h := range r.request.headers {
 		if slices.Contains([]string{"If-None-Match", "If-Modified-Since", "Range"}, h.name) {
@@ -146,16 +146,16 @@ func (l *loader) absence(r *read, f *fileRead) {
 		}
 	}
 	if len(f.Absent) > 0 && r.list != nil {
-		l.Say(f.At.Line, f.At.Field+".absent", "stands at a read of a list, which says that nothing is there by being empty")
+		l.Say(f.At.Line, f.At.Field+".absent", "is set on a read of a list, which says that nothing is there by being empty")
 	}
 	r.absentWhere = l.condition(f.AbsentWhere)
 	if r.absentWhere != nil && len(f.Absent) == 0 {
-		l.At(f.AbsentWhere.At, "stands without absent")
+		l.At(f.AbsentWhere.At, "is set without absent")
 	}
 	allowed := known{"param": named}
 	switch v := f.Visible; {
 	case v != nil && f.AbsentIfVisible.Value != "":
-		l.At(v.At, "stands beside absent_if_visible; want one of the two")
+		l.At(v.At, "is set together with absent_if_visible; want one of the two")
 	case v != nil:
 		r.visible = l.newGet(*v, allowed)
 	case f.AbsentIfVisible.Value != "":
@@ -185,7 +185,7 @@ func (l *loader) paging(r *read, f *fileRead) {
 	case kinds != 1:
 		l.At(p.At, "want exactly one of link, next, next_url and page")
 	case r.list == nil:
-		l.At(p.At, "stands at a read of one record; want records")
+		l.At(p.At, "is set on a read of one record; want records")
 	case !get && (p.Link.Value != "" || p.NextURL.Value != ""):
 		l.At(p.At, "follows addresses that the API gives, which only a GET may")
 	case p.Next.Value != "" && (p.Query.Value == "") == (p.Body.Value == ""):
@@ -215,7 +215,7 @@ func (r *read) finds(form []string, byStampWillDo bool) bool {
 // record compiles how records are understood.
 func (l *loader) record(f *fileRecord) *record {
 	r := &record{url: l.singular(f.URL), version: l.singular(f.Version), keep: l.condition(f.Keep), fields: map[string]*field{}}
-	if l.Required(f.Ref, f.At, "ref", "where the record's own id stands, such as $.id") {
+	if l.Required(f.Ref, f.At, "ref", "where the record's own id is, such as $.id") {
 		r.ref = l.singular(f.Ref)
 	}
 	if f.Keep != nil && f.Keep.Header.Value != "" {
@@ -268,7 +268,7 @@ func (l *loader) field(f *fileField) *field {
 		l.At(f.At, "is a list and joined; want one of the two")
 	}
 	if f.Without.Value != "" && !f.List {
-		l.At(f.Without.Place, "stands at a field that is no list")
+		l.At(f.Without.Place, "is set on a field that is no list")
 	}
 	several := f.List || f.Join != nil
 	if p := l.newPlace(f.Path); p != nil && !p.One() && !several && one.match != nil {

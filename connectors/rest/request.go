@@ -72,7 +72,7 @@ func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, 
 	}
 	switch {
 	case r.body != nil && r.isForm:
-		l.Say(at.Line, at.Field+".form", "stands beside body; want one of the two")
+		l.Say(at.Line, at.Field+".form", "is set together with body; want one of the two")
 	case (r.body != nil || r.isForm) && r.method == http.MethodGet:
 		l.Say(at.Line, at.Field+".body", "a GET has no body; want another method")
 	}

@@ -16,13 +16,13 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// heard is what reached the destination.
-type heard struct {
+// recorder is what reached the destination.
+type recorder struct {
 	requests []string
 	header   http.Header
 }
 
-func (h *heard) serve(rw http.ResponseWriter, r *http.Request) {
+func (h *recorder) serve(rw http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	h.requests = append(h.requests, strings.TrimSpace(r.Method+" "+r.RequestURI+" "+string(body)))
 	h.header = r.Header
@@ -98,7 +98,7 @@ var sendCases = map[string]struct {
 func TestWhatIsSent(t *testing.T) {
 	for name, tt := range sendCases {
 		t.Run(name, func(t *testing.T) {
-			var h heard
+			var h recorder
 			c := items(t, writesFile(tt.writes), h.serve)
 			r := itemRequest(tt.write, append([]connectors.Record(nil), tt.before...)...)
 			if tt.request != nil {
@@ -127,7 +127,7 @@ const putItem = `upsert: {method: PUT, path: "/items/{key.sku}", unique: true, b
 
 // TestTheIntentIsNotChanged: bodies are put together of the intent's own values.
 func TestTheIntentIsNotChanged(t *testing.T) {
-	var h heard
+	var h recorder
 	c := items(t, writesFile(`update: {method: PATCH, path: "/items/{ref}", needs: ref, body: {ticket: "{fields.ticket}"}, condition: {body: {ticket: {stamp: "{version}"}}}}`), h.serve)
 	r := itemRequest(intent.Update, connectors.Record{Ref: "1", Version: "9"})
 	r.Intent.Expect, r.Conditional = intent.Fields{"ticket": map[string]any{"a": "b"}}, true
@@ -142,11 +142,11 @@ func TestTheIntentIsNotChanged(t *testing.T) {
 	}
 }
 
-// TestLookUpsTakePlainTextInside: how the text around a value quotes is unknown.
-func TestLookUpsTakePlainTextInside(t *testing.T) {
+// TestReadsTakePlainTextInside: how the text around a value quotes is unknown.
+func TestReadsTakePlainTextInside(t *testing.T) {
 	read := "path: /items\nquery: {q: \"sku = '{key.sku}'\"}\nrecords: $.items[*]\n"
 	for sku, ok := range map[string]bool{"A-1": true, "a.b_c:d@e": true, "' OR ''='": false, "a b": false, "": false, "a\\": false, "a\"b": false, "ä": false} {
-		var h heard
+		var h recorder
 		c := items(t, itemsFile("", read), func(rw http.ResponseWriter, r *http.Request) {
 			h.serve(rw, r)
 		})
@@ -162,7 +162,7 @@ func TestLookUpsTakePlainTextInside(t *testing.T) {
 func TestForgedStamps(t *testing.T) {
 	file := strings.Replace(itemsFile("", plainRead), "stamp: {path: $.stamp}", `stamp: {path: $.title, match: "<(rb-[a-z2-7]+)>"}`, 1)
 	file = strings.Replace(file, `stamp: "{stamp}"`, `title: "<{stamp}> {fields.title}"`, 1)
-	var h heard
+	var h recorder
 	c := items(t, file, h.serve)
 	r := itemRequest(intent.Create)
 	r.Intent.Expect["title"] = "text with <rb-abc> in it"
@@ -178,14 +178,14 @@ func TestKeysThatCannotBeAskedFor(t *testing.T) {
 		"another": {"id": "1"}, "more": {"sku": "A-1", "id": "1"}, "none": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h heard
+			var h recorder
 			c := items(t, file, h.serve)
 			r := itemRequest(intent.Create)
 			r.Intent.Key = key
 			_, err := c.Write(t.Context(), r)
 			_, readErr := c.Read(t.Context(), connectors.Query{Intent: r.Intent})
 			if connectors.FateOf(err) != connectors.FateNotSent || !errors.Is(readErr, rest.ErrIntent) || len(h.requests) > 0 {
-				t.Errorf("write %v, read %v, heard %q; want neither sent", err, readErr, h.requests)
+				t.Errorf("write %v, read %v, received %q; want neither sent", err, readErr, h.requests)
 			}
 			if !strings.Contains(fmt.Sprint(err), "/key") {
 				t.Errorf("the error does not name the field: %v", err)

@@ -194,7 +194,7 @@ func TestCalendarAudit(t *testing.T) {
 
 func TestCalendarAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     fault.Kind
+		kind     fault.Kind
 		how      string
 		write    intent.WriteType
 		want     connectors.Fate
@@ -220,7 +220,7 @@ func TestCalendarAnswers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := cal.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
+			if err := cal.Set(fault.Fault{Kind: c.kind, How: c.how}.Once()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := a.send(t, con, event(c.write, 1), 1)
@@ -283,7 +283,7 @@ func TestCalendarCollision(t *testing.T) {
 		}
 		c := verify.Case{Intent: *in, Profile: p, Stamp: in.Stamp(), Before: &connectors.Observation{Strength: connectors.Strong}, Seen: o}
 		if j := verify.Judge(c); (j.Verdict == verify.Verified) != want {
-			t.Errorf("workflow %s is told %s, want verified: %v", in.Workflow, j.Verdict, want)
+			t.Errorf("workflow %s gets %s, want verified: %v", in.Workflow, j.Verdict, want)
 		}
 	}
 	if d, ok := p.Recheck.Declared(); !ok || d == 0 {
@@ -300,7 +300,7 @@ func TestCalendarRepeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := a.send(t, con, in, 1); connectors.FateOf(err) != connectors.FateUnknown {
-		t.Fatalf("%v, want nobody to know", err)
+		t.Fatalf("%v, want the fate unknown", err)
 	}
 	_, err := a.send(t, con, in, 2)
 	checkFate(t, err, connectors.FateRefused, 0, true, "the second one meets the first")
@@ -333,7 +333,7 @@ func TestCalendarStampStays(t *testing.T) {
 	}
 	was := a.under(event(intent.Create, 1).Key)[0].Stamp
 	in := event(intent.Update, 1)
-	in.Expect["extendedProperties"] = map[string]any{"private": map[string]any{"readback": "rb-of-somebody-else"}}
+	in.Expect["extendedProperties"] = map[string]any{"private": map[string]any{"readback": "rb-of-another-actor"}}
 	if _, err := a.send(t, con, in, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -345,9 +345,9 @@ func TestCalendarStampStays(t *testing.T) {
 	checkFate(t, err, connectors.FateRefused, 0, false, "a payload field that no request names would be lost")
 }
 
-// TestCalendarTellsNobody: no write has mail sent, and none leaves its
+// TestCalendarNotifiesNoAttendee: no write has mail sent, and none leaves its
 // condition out.
-func TestCalendarTellsNobody(t *testing.T) {
+func TestCalendarNotifiesNoAttendee(t *testing.T) {
 	a, cal := calendar()
 	con, p := a.connector(t)
 	for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Delete} {

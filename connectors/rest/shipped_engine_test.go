@@ -34,7 +34,7 @@ var lives = map[string]struct {
 	reason string
 }{
 	"nothing":       {nil, only(engine.StatusVerified), "nothing goes wrong"},
-	"lost answer":   {faults(fault.LostAnswer), only(engine.StatusVerified), "it is there, nobody was told"},
+	"lost answer":   {faults(fault.LostAnswer), only(engine.StatusVerified), "the write was applied, and its answer was lost"},
 	"gateway":       {faults(fault.BadGateway), only(engine.StatusVerified), "it is there, a gateway says otherwise"},
 	"late":          {[]fault.Fault{{Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second}}, only(engine.StatusVerified), "it lands within the horizon"},
 	"dropped":       {faults(fault.DroppedBefore), only(engine.StatusVerified), "it never landed; absence becomes conclusive"},
@@ -45,8 +45,8 @@ var lives = map[string]struct {
 	"refused":       {faults(fault.Refused), only(engine.StatusNotApplied), "a definite no"},
 	"field dropped": {faults(fault.DroppedField), only(engine.StatusReview), "201, and less was stored"},
 	"field altered": {faults(fault.NormalisedField), only(engine.StatusReview), "201, and something else was stored"},
-	"twice":         {faults(fault.DuplicateBehindOurBack, fault.LostAnswer), only(engine.StatusReview), "somebody on the way sent it twice"},
-	"blind":         {append(faults(fault.LostAnswer), fault.Fault{Kind: fault.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
+	"twice":         {faults(fault.DuplicateBehindOurBack, fault.LostAnswer), only(engine.StatusReview), "a proxy sent it twice"},
+	"reads fail":    {append(faults(fault.LostAnswer), fault.Fault{Kind: fault.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
 }
 
 func only(all ...engine.Status) map[engine.Status]bool {
@@ -106,7 +106,7 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 	}
 	duplicated := len(met) > 0 && met[0].Kind == fault.DuplicateBehindOurBack
 	if len(there) > 1 && !duplicated {
-		t.Errorf("%d records, and nobody but us made any: %s", len(there), reason)
+		t.Errorf("%d records, and only we made any: %s", len(there), reason)
 	}
 	if out.Status == engine.StatusVerified && len(there) != 1 {
 		t.Errorf("verified, and there are %d records: %s", len(there), reason)
@@ -121,16 +121,16 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 // the API's own store.
 func TestRandomLivesWithoutKeys(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shippedFakes)) {
-		told := map[engine.Status]int{}
+		counts := map[engine.Status]int{}
 		for seed := range uint64(randomSeeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					told[laggingLife(t, shippedFakes[name](), rand.New(rand.NewPCG(seed, 2)))]++
+					counts[laggingLife(t, shippedFakes[name](), rand.New(rand.NewPCG(seed, 2)))]++
 				})
 			})
 		}
-		if told[engine.StatusVerified] < randomSeeds/3 {
-			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, told)
+		if counts[engine.StatusVerified] < randomSeeds/3 {
+			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, counts)
 		}
 	}
 }

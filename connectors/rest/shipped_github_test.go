@@ -258,7 +258,7 @@ func TestGitHubRefusals(t *testing.T) {
 			}
 			for _, ref := range []string{"", "1"} {
 				if o, err := con.Read(t.Context(), a.query(in, ref)); err == nil {
-					t.Errorf("a read with the ref %q says %d records; want an error, since nobody can know", ref, len(o.Records))
+					t.Errorf("a read with the ref %q says %d records; want an error, since the read proves nothing", ref, len(o.Records))
 				}
 			}
 		})
@@ -276,7 +276,7 @@ func TestGitHubDropsLabels(t *testing.T) {
 		t.Fatalf("%v, %d effects; want the 201 that GitHub gives", err, len(g.Effects()))
 	}
 	if o, err := con.Read(t.Context(), a.query(in, "")); err == nil {
-		t.Errorf("a look-up by a label that was dropped says %d records; want an error", len(o.Records))
+		t.Errorf("a lookup by a label that was dropped says %d records; want an error", len(o.Records))
 	}
 	if o, err := con.Read(t.Context(), a.query(in, receipt.Ref)); err == nil && len(o.Records) == 0 {
 		t.Error("with the ref the read says that there is nothing")
@@ -368,7 +368,7 @@ func TestGitHubUpdateKeepsMarks(t *testing.T) {
 		"labels": {intent.Fields{"labels": []any{"x"}}, "our label stays beside those that are named"},
 		"none":   {intent.Fields{"labels": []any{}}, "our label stays alone"},
 		"body":   {intent.Fields{"body": "other"}, "our mark stays in the body, with the stamp of the create"},
-		"forged": {intent.Fields{"body": "<!-- readback:- inc-002 -->"}, "a mark of somebody else's in the text is text"},
+		"forged": {intent.Fields{"body": "<!-- readback:- inc-002 -->"}, "another actor's mark in the text is text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := gitHub(fakerest.GitHubOptions{})

@@ -155,7 +155,7 @@ func TestHubSpotAudit(t *testing.T) {
 					Declared: func(w *intent.WriteIntent) { w.Expect["phone"] = "" },
 				},
 				verifytest.Difference{
-					Name: "added", Reason: "HubSpot changes properties that nobody named",
+					Name: "added", Reason: "HubSpot changes properties that the intent does not name",
 					After: func(f *connectortest.Fixture, w intent.WriteIntent) {
 						if err := f.Alter(w.Key, intent.Fields{"hs_lead_status": "NEW"}); err != nil {
 							panic(err)
@@ -170,24 +170,24 @@ func TestHubSpotAudit(t *testing.T) {
 // TestHubSpotAnswers: what each answer of HubSpot means.
 func TestHubSpotAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     fault.Kind
+		kind     fault.Kind
 		how      string
 		want     connectors.Fate
 		wait     time.Duration
 		conflict bool
 		reason   string
 	}{
-		"ten seconds": {vice: fault.Throttled, how: "TEN_SECONDLY_ROLLING", want: connectors.FateThrottled, reason: "429 without a time"},
-		"day":         {vice: fault.Throttled, how: "DAILY", want: connectors.FateThrottled, reason: "429 of the daily policy"},
-		"with a time": {vice: fault.Throttled, want: connectors.FateThrottled, wait: time.Second, reason: "429 with Retry-After"},
-		"locked":      {vice: fault.Refused, how: "423", want: connectors.FateRefused, reason: "a large job runs"},
-		"expired":     {vice: fault.Refused, how: "401", want: connectors.FateLogin, reason: "the token ran out"},
-		"invalid":     {vice: fault.Refused, want: connectors.FateRefused, reason: "a 400 that speaks of no other contact"},
+		"ten seconds": {kind: fault.Throttled, how: "TEN_SECONDLY_ROLLING", want: connectors.FateThrottled, reason: "429 without a time"},
+		"day":         {kind: fault.Throttled, how: "DAILY", want: connectors.FateThrottled, reason: "429 of the daily policy"},
+		"with a time": {kind: fault.Throttled, want: connectors.FateThrottled, wait: time.Second, reason: "429 with Retry-After"},
+		"locked":      {kind: fault.Refused, how: "423", want: connectors.FateRefused, reason: "a large job runs"},
+		"expired":     {kind: fault.Refused, how: "401", want: connectors.FateLogin, reason: "the token ran out"},
+		"invalid":     {kind: fault.Refused, want: connectors.FateRefused, reason: "a 400 that speaks of no other contact"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, h := hubSpot("contact")
 			con, _ := a.connector(t)
-			if err := h.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
+			if err := h.Set(fault.Fault{Kind: c.kind, How: c.how}.Once()); err != nil {
 				t.Fatal(err)
 			}
 			_, err := a.send(t, con, a.intent(intent.Create, 1), 1)
@@ -223,7 +223,7 @@ func TestHubSpotTaken(t *testing.T) {
 		"e-mail":             {"contact", intent.Fields{"email": "ada+001@example.com"}, intent.Create, "409, with the other one's id in the text"},
 		"capitals":           {"contact", intent.Fields{"email": "ADA+001@EXAMPLE.com"}, intent.Create, "letter case does not count there"},
 		"second address":     {"contact", intent.Fields{"email": "x@example.com", "hs_additional_emails": "ada+001@example.com"}, intent.Create, "one of its further addresses"},
-		"key":                {"keyed-contact", intent.Fields{"readback_key": "cust-001"}, intent.Create, "400, told from others by its text"},
+		"key":                {"keyed-contact", intent.Fields{"readback_key": "cust-001"}, intent.Create, "400, recognized by its text"},
 		"key, other letters": {"keyed-contact", intent.Fields{"readback_key": "CUST-001"}, intent.Create, "letter case does not count there"},
 		"e-mail of another":  {"keyed-contact", intent.Fields{"readback_key": "cust-002", "email": "ada@example.com"}, intent.Create, "another unique value than the key"},
 		"upsert":             {"keyed-contact", intent.Fields{"readback_key": "cust-002", "email": "ada@example.com"}, intent.Upsert, "a 207 is no success"},
@@ -243,7 +243,7 @@ func TestHubSpotTaken(t *testing.T) {
 			_, err := con.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 2, Before: &connectors.Observation{}})
 			checkFate(t, err, connectors.FateRefused, 0, true, c.reason)
 			if n := len(h.Effects()); n != 1 {
-				t.Errorf("%d effects, want that of somebody else alone", n)
+				t.Errorf("%d effects, want that of another actor alone", n)
 			}
 		})
 	}
@@ -303,7 +303,7 @@ func TestHubSpotReads(t *testing.T) {
 		t.Error("the probe is content with a stamp property that is not unique")
 	}
 	if o, err := con.Read(t.Context(), a.query(a.intent(intent.Create, 1), "")); err == nil {
-		t.Errorf("a look-up by a property that is not unique says %d records, want an error", len(o.Records))
+		t.Errorf("a lookup by a property that is not unique says %d records, want an error", len(o.Records))
 	}
 }
 
@@ -335,7 +335,7 @@ func TestHubSpotStampStays(t *testing.T) {
 	}
 	was := a.under(made.Key)[0].Stamp
 	in := a.intent(intent.Update, 1)
-	in.Payload = intent.Fields{"readback_stamp": "rb-of-somebody-else"}
+	in.Payload = intent.Fields{"readback_stamp": "rb-of-another-actor"}
 	if _, err := a.send(t, con, in, 1); err != nil {
 		t.Logf("refused: %v", err)
 	}

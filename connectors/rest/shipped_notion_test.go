@@ -144,7 +144,7 @@ func TestNotionDeclared(t *testing.T) {
 	less, _ := notion(fakerest.NotionOptions{Properties: map[string]string{"Name": "title", "Intent key": "rich_text"}})
 	con, _ := less.connector(t)
 	if err := con.Probe(t.Context()); err == nil {
-		t.Error("the probe is content with a data source that has no room for the stamp")
+		t.Error("the probe accepts a data source without a property for the stamp")
 	}
 }
 
@@ -169,7 +169,7 @@ func TestNotionAudit(t *testing.T) {
 // TestNotionAnswers: what each refusal means.
 func TestNotionAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   fault.Kind
+		kind   fault.Kind
 		how    string
 		fate   connectors.Fate
 		wait   time.Duration
@@ -181,14 +181,14 @@ func TestNotionAnswers(t *testing.T) {
 		"collision":    {fault.Throttled, "409", connectors.FateThrottled, 0, "conflict_error says that nothing was written, not that the page exists"},
 		"invalid":      {fault.Refused, "400", connectors.FateRefused, 0, "validation"},
 		"not shared":   {fault.Refused, "404", connectors.FateRefused, 0, "404: not shared"},
-		"gateway":      {fault.BadGateway, "504", connectors.FateUnknown, 0, "what a gateway says is nobody's word"},
+		"gateway":      {fault.BadGateway, "504", connectors.FateUnknown, 0, "a gateway's answer says nothing about the API"},
 		"error":        {fault.BadGateway, "500", connectors.FateUnknown, 0, "500 can have been applied"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, n := notion(fakerest.NotionOptions{})
 				con, _ := a.connector(t)
-				if err := n.Set(fault.Fault{Kind: c.vice, Times: 1, How: c.how, Delay: 7 * time.Second}); err != nil {
+				if err := n.Set(fault.Fault{Kind: c.kind, Times: 1, How: c.how, Delay: 7 * time.Second}); err != nil {
 					t.Fatal(err)
 				}
 				_, err := a.send(t, con, pageIntent(intent.Create, 1), 2)

@@ -36,17 +36,17 @@ const randomSeeds = 60
 // once, and checks the outcome against the API's own store.
 func TestRandomLives(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
-		told := map[engine.Status]int{}
+		counts := map[engine.Status]int{}
 		for seed := range uint64(randomSeeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					a := uniqueFakes[name]()
-					told[randomLife(t, a, rand.New(rand.NewPCG(seed, 1)))]++
+					counts[randomLife(t, a, rand.New(rand.NewPCG(seed, 1)))]++
 				})
 			})
 		}
-		if told[engine.StatusVerified] < randomSeeds/3 {
-			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, told)
+		if counts[engine.StatusVerified] < randomSeeds/3 {
+			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, counts)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func randomLife(t *testing.T, a api, r *rand.Rand) engine.Status {
 	return out.Status
 }
 
-var randomVices = []fault.Kind{
+var randomFaults = []fault.Kind{
 	fault.LostAnswer, fault.DroppedBefore, fault.BadGateway, fault.LateCommit, fault.PhantomSuccess,
 	fault.DroppedField, fault.NormalisedField, fault.Unreachable, fault.Refused, fault.Throttled,
 	fault.UnreadableRead, fault.HangingRead,
@@ -85,7 +85,7 @@ var randomVices = []fault.Kind{
 
 func misbehave(t *testing.T, a api, r *rand.Rand) {
 	t.Helper()
-	f := fault.Fault{Kind: randomVices[r.IntN(len(randomVices))], Times: 1, Delay: time.Duration(r.IntN(90)) * time.Second}
+	f := fault.Fault{Kind: randomFaults[r.IntN(len(randomFaults))], Times: 1, Delay: time.Duration(r.IntN(90)) * time.Second}
 	if forms := fakerest.Forms[f.Kind]; len(forms) > 0 {
 		f.How = forms[r.IntN(len(forms))]
 	}

@@ -137,7 +137,7 @@ func TestSalesforceAudit(t *testing.T) {
 			Declared: func(w *intent.WriteIntent) { w.Expect["StartDateTime"] = "2030-06-01T12:00:00+02:00" },
 		},
 		verifytest.Difference{
-			Name: "trigger", Reason: "an assignment rule hands the record to somebody else", Write: intent.Update,
+			Name: "trigger", Reason: "an assignment rule hands the record to another actor", Write: intent.Update,
 			After: func(f *connectortest.Fixture, w intent.WriteIntent) {
 				if err := f.Alter(w.Key, intent.Fields{"OwnerId": "005Ws0000000009IAA"}); err != nil {
 					panic(err)
@@ -149,7 +149,7 @@ func TestSalesforceAudit(t *testing.T) {
 
 func TestSalesforceAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice     fault.Kind
+		kind     fault.Kind
 		how      string
 		want     connectors.Fate
 		conflict bool
@@ -172,7 +172,7 @@ func TestSalesforceAnswers(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err := s.Set(fault.Fault{Kind: c.vice, How: c.how}.Once()); err != nil {
+				if err := s.Set(fault.Fault{Kind: c.kind, How: c.how}.Once()); err != nil {
 					t.Fatal(err)
 				}
 				_, err := a.send(t, con, account(w, 1), 1)

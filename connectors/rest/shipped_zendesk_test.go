@@ -29,28 +29,28 @@ func zendesk(o fakerest.ZendeskOptions) (api, *fakerest.Zendesk) {
 			Parameters: map[string]string{"subdomain": "acme", "email": "agent@example.com"},
 			Secrets:    secrets(map[string]string{"token": "zendesk-token"}),
 		},
-		intent: deskIntent, near: deskNear, record: deskRecord,
+		intent: zendeskIntent, near: zendeskNear, record: zendeskRecord,
 		put: func(f intent.Fields, stamp string) error {
 			o := z.SeedTicket(fmt.Sprint(f["external_id"]), nil)
-			if err := deskAlter(z, o, f); err != nil || stamp == "" {
+			if err := zendeskAlter(z, o, f); err != nil || stamp == "" {
 				return err
 			}
-			return deskAlter(z, z.Now(fakerest.Tickets)[len(z.Now(fakerest.Tickets))-1], intent.Fields{"tags": append(anyOf(f["tags"]), stamp)})
+			return zendeskAlter(z, z.Now(fakerest.Tickets)[len(z.Now(fakerest.Tickets))-1], intent.Fields{"tags": append(anyOf(f["tags"]), stamp)})
 		},
-		alter:  func(o fakerest.Object, f intent.Fields) error { return deskAlter(z, o, f) },
+		alter:  func(o fakerest.Object, f intent.Fields) error { return zendeskAlter(z, o, f) },
 		change: intent.Fields{"type": "task"},
 		lacks:  map[string]string{connectortest.LacksFindStamp: "tickets can be listed by external id alone; by tag only the search finds them, which lags"},
 	}, z
 }
 
-// deskAlter changes a ticket as another actor would: a second later, since the times of tickets
+// zendeskAlter changes a ticket as another actor would: a second later, since the times of tickets
 // are of whole seconds.
-func deskAlter(z *fakerest.Zendesk, o fakerest.Object, f intent.Fields) error {
+func zendeskAlter(z *fakerest.Zendesk, o fakerest.Object, f intent.Fields) error {
 	z.Edit(fakerest.Tickets, fmt.Sprint(o["id"]), func(o fakerest.Object) {
 		o["updated_at"] = time.Now().Add(time.Second).UTC().Format(time.RFC3339)
 		for name, v := range f {
 			if name == "tags" {
-				v = append(fakerest.Tags(stringsOf(v)), deskOwn(o)...)
+				v = append(fakerest.Tags(stringsOf(v)), zendeskOwn(o)...)
 			}
 			if name != "id" {
 				o[name] = v
@@ -65,20 +65,20 @@ func anyOf(list any) []any {
 	return slices.Clone(items)
 }
 
-var deskStamp = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
+var zendeskStamp = regexp.MustCompile(`^rb-[a-z2-7]{32}$`)
 
-func deskOwn(o fakerest.Object) []any {
+func zendeskOwn(o fakerest.Object) []any {
 	own := []any{}
 	for _, tag := range stringsOf(o["tags"]) {
-		if deskStamp.MatchString(tag) {
+		if zendeskStamp.MatchString(tag) {
 			own = append(own, tag)
 		}
 	}
 	return own
 }
 
-// deskRecord shows a ticket as the declaration should.
-func deskRecord(o fakerest.Object) (connectors.Record, bool) {
+// zendeskRecord shows a ticket as the declaration should.
+func zendeskRecord(o fakerest.Object) (connectors.Record, bool) {
 	if o == nil {
 		return connectors.Record{}, false
 	}
@@ -88,7 +88,7 @@ func deskRecord(o fakerest.Object) (connectors.Record, bool) {
 	}
 	tags := []any{}
 	for _, tag := range stringsOf(o["tags"]) {
-		if deskStamp.MatchString(tag) {
+		if zendeskStamp.MatchString(tag) {
 			r.Stamp = tag
 			continue
 		}
@@ -98,7 +98,7 @@ func deskRecord(o fakerest.Object) (connectors.Record, bool) {
 	return r, true
 }
 
-func deskIntent(w intent.WriteType, n int) intent.WriteIntent {
+func zendeskIntent(w intent.WriteType, n int) intent.WriteIntent {
 	in := intent.WriteIntent{Kind: "ticket", Write: w, Key: intent.Fields{"external_id": fmt.Sprintf("case-%03d", n)}}
 	switch w {
 	case intent.Create:
@@ -111,22 +111,22 @@ func deskIntent(w intent.WriteType, n int) intent.WriteIntent {
 	return in
 }
 
-func deskNear(n int) []intent.WriteIntent {
+func zendeskNear(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("case-%03d", n)
 	var all []intent.WriteIntent
 	for i, other := range []string{strings.ToUpper(id), id[:len(id)-1], id + "0", "case/001", "case_001", "001", "Case-001"} {
-		in := deskIntent(intent.Create, 100+i)
+		in := zendeskIntent(intent.Create, 100+i)
 		in.Key["external_id"] = other
 		all = append(all, in)
 	}
 	return all
 }
 
-func deskSuite() connectortest.Harness {
+func zendeskSuite() connectortest.Harness {
 	return suite(func() api { a, _ := zendesk(fakerest.ZendeskOptions{}); return a }, intent.Create, intent.Update, intent.Delete)
 }
 
-func TestZendesk(t *testing.T) { connectortest.Run(t, deskSuite()) }
+func TestZendesk(t *testing.T) { connectortest.Run(t, zendeskSuite()) }
 
 func TestZendeskDeclared(t *testing.T) {
 	a, _ := zendesk(fakerest.ZendeskOptions{})
@@ -141,7 +141,7 @@ func TestZendeskDeclared(t *testing.T) {
 }
 
 func TestZendeskAudit(t *testing.T) {
-	audit(t, deskSuite(),
+	audit(t, zendeskSuite(),
 		verifytest.Difference{
 			Name: "tags", Reason: "tags are kept in lower case and in order",
 			Declared: func(w *intent.WriteIntent) { w.Expect["tags"] = []any{"VIP", "Hardware"} },
@@ -174,16 +174,16 @@ func TestZendeskKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, z := zendesk(fakerest.ZendeskOptions{})
 		con, _ := a.connector(t)
-		in := deskIntent(intent.Create, 1)
+		in := zendeskIntent(intent.Create, 1)
 		first, err := a.send(t, con, in, 1)
 		if err != nil || first.Replay {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		again, err := a.send(t, con, in, 2)
 		if err != nil || !again.Replay || again.Ref != first.Ref {
-			t.Errorf("%+v, %v; want the first answer again, and said so", again, err)
+			t.Errorf("%+v, %v; want the first answer again, marked as a replay", again, err)
 		}
-		other := deskIntent(intent.Create, 1)
+		other := zendeskIntent(intent.Create, 1)
 		other.Expect["subject"] = "Something else"
 		var e *connectors.Error
 		if _, err := a.send(t, con, other, 2); !errors.As(err, &e) || !e.Conflict {
@@ -215,7 +215,7 @@ func TestZendeskKeyNowhereElse(t *testing.T) {
 	a, z := zendesk(fakerest.ZendeskOptions{})
 	con, _ := a.connector(t)
 	for _, w := range []intent.WriteType{intent.Create, intent.Update, intent.Delete} {
-		if _, err := a.send(t, con, deskIntent(w, 1), 1); err != nil {
+		if _, err := a.send(t, con, zendeskIntent(w, 1), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,7 +247,7 @@ func TestZendeskTriggers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, z := zendesk(fakerest.ZendeskOptions{TriggerTag: "routed"})
 				con, p := a.connector(t)
-				in := deskIntent(intent.Create, 1)
+				in := zendeskIntent(intent.Create, 1)
 				c.change(&in)
 				if _, err := a.send(t, con, in, 1); err != nil {
 					t.Fatal(err)
@@ -271,7 +271,7 @@ func TestZendeskKeys(t *testing.T) {
 	for _, id := range []string{"a,b", "", "a b", "é"} {
 		a, z := zendesk(fakerest.ZendeskOptions{})
 		con, _ := a.connector(t)
-		in := deskIntent(intent.Create, 1)
+		in := zendeskIntent(intent.Create, 1)
 		in.Key = intent.Fields{"external_id": id}
 		if _, err := a.send(t, con, in, 1); connectors.FateOf(err) != connectors.FateNotSent {
 			t.Errorf("%q: %v, want not sent", id, err)
@@ -290,15 +290,15 @@ func TestZendeskKeys(t *testing.T) {
 	}{
 		"description": {intent.Update, "description", "the first comment cannot be changed"},
 		"comment":     {intent.Update, "comment", "a comment would be added by every repeat"},
-		"stamp stamp": {intent.Create, "safe_update", "nobody but the connector makes writes conditional"},
+		"stamp stamp": {intent.Create, "safe_update", "only the connector makes writes conditional"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := zendesk(fakerest.ZendeskOptions{})
 			con, _ := a.connector(t)
-			if _, err := a.send(t, con, deskIntent(intent.Create, 1), 1); err != nil {
+			if _, err := a.send(t, con, zendeskIntent(intent.Create, 1), 1); err != nil {
 				t.Fatal(err)
 			}
-			in := deskIntent(c.write, 1)
+			in := zendeskIntent(c.write, 1)
 			in.Payload = intent.Fields{c.field: "x"}
 			_, err := a.send(t, con, in, 1)
 			if connectors.FateOf(err) != connectors.FateRefused || !strings.Contains(err.Error(), c.field) {

@@ -28,11 +28,11 @@ func TestOneRecordThatIsAskedFor(t *testing.T) {
 		"there":          {"the record", says(200, `{"item":{"id":1,"sku":"A-1"}}`), 1, ""},
 		"not there":      {"in the API's own words", says(404, `{"code":"not_found"}`), 0, ""},
 		"404 of a proxy": {"a gateway says 404 as well", says(404, `<html>default backend</html>`), 0, "not one JSON value"},
-		"empty 404":      {"nobody knows who said it", says(404, ``), 0, "not one JSON value"},
+		"empty 404":      {"the sender of the answer is unknown", says(404, ``), 0, "not one JSON value"},
 		"another 404":    {"no such address", says(404, `{"code":"no_route"}`), 0, "404"},
 		"410":            {"not declared", says(410, `{"code":"not_found"}`), 0, "410"},
 		"another record": {"the API takes keys for equal that are not", says(200, `{"item":{"id":1,"sku":"a-1"}}`), 0, "another sku than was asked for"},
-		"key not shown":  {"nobody can tell", says(200, `{"item":{"id":1}}`), 0, "another sku than was asked for"},
+		"key not shown":  {"the record may be another one", says(200, `{"item":{"id":1}}`), 0, "another sku than was asked for"},
 		"no record":      {"another shape", says(200, `{"data":{"id":1,"sku":"A-1"}}`), 0, "there is no $.item"},
 		"null":           {"no record", says(200, `{"item":null}`), 0, "a record is null"},
 	}
@@ -63,7 +63,7 @@ func TestWhatMakesAnObservationStrong(t *testing.T) {
 	}{
 		"key":                     {"all under the key is shown", "strong", "weak", intent.Update, false, "", "", connectors.Strong},
 		"stamp, create":           {"a create leaves its stamp", "weak", "strong", intent.Create, false, "", "", connectors.Strong},
-		"stamp, update":           {"no record bears the stamp of an update", "weak", "strong", intent.Update, false, "", "", connectors.Weak},
+		"stamp, update":           {"no record has the stamp of an update", "weak", "strong", intent.Update, false, "", "", connectors.Weak},
 		"stamp, stamping update":  {"an update leaves its stamp", "weak", "strong", intent.Update, true, "", "", connectors.Strong},
 		"stamp, delete":           {"a delete leaves nothing", "weak", "strong", intent.Delete, true, "", "", connectors.Weak},
 		"none":                    {"both may lag", "weak", "weak", intent.Create, false, "", "", connectors.Weak},

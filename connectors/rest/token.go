@@ -32,10 +32,10 @@ type tokens struct {
 	c      *Connector
 	config clientcredentials.Config
 	http   *http.Client
-	// turn is held by the goroutine that reads last or fetches a new token, so that concurrent
+	// fetching is held by the goroutine that reads last or fetches a new token, so that concurrent
 	// requests fetch one token. A wait for it can be cancelled by a context.
-	turn chan struct{}
-	last *token
+	fetching chan struct{}
+	last     *token
 }
 
 // token is one access token.
@@ -79,18 +79,18 @@ func (c *Connector) newTokens(transport http.RoundTripper) (*tokens, error) {
 			Transport:     brief{transport},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		turn: make(chan struct{}, 1),
+		fetching: make(chan struct{}, 1),
 	}, nil
 }
 
 // get is a token that can be used now.
 func (t *tokens) get(ctx context.Context) (*token, error) {
 	select {
-	case t.turn <- struct{}{}:
+	case t.fetching <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	defer func() { <-t.turn }()
+	defer func() { <-t.fetching }()
 	if t.last != nil && (t.last.until.IsZero() || time.Now().Before(t.last.until)) {
 		return t.last, nil
 	}
@@ -155,14 +155,14 @@ func tokenError(err error) error {
 // drop forgets a token that was refused, unless there is a newer one already.
 func (t *tokens) drop(ctx context.Context, used *token) {
 	select {
-	case t.turn <- struct{}{}:
+	case t.fetching <- struct{}{}:
 	case <-ctx.Done():
 		return // the next send is refused as well, and drops it
 	}
 	if t.last == used {
 		t.last = nil
 	}
-	<-t.turn
+	<-t.fetching
 }
 
 // brief limits the answers of a transport.

@@ -103,7 +103,7 @@ func (l *loader) object(t *tree, n yamlfile.Node, allowed known) {
 		case e.Name == eachName && len(entries) == 1:
 			t.kind, t.each = eachTree, l.newTree(e.Value, field, allowed)
 		case e.Name == eachName:
-			l.Say(e.Line, field, "stands beside other members; want it alone, in the place of a list")
+			l.Say(e.Line, field, "is set together with other members; want it alone, in the place of a list")
 		case e.Name == spreadName:
 			l.spreads(t, e, field, allowed)
 		case strings.ContainsAny(e.Name, "{}"):

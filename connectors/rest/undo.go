@@ -20,7 +20,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		return intent.WriteIntent{}, err
 	}
 	if before == nil && !(w.Write == intent.Create && k.profile.FreshKeys) {
-		return intent.WriteIntent{}, fmt.Errorf("%w: nobody looked before it", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: no record was read before it", ErrNoUndo)
 	}
 	if before == nil {
 		before = &connectors.Observation{}
@@ -52,7 +52,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 
 func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
 	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there has the stamp of another write", ErrNoUndo)
 	}
 	inverse.Require = declared.Lasting(k.profile, now.Fields)
 	if u.write == intent.Update {

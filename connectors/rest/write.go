@@ -296,7 +296,7 @@ func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error)
 }
 
 func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
-	said := fmt.Errorf("the destination answered %d, which the declaration calls %s", a.Status, r.means)
+	cause := fmt.Errorf("the destination answered %d, which the declaration calls %s", a.Status, r.means)
 	var e *connectors.Error
 	wait := time.Duration(0)
 	if errors.As(byStatus, &e) {
@@ -308,15 +308,15 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 	case "answered":
 		return nil
 	case "refused":
-		return connectors.Refused(a.Code(), said)
+		return connectors.Refused(a.Code(), cause)
 	case "conflict":
-		return connectors.Conflict(a.Code(), said)
+		return connectors.Conflict(a.Code(), cause)
 	case "login_refused":
-		return connectors.LoginRefused(a.Code(), said)
+		return connectors.LoginRefused(a.Code(), cause)
 	case "throttled":
-		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: said}
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: cause}
 	}
-	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: said}
+	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: cause}
 }
 
 // wait reads a wait from a header of its own; otherwise is the wait if that has none.

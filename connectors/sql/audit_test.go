@@ -41,7 +41,7 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 		lacks[string(fault.LaggingRead)] = "a primary shows what it has"
 	}
 	return connectortest.Harness{
-		Open:        func(t *testing.T) *connectortest.Fixture { return seedable(newDesk(t, table, onStandby, nil)) },
+		Open:        func(t *testing.T) *connectortest.Fixture { return seedable(newBench(t, table, onStandby, nil)) },
 		Writes:      writes,
 		Lacks:       lacks,
 		RealTime:    true,
@@ -51,7 +51,7 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 }
 
 // seedable is the suite's fixture with what the audit seeds.
-func seedable(d *desk) *connectortest.Fixture {
+func seedable(d *bench) *connectortest.Fixture {
 	f := fixture(d)
 	f.Intent = func(w intent.WriteType, n int) intent.WriteIntent {
 		in := d.order(w, n)

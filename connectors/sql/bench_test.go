@@ -76,17 +76,17 @@ CREATE TABLE orders (id bigserial PRIMARY KEY, order_id text NOT NULL, amount nu
 	customer jsonb, tags text[], at timestamptz, stamp text, version integer NOT NULL DEFAULT 1);
 CREATE INDEX ON orders (order_id);
 CREATE INDEX ON orders (stamp);
-CREATE TABLE vices (name text, run text);
+CREATE TABLE faults (name text, run text);
 CREATE TABLE effects (order_id text, op text);
 CREATE FUNCTION armed(n text) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
 	IF pg_trigger_depth() > 1 THEN RETURN false; END IF;
-	DELETE FROM vices WHERE name = n AND run = current_setting('application_name');
+	DELETE FROM faults WHERE name = n AND run = current_setting('application_name');
 	RETURN FOUND;
 END $$;
 CREATE FUNCTION before_write() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	IF armed('refused') THEN RAISE EXCEPTION 'the rules of the house' USING ERRCODE = '23514'; END IF;
+	IF armed('refused') THEN RAISE EXCEPTION 'a rule of the shop' USING ERRCODE = '23514'; END IF;
 	IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
 	IF armed('dropped') THEN
 		IF TG_OP = 'INSERT' THEN NEW.note := NULL; ELSE NEW.note := OLD.note; END IF;
@@ -148,9 +148,9 @@ func dsn(port int, user, app string) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=%s dbname=postgres sslmode=disable application_name=%s", port, user, app)
 }
 
-// desk is one connector with a proxy in front of the primary for writes and one in front of the
+// bench is one connector with a proxy in front of the primary for writes and one in front of the
 // primary or the standby for reads.
-type desk struct {
+type bench struct {
 	*sql.Connector
 	t             *testing.T
 	c             *cluster
@@ -162,10 +162,10 @@ type desk struct {
 
 var runs atomic.Int64
 
-func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.Options)) *desk {
+func newBench(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.Options)) *bench {
 	t.Helper()
 	c := need(t)
-	d := &desk{t: t, c: c, table: pgx.Identifier{table.Name}.Sanitize(), run: fmt.Sprint(runs.Add(1))}
+	d := &bench{t: t, c: c, table: pgx.Identifier{table.Name}.Sanitize(), run: fmt.Sprint(runs.Add(1))}
 	d.writes, d.reads = newProxy(t, c.primary.Addr()), newProxy(t, c.primary.Addr())
 	if onStandby {
 		d.reads.target = c.standby.Addr()
@@ -186,26 +186,26 @@ func newDesk(t *testing.T, table sql.Table, onStandby bool, change func(o *sql.O
 }
 
 // Write and Read end the fault that was set for them.
-func (d *desk) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+func (d *bench) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	defer func() {
 		d.writes.arm(wireNone)
-		d.exec("DELETE FROM vices WHERE run = $1", d.app())
+		d.exec("DELETE FROM faults WHERE run = $1", d.app())
 	}()
 	return d.Connector.Write(ctx, r)
 }
 
-func (d *desk) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+func (d *bench) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	defer d.wellAgain()
 	return d.Connector.Read(ctx, q)
 }
 
 // List ends it as Read does.
-func (d *desk) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
+func (d *bench) List(ctx context.Context, s connectors.Scope) (connectors.Listing, error) {
 	defer d.wellAgain()
 	return d.Connector.List(ctx, s)
 }
 
-func (d *desk) wellAgain() {
+func (d *bench) wellAgain() {
 	d.reads.arm(wireNone)
 	if d.resume.Swap(false) {
 		if err := d.c.standby.Resume(); err != nil {
@@ -215,16 +215,16 @@ func (d *desk) wellAgain() {
 }
 
 // app is the name of the connection, by which triggers select it.
-func (d *desk) app() string { return "under-test-" + d.run }
+func (d *bench) app() string { return "under-test-" + d.run }
 
-func (d *desk) exec(q string, args ...any) {
+func (d *bench) exec(q string, args ...any) {
 	if _, err := d.c.admin.Exec(context.Background(), q, args...); err != nil {
 		d.t.Errorf("%s: %v", q, err)
 	}
 }
 
 // set switches a fault of the suite on.
-func (d *desk) set(v fault.Kind, variant string) error {
+func (d *bench) set(v fault.Kind, variant string) error {
 	wire := map[fault.Kind]string{
 		"lost-answer": wireLost, "dropped-before": wireDropped, "late-commit": wireLate, "unreachable": wireDown,
 	}
@@ -247,15 +247,15 @@ func (d *desk) set(v fault.Kind, variant string) error {
 		names := map[fault.Kind]string{"phantom-success": "phantom", "dropped-field": "dropped",
 			"normalised-field": "normalised", "duplicate-behind-our-back": "duplicate", "refused": "refused"}
 		if names[v] == "" {
-			return fmt.Errorf("no such vice")
+			return fmt.Errorf("no such fault")
 		}
-		d.exec("INSERT INTO vices VALUES ($1, $2)", names[v], d.app())
+		d.exec("INSERT INTO faults VALUES ($1, $2)", names[v], d.app())
 	}
 	return nil
 }
 
 // pause stops the standby, and makes sure that the primary is ahead of it.
-func (d *desk) pause() error {
+func (d *bench) pause() error {
 	d.resume.Store(true)
 	if err := d.c.standby.Exec("postgres", "SELECT pg_wal_replay_pause()"); err != nil {
 		return err
@@ -265,7 +265,7 @@ func (d *desk) pause() error {
 }
 
 // rollBack removes the row that appears, some time after.
-func (d *desk) rollBack() {
+func (d *bench) rollBack() {
 	for range 500 {
 		tag, err := d.c.admin.Exec(context.Background(), "DELETE FROM "+d.table+" WHERE order_id = $1", d.key(1)["order_id"])
 		if err != nil || tag.RowsAffected() > 0 {
@@ -275,12 +275,12 @@ func (d *desk) rollBack() {
 	}
 }
 
-func (d *desk) key(n int) intent.Fields {
+func (d *bench) key(n int) intent.Fields {
 	return intent.Fields{"order_id": fmt.Sprintf("Order-%s-%03d", d.run, n)}
 }
 
 // records reads the store in a way of its own.
-func (d *desk) records(key intent.Fields) []connectors.Record {
+func (d *bench) records(key intent.Fields) []connectors.Record {
 	d.t.Helper()
 	version := "xmin"
 	if !strings.Contains(d.table, "unique") {
@@ -323,7 +323,7 @@ func (d *desk) records(key intent.Fields) []connectors.Record {
 	return all
 }
 
-func (d *desk) effects(key intent.Fields) (n int) {
+func (d *bench) effects(key intent.Fields) (n int) {
 	d.t.Helper()
 	if err := d.c.admin.QueryRow(context.Background(), "SELECT count(*) FROM effects WHERE order_id = $1", key["order_id"]).Scan(&n); err != nil {
 		d.t.Fatal(err)

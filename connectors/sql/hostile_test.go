@@ -37,7 +37,7 @@ func TestInjection(t *testing.T) {
 			if err := c.primary.Exec("postgres", ddl("jsonb")+"; CREATE TABLE IF NOT EXISTS victims (); GRANT ALL ON ALL TABLES IN SCHEMA public TO writer; GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"); err != nil {
 				t.Fatal(err)
 			}
-			d := newDesk(t, kind, false, nil)
+			d := newBench(t, kind, false, nil)
 			if err := d.Probe(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -131,12 +131,12 @@ func TestReadsCannotWrite(t *testing.T) {
 		CREATE VIEW touching AS SELECT k, touch() AS v FROM base; GRANT SELECT ON touching, base TO reader, writer`); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, sql.Table{Name: "touching", Columns: []sql.Column{{Name: "k"}, {Name: "v"}}, Key: []string{"k"}, Unique: true}, false, nil)
+	d := newBench(t, sql.Table{Name: "touching", Columns: []sql.Column{{Name: "k"}, {Name: "v"}}, Key: []string{"k"}, Unique: true}, false, nil)
 	_, err := d.Read(t.Context(), connectors.Query{Intent: intent.WriteIntent{Kind: "order", Key: intent.Fields{"k": "1"}}})
 	if err == nil || !strings.Contains(err.Error(), "25006") {
 		t.Errorf("a read that writes says %v, want the error 25006", err)
 	}
-	reading := newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.DSN = dsn(c.port(t), "reader", "w") })
+	reading := newBench(t, uniqueTable(), false, func(o *sql.Options) { o.DSN = dsn(c.port(t), "reader", "w") })
 	_, err = reading.Connector.Write(t.Context(), reading.request(intent.Create, 1, nil))
 	fate(t, err, connectors.FateRefused, "the role that reads may not write")
 	if err := d.Probe(t.Context()); !errors.Is(err, sql.ErrTable) {
@@ -163,12 +163,12 @@ func TestHiddenIsNotAbsent(t *testing.T) {
 		GRANT SELECT ON secret TO reader, writer`); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, sql.Table{Name: "secret", Columns: []sql.Column{{Name: "k"}}, Key: []string{"k"}, Unique: true}, false, nil)
+	d := newBench(t, sql.Table{Name: "secret", Columns: []sql.Column{{Name: "k"}}, Key: []string{"k"}, Unique: true}, false, nil)
 	o, err := d.Read(t.Context(), connectors.Query{Intent: intent.WriteIntent{Kind: "order", Key: intent.Fields{"k": "1"}}})
 	if err == nil {
 		t.Errorf("with the row hidden the read finds %d rows, want an error", len(o.Records))
 	}
-	d = newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.ReadDSN = dsn(c.port(t), "elsewhere", "r") })
+	d = newBench(t, uniqueTable(), false, func(o *sql.Options) { o.ReadDSN = dsn(c.port(t), "elsewhere", "r") })
 	d.wrote(intent.Create, 1, nil)
 	if o, err := d.Read(t.Context(), d.query(intent.Create, 1)); !errors.Is(err, sql.ErrElsewhere) {
 		t.Errorf("by another search path the read finds %d rows (%v), want ErrElsewhere", len(o.Records), err)

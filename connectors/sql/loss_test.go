@@ -13,18 +13,18 @@ import (
 	"github.com/readback-go/readback/internal/pgtest"
 )
 
-func (d *desk) request(w intent.WriteType, n int, before *connectors.Observation) connectors.Request {
+func (d *bench) request(w intent.WriteType, n int, before *connectors.Observation) connectors.Request {
 	in := d.order(w, n)
 	in.Tenant, in.Destination, in.Workflow, in.Tool, in.Call = "t", "books", "run"+d.run, string(w), n
 	return connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1, Before: before}
 }
 
-func (d *desk) query(w intent.WriteType, n int) connectors.Query {
+func (d *bench) query(w intent.WriteType, n int) connectors.Query {
 	r := d.request(w, n, nil)
 	return connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
 }
 
-func (d *desk) wrote(w intent.WriteType, n int, before *connectors.Observation) connectors.Receipt {
+func (d *bench) wrote(w intent.WriteType, n int, before *connectors.Observation) connectors.Receipt {
 	d.t.Helper()
 	receipt, err := d.Write(d.t.Context(), d.request(w, n, before))
 	if err != nil {
@@ -44,19 +44,19 @@ func fate(t *testing.T, err error, want connectors.Fate, why string) {
 // applied, which is known.
 func TestLostCommit(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   string
+		fault  string
 		fate   connectors.Fate
 		rows   int
 		reason string
 	}{
-		"after the server has it":  {wireLost, connectors.FateUnknown, 1, "it was committed and nobody heard"},
+		"after the server has it":  {wireLost, connectors.FateUnknown, 1, "it was committed and the answer was lost"},
 		"before the server has it": {wireDropped, connectors.FateUnknown, 0, "from here that is the same"},
 		"ROLLBACK is the answer":   {wireRolled, connectors.FateRefused, 0, "so does PostgreSQL answer COMMIT when the transaction had failed"},
-		"at the statement":         {wireStatement, connectors.FateNotSent, 0, "a transaction without COMMIT comes to nothing"},
+		"at the statement":         {wireStatement, connectors.FateNotSent, 0, "a transaction without COMMIT has no effect"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, plainTable(), false, nil)
-			d.writes.arm(c.vice)
+			d := newBench(t, plainTable(), false, nil)
+			d.writes.arm(c.fault)
 			_, err := d.Write(t.Context(), d.request(intent.Create, 1, nil))
 			fate(t, err, c.fate, c.reason)
 			if o, err := d.Read(t.Context(), d.query(intent.Create, 1)); err != nil || len(o.Records) != c.rows || o.Strength != connectors.Strong {
@@ -69,7 +69,7 @@ func TestLostCommit(t *testing.T) {
 // TestLateCommitIsBounded: a COMMIT that is delayed for longer than the server waits fails. The
 // declared horizon follows from that.
 func TestLateCommitIsBounded(t *testing.T) {
-	d := newDesk(t, plainTable(), false, func(o *sql.Options) { o.SendTimeout = 400 * time.Millisecond })
+	d := newBench(t, plainTable(), false, func(o *sql.Options) { o.SendTimeout = 400 * time.Millisecond })
 	if h, ok := d.Profiles()["order"].Horizon.Declared(); !ok || h < 400*time.Millisecond {
 		t.Errorf("horizon %v, %t; want at least as long as the server waits", h, ok)
 	}
@@ -85,7 +85,7 @@ func TestLateCommitIsBounded(t *testing.T) {
 	}
 }
 
-func (d *desk) eventually(what, q string, args ...any) {
+func (d *bench) eventually(what, q string, args ...any) {
 	d.t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
 		var done bool
@@ -107,7 +107,7 @@ func (d *desk) eventually(what, q string, args ...any) {
 func TestFalseUnique(t *testing.T) {
 	table := plainTable()
 	table.Unique = true
-	d := newDesk(t, table, false, nil)
+	d := newBench(t, table, false, nil)
 	_, err := d.Write(t.Context(), d.request(intent.Create, 1, nil))
 	fate(t, err, connectors.FateRefused, "ON CONFLICT finds no unique index")
 	if n := len(d.records(d.key(1))); n != 0 {
@@ -121,7 +121,7 @@ func TestFalseUnique(t *testing.T) {
 // TestLockedRow: the send waits for a row that another actor has locked, and the server's answer
 // comes before we give up.
 func TestLockedRow(t *testing.T) {
-	d := newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.SendTimeout = 600 * time.Millisecond })
+	d := newBench(t, uniqueTable(), false, func(o *sql.Options) { o.SendTimeout = 600 * time.Millisecond })
 	d.wrote(intent.Create, 1, nil)
 	tx, err := d.c.admin.Begin(t.Context())
 	if err != nil {

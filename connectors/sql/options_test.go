@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 		"TLS":                     {func(o *sql.Options) { o.DSN = "postgres://u@db.example.org/shop?sslmode=verify-full" }, "", "it is protected"},
 		"no TLS":                  {func(o *sql.Options) { o.DSN = "postgres://u@db.example.org/shop" }, "without TLS", "sslmode=prefer falls back to none"},
 		"no TLS for reads":        {func(o *sql.Options) { o.ReadDSN = "host=replica.example.org user=u sslmode=disable" }, "ReadDSN", "reads have secrets too"},
-		"no TLS on purpose":       {func(o *sql.Options) { o.DSN, o.Plaintext = "postgres://u@db/shop", true }, "", "somebody says so"},
+		"no TLS on purpose":       {func(o *sql.Options) { o.DSN, o.Plaintext = "postgres://u@db/shop", true }, "", "the operator allows it"},
 		"one host without TLS":    {func(o *sql.Options) { o.DSN = "host=localhost,db.example.org user=u sslmode=disable" }, "db.example.org", "each host counts"},
 		"password in URL":         {func(o *sql.Options) { o.DSN = "postgres://u:secret@localhost/shop" }, "password", "it would be in configuration files"},
 		"password in pairs":       {func(o *sql.Options) { o.DSN = "host=localhost password = secret" }, "password", "likewise"},
@@ -48,15 +48,15 @@ func TestOptions(t *testing.T) {
 		"no name":                 {table(func(t *sql.Table) { t.Name = "" }), "name", "no table"},
 		"a name that is cut":      {table(func(t *sql.Table) { t.Stamp = strings.Repeat("s", 64) }), "stamp", "PostgreSQL cuts names in silence"},
 		"a column twice":          {table(func(t *sql.Table) { t.Columns = append(t.Columns, t.Columns[0]) }), "twice", "which of the two"},
-		"no key":                  {table(func(t *sql.Table) { t.Key = nil }), "key", "nothing to look up by"},
+		"no key":                  {table(func(t *sql.Table) { t.Key = nil }), "key", "nothing to query by"},
 		"a key that is no column": {table(func(t *sql.Table) { t.Key = []string{"nope"} }), "nope", "no type is known"},
-		"a key of JSON":           {table(func(t *sql.Table) { t.Key = []string{"customer"} }), "customer", "JSON has no equality to look up by"},
-		"no name for rows":        {table(func(t *sql.Table) { t.Unique, t.ID = false, "" }), "id", "two rows could not be told apart"},
+		"a key of JSON":           {table(func(t *sql.Table) { t.Key = []string{"customer"} }), "customer", "JSON has no equality to query by"},
+		"no name for rows":        {table(func(t *sql.Table) { t.Unique, t.ID = false, "" }), "id", "two rows could not be distinguished"},
 		"an id that is no column": {table(func(t *sql.Table) { t.ID = "nope" }), "id", "no type is known"},
 		"the stamp as a column":   {table(func(t *sql.Table) { t.Stamp = "note" }), "stamp", "an intent could write it"},
 		"stamps without a stamp":  {table(func(t *sql.Table) { t.Stamp, t.StampUpdates = "", true }), "stamp", "nowhere to write it"},
 		"the version as a column": {table(func(t *sql.Table) { t.Version = "amount" }), "version", "an intent could write it"},
-		"an unknown type":         {table(func(t *sql.Table) { t.Columns[1].Type = "varchar" }), "varchar", "nobody knows how to compare"},
+		"an unknown type":         {table(func(t *sql.Table) { t.Columns[1].Type = "varchar" }), "varchar", "no comparison is defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := good()
@@ -71,7 +71,7 @@ func TestOptions(t *testing.T) {
 			case c.names != "" && (!errors.Is(err, sql.ErrOptions) || !strings.Contains(err.Error(), c.names)):
 				t.Errorf("error %v, want ErrOptions that names %q: %s", err, c.names, c.reason)
 			case err != nil && strings.Contains(err.Error(), "secret"):
-				t.Errorf("the error tells the password: %v", err)
+				t.Errorf("the error contains the password: %v", err)
 			}
 		})
 	}
@@ -145,7 +145,7 @@ func TestProbe(t *testing.T) {
 		"children":            {sql.Table{Name: "parent", Columns: text("k"), Key: []string{"k"}, Unique: true}, "inherit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, c.table, false, nil)
+			d := newBench(t, c.table, false, nil)
 			err := d.Probe(t.Context())
 			if (c.names == "") != (err == nil) || (err != nil && (!errors.Is(err, sql.ErrTable) || !strings.Contains(err.Error(), c.names))) {
 				t.Errorf("probe says %v, want ErrTable that names %q", err, c.names)
@@ -153,7 +153,7 @@ func TestProbe(t *testing.T) {
 		})
 	}
 	t.Run("synchronous standbys", func(t *testing.T) {
-		d := newDesk(t, uniqueTable(), false, nil)
+		d := newBench(t, uniqueTable(), false, nil)
 		change := func(q string) {
 			if err := errors.Join(c.primary.Exec("postgres", q), c.primary.Exec("postgres", "SELECT pg_reload_conf()")); err != nil {
 				t.Error(err)

@@ -98,7 +98,7 @@ func (p *postgres) probeTable(ctx context.Context, pg *pgconn.PgConn, t *table, 
 	case kind != "r" && kind != "p":
 		return fmt.Errorf("%w: it is of the relation kind %q; want a table: anything else can hide rows", ErrTable, kind)
 	case kind == "p" && t.Version == XMin:
-		return fmt.Errorf("%w: it is partitioned, and the server does not tell the xmin of what it writes there; want a version column", ErrTable)
+		return fmt.Errorf("%w: it is partitioned, and the server does not return the xmin of what it writes there; want a version column", ErrTable)
 	case t.Unique && children != "0":
 		return fmt.Errorf("%w: %s tables inherit from it, which its unique index does not cover", ErrTable, children)
 	}

@@ -23,7 +23,7 @@ func TestProbing(t *testing.T) {
 				Create: intent.Fields{"note": "a sample", "amount": json.Number("1.5")},
 				Update: intent.Fields{"note": "a sample, changed"},
 			}
-			d := newDesk(t, c.table, c.onStandby, nil)
+			d := newBench(t, c.table, c.onStandby, nil)
 			rep, err := probe.Run(t.Context(), d, d.Profiles()["order"], "order", probe.Options{Rounds: 2})
 			if err != nil || len(rep.Weaker) > 0 || len(rep.Left) > 0 {
 				t.Errorf("error %v\n%s", err, rep.Text())

@@ -37,7 +37,7 @@ type proxy struct {
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	vice    string
+	fault   string
 	commits int
 	looks   int // at rows
 	links   map[*link]bool
@@ -65,7 +65,7 @@ func (p *proxy) port() int { return p.listen.Addr().(*net.TCPAddr).Port }
 // arm switches a fault on; an empty one switches all off.
 func (p *proxy) arm(kind string) {
 	p.mu.Lock()
-	p.vice = kind
+	p.fault = kind
 	p.mu.Unlock()
 	if kind == wireDown {
 		p.cutAll()
@@ -75,7 +75,7 @@ func (p *proxy) arm(kind string) {
 func (p *proxy) armed() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.vice
+	return p.fault
 }
 
 // take is the fault for the COMMIT that has just come. It applies to one only.
@@ -83,8 +83,8 @@ func (p *proxy) take() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.commits++
-	v := p.vice
-	p.vice = wireNone
+	v := p.fault
+	p.fault = wireNone
 	return v
 }
 
@@ -94,7 +94,7 @@ func (p *proxy) sends() int {
 	return p.commits
 }
 
-func (p *proxy) looked() {
+func (p *proxy) countRead() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.looks++
@@ -193,7 +193,7 @@ func (l *link) questions() {
 		reads := kind == 'P' && strings.Contains(text, "SELECT (SELECT to_jsonb(r.*)")
 		writes := kind == 'P' && !reads && (strings.Contains(text, "INSERT INTO") || strings.Contains(text, "UPDATE ") || strings.Contains(text, "DELETE FROM"))
 		if reads {
-			l.p.looked()
+			l.p.countRead()
 		}
 		switch fault := l.p.armed(); {
 		case kind == 'Q' && text == "COMMIT":

@@ -34,8 +34,8 @@ func impatient(settle time.Duration) func(o *sql.Options) {
 // TestPausedStandby: a paused standby never shows absence, however long the wait, with or without
 // a settle time.
 func TestPausedStandby(t *testing.T) {
-	d := newDesk(t, uniqueTable(), true, impatient(0))
-	settling := newDesk(t, uniqueTable(), true, impatient(time.Nanosecond))
+	d := newBench(t, uniqueTable(), true, impatient(0))
+	settling := newBench(t, uniqueTable(), true, impatient(time.Nanosecond))
 	if err := errors.Join(d.c.standby.CaughtUp(d.c.primary), d.pause()); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestPausedStandby(t *testing.T) {
 	if err := d.c.standby.CaughtUp(d.c.primary); err != nil {
 		t.Fatal(err)
 	}
-	patient := newDesk(t, uniqueTable(), true, nil)
+	patient := newBench(t, uniqueTable(), true, nil)
 	if o, err := patient.Read(t.Context(), q); err != nil || len(o.Records) != 1 || o.Strength != connectors.Strong || o.Path != "standby" || o.Independent != connectors.OtherServer {
 		t.Errorf("after it went on: %d rows, %q by %q, %q (%v); want 1, strong, by the standby, at another server", len(o.Records), o.Strength, o.Path, o.Independent, err)
 	}
@@ -64,7 +64,7 @@ func TestPausedStandby(t *testing.T) {
 // TestPositionBeforeCommit: a position taken inside the transaction is reached
 // by a standby that does not show the row. The connector's is not.
 func TestPositionBeforeCommit(t *testing.T) {
-	d := newDesk(t, uniqueTable(), true, impatient(0))
+	d := newBench(t, uniqueTable(), true, impatient(0))
 	if err := d.c.standby.CaughtUp(d.c.primary); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestRecoveryConflict(t *testing.T) {
 		t.Fatal(err)
 	}
 	setStandby(t, c, "max_standby_streaming_delay", "0")
-	d := newDesk(t, sql.Table{Name: "slow", Columns: []sql.Column{{Name: "k"}, {Name: "nap"}}, Key: []string{"k"}, Unique: true}, true, nil)
+	d := newBench(t, sql.Table{Name: "slow", Columns: []sql.Column{{Name: "k"}, {Name: "nap"}}, Key: []string{"k"}, Unique: true}, true, nil)
 	done := make(chan error, 1)
 	go func() {
 		o, err := d.Read(t.Context(), connectors.Query{Intent: intent.WriteIntent{Kind: "order", Key: intent.Fields{"k": "1"}}})

@@ -23,7 +23,7 @@ func conflict(t *testing.T, err error, why string) {
 
 // TestDeclaredNumber: a change touches the declared number of rows or none.
 func TestDeclaredNumber(t *testing.T) {
-	d := newDesk(t, plainTable(), false, nil)
+	d := newBench(t, plainTable(), false, nil)
 	for range 2 {
 		d.exec("INSERT INTO orders (order_id, note) VALUES ($1, 'theirs')", d.key(1)["order_id"])
 	}
@@ -49,7 +49,7 @@ func TestDeclaredNumber(t *testing.T) {
 
 // TestTakenKey: a create under a taken key changes nothing, whatever actor took it.
 func TestTakenKey(t *testing.T) {
-	d := newDesk(t, uniqueTable(), false, nil)
+	d := newBench(t, uniqueTable(), false, nil)
 	d.exec("INSERT INTO unique_orders (order_id, note) VALUES ($1, 'theirs')", d.key(1)["order_id"])
 	was := d.records(d.key(1))
 	_, err := d.Write(t.Context(), d.request(intent.Create, 1, nil))
@@ -74,7 +74,7 @@ func TestTakenKey(t *testing.T) {
 // took its key since is not.
 func TestAnotherRow(t *testing.T) {
 	for _, table := range []sql.Table{uniqueTable(), plainTable()} {
-		d := newDesk(t, table, false, nil)
+		d := newBench(t, table, false, nil)
 		d.wrote(intent.Create, 1, nil)
 		before, err := d.Read(t.Context(), d.query(intent.Create, 1))
 		if err != nil {
@@ -97,7 +97,7 @@ func TestAnotherRow(t *testing.T) {
 func TestUndoRefused(t *testing.T) {
 	half := uniqueTable()
 	half.Whole = false
-	d, partly := newDesk(t, uniqueTable(), false, nil), newDesk(t, half, false, nil)
+	d, partly := newBench(t, uniqueTable(), false, nil), newBench(t, half, false, nil)
 	create, update := d.request(intent.Create, 1, nil).Intent, d.request(intent.Update, 1, nil).Intent
 	row := func(ref, stamp, note string) connectors.Observation {
 		return connectors.Observation{Records: []connectors.Record{{Ref: ref, Stamp: stamp,
@@ -106,7 +106,7 @@ func TestUndoRefused(t *testing.T) {
 	none, ours, theirs := connectors.Observation{}, row("1", create.Stamp(), "x"), row("1", "rb-theirs", "x")
 	before, other := row("1", "", "before"), row("2", "", "another")
 	for name, c := range map[string]struct {
-		c      *desk
+		c      *bench
 		in     intent.WriteIntent
 		before *connectors.Observation
 		after  connectors.Observation
@@ -114,9 +114,9 @@ func TestUndoRefused(t *testing.T) {
 		reason string
 	}{
 		"ours":            {d, create, &none, ours, true, "we made it"},
-		"another stamp":   {d, create, &none, theirs, false, "somebody else made it"},
-		"nobody looked":   {d, create, nil, ours, false, "it may have been there"},
-		"half a row":      {partly, create, &none, ours, false, "nobody knows what else is in it"},
+		"another stamp":   {d, create, &none, theirs, false, "another actor made it"},
+		"no read before":  {d, create, nil, ours, false, "it may have been there"},
+		"half a row":      {partly, create, &none, ours, false, "the rest of it is unknown"},
 		"changed back":    {d, update, &before, ours, true, "the note before is known"},
 		"another row":     {d, update, &before, other, false, "the values are not its own"},
 		"nothing changed": {d, update, &before, before, false, "there is nothing to undo"},
@@ -134,7 +134,7 @@ func TestUndoRefused(t *testing.T) {
 // TestQuietPrimary: what ends the log and is no commit stays off the standby;
 // a read is strong all the same.
 func TestQuietPrimary(t *testing.T) {
-	d := newDesk(t, uniqueTable(), true, nil)
+	d := newBench(t, uniqueTable(), true, nil)
 	d.wrote(intent.Create, 1, nil)
 	tx, err := d.c.admin.Begin(t.Context())
 	if err != nil {

@@ -34,7 +34,7 @@ func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent
 		}
 	}
 	if !named {
-		return in, fmt.Errorf("%w: no key column is text, so two samples could not be told apart", ErrSample)
+		return in, fmt.Errorf("%w: no key column is text, so two samples could not be distinguished", ErrSample)
 	}
 	switch w {
 	case intent.Create:

@@ -63,7 +63,7 @@ func postgresClaims() []connectors.Claim {
 		{About: connectors.TopicHorizon, Says: "30 s more are added for the server to carry a COMMIT out, which no setting bounds.", Source: here, Assumed: true},
 		{About: connectors.TopicHorizon, Says: "With synchronous_standby_names a commit waits for standbys without bound, and is seen only then: set the horizon yourself. Until then Probe says so and writes are refused.", Source: docRepl},
 		{About: connectors.TopicConditional, Says: "WHERE xmin or a version column is as it was read, and the rows are counted before COMMIT. A partitioned table needs a version column.", Source: docColumns},
-		{About: connectors.TopicUnique, Says: "INSERT … ON CONFLICT (key) fails where no unique index stands on exactly the key, so a wrong declaration cannot make a second row.", Source: docInsert},
+		{About: connectors.TopicUnique, Says: "INSERT … ON CONFLICT (key) fails where no unique index covers exactly the key, so a wrong declaration cannot make a second row.", Source: docInsert},
 		{About: connectors.TopicUnique, Says: "Deletes repeat harmlessly only with an id that is never used twice: a key can be given to another row.", Source: here},
 		{About: connectors.TopicUndo, Says: "All writes, where all columns of the table are declared: by delete, by the values before, by inserting the row again.", Source: here},
 		{About: connectors.TopicIrreversible, Says: "What triggers do elsewhere, NOTIFY, and the numbers that sequences gave out.", Source: docTypes},
@@ -71,7 +71,7 @@ func postgresClaims() []connectors.Claim {
 		{About: connectors.TopicValues, Says: "Numbers are exact, times have microseconds, char(n) loses blanks at its end, jsonb keeps one of repeated members; each column is compared by its type.", Source: docTypes},
 		{About: connectors.TopicValues, Says: "Rows that row-level security would hide from the reader are an error, not absence.", Source: docClient},
 		{About: connectors.TopicLimits, Says: "100 connections for everybody unless configured; too many is 53300 and counts as throttled. No SQLSTATE says how long to wait.", Source: docConf},
-		{About: connectors.TopicLimits, Says: "Any SQLSTATE before COMMIT means that nothing was applied; 08 and 57P around COMMIT, and no answer, that nobody knows.", Source: docCodes},
+		{About: connectors.TopicLimits, Says: "Any SQLSTATE before COMMIT means that nothing was applied; 08 and 57P around COMMIT, and no answer, that the fate is unknown.", Source: docCodes},
 		{About: connectors.TopicLimits, Says: "A bulk read takes 100 keys in one statement.", Source: here},
 		{About: connectors.TopicLimits, Says: "Positions, histories and identities of servers are asked by functions that every role may call, on PostgreSQL 12 and later.", Source: docAdmin},
 	}

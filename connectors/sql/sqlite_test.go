@@ -139,7 +139,7 @@ func (f *file) wellAgain() {
 	f.read = ""
 }
 
-func (f *file) vice(writes bool) (fault.Kind, string, <-chan struct{}) {
+func (f *file) takeFault(writes bool) (fault.Kind, string, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if writes {
@@ -165,7 +165,7 @@ func (s source) Driver() driver.Driver { return &sqlite.Driver{} }
 // Connect makes temporary triggers on connections for writes: the table effects contains only
 // what the connector did.
 func (s source) Connect(context.Context) (driver.Conn, error) {
-	kind, _, _ := s.f.vice(s.writes)
+	kind, _, _ := s.f.takeFault(s.writes)
 	path := s.f.path
 	switch kind {
 	case fault.Unreachable:
@@ -201,7 +201,7 @@ func (c *conn) run(q string) error {
 
 // QueryContext is every statement of the connector.
 func (c *conn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
-	kind, how, _ := c.f.vice(c.writes)
+	kind, how, _ := c.f.takeFault(c.writes)
 	switch {
 	case kind == fault.Refused:
 		return nil, errors.New("constraint failed")
@@ -262,7 +262,7 @@ var errCut = errors.New("connection reset")
 
 // Commit is where a write can be lost.
 func (tx *transaction) Commit() error {
-	kind, _, gone := tx.c.f.vice(true)
+	kind, _, gone := tx.c.f.takeFault(true)
 	tx.c.f.mu.Lock()
 	tx.c.f.commits++
 	tx.c.f.write = ""

@@ -49,10 +49,10 @@ func TestKeyAsStored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := sql.Table{Name: name, ID: "id", Key: []string{"k"}, Unique: name == "folded", Version: sql.XMin,
 				Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k", Type: given.typ}}}
-			d := newDesk(t, table, false, nil)
+			d := newBench(t, table, false, nil)
 			in := intent.WriteIntent{Kind: "order", Write: given.write, Key: intent.Fields{"k": given.bad}, Expect: intent.Fields{"k": given.bad}}
 			_, err := d.Write(t.Context(), connectors.Request{Intent: in})
-			fate(t, err, connectors.FateRefused, "it could not be looked up")
+			fate(t, err, connectors.FateRefused, "it could not be queried")
 			if !errors.Is(err, sql.ErrKeyChanged) {
 				t.Errorf("error %v, want ErrKeyChanged", err)
 			}
@@ -77,12 +77,12 @@ func TestKeyAsStored(t *testing.T) {
 // like two, or changes a text.
 func TestSettingsOfRoles(t *testing.T) {
 	c := need(t)
-	if err := c.primary.Exec("postgres", `CREATE ROLE abroad LOGIN; GRANT ALL ON unique_orders, vices, effects TO abroad; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO abroad;
+	if err := c.primary.Exec("postgres", `CREATE ROLE abroad LOGIN; GRANT ALL ON unique_orders, faults, effects TO abroad; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO abroad;
 		ALTER ROLE abroad SET TimeZone = 'Asia/Kolkata'; ALTER ROLE abroad SET DateStyle = 'German'; ALTER ROLE abroad SET client_encoding = 'LATIN1';
 		ALTER ROLE abroad SET synchronous_commit = 'off'; ALTER ROLE abroad SET default_transaction_isolation = 'serializable'`); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, uniqueTable(), false, func(o *sql.Options) { o.DSN = strings.Replace(o.DSN, "user=writer", "user=abroad", 1) })
+	d := newBench(t, uniqueTable(), false, func(o *sql.Options) { o.DSN = strings.Replace(o.DSN, "user=writer", "user=abroad", 1) })
 	r := d.request(intent.Create, 1, nil)
 	r.Intent.Expect["note"] = "żółw é"
 	if _, err := d.Connector.Write(t.Context(), r); err != nil {
@@ -168,7 +168,7 @@ func TestWaitingForStandbys(t *testing.T) {
 // TestNoTransaction: a statement that a proxy ran outside a transaction is applied, whatever
 // comes after it.
 func TestNoTransaction(t *testing.T) {
-	d := newDesk(t, plainTable(), false, nil)
+	d := newBench(t, plainTable(), false, nil)
 	d.writes.arm(wireNoBegin)
 	_, err := d.Connector.Write(t.Context(), d.request(intent.Create, 1, nil))
 	fate(t, err, connectors.FateUnknown, "it was not in a transaction")
@@ -187,7 +187,7 @@ func TestViewsAreWeak(t *testing.T) {
 	}
 	table := sql.Table{Name: "present", ID: "id", Key: []string{"k"}, Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}}}
 	in := intent.WriteIntent{Kind: "order", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"k": "1"}}
-	d, settling := newDesk(t, table, false, nil), newDesk(t, table, false, func(o *sql.Options) { o.Settle = time.Nanosecond })
+	d, settling := newBench(t, table, false, nil), newBench(t, table, false, func(o *sql.Options) { o.Settle = time.Nanosecond })
 	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestColumnNames(t *testing.T) {
 		GRANT ALL ON names TO writer; GRANT SELECT ON names TO reader`); err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, sql.Table{Name: "names", Key: []string{"k"}, Unique: true, Columns: []sql.Column{{Name: "k"}, {Name: "r", Type: sql.JSON}, {Name: "t", Type: sql.JSON}}}, false, nil)
+	d := newBench(t, sql.Table{Name: "names", Key: []string{"k"}, Unique: true, Columns: []sql.Column{{Name: "k"}, {Name: "r", Type: sql.JSON}, {Name: "t", Type: sql.JSON}}}, false, nil)
 	row := map[string]any{"k": "1", "r": nil, "t": "forged"}
 	in := intent.WriteIntent{Kind: "order", Write: intent.Create, Key: intent.Fields{"k": "1"}, Expect: intent.Fields{"r": row, "t": "true"}}
 	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
@@ -228,7 +228,7 @@ func TestPartitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := sql.Table{Name: "moves", ID: "id", Key: []string{"k"}, Columns: []sql.Column{{Name: "id", Type: sql.Integer}, {Name: "k"}, {Name: "place", Type: sql.Integer}}}
-	d := newDesk(t, table, false, nil)
+	d := newBench(t, table, false, nil)
 	in := intent.WriteIntent{Kind: "order", Key: intent.Fields{"k": "1"}}
 	in.Write, in.Expect = intent.Create, intent.Fields{"place": json.Number("1")}
 	if _, err := d.Write(t.Context(), connectors.Request{Intent: in}); err != nil {
@@ -250,7 +250,7 @@ func TestPartitions(t *testing.T) {
 		t.Error(err)
 	}
 	table.Version = sql.XMin
-	if err := newDesk(t, table, false, nil).Probe(t.Context()); !errors.Is(err, sql.ErrTable) {
+	if err := newBench(t, table, false, nil).Probe(t.Context()); !errors.Is(err, sql.ErrTable) {
 		t.Errorf("probe says %v, want ErrTable", err)
 	}
 }
@@ -260,7 +260,7 @@ func TestPartitions(t *testing.T) {
 func TestRequireAtTheWrite(t *testing.T) {
 	table := uniqueTable()
 	table.Version = ""
-	d := newDesk(t, table, false, nil)
+	d := newBench(t, table, false, nil)
 	d.wrote(intent.Create, 1, nil)
 	before, err := d.Read(t.Context(), d.query(intent.Create, 1))
 	if err != nil {

@@ -50,7 +50,7 @@ func conformance(t *testing.T, table sql.Table, onStandby bool) {
 		gateways = gateways[:1] // COMMIT is the same everywhere
 	}
 	connectortest.Run(t, connectortest.Harness{
-		Open:        func(t *testing.T) *connectortest.Fixture { return fixture(newDesk(t, table, onStandby, nil)) },
+		Open:        func(t *testing.T) *connectortest.Fixture { return fixture(newBench(t, table, onStandby, nil)) },
 		Writes:      writes,
 		Lacks:       lacks,
 		RealTime:    true,
@@ -63,7 +63,7 @@ func conformance(t *testing.T, table sql.Table, onStandby bool) {
 	})
 }
 
-func fixture(d *desk) *connectortest.Fixture {
+func fixture(d *bench) *connectortest.Fixture {
 	return &connectortest.Fixture{
 		Connector: d,
 		Profile:   d.Profiles()["order"],
@@ -77,7 +77,7 @@ func fixture(d *desk) *connectortest.Fixture {
 				w.Key["order_id"], string(w.Expect["amount"].(json.Number)), w.Expect["note"], customer, w.Expect["tags"])
 		},
 		Change: func(key intent.Fields) {
-			change := "note = 'somebody else''s'"
+			change := "note = 'another actor''s'"
 			if d.table == `"orders"` {
 				change += ", version = version + 1"
 			}
@@ -97,7 +97,7 @@ func fixture(d *desk) *connectortest.Fixture {
 }
 
 // order is a good intent on order n.
-func (d *desk) order(w intent.WriteType, n int) intent.WriteIntent {
+func (d *bench) order(w intent.WriteType, n int) intent.WriteIntent {
 	in := intent.WriteIntent{Kind: "order", Write: w, Key: d.key(n)}
 	switch w {
 	case intent.Create:
@@ -115,7 +115,7 @@ func (d *desk) order(w intent.WriteType, n int) intent.WriteIntent {
 }
 
 // near is orders whose ids are similar to that of n.
-func (d *desk) near(n int) []intent.WriteIntent {
+func (d *bench) near(n int) []intent.WriteIntent {
 	id := d.key(n)["order_id"].(string)
 	var all []intent.WriteIntent
 	for i, other := range []string{"o" + id[1:], id[:len(id)-1], id + "0", " " + id, id + " ", id + "%", "Order_" + id[6:]} {

@@ -137,7 +137,7 @@ func (t *table) checkKey() error {
 		case slices.Contains(t.Key[:i], name):
 			return fmt.Errorf("key: %q is there twice; want each once", clip(name))
 		case c.ReadOnly || c.Volatile || !c.Type.keys():
-			return fmt.Errorf("key: %q cannot be looked up or is not ours to set; want a plain column that is neither read-only nor volatile", clip(name))
+			return fmt.Errorf("key: %q cannot be queried or is not ours to set; want a plain column that is neither read-only nor volatile", clip(name))
 		}
 	}
 	return nil

@@ -35,14 +35,14 @@ func (c *Connector) invert(w intent.WriteIntent, before *connectors.Observation,
 	case !slices.Contains(t.undo(c.dialect), w.Write):
 		return intent.WriteIntent{}, fmt.Errorf("a %s of %s; only whole rows can be brought back", w.Write, t.kind)
 	case before == nil:
-		return intent.WriteIntent{}, fmt.Errorf("nobody looked before it")
+		return intent.WriteIntent{}, fmt.Errorf("no record was read before it")
 	}
 	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind}
 	undo.Key = t.keyOf(w, slices.Concat(after.Records, before.Records))
 	had, has := len(before.Records), len(after.Records)
 	switch {
 	case had == 0 && has == 1 && t.Stamp != "" && after.Records[0].Stamp != w.Stamp():
-		return undo, fmt.Errorf("the row that is there bears the stamp of another write")
+		return undo, fmt.Errorf("the row that is there has the stamp of another write")
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = t.lasting(after.Records[0].Fields, nil)

@@ -17,7 +17,7 @@ import (
 )
 
 // everything is a table with a column of each type.
-func everything(t *testing.T) *desk {
+func everything(t *testing.T) *bench {
 	t.Helper()
 	c := need(t)
 	name := fmt.Sprintf("everything%d", runs.Add(1))
@@ -27,7 +27,7 @@ func everything(t *testing.T) *desk {
 		GRANT ALL ON `+name+` TO writer; GRANT SELECT ON `+name+` TO reader`); err != nil {
 		t.Fatal(err)
 	}
-	return newDesk(t, sql.Table{Name: name, Key: []string{"k", "k2"}, Unique: true, Stamp: "stamp", Whole: true, Version: sql.XMin, Columns: []sql.Column{
+	return newBench(t, sql.Table{Name: name, Key: []string{"k", "k2"}, Unique: true, Stamp: "stamp", Whole: true, Version: sql.XMin, Columns: []sql.Column{
 		{Name: "k", Type: sql.Integer}, {Name: "k2", Type: sql.Numeric}, {Name: "txt"}, {Name: "chr", Type: sql.Char}, {Name: "ci", Type: sql.CaseFold},
 		{Name: "int", Type: sql.Integer}, {Name: "num", Type: sql.Numeric}, {Name: "flt", Type: sql.Float}, {Name: "ok", Type: sql.Bool},
 		{Name: "id", Type: sql.UUID}, {Name: "at", Type: sql.Timestamp}, {Name: "local", Type: sql.LocalTime}, {Name: "day", Type: sql.Date},

@@ -28,7 +28,7 @@ type receiver struct {
 	secret string
 
 	mu     sync.Mutex
-	vice   fault.Kind
+	kind   fault.Kind
 	status int // the status of one answer
 	sends  int
 	ids    map[string]bool
@@ -43,7 +43,7 @@ func newReceiver(t *testing.T, secret string) *receiver {
 func (r *receiver) set(v fault.Kind) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.vice = v
+	r.kind = v
 	return nil
 }
 
@@ -72,8 +72,8 @@ func (r *receiver) keep(req *http.Request, body []byte) error {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.mu.Lock()
 	r.sends++
-	status, kind := r.status, r.vice
-	r.status, r.vice = 0, ""
+	status, kind := r.status, r.kind
+	r.status, r.kind = 0, ""
 	r.mu.Unlock()
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
@@ -117,9 +117,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *receiver) dial(*http.Request) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	down := r.vice == fault.Unreachable
+	down := r.kind == fault.Unreachable
 	if down {
-		r.vice = ""
+		r.kind = ""
 	}
 	return !down
 }

@@ -108,7 +108,7 @@ func New(o Options) (*Connector, error) {
 	case u.Fragment != "":
 		return nil, errors.New("url: it holds a fragment, which is never sent; leave it out")
 	case u.Scheme == "http" && len(o.Private) == 0:
-		return nil, errors.New("url: it begins with http, so that anybody on the way reads along; want https, or name the own network that it is in (allow_private)")
+		return nil, errors.New("url: it begins with http, so the network can read the messages; want https, or name the own network that it is in (allow_private)")
 	}
 	c := &Connector{opts: o, url: u.String()}
 	if c.signs, err = signers(o.Secret, o.Previous); err != nil {
@@ -202,7 +202,7 @@ func (c *Connector) Check(w intent.WriteIntent) error {
 	case w.Write != intent.Create:
 		return fmt.Errorf("%w: /write: a message is created, and nothing else; want create", intent.ErrInvalid)
 	case len(w.Payload) > 0:
-		return fmt.Errorf("%w: /payload: all of a message stands in expect; leave it out", intent.ErrInvalid)
+		return fmt.Errorf("%w: /payload: all of a message is in expect; leave it out", intent.ErrInvalid)
 	case w.Want() != 1:
 		return fmt.Errorf("%w: /count: one intent is one message; leave it out", intent.ErrInvalid)
 	}
@@ -289,16 +289,16 @@ func meaning(a httpsend.Answer, err error) error {
 	if errors.As(err, &known) {
 		wait = known.RetryAfter
 	}
-	said := fmt.Errorf("the receiver answered %s", strings.TrimSpace(a.Code()+" "+http.StatusText(a.Status)))
+	cause := fmt.Errorf("the receiver answered %s", strings.TrimSpace(a.Code()+" "+http.StatusText(a.Status)))
 	if a.Status >= 300 && a.Status <= 399 {
-		said = fmt.Errorf("%w: redirects are not followed; the URL should name the final address", said)
+		cause = fmt.Errorf("%w: redirects are not followed; the URL should name the final address", cause)
 	}
 	switch a.Status {
 	case http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 		http.StatusUnprocessableEntity, http.StatusRequestHeaderFieldsTooLarge:
-		return connectors.Refused(a.Code(), said)
+		return connectors.Refused(a.Code(), cause)
 	case http.StatusTooManyRequests:
-		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: a.Code(), Err: said}
+		return &connectors.Error{Fate: connectors.FateThrottled, RetryAfter: wait, Code: a.Code(), Err: cause}
 	}
-	return &connectors.Error{RetryAfter: wait, Code: a.Code(), Err: said}
+	return &connectors.Error{RetryAfter: wait, Code: a.Code(), Err: cause}
 }

@@ -51,7 +51,7 @@ func TestStatuses(t *testing.T) {
 			t.Errorf("%d: %d sends", status, sends)
 		}
 		if err != nil && strings.Contains(err.Error(), "elsewhere.example") {
-			t.Errorf("%d: what the receiver says stands in %v", status, err)
+			t.Errorf("%d: the receiver's text is in %v", status, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestExample(t *testing.T) {
 			t.Errorf("it printed no %q:\n%s", want, &out)
 		}
 	}
-	if !slices.ContainsFunc(shop.Calls(), func(c orders.Call) bool { return slices.Contains(c.Vices, orders.LostAnswer) }) {
+	if !slices.ContainsFunc(shop.Calls(), func(c orders.Call) bool { return slices.Contains(c.Faults, orders.LostAnswer) }) {
 		t.Error("no answer was lost")
 	}
 }

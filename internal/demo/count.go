@@ -74,7 +74,7 @@ func (r *run) countOrders() (Figures, error) {
 	f.SideEffectCalls, f.BalanceCents, f.ExpectedCents = s.SideEffectCalls, s.BalanceCents, int64(r.spec.Orders)*priceCents
 	f.Duplicates, f.Lost = s.Duplicates, len(s.Lost)
 	for _, e := range effects {
-		if slices.Contains(e.Vices, orders.LostAnswer) {
+		if slices.Contains(e.Faults, orders.LostAnswer) {
 			f.AnswersLost++
 		}
 	}

@@ -227,7 +227,7 @@ func (r *run) life() string {
 	}
 	effects := r.world.Effects()
 	for _, e := range effects[:min(len(effects), most)] {
-		text += fmt.Sprintf("\n  %10s effect %s by %s of request %d %v", e.At.Sub(began).Round(time.Millisecond), e.Op, e.By, e.Request, e.Vices)
+		text += fmt.Sprintf("\n  %10s effect %s by %s of request %d %v", e.At.Sub(began).Round(time.Millisecond), e.Op, e.By, e.Request, e.Faults)
 	}
 	return text
 }

@@ -492,7 +492,7 @@ func (r *run) trace() string {
 			text, _ := json.Marshal([]any{o.Fields["amount_cents"], o.Fields["note"], o.Fields["order_id"], o.Stamp})
 			return string(text)
 		}
-		fmt.Fprintf(&b, "%12s destination: %s of %s by %s %s: %s to %s %v\n", e.At.Sub(epoch).Truncate(time.Millisecond), e.Op, e.ID, e.By, r.author(e), fields(e.Before), fields(e.After), e.Vices)
+		fmt.Fprintf(&b, "%12s destination: %s of %s by %s %s: %s to %s %v\n", e.At.Sub(epoch).Truncate(time.Millisecond), e.Op, e.ID, e.By, r.author(e), fields(e.Before), fields(e.After), e.Faults)
 	}
 	return b.String()
 }

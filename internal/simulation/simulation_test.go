@@ -60,7 +60,7 @@ func (p *report) add(r *run) {
 	p.actions += len(r.acted)
 	met := map[string]bool{}
 	for _, c := range r.world.Calls() {
-		for _, v := range c.Vices {
+		for _, v := range c.Faults {
 			p.faults[string(v)]++
 			met[string(v)] = true
 		}

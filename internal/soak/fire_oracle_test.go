@@ -177,7 +177,7 @@ const (
 
 // explanation is what in the destination's log explains that a write needs a review, or "".
 func explanation(v verdictOn) string {
-	if len(v.effects) == 1 && slices.ContainsFunc(spoilt, func(s orders.FaultKind) bool { return slices.Contains(v.effects[0].Vices, s) }) {
+	if len(v.effects) == 1 && slices.ContainsFunc(spoilt, func(s orders.FaultKind) bool { return slices.Contains(v.effects[0].Faults, s) }) {
 		return spoiltRecord
 	}
 	var seen connectors.Observation

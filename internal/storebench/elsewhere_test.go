@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // serveElsewhere is that process: a receiver that takes everything and looks at
-// nothing, and a destination with unique keys and no vice. It ends with its input.
+// nothing, and a destination with unique keys and no fault. It ends with its input.
 func serveElsewhere() error {
 	ctx, end := signal.NotifyContext(context.Background(), os.Interrupt)
 	go func() {

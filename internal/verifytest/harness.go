@@ -108,7 +108,7 @@ func (h Harness) failures(r *report) []string {
 	all := slices.Concat(r.accepted, r.refused)
 	for _, s := range States() {
 		if r.tally.Wrong[s] == 0 && h.Lacks[s] == "" {
-			all = append(all, fmt.Sprintf("no wrong state %q was judged; have the fixture seed one (Put, Alter, vices), or declare it in Lacks", s))
+			all = append(all, fmt.Sprintf("no wrong state %q was judged; have the fixture seed one (Put, Alter, faults), or declare it in Lacks", s))
 		}
 	}
 	if r.tally.Total() == 0 || r.tally.Legitimate == 0 {

@@ -22,7 +22,7 @@ var ErrInvalid = errors.New("fault")
 // Op is the operation of a request: a name of the fake's own, or [Read] or [Write].
 type Op string
 
-// Read stands for all reads, Write for all writes.
+// Read matches all reads, Write all writes.
 const (
 	Read  Op = "read"
 	Write Op = "write"

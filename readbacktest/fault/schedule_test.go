@@ -26,7 +26,7 @@ func schedule(t *testing.T, faults ...fault.Fault) *fault.Schedule {
 
 // TestWhichRequests: a fault meets the requests that it names, and no other.
 func TestWhichRequests(t *testing.T) {
-	create, look := fault.Request{Op: "create", Write: true, Key: "A-1"}, fault.Request{Op: "find", Key: "A-1"}
+	create, readCharge := fault.Request{Op: "create", Write: true, Key: "A-1"}, fault.Request{Op: "find", Key: "A-1"}
 	for name, c := range map[string]struct {
 		fault fault.Fault
 		want  string // of create, find, create, find, …: x where it is met
@@ -49,7 +49,7 @@ func TestWhichRequests(t *testing.T) {
 	} {
 		s, got := schedule(t, c.fault), ""
 		for range 4 {
-			for _, r := range []fault.Request{create, look} {
+			for _, r := range []fault.Request{create, readCharge} {
 				f, met := s.First(r)
 				got += map[bool]string{true: "x", false: "."}[met && f.Kind == c.fault.Kind]
 			}

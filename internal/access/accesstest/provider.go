@@ -68,7 +68,7 @@ type Provider struct {
 	mux *http.ServeMux
 
 	mu     sync.Mutex
-	vice   Fault
+	fault  Fault
 	claims map[string]any
 	issued map[string]login // by code
 	asked  map[string]int   // by path
@@ -116,7 +116,7 @@ func Silent(tb testing.TB, issuer string) *Provider {
 func (p *Provider) Has(v Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.vice = v
+	p.fault = v
 }
 
 // Says sets the claims of the next user to log in. The default is an operator called
@@ -165,7 +165,7 @@ func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
 func (p *Provider) has() Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.vice
+	return p.fault
 }
 
 // ServeHTTP serves as a provider does.

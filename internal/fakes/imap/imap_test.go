@@ -39,7 +39,7 @@ func appendOne(c *imapclient.Client, subject string) error {
 	return err
 }
 
-func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
+func TestAnswersAndEffectsOfFaults(t *testing.T) {
 	for kind, tt := range map[fault.Kind]struct {
 		yes     bool // the client gets a yes
 		stored  int
@@ -51,7 +51,7 @@ func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
 		fault.BadGateway:             {false, 1, 1, "done, and BYE"},
 		fault.DroppedBefore:          {false, 0, 0, "not done"},
 		fault.PhantomSuccess:         {true, 0, 0, "a lie"},
-		fault.DuplicateBehindOurBack: {true, 2, 1, "the second is nobody's request"},
+		fault.DuplicateBehindOurBack: {true, 2, 1, "no client requested the second"},
 		fault.Rollback:               {true, 0, 1, "confirmed, and taken back"},
 		fault.Refused:                {false, 0, 0, "an honest no"},
 		fault.Throttled:              {false, 0, 0, "an honest no"},
@@ -97,7 +97,7 @@ func TestAlteredMessages(t *testing.T) {
 	}
 	want := []string{`SUBJECT: ALTERED [\Seen]`, `Subject: honest [\Seen kw]`}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
-		t.Errorf("stored are %q, want %q: each vice shows once", seen, want)
+		t.Errorf("stored are %q, want %q: each fault shows once", seen, want)
 	}
 }
 
@@ -148,8 +148,8 @@ func TestWithoutDovecot(t *testing.T) {
 				defer func() { _ = recover() }()
 				fakeimap.StartDovecot(w)
 			}()
-			said := w.skipped + w.failed
-			if (w.skipped != "") != wantSkip || (w.failed == "") != wantSkip || !strings.Contains(said, "dovecot-imapd") {
+			count := w.skipped + w.failed
+			if (w.skipped != "") != wantSkip || (w.failed == "") != wantSkip || !strings.Contains(count, "dovecot-imapd") {
 				t.Errorf("skipped %q, failed %q; want a skip: %v, and what to install", w.skipped, w.failed, wantSkip)
 			}
 		})

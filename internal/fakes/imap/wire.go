@@ -115,11 +115,11 @@ func (l *link) do(c *command, more func(challenge string) (string, error)) (answ
 		if err != nil || challenge == "" {
 			return a, err
 		}
-		said, err := more(challenge)
+		answer, err := more(challenge)
 		if err != nil {
 			return a, err
 		}
-		if _, err := io.WriteString(l, said+"\r\n"); err != nil {
+		if _, err := io.WriteString(l, answer+"\r\n"); err != nil {
 			return a, err
 		}
 	}

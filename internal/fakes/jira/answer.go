@@ -142,12 +142,12 @@ func (s *Site) serveWrite(rw http.ResponseWriter, r *http.Request, phantom func(
 	case fault.DroppedField, fault.NormalisedField:
 		do(f.Kind).writeTo(rw)
 	default:
-		s.serveSaid(rw, f, do)
+		s.serveAnswered(rw, f, do)
 	}
 }
 
-// serveSaid serves the answers that do not depend on the effect.
-func (s *Site) serveSaid(rw http.ResponseWriter, f fault.Fault, do func(fault.Kind) answer) {
+// serveAnswered serves the answers that do not depend on the effect.
+func (s *Site) serveAnswered(rw http.ResponseWriter, f fault.Fault, do func(fault.Kind) answer) {
 	if f.Kind == fault.BadGateway {
 		do("")
 	}
@@ -174,11 +174,11 @@ func (s *Site) serveSaid(rw http.ResponseWriter, f fault.Fault, do func(fault.Ki
 }
 
 // serveRead answers a read, unless a fault prevents it.
-func (s *Site) serveRead(rw http.ResponseWriter, r *http.Request, look func() answer) {
+func (s *Site) serveRead(rw http.ResponseWriter, r *http.Request, query func() answer) {
 	f, met := s.take(fault.UnreadableRead, fault.HangingRead)
 	if !met {
 		s.mu.Lock()
-		a := look()
+		a := query()
 		s.mu.Unlock()
 		a.writeTo(rw)
 		return
@@ -190,7 +190,7 @@ func (s *Site) serveRead(rw http.ResponseWriter, r *http.Request, look func() an
 	case f.How == "endless":
 		endless(rw, r)
 	default:
-		s.garble(rw, f.How, look)
+		s.garble(rw, f.How, query)
 	}
 }
 
@@ -209,7 +209,7 @@ func endless(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *Site) garble(rw http.ResponseWriter, how string, look func() answer) {
+func (s *Site) garble(rw http.ResponseWriter, how string, query func() answer) {
 	switch how {
 	case "", "html":
 		page(rw, http.StatusOK, "<html>log in</html>")
@@ -233,7 +233,7 @@ func (s *Site) garble(rw http.ResponseWriter, how string, look func() answer) {
 		rw.WriteHeader(http.StatusFound)
 	case "cut":
 		s.mu.Lock()
-		a := look()
+		a := query()
 		s.mu.Unlock()
 		a.cut(rw)
 	}

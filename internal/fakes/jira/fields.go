@@ -158,5 +158,5 @@ func (s *Site) cleanUser(v any) (any, bool) {
 		field = "name"
 	}
 	id, _ := o[field].(string)
-	return map[string]any{field: id, "displayName": "Somebody"}, id != ""
+	return map[string]any{field: id, "displayName": "A User"}, id != ""
 }

@@ -74,14 +74,14 @@ func (s *Site) newSearch(rw http.ResponseWriter, r *http.Request) {
 		if size <= 0 {
 			size = s.o.PageSize
 		}
-		said := map[string]any{"isLast": len(found) <= size}
+		body := map[string]any{"isLast": len(found) <= size}
 		if len(found) > size {
 			token := "page-" + strconv.Itoa(len(s.tokens)+1)
 			s.tokens[token] = start + size
-			found, said["nextPageToken"] = found[:size], token
+			found, body["nextPageToken"] = found[:size], token
 		}
-		said["issues"] = found
-		return ok(said)
+		body["issues"] = found
+		return ok(body)
 	})
 }
 

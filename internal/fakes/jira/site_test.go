@@ -77,7 +77,7 @@ func TestAnswers(t *testing.T) {
 		"document in version 2":    {false, "PUT", "2/issue/OPS-1", `{"fields":{"description":{"type":"doc"}}}`, 400, "description", "", "texts are strings"},
 		"no summary":               {false, "POST", "2/issue", `{"fields":{"project":{"key":"OPS"}}}`, 400, "summary", "", ""},
 		"create":                   {false, "POST", "2/issue", create, 201, `"key":"OPS-4"`, "", ""},
-		"permissions unasked":      {false, "GET", "2/mypermissions?projectKey=OPS", "", 400, "permissions", "", "Cloud wants to be told which"},
+		"permissions unasked":      {false, "GET", "2/mypermissions?projectKey=OPS", "", 400, "permissions", "", "Cloud requires their names"},
 		"permissions":              {true, "GET", "2/mypermissions?projectKey=OPS", "", 200, "BROWSE_PROJECTS", "", ""},
 		"permissions, no project":  {false, "GET", "2/mypermissions?projectKey=NONE&permissions=BROWSE_PROJECTS", "", 404, "No project", "", ""},
 		"comment without text":     {false, "POST", "2/issue/OPS-1/comment", `{"body":" "}`, 400, "comment", "", ""},
@@ -131,15 +131,15 @@ func TestHidden(t *testing.T) {
 	_, missing := ask(t, s, "GET", "2/issue/OPS-99", "")
 	s.Hide("OPS", true)
 	if status, body := ask(t, s, "GET", "2/issue/OPS-1", ""); status != 404 || body != missing {
-		t.Errorf("%d %s, want what is said of a missing issue: %s", status, body, missing)
+		t.Errorf("%d %s, want the answer for a missing issue: %s", status, body, missing)
 	}
 	if _, body := ask(t, s, "POST", "2/issue/bulkfetch", `{"issueIdsOrKeys":["10001"]}`); strings.Contains(body, "10001") {
 		t.Errorf("the bulk fetch shows %s", body)
 	}
 }
 
-// TestVices: each fault works as documented, once, and the log is true.
-func TestVices(t *testing.T) {
+// TestFaults: each fault works as documented, once, and the log is true.
+func TestFaults(t *testing.T) {
 	const create = `{"fields":{"project":{"key":"OPS"},"issuetype":{"name":"Task"},"summary":"x"}}`
 	for _, c := range []struct {
 		fault           fault.Fault

@@ -22,14 +22,14 @@ func send(t *testing.T, s *mail.Server) error {
 	return smtp.SendMail(s.Addr(), auth, address, []string{"bob@example.org", address}, []byte(letter))
 }
 
-func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
+func TestAnswersAndEffectsOfFaults(t *testing.T) {
 	for kind, tt := range map[fault.Kind]struct {
 		yes                       bool // the client gets a yes
 		received, accepted, filed int
 		reason                    string
 	}{
 		"":                           {true, 1, 1, 1, "an honest server"},
-		fault.Unreachable:            {false, 0, 0, 0, "nobody is there"},
+		fault.Unreachable:            {false, 0, 0, 0, "no server is there"},
 		mail.RefusedSender:           {false, 0, 0, 0, "an honest no"},
 		mail.RefusedRcpt:             {false, 0, 0, 0, "an honest no"},
 		mail.Greylisted:              {false, 0, 0, 0, "an honest not now"},
@@ -43,7 +43,7 @@ func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
 		mail.PutOff:                  {false, 1, 1, 1, "done, and called not now"},
 		mail.ShutDown:                {false, 1, 1, 1, "done, and called not now"},
 		fault.PhantomSuccess:         {true, 1, 0, 0, "a lie"},
-		fault.DuplicateBehindOurBack: {true, 1, 1, 2, "the second is nobody's request"},
+		fault.DuplicateBehindOurBack: {true, 1, 1, 2, "no client requested the second"},
 		fault.Rollback:               {true, 1, 1, 0, "done, and gone"},
 		fault.NormalisedField:        {true, 1, 1, 1, "with another subject"},
 		fault.DroppedField:           {true, 1, 1, 1, "without a header"},
@@ -63,10 +63,10 @@ func TestWhatAClientIsToldAndWhatIsTrue(t *testing.T) {
 					len(s.Received()), len(s.Accepted()), n, inbox, err, errInbox, tt.received, tt.accepted, tt.filed, tt.filed, tt.reason)
 			}
 			if left := s.Left(kind); left != 0 && kind != "" {
-				t.Errorf("the vice has still to show %d times", left)
+				t.Errorf("the fault has still to show %d times", left)
 			}
 			if err := send(t, s); err != nil {
-				t.Errorf("after the vice: %v, want an honest server", err)
+				t.Errorf("after the fault: %v, want an honest server", err)
 			}
 		})
 	}
@@ -99,7 +99,7 @@ func TestKeptToTheByte(t *testing.T) {
 	}
 }
 
-func TestNobodyElseSends(t *testing.T) {
+func TestOnlyTheClientSends(t *testing.T) {
 	s := mail.Start(t, mail.Options{})
 	if err := smtp.SendMail(s.Addr(), nil, "a@x", []string{"b@x"}, []byte(letter)); err == nil || len(s.Accepted()) != 0 {
 		t.Errorf("without a login: %v, %d taken over; want an error and none", err, len(s.Accepted()))
@@ -126,8 +126,8 @@ func TestWithoutPostfix(t *testing.T) {
 				defer func() { _ = recover() }()
 				mail.StartPostfix(w)
 			}()
-			said := w.skipped + w.failed
-			if (w.skipped != "") != wantSkip || (w.failed == "") != wantSkip || !strings.Contains(said, "Debian: postfix") {
+			count := w.skipped + w.failed
+			if (w.skipped != "") != wantSkip || (w.failed == "") != wantSkip || !strings.Contains(count, "Debian: postfix") {
 				t.Errorf("skipped %q, failed %q; want a skip: %v, and what to install", w.skipped, w.failed, wantSkip)
 			}
 		})

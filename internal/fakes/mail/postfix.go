@@ -166,7 +166,7 @@ virtual_mailbox_maps = static:all
 virtual_transport = lmtp:inet:{{.LMTP}}
 default_transport = discard
 virtual_alias_maps = inline:{ { @{{.Nowhere}} = returned@gone.{{.Nowhere}} } }
-transport_maps = inline:{ { gone.{{.Nowhere}} = error:5.1.1 nobody is known here } }
+transport_maps = inline:{ { gone.{{.Nowhere}} = error:5.1.1 no such user } }
 relay_transport = discard
 smtpd_relay_restrictions = permit_mynetworks, reject
 smtpd_client_connection_count_limit = 0
@@ -261,8 +261,8 @@ func (p *Postfix) own() error {
 // run starts the master process in the foreground and waits until it listens.
 func (p *Postfix) run() error {
 	conf := filepath.Join(p.folder, "conf")
-	if said, err := exec.CommandContext(context.Background(), first(postfixNames), "-c", conf, "check").CombinedOutput(); err != nil {
-		return fmt.Errorf("postfix check: %w: %s", err, said)
+	if output, err := exec.CommandContext(context.Background(), first(postfixNames), "-c", conf, "check").CombinedOutput(); err != nil {
+		return fmt.Errorf("postfix check: %w: %s", err, output)
 	}
 	p.cmd = exec.CommandContext(context.Background(), p.master, "-c", conf, "-d", "-e", postfixLives)
 	p.cmd.Dir = filepath.Join(p.folder, "queue")

@@ -89,8 +89,8 @@ func (p *proxied) handle(line string) (string, error) {
 	verb, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(line)), " ")
 	switch verb {
 	case "EHLO":
-		said, err := p.ask(line)
-		return s.offers(said), err
+		reply, err := p.ask(line)
+		return s.offers(reply), err
 	case "STARTTLS":
 		return p.secure()
 	case "AUTH":
@@ -128,9 +128,9 @@ func path(line string) string {
 }
 
 // offers is the answer to EHLO without what the proxy does not support.
-func (s *Server) offers(said string) string {
+func (s *Server) offers(reply string) string {
 	var lines []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(reply) {
 		word, _, _ := strings.Cut(strings.TrimSpace(line[min(4, len(line)):]), " ")
 		if !slices.Contains([]string{"STARTTLS", "CHUNKING", "PIPELINING", "BINARYMIME"}, strings.ToUpper(word)) {
 			lines = append(lines, line)
@@ -169,17 +169,17 @@ func (p *proxied) secure() (string, error) {
 }
 
 func (p *proxied) authenticate(line string) (string, error) {
-	said, err := p.ask(line)
-	for err == nil && strings.HasPrefix(said, "334") {
-		if err = p.say(said); err != nil {
+	reply, err := p.ask(line)
+	for err == nil && strings.HasPrefix(reply, "334") {
+		if err = p.say(reply); err != nil {
 			break
 		}
 		if line, err = p.r.ReadString('\n'); err != nil {
 			break
 		}
-		said, err = p.ask(line)
+		reply, err = p.ask(line)
 	}
-	return said, err
+	return reply, err
 }
 
 // data takes a message in, whole, and does with it what the faults want.
@@ -217,10 +217,10 @@ func (p *proxied) data() (string, error) {
 	case s.Shows(Stalled):
 		return "", p.stall()
 	}
-	said, err := p.apply()
+	reply, err := p.apply()
 	switch {
-	case err != nil || !strings.HasPrefix(said, "250"):
-		return said, err
+	case err != nil || !strings.HasPrefix(reply, "250"):
+		return reply, err
 	case s.Shows(fault.LostAnswer):
 		return "", errEnd
 	case s.Shows(Silence):
@@ -233,7 +233,7 @@ func (p *proxied) data() (string, error) {
 	case s.Shows(ShutDown):
 		return "421 4.3.2 shutting down\r\n", nil
 	}
-	return said, nil
+	return reply, nil
 }
 
 // readMessage reads to the dot and takes out what was stuffed.
@@ -281,9 +281,9 @@ func (p *proxied) stall() error {
 func (p *proxied) apply() (string, error) {
 	s := p.srv
 	raw := s.altered(p.now.Raw)
-	said, err := p.submit(raw)
-	if err != nil || !strings.HasPrefix(said, "250") {
-		return said, err
+	reply, err := p.submit(raw)
+	if err != nil || !strings.HasPrefix(reply, "250") {
+		return reply, err
 	}
 	s.mu.Lock()
 	s.accepted = append(s.accepted, p.now)
@@ -293,12 +293,12 @@ func (p *proxied) apply() (string, error) {
 			return "", err
 		}
 	}
-	return said, nil
+	return reply, nil
 }
 
 func (p *proxied) submit(raw []byte) (string, error) {
-	if said, err := p.ask("DATA\r\n"); err != nil || !strings.HasPrefix(said, "354") {
-		return said, err
+	if reply, err := p.ask("DATA\r\n"); err != nil || !strings.HasPrefix(reply, "354") {
+		return reply, err
 	}
 	var stuffed bytes.Buffer
 	for line := range bytes.Lines(raw) {
@@ -320,8 +320,8 @@ func (p *proxied) again(raw []byte) error {
 		commands = append(commands, "RCPT TO:<"+to+">\r\n")
 	}
 	for _, c := range commands {
-		if said, err := p.ask(c); err != nil || said[0] != '2' {
-			return fmt.Errorf("%s%s: %w", c, said, err)
+		if reply, err := p.ask(c); err != nil || reply[0] != '2' {
+			return fmt.Errorf("%s%s: %w", c, reply, err)
 		}
 	}
 	_, err := p.submit(raw)

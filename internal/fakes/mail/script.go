@@ -11,27 +11,27 @@ import (
 	"sync"
 )
 
-// Turn is one turn of a scripted server.
-type Turn struct {
-	// Hears is how the client's line must begin; "." means a whole message, "" that the server
+// Step is one step of a scripted server.
+type Step struct {
+	// Expect is how the client's line must begin; "." means a whole message, "" that the server
 	// speaks first.
-	Hears string
-	// Says is the server's answer, line ends included. Default nothing.
-	Says string
+	Expect string
+	// Reply is the server's answer, line ends included. Default nothing.
+	Reply string
 	// After makes it cut the connection after so many bytes of a message, instead of reading it
 	// all. Default 0: it reads the message to the dot.
 	After int
 }
 
-// Script is a server that plays turns, the same for every connection, and cuts the connection
-// after the last. In a turn with neither Says nor Hears it waits for the client to disconnect. It
-// is reached by Dial alone. The zero value needs its Turns.
+// Script is a server that runs the same steps for every connection, and cuts the connection after
+// the last. In a step with neither Expect nor Reply it waits for the client to disconnect. It is
+// reached by Dial alone. The zero value needs its Steps.
 type Script struct {
-	Turns []Turn
+	Steps []Step
 
-	mu    sync.Mutex
-	heard []string
-	wrong error
+	mu       sync.Mutex
+	received []string
+	wrong    error
 }
 
 // Dial connects to the script, in memory.
@@ -41,11 +41,11 @@ func (s *Script) Dial(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// Heard lists the lines of the client; a message is one entry, ".".
-func (s *Script) Heard() []string {
+// Received lists the lines of the client; a message is one entry, ".".
+func (s *Script) Received() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.heard)
+	return slices.Clone(s.received)
 }
 
 // Wrong is how a client left the script, nil if it kept to it.
@@ -58,25 +58,25 @@ func (s *Script) Wrong() error {
 func (s *Script) play(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	r := bufio.NewReader(conn)
-	for _, turn := range s.Turns {
-		if turn == (Turn{}) {
+	for _, step := range s.Steps {
+		if step == (Step{}) {
 			break // wait
 		}
-		if turn.After > 0 {
-			_, _ = io.CopyN(io.Discard, r, int64(turn.After))
+		if step.After > 0 {
+			_, _ = io.CopyN(io.Discard, r, int64(step.After))
 			return
 		}
-		if turn.Hears != "" && !s.hear(r, turn.Hears) {
+		if step.Expect != "" && !s.hear(r, step.Expect) {
 			return
 		}
-		if turn.Says == "" {
+		if step.Reply == "" {
 			continue // in memory, nothing would wait for a reader
 		}
-		if _, err := io.WriteString(conn, turn.Says); err != nil {
+		if _, err := io.WriteString(conn, step.Reply); err != nil {
 			return
 		}
 	}
-	if n := len(s.Turns); n == 0 || s.Turns[n-1] == (Turn{}) {
+	if n := len(s.Steps); n == 0 || s.Steps[n-1] == (Step{}) {
 		for s.hear(r, "") {
 		}
 	}
@@ -84,21 +84,21 @@ func (s *Script) play(conn net.Conn) {
 
 // hear reads one line or one message.
 func (s *Script) hear(r *bufio.Reader, want string) bool {
-	said, err := ".", error(nil)
+	line, err := ".", error(nil)
 	if want == "." {
 		_, err = readMessage(r)
 	} else {
-		said, err = r.ReadString('\n')
+		line, err = r.ReadString('\n')
 	}
 	if err != nil {
 		return false
 	}
-	said = strings.TrimRight(said, "\r\n")
+	line = strings.TrimRight(line, "\r\n")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.heard = append(s.heard, said)
-	if !strings.HasPrefix(said, want) {
-		s.wrong = fmt.Errorf("the client says %q, the script has %q", said, want)
+	s.received = append(s.received, line)
+	if !strings.HasPrefix(line, want) {
+		s.wrong = fmt.Errorf("the client says %q, the script has %q", line, want)
 		return false
 	}
 	return true

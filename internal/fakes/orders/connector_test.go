@@ -65,8 +65,8 @@ func TestReadBelieves(t *testing.T) {
 		"page":           {canned{200, nil, `<html>`}, -1, false, "no JSON"},
 		"a list alone":   {canned{200, nil, `[]`}, -1, false, "another form"},
 		"and more":       {canned{200, nil, `{"orders":[]}{"orders":[` + ours + `]}`}, -1, false, "two answers"},
-		"stranger":       {canned{200, nil, `{"orders":[{"id":"ord_2","order":{"order_id":"other"}}]}`}, -1, false, "the filter was ignored"},
-		"no id":          {canned{200, nil, `{"orders":[{"order":{"order_id":"Order-001"}}]}`}, -1, false, "nobody could find it again"},
+		"foreign":        {canned{200, nil, `{"orders":[{"id":"ord_2","order":{"order_id":"other"}}]}`}, -1, false, "the filter was ignored"},
+		"no id":          {canned{200, nil, `{"orders":[{"order":{"order_id":"Order-001"}}]}`}, -1, false, "no read could return it"},
 		"no fields":      {canned{200, nil, `{"orders":[{"id":"ord_1"}]}`}, -1, false, "nothing to compare"},
 		"no content":     {canned{204, nil, ``}, -1, false, "a list was asked for"},
 		"not found":      {canned{404, nil, `{"orders":[]}`}, -1, false, "may mean no permission"},
@@ -136,7 +136,7 @@ func TestFaultsAreSetTogether(t *testing.T) {
 		t.Fatalf("%v, %v; want 400", res, err)
 	}
 	if _, err := send(t, w.Connector(), order(intent.Create, 1), ""); err != nil {
-		t.Errorf("a vice is on after all: %v", err)
+		t.Errorf("a fault is on after all: %v", err)
 	}
 }
 
@@ -201,16 +201,16 @@ func TestIntentsThatCannotBe(t *testing.T) {
 		reason string
 	}{
 		"kind":            {func(r *connectors.Request) { r.Intent.Kind = "invoice" }, "/kind", "there are only orders"},
-		"other key":       {func(r *connectors.Request) { r.Intent.Key["customer"] = "x" }, "/key/customer", "cannot be looked up"},
+		"other key":       {func(r *connectors.Request) { r.Intent.Key["customer"] = "x" }, "/key/customer", "cannot be queried"},
 		"number as key":   {func(r *connectors.Request) { r.Intent.Key["order_id"] = json.Number("1") }, "/key/order_id", "ids are strings"},
-		"no key":          {func(r *connectors.Request) { r.Intent.Key = nil }, "/key/order_id", "nothing to look up"},
+		"no key":          {func(r *connectors.Request) { r.Intent.Key = nil }, "/key/order_id", "nothing to query by"},
 		"path as key":     {func(r *connectors.Request) { r.Intent.Key["order_id"] = ".." }, "/key/order_id", "not fit for a path"},
 		"two keys":        {func(r *connectors.Request) { r.Intent.Expect["order_id"] = "x" }, "/expect/order_id", "contradicts the key"},
 		"two keys, again": {func(r *connectors.Request) { r.Intent.Payload["order_id"] = "x" }, "/payload/order_id", "contradicts the key"},
 		"write":           {func(r *connectors.Request) { r.Intent.Write, r.Before = "merge", one }, "/write", "no such write"},
-		"blind update":    {func(r *connectors.Request) { r.Intent.Write = intent.Update }, "/write", "nobody looked"},
-		"blind delete":    {func(r *connectors.Request) { r.Intent.Write = intent.Delete }, "/write", "nobody looked"},
-		"blind upsert":    {func(r *connectors.Request) { r.Intent.Write = intent.Upsert }, "/write", "nobody looked"},
+		"update unread":   {func(r *connectors.Request) { r.Intent.Write = intent.Update }, "/write", "no record was read"},
+		"delete unread":   {func(r *connectors.Request) { r.Intent.Write = intent.Delete }, "/write", "no record was read"},
+		"upsert unread":   {func(r *connectors.Request) { r.Intent.Write = intent.Upsert }, "/write", "no record was read"},
 		"which": {func(r *connectors.Request) {
 			r.Intent.Write, r.Before = intent.Delete, &connectors.Observation{Records: make([]connectors.Record, 2)}
 		}, "/write", "two records"},
@@ -269,10 +269,10 @@ func TestInvert(t *testing.T) {
 		"field removed": {ptr(obs(rec("1", intent.Fields{"order_id": "A", "n": nil}))), obs(rec("1", intent.Fields{"order_id": "A"})),
 			&intent.WriteIntent{Write: intent.Update, Expect: intent.Fields{"n": nil}, Require: key}, "absence cannot be required, the key can"},
 		"unchanged":      {ptr(obs(rec("1", was))), obs(rec("1", was)), nil, "nothing to undo"},
-		"nobody looked":  {nil, obs(rec("1", is)), nil, "what was there is not known"},
+		"no read before": {nil, obs(rec("1", is)), nil, "what was there is not known"},
 		"two after":      {&none, obs(rec("1", is), rec("2", is)), nil, "which of them is ours"},
 		"two before":     {ptr(obs(rec("1", was), rec("2", was))), none, nil, "one create cannot bring two back"},
-		"another record": {ptr(obs(rec("1", was))), obs(rec("2", is)), nil, "somebody replaced it"},
+		"another record": {ptr(obs(rec("1", was))), obs(rec("2", is)), nil, "another actor replaced it"},
 		"foreign":        {&none, obs(foreign), nil, "what another made is not ours to undo"},
 		"nothing":        {&none, none, nil, "nothing was there and nothing is"},
 	}

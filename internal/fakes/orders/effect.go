@@ -79,7 +79,7 @@ type Effect struct {
 	// Status is the status of the answer, if sent.
 	Status int `json:"status,omitempty"`
 	// Faults are the faults that met the request.
-	Vices  []FaultKind `json:"vices,omitempty"`
+	Faults []FaultKind `json:"vices,omitempty"`
 	Before *Order      `json:"before,omitempty"` // nil for a create
 	After  *Order      `json:"after,omitempty"`  // nil for a delete
 }

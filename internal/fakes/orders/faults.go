@@ -151,7 +151,7 @@ func (w *World) arrive(c Call) (int64, hits) {
 		w.writes++
 	}
 	met := hits(w.faults.All(fault.Request{Op: c.Op, Write: c.Op != OpRead, Key: c.OrderID}, arriving...))
-	c.Vices = met.kinds()
+	c.Faults = met.kinds()
 	if len(w.calls) >= maxCalls {
 		w.calls = slices.Delete(w.calls, 0, maxCalls/2)
 	}

@@ -21,13 +21,13 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		return intent.WriteIntent{}, err
 	}
 	if before == nil {
-		return intent.WriteIntent{}, fmt.Errorf("%w: nobody looked before it", ErrIrreversible)
+		return intent.WriteIntent{}, fmt.Errorf("%w: no record was read before it", ErrIrreversible)
 	}
 	undo := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key)}
 	had, has := len(before.Records), len(after.Records)
 	switch {
 	case had == 0 && has == 1 && c.declare.Stamps && after.Records[0].Stamp != w.Stamp():
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there bears the stamp of another write", ErrIrreversible)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there has the stamp of another write", ErrIrreversible)
 	case had == 0 && has == 1:
 		undo.Write = intent.Delete
 		undo.Require = lasting(after.Records[0].Fields)

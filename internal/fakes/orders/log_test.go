@@ -100,7 +100,7 @@ func TestLogTorn(t *testing.T) {
 		"rubbish line":    {func(s string) string { return s + "rubbish\n" }, 3, "the last line may be anything"},
 		"rubbish inside":  {func(s string) string { return strings.Replace(s, "{", "x", 1) }, -1, "what was synced cannot change by itself"},
 		"a line too few":  {func(s string) string { return s[strings.Index(s, "\n")+1:] }, -1, "an effect is missing"},
-		"a line too many": {func(s string) string { return s[:strings.Index(s, "\n")+1] + s }, -1, "an effect stands twice"},
+		"a line too many": {func(s string) string { return s[:strings.Index(s, "\n")+1] + s }, -1, "an effect is in it twice"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -79,8 +79,8 @@ func (c *Connector) one(ctx context.Context, id string) (connectors.Observation,
 	}
 	a, err := c.client.Read(req)
 	strong := len(c.declare.Lags) == 0 && a.Header.Get(headerSource) == sourcePrimary
-	var said refusal
-	if a.Status == http.StatusNotFound && a.Decode(&said) == nil && said.Error == "not_found" {
+	var body refusal
+	if a.Status == http.StatusNotFound && a.Decode(&body) == nil && body.Error == "not_found" {
 		return c.observe(nil, began, strong, pathGet), nil
 	}
 	var o Order

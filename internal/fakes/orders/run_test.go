@@ -167,7 +167,7 @@ func TestControl(t *testing.T) {
 	control("PUT", "/faults", "dropped-before", 204)
 	control("DELETE", "/faults", "", 204)
 	if _, err := send(t, c, order(intent.Create, 4), ""); err != nil {
-		t.Errorf("with all vices off: %v", err)
+		t.Errorf("with all faults off: %v", err)
 	}
 	var s orders.Summary
 	if err := json.Unmarshal(control("GET", "/summary?expect=Order-001&expect=Order-009", "", 200), &s); err != nil {
@@ -180,7 +180,7 @@ func TestControl(t *testing.T) {
 	if err := json.Unmarshal(control("GET", "/effects?after=1&order_id=Order-002", "", 200), &effects); err != nil {
 		t.Fatal(err)
 	}
-	if len(effects) != 1 || effects[0].Seq != 2 || effects[0].OrderID != "Order-002" || effects[0].Vices[0] != orders.BadGateway {
+	if len(effects) != 1 || effects[0].Seq != 2 || effects[0].OrderID != "Order-002" || effects[0].Faults[0] != orders.BadGateway {
 		t.Errorf("effects %+v, want the second alone", effects)
 	}
 }
@@ -208,7 +208,7 @@ func TestRunEnds(t *testing.T) {
 		}
 	}
 	if err := orders.Run(t.Context(), orders.RunOptions{}, failing{}); !errors.Is(err, errDeaf) {
-		t.Errorf("nobody hears where it is: %v, want the error", err)
+		t.Errorf("the address cannot be announced: %v, want the error", err)
 	}
 }
 

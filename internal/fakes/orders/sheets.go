@@ -21,15 +21,15 @@ func claims(class Class) []connectors.Claim {
 	says := map[connectors.Topic]string{
 		connectors.TopicNative:       "None: the header is ignored.",
 		connectors.TopicLookup:       "One list by order_id and by stamp at once, both compared exactly.",
-		connectors.TopicStrong:       "Every list and look-up, while no vice is on: they come from the primary.",
-		connectors.TopicLagging:      "None, unless the vice lagging-read is switched on; such answers name the replica as their source.",
+		connectors.TopicStrong:       "Every list and lookup, while no fault is on: they come from the primary.",
+		connectors.TopicLagging:      "None, unless the fault lagging-read is switched on; such answers name the replica as their source.",
 		connectors.TopicSettle:       "0: reads come from the primary.",
-		connectors.TopicHorizon:      "30 s: no vice lets a commit come later than its delay, 2 s unless a test says otherwise.",
+		connectors.TopicHorizon:      "30 s: no fault lets a commit come later than its delay, 2 s unless a test says otherwise.",
 		connectors.TopicConditional:  "None in this class. With versions on: If-Match on updates and deletes, refused with 412.",
 		connectors.TopicUnique:       "Deletes: ids are never used again. A second create makes a second order.",
 		connectors.TopicUndo:         "Each write: a create by a delete, an update by an update, a delete by a create.",
 		connectors.TopicIrreversible: "Nothing.",
-		connectors.TopicValues:       "As written; status is \"open\" unless given, and updated_at is set at every change. Vices drop fields or change letter case, blanks and types.",
+		connectors.TopicValues:       "As written; status is \"open\" unless given, and updated_at is set at every change. Faults drop fields or change letter case, blanks and types.",
 		connectors.TopicLimits:       "256 fields of an order, 1 MiB of a request, 20 records a page; no rate.",
 	}
 	switch class {

@@ -137,7 +137,7 @@ func fixture(t *testing.T, w *orders.World, c *orders.Connector) *connectortest.
 			must(err)
 		},
 		Change: func(key intent.Fields) {
-			_, err := w.Edit(w.Records(orderID(key))[0].ID, intent.Fields{"note": "somebody else's"})
+			_, err := w.Edit(w.Records(orderID(key))[0].ID, intent.Fields{"note": "another actor's"})
 			must(err)
 		},
 		Records: func(key intent.Fields) []connectors.Record {
@@ -202,11 +202,11 @@ func merge(parts ...intent.Fields) intent.Fields {
 	return all
 }
 
-// TestViceNames: the harness passes the suite's names on.
-func TestViceNames(t *testing.T) {
+// TestFaultNames: the harness passes the suite's names on.
+func TestFaultNames(t *testing.T) {
 	for _, v := range connectortest.Kinds() {
 		if v != fault.HangingRead && !slices.Contains(orders.FaultKinds(), v) {
-			t.Errorf("the destination has no vice %q, which the suite asks for", v)
+			t.Errorf("the destination has no fault %q, which the suite asks for", v)
 		}
 	}
 }

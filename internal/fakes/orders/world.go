@@ -51,7 +51,7 @@ type Call struct {
 	OrderID        string // "" where the request names none
 	Stamp          string
 	IdempotencyKey string      // as sent, even where it is ignored
-	Vices          []FaultKind // the faults that met it
+	Faults         []FaultKind // the faults that met it
 }
 
 // New makes a world. With a log it begins where the log ends. Errors are about

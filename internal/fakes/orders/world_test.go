@@ -159,8 +159,8 @@ func TestLag(t *testing.T) {
 		"primary":       {nil, 0, 0, []int{1, 1}, "no replica"},
 		"too early":     {[]time.Duration{time.Second}, 0, 999 * time.Millisecond, []int{0}, "the replica is a second behind"},
 		"in time":       {[]time.Duration{time.Second}, 0, time.Second, []int{1}, "the replica has come so far"},
-		"alternating":   {[]time.Duration{0, time.Second}, 0, 0, []int{0, 1, 0, 1}, "reads take the replicas in turn"},
-		"one old read":  {nil, time.Second, 0, []int{0, 1}, "the vice meets one read"},
+		"alternating":   {[]time.Duration{0, time.Second}, 0, 0, []int{0, 1, 0, 1}, "reads use the replicas in rotation"},
+		"one old read":  {nil, time.Second, 0, []int{0, 1}, "the fault meets one read"},
 		"not so old":    {nil, time.Second, 2 * time.Second, []int{1}, "the write is older than the lag"},
 		"lag and older": {[]time.Duration{time.Second}, 3 * time.Second, 2 * time.Second, []int{0, 1}, "the larger lag counts"},
 	}
@@ -294,7 +294,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 		reason string
 	}{
 		"unknown":         {orders.Fault{Kind: "greed"}, orders.Plain, "no such vice"},
-		"none":            {orders.Fault{}, orders.Plain, "a vice is required"},
+		"none":            {orders.Fault{}, orders.Plain, "a fault is required"},
 		"second of one":   {orders.Fault{Kind: orders.DuplicateByOthers}, orders.Unique, "order_id is unique"},
 		"reading a write": {orders.Fault{Kind: orders.LaggingRead, Ops: []orders.Op{orders.OpCreate}}, orders.Plain, "a write is no read"},
 		"writing a read":  {orders.Fault{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpRead}}, orders.Plain, "a read has no effect"},

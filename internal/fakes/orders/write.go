@@ -159,7 +159,7 @@ func (w *World) perform(q write, met hits) answer {
 	if !a.ok() {
 		return a
 	}
-	e.By, e.Request, e.Vices, e.Stamp = q.by, q.request, met.kinds(), q.stamp
+	e.By, e.Request, e.Faults, e.Stamp = q.by, q.request, met.kinds(), q.stamp
 	e.IdempotencyKey, e.Status = q.key, a.status
 	if q.key != "" {
 		e.Fingerprint = q.fingerprint

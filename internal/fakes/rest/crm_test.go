@@ -65,7 +65,7 @@ func TestHubSpot(t *testing.T) {
 		reason string
 		steps  []step
 	}{
-		"taken e-mail": {"the other one's id stands in the text alone", []step{
+		"taken e-mail": {"the other one's id is in the text alone", []step{
 			{"POST", contacts, ada, `201 "email":"ada@example.com"`, ""},
 			{"POST", contacts, `{"properties":{"email":"ADA@example.com"}}`, "409 Contact already exists. Existing ID: 101", ""},
 		}},
@@ -81,7 +81,7 @@ func TestHubSpot(t *testing.T) {
 			{"POST", contacts, ada, "201", ""},
 			{"GET", contacts + "/101", "", `200 "lastname":"L"}`, ""},
 		}},
-		"stage": {"it does not move back, and nobody says so", []step{
+		"stage": {"it does not move back, without an error", []step{
 			{"POST", contacts, ada, "201", ""},
 			{"PATCH", contacts + "/101", `{"properties":{"lifecyclestage":"lead"}}`, `200 "lifecyclestage":"customer"`, ""},
 		}},
@@ -265,7 +265,7 @@ func TestSalesforce(t *testing.T) {
 			{"GET", soql(`SELECT Id FROM Account WHERE Nick = 'x'`), "", "400 INVALID_FIELD", ""},
 			{"GET", soql(`SELECT Id FROM Lead WHERE Name = 'x'`), "", "400 INVALID_TYPE", ""},
 		}},
-		"fields": {"what the object does not have, and what nobody may set", []step{
+		"fields": {"what the object does not have, and what may not be set", []step{
 			{"POST", rows, `{"Nick":"x"}`, "400 INVALID_FIELD", ""},
 			{"POST", rows, `{"SystemModstamp":"2030-01-01T00:00:00Z"}`, "400 INVALID_FIELD_FOR_INSERT_UPDATE", ""},
 			{"POST", rows, `{"Name":1}`, "400 JSON_PARSER_ERROR", ""},

@@ -21,7 +21,7 @@ const (
 func (g *GitHub) SeedIssue(title, body string, labels []string, more Object) Object {
 	_, o := g.Put(Issues, func(now View) (string, Object) {
 		n := now.Next()
-		o := hubIssue(n, "stranger")
+		o := hubIssue(n, "outsider")
 		o["title"], o["labels"] = title, g.known(labels)
 		if body != "" {
 			o["body"] = body
@@ -87,11 +87,11 @@ func (g *GitHub) create(r *Request, now View) (Plan, *Answer) {
 		Normalise: func(stored Object) { stored["title"] = strings.ToUpper(stored.Text("title")) },
 		Duplicate: func(stored Object, now View) (string, Object) {
 			n := now.Next()
-			twin := hubIssue(n, g.o.Login)
+			duplicate := hubIssue(n, g.o.Login)
 			for _, name := range []string{"title", "body", "labels", "assignees", "assignee", "milestone"} {
-				twin[name] = stored[name]
+				duplicate[name] = stored[name]
 			}
-			return strconv.FormatInt(n, 10), twin
+			return strconv.FormatInt(n, 10), duplicate
 		},
 	}, nil
 }

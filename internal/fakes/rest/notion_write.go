@@ -64,9 +64,9 @@ func (n *Notion) create(r *Request, now View) (Plan, *Answer) {
 	p := n.plan(id, o, nil)
 	p.Create = true
 	p.Duplicate = func(stored Object, now View) (string, Object) {
-		id, twin := n.page(now)
-		twin["properties"] = stored["properties"]
-		return id, twin
+		id, duplicate := n.page(now)
+		duplicate["properties"] = stored["properties"]
+		return id, duplicate
 	}
 	return p, nil
 }

@@ -69,7 +69,7 @@ func TestGitHubShapes(t *testing.T) {
 		{"GET", issues, "", map[string]string{"Authorization": "Bearer other"}, 401, []string{`"Bad credentials"`}, nil, "a wrong token"},
 		{"GET", "/nowhere", "", nil, 404, []string{`"Not Found"`}, nil, "an unknown path"},
 		{"GET", "/repos/acme/other/issues", "", nil, 404, nil, nil, "another repository"},
-		{"POST", issues, `{"title":"a","labels":["BUG","new"],"assignees":["stranger"],"unknown":1}`, nil, 201, []string{`"number":4`, `"name":"Bug"`, `"assignees":[]`, `"body":null`}, map[string]string{"Location": "/issues/4"}, "labels take the letters that the repository knows, strangers are dropped, unknown members passed over"},
+		{"POST", issues, `{"title":"a","labels":["BUG","new"],"assignees":["stranger"],"unknown":1}`, nil, 201, []string{`"number":4`, `"name":"Bug"`, `"assignees":[]`, `"body":null`}, map[string]string{"Location": "/issues/4"}, "labels take the letters that the repository knows, other accounts are dropped, unknown members passed over"},
 		{"POST", issues, `{"body":"a"}`, nil, 422, []string{`"Validation Failed"`, `"title"`}, nil, "no title"},
 		{"POST", issues, `{"title":"a","labels":"x"}`, nil, 422, []string{`"labels"`}, nil, "a list that is none"},
 		{"POST", issues, `{"title":`, nil, 400, []string{`"Problems parsing JSON"`}, nil, "no JSON"},
@@ -126,7 +126,7 @@ func TestZendeskShapes(t *testing.T) {
 		{"GET", "/api/v2/tickets/show_many.json?ids=1,99,2", "", nil, 200, []string{`"count":2`}, nil, "what is missing is left out"},
 		{"DELETE", "/api/v2/tickets/3.json", "", nil, 204, nil, nil, "a soft delete"},
 		{"GET", "/api/v2/tickets/3.json", "", nil, 404, []string{`"RecordNotFound"`}, nil, "it is gone"},
-		{"GET", "/api/v2/search.json?query=x", "", nil, 200, []string{`"results":[]`}, nil, "the search has not heard of it"},
+		{"GET", "/api/v2/search.json?query=x", "", nil, 200, []string{`"results":[]`}, nil, "the search does not show it yet"},
 	} {
 		c.on(t, z.Fake, "https://acme.zendesk.com", basic)
 	}

@@ -132,11 +132,11 @@ func (f *Fake) perform(r *Request, l lot, plan func(*Request, View) (Plan, *Answ
 		f.apply(fault.ByRequest, p.Collection, p.ID, stored)
 		f.after(p, l.aftermath, stored)
 	}
-	said := stored
+	shown := stored
 	if l.storing.Kind == fault.DroppedField || l.storing.Kind == fault.NormalisedField {
-		said = p.After.Clone() // returns the request: an echo
+		shown = p.After.Clone() // returns the request: an echo
 	}
-	a := p.Answer(said)
+	a := p.Answer(shown)
 	if p.Key != "" {
 		f.keys[p.Key] = usedKey{at: time.Now(), digest: digest(r), answer: a}
 	}
@@ -168,8 +168,8 @@ func (f *Fake) after(p Plan, aftermath fault.Fault, stored Object) {
 		time.AfterFunc(aftermath.DelayOr(lateDelay), func() {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			id, twin := p.Duplicate(stored.Clone(), f.now())
-			f.apply(fault.ByItself, p.Collection, id, twin)
+			id, duplicate := p.Duplicate(stored.Clone(), f.now())
+			f.apply(fault.ByItself, p.Collection, id, duplicate)
 		})
 	case fault.Rollback:
 		time.AfterFunc(aftermath.DelayOr(lateDelay), func() {
@@ -181,7 +181,7 @@ func (f *Fake) after(p Plan, aftermath fault.Fault, stored Object) {
 }
 
 func (f *Fake) read(w http.ResponseWriter, r *Request, strong bool, show func(*Request, View) Answer) {
-	a, hang := f.look(r, strong, show)
+	a, hang := f.readFaulted(r, strong, show)
 	if hang {
 		<-r.Context().Done()
 		panic(http.ErrAbortHandler)
@@ -189,7 +189,7 @@ func (f *Fake) read(w http.ResponseWriter, r *Request, strong bool, show func(*R
 	a.writeTo(w)
 }
 
-func (f *Fake) look(r *Request, strong bool, show func(*Request, View) Answer) (Answer, bool) {
+func (f *Fake) readFaulted(r *Request, strong bool, show func(*Request, View) Answer) (Answer, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	seen := f.now()

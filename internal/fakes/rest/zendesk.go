@@ -58,12 +58,12 @@ func NewZendesk(o ZendeskOptions) *Zendesk {
 		Unauthorized: func() Answer {
 			return Answer{Status: http.StatusUnauthorized, Body: map[string]any{"error": "Couldn't authenticate you"}}
 		},
-		NotFound: func(*http.Request) Answer { return deskProblem(http.StatusNotFound, "InvalidEndpoint", "Not found") },
+		NotFound: func(*http.Request) Answer { return zendeskProblem(http.StatusNotFound, "InvalidEndpoint", "Not found") },
 		Malformed: func() Answer {
-			return deskProblem(http.StatusBadRequest, "Unprocessable", "Server could not parse JSON")
+			return zendeskProblem(http.StatusBadRequest, "Unprocessable", "Server could not parse JSON")
 		},
-		Refused:   deskRefused,
-		Throttled: deskThrottled,
+		Refused:   zendeskRefused,
+		Throttled: zendeskThrottled,
 	})
 	for _, form := range []string{"", ".json"} {
 		z.HandleRead("GET /api/v2/tickets"+form, false, z.list)
@@ -78,32 +78,32 @@ func NewZendesk(o ZendeskOptions) *Zendesk {
 	return z
 }
 
-func deskProblem(status int, code, says string) Answer {
+func zendeskProblem(status int, code, says string) Answer {
 	return Answer{Status: status, Body: map[string]any{"error": code, "description": says}}
 }
 
-func deskInvalid(field, code, says string) *Answer {
+func zendeskInvalid(field, code, says string) *Answer {
 	return &Answer{Status: http.StatusUnprocessableEntity, Body: map[string]any{
 		"error": "RecordInvalid", "description": "Record validation errors",
 		"details": map[string]any{field: []any{map[string]any{"description": says, "error": code}}},
 	}}
 }
 
-func deskRefused(how string) (Answer, bool) {
+func zendeskRefused(how string) (Answer, bool) {
 	switch how {
 	case "", "422":
-		return *deskInvalid("base", "BlankValue", "Description: cannot be blank"), true
+		return *zendeskInvalid("base", "BlankValue", "Description: cannot be blank"), true
 	case "403":
 		return Answer{Status: http.StatusForbidden, Body: map[string]any{"error": map[string]any{
 			"title": "Forbidden", "message": "You do not have access to this page. Please contact the account owner of this help desk for further help.",
 		}}}, true
 	case "404":
-		return deskProblem(http.StatusNotFound, "RecordNotFound", "Not found"), true
+		return zendeskProblem(http.StatusNotFound, "RecordNotFound", "Not found"), true
 	}
 	return Answer{}, false
 }
 
-func deskThrottled(how string, wait time.Duration) (Answer, bool) {
+func zendeskThrottled(how string, wait time.Duration) (Answer, bool) {
 	after := strconv.Itoa(max(1, int(wait.Seconds())))
 	switch how {
 	case "", "429":
@@ -129,7 +129,7 @@ func ticketID(r *Request) string { return strings.TrimSuffix(r.PathValue("id"), 
 func (z *Zendesk) get(r *Request, seen View) Answer {
 	o := seen.Get(Tickets, ticketID(r))
 	if o == nil {
-		return deskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
+		return zendeskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
 	}
 	return Answer{Status: http.StatusOK, Body: map[string]any{"ticket": o.Shown()}}
 }
@@ -145,10 +145,10 @@ func (z *Zendesk) list(r *Request, seen View) Answer {
 			found = append(found, o.Shown())
 		}
 	}
-	return deskPage(r, found)
+	return zendeskPage(r, found)
 }
 
-func deskPage(r *Request, all []Object) Answer {
+func zendeskPage(r *Request, all []Object) Answer {
 	q := r.URL.Query()
 	size, err := strconv.Atoi(q.Get("per_page"))
 	if err != nil || size < 1 || size > 100 {
@@ -175,7 +175,7 @@ func deskPage(r *Request, all []Object) Answer {
 func (z *Zendesk) showMany(r *Request, seen View) Answer {
 	ids := strings.Split(r.URL.Query().Get("ids"), ",")
 	if len(ids) > 100 {
-		return deskProblem(http.StatusBadRequest, "TooManyValues", "The number of ids exceeds 100")
+		return zendeskProblem(http.StatusBadRequest, "TooManyValues", "The number of ids exceeds 100")
 	}
 	found := []Object{}
 	for _, id := range ids {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	deskMaxKey     = 255 // of an idempotency key
-	deskMaxSubject = 150
+	zendeskMaxKey     = 255 // of an idempotency key
+	zendeskMaxSubject = 150
 )
 
 // SeedTicket creates a ticket as another actor would. more are members that override the others.
 func (z *Zendesk) SeedTicket(externalID string, more Object) Object {
 	_, o := z.Put(Tickets, func(now View) (string, Object) {
 		n := now.Next()
-		o := deskTicket(n)
+		o := zendeskTicket(n)
 		o["external_id"] = externalID
 		maps.Copy(o, more)
 		return strconv.FormatInt(n, 10), o
@@ -27,7 +27,7 @@ func (z *Zendesk) SeedTicket(externalID string, more Object) Object {
 	return o
 }
 
-func deskTicket(n int64) Object {
+func zendeskTicket(n int64) Object {
 	id := strconv.FormatInt(n, 10)
 	at := time.Now().UTC().Format(time.RFC3339)
 	return Object{
@@ -43,13 +43,13 @@ func deskTicket(n int64) Object {
 
 func (z *Zendesk) create(r *Request, now View) (Plan, *Answer) {
 	key := r.Header.Get("Idempotency-Key")
-	if len(key) > deskMaxKey {
-		a := deskProblem(http.StatusBadRequest, "IdempotentRequestError", "Idempotency key is too long")
+	if len(key) > zendeskMaxKey {
+		a := zendeskProblem(http.StatusBadRequest, "IdempotentRequestError", "Idempotency key is too long")
 		return Plan{}, &a
 	}
 	if a, same, known := z.Used(key, z.o.Window, r); key != "" && known {
 		if !same {
-			a = deskProblem(http.StatusBadRequest, "IdempotentRequestError", "Request parameters do not match those of the first request with this key")
+			a = zendeskProblem(http.StatusBadRequest, "IdempotentRequestError", "Request parameters do not match those of the first request with this key")
 		}
 		a = a.With("X-Idempotency-Lookup", "hit")
 		return Plan{}, &a
@@ -59,14 +59,14 @@ func (z *Zendesk) create(r *Request, now View) (Plan, *Answer) {
 		return Plan{}, a
 	}
 	n := now.Next()
-	o := deskTicket(n)
+	o := zendeskTicket(n)
 	comment, _ := given["comment"].(map[string]any)
 	text, _ := comment["body"].(string)
 	if text = tidy(text); text == "" {
-		return Plan{}, deskInvalid("base", "BlankValue", "Description: cannot be blank")
+		return Plan{}, zendeskInvalid("base", "BlankValue", "Description: cannot be blank")
 	}
 	o["description"] = text
-	if a := deskFill(o, given); a != nil {
+	if a := zendeskFill(o, given); a != nil {
 		return Plan{}, a
 	}
 	p := Plan{
@@ -103,15 +103,15 @@ func (z *Zendesk) update(r *Request, now View) (Plan, *Answer) {
 	id := ticketID(r)
 	before := now.Get(Tickets, id)
 	if before == nil {
-		a := deskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
+		a := zendeskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
 		return Plan{}, &a
 	}
 	if given["safe_update"] == true && given["updated_stamp"] != before["updated_at"] {
-		a := deskProblem(http.StatusConflict, "UpdateConflict", "Safe Update prevented the update due to outdated ticket data. Please fetch the latest ticket data and try again.")
+		a := zendeskProblem(http.StatusConflict, "UpdateConflict", "Safe Update prevented the update due to outdated ticket data. Please fetch the latest ticket data and try again.")
 		return Plan{}, &a
 	}
 	o := before.Clone()
-	if a := deskFill(o, given); a != nil {
+	if a := zendeskFill(o, given); a != nil {
 		return Plan{}, a
 	}
 	o["updated_at"] = now.At().UTC().Format(time.RFC3339)
@@ -129,7 +129,7 @@ func (z *Zendesk) update(r *Request, now View) (Plan, *Answer) {
 func (z *Zendesk) delete(r *Request, now View) (Plan, *Answer) {
 	id := ticketID(r)
 	if now.Get(Tickets, id) == nil {
-		a := deskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
+		a := zendeskProblem(http.StatusNotFound, "RecordNotFound", "Not found")
 		return Plan{}, &a
 	}
 	return Plan{Collection: Tickets, ID: id, Answer: func(Object) Answer { return Answer{Status: http.StatusNoContent} }}, nil
@@ -138,7 +138,7 @@ func (z *Zendesk) delete(r *Request, now View) (Plan, *Answer) {
 func ticketOf(r *Request) (map[string]any, *Answer) {
 	given, ok := r.Body["ticket"].(map[string]any)
 	if !ok {
-		a := deskProblem(http.StatusBadRequest, "ParameterMissing", "Required parameter missing: ticket")
+		a := zendeskProblem(http.StatusBadRequest, "ParameterMissing", "Required parameter missing: ticket")
 		return nil, &a
 	}
 	return given, nil
@@ -151,28 +151,28 @@ var choices = map[string][]any{
 	"status":   {"new", "open", "pending", "hold", "solved", "closed"},
 }
 
-// deskFill stores a request. Unknown members are ignored.
-func deskFill(o Object, given map[string]any) *Answer {
+// zendeskFill stores a request. Unknown members are ignored.
+func zendeskFill(o Object, given map[string]any) *Answer {
 	for name, allowed := range choices {
 		v, ok := given[name]
 		if !ok {
 			continue
 		}
 		if !slices.Contains(allowed, v) {
-			return deskInvalid(name, "InvalidValue", name+": is invalid")
+			return zendeskInvalid(name, "InvalidValue", name+": is invalid")
 		}
 		o[name] = v
 	}
 	if v, ok := given["subject"]; ok {
 		subject, isText := v.(string)
-		if !isText || len(subject) > deskMaxSubject {
-			return deskInvalid("subject", "InvalidValue", "Subject: is invalid")
+		if !isText || len(subject) > zendeskMaxSubject {
+			return zendeskInvalid("subject", "InvalidValue", "Subject: is invalid")
 		}
 		o["subject"], o["raw_subject"] = tidy(subject), tidy(subject)
 	}
 	if v, ok := given["tags"]; ok {
 		if _, isList := v.([]any); !isList {
-			return deskInvalid("tags", "InvalidValue", "Tags: are invalid")
+			return zendeskInvalid("tags", "InvalidValue", "Tags: are invalid")
 		}
 		o["tags"] = Tags(texts(v))
 	}
@@ -182,14 +182,14 @@ func deskFill(o Object, given map[string]any) *Answer {
 			v = string(n) // it is a text, whatever is given
 		case string, nil:
 		default:
-			return deskInvalid("external_id", "InvalidValue", "External: is invalid")
+			return zendeskInvalid("external_id", "InvalidValue", "External: is invalid")
 		}
 		o["external_id"] = v
 	}
 	for _, name := range []string{"requester_id", "assignee_id", "group_id", "organization_id"} {
 		v, ok := given[name]
 		if _, number := v.(json.Number); ok && !number && v != nil {
-			return deskInvalid(name, "InvalidValue", name+": is invalid")
+			return zendeskInvalid(name, "InvalidValue", name+": is invalid")
 		}
 		if ok {
 			o[name] = v
