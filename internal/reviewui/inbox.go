@@ -1,10 +1,13 @@
 package reviewui
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
@@ -115,10 +118,19 @@ func fixedSaid(v *visit) *said {
 	return nil
 }
 
+// rowOf is a write in a list.
+func rowOf(r ledger.Record, o engine.Outcome) waiting {
+	now := r.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	return waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)),
+		Since: r.Created, Ago: report.Ago(r.Created, now), Badges: []badge{status(o.Status)}}
+}
+
 func waitingWrite(w service.Waiting) waiting {
-	r := w.Record
-	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: report.Sentence(r.Reason),
-		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{status(w.Outcome.Status)}}
+	r, one := w.Record, rowOf(w.Record, w.Outcome)
+	one.Why = report.Sentence(r.Reason)
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
 	}
@@ -131,29 +143,29 @@ func waitingWrite(w service.Waiting) waiting {
 	if r.State == ledger.Review && r.Verdict != "" {
 		one.Badges = append(one.Badges, badge{"calm", "", report.Clip(r.Verdict, maxName)})
 	}
+	var who []string
 	if r.State == ledger.Held {
-		one.Who = "approved by " + report.Approvals(r)
+		who = append(who, "approved by "+report.Approvals(r))
 		if !r.Due.IsZero() && !r.Overdue {
 			one.Until, one.UntilIn = r.Due, report.Ago(r.Due, r.Now)
 		}
 	}
 	if r.RequestedBy != "" {
-		if one.Who != "" {
-			one.Who += "; "
-		}
-		one.Who += "asked for by " + report.Clip(r.RequestedBy, maxName)
+		who = append(who, "asked for by "+report.Clip(r.RequestedBy, maxName))
 	}
+	one.Who = strings.Join(who, "; ")
 	return one
 }
 
+// stepRow is a step in a list.
+func stepRow(workflow, workflowName, step, stepName string) waiting {
+	return waiting{Link: stepPath(workflow, step), Title: report.Clip("step "+cmp.Or(stepName, step)+" of "+workflowName, 2*maxName), ID: report.Clip(workflow+" / "+step, 2*maxName)}
+}
+
 func waitingStep(s gate.PendingApproval, now time.Time) waiting {
-	name := s.StepName
-	if name == "" {
-		name = s.StepID
-	}
-	one := waiting{Link: stepPath(s.WorkflowID, s.StepID), Title: report.Clip("step "+name+" of "+s.WorkflowName, 2*maxName), ID: report.Clip(s.WorkflowID+" / "+s.StepID, 2*maxName),
-		Why: report.Sentence(s.DecisionReason), Since: s.CreatedAt, Ago: report.Ago(s.CreatedAt, now), Badges: []badge{{"warn", "‖", "held step"}},
-		Who: fmt.Sprintf("approved by %d of %d", len(s.ApprovedBy), max(s.Need, 1))}
+	one := stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName)
+	one.Why, one.Since, one.Ago, one.Badges = report.Sentence(s.DecisionReason), s.CreatedAt, report.Ago(s.CreatedAt, now), []badge{{"warn", "‖", "held step"}}
+	one.Who = fmt.Sprintf("approved by %d of %d", len(s.ApprovedBy), max(s.Need, 1))
 	if s.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
 	} else if s.ExpiresAt != nil {

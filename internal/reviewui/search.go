@@ -244,8 +244,8 @@ func (d *app) steps(v *visit, b *searchPage, limit int) error {
 }
 
 func foundStep(t gate.StepTrace) waiting {
-	one := waiting{Link: stepPath(t.WorkflowID, t.StepID), Title: stepTitle(t), ID: report.Clip(t.WorkflowID+" / "+t.StepID, 2*maxName),
-		Why: report.Sentence(t.Reason), Badges: []badge{stepStatus(t)}}
+	one := stepRow(t.WorkflowID, t.WorkflowName, t.StepID, t.StepName)
+	one.Why, one.Badges = report.Sentence(t.Reason), []badge{stepStatus(t)}
 	if by, at := report.LastAsked(t); by != "" {
 		one.Since, one.Ago, one.Who = at, report.Ago(at, time.Now()), "asked by "+by
 	}
@@ -281,11 +281,8 @@ func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w wa
 
 func foundWrite(r ledger.Record) waiting {
 	o := engine.OutcomeOf(r)
-	one := waiting{Link: writePath(r.ID), Title: report.Clip(report.Subject(r), 2*maxName), ID: report.Safe(string(r.ID)), Why: report.Clip(o.Text, maxText),
-		Since: r.Created, Ago: report.Ago(r.Created, r.Now), Badges: []badge{status(o.Status)}, Who: report.Clip("workflow "+r.Workflow, 2*maxName)}
-	if r.Now.IsZero() {
-		one.Ago = report.Ago(r.Created, time.Now())
-	}
+	one := rowOf(r, o)
+	one.Why, one.Who = report.Clip(o.Text, maxText), report.Clip("workflow "+r.Workflow, 2*maxName)
 	if r.Tombstone {
 		one.Badges = append(one.Badges, badge{"calm", "†", "pruned"})
 	}

@@ -10,10 +10,15 @@ import (
 
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
 )
 
-// maxUnfolded is up to how many bytes a step's content is unfolded at first.
-const maxUnfolded = 2 << 10
+const (
+	// maxUnfolded is up to how many bytes a step's content is unfolded at first.
+	maxUnfolded = 2 << 10
+	// maxText is how many characters of a sentence are shown.
+	maxText = 600
+)
 
 // errNoStep: no such step waits. errUnknownStep: the step does not exist.
 var (
@@ -44,13 +49,14 @@ type stepPage struct {
 // step shows a step: what it waits for, if it does, and the decisions about it.
 func (d *app) step(v *visit) error {
 	s, err := d.pending(v)
-	if err == nil {
-		return d.showStep(v, http.StatusOK, stepBody(s))
-	}
-	if !errors.Is(err, errNoStep) {
+	if err != nil && !errors.Is(err, errNoStep) {
 		return err
 	}
-	return d.showStep(v, http.StatusOK, stepPage{})
+	b := stepPage{}
+	if err == nil {
+		b = stepBody(s)
+	}
+	return d.showStep(v, http.StatusOK, b)
 }
 
 // pending is the step of the path, if it waits.
@@ -69,14 +75,13 @@ func (d *app) pending(v *visit) (gate.PendingApproval, error) {
 
 func stepBody(s gate.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
-	one := waitingStep(s, now)
-	b := stepPage{Title: one.Title, Badge: badge{"warn", "‖", "held"}, Waits: true, Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
-	b.Facts.add("Why it is held", s.DecisionReason)
-	b.Facts.search("Workflow", s.WorkflowName+" ("+s.WorkflowID+")", "workflow", s.WorkflowID)
-	b.Facts.add("Step", s.StepID)
-	b.Facts.add("Type", s.StepType)
+	b := stepPage{Title: stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName).Title, Badge: stepMarks["held"], Waits: true,
+		Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
+	b.about("Why it is held", s.DecisionReason, s.WorkflowID, s.WorkflowName, s.StepID, s.StepType)
 	b.Facts.at("Held since", s.CreatedAt, now)
-	b.Facts.at("Approve by", one.Until, now)
+	if s.ExpiresAt != nil && !s.Overdue {
+		b.Facts.at("Approve by", *s.ExpiresAt, now)
+	}
 	b.Facts.add("Approvals", fmt.Sprintf("%d of %d", len(s.ApprovedBy), max(s.Need, 1)))
 	for _, name := range s.ApprovedBy {
 		b.Facts.add("Approved by", name)
@@ -98,6 +103,27 @@ func stepBody(s gate.PendingApproval) stepPage {
 	return b
 }
 
+// pastStep is a step that is not in the inbox: it was allowed, blocked or decided, or
+// more wait than are listed.
+func pastStep(t gate.StepTrace) stepPage {
+	b := stepPage{Title: foundStep(t).Title, Badge: stepStatus(t), Crowded: t.Waits}
+	b.about("Why", t.Reason, t.WorkflowID, t.WorkflowName, t.StepID, t.StepType)
+	b.Facts.search("Operation", t.IdempotencyKey+" of tool "+t.Tool, "operation", t.IdempotencyKey)
+	b.Facts.write("Its write", ledger.ID(t.WriteID))
+	if p := t.Prior; p != nil {
+		b.Facts.link("In its way", "write "+p.PriorWriteID+" of workflow "+p.PriorWorkflowID+", then "+p.PriorState, writePath(ledger.ID(p.PriorWriteID)))
+	}
+	return b
+}
+
+// about begins the facts about a step.
+func (b *stepPage) about(why, reason, workflow, workflowName, step, kind string) {
+	b.Facts.add(why, reason)
+	b.Facts.search("Workflow", workflowName+" ("+workflow+")", "workflow", workflow)
+	b.Facts.add("Step", step)
+	b.Facts.add("Type", kind)
+}
+
 // showStep shows a step with all decisions about it.
 func (d *app) showStep(v *visit, status int, b stepPage) error {
 	t, err := d.tray.StepTrace(v.r.Context(), v.who, v.r.PathValue("workflow"), v.r.PathValue("step"))
@@ -110,7 +136,9 @@ func (d *app) showStep(v *visit, status int, b stepPage) error {
 	if !b.Waits {
 		b = pastStep(t)
 	}
-	b.Trace, b.Withheld = rulings(t)
+	all, left := report.Rulings(t)
+	from := max(0, len(all)-maxEvents)
+	b.Trace, b.Withheld = all[from:], left+from
 	b.Rights = v.rights()
 	p := d.page(v, b.Title, "inbox", b)
 	return d.show(v, status, "step", p)
@@ -148,4 +176,14 @@ func (d *app) decideStep(v *visit) error {
 	}
 	b.Error = f.Text
 	return d.showStep(v, f.Status, b)
+}
+
+// stepMarks are the badges of a step's status.
+var stepMarks = map[string]badge{"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"}, "blocked": {"bad", "✕", "blocked"}}
+
+func stepStatus(t gate.StepTrace) badge {
+	if b, ok := stepMarks[t.Status()]; ok {
+		return b
+	}
+	return badge{"calm", "", t.Status()}
 }
