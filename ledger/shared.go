@@ -107,22 +107,23 @@ type QueueStats struct {
 // Queue counts the open writes of one tenant and destination in one state; in state settled those
 // that need a recheck.
 type Queue struct {
-	Tenant, Destination string
-	State               State
-	Count               int
-	Due                 int       // due now and not leased
-	Leased              int       // leased
-	Orphaned            int       // with a lease that has ended
-	Waiting             int       // queued behind another write
-	Bytes               int64     // of their intents, as the ledger keeps them
-	OldestDue           time.Time // of those that are due or orphaned; zero when none is
-	OldestCreated       time.Time
+	Tenant        string    `json:"tenant"`
+	Destination   string    `json:"destination"`
+	State         State     `json:"state"`
+	Count         int       `json:"count"`
+	Due           int       `json:"due"`                 // due now and not leased
+	Leased        int       `json:"leased"`              // leased
+	Orphaned      int       `json:"orphaned"`            // with a lease that has ended
+	Waiting       int       `json:"behind"`              // queued behind another write
+	Bytes         int64     `json:"bytes"`               // of their intents, as the ledger keeps them
+	OldestDue     time.Time `json:"oldest_due,omitzero"` // of those that are due or orphaned; zero when none is
+	OldestCreated time.Time `json:"oldest_created,omitzero"`
 }
 
 // Refused is an entry of the outbox that cannot be taken in, or a damaged row.
 type Refused struct {
-	Tenant string
-	ID     ID
-	Reason string
-	At     time.Time
+	Tenant string    `json:"tenant"`
+	ID     ID        `json:"id"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at,omitzero"`
 }

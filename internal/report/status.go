@@ -50,13 +50,13 @@ type Status struct {
 	Version Version `json:"version"`
 	Clock   Clock   `json:"clock"`
 	// Attention lists what an operator should see to, the most urgent first.
-	Attention    []Matter      `json:"attention"`
-	Queues       []Queue       `json:"queues"`
-	Outbox       Outbox        `json:"outbox"`
-	Damaged      []Entry       `json:"damaged"`
-	Destinations []Destination `json:"destinations"`
-	Stops        []Stop        `json:"stops"`
-	Lags         []Lag         `json:"lags"`
+	Attention    []Matter         `json:"attention"`
+	Queues       []ledger.Queue   `json:"queues"`
+	Outbox       Outbox           `json:"outbox"`
+	Damaged      []ledger.Refused `json:"damaged"`
+	Destinations []Destination    `json:"destinations"`
+	Stops        []Stop           `json:"stops"`
+	Lags         []Lag            `json:"lags"`
 	// Audit is nil where nothing is sealed or to be sealed.
 	Audit *Audit `json:"audit,omitempty"`
 	// Retention is what the default retention prunes, "" where one is configured.
@@ -70,34 +70,11 @@ type Matter struct {
 	Do string `json:"do"`
 }
 
-// Queue is a [ledger.Queue].
-type Queue struct {
-	Tenant        string       `json:"tenant"`
-	Destination   string       `json:"destination"`
-	State         ledger.State `json:"state"`
-	Count         int          `json:"count"`
-	Due           int          `json:"due"`
-	Leased        int          `json:"leased"`
-	Orphaned      int          `json:"orphaned"`
-	Waiting       int          `json:"behind"`
-	Bytes         int64        `json:"bytes"`
-	OldestDue     time.Time    `json:"oldest_due,omitzero"`
-	OldestCreated time.Time    `json:"oldest_created,omitzero"`
-}
-
 // Outbox is what was enqueued and has not left the outbox yet.
 type Outbox struct {
-	Count   int       `json:"count"`
-	Oldest  time.Time `json:"oldest,omitzero"`
-	Refused []Entry   `json:"refused"`
-}
-
-// Entry is a [ledger.Refused].
-type Entry struct {
-	Tenant string    `json:"tenant"`
-	ID     ledger.ID `json:"id"`
-	Reason string    `json:"reason"`
-	At     time.Time `json:"at,omitzero"`
+	Count   int              `json:"count"`
+	Oldest  time.Time        `json:"oldest,omitzero"`
+	Refused []ledger.Refused `json:"refused"`
 }
 
 // Destination is the state of the guards of a destination.
@@ -145,12 +122,9 @@ type Lag struct {
 func NewStatus(f Found) Status {
 	s := Status{
 		Ledger: f.Ledger, Version: f.Version, Clock: f.Clock, Attention: attention(f),
-		Queues: []Queue{}, Damaged: entries(f.QueueStats.Damaged), Destinations: []Destination{}, Stops: Stops(f.Status.Stops), Lags: []Lag{},
+		Queues: append([]ledger.Queue{}, f.QueueStats.Queues...), Damaged: append([]ledger.Refused{}, f.QueueStats.Damaged...), Destinations: []Destination{}, Stops: Stops(f.Status.Stops), Lags: []Lag{},
 		Audit: f.Audit, Retention: f.Retention,
-		Outbox: Outbox{Count: f.QueueStats.Outbox, Oldest: f.QueueStats.Oldest, Refused: entries(f.QueueStats.Refused)},
-	}
-	for _, q := range f.QueueStats.Queues {
-		s.Queues = append(s.Queues, Queue(q))
+		Outbox: Outbox{Count: f.QueueStats.Outbox, Oldest: f.QueueStats.Oldest, Refused: append([]ledger.Refused{}, f.QueueStats.Refused...)},
 	}
 	for _, d := range f.Status.Destinations {
 		one := Destination{Name: d.Name, Breaker: d.Breaker.State, PausedUntil: d.Pause, PausedWhy: d.PauseWhy, UnderWay: d.InUse(),
@@ -165,14 +139,6 @@ func NewStatus(f Found) Status {
 		s.Lags = append(s.Lags, Lag{l.Destination, l.Kind, l.Path, l.Count, l.P50.Seconds(), l.P90.Seconds(), l.P99.Seconds()})
 	}
 	return s
-}
-
-func entries(all []ledger.Refused) []Entry {
-	list := []Entry{}
-	for _, r := range all {
-		list = append(list, Entry(r))
-	}
-	return list
 }
 
 // Stops are the kill switches, those in force first.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/readback-go/readback/ledger"
 )
 
 const (
@@ -107,7 +109,7 @@ func (s Status) outbox(now time.Time) string {
 	return text
 }
 
-func entryRows(all []Entry, now time.Time) string {
+func entryRows(all []ledger.Refused, now time.Time) string {
 	if len(all) == 0 {
 		return ""
 	}
