@@ -196,14 +196,8 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 // visibleMismatches returns mismatches as JSON in which every character is visible. A long
 // value is cut to its beginning, as a string; [verify.More] ends a list that is cut.
 func visibleMismatches(raw json.RawMessage) json.RawMessage {
-	type mismatch struct {
-		Path    string          `json:"path"`
-		Problem string          `json:"problem"`
-		Want    json.RawMessage `json:"want,omitempty"`
-		Got     json.RawMessage `json:"got,omitempty"`
-	}
-	var all []mismatch
-	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil || len(all) == 0 {
+	all, err := verify.Decode(raw)
+	if err != nil || len(all) == 0 {
 		return nil
 	}
 	cut := len(all) > maxMismatches
@@ -221,7 +215,7 @@ func visibleMismatches(raw json.RawMessage) json.RawMessage {
 		}
 	}
 	if cut {
-		all = append(all, mismatch{Problem: verify.More})
+		all = append(all, verify.Recorded{Problem: verify.More})
 	}
 	return encoded(all)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/redact"
+	"github.com/readback-go/readback/verify"
 )
 
 // Compared lists which fields of the records that were read were compared, and which were not.
@@ -155,16 +156,8 @@ type Difference struct {
 
 // differencesOf are the mismatches of a read, as stored in the ledger.
 func differencesOf(stored []byte, values bool) (all []Difference, err error) {
-	if len(stored) == 0 {
-		return nil, nil
-	}
-	var found []struct {
-		Path    string          `json:"path"`
-		Problem string          `json:"problem"`
-		Want    json.RawMessage `json:"want"`
-		Got     json.RawMessage `json:"got"`
-	}
-	if err := json.Unmarshal(shown(stored), &found); err != nil {
+	found, err := verify.Decode(shown(stored))
+	if err != nil {
 		return nil, fmt.Errorf("what a later read found cannot be read: %w", err)
 	}
 	for _, m := range found {

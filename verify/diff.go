@@ -20,6 +20,22 @@ type Mismatch struct {
 	Got     any    `json:"got,omitempty"`
 }
 
+// Recorded is a [Mismatch] as it is stored: its values are JSON, empty for one that is not there.
+type Recorded struct {
+	Path    string          `json:"path"`
+	Problem string          `json:"problem"`
+	Want    json.RawMessage `json:"want,omitempty"`
+	Got     json.RawMessage `json:"got,omitempty"`
+}
+
+// Decode decodes stored mismatches; none is no error.
+func Decode(stored json.RawMessage) (all []Recorded, err error) {
+	if len(stored) > 0 {
+		err = json.Unmarshal(stored, &all)
+	}
+	return all, err
+}
+
 // The problems of a field. Where no change was requested, want is the value before.
 const (
 	Differs     = "differs"      // there, with another value

@@ -122,13 +122,8 @@ func next(o engine.Outcome, name string) string {
 }
 
 func mismatches(raw json.RawMessage) []Mismatch {
-	var all []struct {
-		Path    string          `json:"path"`
-		Problem string          `json:"problem"`
-		Want    json.RawMessage `json:"want"`
-		Got     json.RawMessage `json:"got"`
-	}
-	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
+	all, err := verify.Decode(raw)
+	if err != nil {
 		return nil
 	}
 	var shown []Mismatch

@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
 const (
@@ -289,11 +290,8 @@ func place(ref, version, url string) string {
 
 // differences are the rows of a table of mismatches, with its heading.
 func differences(text json.RawMessage) []string {
-	if len(text) == 0 {
-		return nil
-	}
-	var found []map[string]json.RawMessage
-	if err := json.Unmarshal(text, &found); err != nil {
+	found, err := verify.Decode(text)
+	if err != nil {
 		return []string{"differences: " + raw(text)}
 	}
 	rows := []string{"PATH\tWANTED\tSEEN\tPROBLEM"}
@@ -302,10 +300,7 @@ func differences(text json.RawMessage) []string {
 			rows = append(rows, fmt.Sprintf("and %d more\t\t\t", len(found)-i))
 			break
 		}
-		var path, problem string
-		_ = json.Unmarshal(m["path"], &path) // a path that is no string stays empty, and is shown so
-		_ = json.Unmarshal(m["problem"], &problem)
-		rows = append(rows, strings.Join([]string{clip(path, maxValue), side(m["want"]), side(m["got"]), clip(problem, maxValue)}, "\t"))
+		rows = append(rows, strings.Join([]string{clip(m.Path, maxValue), side(m.Want), side(m.Got), clip(m.Problem, maxValue)}, "\t"))
 	}
 	if len(rows) == 1 {
 		return nil

@@ -94,34 +94,30 @@ func observationOf(text json.RawMessage) (obs connectors.Observation, cut string
 }
 
 func problemsOf(text json.RawMessage) []problem {
-	var raw []map[string]json.RawMessage
-	if json.Unmarshal(text, &raw) != nil {
+	recorded, err := verify.Decode(text)
+	if err != nil {
 		return nil
 	}
 	var all []problem
-	for _, m := range raw {
-		var p problem
-		_ = json.Unmarshal(m["path"], &p.Path)       // what is no string stays empty
-		_ = json.Unmarshal(m["problem"], &p.Problem) // likewise
-		p.Want, p.wanted = decoded(m, "want")
-		p.Got, p.got = decoded(m, "got")
+	for _, m := range recorded {
+		p := problem{wanted: len(m.Want) > 0, got: len(m.Got) > 0}
+		p.Path, p.Problem, p.Want, p.Got = m.Path, m.Problem, decoded(m.Want), decoded(m.Got)
 		all = append(all, p)
 	}
 	return all
 }
 
-func decoded(m map[string]json.RawMessage, name string) (any, bool) {
-	text, there := m[name]
-	if !there {
-		return nil, false
+func decoded(text json.RawMessage) any {
+	if len(text) == 0 {
+		return nil
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
 	var v any
 	if dec.Decode(&v) != nil {
-		return report.Safe(string(text)), true
+		return report.Safe(string(text))
 	}
-	return v, true
+	return v
 }
 
 // at is the recorded problem of a field: there, above it or below; deeper is the place
