@@ -26,8 +26,8 @@ const (
 	// maxHeadsRead is how much of a file of heads is read at each start: weeks of heads, in a
 	// fraction of a second. A year of one tenant is 250 MB.
 	maxHeadsRead = 16 << 20
-	// maxHeadLine is the longest line of a file of heads that is read.
-	maxHeadLine = 64 << 10
+	// maxHeadBytes is the longest line of a file of heads that is read.
+	maxHeadBytes = 64 << 10
 )
 
 // noteAhead is the note of the heads that this ledger is known not to reach.
@@ -163,7 +163,7 @@ func eachHead(path string, see func(candidate)) error {
 		_, _ = f.Seek(-maxHeadsRead, io.SeekEnd) // the rest of a line is not a head
 	}
 	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, maxHeadLine)
+	lines.Buffer(nil, maxHeadBytes)
 	for lines.Scan() {
 		e, err := signing.ReadEnvelope(bytes.TrimSpace(lines.Bytes()))
 		if err != nil { // a killed process leaves part of a line

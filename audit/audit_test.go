@@ -140,7 +140,7 @@ func TestSealAndVerify(t *testing.T) {
 		sign, keys := signer(t)
 		kept := &drawer{}
 		before := life(t, l, "a", "before")
-		s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+		s := audit.New(l, audit.Options{Signer: sign, HeadStores: map[string]audit.HeadStore{"drawer": kept}})
 		seal(t, s, int(before.Seq))
 		life(t, l, "a", "w1")
 		rec := grow(t, l, reserve(t, l, "b", "w2", announced), sent, seen, verified)
@@ -166,7 +166,7 @@ func TestSealAndVerify(t *testing.T) {
 			t.Errorf("report: %+v", r)
 		}
 		seal(t, audit.New(l, audit.Options{}), 0)
-		if stats := s.Stats(); stats.Entries != before.Seq+13 || stats.Heads != 2 || stats.Keepers["drawer"].Kept != 2 || stats.Read.IsZero() {
+		if stats := s.Stats(); stats.Entries != before.Seq+13 || stats.Heads != 2 || stats.HeadStores["drawer"].Kept != 2 || stats.Read.IsZero() {
 			t.Errorf("stats: %+v", stats)
 		}
 	})
@@ -244,7 +244,7 @@ func TestAKeyThatFails(t *testing.T) {
 		keys, err := signing.ReadKeys(sign.Public())
 		must(t, err)
 		kept := &drawer{}
-		s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+		s := audit.New(l, audit.Options{Signer: sign, HeadStores: map[string]audit.HeadStore{"drawer": kept}})
 		for _, w := range []string{"w1", "w2"} {
 			seal(t, s, int(life(t, l, "a", w).Seq))
 			if n, err := s.SignHeads(t.Context()); n != 0 || !errors.Is(err, signing.ErrKey) || !strings.Contains(err.Error(), "out of order") {

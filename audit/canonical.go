@@ -23,8 +23,8 @@ const maxBuffer = 64 << 10
 // The struct may hold text, bools, whole numbers, times and bytes, lists of such structs, and
 // such structs. The result equals that of slowly, made in one pass, because each event of each
 // write is digested. It is written into room, which is empty, if there is enough.
-func canonical(room []byte, what any) ([]byte, error) {
-	if text, err := appendStruct(room, reflect.Indirect(reflect.ValueOf(what))); err == nil {
+func canonical(buf []byte, what any) ([]byte, error) {
+	if text, err := appendStruct(buf, reflect.Indirect(reflect.ValueOf(what))); err == nil {
 		return text, nil
 	}
 	return slowly(what)

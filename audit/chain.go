@@ -41,7 +41,7 @@ type Entry struct {
 	// Intent is the SHA-256 of the intent as it is stored, with the first event.
 	Intent string `json:"intent,omitempty"`
 	// Found reports that it existed when sealing began: its earlier history is unknown.
-	Found bool `json:"found,omitempty"`
+	Backfilled bool `json:"found,omitempty"`
 	// Rule and At are the rule and the time of pruning.
 	Rule string    `json:"rule,omitempty"`
 	At   time.Time `json:"at,omitzero"`
@@ -160,7 +160,7 @@ func strictly(text []byte, into any) error {
 func entriesOf(r ledger.Run) ([]Entry, error) {
 	if m := r.Mark; m != nil {
 		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, DocumentKind: m.DocumentKind, DocumentID: m.DocumentID, Version: m.Version,
-			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure, Found: r.Found}}, nil
+			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure, Backfilled: r.Backfilled}}, nil
 	}
 	var entries []Entry
 	next := r.First
@@ -175,7 +175,7 @@ func entriesOf(r ledger.Run) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entry := Entry{Write: r.ID, Seq: e.Seq, Kind: e.Kind, Digest: d, Found: r.Found}
+		entry := Entry{Write: r.ID, Seq: e.Seq, Kind: e.Kind, Digest: d, Backfilled: r.Backfilled}
 		if e.Seq == 1 && r.Intent != nil {
 			entry.Intent = rawDigest(r.Intent)
 		}

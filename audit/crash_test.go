@@ -57,8 +57,8 @@ func (f *fragile) SetNote(ctx context.Context, n ledger.Note) (set ledger.Note, 
 	return set, err
 }
 
-func (f *fragile) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
-	err = f.call(func() (err error) { changed, err = f.Memory.Chronicle(ctx, on); return err })
+func (f *fragile) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
+	err = f.call(func() (err error) { changed, err = f.Memory.SetRecording(ctx, on); return err })
 	return changed, err
 }
 

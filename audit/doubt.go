@@ -28,7 +28,7 @@ type doubts struct {
 	unsealed  map[writeName]map[int64]bool
 	later     *index
 	gone      map[writeName]bool     // compacted since
-	buried    map[writeName]bool     // pruned since
+	pruned    map[writeName]bool     // pruned since
 	dropped   map[documentName]bool  // compacted since
 	committed map[documentName]int64 // the newest version that is not sealed, or was sealed during the check
 }
@@ -40,7 +40,7 @@ type glance struct {
 }
 
 func glanceOf(p ledger.Document) (*glance, error) {
-	m, err := p.Found()
+	m, err := p.BackfillMark()
 	if err != nil || m == nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	}
 	v.finding = v.finding || d.finding
 	d.unsealed, d.later = make(map[writeName]map[int64]bool), newIndex()
-	d.gone, d.buried, d.dropped, d.committed = make(map[writeName]bool), make(map[writeName]bool), make(map[documentName]bool), make(map[documentName]int64)
+	d.gone, d.pruned, d.dropped, d.committed = make(map[writeName]bool), make(map[writeName]bool), make(map[documentName]bool), make(map[documentName]int64)
 	if err := v.waiting(ctx, d); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (d *doubts) note(tenant string, e Entry) {
 	case e.Mark == ledger.MarkForgotten:
 		d.gone[write] = true
 	case e.Mark == ledger.MarkPruned || e.Mark == ledger.MarkErased:
-		d.buried[write] = true
+		d.pruned[write] = true
 	case e.Mark == ledger.MarkDropped:
 		d.dropped[document] = true
 	case e.Mark == ledger.MarkFiled:
@@ -213,7 +213,7 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Lifetime) error
 		w = &sealedWrite{}
 	}
 	if d.gone[name] { // it was compacted, and the current one came after that
-		if len(w.events) > 0 && w.pruned == nil && !d.buried[name] {
+		if len(w.events) > 0 && w.pruned == nil && !d.pruned[name] {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Write: name.id, Entry: w.first(),
 				What: "a mark says that a rule forgot it, and no rule had pruned it before"})
 		}

@@ -37,7 +37,7 @@ func TestErasedIsNoAlarm(t *testing.T) {
 	ledgers(t, func(t *testing.T, l ledger.Ledger) {
 		sign, keys := signer(t)
 		kept := &drawer{}
-		s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+		s := audit.New(l, audit.Options{Signer: sign, HeadStores: map[string]audit.HeadStore{"drawer": kept}})
 		one, two, other := life(t, l, "a", "w1"), life(t, l, "a", "w2"), life(t, l, "a", "w3")
 		saga := put(t, l, ledger.Document{Tenant: "a", Kind: "saga", ID: "w1", Done: true, Body: []byte(`{}`)})
 		head := func() audit.VerifyOptions {

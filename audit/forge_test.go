@@ -49,16 +49,16 @@ var resealed = map[string]tampering{
 			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 1, 1)`, c.n(1), next)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 1}},
 	"switch off, alter, and on again": {"as if it was from before the chain", func(t *testing.T, c *crime) {
-		_, err := c.l.Chronicle(t.Context(), false)
+		_, err := c.l.SetRecording(t.Context(), false)
 		must(t, err)
 		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2`, c.n(1))
-		_, err = c.l.Chronicle(t.Context(), true)
+		_, err = c.l.SetRecording(t.Context(), true)
 		must(t, err)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
 	"alter a paper": {"an approval of the same version is the same", func(t *testing.T, c *crime) {
 		c.more(t)
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
+		c.mark(t, ledger.Mark{Kind: ledger.MarkBackfilled, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
 	"forget a live write": {"a rule forgets tombstones alone", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write = %[1]s; DELETE FROM ledger_writes WHERE n = %[1]s`, c.n(1))
@@ -68,14 +68,14 @@ var resealed = map[string]tampering{
 		c.mark(t, ledger.Mark{Kind: ledger.MarkPruned, Tenant: "a", Write: c.recs[1].ID, Seq: 5, Digest: "00", Rule: "retention: keep 1h"})
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
 	"alter a tombstone": {"it is made once", func(t *testing.T, c *crime) {
-		c.bury(t, 2, "18")
+		c.compact(t, 2, "18")
 		c.more(t)
 		clean(t, c.l, audit.VerifyOptions{})
-		c.bury(t, 2, "19")
+		c.compact(t, 2, "19")
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
 	"alter a tombstone, and put it back": {"that it was another one for a time stands in the chain", func(t *testing.T, c *crime) {
 		for _, ref := range []string{"18", "19"} {
-			c.bury(t, 2, ref)
+			c.compact(t, 2, ref)
 			c.more(t)
 		}
 		c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(2))
@@ -83,7 +83,7 @@ var resealed = map[string]tampering{
 	"alter a paper, and put it back": {"likewise", func(t *testing.T, c *crime) {
 		c.more(t)
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
-		c.mark(t, ledger.Mark{Kind: ledger.MarkFound, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
+		c.mark(t, ledger.Mark{Kind: ledger.MarkBackfilled, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
 		c.more(t)
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"ann"}' WHERE id = 'approval'`)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
@@ -107,8 +107,8 @@ func (c *crime) more(t *testing.T) {
 	c.head(t)
 }
 
-// bury makes a tombstone of a write, with a mark, as retention would.
-func (c *crime) bury(t *testing.T, i int, ref string) {
+// compact makes a tombstone of a write, with a mark, as retention would.
+func (c *crime) compact(t *testing.T, i int, ref string) {
 	t.Helper()
 	c.sql(t, `UPDATE ledger_writes SET tombstone = 1, intent = '', before = NULL, evidence = NULL, body = json_set(body, '$.tombstone', json('true'), '$.ref', '%[2]s') WHERE n = %[1]s;
 		DELETE FROM ledger_events WHERE write = %[1]s`, c.n(i), ref)
@@ -119,7 +119,7 @@ func (c *crime) bury(t *testing.T, i int, ref string) {
 	c.mark(t, ledger.Mark{Kind: ledger.MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "retention: keep 1h"})
 }
 
-func TestForgeriesThatAreSealedAreFound(t *testing.T) {
+func TestSealedForgeriesAreDetected(t *testing.T) {
 	for name, crime := range resealed {
 		t.Run(name, func(t *testing.T) {
 			c := scene(t)

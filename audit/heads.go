@@ -234,7 +234,7 @@ func ReadHead(e signing.Envelope) (Head, error) {
 // for each invalid line. Their signatures are not checked.
 func ReadHeads(r io.Reader) (heads []signing.Envelope, bad []error) {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, maxHeadLine)
+	lines.Buffer(nil, maxHeadBytes)
 	for n := 1; lines.Scan(); n++ {
 		text := bytes.TrimSpace(lines.Bytes())
 		if len(text) == 0 {

@@ -99,7 +99,7 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 				if partOf(tenant, e.about(), parts) != part {
 					continue
 				}
-				if e.Found {
+				if e.Backfilled {
 					v.report.Found++
 				}
 				if (e.Mark == ledger.MarkForgotten || e.Mark == ledger.MarkDropped) && e.Erasure == "" {
@@ -222,10 +222,10 @@ func (x *index) add(tenant string, e Entry, number int64) (repeated int) {
 }
 
 func (x *index) addEvent(name writeName, w *sealedWrite, e Entry, sealed sealedEvent) (repeated int) {
-	switch said := sumOf(e.Intent); {
+	switch got := sumOf(e.Intent); {
 	case w.intent == (sum{}):
-		w.intent = said
-	case said != (sum{}) && said != w.intent:
+		w.intent = got
+	case got != (sum{}) && got != w.intent:
 		x.say(Altered, name, e.Seq, w.first(), "entry %d seals another intent for it", sealed.entry)
 	}
 	at := slices.IndexFunc(w.events, func(have sealedEvent) bool { return have.seq == e.Seq })
@@ -280,11 +280,11 @@ func (w *sealedWrite) compare(life ledger.Lifetime) (wrong []Problem, unsealed [
 		return wrong, nil, nil
 	case r.Tombstone:
 		prunedTo = w.pruned.seq
-		stone, err := ledger.Tombstone(r)
+		tombstone, err := ledger.Tombstone(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		if sumOf(stone) != w.pruned.digest {
+		if sumOf(tombstone) != w.pruned.digest {
 			say(Altered, 0, w.pruned.entry, "the tombstone says something else than when it was made")
 		}
 		if r.Erased != w.erased {

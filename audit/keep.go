@@ -31,9 +31,9 @@ const (
 	maxAnswer = 4 << 10
 )
 
-// Keeper stores signed heads where the operator of the ledger is not the owner, or cannot change
+// HeadStore stores signed heads where the operator of the ledger is not the owner, or cannot change
 // them: this is what makes a chain a proof.
-type Keeper interface {
+type HeadStore interface {
 	// Keep stores one head, and returns when it is durable. It may be called again with the same
 	// head.
 	Keep(ctx context.Context, head signing.Envelope) error
@@ -132,16 +132,16 @@ func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
 
 // keeping delivers heads to one keeper, the newest of each tenant, until it has stored them.
 type keeping struct {
-	name   string
-	keeper Keeper
-	wake   chan struct{} // of capacity 1
+	name  string
+	store HeadStore
+	wake  chan struct{} // of capacity 1
 
 	mu      sync.Mutex
 	pending map[string]signing.Envelope
-	count   KeeperStats
+	count   HeadStoreStats
 }
 
-func (k *keeping) stats() KeeperStats {
+func (k *keeping) stats() HeadStoreStats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.count.Waiting = len(k.pending)
@@ -179,7 +179,7 @@ func (k *keeping) flush(ctx context.Context) error {
 			return nil
 		}
 		within, cancel := context.WithTimeout(ctx, keepWithin)
-		err := k.keeper.Keep(within, head)
+		err := k.store.Keep(within, head)
 		cancel()
 		k.mu.Lock()
 		if err != nil {

@@ -25,7 +25,7 @@ func headsOf(t *testing.T) (signing.Envelope, signing.Keys) {
 	t.Helper()
 	sign, keys := signer(t)
 	l, kept := ledger.NewMemory(), &drawer{}
-	s := audit.New(l, audit.Options{Signer: sign, Keepers: map[string]audit.Keeper{"drawer": kept}})
+	s := audit.New(l, audit.Options{Signer: sign, HeadStores: map[string]audit.HeadStore{"drawer": kept}})
 	life(t, l, "a", "w1")
 	seal(t, s, 5)
 	_, err := s.SignHeads(t.Context())
@@ -134,7 +134,7 @@ func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sign, keys := signer(t)
 		l, good, bad := ledger.NewMemory(), &drawer{}, &flaky{until: time.Now().Add(10 * time.Minute)}
-		s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), Keepers: map[string]audit.Keeper{"good": good, "bad": bad, "stuck": stuck{}}})
+		s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), HeadStores: map[string]audit.HeadStore{"good": good, "bad": bad, "stuck": stuck{}}})
 		idle := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler)})
 		ctx, end := context.WithCancel(t.Context())
 		var working sync.WaitGroup
@@ -152,7 +152,7 @@ func TestWork(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		stats := s.Stats()
-		if kept := bad.all(); len(kept) != 1 || kept[0].Entries != 25 || stats.Keepers["bad"].Dropped != 4 || stats.Keepers["bad"].Failures == 0 || stats.Keepers["stuck"].Waiting != 1 {
+		if kept := bad.all(); len(kept) != 1 || kept[0].Entries != 25 || stats.HeadStores["bad"].Dropped != 4 || stats.HeadStores["bad"].Failures == 0 || stats.HeadStores["stuck"].Waiting != 1 {
 			t.Errorf("the bad keeper has %+v; stats %+v", kept, stats)
 		}
 		end()
@@ -162,7 +162,7 @@ func TestWork(t *testing.T) {
 }
 
 // Another sealer takes over when the active one stops reporting.
-func TestTurn(t *testing.T) {
+func TestAnotherSealerTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.NewMemory()
 		first, second := audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)}), audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)})
@@ -205,7 +205,7 @@ func (k *slow) Keep(ctx context.Context, head signing.Envelope) error {
 func TestNewerHeadMeanwhile(t *testing.T) {
 	sign, _ := signer(t)
 	l, k := ledger.NewMemory(), &slow{}
-	s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), Keepers: map[string]audit.Keeper{"slow": k}})
+	s := audit.New(l, audit.Options{Signer: sign, Logger: slog.New(slog.DiscardHandler), HeadStores: map[string]audit.HeadStore{"slow": k}})
 	next := func(workflow string) {
 		life(t, l, "a", workflow)
 		seal(t, s, 5)
@@ -215,7 +215,7 @@ func TestNewerHeadMeanwhile(t *testing.T) {
 	next("w1")
 	k.meanwhile = func() { next("w2") }
 	must(t, s.Flush(t.Context()))
-	if len(k.heads) != 2 || s.Stats().Keepers["slow"].Waiting != 0 {
+	if len(k.heads) != 2 || s.Stats().HeadStores["slow"].Waiting != 0 {
 		t.Errorf("%d heads are kept, want both", len(k.heads))
 	}
 }

@@ -58,8 +58,8 @@ func (s *shaky) Sealed(ctx context.Context, tickets []int64) error {
 	return s.call(func() error { return s.Memory.Sealed(ctx, tickets) })
 }
 
-func (s *shaky) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
-	err = s.call(func() (err error) { changed, err = s.Memory.Chronicle(ctx, on); return err })
+func (s *shaky) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
+	err = s.call(func() (err error) { changed, err = s.Memory.SetRecording(ctx, on); return err })
 	return changed, err
 }
 

@@ -45,7 +45,7 @@ func TestPostgres(t *testing.T) {
 			l := openDatabase(t, server.DSN(database))
 			sign, keys := signer(t)
 			kept := &drawer{}
-			s := audit.New(l, audit.Options{Signer: sign, Logger: quiet, Keepers: map[string]audit.Keeper{"drawer": kept}})
+			s := audit.New(l, audit.Options{Signer: sign, Logger: quiet, HeadStores: map[string]audit.HeadStore{"drawer": kept}})
 			life(t, l, "a", "w1")
 			put(t, l, ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Body: []byte(`{}`)})
 			seal(t, s, 6)

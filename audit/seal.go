@@ -38,10 +38,10 @@ const (
 	defaultHeads = time.Minute
 )
 
-// noteLedger is the note with the ledger's name, noteTurn the one with the active sealer.
+// noteLedger is the note with the ledger's name, noteActive the one with the active sealer.
 const (
 	noteLedger = "audit/ledger"
-	noteTurn   = "audit/turn"
+	noteActive = "audit/turn"
 )
 
 // Options configures a [Sealer]. The zero value is valid: it seals, and signs no heads.
@@ -53,7 +53,7 @@ type Options struct {
 	// Signer signs heads. Default none: no heads.
 	Signer *signing.Signer
 	// Keepers receive each head, by a name that logs and counts use. Default none.
-	Keepers map[string]Keeper
+	HeadStores map[string]HeadStore
 	// Owner names this sealer among others. Default a random name.
 	Owner string
 	// Logger receives errors. Default [slog.Default].
@@ -125,8 +125,8 @@ func New(l ledger.Ledger, o Options) *Sealer {
 		o.Logger = slog.Default()
 	}
 	s := &Sealer{ledger: l, o: o, ends: make(map[string]end), moved: make(map[string]bool), unread: make(map[int64]bool), limit: runsAtOnce}
-	for name, k := range o.Keepers {
-		s.keep = append(s.keep, &keeping{name: name, keeper: k, pending: make(map[string]signing.Envelope), wake: make(chan struct{}, 1)})
+	for name, k := range o.HeadStores {
+		s.keep = append(s.keep, &keeping{name: name, store: k, pending: make(map[string]signing.Envelope), wake: make(chan struct{}, 1)})
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func random() string {
 
 // Seal puts everything that is not sealed into the chains, and returns how many entries that
 // were. The first call on a ledger makes the ledger record what is not sealed
-// ([ledger.Feed.Chronicle]); existing records are sealed as found then.
+// ([ledger.Feed.SetRecording]); existing records are sealed as found then.
 func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Sealer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed, err := s.ledger.Chronicle(ctx, true)
+	changed, err := s.ledger.SetRecording(ctx, true)
 	if err != nil {
 		return fmt.Errorf("audit: switching it on: %w", err)
 	}
@@ -384,7 +384,7 @@ func (s *Sealer) byTenant(runs []ledger.Run, sealed *[]int64) (groups []group) {
 func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n int, err error) {
 	at := s.ends[tenant]
 	var entries []Entry
-	var told []int64
+	var tickets []int64
 	for _, r := range runs {
 		of, err := entriesOf(r)
 		if err != nil {
@@ -397,13 +397,13 @@ func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n
 			}
 		}
 		if len(entries) == before {
-			told = append(told, r.Ticket)
+			tickets = append(tickets, r.Ticket)
 		}
 	}
 	// Mark what the last commit sealed before another commit: the next sealer reads only the last
 	// one.
-	if len(told) > 0 && len(entries) > 0 {
-		if err := s.ledger.Sealed(ctx, told); err != nil {
+	if len(tickets) > 0 && len(entries) > 0 {
+		if err := s.ledger.Sealed(ctx, tickets); err != nil {
 			return 0, err
 		}
 	}

@@ -24,11 +24,11 @@ type Stats struct {
 	Head  time.Time
 	Heads int64
 	// Keepers is the delivery of heads, by keeper name.
-	Keepers map[string]KeeperStats
+	HeadStores map[string]HeadStoreStats
 }
 
-// KeeperStats counts for one keeper.
-type KeeperStats struct {
+// HeadStoreStats counts for one keeper.
+type HeadStoreStats struct {
 	Kept, Failures int64
 	// Dropped counts heads that were not delivered because a newer one of the same tenant came
 	// first, or too many tenants waited.
@@ -76,7 +76,7 @@ func (c *counts) committed(pages, entries int, _ time.Time) {
 func (c *counts) saw(runs []ledger.Run) {
 	c.do(func(s *Stats) {
 		for _, r := range runs {
-			if len(r.Events) > 0 && (s.Oldest.IsZero() || r.Events[0].At.Before(s.Oldest)) && !r.Found {
+			if len(r.Events) > 0 && (s.Oldest.IsZero() || r.Events[0].At.Before(s.Oldest)) && !r.Backfilled {
 				s.Oldest = r.Events[0].At
 			}
 		}
@@ -88,9 +88,9 @@ func (s *Sealer) Stats() Stats {
 	s.count.mu.Lock()
 	all := s.count.s
 	s.count.mu.Unlock()
-	all.Keepers = make(map[string]KeeperStats, len(s.keep))
+	all.HeadStores = make(map[string]HeadStoreStats, len(s.keep))
 	for _, k := range s.keep {
-		all.Keepers[k.name] = k.stats()
+		all.HeadStores[k.name] = k.stats()
 	}
 	return all
 }

@@ -25,7 +25,7 @@ func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := scene(t)
 			c.sql(t, tip, body)
-			c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}, Logger: quiet})
+			c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}, Logger: quiet})
 			life(t, c.l, "a", "more")
 			life(t, c.l, "b", "more")
 			if n, err := c.s.Seal(t.Context()); n != 5 || err == nil || !strings.Contains(err.Error(), `tenant "a"`) {
@@ -54,7 +54,7 @@ func TestSwitchedOffBehindItsBack(t *testing.T) {
 		working.Go(func() { must(t, s.Work(ctx)) })
 		life(t, l, "a", "w1")
 		time.Sleep(5 * time.Second)
-		_, err := l.Chronicle(t.Context(), false)
+		_, err := l.SetRecording(t.Context(), false)
 		must(t, err)
 		life(t, l, "a", "w2")
 		time.Sleep(15 * time.Second)

@@ -37,7 +37,7 @@ func scene(t *testing.T) *crime {
 	c := &crime{path: filepath.Join(t.TempDir(), "ledger.db"), heads: &drawer{}}
 	c.l = open(t, c.path)
 	c.sign, c.keys = signer(t)
-	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}, Logger: slog.New(slog.DiscardHandler)})
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}, Logger: slog.New(slog.DiscardHandler)})
 	for i := range 6 {
 		c.recs = append(c.recs, life(t, c.l, []string{"a", "b"}[i/4], fmt.Sprint("w", i)))
 		if i == 3 {
@@ -170,14 +170,14 @@ var tamperings = map[string]tampering{
 	}, audit.Problem{Kind: audit.BadHead}},
 	"a head of another ledger": {"a sound ledger in the place of another", func(t *testing.T, c *crime) {
 		other := scene(t)
-		other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+		other.s = audit.New(other.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}})
 		other.recs = append(other.recs, life(t, other.l, "a", "more"))
 		other.head(t)
 	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a"}},
 	"a head of another ledger, of a page that is there": {"it says whose it is, so nobody made this chain anew", func(t *testing.T, c *crime) {
 		c.more(t)
 		other := scene(t)
-		other.s = audit.New(other.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+		other.s = audit.New(other.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}})
 		other.more(t)
 	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a", Page: 5, Entry: 26}},
 	"shorten the heads": {"what came after the newest head that is left could be altered unseen", func(_ *testing.T, c *crime) {
@@ -286,7 +286,7 @@ func TestOlderCopy(t *testing.T) {
 	old, err := os.ReadFile(c.path)
 	must(t, err)
 	c.l = open(t, c.path)
-	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}})
 	life(t, c.l, "a", "more")
 	c.head(t)
 	must(t, c.l.Close())
@@ -300,7 +300,7 @@ func TestOlderCopy(t *testing.T) {
 	if len(r.Problems) != 1 || r.Problems[0].Kind != audit.OlderCopy || !strings.Contains(r.Problems[0].What, "5 entries are missing") {
 		t.Errorf("found %v", r.Problems)
 	}
-	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"drawer": c.heads}})
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}})
 	life(t, c.l, "a", "something else")
 	c.head(t)
 	r = check(t, c.l, audit.VerifyOptions{Keys: c.keys, Heads: c.heads.heads})
@@ -347,7 +347,7 @@ func TestHeadsAhead(t *testing.T) {
 	old, err := os.ReadFile(c.path)
 	must(t, err)
 	c.l = open(t, c.path)
-	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"file": file}, Logger: quiet})
 	life(t, c.l, "a", "more")
 	c.head(t)
 	other, _ := signer(t)
@@ -362,7 +362,7 @@ func TestHeadsAhead(t *testing.T) {
 		t.Fatalf("an older copy: %+v", found)
 	}
 	must(t, audit.RememberAhead(t.Context(), c.l, found))
-	c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+	c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"file": file}, Logger: quiet})
 	for i := range 3 { // past the page of the head that it did not reach
 		if found := ahead(c.l); len(found) > 0 {
 			t.Errorf("it is known, after %d more: %+v", i, found)
@@ -392,7 +392,7 @@ func TestNothingHidesAnOlderCopy(t *testing.T) {
 		}
 	}
 	more := func(name string) {
-		c.s = audit.New(c.l, audit.Options{Signer: c.sign, Keepers: map[string]audit.Keeper{"file": file}, Logger: quiet})
+		c.s = audit.New(c.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"file": file}, Logger: quiet})
 		life(t, c.l, "a", name)
 		c.head(t)
 	}

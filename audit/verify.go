@@ -197,7 +197,7 @@ func (v *verifier) pages(ctx context.Context, tenant string, after, until int64,
 
 // chain checks one chain by itself, and against heads.
 func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
-	w := &walk{v: v, chain: Chain{Tenant: tenant}}
+	w := &chainPass{v: v, chain: Chain{Tenant: tenant}}
 	for _, h := range v.heads[tenant] {
 		w.heads = append(w.heads, given{h, true})
 		w.newest, w.chain.HeadAt = h, h.At
@@ -227,8 +227,8 @@ func (v *verifier) chain(ctx context.Context, tenant string) (Chain, error) {
 	return w.chain, nil
 }
 
-// walk is one pass over a chain.
-type walk struct {
+// chainPass is one pass over a chain.
+type chainPass struct {
 	v      *verifier
 	chain  Chain
 	heads  []given   // by page
@@ -248,7 +248,7 @@ type given struct {
 }
 
 // begin reads the recorded end of the chain, and the ledger's own newest head.
-func (w *walk) begin(ctx context.Context, tenant string) error {
+func (w *chainPass) begin(ctx context.Context, tenant string) error {
 	tip, err := w.v.ledger.Document(ctx, tenant, ledger.AuditKind, tipID)
 	if err != nil && !errors.Is(err, ledger.ErrNoDocument) {
 		return err
@@ -288,12 +288,12 @@ func (w *walk) begin(ctx context.Context, tenant string) error {
 	return nil
 }
 
-func (w *walk) add(p Problem) {
+func (w *chainPass) add(p Problem) {
 	p.Tenant = w.chain.Tenant
 	w.v.report.add(p)
 }
 
-func (w *walk) gap(n int64, unread error) {
+func (w *chainPass) gap(n int64, unread error) {
 	w.broken, w.v.gaps[w.chain.Tenant] = true, true
 	if unread != nil {
 		w.add(Problem{Kind: PageAltered, Page: n, Entry: w.last.Entries + 1, What: unread.Error()})
@@ -303,7 +303,7 @@ func (w *walk) gap(n int64, unread error) {
 }
 
 // see checks one page.
-func (w *walk) see(p Page) error {
+func (w *chainPass) see(p Page) error {
 	hash, err := p.hash()
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func (w *walk) see(p Page) error {
 }
 
 // meet compares a head with the last page read.
-func (w *walk) meet(h Head, outside bool) {
+func (w *chainPass) meet(h Head, outside bool) {
 	at := Problem{Entry: h.Entries, Page: h.Page}
 	when := clock(h.At)
 	switch {
@@ -362,7 +362,7 @@ func (w *walk) meet(h Head, outside bool) {
 }
 
 // end reports heads beyond the last page.
-func (w *walk) end() {
+func (w *chainPass) end() {
 	for i, g := range w.heads {
 		h := g.Head
 		if h.Ledger != w.v.report.Ledger && w.v.report.Ledger != "" {
@@ -379,7 +379,7 @@ func (w *walk) end() {
 
 // short reports where the outside heads end too early. Otherwise an attacker who shortens the
 // file of heads, or has an older copy of it, could alter everything later.
-func (w *walk) short() {
+func (w *chainPass) short() {
 	if !w.v.o.Outside || len(w.v.heads) == 0 {
 		return
 	}

@@ -14,22 +14,22 @@ const (
 	// maxStale is how often in a row another sealer may be faster before it is logged: two
 	// sealers are never that even, and the end of the chain may have been altered.
 	maxStale = 10
-	// turnLasts is how long a silent sealer counts as active, and turnReported how often an
+	// activeFor is how long a silent sealer counts as active, and activeReport how often an
 	// active one reports. Two active at once do no harm.
-	turnLasts    = 30 * time.Second
-	turnReported = 10 * time.Second
+	activeFor    = 30 * time.Second
+	activeReport = 10 * time.Second
 )
 
 // Work seals and signs until ctx ends, while this sealer is the active one: of all sealers of a
 // ledger one is active, and another takes over when it stops reporting. Failures are tried again
 // and logged. It always returns nil.
 func (s *Sealer) Work(ctx context.Context) error {
-	var keepers sync.WaitGroup
-	defer keepers.Wait()
+	var stores sync.WaitGroup
+	defer stores.Wait()
 	for _, k := range s.keep {
-		keepers.Go(func() { k.work(ctx, s.o.Logger) })
+		stores.Go(func() { k.work(ctx, s.o.Logger) })
 	}
-	var t turn
+	var t activeState
 	for {
 		if s.mine(ctx, &t) {
 			s.once(ctx, &t)
@@ -40,8 +40,8 @@ func (s *Sealer) Work(ctx context.Context) error {
 	}
 }
 
-// turn is a sealer's knowledge of whether it is active.
-type turn struct {
+// activeState is a sealer's knowledge of whether it is active.
+type activeState struct {
 	mine     bool
 	reported time.Time // when that was last confirmed
 	caught   bool      // earlier moves are known
@@ -51,8 +51,8 @@ type turn struct {
 }
 
 // mine reports whether this sealer is active, and reports that to others periodically.
-func (s *Sealer) mine(ctx context.Context, t *turn) bool {
-	if !t.reported.IsZero() && time.Since(t.reported) < turnReported {
+func (s *Sealer) mine(ctx context.Context, t *activeState) bool {
+	if !t.reported.IsZero() && time.Since(t.reported) < activeReport {
 		return t.mine
 	}
 	t.reported = time.Now()
@@ -65,17 +65,17 @@ func (s *Sealer) mine(ctx context.Context, t *turn) bool {
 }
 
 func (s *Sealer) take(ctx context.Context) bool {
-	found, now, err := s.ledger.Notes(ctx, noteTurn)
+	found, now, err := s.ledger.Notes(ctx, noteActive)
 	if err != nil {
 		return false
 	}
-	note := ledger.Note{Name: noteTurn}
+	note := ledger.Note{Name: noteActive}
 	for _, n := range found {
-		if n.Name == noteTurn {
+		if n.Name == noteActive {
 			note = n
 		}
 	}
-	if note.Version != 0 && string(note.Value) != s.o.Owner && now.Sub(note.At) < turnLasts && !note.At.After(now.Add(turnLasts)) {
+	if note.Version != 0 && string(note.Value) != s.o.Owner && now.Sub(note.At) < activeFor && !note.At.After(now.Add(activeFor)) {
 		return false
 	}
 	note.Value = []byte(s.o.Owner)
@@ -89,7 +89,7 @@ func (s *Sealer) take(ctx context.Context) bool {
 }
 
 // once seals new events, and signs heads when due.
-func (s *Sealer) once(ctx context.Context, t *turn) {
+func (s *Sealer) once(ctx context.Context, t *activeState) {
 	_, err := s.Seal(ctx)
 	if t.stale++; !errors.Is(err, ledger.ErrStale) {
 		t.stale = 0

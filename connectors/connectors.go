@@ -62,12 +62,12 @@ type Receipt struct {
 	Code    string `json:"code,omitempty"`    // the status of the response, "201" or "OK"
 	Replay  bool   `json:"replay,omitempty"`  // the destination reports that it replays an earlier response
 	// Said is the destination's own text. It is also set with an error. Default none.
-	Said Said `json:"said,omitzero"`
+	Reply Reply `json:"said,omitzero"`
 }
 
-// Said is the destination's own text about a send. It is foreign text: shown and stored, and
+// Reply is the destination's own text about a send. It is foreign text: shown and stored, and
 // never followed. It is bounded and redacted where it is recorded.
-type Said struct {
+type Reply struct {
 	Code      string `json:"code,omitempty"`       // its own code of a refusal: "charge_already_refunded"
 	Message   string `json:"message,omitempty"`    // its own sentence about a refusal
 	RequestID string `json:"request_id,omitempty"` // by which its support finds the request

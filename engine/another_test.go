@@ -244,7 +244,7 @@ func (b *bench) disguise(id, as string) {
 func TestARecordOfAnEarlierWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		class  orders.Class
-		vice   orders.FaultKind
+		fault  orders.FaultKind
 		differ bool
 		theirs bool // another actor made it
 		undone bool // its maker was to be undone, which a reviewer decides about
@@ -266,8 +266,8 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 				switch {
 				case c.theirs:
 					b.seed(seeded, "rb-theirs")
-				case c.vice == orders.Refused: // and there all the same
-					b.set(orders.Fault{Kind: c.vice, Ops: []orders.Op{orders.OpCreate}, Times: 1})
+				case c.fault == orders.Refused: // and there all the same
+					b.set(orders.Fault{Kind: c.fault, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 					w := order("A-1", intent.Create)
 					if out := b.do(w); out.Status != engine.StatusNotApplied {
 						t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -283,8 +283,8 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 					}
 				}
 				time.Sleep(time.Minute)
-				if c.vice == orders.LostAnswer {
-					b.set(orders.Fault{Kind: c.vice, Ops: []orders.Op{orders.OpCreate}, Times: 1})
+				if c.fault == orders.LostAnswer {
+					b.set(orders.Fault{Kind: c.fault, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 				}
 				second := order("A-1", intent.Create)
 				second.Workflow = "another"

@@ -155,7 +155,7 @@ func (b *bench) approvedByADeadProcess(id ledger.ID) error {
 }
 
 // The first caller after the deadline detects it; all later ones get the same outcome.
-func TestWhatNobodyApprovesExpires(t *testing.T) {
+func TestUnapprovedWritesExpire(t *testing.T) {
 	for name, find := range map[string]func(b *bench, id ledger.ID){
 		"a worker": func(b *bench, _ ledger.ID) { b.work(time.Minute) },
 		"resume": func(b *bench, _ ledger.ID) {
@@ -273,7 +273,7 @@ func TestWhatIsOverdueGoesOnWaiting(t *testing.T) {
 
 // An undo needs another approver than its requester. If no caller requested the undo, the
 // requester of the write must not approve it.
-func TestUndoingsAreApprovedBySomebodyElse(t *testing.T) {
+func TestUndosNeedAnotherApprover(t *testing.T) {
 	for name, c := range map[string]struct {
 		undo   bool
 		asked  string
@@ -315,10 +315,10 @@ func TestUndoingsAreApprovedBySomebodyElse(t *testing.T) {
 }
 
 // A delegated write is decided at the gate.
-func TestEntrustedWritesAreApprovedAtTheGate(t *testing.T) {
+func TestDelegatedWritesAreApprovedAtTheGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		rec := b.entrusted(ledger.Event{Kind: ledger.EvHeld, Need: 1})
+		rec := b.delegated(ledger.Event{Kind: ledger.EvHeld, Need: 1})
 		for _, word := range []engine.Word{engine.WordApprove, engine.WordDeny} {
 			_, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: word, By: "ada", Reason: "x"})
 			if !errors.Is(err, engine.ErrNotWaiting) || !strings.Contains(err.Error(), `step "pay" of workflow "wf-9"`) {
@@ -332,10 +332,10 @@ func TestEntrustedWritesAreApprovedAtTheGate(t *testing.T) {
 }
 
 // A delegated write in review is accepted or abandoned like any other, and never sent.
-func TestEntrustedWritesInReview(t *testing.T) {
+func TestDelegatedWritesInReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		rec := b.entrusted(ledger.Event{Kind: ledger.EvDelegated})
+		rec := b.delegated(ledger.Event{Kind: ledger.EvDelegated})
 		if _, err := b.ledger.Append(t.Context(), rec.ID, rec.Fence, ledger.Event{Kind: ledger.EvEscalated, Reason: "not found"}); err != nil {
 			t.Fatal(err)
 		}
@@ -351,8 +351,8 @@ func TestEntrustedWritesInReview(t *testing.T) {
 	})
 }
 
-// entrusted reserves a delegated write.
-func (b *bench) entrusted(events ...ledger.Event) ledger.Record {
+// delegated reserves a delegated write.
+func (b *bench) delegated(events ...ledger.Event) ledger.Record {
 	b.t.Helper()
 	rec, err := ledger.NewDelegated(ledger.Operation{Tenant: "acme", Workflow: "wf-9", Step: "pay", Tool: "orders.create",
 		IdempotencyKey: "wire:7", Digest: "d", Asked: []byte(`{}`)})

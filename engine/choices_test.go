@@ -16,8 +16,8 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-// standing is a write in some state, and who can decide about it.
-type standing struct {
+// decisionCase is a write in some state, and who can decide about it.
+type decisionCase struct {
 	destination orders.Options
 	opts        *engine.Options
 	begin       func(b *bench) ledger.ID
@@ -63,10 +63,10 @@ func undoingOpen(b *bench) ledger.ID {
 	return b.do(undoable(order("A-1", intent.Create))).ID
 }
 
-// standings are the states in which a reviewer could decide something.
-func standings() map[string]standing {
+// decisionCases are the states in which a reviewer could decide something.
+func decisionCases() map[string]decisionCase {
 	plain, two := orders.Plain.Options(), held(policies.RiskRule{Approvers: 2})
-	return map[string]standing{
+	return map[string]decisionCase{
 		"held":                         {destination: plain, opts: held(), begin: askedFor},
 		"held for two":                 {destination: plain, opts: two, begin: askedFor},
 		"held, one of two approved":    {destination: plain, opts: two, begin: halfApproved},
@@ -76,8 +76,8 @@ func standings() map[string]standing {
 		"review, it differs":           {destination: plain, begin: differs},
 		"review, its undoing is open":  {destination: plain, begin: undoingOpen},
 		"review, destination unknown":  {destination: boundless(), begin: lost, elsewhere: true},
-		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvDelegated}, escalated).ID }},
-		"held, what a step does":       {destination: plain, begin: func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvHeld}).ID }},
+		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}, escalated).ID }},
+		"held, what a step does":       {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvHeld}).ID }},
 		"held, and whoever asks asked": {destination: plain, opts: held(), begin: func(b *bench) ledger.ID { return b.askedBy("ada") }},
 	}
 }
@@ -93,8 +93,8 @@ func (b *bench) askedBy(name string) ledger.ID {
 	return out.ID
 }
 
-// stand brings a write into its state, and returns it with its engine.
-func (s standing) stand(t *testing.T) (*engine.Engine, ledger.ID) {
+// begun brings a write into its state, and returns it with its engine.
+func (s decisionCase) begun(t *testing.T) (*engine.Engine, ledger.ID) {
 	t.Helper()
 	b := newBench(t, s.destination, s.opts)
 	id := s.begin(b)
@@ -120,7 +120,7 @@ func principals() map[string]engine.Principal {
 
 // Resolve does what the choices show.
 func TestChoicesAreWhatResolveSays(t *testing.T) {
-	for name, s := range standings() {
+	for name, s := range decisionCases() {
 		for role, who := range principals() {
 			for _, word := range engine.Words() {
 				t.Run(name+"/"+role+"/"+string(word), func(t *testing.T) {
@@ -131,9 +131,9 @@ func TestChoicesAreWhatResolveSays(t *testing.T) {
 	}
 }
 
-func (s standing) compare(t *testing.T, who engine.Principal, word engine.Word) {
+func (s decisionCase) compare(t *testing.T, who engine.Principal, word engine.Word) {
 	t.Helper()
-	e, id := s.stand(t)
+	e, id := s.begun(t)
 	choices, err := e.Choices(engine.As(t.Context(), who), "acme", id)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestChoicesOfWhatGoesOnWaiting(t *testing.T) {
 }
 
 // The description of another send matches the second-send table.
-func TestChoicesTellTheDanger(t *testing.T) {
+func TestChoicesNameTheRisk(t *testing.T) {
 	native := boundless()
 	native.Window = 48 * time.Hour
 	exact := orders.Plain.Options()
@@ -250,7 +250,7 @@ func wrongButCompensable(b *bench) ledger.ID {
 }
 
 // The choice describes what an approval sends, and how many more approvals it needs.
-func TestChoicesTellWhatIsSent(t *testing.T) {
+func TestChoicesShowWhatIsSent(t *testing.T) {
 	for name, c := range map[string]struct {
 		begin func(b *bench) ledger.ID
 		want  string

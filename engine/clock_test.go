@@ -97,7 +97,7 @@ func TestProcessesThatEndTooSoon(t *testing.T) {
 }
 
 // A ledger's clock that stopped prolongs no destination's memory of a key.
-func TestAClockThatStandsStillProlongsNoWindow(t *testing.T) {
+func TestAStoppedClockExtendsNoWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Native.Options()
 		o.Window = 10 * time.Minute

@@ -19,10 +19,10 @@ import (
 // until then, and by the ledger's clock: that of the worker may be late.
 func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
-		stands time.Duration // after the reservation
-		reads  time.Duration
-		in     time.Duration // the deadline
-		ahead  time.Duration // the ledger's clock
+		stall time.Duration // after the reservation
+		reads time.Duration
+		in    time.Duration // the deadline
+		ahead time.Duration // the ledger's clock
 	}{
 		"a slow ledger": {10 * time.Second, 0, 5 * time.Second, 0},
 		"a slow read":   {0, 10 * time.Second, 5 * time.Second, 0},
@@ -38,7 +38,7 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 				time.Sleep(time.Minute)
 				d := b.world.Destination()
 				d.Connector = &spy{Connector: d.Connector, read: func() { time.Sleep(c.reads) }, write: func(connectors.Request) { t.Error("sent after the deadline") }}
-				e := b.engineOn(&stalling{Ledger: b.ledger, reserve: c.stands}, d, nil)
+				e := b.engineOn(&stalling{Ledger: b.ledger, reserve: c.stall}, d, nil)
 				w := order("A-1", intent.Update)
 				w.Deadline = time.Now().Add(c.ahead + c.in)
 				out, err := e.Do(t.Context(), w)
@@ -90,13 +90,13 @@ func TestLeaseIsThatOfTheDestination(t *testing.T) {
 // stallsAfterRepeat is a ledger whose process stalls after the announcement of a repeat.
 type stallsAfterRepeat struct {
 	ledger.Ledger
-	stands time.Duration
+	stall time.Duration
 }
 
 func (s *stallsAfterRepeat) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
 	rec, err := s.Ledger.Append(ctx, id, fence, events...)
 	if err == nil && rec.State == ledger.Sending && rec.Sends == 2 {
-		time.Sleep(s.stands)
+		time.Sleep(s.stall)
 	}
 	return rec, err
 }
@@ -116,7 +116,7 @@ func TestKeyIsNotRepeatedAfterItsWindow(t *testing.T) {
 		}
 		var sent []time.Time
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { sent = append(sent, time.Now()) }}
-		e := b.engineOn(&stallsAfterRepeat{Ledger: b.ledger, stands: window}, d, nil)
+		e := b.engineOn(&stallsAfterRepeat{Ledger: b.ledger, stall: window}, d, nil)
 		out, err := e.Do(t.Context(), order("A-1", intent.Create))
 		for i, at := range sent {
 			if i > 0 && at.Sub(sent[0]) >= window && b.state(out.ID).Rule == policies.RowNativeKey {

@@ -27,8 +27,8 @@ type stalling struct {
 	then    func(ledger.Record)
 	broken  bool // Get fails from then on
 
-	mu    sync.Mutex
-	stood bool
+	mu      sync.Mutex
+	stalled bool
 }
 
 func (s *stalling) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
@@ -41,7 +41,7 @@ func (s *stalling) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Re
 	if err == nil && fresh {
 		time.Sleep(s.reserve)
 		s.mu.Lock()
-		s.stood = true
+		s.stalled = true
 		s.mu.Unlock()
 		if s.then != nil {
 			s.then(rec)
@@ -53,7 +53,7 @@ func (s *stalling) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Re
 func (s *stalling) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stood && s.broken {
+	if s.stalled && s.broken {
 		return ledger.Record{}, errors.Join(ledger.ErrUnavailable, errDisk)
 	}
 	return s.Ledger.Get(ctx, tenant, id)
@@ -91,10 +91,10 @@ func TestALostLeaseIsLoggedAndCounted(t *testing.T) {
 // has taken over and finished.
 func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 	for name, c := range map[string]struct {
-		class  orders.Class
-		stood  time.Duration
-		lease  bool // the other process waits for the lease
-		reason string
+		class   orders.Class
+		stalled time.Duration
+		lease   bool // the other process waits for the lease
+		reason  string
 	}{
 		"past its lease":                   {orders.Plain, 10 * time.Minute, true, "its own clock says so"},
 		"short of its lease, and overtook": {orders.Unique, 5 * time.Second, false, "only the ledger can say so"},
@@ -103,9 +103,9 @@ func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
 				other := b.newEngine(nil)
-				slow := &stalling{Ledger: b.ledger, reserve: c.stood}
+				slow := &stalling{Ledger: b.ledger, reserve: c.stalled}
 				if !c.lease {
-					slow.lease, slow.then = c.stood/2, b.takeOver
+					slow.lease, slow.then = c.stalled/2, b.takeOver
 				}
 				frozen := b.engineOn(slow, b.world.Destination(), nil)
 				w := order("A-1", intent.Create)
@@ -164,10 +164,10 @@ func TestFrozenWithoutALedgerDoesNotSend(t *testing.T) {
 
 // A process that stalled inside the connector cannot be prevented from sending. Where nothing
 // at the destination stops the duplicate, the recheck finds it.
-func TestFrozenInsideTheSendIsFoundByTheRecheck(t *testing.T) {
+func TestStalledSendIsDetectedByTheRecheck(t *testing.T) {
 	for name, c := range map[string]struct {
-		stood  time.Duration
-		worked time.Duration
+		stalled time.Duration
+		worked  time.Duration
 	}{
 		"minutes": {5 * time.Minute, time.Hour},
 		"hours":   {9 * time.Hour, 30 * time.Hour},
@@ -176,7 +176,7 @@ func TestFrozenInsideTheSendIsFoundByTheRecheck(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), nil)
 				d := b.world.Destination()
-				d.Connector = &frozen{Connector: d.Connector, fate: c.stood}
+				d.Connector = &frozen{Connector: d.Connector, fate: c.stalled}
 				stopped := b.engineOn(b.ledger, d, nil)
 				w := order("A-1", intent.Create)
 				go func() { _, _ = stopped.Do(context.Background(), w) }() // its result is the other's

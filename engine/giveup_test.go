@@ -12,7 +12,7 @@ import (
 
 // A caller that gets "in progress" may leave, and its process may end: the write must be in the
 // ledger by then.
-func TestInProgressIsSaidOfWhatIsInTheLedger(t *testing.T) {
+func TestInProgressOnlyForRecordedWrites(t *testing.T) {
 	for name, class := range map[string]orders.Class{
 		"announced with the reservation": orders.Unique,
 		"after a read of the pre-state":  orders.Plain,

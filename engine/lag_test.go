@@ -16,26 +16,26 @@ import (
 type known struct {
 	at []time.Duration
 
-	mu    sync.Mutex
-	asked []engine.LagPath
-	told  [][2]time.Duration
-	paths []engine.LagPath
+	mu       sync.Mutex
+	asked    []engine.LagPath
+	reported [][2]time.Duration
+	paths    []engine.LagPath
 }
 
-func (k *known) Next(p engine.LagPath, since time.Duration, looks int) (time.Duration, bool) {
+func (k *known) Next(p engine.LagPath, since time.Duration, reads int) (time.Duration, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = append(k.asked, p)
-	if looks >= len(k.at) {
+	if reads >= len(k.at) {
 		return 0, false
 	}
-	return max(k.at[looks]-since, 0), true
+	return max(k.at[reads]-since, 0), true
 }
 
 func (k *known) Seen(p engine.LagPath, missed, seen time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.told, k.paths = append(k.told, [2]time.Duration{missed, seen}), append(k.paths, p)
+	k.reported, k.paths = append(k.reported, [2]time.Duration{missed, seen}), append(k.paths, p)
 }
 
 func lagging(lag, settle time.Duration) orders.Options {
@@ -46,14 +46,14 @@ func lagging(lag, settle time.Duration) orders.Options {
 
 // Reads are timed by the known lag, but not past the moments at which a verdict can change its
 // meaning. Without a known lag the standard pace applies.
-func TestLooksArePlacedByTheLag(t *testing.T) {
+func TestReadsAreScheduledByTheLag(t *testing.T) {
 	const s = time.Second
 	for name, c := range map[string]struct {
 		lag, settle time.Duration
 		at          []time.Duration
 		reads       int
 		took        time.Duration
-		told        [2]time.Duration
+		reported    [2]time.Duration
 		reason      string
 	}{
 		"one look":              {s, 5 * s, []time.Duration{1100 * time.Millisecond}, 1, 1100 * time.Millisecond, [2]time.Duration{0, 1100 * time.Millisecond}, "it is made when the effect is there"},
@@ -71,8 +71,8 @@ func TestLooksArePlacedByTheLag(t *testing.T) {
 				if took := time.Since(began); out.Status != engine.StatusVerified || out.Reads != c.reads || took < c.took*9/10 || took > c.took+time.Second {
 					t.Errorf("%s with %d reads in %s; want %d in about %s: %s%s", out.Status, out.Reads, took, c.reads, c.took, c.reason, b.life(out.ID))
 				}
-				if len(k.told) != 1 || (k.told[0] != c.told && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != orders.Kind || k.paths[0].Path != "list" {
-					t.Errorf("told %v of %+v, want %v", k.told, k.paths, c.told)
+				if len(k.reported) != 1 || (k.reported[0] != c.reported && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != orders.Kind || k.paths[0].Path != "list" {
+					t.Errorf("told %v of %+v, want %v", k.reported, k.paths, c.reported)
 				}
 			})
 		})
@@ -107,11 +107,11 @@ func TestStrongReadsDoNotWait(t *testing.T) {
 
 // Reads that do not measure the lag are not reported: an effect of unknown beginning, of
 // several sends, or read late on purpose.
-func TestWhatSaysNothingAboutTheLagIsNotTold(t *testing.T) {
+func TestReadsThatShowNoLagAreNotRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice orders.FaultKind
-		opts func(*engine.Options)
-		told int
+		fault    orders.FaultKind
+		opts     func(*engine.Options)
+		reported int
 	}{
 		"answered":    {"", nil, 1},
 		"lost answer": {orders.LostAnswer, nil, 0},
@@ -127,13 +127,13 @@ func TestWhatSaysNothingAboutTheLagIsNotTold(t *testing.T) {
 					c.opts(o)
 				}
 				b := newBench(t, lagging(time.Second, 5*time.Second), o)
-				if c.vice != "" {
-					b.set(orders.Fault{Kind: c.vice, Times: 1})
+				if c.fault != "" {
+					b.set(orders.Fault{Kind: c.fault, Times: 1})
 				}
 				out := b.do(order("A-1", intent.Create))
 				b.work(2 * time.Hour)
-				if rec := b.state(out.ID); len(k.told) != c.told || rec.Settlement != "verified" {
-					t.Errorf("told %v, want %d of it; %s%s", k.told, c.told, rec.Phase(), b.life(out.ID))
+				if rec := b.state(out.ID); len(k.reported) != c.reported || rec.Settlement != "verified" {
+					t.Errorf("told %v, want %d of it; %s%s", k.reported, c.reported, rec.Phase(), b.life(out.ID))
 				}
 			})
 		})
@@ -154,9 +154,9 @@ func TestUnreadableIsNoLag(t *testing.T) {
 }
 
 // Where no effect is expected, or reads have caught up, no wait is added.
-func TestNobodyWaitsForALagThatCannotBe(t *testing.T) {
+func TestNoWaitForAnImpossibleLag(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   orders.FaultKind
+		fault  orders.FaultKind
 		settle time.Duration
 		want   engine.Status
 	}{
@@ -168,8 +168,8 @@ func TestNobodyWaitsForALagThatCannotBe(t *testing.T) {
 				o := lagging(0, c.settle)
 				o.Horizon = connectors.Within(0)
 				b := newBench(t, o, &engine.Options{Lag: &known{at: []time.Duration{time.Hour}}})
-				if c.vice != "" {
-					b.set(orders.Fault{Kind: c.vice, Times: 1})
+				if c.fault != "" {
+					b.set(orders.Fault{Kind: c.fault, Times: 1})
 				}
 				began := time.Now()
 				if out := b.do(order("A-1", intent.Create)); out.Status != c.want || time.Since(began) > time.Second {

@@ -22,7 +22,7 @@ func batches(within time.Duration) *engine.Options {
 
 // A write that a batch reads is unverified until then: no caller waits for it, and no caller
 // gets verified.
-func TestUnverifiedUntilABatchLooks(t *testing.T) {
+func TestUnverifiedUntilABatchRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
 		out := b.do(order("A-1", intent.Create))
@@ -44,9 +44,9 @@ func TestUnverifiedUntilABatchLooks(t *testing.T) {
 }
 
 // A write without a successful response, or that must not wait, is read at once.
-func TestLooksThatAreNeverPutOff(t *testing.T) {
+func TestReadsThatAreNeverDeferred(t *testing.T) {
 	for name, c := range map[string]struct {
-		vice   orders.FaultKind
+		fault  orders.FaultKind
 		change func(*connectors.Profile)
 		risk   intent.Risk
 		want   engine.Status
@@ -70,8 +70,8 @@ func TestLooksThatAreNeverPutOff(t *testing.T) {
 				}
 				d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 				b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
-				if c.vice != "" {
-					b.set(orders.Fault{Kind: c.vice, Times: 1})
+				if c.fault != "" {
+					b.set(orders.Fault{Kind: c.fault, Times: 1})
 				}
 				w := order("A-1", intent.Create)
 				w.Risk = c.risk
@@ -118,7 +118,7 @@ func TestBatchFindsWhatIsWrong(t *testing.T) {
 
 // A write queued behind a postponed one does not wait for the batch, whether it arrived later
 // or during the send.
-func TestWhoWaitsHurriesTheLook(t *testing.T) {
+func TestAWaitingCallerExpeditesTheRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		took, after time.Duration
 	}{"came later": {0, time.Minute}, "came meanwhile": {time.Minute, 10 * time.Second}} {
@@ -146,7 +146,7 @@ func TestWhoWaitsHurriesTheLook(t *testing.T) {
 }
 
 // Postponed writes are read together, in few calls.
-func TestBatchesLookInBulk(t *testing.T) {
+func TestBatchesReadInBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := fresh()
 		o.Bulk = true
@@ -194,7 +194,7 @@ func (d distant) ReadMany(ctx context.Context, qs []connectors.Query) ([]connect
 }
 
 // Where no worker runs, a caller that asks when the read is due has it made.
-func TestOverdueLookIsMadeForWhoAsks(t *testing.T) {
+func TestACallerMakesAnOverdueRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
 		b.do(order("A-1", intent.Create))

@@ -97,7 +97,7 @@ func (h *history) ever(n int, holds func(account) bool) bool {
 // lagged returns what a lagging search shows beside the record that our response named: not
 // what another actor made a moment ago.
 func (h *history) lagged(n int, a account) account {
-	if !slices.ContainsFunc(h.plan.Moves, func(m move) bool { return m.Vice == orders.LaggingRead }) {
+	if !slices.ContainsFunc(h.plan.Moves, func(m move) bool { return m.Fault == orders.LaggingRead }) {
 		return a
 	}
 	a.live = slices.DeleteFunc(slices.Clone(a.live), func(o *orders.Order) bool {

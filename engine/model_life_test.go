@@ -126,7 +126,7 @@ func (m *mortal) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.R
 	return m.Ledger.Get(ctx, tenant, id)
 }
 
-func (m *mortal) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+func (m *mortal) Find(ctx context.Context, s ledger.Search) (ledger.SearchResult, error) {
 	return m.Ledger.Find(ctx, s)
 }
 
@@ -168,18 +168,18 @@ func (m *mortal) Invert(w intent.WriteIntent, before *connectors.Observation, af
 // history is one run of the model beside the engine.
 type history struct {
 	*bench
-	plan    plan
-	began   time.Time
-	lives   [modelEngines]*mortal
-	engines [modelEngines]*engine.Engine
-	first   [modelWrites]string        // the digest that was recorded first, "" for none
-	told    [modelWrites]engine.Status // the last final outcome
-	unknown [modelWrites]bool          // it was known once that a send has an unknown fate
-	forced  [modelWrites]bool          // a reviewer vouched for a repeat
-	idle    time.Duration
-	guard   *moody
-	mu      sync.Mutex
-	problem error
+	plan     plan
+	began    time.Time
+	lives    [modelEngines]*mortal
+	engines  [modelEngines]*engine.Engine
+	first    [modelWrites]string        // the digest that was recorded first, "" for none
+	reported [modelWrites]engine.Status // the last final outcome
+	unknown  [modelWrites]bool          // it was known once that a send has an unknown fate
+	forced   [modelWrites]bool          // a reviewer vouched for a repeat
+	idle     time.Duration
+	guard    *moody
+	mu       sync.Mutex
+	problem  error
 }
 
 func newHistory(t *testing.T, p plan) *history {

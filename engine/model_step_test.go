@@ -59,7 +59,7 @@ func (h *history) undo(m move) {
 	if !there {
 		return
 	}
-	h.told[m.Write] = ""
+	h.reported[m.Write] = ""
 	out, err := e.Undo(ctx, "acme", rec.ID, engine.Undoing{By: "ada", Reason: "model"})
 	after, _ := h.recorded(m.Write)
 	switch {
@@ -94,7 +94,7 @@ func (h *history) decide(m move) {
 		return
 	}
 	// During the decision the model does not know the outcome.
-	h.told[m.Write] = ""
+	h.reported[m.Write] = ""
 	if m.Word == engine.WordRetry && m.Force {
 		h.forced[m.Write] = h.forced[m.Write] || rec.State == ledger.Review
 	}
@@ -138,22 +138,22 @@ func (h *history) submit(m move, w intent.WriteIntent) {
 	if out.Status == engine.StatusInProgress && ctx.Err() != nil {
 		return // the caller gave up
 	}
-	h.heard(m.Write, out.Status)
+	h.checkOutcome(m.Write, out.Status)
 }
 
-// heard checks an outcome against the previous one. Only a recheck or a reviewer changes a
+// checkOutcome checks an outcome against the previous one. Only a recheck or a reviewer changes a
 // final one.
-func (h *history) heard(n int, s engine.Status) {
+func (h *history) checkOutcome(n int, s engine.Status) {
 	h.mu.Lock()
-	told := h.told[n]
+	last := h.reported[n]
 	switch s {
 	case engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified:
 	default:
-		h.told[n] = s
+		h.reported[n] = s
 	}
 	h.mu.Unlock()
-	if told != "" && s != told && s != engine.StatusReview {
-		h.fail("write %d was told %s and is told %s now%s", n, told, s, h.life(h.id(n)))
+	if last != "" && s != last && s != engine.StatusReview {
+		h.fail("write %d was told %s and is told %s now%s", n, last, s, h.life(h.id(n)))
 	}
 }
 

@@ -56,7 +56,7 @@ type move struct {
 	Kind   string
 	Write  int // which logical write
 	Engine int // which process
-	Vice   orders.FaultKind
+	Fault  orders.FaultKind
 	Times  int
 	Pass   time.Duration
 	Word   engine.Word
@@ -85,7 +85,7 @@ func drawMove(t *rapid.T) move {
 			"die", "die", "decide", "foreign", "undo", "undo"}).Draw(t, "kind"),
 		Write:  rapid.IntRange(0, modelWrites-1).Draw(t, "write"),
 		Engine: rapid.IntRange(0, modelEngines-1).Draw(t, "engine"),
-		Vice:   rapid.SampledFrom(append(kinds, crooked...)).Draw(t, "vice"),
+		Fault:  rapid.SampledFrom(append(kinds, crooked...)).Draw(t, "vice"),
 		Times:  rapid.IntRange(1, 3).Draw(t, "times"),
 		Pass:   time.Duration(rapid.IntRange(1, 7200).Draw(t, "seconds")) * time.Second,
 		Word: rapid.SampledFrom([]engine.Word{engine.WordAccept, engine.WordRetry, engine.WordAbandon,
@@ -136,8 +136,8 @@ func (p *plan) tame() {
 		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "undo" {
 			p.Moves[n].Kind = "pass"
 		}
-		if i := slices.Index(crooked, m.Vice); i >= 0 {
-			p.Moves[n].Vice = lossy[i]
+		if i := slices.Index(crooked, m.Fault); i >= 0 {
+			p.Moves[n].Fault = lossy[i]
 		}
 	}
 }
@@ -161,8 +161,8 @@ func (p plan) options() orders.Options {
 
 // fault returns the move's fault as an honest destination may have it.
 func (p plan) fault(m move) (orders.Fault, bool) {
-	f := orders.Fault{Kind: m.Vice, Times: m.Times}
-	switch m.Vice {
+	f := orders.Fault{Kind: m.Fault, Times: m.Times}
+	switch m.Fault {
 	case orders.LateCommit:
 		f.Delay = min(m.Pass, 25*time.Second)
 		if !p.Horizon {
@@ -191,7 +191,7 @@ func (p plan) decidable() bool {
 		}
 	}
 	for _, m := range p.Moves {
-		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "undo" || m.Kind == "fault" && slices.Contains(crooked, m.Vice) {
+		if m.Kind == "foreign" || m.Kind == "decide" || m.Kind == "undo" || m.Kind == "fault" && slices.Contains(crooked, m.Fault) {
 			return false
 		}
 	}

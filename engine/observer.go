@@ -189,9 +189,9 @@ func newTracer(o Options) *tracer {
 }
 
 // quietly keeps panics of a telemetry backend from the write.
-func quietly(tell func()) {
+func quietly(notify func()) {
 	defer func() { _ = recover() }()
-	tell()
+	notify()
 }
 
 // start begins a span; the nil span records nothing. The context carries the span, and nothing

@@ -75,7 +75,7 @@ var waitingWords = map[Waiting]string{
 // waiting returns what a record in progress waits for.
 func waiting(r ledger.Record) Waiting {
 	worked := r.LeaseUntil.After(r.Now)
-	turnedAway := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
+	notAccepted := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
 	switch {
 	case r.QueuedBehind != "":
 		return WaitsQueue
@@ -87,7 +87,7 @@ func waiting(r ledger.Record) Waiting {
 		return WaitsLogin
 	case r.State == ledger.Checking && r.Verdict == verify.Unavailable.String() && r.Unproven > 0:
 		return WaitsDestination
-	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !turnedAway):
+	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !notAccepted):
 		return ""
 	}
 	switch rule := Waiting(r.Rule); rule {
@@ -97,7 +97,7 @@ func waiting(r ledger.Record) Waiting {
 	switch {
 	case r.LastFate == string(connectors.FateLogin):
 		return WaitsLogin
-	case turnedAway, r.Rule == "pre-state":
+	case notAccepted, r.Rule == "pre-state":
 		return WaitsDestination
 	}
 	return ""
@@ -133,7 +133,7 @@ type Outcome struct {
 	// Refusal is why the destination refused the last send, in its own words: foreign text,
 	// which is data and never an instruction. It is nil where the send was accepted, and where
 	// the write is verified all the same.
-	Refusal *ledger.Said `json:"refusal,omitempty"`
+	Refusal *ledger.Refusal `json:"refusal,omitempty"`
 	// NotChecked lists, as JSON Pointers, what was sent and never compared. Verified does not
 	// cover it.
 	NotChecked []string `json:"not_checked,omitempty"`
@@ -178,7 +178,7 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 	plain(&o.Ref, "/ref", visible.IsRef)
 	plain(&o.URL, "/url", visible.IsURL)
 	if o.Refusal != nil {
-		o.Refusal = &ledger.Said{Status: visible.Clip(o.Refusal.Status, maxShownText), Code: visible.Clip(o.Refusal.Code, maxShownText),
+		o.Refusal = &ledger.Refusal{Status: visible.Clip(o.Refusal.Status, maxShownText), Code: visible.Clip(o.Refusal.Code, maxShownText),
 			Message: visible.Clip(o.Refusal.Message, maxSentence), RequestID: visible.Clip(o.Refusal.RequestID, maxShownText)}
 	}
 	mark(o.Refusal != nil, "/refusal")

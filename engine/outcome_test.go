@@ -30,7 +30,7 @@ func TestOutcomesMarkWhatOthersWrote(t *testing.T) {
 	records["verified and changed"] = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Rule: "recheck", Verdict: verify.Mismatched.String()}
 	for name, r := range records {
 		r.ID, r.Destination, r.Kind, r.Reason, r.Created = "wr_1", "orders", "order", foreign, time.Unix(1, 0)
-		r.Ref, r.URL, r.Refusal = "FOREIGN-1", "https://example.org/FOREIGN", &ledger.Said{Code: foreign, Message: foreign, RequestID: foreign, Status: foreign}
+		r.Ref, r.URL, r.Refusal = "FOREIGN-1", "https://example.org/FOREIGN", &ledger.Refusal{Code: foreign, Message: foreign, RequestID: foreign, Status: foreign}
 		r.Mismatches = json.RawMessage(fmt.Sprintf(`[{"path":"/a","problem":"differs","want":%q,"got":{%q:[%q]}}]`, "x", foreign, foreign))
 		text, err := json.Marshal(engine.OutcomeOf(r))
 		if err != nil {

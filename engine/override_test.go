@@ -116,7 +116,7 @@ func TestAwaitPrior(t *testing.T) {
 func TestAwaitWhatAStepDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		rec := b.entrusted(ledger.Event{Kind: ledger.EvDelegated})
+		rec := b.delegated(ledger.Event{Kind: ledger.EvDelegated})
 		w := paid("wf-2", "A-2")
 		w.IdempotencyKey = "wire:7"
 		_, blocked := b.engine.Do(t.Context(), w)

@@ -123,15 +123,15 @@ func TestSubscribersHearOfAFlip(t *testing.T) {
 			}
 			id := b.enqueue(order("A-1", intent.Create))
 			go b.work(2 * time.Hour)
-			var heard []engine.Status
+			var statuses []engine.Status
 			for out, err := range b.engine.Subscribe(t.Context(), "acme", id) {
-				if err != nil || out.RecheckUntil.IsZero() != (len(heard) == 1) {
-					t.Errorf("%+v, %v as number %d", out, err, len(heard)+1)
+				if err != nil || out.RecheckUntil.IsZero() != (len(statuses) == 1) {
+					t.Errorf("%+v, %v as number %d", out, err, len(statuses)+1)
 				}
-				heard = append(heard, out.Status)
+				statuses = append(statuses, out.Status)
 			}
-			if !slices.Equal(heard, want) {
-				t.Errorf("heard %q, want %q", heard, want)
+			if !slices.Equal(statuses, want) {
+				t.Errorf("heard %q, want %q", statuses, want)
 			}
 		})
 	}

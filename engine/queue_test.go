@@ -47,7 +47,7 @@ func TestEnqueuedWritesAreForWorkers(t *testing.T) {
 	})
 }
 
-func TestWhatEnqueueTurnsDown(t *testing.T) {
+func TestEnqueueRefusals(t *testing.T) {
 	invalid, elsewhere, late, risky, other := order("A-1", intent.Create), order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create), order("A-0", intent.Create)
 	invalid.Key, elsewhere.Destination = nil, "elsewhere"
 	risky.Risk = intent.RiskApprove
@@ -230,7 +230,7 @@ func TestAnUncountedLedgerTakesWrites(t *testing.T) {
 }
 
 // A repeat of a waiting write takes no room from others.
-func TestRepeatsTakeNoRoom(t *testing.T) {
+func TestRepeatsUseNoCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{MaxQueued: 2})
 		for range 5 {
@@ -245,7 +245,7 @@ func TestRepeatsTakeNoRoom(t *testing.T) {
 
 // A repeat of a waiting write frees no room either, nor does a refused write: not for a caller
 // that does not wait, whose write is enqueued.
-func TestRepeatsMakeNoRoom(t *testing.T) {
+func TestRepeatsFreeNoCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.engine = b.engineOn(b.ledger, b.world.Destination(), &engine.Options{MaxQueuedBytes: 25_000, Guards: closedGate{}})
@@ -354,7 +354,7 @@ func TestSubscriberThatLeaves(t *testing.T) {
 
 // A write that came through an entry point without risk rules is held all the same, before it
 // is sent. An outbox entry that can never be served is refused.
-func TestQueuedWritesAreLookedAtBeforeTheyAreSent(t *testing.T) {
+func TestQueuedWritesAreReadBeforeTheyAreSent(t *testing.T) {
 	risky, raised, unfit := order("A-1", intent.Create), order("A-2", intent.Create), order("A-3", intent.Create)
 	risky.Risk = intent.RiskApprove
 	unfit.Key["shop"] = "x"

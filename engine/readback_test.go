@@ -16,7 +16,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-func (b *bench) look(w intent.WriteIntent, c engine.ReadBackCase) engine.ReadResult {
+func (b *bench) readBack(w intent.WriteIntent, c engine.ReadBackCase) engine.ReadResult {
 	b.t.Helper()
 	calls, _ := b.world.Count()
 	found, err := b.engine.ReadBack(b.t.Context(), w, c)
@@ -29,8 +29,8 @@ func (b *bench) look(w intent.WriteIntent, c engine.ReadBackCase) engine.ReadRes
 	return found
 }
 
-// lookCase is a write that its caller makes itself: it asks readback before and after.
-type lookCase struct {
+// readBackTest is a write that its caller makes itself: it asks readback before and after.
+type readBackTest struct {
 	write   intent.WriteType
 	before  intent.Fields
 	options func(*orders.Options)
@@ -42,7 +42,7 @@ type lookCase struct {
 	reason  string
 }
 
-func lookCases() map[string]lookCase {
+func readBackCases() map[string]readBackTest {
 	wrong := intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(7), "currency": "USD"}
 	wrote := func(b *bench) { b.seed(asStored("A-1"), "") }
 	set := func(b *bench) { b.edit(intent.Fields{"amount_cents": jsonNumber(1999), "currency": "USD"}) }
@@ -51,7 +51,7 @@ func lookCases() map[string]lookCase {
 		o.Lags, o.Settle = []time.Duration{time.Minute}, connectors.Within(time.Minute)
 	}
 	unsettled := func(o *orders.Options) { o.Lags, o.Settle = []time.Duration{time.Minute}, connectors.Bound{} }
-	return map[string]lookCase{
+	return map[string]readBackTest{
 		"created":              {intent.Create, nil, nil, wrote, 0, engine.EffectPresent, verify.Verified, false, "it is there, and was not before"},
 		"not created":          {intent.Create, nil, nil, nil, time.Hour, engine.EffectAbsent, verify.Absent, false, "a strong read after the horizon"},
 		"not created yet":      {intent.Create, nil, nil, nil, 5 * time.Second, engine.EffectUnknown, verify.Absent, true, "it may be on its way"},
@@ -86,8 +86,8 @@ func lookCases() map[string]lookCase {
 	}
 }
 
-func TestLook(t *testing.T) {
-	for name, c := range lookCases() {
+func TestReadBackResults(t *testing.T) {
+	for name, c := range readBackCases() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := orders.Plain.Options()
@@ -100,7 +100,7 @@ func TestLook(t *testing.T) {
 				}
 				time.Sleep(time.Hour)
 				w := order("A-1", c.write)
-				before := b.look(w, engine.ReadBackCase{})
+				before := b.readBack(w, engine.ReadBackCase{})
 				if before.Seen == nil {
 					t.Fatalf("before: %+v", before)
 				}
@@ -112,7 +112,7 @@ func TestLook(t *testing.T) {
 				ended := time.Now()
 				time.Sleep(c.after)
 				asked := time.Now()
-				found := b.look(w, engine.ReadBackCase{Began: began, Ended: ended, Before: before.Seen})
+				found := b.readBack(w, engine.ReadBackCase{Began: began, Ended: ended, Before: before.Seen})
 				if found.Effect != c.effect || found.Verdict != c.verdict || found.Reason == "" {
 					t.Fatalf("%q, %s: %s; want %q, %s: %s", found.Effect, found.Verdict, found.Reason, c.effect, c.verdict, c.reason)
 				}
@@ -128,7 +128,7 @@ func TestLook(t *testing.T) {
 }
 
 // Before a write is begun the read shows whether there is anything to do.
-func TestLookBeforehand(t *testing.T) {
+func TestReadBackBeforehand(t *testing.T) {
 	for name, c := range map[string]struct {
 		write   intent.WriteType
 		there   intent.Fields
@@ -157,7 +157,7 @@ func TestLookBeforehand(t *testing.T) {
 					b.seed(c.there, "")
 				}
 				time.Sleep(time.Hour)
-				if found := b.look(order("A-1", c.write), engine.ReadBackCase{}); found.Effect != c.effect || found.Verdict != c.verdict {
+				if found := b.readBack(order("A-1", c.write), engine.ReadBackCase{}); found.Effect != c.effect || found.Verdict != c.verdict {
 					t.Errorf("%q, %s: %s; want %q, %s", found.Effect, found.Verdict, found.Reason, c.effect, c.verdict)
 				}
 			})
@@ -166,7 +166,7 @@ func TestLookBeforehand(t *testing.T) {
 }
 
 // A write of this ledger answers by its outcome.
-func TestLookAsksTheLedger(t *testing.T) {
+func TestReadBackAsksTheLedger(t *testing.T) {
 	w := order("A-1", intent.Create)
 	risky := order("A-1", intent.Create)
 	risky.Risk = intent.RiskApprove
@@ -198,7 +198,7 @@ func TestLookAsksTheLedger(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), nil)
 				c.made(b)
 				_, reads := b.world.Count()
-				found := b.look(c.w, engine.ReadBackCase{Began: time.Now(), Ended: time.Now()})
+				found := b.readBack(c.w, engine.ReadBackCase{Began: time.Now(), Ended: time.Now()})
 				if _, after := b.world.Count(); found.Effect != c.effect || found.Write == "" || found.Reason == "" || after != reads {
 					t.Errorf("%+v after %d reads, want %q", found, after-reads, c.effect)
 				}
@@ -207,7 +207,7 @@ func TestLookAsksTheLedger(t *testing.T) {
 	}
 }
 
-func TestLookIsRefused(t *testing.T) {
+func TestReadBackIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		far, empty, ours := order("A-1", intent.Create), order("A-1", intent.Create), order("A-1", intent.Create)
@@ -240,10 +240,10 @@ func TestLookIsRefused(t *testing.T) {
 }
 
 // A write that was not given up may be on its way.
-func TestLookAtWhatWasNotGivenUp(t *testing.T) {
+func TestReadBackOfWhatWasNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		if found := b.look(order("A-1", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Hour)}); found.Effect != engine.EffectUnknown || found.Verdict != verify.Absent {
+		if found := b.readBack(order("A-1", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Hour)}); found.Effect != engine.EffectUnknown || found.Verdict != verify.Absent {
 			t.Errorf("%+v", found)
 		}
 	})
@@ -251,7 +251,7 @@ func TestLookAtWhatWasNotGivenUp(t *testing.T) {
 
 // A read that began before the write was given up, and was answered after it, proves nothing:
 // another is made at once.
-func TestLookAcrossTheEnd(t *testing.T) {
+func TestReadBackAcrossTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
@@ -259,7 +259,7 @@ func TestLookAcrossTheEnd(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, nil)
 		b.seed(asStored("A-1"), "")
 		c := engine.ReadBackCase{Began: time.Now().Add(-time.Minute), Ended: time.Now().Add(way / 2)}
-		if found := b.look(order("A-1", intent.Create), c); found.Effect != engine.EffectPresent || found.Verdict != verify.Verified {
+		if found := b.readBack(order("A-1", intent.Create), c); found.Effect != engine.EffectPresent || found.Verdict != verify.Verified {
 			t.Errorf("%q, %s: %s", found.Effect, found.Verdict, found.Reason)
 		}
 	})
@@ -276,7 +276,7 @@ func TestAbsenceOfTheIrreversibleProvesNothing(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, nil)
 		time.Sleep(100 * time.Hour)
 		began := time.Now().Add(-90 * time.Hour)
-		if found := b.look(order("A-1", intent.Create), engine.ReadBackCase{Began: began, Ended: began}); found.Effect != engine.EffectUnknown {
+		if found := b.readBack(order("A-1", intent.Create), engine.ReadBackCase{Began: began, Ended: began}); found.Effect != engine.EffectUnknown {
 			t.Errorf("%+v", found)
 		}
 	})
@@ -284,7 +284,7 @@ func TestAbsenceOfTheIrreversibleProvesNothing(t *testing.T) {
 
 // A message has our stamp, or is indistinguishable from others: another actor's message cannot
 // be found by its recipient.
-func TestLookForWhatHasNoKey(t *testing.T) {
+func TestReadBackWithoutAKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()
@@ -292,7 +292,7 @@ func TestLookForWhatHasNoKey(t *testing.T) {
 		p.FreshKeys = true
 		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
 		b.engine = b.engineOn(b.ledger, d, nil)
-		found := b.look(order("A-1", intent.Create), engine.ReadBackCase{Began: time.Now(), Ended: time.Now().Add(-time.Hour)})
+		found := b.readBack(order("A-1", intent.Create), engine.ReadBackCase{Began: time.Now(), Ended: time.Now().Add(-time.Hour)})
 		if found.Effect != engine.EffectUnknown || found.Reason == "" || len(b.world.Calls()) != 0 {
 			t.Errorf("%+v", found)
 		}

@@ -21,7 +21,7 @@ import (
 // A change or removal by a later write of ours raises no alarm. A change by another actor, or a
 // duplicate, does.
 func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
-	declared, owed := connectors.Within(time.Hour), connectors.Bound{}
+	declared, pending := connectors.Within(time.Hour), connectors.Bound{}
 	for name, c := range map[string]struct {
 		recheck connectors.Bound
 		then    func(*bench)
@@ -30,20 +30,20 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 	}{
 		"nothing happens":                    {declared, func(*bench) {}, false, "the outcome stands"},
 		"we removed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
-		"we removed it, and owe nothing":     {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
+		"we removed it, and owe nothing":     {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
 		"we changed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
 		"we changed it, somebody removed it": {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we changed it, it is gone, owed":    {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we removed and made it anew":        {owed, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
+		"we changed it, it is gone, owed":    {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we removed and made it anew":        {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
 		"somebody removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
-		"somebody removed it, owed":          {owed, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
-		"we touched another, theirs is gone": {owed, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
-		"ours was not applied": {owed, func(b *bench) {
+		"somebody removed it, owed":          {pending, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
+		"we touched another, theirs is gone": {pending, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
+		"ours was not applied": {pending, func(b *bench) {
 			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			b.do(wish("A-1", 1, intent.Update))
 			b.remove("A-1")
 		}, true, "that changed nothing"},
-		"doubled, and changed by us": {owed, func(b *bench) {
+		"doubled, and changed by us": {pending, func(b *bench) {
 			b.do(wish("A-1", 1, intent.Update))
 			b.seed(asStored("A-1"), order("A-1", intent.Create).Stamp())
 		}, true, "no write of ours makes two"},
@@ -111,7 +111,7 @@ func (b *bench) remove(id string) {
 
 // A write that a stalled send may have doubled is rechecked twice: soon, and when no process
 // can have stalled that long.
-func TestWhatMayBeDoubledIsLookedAtTwice(t *testing.T) {
+func TestPossibleDuplicatesAreReadTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{Recheck: time.Minute})
 		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
@@ -233,7 +233,7 @@ func TestRechecksDoNotPutEachOtherOff(t *testing.T) {
 
 // A worker that takes over an announced write schedules two rechecks, even where the repeat was
 // harmless: the process that announced it may only be stalled.
-func TestATakeoverOwesRechecks(t *testing.T) {
+func TestATakeoverSchedulesRechecks(t *testing.T) {
 	for _, class := range orders.Classes() {
 		t.Run(string(class), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -277,7 +277,7 @@ func (r *reads) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, err
 	return found, err
 }
 
-func (r *reads) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+func (r *reads) Find(ctx context.Context, s ledger.Search) (ledger.SearchResult, error) {
 	found, err := r.Memory.Find(ctx, s)
 	r.records.Add(int64(len(found.Records)))
 	return found, err
@@ -313,14 +313,14 @@ type slowFind struct {
 	took time.Duration
 }
 
-func (s slowFind) Find(ctx context.Context, f ledger.Search) (ledger.Found, error) {
+func (s slowFind) Find(ctx context.Context, f ledger.Search) (ledger.SearchResult, error) {
 	time.Sleep(s.took)
 	return s.Memory.Find(ctx, f)
 }
 
 // A search through many later writes of a record, of which none explains an alarm, takes longer
 // than a lease, and its worker keeps the write.
-func TestALeaseLastsWhileLaterWritesAreLookedThrough(t *testing.T) {
+func TestALeaseIsRenewedWhileLaterWritesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)

@@ -169,10 +169,10 @@ func (t *task) sealed(ev ledger.Event) ledger.Event {
 	return ev
 }
 
-// said adds the destination's own words to a sent event. Its response can hold values that were
+// setReply adds the destination's own words to a sent event. Its response can hold values that were
 // not declared sensitive: it is sealed as a whole wherever there are keys. If it cannot be
 // sealed, it is dropped where anything can be sensitive.
-func (t *task) said(ev *ledger.Event, r connectors.Request, s connectors.Said) {
+func (t *task) setReply(ev *ledger.Event, r connectors.Request, s connectors.Reply) {
 	if t.profile.NativeWindow[r.Intent.Write] > 0 {
 		ev.Key = r.IdempotencyKey
 	}

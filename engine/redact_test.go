@@ -61,7 +61,7 @@ type nosy struct {
 	t *testing.T
 }
 
-func (n nosy) told(w intent.WriteIntent, more ...string) {
+func (n nosy) check(w intent.WriteIntent, more ...string) {
 	w.Context = nil // stays without its sensitive values
 	text, err := w.Encode()
 	if err != nil {
@@ -81,13 +81,13 @@ func (n nosy) echo(err error, w intent.WriteIntent) error {
 }
 
 func (n nosy) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	n.told(r.Intent, string(r.Prepared), r.Stamp, r.IdempotencyKey)
+	n.check(r.Intent, string(r.Prepared), r.Stamp, r.IdempotencyKey)
 	if r.Intent.Compensates == "" && !strings.Contains(string(r.Prepared), "Canary") {
 		n.t.Errorf("what was prepared came as %q", r.Prepared)
 	}
 	if r.Before != nil {
 		text, _ := json.Marshal(r.Before)
-		n.told(r.Intent, string(text))
+		n.check(r.Intent, string(text))
 		before := *r.Before
 		before.Records = slices.Clone(before.Records)
 		for i, one := range before.Records {
@@ -102,7 +102,7 @@ func (n nosy) Write(ctx context.Context, r connectors.Request) (connectors.Recei
 }
 
 func (n nosy) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	n.told(q.Intent, q.Ref)
+	n.check(q.Intent, q.Ref)
 	q.Ref = plain(q.Ref)
 	seen, err := n.Connector.Read(ctx, q)
 	for i := range seen.Records {
@@ -113,15 +113,15 @@ func (n nosy) Read(ctx context.Context, q connectors.Query) (connectors.Observat
 }
 
 func (n nosy) Prepare(_ context.Context, r connectors.Request) ([]byte, error) {
-	n.told(r.Intent)
+	n.check(r.Intent)
 	r.Intent.Context = nil
 	return r.Intent.Encode()
 }
 
 func (n nosy) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
-	n.told(w)
+	n.check(w)
 	undo, err := n.Connector.(connectors.Inverter).Invert(w, before, after)
-	n.told(undo)
+	n.check(undo)
 	return undo, n.echo(err, w)
 }
 
@@ -206,10 +206,10 @@ func (b *bench) clean(outs ...engine.Outcome) {
 		outs = append(outs, engine.OutcomeOf(r))
 	}
 	for _, o := range outs {
-		said := text(b.t, o)
-		noCanary(b.t, "an outcome", said)
-		if strings.Contains(said, redact.Prefix) {
-			b.t.Errorf("an outcome shows a token: %s", said)
+		shown := text(b.t, o)
+		noCanary(b.t, "an outcome", shown)
+		if strings.Contains(shown, redact.Prefix) {
+			b.t.Errorf("an outcome shows a token: %s", shown)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func noCanary(t *testing.T, where, kept string) {
 func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 	for name, c := range map[string]struct {
 		write  intent.WriteType
-		vice   orders.FaultKind
+		fault  orders.FaultKind
 		change func(w *intent.WriteIntent)
 		then   func(b *bench, id ledger.ID)
 		want   engine.Status
@@ -267,7 +267,7 @@ func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, w, out := sealedOnce(t, c.write, c.vice, c.change)
+				b, w, out := sealedOnce(t, c.write, c.fault, c.change)
 				if c.then != nil {
 					c.then(b, out.ID)
 				}
@@ -340,7 +340,7 @@ func TestASensitiveNumberIsSealedAsItIsWritten(t *testing.T) {
 func undone(w *intent.WriteIntent) { *w = undoable(*w) }
 
 // The control without sealing: the test that searches for canaries finds them.
-func TestCanariesAreFound(t *testing.T) {
+func TestCanariesAreDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		w := private(intent.Create)
@@ -386,7 +386,7 @@ func TestSealedWritesSurviveEveryCrash(t *testing.T) {
 }
 
 // A caller of ReadBack passes the earlier observation back, and learns nothing sensitive.
-func TestLooksAreSealed(t *testing.T) {
+func TestReadsAreSealed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discreet(t, orders.Plain.Options(), nil)
 		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5), "note": canaryBefore}, "")

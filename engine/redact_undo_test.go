@@ -89,8 +89,8 @@ func TestReasonsAreCleanedWithoutADestination(t *testing.T) {
 // An intent that is refused because its names contain sensitive values is traced without them.
 func TestSpansOfRefusedIntents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := newTape()
-		b := discreet(t, orders.Plain.Options(), told.options())
+		spans := newTape()
+		b := discreet(t, orders.Plain.Options(), spans.options())
 		for name, change := range map[string]func(*intent.WriteIntent){
 			"a workflow":       func(w *intent.WriteIntent) { w.Workflow = "for " + canaryKey },
 			"a step":           func(w *intent.WriteIntent) { w.Step = canaryNote },
@@ -105,10 +105,10 @@ func TestSpansOfRefusedIntents(t *testing.T) {
 				t.Errorf("%s was taken", name)
 			}
 		}
-		for _, s := range told.Ended() {
+		for _, s := range spans.Ended() {
 			noCanary(t, "a span", s.Name()+text(t, s.Attributes())+s.Status().Description)
 		}
-		if len(told.Ended()) == 0 {
+		if len(spans.Ended()) == 0 {
 			t.Error("no span")
 		}
 	})

@@ -44,7 +44,7 @@ func (fencedAppend) Append(context.Context, ledger.ID, int64, ...ledger.Event) (
 }
 
 // A decision that was not recorded returns no outcome.
-func TestDecisionThatComesTooLateIsToldSo(t *testing.T) {
+func TestLateDecisionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		w := order("A-1", intent.Create)

@@ -136,7 +136,7 @@ func TestUnsureReservationIsNotCalledNotApplied(t *testing.T) {
 // down is a ledger that records nothing, and may not be readable either.
 type down struct {
 	ledger.Ledger
-	blind bool
+	unreadable bool
 }
 
 var errDown = errors.Join(ledger.ErrUnavailable, errors.New("connection refused"))
@@ -146,7 +146,7 @@ func (d down) Reserve(context.Context, ledger.Reservation) (ledger.Record, bool,
 }
 
 func (d down) Get(ctx context.Context, tenant string, id ledger.ID) (ledger.Record, error) {
-	if d.blind {
+	if d.unreadable {
 		return ledger.Record{}, errDown
 	}
 	return d.Ledger.Get(ctx, tenant, id)
@@ -158,10 +158,10 @@ func (d down) QueueStats(context.Context) (ledger.QueueStats, error) {
 
 // Only a ledger that does not hold the write can prove that nothing was sent: an earlier call,
 // of this process or another one, may have caused a send.
-func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
+func TestAnUnreachableLedger(t *testing.T) {
 	for name, c := range map[string]struct {
-		sent, blind bool
-		want        string
+		sent, unreadable bool
+		want             string
 	}{
 		"a first call, which finds nothing": {false, false, engine.KnownNotApplied},
 		"a first call, which cannot look":   {false, true, engine.KnownNothing},
@@ -179,10 +179,10 @@ func TestALedgerThatIsAwayKnowsNothing(t *testing.T) {
 					"Do":      func(e *engine.Engine) error { _, err := e.Do(t.Context(), w); return err },
 					"Enqueue": func(e *engine.Engine) error { _, err := e.Enqueue(t.Context(), w); return err },
 				} {
-					if how == "Enqueue" && c.sent && !c.blind {
+					if how == "Enqueue" && c.sent && !c.unreadable {
 						continue // it was recorded, and nothing else was requested
 					}
-					err := ask(b.engineOn(down{b.ledger, c.blind}, b.world.Destination(), nil))
+					err := ask(b.engineOn(down{b.ledger, c.unreadable}, b.world.Destination(), nil))
 					var known *engine.Error
 					if !errors.As(err, &known) || known.Known != c.want || !errors.Is(err, ledger.ErrUnavailable) {
 						t.Errorf("%s: said %v; want %s", how, err, c.want)

@@ -168,7 +168,7 @@ func TestConflictOnTheSecondSendIsEvidence(t *testing.T) {
 func TestKeysOfRepeats(t *testing.T) {
 	for name, c := range map[string]struct {
 		class  orders.Class
-		vice   orders.FaultKind
+		fault  orders.FaultKind
 		same   bool
 		reason string
 	}{
@@ -180,7 +180,7 @@ func TestKeysOfRepeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, c.class.Options(), nil)
-				b.set(orders.Fault{Kind: c.vice, Delay: 20 * time.Second, Times: 1})
+				b.set(orders.Fault{Kind: c.fault, Delay: 20 * time.Second, Times: 1})
 				out := b.do(order("A-1", intent.Create))
 				time.Sleep(time.Minute)
 				keys := b.keys()

@@ -73,7 +73,7 @@ func (t *task) announcement(p policies.Permit) ledger.Event {
 	}
 	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Reason, Generation: generation,
 		Unordered:   t.rec.KeyDigest != "" && unordered(t.intent, t.profile), // from an outbox, which knows no profiles
-		Conditional: t.conditional(write, before), Repair: p.Repair, SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), OwesRecheck: p.OwesRecheck}
+		Conditional: t.conditional(write, before), Repair: p.Repair, SendFor: max(t.rec.LeaseFor, t.e.leaseFor(t.rec)), NeedsRecheck: p.NeedsRecheck}
 }
 
 // conditional reports whether a send has a condition. All sends have one where the destination
@@ -134,7 +134,7 @@ func (t *task) send() error {
 	t.e.observe(Activity{Kind: ActivitySent, Record: t.rec, Sent: s})
 	ev := ledger.Event{Kind: ledger.EvSent, Fate: string(res.Fate), Code: res.Code, Conflict: res.Conflict, RetryAfter: res.RetryAfter,
 		Ref: res.Receipt.Ref, URL: res.Receipt.URL, Version: res.Receipt.Version, Replayed: res.Receipt.Replay}
-	t.said(&ev, r, res.Receipt.Said)
+	t.setReply(&ev, r, res.Receipt.Reply)
 	if res.Err != nil {
 		ev.Reason = res.Err.Error()
 	}

@@ -194,7 +194,7 @@ func TestMismatchGoesToAPersonByDefault(t *testing.T) {
 	})
 }
 
-func TestOwedRecheckFindsWhatComesLater(t *testing.T) {
+func TestPendingRecheckDetectsLateChanges(t *testing.T) {
 	recheck := connectors.Within(time.Hour)
 	cases := map[string]struct {
 		fault  orders.Fault
@@ -322,10 +322,10 @@ func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		b.engine.Close()
-		stranger := engine.New(b.ledger, new(connectors.Registry), nil)
-		defer stranger.Close()
+		unregistered := engine.New(b.ledger, new(connectors.Registry), nil)
+		defer unregistered.Close()
 		time.Sleep(time.Minute)
-		if _, err := stranger.Resume(t.Context()); err != nil {
+		if _, err := unregistered.Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.state(out.ID); got.State == ledger.Settled || got.Due.IsZero() || !strings.Contains(got.Reason, "orders") {

@@ -20,7 +20,7 @@ import (
 // The only send of a create is not answered and arrives late. Meanwhile the record of another
 // write of ours is in the way. If the create were called "not applied" at once, a delete of
 // that record would proceed, and the late send would apply to the free key.
-func TestNotAppliedIsSaidAfterTheHorizon(t *testing.T) {
+func TestNotAppliedIsReportedAfterTheHorizon(t *testing.T) {
 	late := orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1}
 	second := func() intent.WriteIntent {
 		w := order("A-1", intent.Create)

@@ -38,9 +38,9 @@ func (t *tape) options() *engine.Options {
 // events records log records, as a separate provider.
 type events struct {
 	embedded.LoggerProvider
-	mu   sync.Mutex
-	told []string
-	in   []trace.SpanContext
+	mu       sync.Mutex
+	reported []string
+	in       []trace.SpanContext
 }
 
 func (e *events) Logger(string, ...log.LoggerOption) log.Logger { return logger{e: e} }
@@ -62,7 +62,7 @@ func (l logger) Emit(ctx context.Context, r log.Record) {
 	})
 	l.e.mu.Lock()
 	defer l.e.mu.Unlock()
-	l.e.told = append(l.e.told, r.EventName()+" "+strings.Join(all, " "))
+	l.e.reported = append(l.e.reported, r.EventName()+" "+strings.Join(all, " "))
 	l.e.in = append(l.e.in, trace.SpanContextFromContext(ctx))
 }
 

@@ -25,15 +25,15 @@ const (
 func traced(t *testing.T, o orders.Options, opts func(*engine.Options), live func(*bench, *tape), want ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		told := newTape()
-		options := told.options()
+		spans := newTape()
+		options := spans.options()
 		if opts != nil {
 			opts(options)
 		}
 		b := newBench(t, o, options)
-		live(b, told)
+		live(b, spans)
 		b.engine.Close()
-		if diff := cmp.Diff(want, told.tree()); diff != "" {
+		if diff := cmp.Diff(want, spans.tree()); diff != "" {
 			t.Errorf("spans (-want +got):\n%s", diff)
 		}
 	})

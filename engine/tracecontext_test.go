@@ -151,8 +151,8 @@ func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := newTape()
-				b := newBench(t, orders.Lagging.Options(), told.options())
+				spans := newTape()
+				b := newBench(t, orders.Lagging.Options(), spans.options())
 				b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 				ctx, cancel := context.WithTimeout(asked(t), time.Second)
 				defer cancel()
@@ -162,15 +162,15 @@ func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 				}
 				b.engine.Close()
 				time.Sleep(3 * time.Hour)
-				b.engine = b.newEngine(told.options())
+				b.engine = b.newEngine(spans.options())
 				b.work(time.Minute)
 				b.engine.Close()
-				id := told.oneTrace(t)
+				id := spans.oneTrace(t)
 				rec := b.state(out.ID)
 				if rec.Settlement != ledger.Verified || !strings.Contains(rec.Trace, id.String()) {
 					t.Errorf("%s, trace %q; the spans are in %s", rec.Phase(), rec.Trace, id)
 				}
-				tree := told.tree()
+				tree := spans.tree()
 				if got := strings.TrimSpace(tree[len(tree)-3]); !strings.HasPrefix(got, "execute_tool orders.create stage=resumed status=verified") {
 					t.Errorf("spans %s", strings.Join(tree, "\n"))
 				}
@@ -183,8 +183,8 @@ func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
 // links to it.
 func TestADecisionKeepsItsOwnTrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := newTape()
-		opts := told.options()
+		spans := newTape()
+		opts := spans.options()
 		opts.Risks = held().Risks
 		b := newBench(t, orders.Native.Options(), opts)
 		out, err := b.engine.Do(within(t), order("A-1", intent.Create))
@@ -205,8 +205,8 @@ func TestADecisionKeepsItsOwnTrace(t *testing.T) {
 				t.Errorf("%s has trace %q, want %q", ev.Kind, ev.Trace, want)
 			}
 		}
-		told.oneTrace(t)
-		for _, s := range told.Started() {
+		spans.oneTrace(t)
+		for _, s := range spans.Started() {
 			for _, kv := range s.Attributes() {
 				if kv.Key == "readback.stage" && kv.Value.AsString() == "decision" {
 					if len(s.Links()) != 1 || engine.Traceparent(trace.ContextWithSpanContext(t.Context(), s.Links()[0].SpanContext)) != reviewers {
@@ -220,8 +220,8 @@ func TestADecisionKeepsItsOwnTrace(t *testing.T) {
 
 func TestVerdictsAreEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := newTape()
-		b := newBench(t, orders.Native.Options(), told.options())
+		spans := newTape()
+		b := newBench(t, orders.Native.Options(), spans.options())
 		b.do(order("A-1", intent.Create))
 		b.do(order("A-1", intent.Create)) // a replay evaluates nothing
 		b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
@@ -230,11 +230,11 @@ func TestVerdictsAreEvents(t *testing.T) {
 			"gen_ai.evaluation.result gen_ai.evaluation.name=readback.verdict gen_ai.evaluation.score.label=verified status=verified rule=accept",
 			"gen_ai.evaluation.result gen_ai.evaluation.name=readback.verdict gen_ai.evaluation.score.label=mismatched status=review rule=escalate",
 		}
-		if diff := cmp.Diff(want, told.events.told); diff != "" {
+		if diff := cmp.Diff(want, spans.events.reported); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		for i, in := range told.events.in {
-			found := slices.ContainsFunc(told.Ended(), func(s sdkSpan) bool {
+		for i, in := range spans.events.in {
+			found := slices.ContainsFunc(spans.Ended(), func(s sdkSpan) bool {
 				return s.SpanContext().SpanID() == in.SpanID() && strings.HasPrefix(s.Name(), "execute_tool ")
 			})
 			if !found {

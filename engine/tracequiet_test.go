@@ -26,13 +26,13 @@ import (
 // dashboards.
 func TestSpanAttributes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		told := newTape()
-		b := newBench(t, orders.Native.Options(), told.options())
+		spans := newTape()
+		b := newBench(t, orders.Native.Options(), spans.options())
 		w := order("A-1", intent.Create)
 		w.CorrelationID = "req-9"
 		out := b.do(w)
 		got := map[string]string{}
-		for i, s := range told.Started() {
+		for i, s := range spans.Started() {
 			for _, kv := range s.Attributes() {
 				got[fmt.Sprint(i, " ", s.Name(), " ", kv.Key)] = kv.Value.String()
 			}
@@ -59,8 +59,8 @@ func TestSpanAttributes(t *testing.T) {
 	})
 }
 
-// TestSpansTellContentOnlyWhenAsked uses a value that is sensitive and one that is not.
-func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
+// TestSpansContainContentOnlyWhenConfigured uses a value that is sensitive and one that is not.
+func TestSpansContainContentOnlyWhenConfigured(t *testing.T) {
 	vault, err := redact.New([]redact.Key{{ID: "k1", Secret: bytes.Repeat([]byte{7}, redact.KeySize)}}, redact.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +74,8 @@ func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := newTape()
-				opts := told.options()
+				spans := newTape()
+				opts := spans.options()
 				opts.Vault, opts.TraceContent = vault, c.content
 				b := newBench(t, orders.Native.Options(), opts)
 				w := order("A-1", intent.Create)
@@ -85,8 +85,8 @@ func TestSpansTellContentOnlyWhenAsked(t *testing.T) {
 				b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
 				b.do(call(w, 1))
 				b.engine.Close()
-				everything := strings.Join(told.events.told, " ")
-				for _, s := range told.Started() {
+				everything := strings.Join(spans.events.reported, " ")
+				for _, s := range spans.Started() {
 					everything += s.Name() + " " + s.Status().Description
 					for _, kv := range s.Attributes() {
 						everything += " " + pair(kv)

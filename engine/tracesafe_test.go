@@ -100,17 +100,17 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 	const failed = " stage=new status=refused sends=0 error.type="
 	for name, c := range map[string]struct {
 		reason string
-		do     func(b *bench, told *tape) error
+		do     func(b *bench, spans *tape) error
 		want   []string
 	}{
-		"a closed engine": {"whoever asks for too long", func(b *bench, told *tape) error {
-			e := b.newEngine(told.options())
+		"a closed engine": {"whoever asks for too long", func(b *bench, spans *tape) error {
+			e := b.newEngine(spans.options())
 			e.Close()
 			_, err := e.Do(b.t.Context(), order("A-1", intent.Create))
 			return err
 		}, []string{"execute_tool orders.create" + failed + "closed"}},
-		"too many calls": {"a flood is seen", func(b *bench, told *tape) error {
-			opts := told.options()
+		"too many calls": {"a flood is seen", func(b *bench, spans *tape) error {
+			opts := spans.options()
 			opts.MaxInFlight = 1
 			ctx, cancel := context.WithCancel(b.t.Context())
 			defer cancel()
@@ -118,22 +118,22 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 			e := b.newEngine(opts)
 			go func() { _, _ = e.Do(ctx, order("A-1", intent.Create)) }()
 			synctest.Wait()
-			told.Reset()
+			spans.Reset()
 			_, err := e.Do(b.t.Context(), order("A-2", intent.Create))
 			return err
 		}, []string{"execute_tool orders.create" + failed + "full"}},
-		"a ledger that panics": {"the work is over, and so are its spans", func(b *bench, told *tape) error {
-			_, err := b.engineOn(falling{b.ledger}, b.world.Destination(), told.options()).Do(b.t.Context(), order("A-1", intent.Create))
+		"a ledger that panics": {"the work is over, and so are its spans", func(b *bench, spans *tape) error {
+			_, err := b.engineOn(falling{b.ledger}, b.world.Destination(), spans.options()).Do(b.t.Context(), order("A-1", intent.Create))
 			return err
 		}, []string{"execute_tool orders.create stage=new status=in_progress sends=0 error.type=panic", "  read (client) before=true records=0 verdict=indeterminate", "  reserve error.type=panic"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				told := newTape()
-				if err := c.do(newBench(t, orders.Native.Options(), nil), told); err == nil || errors.Is(err, context.Canceled) {
+				spans := newTape()
+				if err := c.do(newBench(t, orders.Native.Options(), nil), spans); err == nil || errors.Is(err, context.Canceled) {
 					t.Errorf("error %v", err)
 				}
-				if diff := cmp.Diff(c.want, told.tree()); diff != "" {
+				if diff := cmp.Diff(c.want, spans.tree()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 				}
 			})
@@ -143,7 +143,7 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 
 // A write that was refused because another one has its name leaves nothing in the ledger: its
 // span and the log name the other write, and nothing sensitive.
-func TestWhatWasRefusedIsTold(t *testing.T) {
+func TestRefusalsAreRecorded(t *testing.T) {
 	for name, c := range map[string]struct {
 		change     func(*intent.WriteIntent)
 		log, trace string
@@ -156,14 +156,14 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var lines bytes.Buffer
-				told := newTape()
-				opts := told.options()
+				spans := newTape()
+				opts := spans.options()
 				opts.Logger = slog.New(slog.NewTextHandler(&lines, nil))
 				b := newBench(t, orders.Native.Options(), opts)
 				w := order("A-1", intent.Create)
 				w.IdempotencyKey = "wire:7721"
 				first := b.do(w)
-				told.Reset()
+				spans.Reset()
 				c.change(&w)
 				if _, err := b.engine.Do(t.Context(), w); err == nil {
 					t.Fatal("it was not refused")
@@ -173,7 +173,7 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 					t.Errorf("the log: %s, want %q and %s: %s", lines.String(), c.log, first.ID, c.reason)
 				}
 				found := map[string]bool{}
-				for _, s := range told.Started()[:1] {
+				for _, s := range spans.Started()[:1] {
 					for _, kv := range s.Attributes() {
 						found[pair(kv)] = true
 					}
@@ -192,7 +192,7 @@ func TestWhatWasRefusedIsTold(t *testing.T) {
 }
 
 // However often a write is read, its effect is reported once.
-func TestAnEffectIsToldOnce(t *testing.T) {
+func TestAnEffectIsRecordedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shown := 0
 		b := newBench(t, rechecked(), &engine.Options{Observer: func(a engine.Activity) {

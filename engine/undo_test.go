@@ -169,7 +169,7 @@ func TestUndoIsRefused(t *testing.T) {
 			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			return b.do(compensable(order("A-1", intent.Create))).ID
 		}, unwanted, engine.ErrNotWaiting, "nothing was written"},
-		"what a step does itself": {func(b *bench) ledger.ID { return b.entrusted(ledger.Event{Kind: ledger.EvDelegated}).ID }, unwanted, engine.ErrNotWaiting, "nobody here knows what it did"},
+		"what a step does itself": {func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}).ID }, unwanted, engine.ErrNotWaiting, "nobody here knows what it did"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestNothingOfOursIsUndone(t *testing.T) {
 }
 
 // A caller's own undo is under the same conditions.
-func TestUndoAsTold(t *testing.T) {
+func TestUndoAsStated(t *testing.T) {
 	cancel := order("A-1", intent.Update)
 	cancel.Expect = intent.Fields{"currency": "VOID"}
 	for name, changed := range map[string]bool{"as we left it": false, "changed since": true} {
@@ -275,7 +275,7 @@ func opNames(ops []orders.Op) (names []string) {
 
 // A settled write has left its queue. Its undo takes its own place there, so that neither
 // overtakes the other.
-func TestUndoingWaitsItsTurn(t *testing.T) {
+func TestUndoWaitsInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.seed(seeded, "")
@@ -303,7 +303,7 @@ func TestUndoingWaitsItsTurn(t *testing.T) {
 }
 
 // A late arrival after the undo is found by the recheck, and is not attributed to the undo.
-func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
+func TestLateDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 	for name, stamps := range map[string]bool{"with stamps": true, "without stamps": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -331,7 +331,7 @@ func TestLateDoubleOfAnUndoneWriteIsFound(t *testing.T) {
 
 // A destination that doubles records by itself does so even when they are undone meanwhile: the
 // recheck is made all the same.
-func TestDoubleBehindOurBackOfAnUndoneWriteIsFound(t *testing.T) {
+func TestADestinationsDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(2 * time.Hour)

@@ -18,7 +18,7 @@ import (
 // undoCase is one lifecycle of an undo: its process dies at a call.
 type undoCase struct {
 	write intent.WriteType
-	vice  orders.FaultKind
+	fault orders.FaultKind
 	how   string
 	calls int
 }
@@ -54,8 +54,8 @@ func (c undoCase) run(t *testing.T) {
 	done := b.do(compensable(order("A-1", c.write)))
 	time.Sleep(time.Hour)
 	made := len(b.effects())
-	if c.vice != "" {
-		b.set(orders.Fault{Kind: c.vice, Times: 1})
+	if c.fault != "" {
+		b.set(orders.Fault{Kind: c.fault, Times: 1})
 	}
 	d := b.world.Destination()
 	m := &mortal{Ledger: b.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
@@ -71,7 +71,7 @@ func (c undoCase) run(t *testing.T) {
 	out = b.undo(done.ID, unwanted)
 	now, effects := b.fieldsNow(), len(b.effects())-made
 	switch diff := cmp.Diff(was, now); {
-	case out.Status == engine.StatusReview && c.vice == orders.Refused && effects == 0:
+	case out.Status == engine.StatusReview && c.fault == orders.Refused && effects == 0:
 	case out.Status != engine.StatusCompensated || diff != "" || effects != 1:
 		t.Errorf("%+v: %s with %d effects: %s%s%s", c, out.Status, effects, diff, b.life(done.ID), b.life(out.Undoing))
 	}

@@ -29,7 +29,7 @@ func undoable(w intent.WriteIntent) intent.WriteIntent {
 	return w
 }
 
-func TestInvertThatPanicsHarmsNobody(t *testing.T) {
+func TestInvertThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		d := b.world.Destination()

@@ -47,18 +47,18 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 	lagging := func(o *orders.Options) {
 		o.Lags, o.Settle = []time.Duration{orders.DefaultLag}, connectors.Within(orders.DefaultLag)
 	}
-	told := order("A-1", intent.Update)
-	told.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
+	stated := order("A-1", intent.Update)
+	stated.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR"}
 	for name, c := range map[string]struct {
 		write   intent.WriteType
 		options func(*orders.Options)
-		vice    orders.FaultKind
+		fault   orders.FaultKind
 		how     *intent.WriteIntent
 		want    engine.Status
 		reason  string
 	}{
 		"weakly read":       {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
-		"weakly read, told": {intent.Update, lagging, "", &told, engine.StatusCompensated, "the caller says what is to be there"},
+		"weakly read, told": {intent.Update, lagging, "", &stated, engine.StatusCompensated, "the caller says what is to be there"},
 		"a create, lagging": {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
 		"maybe another's":   {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, engine.StatusReview, "nobody told us that we made it"},
 		"answered":          {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "we were told that we made it"},
@@ -71,12 +71,12 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 					c.options(&o)
 				}
 				b := newBench(t, o, nil)
-				if c.vice == "none" {
+				if c.fault == "none" {
 					d := b.world.Destination()
 					d.Connector = struct{ connectors.Connector }{d.Connector}
 					b.engine = b.engineOn(b.ledger, d, nil)
-				} else if c.vice != "" {
-					b.set(orders.Fault{Kind: c.vice, Times: 1})
+				} else if c.fault != "" {
+					b.set(orders.Fault{Kind: c.fault, Times: 1})
 				}
 				if c.write != intent.Create {
 					b.seed(seeded, "")
@@ -178,21 +178,21 @@ func sinceCases() map[string]sinceCase {
 	set := func(name string, value any) func(*bench) {
 		return func(b *bench) { b.edit(intent.Fields{name: value}) }
 	}
-	told := order("A-1", intent.Delete)
+	stated := order("A-1", intent.Delete)
 	back := order("A-1", intent.Update)
 	back.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
 	return map[string]sinceCase{
 		"an upsert that made it":          {intent.Upsert, nil, nil, nil, engine.StatusCompensated, "it is deleted"},
 		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, engine.StatusReview, "their change would be lost"},
 		"made anew":                       {intent.Create, nil, (*bench).again, nil, engine.StatusReview, "it looks like ours, and is theirs"},
-		"made anew, told":                 {intent.Create, nil, (*bench).again, &told, engine.StatusReview, "likewise"},
+		"made anew, told":                 {intent.Create, nil, (*bench).again, &stated, engine.StatusReview, "likewise"},
 		"made anew, an update":            {intent.Update, nil, (*bench).again, nil, engine.StatusReview, "likewise"},
 		"what we did not set":             {intent.Create, nil, set("status", "paid"), nil, engine.StatusReview, "it goes with the record"},
-		"what we did not set, told":       {intent.Create, nil, set("status", "paid"), &told, engine.StatusReview, "likewise"},
-		"added to, told":                  {intent.Create, nil, set("note", "call them"), &told, engine.StatusReview, "likewise"},
-		"as we left it, told":             {intent.Create, nil, nil, &told, engine.StatusCompensated, "all of it is ours"},
+		"what we did not set, told":       {intent.Create, nil, set("status", "paid"), &stated, engine.StatusReview, "likewise"},
+		"added to, told":                  {intent.Create, nil, set("note", "call them"), &stated, engine.StatusReview, "likewise"},
+		"as we left it, told":             {intent.Create, nil, nil, &stated, engine.StatusCompensated, "all of it is ours"},
 		"just before, reads lag":          {intent.Create, lagging, set("currency", "CHF"), nil, engine.StatusReview, "the read is older than their change"},
-		"just before, reads lag, told":    {intent.Create, lagging, set("currency", "CHF"), &told, engine.StatusReview, "likewise"},
+		"just before, reads lag, told":    {intent.Create, lagging, set("currency", "CHF"), &stated, engine.StatusReview, "likewise"},
 		"nothing, reads lag":              {intent.Create, lagging, nil, nil, engine.StatusCompensated, "it is waited for what others may have done"},
 		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "nobody knows what others have done"},
 		"what we took away":               {intent.Update, nil, nil, nil, engine.StatusCompensated, "it is brought back"},

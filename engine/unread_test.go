@@ -41,9 +41,9 @@ func (l *torn) List(ctx context.Context, f ledger.Filter) ([]ledger.Record, erro
 	return recs, err
 }
 
-func (l *torn) Find(ctx context.Context, s ledger.Search) (ledger.Found, error) {
+func (l *torn) Find(ctx context.Context, s ledger.Search) (ledger.SearchResult, error) {
 	if l.lists != nil {
-		return ledger.Found{}, l.lists
+		return ledger.SearchResult{}, l.lists
 	}
 	found, err := l.Ledger.Find(ctx, s)
 	found.Records = slices.DeleteFunc(found.Records, func(r ledger.Record) bool {

@@ -69,7 +69,7 @@ func final(rec ledger.Record) bool {
 
 func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, replayed bool, over func(ledger.Record) bool) (Outcome, error) {
 	pace := newFollowPace()
-	for turn := 1; ; turn++ {
+	for round := 1; ; round++ {
 		rec, err := e.ledger.Get(context.WithoutCancel(ctx), tenant, id)
 		if err != nil {
 			return Outcome{}, err
@@ -83,7 +83,7 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 		}
 		if lined.QueuedBehind != "" {
 			far := 1
-			if turn%deepQueue == 0 {
+			if round%deepQueue == 0 {
 				far = deepSearch
 			}
 			head, err := head(ctx, e.ledger, lined, far)

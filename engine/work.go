@@ -20,7 +20,7 @@ import (
 // recovered returns the event that a write was found announced. Its send may still be in
 // progress, unless the process that announced it is known to have ended.
 func (t *task) recovered() ledger.Event {
-	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", OwesRecheck: true, SendFor: t.e.leaseFor(t.rec),
+	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", NeedsRecheck: true, SendFor: t.e.leaseFor(t.rec),
 		Reason: "recovered while announced, with no worker on it: it may have been sent, or may yet be by a process that stood still"}
 	events, err := t.e.ledger.Events(t.lifetime.hard, t.rec.Tenant, t.rec.ID)
 	if err != nil { // then nothing is known of that process
@@ -503,7 +503,7 @@ func (w *worker) prune(ctx context.Context) error {
 	p.Remember = max(p.Remember, p.Keep)
 	for {
 		done, err := w.e.ledger.Prune(ctx, p)
-		if err != nil || done.Buried+done.Forgotten < p.Limit {
+		if err != nil || done.Compacted+done.Forgotten < p.Limit {
 			return err
 		}
 		if !sleep(ctx, ctx, jittered(prunePause)) {

@@ -72,7 +72,7 @@ func slowOrder(n int) intent.WriteIntent {
 
 // A slow destination takes no more than its share, however much is queued for it and however
 // long.
-func TestASlowDestinationStarvesNobody(t *testing.T) {
+func TestASlowDestinationDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, slow, _ := two(t, 25*time.Second, nil)
 		for n := range 300 {
@@ -285,11 +285,11 @@ func TestAnnouncedWriteOfARemovedDestination(t *testing.T) {
 			t.Fatal("it should have died")
 		}
 		id := ledger.IDOf(order("A-1", intent.Create).StructuralKey())
-		stranger := engine.New(b.ledger, new(connectors.Registry), nil)
-		defer stranger.Close()
+		unregistered := engine.New(b.ledger, new(connectors.Registry), nil)
+		defer unregistered.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
-		if err := stranger.Work(ctx, nil); err != nil {
+		if err := unregistered.Work(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.state(id); got.State != ledger.Checking || !got.Unknown || got.Seq > 200 {

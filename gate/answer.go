@@ -63,10 +63,10 @@ func (s step) retryContext(previous Decision, output bool) RetryContext {
 
 // verification is what the destination showed of the last attempt, nil if it was not read.
 func (s step) verification() *Verification {
-	if s.Found == nil || s.Found.Fence != s.Lent.Fence {
+	if s.Read == nil || s.Read.Fence != s.Lent.Fence {
 		return nil
 	}
-	v := s.Found.Verification
+	v := s.Read.Verification
 	return &v
 }
 
@@ -141,14 +141,14 @@ func (s *step) keepEarlier() {
 		byDigest[a.Digest] = a
 	}
 	var kept []asked
-	room := maxEarlier
+	budget := maxEarlier
 	for _, g := range slices.Backward(s.Gated) { // newest first
 		a, there := byDigest[g.Digest]
 		if !there {
 			continue
 		}
 		delete(byDigest, g.Digest)
-		if room -= a.bytes(); room < 0 {
+		if budget -= a.bytes(); budget < 0 {
 			break
 		}
 		kept = append(kept, a)

@@ -6,8 +6,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Said is a reviewer's comment on a decision.
-type Said struct {
+// Comment is a reviewer's comment on a decision.
+type Comment struct {
 	// Comment is the reason. Default none.
 	Comment string
 	// ApprovalID names the hold that the reviewer saw, as the gate and [PendingApproval] report
@@ -18,17 +18,17 @@ type Said struct {
 // Approve approves a held step, or adds one of several required approvals. It fails with an
 // [Error]: [Forbidden] for agents, for the caller that gated the step and for a reviewer who has
 // already approved it; [ApprovalExpired] after the deadline.
-func (g *Gate) Approve(ctx context.Context, c Caller, workflowID, stepID string, w Said) (ApprovalResult, error) {
+func (g *Gate) Approve(ctx context.Context, c Caller, workflowID, stepID string, w Comment) (ApprovalResult, error) {
 	return g.judge(ctx, c, workflowID, stepID, w, true)
 }
 
 // Reject refuses a held step and aborts its workflow. The caller that gated the step and its
 // earlier approvers may reject it too; otherwise it fails as [Gate.Approve] does.
-func (g *Gate) Reject(ctx context.Context, c Caller, workflowID, stepID string, w Said) (ApprovalResult, error) {
+func (g *Gate) Reject(ctx context.Context, c Caller, workflowID, stepID string, w Comment) (ApprovalResult, error) {
 	return g.judge(ctx, c, workflowID, stepID, w, false)
 }
 
-func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w Said, approve bool) (ApprovalResult, error) {
+func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w Comment, approve bool) (ApprovalResult, error) {
 	field := "comment"
 	if !approve {
 		field = "reason"
@@ -36,7 +36,7 @@ func (g *Gate) judge(ctx context.Context, c Caller, workflowID, stepID string, w
 	if err := firstOf(c.check(), c.mayDecide(), checkIDs(workflowID, stepID), text(maxReason, field, w.Comment), text(maxName, "approval_id", w.ApprovalID)); err != nil {
 		return ApprovalResult{}, err
 	}
-	q := judging{opts: g.options(), who: c, workflowID: workflowID, stepID: stepID, said: w, approve: approve}
+	q := judging{opts: g.options(), who: c, workflowID: workflowID, stepID: stepID, comment: w, approve: approve}
 	decide := q.decide
 	if !approve {
 		e := g.ender(c, workflowID, Aborted, "step "+stepID+" was rejected")
@@ -57,7 +57,7 @@ type judging struct {
 	opts               *Options
 	who                Caller
 	workflowID, stepID string
-	said               Said
+	comment            Comment
 	approve            bool
 }
 
@@ -78,7 +78,7 @@ func (q judging) decide(d documents) (plan, error) {
 	if s.status() != Pending && len(late) == 0 {
 		return plan{}, &Error{Code: NotPending, Message: "the step's approval is " + string(s.status())}
 	}
-	if seen := q.said.ApprovalID; seen != "" && seen != approvalID(q.workflowID, q.stepID, s.Hold.Number) {
+	if seen := q.comment.ApprovalID; seen != "" && seen != approvalID(q.workflowID, q.stepID, s.Hold.Number) {
 		return plan{}, &Error{Code: NotPending, Field: "approval_id", Message: "this approval is not the one that the step waits for now; look at what it asks for since"}
 	}
 	if s.Operation != "" && d.rec == nil {
@@ -92,12 +92,12 @@ func (q judging) decide(d documents) (plan, error) {
 		return plan{}, err
 	}
 	events := late
-	q.opts.clean(q.who.Tenant, &q.said.Comment, s)
+	q.opts.clean(q.who.Tenant, &q.comment.Comment, s)
 	if q.approve {
-		next, ev := s.approved(by, q.said.Comment, d.now)
+		next, ev := s.approved(by, q.comment.Comment, d.now)
 		s, events = next, append(events, ev)
 	} else {
-		next, evs := s.refused(by, q.said.Comment, d.now)
+		next, evs := s.refused(by, q.comment.Comment, d.now)
 		s, events = next, append(events, evs...)
 	}
 	result := q.result(s)

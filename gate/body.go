@@ -123,12 +123,12 @@ type step struct {
 
 	Lent   lent            `json:"lent,omitzero"`
 	Before json.RawMessage `json:"before,omitempty"`
-	Found  *found          `json:"found,omitempty"`
+	Read   *attemptRead    `json:"found,omitempty"`
 
-	Hold   *hold    `json:"hold,omitempty"`
-	Holds  int      `json:"holds,omitempty"`
-	Heard  []Report `json:"heard,omitempty"` // append-only
-	Askers []string `json:"askers,omitempty"`
+	Hold    *hold    `json:"hold,omitempty"`
+	Holds   int      `json:"holds,omitempty"`
+	Reports []Report `json:"heard,omitempty"` // append-only
+	Askers  []string `json:"askers,omitempty"`
 
 	// Operation is the write that represents the business operation.
 	Operation       ledger.ID `json:"operation,omitempty"`
@@ -148,8 +148,8 @@ type lent struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// found is the result of a read, and the attempt that it is for.
-type found struct {
+// attemptRead is the result of a read, and the attempt that it is for.
+type attemptRead struct {
 	Verification
 	Fence int64 `json:"fence"`
 }

@@ -115,7 +115,7 @@ func (g *Gate) carry(ctx context.Context, tenant, workflowID, stepID string, dec
 
 // once reads, decides and commits, unless the decision first needs a read of the destination.
 func (g *Gate) once(ctx context.Context, tenant, workflowID, stepID string, given documents, decide decider) (plan, error) {
-	end, err := g.turns.take(ctx, tenant+"\x00"+stepName(workflowID, stepID))
+	end, err := g.locks.take(ctx, tenant+"\x00"+stepName(workflowID, stepID))
 	if err != nil {
 		return plan{}, err
 	}

@@ -76,9 +76,9 @@ func (q completing) decide(d documents) (plan, error) {
 			l.done = true
 			return plan{read: l}, nil
 		}
-		s.Found = &found{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+		s.Read = &attemptRead{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
 	} else if !s.completed() {
-		s.Found = nil // what a gate found before does not apply to the completion
+		s.Read = nil // what a gate read before does not apply to the completion
 	}
 	switch {
 	case d.rec == nil:

@@ -115,8 +115,8 @@ type ender struct {
 	reason     string
 	// looks are the reads of the destinations of steps that were begun and not completed, by
 	// step. looked reports that the reads were made.
-	looks  map[string]*readBack
-	looked bool
+	reads    map[string]*readBack
+	readDone bool
 }
 
 func (g *Gate) ender(c Caller, workflowID string, to Status, reason string) *ender {
@@ -127,17 +127,17 @@ func (g *Gate) ender(c Caller, workflowID string, to Status, reason string) *end
 // a read has shown to have had no effect are settled. What exceeds one batch is left: a hold of
 // an ended workflow is refused at its deadline, and a write of unknown fate stays open.
 func (e *ender) others(ctx context.Context, d documents, p plan, but string) (plan, error) {
-	if !e.looked {
+	if !e.readDone {
 		return plan{prepare: func(ctx context.Context) {
-			e.looks, e.looked = e.g.endReads(ctx, e.who, e.workflowID), true
+			e.reads, e.readDone = e.g.endReads(ctx, e.who, e.workflowID), true
 		}}, nil
 	}
 	f := d.flow
 	f.Status, f.Reason, f.EndedBy, f.EndedAt = e.to, e.reason, e.who.Name, &d.now
 	p.flow = &f
-	room := maxEnding
+	budget := maxEnding
 	err := e.g.eachStep(ctx, e.who.Tenant, e.workflowID, func(document ledger.Document, s step) error {
-		if s.ID == but || len(p.ended) == maxEndingSteps || len(document.Body) > room {
+		if s.ID == but || len(p.ended) == maxEndingSteps || len(document.Body) > budget {
 			return nil
 		}
 		one, err := e.ending(ctx, d, document, s)
@@ -145,7 +145,7 @@ func (e *ender) others(ctx context.Context, d documents, p plan, but string) (pl
 			return err
 		}
 		if one.changed {
-			room -= len(one.document.Body)
+			budget -= len(one.document.Body)
 		}
 		p.ended = append(p.ended, *one)
 		return nil
@@ -155,7 +155,7 @@ func (e *ender) others(ctx context.Context, d documents, p plan, but string) (pl
 
 // ending is the change that the workflow's end makes to one of its steps, nil for none.
 func (e *ender) ending(ctx context.Context, d documents, document ledger.Document, s step) (*ending, error) {
-	if s.status() != Pending && !e.looks[s.ID].fits(s) {
+	if s.status() != Pending && !e.reads[s.ID].fits(s) {
 		return nil, nil
 	}
 	var rec ledger.Record
@@ -166,7 +166,7 @@ func (e *ender) ending(ctx context.Context, d documents, document ledger.Documen
 		}
 	}
 	if s.status() != Pending {
-		events := e.looks[s.ID].nothingDone(rec)
+		events := e.reads[s.ID].nothingDone(rec)
 		if len(events) == 0 {
 			return nil, nil
 		}

@@ -221,15 +221,15 @@ func TestAStepThatIsLentWhileItsWorkflowEnds(t *testing.T) {
 		r.Intent = order
 		b.ask(wf, "transfer", r)
 		time.Sleep(time.Hour)
-		b.look.set(engine.ReadResult{Effect: engine.EffectAbsent})
-		b.look.slow = 5 * time.Second
+		b.dest.set(engine.ReadResult{Effect: engine.EffectAbsent})
+		b.dest.slow = 5 * time.Second
 		ended := make(chan error)
 		go func() { _, err := b.gate.Abort(t.Context(), alice, wf, ""); ended <- err }()
 		time.Sleep(time.Second)
-		b.look.mu.Lock()
-		b.look.slow = 0
-		b.look.mu.Unlock()
-		other := gate.New(b.store, &gate.Options{Reader: b.look}) // shares no reads with the first
+		b.dest.mu.Lock()
+		b.dest.slow = 0
+		b.dest.mu.Unlock()
+		other := gate.New(b.store, &gate.Options{Reader: b.dest}) // shares no reads with the first
 		if got, err := other.Gate(t.Context(), bob, wf, "transfer", r); err != nil || !got.LeaseGranted {
 			t.Fatalf("%+v, %v", got.Lease, err)
 		}
@@ -264,14 +264,14 @@ func TestAnAnswerOfTheLedgerThatIsLost(t *testing.T) {
 	})
 }
 
-// looksOf counts the reads that a call costs.
-func (b *bench) looksOf(do func()) int {
-	before := len(b.look.looks())
+// readsOf counts the reads that a call costs.
+func (b *bench) readsOf(do func()) int {
+	before := len(b.dest.reads())
 	do()
-	return len(b.look.looks()) - before
+	return len(b.dest.reads()) - before
 }
 
-func TestWhatIsRefusedIsNotLookedAt(t *testing.T) {
+func TestRefusedStepsAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
@@ -279,13 +279,13 @@ func TestWhatIsRefusedIsNotLookedAt(t *testing.T) {
 		r.Intent = order
 		b.ask(wf, "transfer", r)
 		time.Sleep(time.Hour)
-		same(t, "looks of a refused approval", b.looksOf(func() {
+		same(t, "looks of a refused approval", b.readsOf(func() {
 			if _, err := b.gate.Reject(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != gate.NoApprovalNeeded {
 				t.Errorf("%v", err)
 			}
 		}), 0)
-		same(t, "looks of an end", b.looksOf(func() { b.end(wf, b.gate.Abort) }), 1)
-		same(t, "looks of a second end", b.looksOf(func() {
+		same(t, "looks of an end", b.readsOf(func() { b.end(wf, b.gate.Abort) }), 1)
+		same(t, "looks of a second end", b.readsOf(func() {
 			if _, err := b.gate.Abort(t.Context(), agent, wf, ""); asError(t, err).Code != gate.Terminal {
 				t.Errorf("%v", err)
 			}

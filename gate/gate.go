@@ -95,13 +95,13 @@ type Gate struct {
 	store Store
 	opts  atomic.Pointer[Options] // replaced as a whole, never changed
 	set   sync.Mutex              // serialises replacements of opts
-	turns turns
+	locks keyedMutex
 	reads singleflight.Group
 }
 
 // New returns a gate on a store.
 func New(s Store, o *Options) *Gate {
-	g := &Gate{store: s, turns: newTurns()}
+	g := &Gate{store: s, locks: newKeyedMutex()}
 	var opts Options
 	if o != nil {
 		opts = *o

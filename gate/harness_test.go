@@ -33,7 +33,7 @@ type bench struct {
 	store *counting
 	gate  *gate.Gate
 	rules *rules
-	look  *destination
+	dest  *destination
 }
 
 // counting counts commits.
@@ -74,16 +74,16 @@ func (r *rules) Decide(_ context.Context, f gate.Facts) (gate.Ruling, error) {
 
 // destination is a destination with one effect.
 type destination struct {
-	mu    sync.Mutex
-	found engine.ReadResult
-	fails error
-	slow  time.Duration
-	cases []engine.ReadBackCase
+	mu     sync.Mutex
+	result engine.ReadResult
+	fails  error
+	slow   time.Duration
+	cases  []engine.ReadBackCase
 }
 
 func (d *destination) ReadBack(ctx context.Context, _ intent.WriteIntent, c engine.ReadBackCase) (engine.ReadResult, error) {
 	d.mu.Lock()
-	slow, found, fails := d.slow, d.found, d.fails // the state when the read begins
+	slow, found, fails := d.slow, d.result, d.fails // the state when the read begins
 	d.cases = append(d.cases, c)
 	d.mu.Unlock()
 	select {
@@ -97,10 +97,10 @@ func (d *destination) ReadBack(ctx context.Context, _ intent.WriteIntent, c engi
 func (d *destination) set(l engine.ReadResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.found = l
+	d.result = l
 }
 
-func (d *destination) looks() []engine.ReadBackCase {
+func (d *destination) reads() []engine.ReadBackCase {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]engine.ReadBackCase(nil), d.cases...)
@@ -113,8 +113,8 @@ func newBench(t *testing.T, change func(*gate.Options)) *bench {
 
 func benchOn(t *testing.T, s gate.Store, change func(*gate.Options)) *bench {
 	t.Helper()
-	b := &bench{t: t, store: &counting{Store: s}, rules: &rules{says: gate.Allow}, look: &destination{}}
-	o := &gate.Options{Rules: b.rules, Reader: b.look, BaseURL: "https://gate.example/api/v1", Logger: slog.New(slog.DiscardHandler)}
+	b := &bench{t: t, store: &counting{Store: s}, rules: &rules{says: gate.Allow}, dest: &destination{}}
+	o := &gate.Options{Rules: b.rules, Reader: b.dest, BaseURL: "https://gate.example/api/v1", Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(o)
 	}

@@ -101,16 +101,16 @@ func TestNothingIsReservedForWhatIsDone(t *testing.T) {
 }
 
 // A completion of a step that was never allowed is refused, and reviewers can see it.
-func TestACompletionOfWhatNobodyLetGo(t *testing.T) {
-	var said bytes.Buffer
-	b, wf := holding(t, func(o *gate.Options) { o.Logger = slog.New(slog.NewTextHandler(&said, nil)) })
+func TestACompletionWithoutApproval(t *testing.T) {
+	var logged bytes.Buffer
+	b, wf := holding(t, func(o *gate.Options) { o.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 	b.ask(wf, "a", call())
 	before := b.view(wf)
 	if _, err := b.gate.CompleteStep(t.Context(), agent, wf, "a", gate.CompleteRequest{}); asError(t, err).Code != gate.ApprovalPending {
 		t.Errorf("%v", err)
 	}
 	same(t, "the workflow", b.view(wf), before)
-	if text := said.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, wf) || !strings.Contains(text, agent.Name) {
+	if text := logged.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, wf) || !strings.Contains(text, agent.Name) {
 		t.Errorf("what is said of it: %q", text)
 	}
 }

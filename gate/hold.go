@@ -15,19 +15,19 @@ import (
 
 // hold is a step that a reviewer must approve. Its request cannot change while it is pending.
 type hold struct {
-	Number    int              `json:"number"` // 1 is the step's first
-	Digest    string           `json:"digest"` // of the request
-	Reason    string           `json:"reason,omitempty"`
-	Status    ApprovalStatus   `json:"status"`
-	Need      int              `json:"need"`
-	Since     time.Time        `json:"since"`
-	Until     time.Time        `json:"until"`
-	OnTimeout policies.Timeout `json:"on_timeout"`
-	Overdue   bool             `json:"overdue,omitempty"`
-	Agreed    []string         `json:"agreed,omitempty"`
-	By        string           `json:"by,omitempty"` // the actor of the last decision
-	At        *time.Time       `json:"at,omitempty"`
-	Said      string           `json:"said,omitempty"` // the reason for a refusal
+	Number       int              `json:"number"` // 1 is the step's first
+	Digest       string           `json:"digest"` // of the request
+	Reason       string           `json:"reason,omitempty"`
+	Status       ApprovalStatus   `json:"status"`
+	Need         int              `json:"need"`
+	Since        time.Time        `json:"since"`
+	Until        time.Time        `json:"until"`
+	OnTimeout    policies.Timeout `json:"on_timeout"`
+	Overdue      bool             `json:"overdue,omitempty"`
+	Agreed       []string         `json:"agreed,omitempty"`
+	By           string           `json:"by,omitempty"` // the actor of the last decision
+	At           *time.Time       `json:"at,omitempty"`
+	RejectReason string           `json:"said,omitempty"` // the reason for a refusal
 }
 
 // newHold is the step's next hold.
@@ -57,7 +57,7 @@ func (s step) lapsed(now time.Time) (step, []ledger.Event) {
 		mark.Decision, mark.Reason = Expired, "no reviewer approved it in time"
 		events = []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Expired, Rule: "timeout", Reason: mark.Reason}}
 	}
-	s.Hold, s.Heard = &h, append(slices.Clone(s.Heard), mark)
+	s.Hold, s.Reports = &h, append(slices.Clone(s.Reports), mark)
 	return s, events
 }
 
@@ -83,16 +83,16 @@ func (s step) approved(by, reason string, now time.Time) (step, ledger.Event) {
 		h.Status, ev.Kind, s.Allowed = Approved, ledger.EvApproved, true
 	}
 	s.Hold = &h
-	s.Heard = append(slices.Clone(s.Heard), Report{Hold: h.Number, By: by, At: now, Decision: Approved, Digest: h.Digest, Reason: reason})
+	s.Reports = append(slices.Clone(s.Reports), Report{Hold: h.Number, By: by, At: now, Decision: Approved, Digest: h.Digest, Reason: reason})
 	return s, ev
 }
 
 // refused is the step after a reviewer's rejection or the end of its workflow.
 func (s step) refused(by, reason string, now time.Time) (step, []ledger.Event) {
 	h := *s.Hold
-	h.Status, h.By, h.At, h.Said = Rejected, by, &now, reason
+	h.Status, h.By, h.At, h.RejectReason = Rejected, by, &now, reason
 	s.Hold = &h
-	s.Heard = append(slices.Clone(s.Heard), Report{Hold: h.Number, By: by, At: now, Decision: Rejected, Digest: h.Digest, Reason: reason})
+	s.Reports = append(slices.Clone(s.Reports), Report{Hold: h.Number, By: by, At: now, Decision: Rejected, Digest: h.Digest, Reason: reason})
 	return s, []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: by, Rule: "person", Reason: reason}}
 }
 

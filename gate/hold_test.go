@@ -19,7 +19,7 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-var why = gate.Said{Comment: "I have seen the invoice"}
+var why = gate.Comment{Comment: "I have seen the invoice"}
 
 func holding(t *testing.T, change func(*gate.Options)) (*bench, string) {
 	t.Helper()
@@ -73,7 +73,7 @@ func TestHoldAndApproval(t *testing.T) {
 	})
 }
 
-type judge = func(context.Context, gate.Caller, string, string, gate.Said) (gate.ApprovalResult, error)
+type judge = func(context.Context, gate.Caller, string, string, gate.Comment) (gate.ApprovalResult, error)
 
 func TestWhoMayNotApprove(t *testing.T) {
 	asker := gate.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleOperator}
@@ -212,8 +212,8 @@ func TestReject(t *testing.T) {
 	same(t, "commits", b.store.filed.Load()-before, int64(1))
 	same(t, "the answer", []any{got.Status, got.Decision, got.ApprovalStatus, got.RejectedBy}, []any{"rejected", gate.Block, gate.Rejected, "alice"})
 	v := b.view(wf)
-	if heard := v.Steps[1].Heard; len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != why.Comment || heard[0].Decision != gate.Rejected || len(heard[0].Digest) != 64 || heard[0].At.IsZero() {
-		t.Errorf("what is kept of the denial: %+v", heard)
+	if reports := v.Steps[1].Reports; len(reports) != 1 || reports[0].By != "alice" || reports[0].Reason != why.Comment || reports[0].Decision != gate.Rejected || len(reports[0].Digest) != 64 || reports[0].At.IsZero() {
+		t.Errorf("what is kept of the denial: %+v", reports)
 	}
 	same(t, "the workflow", []any{v.Status, v.Steps[1].ApprovalStatus, v.CompletedAt != nil}, []any{gate.Aborted, gate.Rejected, true})
 	rec := b.operation(wf, "transfer")
@@ -249,8 +249,8 @@ func TestAnApprovalIsForWhatWasAskedFor(t *testing.T) {
 	if _, err := b.gate.Approve(t.Context(), alice, wf, "a", why); err != nil {
 		t.Errorf("the second hold cannot be approved: %v", err)
 	}
-	if heard := b.view(wf).Steps[0].Heard; len(heard) != 2 || heard[0].Hold != 1 || heard[1].Hold != 2 || heard[0].Digest == heard[1].Digest {
-		t.Errorf("what is kept of two approvals: %+v", heard)
+	if reports := b.view(wf).Steps[0].Reports; len(reports) != 2 || reports[0].Hold != 1 || reports[1].Hold != 2 || reports[0].Digest == reports[1].Digest {
+		t.Errorf("what is kept of two approvals: %+v", reports)
 	}
 	if got := b.ask(wf, "a", keyed(map[string]any{"amount": 1000000})); got.Decision != gate.Allow {
 		t.Errorf("after the second approval: %+v", got)
@@ -315,7 +315,7 @@ func TestTimeoutOfAHold(t *testing.T) {
 				got := b.ask(wf, "a", keyed(invoice))
 				same(t, tt.reason, []any{got.Decision, b.view(wf).Steps[0].ApprovalStatus}, []any{tt.decision, tt.status})
 				b.ask(wf, "a", keyed(invoice))
-				same(t, "how often it is said", len(b.view(wf).Steps[0].Heard), 1)
+				same(t, "how often it is said", len(b.view(wf).Steps[0].Reports), 1)
 				rec := b.operation(wf, "a")
 				same(t, "the operation", []any{rec.Settlement, rec.Overdue}, []any{tt.settlement, tt.overdue})
 				if pending, err := b.gate.Pending(t.Context(), alice, 0); err != nil || len(pending) == 1 != tt.overdue || len(pending) == 1 && !pending[0].Overdue {
@@ -352,7 +352,7 @@ func TestTimeoutBesideAStepThatCannotBeFiled(t *testing.T) {
 	})
 }
 
-func TestAHoldWhoseTimeIsOverBlocksNobody(t *testing.T) {
+func TestAnExpiredHoldBlocksNoOtherStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wf := holding(t, nil)
 		b.ask(wf, "transfer", keyed(invoice))
@@ -459,7 +459,7 @@ func TestAnApprovalOfAnotherHold(t *testing.T) {
 	more := keyed(map[string]any{"amount": 1000000})
 	more.RetryPolicy = "reevaluate"
 	b.ask(wf, "a", more)
-	late := gate.Said{Comment: why.Comment, ApprovalID: seen}
+	late := gate.Comment{Comment: why.Comment, ApprovalID: seen}
 	for name, do := range map[string]judge{"approve": b.gate.Approve, "reject": b.gate.Reject} {
 		if _, err := do(t.Context(), alice, wf, "a", late); asError(t, err).Code != gate.NotPending || asError(t, err).Field != "approval_id" {
 			t.Errorf("%s of a hold that is over: %v", name, err)

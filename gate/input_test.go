@@ -72,7 +72,7 @@ func TestBadGates(t *testing.T) {
 	}
 }
 
-func TestIntentsNeedSomebodyWhoLooks(t *testing.T) {
+func TestIntentsNeedAReader(t *testing.T) {
 	b := newBench(t, func(o *gate.Options) { o.Reader = nil })
 	if e := b.refused(b.begin(), "a", withIntent()); e.Code != gate.BadRequest || e.Field != "intent" {
 		t.Errorf("%v", e)

@@ -8,11 +8,11 @@ import (
 // lendable reports whether the step may be leased now: no caller has it, it is not done, and
 // nothing indicates that the effect exists or may exist.
 func (s step) lendable(now time.Time) bool {
-	return !s.completed() && !now.Before(s.Lent.Until) && s.Found.lets(s)
+	return !s.completed() && !now.Before(s.Lent.Until) && s.Read.lets(s)
 }
 
 // lets reports whether the read result permits carrying the step out. A missing result permits it.
-func (f *found) lets(s step) bool {
+func (f *attemptRead) lets(s step) bool {
 	return f == nil || f.Fence != s.Lent.Fence || f.Effect == effectAbsent
 }
 
@@ -42,8 +42,8 @@ func (s step) retryAfter(now time.Time) int {
 		return 0
 	case now.Before(s.Lent.Until):
 		return seconds(s.Lent.Until.Sub(now))
-	case s.Found != nil && s.Found.AskAfter != nil:
-		return seconds(s.Found.AskAfter.Sub(now))
+	case s.Read != nil && s.Read.AskAfter != nil:
+		return seconds(s.Read.AskAfter.Sub(now))
 	}
 	return 0
 }

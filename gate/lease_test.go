@@ -119,7 +119,7 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, nil)
-				b.look.set(engine.ReadResult{Seen: []byte(`{"records":[]}`)})
+				b.dest.set(engine.ReadResult{Seen: []byte(`{"records":[]}`)})
 				wf := b.begin()
 				began := time.Now()
 				if got := b.ask(wf, "a", withIntent()); !got.LeaseGranted || got.RetryContext.Verification != nil {
@@ -127,10 +127,10 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 				}
 				ended := time.Now().Add(time.Minute)
 				time.Sleep(2 * time.Minute)
-				b.look.set(tt.found())
-				b.look.fails = tt.fails
+				b.dest.set(tt.found())
+				b.dest.fails = tt.fails
 				got := b.ask(wf, "a", withIntent())
-				same(t, "the looks", b.look.looks(), []engine.ReadBackCase{{}, {Began: began, Ended: ended, Before: []byte(`{"records":[]}`)}})
+				same(t, "the looks", b.dest.reads(), []engine.ReadBackCase{{}, {Began: began, Ended: ended, Before: []byte(`{"records":[]}`)}})
 				v := got.RetryContext.Verification
 				if v == nil {
 					t.Fatal("no verification")
@@ -144,23 +144,23 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 	}
 }
 
-func TestWhatIsAbsentWhileSomebodyWorksIsNotKnown(t *testing.T) {
+func TestAbsenceDuringALeaseIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
 		first := b.ask(wf, "a", withIntent())
-		b.look.set(engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent})
+		b.dest.set(engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent})
 		time.Sleep(time.Second)
 		got := b.ask(wf, "a", withIntent())
 		v := got.RetryContext.Verification
 		if got.LeaseGranted || v == nil || v.Effect != "unknown" || !v.AskAfter.Equal(first.LeaseExpiresAt) {
 			t.Errorf("granted %v, %+v", got.LeaseGranted, v)
 		}
-		looks := len(b.look.looks())
+		reads := len(b.dest.reads())
 		time.Sleep(20 * time.Second)
 		b.ask(wf, "a", withIntent())
-		same(t, "looks before the time to ask again", len(b.look.looks()), looks)
-		b.look.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified})
+		same(t, "looks before the time to ask again", len(b.dest.reads()), reads)
+		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified})
 		time.Sleep(time.Minute)
 		if got = b.ask(wf, "a", withIntent()); got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
 			t.Errorf("granted %v, %+v", got.LeaseGranted, got.RetryContext.Verification)
@@ -184,7 +184,7 @@ func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, nil)
-				b.look.set(tt.found)
+				b.dest.set(tt.found)
 				wf := b.begin()
 				got := b.ask(wf, "a", withIntent())
 				same(t, tt.reason, got.LeaseGranted, tt.granted)
@@ -204,31 +204,31 @@ func TestALookOfAnotherAttemptCountsNothing(t *testing.T) {
 		r.LeaseSeconds = 1
 		b.ask(wf, "a", r)
 		time.Sleep(time.Minute)
-		b.look.set(engine.ReadResult{Effect: engine.EffectAbsent})
-		b.look.slow = 5 * time.Second
+		b.dest.set(engine.ReadResult{Effect: engine.EffectAbsent})
+		b.dest.slow = 5 * time.Second
 		slow := make(chan gate.GateResponse)
 		go func() { slow <- b.ask(wf, "a", r) }() // its read takes longer than the next attempt
 		time.Sleep(time.Second)
-		b.look.mu.Lock()
-		b.look.slow = 0
-		b.look.mu.Unlock()
-		other := gate.New(b.store, &gate.Options{Reader: b.look}) // shares no reads with the first
+		b.dest.mu.Lock()
+		b.dest.slow = 0
+		b.dest.mu.Unlock()
+		other := gate.New(b.store, &gate.Options{Reader: b.dest}) // shares no reads with the first
 		if got, err := other.Gate(t.Context(), bob, wf, "a", r); err != nil || !got.LeaseGranted {
 			t.Fatalf("the quick one: %+v, %v", got.Lease, err)
 		}
 		time.Sleep(2 * time.Second)
-		b.look.set(engine.ReadResult{Effect: engine.EffectPresent}) // bob did it, and died
+		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent}) // bob did it, and died
 		if got := <-slow; got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
 			t.Errorf("lent on a look from before the last attempt: %+v, %+v", got.Lease, got.RetryContext.Verification)
 		}
 	})
 }
 
-func TestASlowLookKeepsNobodyElseWaiting(t *testing.T) {
+func TestASlowReadDelaysNoOtherStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
-		b.look.slow = time.Hour
+		b.dest.slow = time.Hour
 		began := time.Now()
 		done := make(chan gate.GateResponse)
 		go func() { done <- b.ask(wf, "slow", withIntent()) }()
@@ -284,8 +284,8 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 				r.Intent = order
 			}
 			b.ask(wf, "a", r)
-			b.look.set(tt.found)
-			b.look.fails = tt.fails
+			b.dest.set(tt.found)
+			b.dest.fails = tt.fails
 			before := b.store.filed.Load()
 			b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: "k"})
 			same(t, "commits of a completion", b.store.filed.Load()-before, int64(1))
@@ -298,10 +298,10 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 	}
 }
 
-func TestEachAttemptIsLookedAt(t *testing.T) {
+func TestEachAttemptIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
-		b.look.set(engine.ReadResult{Effect: engine.EffectAbsent})
+		b.dest.set(engine.ReadResult{Effect: engine.EffectAbsent})
 		wf := b.begin()
 		b.ask(wf, "a", withIntent())
 		time.Sleep(time.Minute)
@@ -312,19 +312,19 @@ func TestEachAttemptIsLookedAt(t *testing.T) {
 		if v := third.RetryContext.Verification; v == nil || v.Effect != "unknown" {
 			t.Errorf("of the second attempt is said what was known of the first: %+v", v)
 		}
-		looks := b.look.looks()
-		same(t, "since when it may have been sent", looks[len(looks)-1].Began, time.Now().Add(-61*time.Second))
+		reads := b.dest.reads()
+		same(t, "since when it may have been sent", reads[len(reads)-1].Began, time.Now().Add(-61*time.Second))
 	})
 }
 
-func TestAnotherIntentIsLookedAtAnew(t *testing.T) {
+func TestAnotherIntentIsReadAgain(t *testing.T) {
 	b := newBench(t, nil)
-	b.look.set(engine.ReadResult{Effect: engine.EffectPresent, Write: "wr_1"})
+	b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Write: "wr_1"})
 	wf := b.begin()
 	if got := b.ask(wf, "a", withIntent()); got.LeaseGranted {
 		t.Fatal("what is done was lent")
 	}
-	b.look.set(engine.ReadResult{})
+	b.dest.set(engine.ReadResult{})
 	other := asking{StepType: "tool_call", RetryPolicy: "reevaluate", Intent: replaced(order, `"A-1"`, `"A-2"`)}
 	if got := b.ask(wf, "a", other); !got.LeaseGranted || got.RetryContext.Verification != nil {
 		t.Errorf("what is known of one record is said of another: %+v", got.RetryContext.Verification)
@@ -366,8 +366,8 @@ func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
 				r := withIntent()
 				r.IdempotencyKey = tt.key
 				b.ask(wf, "a", r)
-				b.look.set(tt.found)
-				b.look.fails = tt.fails
+				b.dest.set(tt.found)
+				b.dest.fails = tt.fails
 				committed := b.store.filed.Load()
 				seen := b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: tt.key})
 				if seen == nil || seen.Effect != tt.effect || seen.Verdict != tt.verdict {
@@ -377,33 +377,33 @@ func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
 				if tt.key != "" {
 					same(t, tt.reason, b.operation(wf, "a").State, tt.state)
 				}
-				looks := len(b.look.looks())
+				reads := len(b.dest.reads())
 				got := b.ask(wf, "a", r)
 				same(t, "the next gate", []any{got.RetryContext.PriorCompletionStatus, got.LeaseGranted, got.RetryContext.Verification},
 					[]any{gate.PriorCompleted, false, seen})
 				same(t, "completed once more", b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: tt.key}), seen)
-				same(t, "looks right after", len(b.look.looks()), looks)
+				same(t, "looks right after", len(b.dest.reads()), reads)
 
-				b.look.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1"})
-				b.look.fails = nil
+				b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1"})
+				b.dest.fails = nil
 				time.Sleep(time.Minute)
 				got = b.ask(wf, "a", r)
 				if v := got.RetryContext.Verification; v == nil || v.Effect != "present" || got.LeaseGranted {
 					t.Errorf("what came later is not told: %+v", v)
 				}
-				same(t, "looks a minute later", len(b.look.looks()) > looks, tt.again)
+				same(t, "looks a minute later", len(b.dest.reads()) > reads, tt.again)
 			})
 		})
 	}
 }
 
-// TestWhatWasSeenBeforeIsNotSaidOfACompletion: the gate of a step that reads no destination now
+// TestAReadBeforeACompletionIsNotReportedForIt: the gate of a step that reads no destination now
 // cannot confirm what was done since.
-func TestWhatWasSeenBeforeIsNotSaidOfACompletion(t *testing.T) {
+func TestAReadBeforeACompletionIsNotReportedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := ledger.NewMemory()
 		b := benchOn(t, m, nil)
-		b.look.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Vacuous})
+		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Vacuous})
 		wf := b.begin()
 		if got := b.ask(wf, "a", withIntent()); got.RetryContext.Verification == nil {
 			t.Fatal("nothing was seen before")
@@ -429,7 +429,7 @@ func TestFalseCompletionOutlivesTheProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := benchOn(t, book, nil)
-		b.look.set(absent)
+		b.dest.set(absent)
 		if restarted == 0 {
 			wf = b.begin()
 			b.ask(wf, "a", withIntent())
@@ -438,7 +438,7 @@ func TestFalseCompletionOutlivesTheProcess(t *testing.T) {
 			got := b.ask(wf, "a", withIntent()).RetryContext
 			same(t, "the status", got.PriorCompletionStatus, gate.PriorCompleted)
 			same(t, "the verification", got.Verification, before)
-			same(t, "looks", len(b.look.looks()), 0)
+			same(t, "looks", len(b.dest.reads()), 0)
 		}
 		if err := book.Close(); err != nil {
 			t.Fatal(err)

@@ -23,9 +23,9 @@ func (q quoting) Clean(_ string, v any, of ...intent.WriteIntent) {
 	}
 }
 
-// TestALookThatFailsIsToldWithoutValues: a destination's error about an intent can contain its
+// TestAFailedReadIsLoggedWithoutValues: a destination's error about an intent can contain its
 // sensitive values, and logs are kept for long.
-func TestALookThatFailsIsToldWithoutValues(t *testing.T) {
+func TestAFailedReadIsLoggedWithoutValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		b := newBench(t, func(o *gate.Options) {
@@ -34,7 +34,7 @@ func TestALookThatFailsIsToldWithoutValues(t *testing.T) {
 		wf := b.begin()
 		b.ask(wf, "a", withIntent())
 		time.Sleep(2 * time.Minute)
-		b.look.fails = errors.New("no such mailbox: ada@hot.example")
+		b.dest.fails = errors.New("no such mailbox: ada@hot.example")
 		b.ask(wf, "a", withIntent())
 		if said := log.String(); !strings.Contains(said, "no such mailbox: redacted") || strings.Contains(said, "ada") {
 			t.Errorf("the log says %q", said)

@@ -43,8 +43,8 @@ func drawAct(t *rapid.T) act {
 	}
 }
 
-// told is what a caller receives.
-type told struct {
+// reply is what a caller receives.
+type reply struct {
 	Code     gate.Code
 	Decision gate.Decision
 	Cached   bool
@@ -76,7 +76,7 @@ type modelStep struct {
 	leaseEnd time.Time
 	effect   string
 	about    int64
-	looked   time.Time
+	readAt   time.Time
 	askAfter time.Time
 }
 
@@ -99,7 +99,7 @@ func (m *model) lapse() {
 	}
 }
 
-func (m *model) play(a act) told {
+func (m *model) play(a act) reply {
 	m.lapse()
 	s := &m.steps[a.Step]
 	switch a.Kind {
@@ -111,29 +111,29 @@ func (m *model) play(a act) told {
 		return m.judge(a, s)
 	case "abort":
 		if m.aborted {
-			return told{Code: gate.Terminal}
+			return reply{Code: gate.Terminal}
 		}
 		m.abort()
 	case "resume":
 		return m.resume()
 	}
-	return told{}
+	return reply{}
 }
 
-func (m *model) gate(a act, s *modelStep) told {
+func (m *model) gate(a act, s *modelStep) reply {
 	switch {
 	case m.aborted:
-		return told{Code: gate.Terminal}
+		return reply{Code: gate.Terminal}
 	case s.there && s.key != a.Key:
-		return told{Code: gate.KeyMismatch}
+		return reply{Code: gate.KeyMismatch}
 	case s.there && s.input != a.Input && !a.Anew:
-		return told{Code: gate.InputMismatch}
+		return reply{Code: gate.InputMismatch}
 	case s.there && a.Anew && (s.hold == gate.Pending || s.hold == gate.Expired || s.hold == gate.Rejected):
-		return told{Code: gate.ApprovalHold}
+		return reply{Code: gate.ApprovalHold}
 	}
 	evaluated := !s.there || a.Anew
 	if evaluated && m.otherWaits(a.Step) {
-		return told{Code: gate.ApprovalPending}
+		return reply{Code: gate.ApprovalPending}
 	}
 	if !s.there {
 		*s = modelStep{there: true, key: a.Key, first: m.now}
@@ -145,7 +145,7 @@ func (m *model) gate(a act, s *modelStep) told {
 		s.input = a.Input
 		m.rule(a, s)
 	}
-	m.look(a, s)
+	m.readBack(a, s)
 	answer := s.ruled
 	switch s.hold {
 	case gate.Approved:
@@ -161,10 +161,10 @@ func (m *model) gate(a act, s *modelStep) told {
 		previous = answer
 	}
 	s.answered, s.allowed = answer, s.allowed || answer == gate.Allow
-	t := told{Decision: answer, Cached: !evaluated, Approval: s.hold, Context: m.context(s, previous)}
+	t := reply{Decision: answer, Cached: !evaluated, Approval: s.hold, Context: m.context(s, previous)}
 	if a.Step == 0 {
 		if s.done == 0 && s.fence == 0 && s.effect == "" && answer == gate.Allow && m.effect == engine.EffectPresent {
-			s.effect, s.looked = "present", m.now // the expected state was already there
+			s.effect, s.readAt = "present", m.now // the expected state was already there
 		}
 		t.Effect = s.effect
 	}
@@ -188,29 +188,29 @@ func (m *model) rule(a act, s *modelStep) {
 	}
 }
 
-// look is the known state of an attempt: a recent result still serves, and an absent effect is
+// readBack is the known state of an attempt: a recent result still serves, and an absent effect is
 // unknown while a caller may be carrying the step out.
-func (m *model) look(a act, s *modelStep) {
+func (m *model) readBack(a act, s *modelStep) {
 	if a.Step != 0 || s.done > 0 && s.effect == "present" {
 		return
 	}
 	if s.fence == 0 && s.done == 0 {
-		if s.effect != "" && m.now.Sub(s.looked) >= 2*time.Second {
-			s.effect, s.looked = "", m.now
+		if s.effect != "" && m.now.Sub(s.readAt) >= 2*time.Second {
+			s.effect, s.readAt = "", m.now
 			if m.effect == engine.EffectPresent {
 				s.effect = "present"
 			}
 		}
 		return
 	}
-	if s.about == s.fence && (m.now.Sub(s.looked) < 2*time.Second || m.now.Before(s.askAfter)) {
+	if s.about == s.fence && (m.now.Sub(s.readAt) < 2*time.Second || m.now.Before(s.askAfter)) {
 		return
 	}
 	m.see(s)
 }
 
 func (m *model) see(s *modelStep) {
-	s.about, s.looked, s.askAfter = s.fence, m.now, time.Time{}
+	s.about, s.readAt, s.askAfter = s.fence, m.now, time.Time{}
 	switch {
 	case m.effect == engine.EffectPresent:
 		s.effect = "present"
@@ -243,57 +243,57 @@ func (m *model) context(s *modelStep, previous gate.Decision) gate.RetryContext 
 	return c
 }
 
-func (m *model) complete(a act, s *modelStep) told {
+func (m *model) complete(a act, s *modelStep) reply {
 	switch {
 	case !s.there:
-		return told{Code: gate.NotFound}
+		return reply{Code: gate.NotFound}
 	case s.key != a.Key:
-		return told{Code: gate.KeyMismatch}
+		return reply{Code: gate.KeyMismatch}
 	case a.Fence > s.fence:
-		return told{Code: gate.BadRequest}
+		return reply{Code: gate.BadRequest}
 	case a.Fence > 0 && a.Fence < s.fence:
-		return told{Code: gate.StaleFence}
+		return reply{Code: gate.StaleFence}
 	case s.allowed: // it may have been carried out before it was held
 	case s.hold == gate.Pending:
-		return told{Code: gate.ApprovalPending}
+		return reply{Code: gate.ApprovalPending}
 	case s.hold == gate.Rejected:
-		return told{Code: gate.StepRejected}
+		return reply{Code: gate.StepRejected}
 	case s.hold == gate.Expired:
-		return told{Code: gate.ApprovalExpired}
+		return reply{Code: gate.ApprovalExpired}
 	}
 	at := m.now
 	s.done, s.doneAt = s.done+1, &at
 	if a.Step == 0 && s.done == 1 {
 		m.see(s)
 	}
-	return told{}
+	return reply{}
 }
 
-func (m *model) judge(a act, s *modelStep) told {
+func (m *model) judge(a act, s *modelStep) reply {
 	switch {
 	case !s.there:
-		return told{Code: gate.NotFound}
+		return reply{Code: gate.NotFound}
 	case s.hold == "":
-		return told{Code: gate.NoApprovalNeeded}
+		return reply{Code: gate.NoApprovalNeeded}
 	case s.hold == gate.Expired:
-		return told{Code: gate.ApprovalExpired}
+		return reply{Code: gate.ApprovalExpired}
 	case m.aborted:
-		return told{Code: gate.Terminal}
+		return reply{Code: gate.Terminal}
 	case s.hold != gate.Pending:
-		return told{Code: gate.NotPending}
+		return reply{Code: gate.NotPending}
 	case a.Kind == "reject":
 		s.hold = gate.Rejected
 		m.abort()
-		return told{Decision: gate.Block, Approval: gate.Rejected}
+		return reply{Decision: gate.Block, Approval: gate.Rejected}
 	case s.agreed[a.Who], s.asked[a.Who]:
-		return told{Code: gate.Forbidden}
+		return reply{Code: gate.Forbidden}
 	}
 	s.agreed[a.Who] = true
 	if len(s.agreed) < modelPeople {
-		return told{Decision: gate.RequireApproval, Approval: gate.Pending}
+		return reply{Decision: gate.RequireApproval, Approval: gate.Pending}
 	}
 	s.hold, s.allowed = gate.Approved, true
-	return told{Decision: gate.Allow, Approval: gate.Approved}
+	return reply{Decision: gate.Allow, Approval: gate.Approved}
 }
 
 func (m *model) abort() {
@@ -305,24 +305,24 @@ func (m *model) abort() {
 	}
 }
 
-func (m *model) resume() told {
+func (m *model) resume() reply {
 	if m.aborted {
-		return told{Code: gate.Terminal}
+		return reply{Code: gate.Terminal}
 	}
 	if len(m.order) == 0 {
-		return told{}
+		return reply{}
 	}
 	switch m.steps[m.order[len(m.order)-1]].hold {
 	case gate.Pending:
-		return told{Code: gate.ApprovalPending}
+		return reply{Code: gate.ApprovalPending}
 	case gate.Expired:
-		return told{Code: gate.StepRejected}
+		return reply{Code: gate.StepRejected}
 	}
-	return told{}
+	return reply{}
 }
 
 // real applies the same action to a gate.
-func (b *bench) real(wf string, a act, done *[2]int) told {
+func (b *bench) real(wf string, a act, done *[2]int) reply {
 	id := []string{"first", "second"}[a.Step]
 	who := gate.Caller{Tenant: tenant, Name: a.Who}
 	key := ""
@@ -331,7 +331,7 @@ func (b *bench) real(wf string, a act, done *[2]int) told {
 	}
 	b.rules.says = a.Says
 	var err error
-	t := told{}
+	t := reply{}
 	switch a.Kind {
 	case "gate":
 		r := asking{StepType: "tool_call", IdempotencyKey: key, IncludePriorOutput: true, StepInput: raw(map[string]any{"n": a.Input})}
@@ -343,7 +343,7 @@ func (b *bench) real(wf string, a act, done *[2]int) told {
 		}
 		var got gate.GateResponse
 		if got, err = b.gate.Gate(b.t.Context(), who, wf, id, r); err == nil {
-			t = told{Decision: got.Decision, Cached: got.Cached, Context: got.RetryContext}
+			t = reply{Decision: got.Decision, Cached: got.Cached, Context: got.RetryContext}
 			if got.Lease != nil {
 				t.Granted, t.Fence = got.LeaseGranted, got.Fence
 			}
@@ -361,7 +361,7 @@ func (b *bench) real(wf string, a act, done *[2]int) told {
 		do := map[string]judge{"approve": b.gate.Approve, "reject": b.gate.Reject}[a.Kind]
 		var got gate.ApprovalResult
 		if got, err = do(b.t.Context(), who, wf, id, why); err == nil {
-			t = told{Decision: got.Decision, Approval: got.ApprovalStatus}
+			t = reply{Decision: got.Decision, Approval: got.ApprovalStatus}
 		}
 	case "abort":
 		_, err = b.gate.Abort(b.t.Context(), who, wf, "")
@@ -412,7 +412,7 @@ func compare(t *testing.T, acts []act, worker bool) string {
 			time.Sleep(a.Pass)
 			synctest.Wait()
 			m.now, m.effect = time.Now(), a.Effect
-			b.look.set(engine.ReadResult{Effect: a.Effect})
+			b.dest.set(engine.ReadResult{Effect: a.Effect})
 		}
 		want, got := m.play(a), b.real(wf, a, &done)
 		if diff := cmp.Diff(want, got); diff != "" {

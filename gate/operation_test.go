@@ -150,12 +150,12 @@ func TestABlockByAnotherWorkflowIsNotForEver(t *testing.T) {
 func TestTenantsKnowNothingOfEachOther(t *testing.T) {
 	b := newBench(t, nil)
 	b.ask(b.begin(), "transfer", keyed(invoice))
-	stranger := gate.Caller{Tenant: "other", Name: "x"}
-	made, err := b.gate.Create(t.Context(), stranger, gate.CreateRequest{WorkflowName: "w"})
+	foreign := gate.Caller{Tenant: "other", Name: "x"}
+	made, err := b.gate.Create(t.Context(), foreign, gate.CreateRequest{WorkflowName: "w"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.gate.Gate(t.Context(), stranger, made.WorkflowID, "transfer", keyed(invoice)); err != nil || got.Decision != gate.Allow {
+	if got, err := b.gate.Gate(t.Context(), foreign, made.WorkflowID, "transfer", keyed(invoice)); err != nil || got.Decision != gate.Allow {
 		t.Errorf("another tenant's operation blocks: %+v, %v", got, err)
 	}
 }
@@ -249,8 +249,8 @@ func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
 					r.Intent = order
 					b.ask(wf, "transfer", r)
 					time.Sleep(tt.wait)
-					b.look.set(tt.found)
-					b.look.fails = tt.fails
+					b.dest.set(tt.found)
+					b.dest.fails = tt.fails
 					before := b.store.filed.Load()
 					b.end(wf, end(b))
 					same(t, "commits", b.store.filed.Load()-before, int64(1))
@@ -396,7 +396,7 @@ func TestAnAgentIsShownNoValueOfACollateralChange(t *testing.T) {
 		r.IdempotencyKey = "wire:1"
 		one, two := b.begin(), b.begin()
 		b.ask(one, "a", r)
-		b.look.set(engine.ReadResult{Verdict: verify.Collateral, Seen: raw(struct{}{}), Mismatches: raw([]any{map[string]any{"path": "/salary", "problem": "changed", "want": "before", "got": "after"}})})
+		b.dest.set(engine.ReadResult{Verdict: verify.Collateral, Seen: raw(struct{}{}), Mismatches: raw([]any{map[string]any{"path": "/salary", "problem": "changed", "want": "before", "got": "after"}})})
 		seen := b.complete(one, "a", gate.CompleteRequest{IdempotencyKey: "wire:1"})
 		b.append(b.operation(one, "a"), ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "rita"})
 		if kept := b.operation(one, "a").Mismatches; !strings.Contains(string(kept), "after") {

@@ -100,7 +100,7 @@ func (l *readBack) fits(s step) bool {
 }
 
 // fresh reports whether the result is still recent enough.
-func (f *found) fresh(s step, now time.Time) bool {
+func (f *attemptRead) fresh(s step, now time.Time) bool {
 	if f == nil || f.Fence != s.Lent.Fence {
 		return false
 	}

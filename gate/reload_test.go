@@ -11,7 +11,7 @@ import (
 )
 
 // An auditor reads, and changes nothing, and neither does an invalid role.
-func TestWhoOnlyLooks(t *testing.T) {
+func TestReadOnlyCallers(t *testing.T) {
 	for name, role := range map[string]engine.Role{"an auditor": engine.RoleAuditor, "a role that is none": "Agent"} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -22,8 +22,8 @@ func TestWhoOnlyLooks(t *testing.T) {
 				"create":   only(b.gate.Create(ctx, who, gate.CreateRequest{WorkflowName: "x"})),
 				"gate":     only(b.gate.Gate(ctx, who, wf, "s1", gate.GateRequest{StepType: "tool_call"})),
 				"complete": only(b.gate.CompleteStep(ctx, who, wf, "s1", gate.CompleteRequest{})),
-				"approve":  only(b.gate.Approve(ctx, who, wf, "s1", gate.Said{})),
-				"reject":   only(b.gate.Reject(ctx, who, wf, "s1", gate.Said{})),
+				"approve":  only(b.gate.Approve(ctx, who, wf, "s1", gate.Comment{})),
+				"reject":   only(b.gate.Reject(ctx, who, wf, "s1", gate.Comment{})),
 				"end":      only(b.gate.Complete(ctx, who, wf, "")),
 				"fail":     only(b.gate.Fail(ctx, who, wf, "")),
 				"abort":    only(b.gate.Abort(ctx, who, wf, "")),

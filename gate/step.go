@@ -225,7 +225,7 @@ func (q gating) take(s step, known bool) step {
 	if known && s.Asked.Digest != q.ask.asked.Digest {
 		s.keepEarlier()
 		if s.Asked.IntentDigest != q.ask.asked.IntentDigest {
-			s.Before, s.Found = nil, nil
+			s.Before, s.Read = nil, nil
 		}
 	}
 	r := q.ask
@@ -250,15 +250,15 @@ func (s *step) count(in, out *int, cost *float64) {
 // known of it.
 func (q gating) verify(d documents, s step) (step, *readRequest) {
 	w := q.ask.intent
-	if w == nil || s.completed() && s.Found == nil {
+	if w == nil || s.completed() && s.Read == nil {
 		return s, nil
 	}
 	if s.completed() {
 		// A completion may have been too early to see the effect.
 		switch {
 		case d.looked.fits(s) && d.looked.done:
-			s.Found = &found{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
-		case s.Found.Effect != effectPresent && !s.Found.fresh(s, d.now):
+			s.Read = &attemptRead{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+		case s.Read.Effect != effectPresent && !s.Read.fresh(s, d.now):
 			l := s.readAt(*w, *s.CompletedAt, d.now)
 			l.done = true
 			return s, l
@@ -273,10 +273,10 @@ func (q gating) verify(d documents, s step) (step, *readRequest) {
 		}
 		// Before the first attempt, only a write of readback or an effect that is already present
 		// is evidence about the step.
-		if s.Found = nil; !first || d.looked.Write != "" || d.looked.Effect == engine.EffectPresent {
-			s.Found = &found{Verification: d.looked.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
+		if s.Read = nil; !first || d.looked.Write != "" || d.looked.Effect == engine.EffectPresent {
+			s.Read = &attemptRead{Verification: d.looked.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
 		}
-	case first && s.Found == nil, s.Found.fresh(s, d.now):
+	case first && s.Read == nil, s.Read.fresh(s, d.now):
 	default:
 		return s, s.readAt(*w, s.Lent.Until, d.now)
 	}
@@ -296,7 +296,7 @@ func (s step) answer() (Decision, string) {
 	case Approved:
 		return Allow, "Previously approved: " + s.Hold.Reason
 	case Rejected:
-		return Block, "rejected by " + s.Hold.By + ": " + cmp.Or(s.Hold.Said, s.Hold.Reason)
+		return Block, "rejected by " + s.Hold.By + ": " + cmp.Or(s.Hold.RejectReason, s.Hold.Reason)
 	case Expired:
 		return Block, "no reviewer approved it in time: " + s.Hold.Reason
 	}

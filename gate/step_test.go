@@ -118,8 +118,8 @@ func TestOrderOfChecks(t *testing.T) {
 func TestNoSuchWorkflow(t *testing.T) {
 	b := newBench(t, nil)
 	wf := b.begin()
-	stranger := gate.Caller{Tenant: "other", Name: "x"}
-	for name, c := range map[string]gate.Caller{"of another tenant": stranger, "of nobody": agent} {
+	foreign := gate.Caller{Tenant: "other", Name: "x"}
+	for name, c := range map[string]gate.Caller{"of another tenant": foreign, "of nobody": agent} {
 		id := wf
 		if c == agent {
 			id = "wf_00000000"

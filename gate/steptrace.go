@@ -33,7 +33,7 @@ type StepTrace struct {
 	// Gates is how often the step was gated; Decisions holds at most the last 20.
 	Gates     int            `json:"gates"`
 	Decisions []StepDecision `json:"decisions"`       // in order
-	Heard     []Report       `json:"heard,omitempty"` // in order, all that was recorded
+	Reports   []Report       `json:"heard,omitempty"` // in order, all that was recorded
 }
 
 // StepDecision is one answer of the gate about a step.
@@ -118,7 +118,7 @@ func (o *Options) trace(tenant, workflowID string, f flow, kept step, now time.T
 	s, _ := kept.lapsed(now)
 	t := StepTrace{WorkflowID: workflowID, WorkflowName: f.Name, StepID: s.ID, StepName: s.Name, StepType: s.Type,
 		Tool: s.tool(), IdempotencyKey: s.Key, WriteID: string(s.Operation), CompletedAt: s.CompletedAt, CompletedBy: s.CompletedBy,
-		Gates: s.Gates, Decisions: []StepDecision{}, Heard: kept.Heard} // an expiry appears once it is recorded, not on each read
+		Gates: s.Gates, Decisions: []StepDecision{}, Reports: kept.Reports} // an expiry appears once it is recorded, not on each read
 	t.Decision, t.Reason = s.answer()
 	t.Waits = s.status() == Pending && f.Status == InProgress
 	if s.Prior != nil {

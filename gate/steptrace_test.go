@@ -52,15 +52,15 @@ func TestTheTraceOfAStep(t *testing.T) {
 	if diff := cmp.Diff(want, got.Decisions[0], cmpopts.IgnoreFields(gate.StepDecision{}, "At", "Rules", "Asked.Digest", "Known.Since")); diff != "" || got.Decisions[0].At.IsZero() || got.Decisions[0].Asked.Digest == "" {
 		t.Errorf("at %v (-want +got):\n%s", got.Decisions[0].At, diff)
 	}
-	if _, untold := got.Entries(); untold != 2 {
-		t.Errorf("%d answers are said to be gone, want 2", untold)
+	if _, omitted := got.Entries(); omitted != 2 {
+		t.Errorf("%d answers are said to be gone, want 2", omitted)
 	}
-	stranger := alice
-	stranger.Tenant = "other"
+	foreign := alice
+	foreign.Tenant = "other"
 	for name, ask := range map[string]func() error{
-		"another tenant": func() error { _, err := b.gate.Trace(t.Context(), stranger, made.WorkflowID, "pay"); return err },
+		"another tenant": func() error { _, err := b.gate.Trace(t.Context(), foreign, made.WorkflowID, "pay"); return err },
 		"no such step":   func() error { _, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "none"); return err },
-		"its steps":      func() error { _, err := b.gate.Steps(t.Context(), stranger, made.WorkflowID, 0, 0); return err },
+		"its steps":      func() error { _, err := b.gate.Steps(t.Context(), foreign, made.WorkflowID, 0, 0); return err },
 		"no such flow":   func() error { _, err := b.gate.Steps(t.Context(), alice, "wf_none", 0, 0); return err },
 	} {
 		var refused *gate.Error
@@ -72,12 +72,12 @@ func TestTheTraceOfAStep(t *testing.T) {
 
 // story is a step with the decisions about it, as in its trace.
 type story struct {
-	reason   string
-	do       func(b *bench, wf string) // to the step "pay"
-	standing string
-	what     []string // of each entry
-	known    []string // a piece of each, "" for none
-	by       []gate.Describer
+	reason string
+	do     func(b *bench, wf string) // to the step "pay"
+	status string
+	what   []string // of each entry
+	known  []string // a piece of each, "" for none
+	by     []gate.Describer
 }
 
 func under(key string) asking {
@@ -101,7 +101,7 @@ var stories = map[string]story{
 		b.rules.says = gate.RequireApproval
 		b.ask(wf, "pay", call())
 		time.Sleep(time.Minute)
-		_, _ = b.gate.Approve(b.t.Context(), alice, wf, "pay", gate.Said{Comment: "checked"})
+		_, _ = b.gate.Approve(b.t.Context(), alice, wf, "pay", gate.Comment{Comment: "checked"})
 		time.Sleep(time.Minute)
 		b.ask(wf, "pay", call())
 	}, "allowed", []string{"The gate said require_approval", "It was approved", "The gate said allow again, without asking the rules, and granted the lease to the caller"},
@@ -123,15 +123,15 @@ var stories = map[string]story{
 		r.Intent = []byte(`{"destination":"orders","kind":"order","key":{"order_id":"A-1"},"write":"create","expect":{"amount_cents":1999}}`)
 		b.ask(wf, "pay", r)
 		time.Sleep(time.Hour)
-		b.look.set(engine.ReadResult{Effect: engine.EffectPresent, Reason: "it is there"})
+		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Reason: "it is there"})
 		b.ask(wf, "pay", r)
 	}, "allowed", []string{"The gate said allow, and granted the lease to the caller", "The gate said allow again, without asking the rules, and did not lend the step"},
 		[]string{"first time", "at the destination its effect was present, verdict "}, []gate.Describer{gate.TheGate, gate.TheGate}},
 }
 
-// TestWhatIsTold: the time, the request, the answer, whether it is an earlier one, whether the
+// TestTimelineEntries: the time, the request, the answer, whether it is an earlier one, whether the
 // step was leased, and the known facts.
-func TestWhatIsTold(t *testing.T) {
+func TestTimelineEntries(t *testing.T) {
 	for name, tt := range stories {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,13 +139,13 @@ func TestWhatIsTold(t *testing.T) {
 				wf := b.begin()
 				tt.do(b, wf)
 				got, err := b.gate.Trace(t.Context(), alice, wf, "pay")
-				if err != nil || got.Status() != tt.standing {
-					t.Fatalf("%s: it stands as %q, %v; want %q", tt.reason, got.Status(), err, tt.standing)
+				if err != nil || got.Status() != tt.status {
+					t.Fatalf("%s: it stands as %q, %v; want %q", tt.reason, got.Status(), err, tt.status)
 				}
-				told, _ := got.Entries()
+				entries, _ := got.Entries()
 				var what []string
 				var by []gate.Describer
-				for i, one := range told {
+				for i, one := range entries {
 					what, by = append(what, one.What), append(by, one.By)
 					if i < len(tt.known) && (!strings.Contains(one.Known, tt.known[i]) || tt.known[i] == "" && one.Known != "") {
 						t.Errorf("%s: known at %d was %q, want %q in it", tt.reason, i, one.Known, tt.known[i])
@@ -162,9 +162,9 @@ func TestWhatIsTold(t *testing.T) {
 	}
 }
 
-// TestABlockedStepIsFoundByItsWorkflow: a page at a time, in the order of the steps' arrival,
+// TestABlockedStepIsListedUnderItsWorkflow: a page at a time, in the order of the steps' arrival,
 // with the workflow that blocked them.
-func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
+func TestABlockedStepIsListedUnderItsWorkflow(t *testing.T) {
 	b := newBench(t, nil)
 	first, wf := b.begin(), b.begin()
 	b.ask(first, "pay", under("wire:1"))
@@ -221,8 +221,8 @@ func TestUndoneSteps(t *testing.T) {
 	b.ask(other, "no key", wire("", "bank"))
 	b.ask(done, "pay", wire("wire:3", "bank"))
 	b.complete(done, "pay", gate.CompleteRequest{IdempotencyKey: "wire:3"})
-	stranger := alice
-	stranger.Tenant = "other"
+	foreign := alice
+	foreign.Tenant = "other"
 	for name, tt := range map[string]struct {
 		reason string
 		who    gate.Caller
@@ -233,7 +233,7 @@ func TestUndoneSteps(t *testing.T) {
 		"completed":         {"its write says where it is", alice, "wire:3", nil},
 		"nobody's":          {"no such key", alice, "wire:4", nil},
 		"no key":            {"steps without one have no operation", alice, "", nil},
-		"another tenant":    {"its keys are its own", stranger, "wire:1", nil},
+		"another tenant":    {"its keys are its own", foreign, "wire:1", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, more, err := b.gate.Undone(t.Context(), tt.who, "bank", tt.key)

@@ -42,11 +42,11 @@ const (
 
 // Entries returns the decisions about the step in words, in order, and how many earlier answers
 // of the gate are no longer kept.
-func (t StepTrace) Entries() (all []Entry, untold int) {
+func (t StepTrace) Entries() (all []Entry, omitted int) {
 	for _, one := range t.Decisions {
 		all = append(all, one.entry())
 	}
-	for _, one := range t.Heard {
+	for _, one := range t.Reports {
 		all = append(all, one.entry())
 	}
 	slices.SortStableFunc(all, func(a, b Entry) int {

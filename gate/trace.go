@@ -38,9 +38,9 @@ func (p plan) traced(ctx context.Context, d documents) plan {
 
 // traced adds the trace context to the step's newest decisions.
 func (s step) traced(by string, d documents) step {
-	s.Heard, s.Gated = slices.Clone(s.Heard), slices.Clone(s.Gated)
-	for i := min(len(d.step.Heard), len(s.Heard)); i < len(s.Heard); i++ { // append-only
-		s.Heard[i].Trace = by
+	s.Reports, s.Gated = slices.Clone(s.Reports), slices.Clone(s.Gated)
+	for i := min(len(d.step.Reports), len(s.Reports)); i < len(s.Reports); i++ { // append-only
+		s.Reports[i].Trace = by
 	}
 	if n := len(s.Gated); n > 0 && s.Gated[n-1].At.Equal(d.now) {
 		s.Gated[n-1].Trace = by

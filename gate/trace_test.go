@@ -31,15 +31,15 @@ func TestDecisionsSayInWhichTrace(t *testing.T) {
 	if held, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || !held.Waits || held.Decision != gate.RequireApproval {
 		t.Errorf("%+v, %v; want it to wait", held, err)
 	}
-	if _, err := b.gate.Approve(deciding, alice, made.WorkflowID, "pay", gate.Said{Comment: "checked"}); err != nil {
+	if _, err := b.gate.Approve(deciding, alice, made.WorkflowID, "pay", gate.Comment{Comment: "checked"}); err != nil {
 		t.Fatal(err)
 	}
-	heard := b.view(made.WorkflowID).Steps[0].Heard
-	if len(heard) != 1 || heard[0].By != "alice" || heard[0].Reason != "checked" || heard[0].At.IsZero() || heard[0].Trace != alicesTrace {
-		t.Errorf("heard %+v", heard)
+	reports := b.view(made.WorkflowID).Steps[0].Reports
+	if len(reports) != 1 || reports[0].By != "alice" || reports[0].Reason != "checked" || reports[0].At.IsZero() || reports[0].Trace != alicesTrace {
+		t.Errorf("heard %+v", reports)
 	}
-	if told, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || told.Waits || told.Decision != gate.Allow || len(told.Heard) != 1 {
-		t.Errorf("%+v, %v; want it approved", told, err)
+	if got, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || got.Waits || got.Decision != gate.Allow || len(got.Reports) != 1 {
+		t.Errorf("%+v, %v; want it approved", got, err)
 	}
 	op := b.operation(made.WorkflowID, "pay")
 	if op.Trace != agentsTrace || op.CorrelationID != engine.TraceID(asking) {

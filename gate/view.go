@@ -50,7 +50,7 @@ func (f flow) view(p ledger.Document) View {
 
 func (s step) view() StepView {
 	v := StepView{StepID: s.ID, StepIndex: s.Index, StepName: s.Name, StepType: s.Type, Decision: s.Decision, DecisionReason: s.Reason,
-		ApprovalStatus: s.status(), GateCheckedAt: s.LastGate, CompletedAt: s.CompletedAt, Heard: s.Heard}
+		ApprovalStatus: s.status(), GateCheckedAt: s.LastGate, CompletedAt: s.CompletedAt, Reports: s.Reports}
 	if s.status() == Approved {
 		v.ApprovedBy, v.ApprovedAt = s.Hold.By, s.Hold.At
 	}

@@ -249,7 +249,7 @@ type StepView struct {
 
 	// Heard is the decisions of reviewers, and of the deadline, about the step, in order. It is
 	// for callers in this process and not in the contract's JSON.
-	Heard []Report `json:"-"`
+	Reports []Report `json:"-"`
 }
 
 // Report is one decision about a step that waits for approval. Reports are never changed or

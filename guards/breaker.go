@@ -200,7 +200,7 @@ func (b *breaker) read(n ledger.Note) breakerNote {
 		note = breakerNote{Since: n.At, Until: n.At.Add(b.keeps().Open), Why: "the note of its breaker cannot be read"}
 	}
 	note.Destination = b.destination
-	if note.Until.Sub(b.board.clock.late()) > leaseLongest {
+	if note.Until.Sub(b.cache.clock.late()) > leaseLongest {
 		note.Until = time.Time{} // from a clock that was wrong
 	}
 	return note
@@ -223,7 +223,7 @@ func (n breakerNote) waits(now time.Time) time.Duration {
 
 // shut returns why every send would be held now, nil if one may pass.
 func (b *breaker) shut() *engine.Hold {
-	note := b.read(b.board.note(b.name))
+	note := b.read(b.cache.note(b.name))
 	if !b.open(note) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -234,7 +234,7 @@ func (b *breaker) shut() *engine.Hold {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if wait := note.waits(b.board.clock.early()); wait > 0 && !note.grants(b.spare) {
+	if wait := note.waits(b.cache.clock.early()); wait > 0 && !note.grants(b.spare) {
 		return b.hold(wait, note)
 	}
 	return nil
@@ -259,7 +259,7 @@ func (b *breaker) enter(ctx context.Context) (leave func(engine.Sent), hold *eng
 	if hold := b.shut(); hold != nil {
 		return nil, hold
 	}
-	note := b.read(b.board.note(b.name))
+	note := b.read(b.cache.note(b.name))
 	if b.open(note) {
 		if f := b.unused(note); f != nil {
 			return b.probing(f), nil
@@ -290,7 +290,7 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.board.clock.late()
+	now := b.cache.clock.late()
 	trip := &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
 		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
 	if r == denies {
@@ -325,7 +325,7 @@ func (b *breaker) confirm(sent time.Time) {
 func (b *breaker) readRefused(why string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := b.board.clock.late()
+	now := b.cache.clock.late()
 	b.seen, b.reading = nil, time.Time{} // the later read counts
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
 		Login: now, Read: true, Why: clip(why, maxReason)}
@@ -335,7 +335,7 @@ func (b *breaker) readRefused(why string) {
 // readHeld returns why no read is to be made now, while those of this destination are refused;
 // nil if this one may test whether they still are.
 func (b *breaker) readHeld() *engine.Hold {
-	note := b.read(b.board.note(b.name))
+	note := b.read(b.cache.note(b.name))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.trip != nil && b.trip.Read {
@@ -344,14 +344,14 @@ func (b *breaker) readHeld() *engine.Hold {
 	if !note.Read || note.Closed {
 		return nil
 	}
-	now := b.board.clock.early()
+	now := b.cache.clock.early()
 	if wait := note.Until.Sub(now); wait > 0 {
 		return b.hold(wait, note)
 	}
 	if left := b.reading.Sub(now); left > 0 {
 		return b.hold(min(probeRead, left), note)
 	}
-	b.reading = b.board.clock.late().Add(b.cover)
+	b.reading = b.cache.clock.late().Add(b.cover)
 	return nil
 }
 
@@ -359,7 +359,7 @@ func (b *breaker) readAnswered() { b.saw(sighting{login: true}) }
 
 // saw keeps the result of a read, if it closes the breaker.
 func (b *breaker) saw(s sighting) {
-	note := b.read(b.board.note(b.name))
+	note := b.read(b.cache.note(b.name))
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if s.login {
@@ -382,9 +382,9 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 	b.mu.Unlock()
 	var mine bool
 	var note breakerNote
-	err := b.board.change(ctx, b.name, func(n ledger.Note) []byte {
+	err := b.cache.change(ctx, b.name, func(n ledger.Note) []byte {
 		note = b.read(n)
-		now := b.board.clock
+		now := b.cache.clock
 		if mine = !note.Closed && (note.waits(now.early()) == 0 || note.grants(spare)); !mine {
 			return nil
 		}
@@ -397,7 +397,7 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 	case !mine && note.Closed:
 		return nil, b.hold(0, breakerNote{Why: "it has just been closed"})
 	case !mine:
-		return nil, b.hold(max(note.waits(b.board.clock.early()), time.Millisecond), note)
+		return nil, b.hold(max(note.waits(b.cache.clock.early()), time.Millisecond), note)
 	}
 	return b.probing(&finding{token: token}), nil
 }
@@ -406,7 +406,7 @@ func (b *breaker) probe(ctx context.Context) (leave func(engine.Sent), hold *eng
 func (b *breaker) unused(note breakerNote) *finding {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !note.grants(b.spare) || note.Probe.Until.Sub(b.board.clock.late()) < b.cover-sendSlack {
+	if !note.grants(b.spare) || note.Probe.Until.Sub(b.cache.clock.late()) < b.cover-sendSlack {
 		return nil
 	}
 	f := b.spare
@@ -480,17 +480,17 @@ func (b *breaker) tend(ctx context.Context, closing bool) (bool, error) {
 	}
 	var after breakerNote
 	changed := false
-	err := b.board.change(ctx, b.name, func(n ledger.Note) []byte {
+	err := b.cache.change(ctx, b.name, func(n ledger.Note) []byte {
 		note := b.read(n)
 		changed = false
 		if found != nil {
-			note, changed = note.after(found, b.board.clock.late(), b.keeps(), b.owner)
+			note, changed = note.after(found, b.cache.clock.late(), b.keeps(), b.owner)
 		}
 		switch {
 		case seen != nil && seen.closes(note):
-			note, changed = note.closed("a read showed that it works", b.board.clock.late(), b.owner), true
+			note, changed = note.closed("a read showed that it works", b.cache.clock.late(), b.owner), true
 		case trip != nil && trip.Read && note.Read && !note.Closed:
-			note, changed = note.paused(b.board.clock.late(), b.keeps()), true
+			note, changed = note.paused(b.cache.clock.late(), b.keeps()), true
 		case trip != nil && (note.Closed || !trip.Login.IsZero() && note.Login.IsZero()):
 			note, changed = *trip, true
 		}

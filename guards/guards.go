@@ -95,7 +95,7 @@ func (b Breaker) filled() Breaker {
 // [engine.Guards]. It is safe for concurrent use; create one with [New] and end it with
 // [Guards.Close].
 type Guards struct {
-	board *board
+	cache *noteCache
 	reg   *connectors.Registry
 	opts  Options
 	owner string
@@ -104,11 +104,11 @@ type Guards struct {
 	stop context.CancelFunc
 	news chan struct{} // something is to be published
 
-	set    sync.Mutex // serialises replacements of the settings
-	mu     sync.Mutex
-	dests  map[string]*destination
-	closed bool
-	keeper chan struct{} // closed when the current keeper ends; nil: there is none
+	set        sync.Mutex // serialises replacements of the settings
+	mu         sync.Mutex
+	dests      map[string]*destination
+	closed     bool
+	maintainer chan struct{} // closed when the current keeper ends; nil: there is none
 }
 
 var _ engine.Guards = (*Guards)(nil)
@@ -122,7 +122,7 @@ type destination struct {
 
 // shared is what the guards of one destination have in common.
 type shared struct {
-	board              *board
+	cache              *noteCache
 	destination, owner string
 	log                *slog.Logger
 	kick               func() // there is something to publish
@@ -132,7 +132,7 @@ type shared struct {
 // destinations are taken from reg, which may be nil; opts may be nil. Nothing is read or run
 // before the first send.
 func New(notes ledger.Documents, reg *connectors.Registry, opts *Options) *Guards {
-	g := &Guards{board: newBoard(notes), reg: reg, dests: make(map[string]*destination), news: make(chan struct{}, 1)}
+	g := &Guards{cache: newNoteCache(notes), reg: reg, dests: make(map[string]*destination), news: make(chan struct{}, 1)}
 	if opts != nil {
 		g.opts = *opts
 		g.opts.Destinations = maps.Clone(opts.Destinations)
@@ -165,10 +165,10 @@ func (g *Guards) at(name string) *destination {
 		return d
 	}
 	_, cover := g.profiled(name)
-	sh := &shared{board: g.board, destination: name, owner: g.owner, log: g.opts.Logger, kick: g.kick}
+	sh := &shared{cache: g.cache, destination: name, owner: g.owner, log: g.opts.Logger, kick: g.kick}
 	d := &destination{
-		rates:   &rates{shared: sh, name: noteOf("rate", name), turn: newTurn()},
-		slots:   &slots{shared: sh, name: noteOf("slots", name), cover: cover, turn: newTurn()},
+		rates:   &rates{shared: sh, name: noteOf("rate", name), lock: newTimedMutex()},
+		slots:   &slots{shared: sh, name: noteOf("slots", name), cover: cover, lock: newTimedMutex()},
 		breaker: &breaker{shared: sh, name: noteOf("breaker", name), cover: cover},
 	}
 	g.log(name, d, g.opts.Destinations[name])
@@ -259,19 +259,19 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 		d.slots.release(slot, 0)
 		return nil, hold
 	}
-	told, hold := d.breaker.enter(ctx)
+	report, hold := d.breaker.enter(ctx)
 	if hold != nil {
 		d.rates.back(at)
 		d.slots.release(slot, 0)
 		return nil, hold
 	}
 	if hold := g.stopped(ctx, rec); hold != nil { // a permission to probe can take its time
-		told(engine.Sent{Fate: connectors.FateNotSent})
+		report(engine.Sent{Fate: connectors.FateNotSent})
 		d.rates.back(at)
 		d.slots.release(slot, 0)
 		return nil, hold
 	}
-	entered, once := g.board.clock.early(), sync.Once{}
+	entered, once := g.cache.clock.early(), sync.Once{}
 	if slot {
 		g.attend() // slots are renewed from now on
 	}
@@ -283,7 +283,7 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 				d.rates.logged(s, entered)
 			}
 			d.slots.release(slot, s.Took)
-			told(s)
+			report(s)
 		})
 	}, nil
 }
@@ -353,12 +353,12 @@ func (g *Guards) permitted(ctx context.Context, rec ledger.Record, d *destinatio
 // Paused implements [engine.Guards]. It may wait for one read of the notes; if they cannot be
 // read all destinations are paused.
 func (g *Guards) Paused() []string {
-	_ = g.board.fresh(g.ctx, readEvery) // the age reports a failure
-	age, ok := g.board.age()
-	blind := !ok || age > readLast
+	_ = g.cache.fresh(g.ctx, readEvery) // the age reports a failure
+	age, ok := g.cache.age()
+	stale := !ok || age > readLast
 	var paused []string
 	for _, name := range g.names() {
-		if blind || g.shut(name) {
+		if stale || g.shut(name) {
 			paused = append(paused, name)
 		}
 	}
@@ -378,7 +378,7 @@ func (g *Guards) names() []string {
 // shut reports whether every send to a destination would be held now.
 func (g *Guards) shut(name string) bool {
 	for _, s := range []Scope{{}, {Destination: name}} {
-		if why, _ := g.board.stop(s); why != "" {
+		if why, _ := g.cache.stop(s); why != "" {
 			return true
 		}
 	}
@@ -386,13 +386,13 @@ func (g *Guards) shut(name string) bool {
 	return d.breaker.shut() != nil || d.rates.shut() || d.slots.shut()
 }
 
-// turn is a mutex whose acquisition can time out.
-type turn chan struct{}
+// lock is a mutex whose acquisition can time out.
+type timedMutex chan struct{}
 
-func newTurn() turn { return make(turn, 1) }
+func newTimedMutex() timedMutex { return make(timedMutex, 1) }
 
 // take waits for the mutex, but not beyond the deadline.
-func (t turn) take(ctx context.Context, deadline time.Time) bool {
+func (t timedMutex) take(ctx context.Context, deadline time.Time) bool {
 	select {
 	case t <- struct{}{}:
 		return true
@@ -409,4 +409,4 @@ func (t turn) take(ctx context.Context, deadline time.Time) bool {
 	return false
 }
 
-func (t turn) give() { <-t }
+func (t timedMutex) give() { <-t }

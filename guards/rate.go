@@ -46,7 +46,7 @@ type rates struct {
 	*shared
 	name string // of the note
 	set  atomic.Pointer[paced]
-	turn turn // serialises requests to the ledger for permits
+	lock timedMutex // serialises requests to the ledger for permits
 
 	mu      sync.Mutex
 	permits []time.Time // taken and not used: when each may be
@@ -93,7 +93,7 @@ func (r *rates) read(n ledger.Note) rateNote {
 	if !ok {
 		note = rateNote{Pause: n.At.Add(damagedFor), Since: n.At, Why: "the note of its rate cannot be read"}
 	}
-	if note.Pause.Sub(r.board.clock.late()) > leaseLongest {
+	if note.Pause.Sub(r.cache.clock.late()) > leaseLongest {
 		note.Pause = time.Time{} // from a clock that was wrong
 	}
 	note.Destination, note.Calls, note.Per = r.destination, r.keeps().rate.Calls, r.keeps().rate.Per
@@ -102,10 +102,10 @@ func (r *rates) read(n ledger.Note) rateNote {
 
 // paused is how long sends pause at the destination's request.
 func (r *rates) paused() (time.Duration, string) {
-	note := r.read(r.board.note(r.name))
+	note := r.read(r.cache.note(r.name))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.board.clock.early()
+	now := r.cache.clock.early()
 	why := note.Why
 	if r.until.After(note.Pause) && r.news != nil {
 		why = r.news.why
@@ -121,8 +121,8 @@ func (r *rates) shut() bool {
 	if !r.keeps().pace.bounded() {
 		return false
 	}
-	note := r.read(r.board.note(r.name))
-	_, _, wait := r.keeps().pace.deal(note.Next, r.board.clock.late(), 0, 0)
+	note := r.read(r.cache.note(r.name))
+	_, _, wait := r.keeps().pace.deal(note.Next, r.cache.clock.late(), 0, 0)
 	return wait > enterFor
 }
 
@@ -139,15 +139,15 @@ func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *eng
 	}
 	r.wait(1)
 	defer r.wait(-1)
-	if !r.turn.take(ctx, deadline) {
+	if !r.lock.take(ctx, deadline) {
 		return time.Time{}, r.hold(r.keeps().pace.every, "many sends wait for the destination's rate")
 	}
 	at, hold := r.next(ctx, deadline)
-	r.turn.give()
+	r.lock.give()
 	if hold != nil {
 		return time.Time{}, hold
 	}
-	if wait := at.Sub(r.board.clock.early()); wait > 0 && !pause.For(ctx, wait) {
+	if wait := at.Sub(r.cache.clock.early()); wait > 0 && !pause.For(ctx, wait) {
 		r.back(at)
 		return time.Time{}, r.hold(wait, "the send was given up while it waited for the destination's rate")
 	}
@@ -158,7 +158,7 @@ func (r *rates) permit(ctx context.Context, deadline time.Time) (time.Time, *eng
 func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engine.Hold) {
 	soon := min(time.Until(deadline), enterFor)
 	if at, ok := r.pop(); ok {
-		if wait := at.Sub(r.board.clock.early()); wait > soon {
+		if wait := at.Sub(r.cache.clock.early()); wait > soon {
 			r.back(at)
 			return time.Time{}, r.hold(wait, r.limit())
 		}
@@ -168,14 +168,14 @@ func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engin
 	var got []time.Time
 	var wait time.Duration
 	var reason string
-	err := r.board.change(ctx, r.name, func(n ledger.Note) []byte {
+	err := r.cache.change(ctx, r.name, func(n ledger.Note) []byte {
 		note := r.read(n)
-		if got, wait = nil, note.Pause.Sub(r.board.clock.early()); wait > 0 {
+		if got, wait = nil, note.Pause.Sub(r.cache.clock.early()); wait > 0 {
 			reason = "the destination asked for a pause: " + note.Why
 			return nil
 		}
 		reason = r.limit()
-		if got, note.Next, wait = r.keeps().pace.deal(note.Next, r.board.clock.late(), want, soon); len(got) == 0 {
+		if got, note.Next, wait = r.keeps().pace.deal(note.Next, r.cache.clock.late(), want, soon); len(got) == 0 {
 			return nil
 		}
 		return encoded(note)
@@ -230,7 +230,7 @@ func (r *rates) pop() (time.Time, bool) {
 
 // live reports whether a permit can still be used.
 func (r *rates) live(at time.Time) bool {
-	return !r.keeps().pace.bounded() || !r.board.clock.late().After(at.Add(r.keeps().pace.life))
+	return !r.keeps().pace.bounded() || !r.cache.clock.late().After(at.Add(r.keeps().pace.life))
 }
 
 // back returns a permit that was not used.
@@ -254,18 +254,18 @@ func (r *rates) hold(wait time.Duration, reason string) *engine.Hold {
 // logged records the result of a send that passed at entered.
 func (r *rates) logged(s engine.Sent, entered time.Time) {
 	asks := min(max(s.RetryAfter, 0), pauseLongest)
-	note := r.read(r.board.note(r.name))
+	note := r.read(r.cache.note(r.name))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case asks == 0 && s.Fate != connectors.FateThrottled:
-		heard := s.Fate == connectors.FateAnswered || s.Fate == connectors.FateRefused
-		if !heard || note.Hits == 0 || !entered.After(note.Since) {
+		accepted := s.Fate == connectors.FateAnswered || s.Fate == connectors.FateRefused
+		if !accepted || note.Hits == 0 || !entered.After(note.Since) {
 			return
 		}
 		r.calm = true
 	default:
-		news := &setback{asks: asks, at: r.board.clock.late(), entered: entered, why: clip("it answered "+worded(s), maxReason)}
+		news := &setback{asks: asks, at: r.cache.clock.late(), entered: entered, why: clip("it answered "+worded(s), maxReason)}
 		changed, after := news.applied(note)
 		if !changed {
 			return
@@ -312,7 +312,7 @@ func (r *rates) tend(ctx context.Context) (bool, error) {
 	if news == nil && !calm {
 		return false, nil
 	}
-	err := r.board.change(ctx, r.name, func(n ledger.Note) []byte {
+	err := r.cache.change(ctx, r.name, func(n ledger.Note) []byte {
 		note, changed := r.read(n), false
 		if calm && note.Hits > 0 {
 			note.Hits, changed = 0, true

@@ -146,9 +146,9 @@ func TestPermitsAreNotHoarded(t *testing.T) {
 
 func TestRetryAfterIsHonouredByAll(t *testing.T) {
 	cases := map[string]struct {
-		reason string
-		said   engine.Sent
-		pause  time.Duration
+		reason   string
+		reported engine.Sent
+		pause    time.Duration
 	}{
 		"throttled":       {"429 with a time", engine.Sent{Fate: connectors.FateThrottled, Code: "429", RetryAfter: 20 * time.Second, Took: 1}, 20 * time.Second},
 		"unknown fate":    {"503 with a time", engine.Sent{Fate: connectors.FateUnknown, Code: "503", RetryAfter: 20 * time.Second, Took: 1}, 20 * time.Second},
@@ -163,25 +163,25 @@ func TestRetryAfterIsHonouredByAll(t *testing.T) {
 				for _, w := range crew.workers {
 					passes(t, w, write(crm))(answered)
 				}
-				passes(t, crew.workers[0], write(crm))(c.said)
-				said := time.Now()
+				passes(t, crew.workers[0], write(crm))(c.reported)
+				reported := time.Now()
 				if c.pause > time.Second {
 					held(t, crew.workers[0], write(crm), "rate") // itself at once
 					time.Sleep(501 * time.Millisecond)
 					for _, w := range crew.workers {
 						hold := held(t, w, write(crm), "rate")
-						if left := c.pause - time.Since(said); hold.For < left || hold.For > left+time.Second {
+						if left := c.pause - time.Since(reported); hold.For < left || hold.For > left+time.Second {
 							t.Errorf("%s: held for %s, want about %s", c.reason, hold.For, left)
 						}
 						if len(w.Paused()) != 1 {
 							t.Errorf("%s: it is not paused", c.reason)
 						}
 					}
-					time.Sleep(time.Until(said.Add(c.pause - time.Millisecond)))
+					time.Sleep(time.Until(reported.Add(c.pause - time.Millisecond)))
 				}
 				for _, w := range crew.workers { // waits the rest out
 					passes(t, w, write(crm))(answered)
-					if early := c.pause - time.Since(said); early > 0 {
+					if early := c.pause - time.Since(reported); early > 0 {
 						t.Errorf("%s: sent %s before the pause ended", c.reason, early)
 					}
 				}
@@ -197,14 +197,14 @@ func TestPausesWithoutATimeGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 2, guards.Settings{})
 		defer crew.close()
-		pauseAfter := func(said engine.Sent) time.Duration {
+		pauseAfter := func(reported engine.Sent) time.Duration {
 			var leaves []func(engine.Sent)
 			for i := range 10 {
 				leaves = append(leaves, passes(t, crew.workers[i%2], write(crm)))
 			}
 			time.Sleep(time.Millisecond)
 			for _, leave := range leaves {
-				leave(said)
+				leave(reported)
 				time.Sleep(time.Millisecond)
 			}
 			began := time.Now()

@@ -23,9 +23,9 @@ const (
 	busyRead = 200 * time.Millisecond
 	// busyFirst is the shortest time after which a write that got no slot asks again.
 	busyFirst = 250 * time.Millisecond
-	// owedMore is how late a read that was put back may ask again and still come before the
+	// deferredMore is how late a read that was put back may ask again and still come before the
 	// sends: an idle worker looks for work every quarter of a second.
-	owedMore = time.Second
+	deferredMore = time.Second
 )
 
 // slotsNote records which worker may have how many sends of a destination under way.
@@ -50,23 +50,23 @@ type slots struct {
 	most  atomic.Int64 // 0: unbounded
 	local atomic.Bool  // of this process alone: no note is kept
 	cover time.Duration
-	turn  turn // serialises requests to the ledger for slots
+	lock  timedMutex // serialises requests to the ledger for slots
 
-	mu      sync.Mutex
-	held    int       // ours to use
-	posted  int       // the most that the note may record for us
-	until   time.Time // the end of our lease
-	inUse   int
-	peak    int // the most in use since checked
-	checked time.Time
-	waiting int
-	first   int           // waiting reads after sends
-	owed    int           // reads after sends that were put back, until owedTo
-	owedTo  time.Time     // when the last of them has asked again
-	freed   chan struct{} // closed when something changes
-	took    time.Duration // what a send takes, about
-	queue   spread        // of sends
-	reads   spread        // after sends
+	mu            sync.Mutex
+	held          int       // ours to use
+	posted        int       // the most that the note may record for us
+	until         time.Time // the end of our lease
+	inUse         int
+	peak          int // the most in use since checked
+	checked       time.Time
+	waiting       int
+	first         int           // waiting reads after sends
+	deferred      int           // reads after sends that were put back, until deferredUntil
+	deferredUntil time.Time     // when the last of them has asked again
+	freed         chan struct{} // closed when something changes
+	took          time.Duration // what a send takes, about
+	queue         spread        // of sends
+	reads         spread        // after sends
 }
 
 // read is the note with the leases that still run. An unreadable one counts as all slots taken,
@@ -76,7 +76,7 @@ func (s *slots) read(n ledger.Note) slotsNote {
 	if !ok {
 		note = slotsNote{Holders: []Holder{{Owner: "unknown: the note cannot be read", Slots: s.limit(), Until: n.At.Add(s.lease())}}}
 	}
-	now := s.board.clock.early()
+	now := s.cache.clock.early()
 	running := note.Holders[:0:0]
 	for _, h := range note.Holders {
 		if left := h.Until.Sub(now); left > 0 && left <= leaseLongest && h.Slots > 0 {
@@ -124,9 +124,9 @@ func (s *slots) take(ctx context.Context, deadline time.Time, first bool) (taken
 		if s.grab(first) {
 			return true, nil
 		}
-		if !s.local.Load() && s.turn.take(ctx, deadline) {
+		if !s.local.Load() && s.lock.take(ctx, deadline) {
 			err := s.more(ctx)
-			s.turn.give()
+			s.lock.give()
 			if s.grab(first) {
 				return true, nil
 			}
@@ -143,7 +143,7 @@ func (s *slots) take(ctx context.Context, deadline time.Time, first bool) (taken
 		case <-freed:
 		case <-timer.C:
 			if !s.local.Load() {
-				_ = s.board.fresh(ctx, busyRead/2) // otherwise the copy is good enough
+				_ = s.cache.fresh(ctx, busyRead/2) // otherwise the copy is good enough
 			}
 		case <-ctx.Done():
 		}
@@ -158,22 +158,22 @@ func (s *slots) grab(first bool) bool {
 	defer s.mu.Unlock()
 	ours := s.limit()
 	if !s.local.Load() {
-		if s.until.Sub(s.board.clock.late()) < s.cover {
+		if s.until.Sub(s.cache.clock.late()) < s.cover {
 			return false
 		}
 		ours = min(s.held, ours)
 	}
-	if time.Now().After(s.owedTo) {
-		s.owed = 0
+	if time.Now().After(s.deferredUntil) {
+		s.deferred = 0
 	}
 	if !first {
-		ours -= s.first + s.owed
+		ours -= s.first + s.deferred
 	}
 	if s.inUse >= ours {
 		return false
 	}
 	if first {
-		s.owed = max(s.owed-1, 0)
+		s.deferred = max(s.deferred-1, 0)
 	}
 	s.inUse++
 	s.peak = max(s.peak, s.inUse)
@@ -234,9 +234,9 @@ func (s *slots) more(ctx context.Context) error {
 // write records that we have that many slots, or as many as there are.
 func (s *slots) write(ctx context.Context, want int) error {
 	got, until, tried := 0, time.Time{}, false
-	err := s.board.change(ctx, s.name, func(n ledger.Note) []byte {
+	err := s.cache.change(ctx, s.name, func(n ledger.Note) []byte {
 		note, free := s.others(n)
-		got, until = min(want, free), s.board.clock.late().Add(s.lease())
+		got, until = min(want, free), s.cache.clock.late().Add(s.lease())
 		if !s.worth(got) {
 			got = -1
 			return nil
@@ -269,7 +269,7 @@ func (s *slots) worth(got int) bool {
 
 // expiring reports whether the lease is to be renewed. The lock is held.
 func (s *slots) expiring() bool {
-	return s.until.Sub(s.board.clock.late()) < s.cover+leaseMore/3
+	return s.until.Sub(s.cache.clock.late()) < s.cover+leaseMore/3
 }
 
 // hold staggers held calls over the time in which slots are freed. Sends leave a slot to a read
@@ -284,7 +284,7 @@ func (s *slots) hold(reason string, first bool) *engine.Hold {
 	step := max(s.took/time.Duration(max(s.limit(), 1)), time.Millisecond)
 	again := queue.next(now, busyFirst, step)
 	if first {
-		s.owed, s.owedTo = min(s.owed+1, s.limit()), now.Add(again+enterFor+owedMore)
+		s.deferred, s.deferredUntil = min(s.deferred+1, s.limit()), now.Add(again+enterFor+deferredMore)
 	}
 	return &engine.Hold{Rule: ruleBusy, Reason: reason, For: again}
 }
@@ -297,7 +297,7 @@ func (s *slots) shut() bool {
 	}
 	ours, free := s.limit(), 0
 	if !s.local.Load() {
-		_, free = s.others(s.board.note(s.name))
+		_, free = s.others(s.cache.note(s.name))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,10 +316,10 @@ func (s *slots) tend(ctx context.Context, closing bool) (bool, error) {
 	if idle {
 		return false, nil
 	}
-	if !s.turn.take(ctx, time.Now()) {
+	if !s.lock.take(ctx, time.Now()) {
 		return true, nil
 	}
-	defer s.turn.give()
+	defer s.lock.give()
 	s.mu.Lock()
 	if closing || time.Since(s.checked) >= idleSlots {
 		s.held = min(s.held, max(s.limit(), s.inUse)) // the limit may have been lowered since they were taken

@@ -147,7 +147,7 @@ func Release(ctx context.Context, notes ledger.Documents, s Scope, by, reason st
 
 // record adds an act to the note of the scope.
 func (s Scope) record(ctx context.Context, notes ledger.Documents, act Act) error {
-	b := newBoard(notes)
+	b := newNoteCache(notes)
 	if _, err := b.again(ctx, s.note()); err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
@@ -233,13 +233,13 @@ func (g *Guards) Stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 
 // stopped returns a hold if a stop holds a write now, or if that cannot be known.
 func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
-	err := g.board.fresh(ctx, readEvery)
-	if age, ok := g.board.age(); !ok || age > readLast {
+	err := g.cache.fresh(ctx, readEvery)
+	if age, ok := g.cache.age(); !ok || age > readLast {
 		return &engine.Hold{Rule: ruleStopped, For: readEvery,
 			Reason: clip(fmt.Sprintf("the stops could not be read, and nothing is sent without knowing them: %v", err), maxReason)}
 	}
 	for _, s := range covering(rec) {
-		if why, held := g.board.stop(s); why != "" {
+		if why, held := g.cache.stop(s); why != "" {
 			return &engine.Hold{Rule: ruleStopped, Reason: why, For: min(max(held/stoppedShare, stoppedFirst), stoppedMost)}
 		}
 	}
@@ -247,7 +247,7 @@ func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 }
 
 // stop returns why a scope is stopped, "" if it is not, and for how long it has been.
-func (b *board) stop(s Scope) (why string, held time.Duration) {
+func (b *noteCache) stop(s Scope) (why string, held time.Duration) {
 	n := b.note(s.note())
 	if len(n.Value) == 0 {
 		return "", 0

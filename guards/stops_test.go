@@ -284,7 +284,7 @@ func damage(t *testing.T, notes ledger.Documents, prefix, value string) {
 	}
 }
 
-func TestNamesOfAnyKindAreToldApart(t *testing.T) {
+func TestNamesOfAnyKindAreDistinguished(t *testing.T) {
 	names := []string{"a", "a/", "a b", "a+b", "a%20b", "A", "ä", "\xff", "\xfe", "\x00", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "#", "a/stop/b"}
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
@@ -303,9 +303,9 @@ func TestNamesOfAnyKindAreToldApart(t *testing.T) {
 		if err != nil || len(all) != 2*len(names) {
 			t.Fatalf("%d notes, %v; want two for each of %d destinations", len(all), err, len(names))
 		}
-		standing, err := guards.Status(t.Context(), notes)
-		if err != nil || len(standing.Destinations) != len(names) {
-			t.Errorf("the status has %d destinations, %v; want %d", len(standing.Destinations), err, len(names))
+		status, err := guards.Status(t.Context(), notes)
+		if err != nil || len(status.Destinations) != len(names) {
+			t.Errorf("the status has %d destinations, %v; want %d", len(status.Destinations), err, len(names))
 		}
 	})
 }

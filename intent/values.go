@@ -96,11 +96,11 @@ func (c *valueCheck) value(at *place, v any, depth int) {
 			c.say(at, wantExact, "is %s, which canonical JSON cannot hold exactly", clip(string(v)))
 		}
 	case map[string]any:
-		if c.room(at, depth) {
+		if c.levelAllowed(at, depth) {
 			c.object(at, v, depth+1)
 		}
 	case []any:
-		if c.room(at, depth) {
+		if c.levelAllowed(at, depth) {
 			for i, e := range v {
 				c.value(at.element(i), e, depth+1)
 			}
@@ -110,8 +110,8 @@ func (c *valueCheck) value(at *place, v any, depth int) {
 	}
 }
 
-// room reports whether another level is allowed.
-func (c *valueCheck) room(at *place, depth int) bool {
+// levelAllowed reports whether another level is allowed.
+func (c *valueCheck) levelAllowed(at *place, depth int) bool {
 	if depth < MaxDepth {
 		return true
 	}

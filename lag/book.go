@@ -54,7 +54,7 @@ type Book struct {
 	once  sync.Once
 	saved error // the result of the last exchange; read after once
 
-	turn sync.Mutex // held during an exchange
+	exchangeMu sync.Mutex // held during an exchange
 
 	mu     sync.Mutex
 	paths  map[engine.LagPath]*learned
@@ -115,14 +115,14 @@ func (b *Book) keep(ctx context.Context) {
 }
 
 // Next implements [engine.Lag].
-func (b *Book) Next(path engine.LagPath, since time.Duration, looks int) (time.Duration, bool) {
+func (b *Book) Next(path engine.LagPath, since time.Duration, reads int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.find(path)
-	if l == nil || since < 0 || looks < 0 || looks >= maxReads {
+	if l == nil || since < 0 || reads < 0 || reads >= maxReads {
 		return 0, false
 	}
-	if looks == 0 {
+	if reads == 0 {
 		return max(l.first(since)-since, 0), true
 	}
 	at, ok := l.planned().next(since)
@@ -180,8 +180,8 @@ func (b *Book) Sync(ctx context.Context) error {
 	if b.notes == nil {
 		return nil
 	}
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	b.exchangeMu.Lock()
+	defer b.exchangeMu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, saveWithin)
 	defer cancel()
 	for range saveTries {

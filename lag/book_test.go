@@ -14,7 +14,7 @@ import (
 // the mean counts. Of forty runs of the widest shape, over the lag, the mean was 1.50 with a
 // standard deviation of 0.06 when four books learned; the bounds are more than five deviations
 // away with ten.
-func TestLooksAreMadeWhenTheySucceed(t *testing.T) {
+func TestReadsAreMadeWhenTheySucceed(t *testing.T) {
 	for name, d := range map[string]struct {
 		reason      string
 		reads, over float64 // at most
@@ -51,7 +51,7 @@ func TestLooksAreMadeWhenTheySucceed(t *testing.T) {
 
 // A constant lag is learned within a few writes to a few per cent: all of their intervals
 // together give more than each of them.
-func TestALagIsFoundQuickly(t *testing.T) {
+func TestALagIsLearnedQuickly(t *testing.T) {
 	var over []float64
 	for seed := range uint64(6) {
 		for _, d := range []time.Duration{50 * ms, 120 * ms, 300 * ms, 750 * ms, 2000 * ms} {
@@ -67,7 +67,7 @@ func TestALagIsFoundQuickly(t *testing.T) {
 }
 
 // The learned pace costs no more than the two that know nothing, by either measure.
-func TestLearnedLooksBeatBothPaces(t *testing.T) {
+func TestLearnedReadsBeatBothPaces(t *testing.T) {
 	for _, shape := range []string{"50ms", "300ms", "2s", "300ms/jitter", "2s/jitter"} {
 		t.Run(shape, func(t *testing.T) {
 			all := make(map[string]*tally)
@@ -125,8 +125,8 @@ func TestAWorldThatChanges(t *testing.T) {
 // Too little is known: the standard pace applies.
 func TestTheStandardPaceHolds(t *testing.T) {
 	book := lag.New(nil, nil)
-	ask := func(p engine.LagPath, since time.Duration, looks int) bool {
-		_, ok := book.Next(p, since, looks)
+	ask := func(p engine.LagPath, since time.Duration, reads int) bool {
+		_, ok := book.Next(p, since, reads)
 		return ok
 	}
 	if ask(ordersPath, 0, 0) {
@@ -151,7 +151,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		reason string
 		path   engine.LagPath
 		since  time.Duration
-		looks  int
+		reads  int
 		want   bool
 	}{
 		"known":             {"eight writes agree", ordersPath, 0, 0, true},
@@ -167,7 +167,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		"clock went back":   {"no moment after a send", ordersPath, -time.Second, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ask(d.path, d.since, d.looks); got != d.want {
+			if got := ask(d.path, d.since, d.reads); got != d.want {
 				t.Errorf("%t: %s", got, d.reason)
 			}
 		})

@@ -192,8 +192,8 @@ func (b *Book) settle(p pending, err error) {
 	}
 }
 
-// Line is the knowledge about one path.
-type Line struct {
+// PathLag is the knowledge about one path.
+type PathLag struct {
 	engine.LagPath // an empty Path means all ways of reading together
 	// Count is how many writes it is based on; older ones count as a fraction.
 	Count float64
@@ -205,12 +205,12 @@ type Line struct {
 
 // Quantiles returns what the workers of a ledger know, ordered by destination, kind and path.
 // Unreadable notes are left out. The error is the ledger's.
-func Quantiles(ctx context.Context, notes ledger.Documents) ([]Line, error) {
+func Quantiles(ctx context.Context, notes ledger.Documents) ([]PathLag, error) {
 	all, _, err := notes.Notes(ctx, prefix)
 	if err != nil {
 		return nil, err
 	}
-	var lines []Line
+	var known []PathLag
 	for _, n := range all {
 		w, s, _, err := decodeNote(n)
 		if err != nil || s.IsEmpty() {
@@ -220,10 +220,10 @@ func Quantiles(ctx context.Context, notes ledger.Documents) ([]Line, error) {
 		if err != nil {
 			continue
 		}
-		lines = append(lines, Line{LagPath: w.path(), Count: s.GetCount(), P50: seconds(at[0]), P90: seconds(at[1]), P99: seconds(at[2]), At: n.At})
+		known = append(known, PathLag{LagPath: w.path(), Count: s.GetCount(), P50: seconds(at[0]), P90: seconds(at[1]), P99: seconds(at[2]), At: n.At})
 	}
-	slices.SortFunc(lines, func(a, b Line) int {
+	slices.SortFunc(known, func(a, b PathLag) int {
 		return cmp.Or(strings.Compare(a.Destination, b.Destination), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Path, b.Path))
 	})
-	return lines, nil
+	return known, nil
 }

@@ -32,8 +32,8 @@ func opened(t *testing.T, notes ledger.Documents) *lag.Book {
 	return b
 }
 
-// tell records writes that became visible between the two.
-func tell(b *lag.Book, writes int, missed, seen time.Duration) {
+// record records writes that became visible between the two.
+func record(b *lag.Book, writes int, missed, seen time.Duration) {
 	for range writes {
 		b.Seen(ordersPath, missed, seen)
 	}
@@ -45,13 +45,13 @@ func around(b *lag.Book, from, to time.Duration) bool {
 	return ok && pause >= from && pause <= to
 }
 
-func lines(t *testing.T, notes ledger.Documents) map[string]lag.Line {
+func statsOf(t *testing.T, notes ledger.Documents) map[string]lag.PathLag {
 	t.Helper()
 	all, err := lag.Quantiles(t.Context(), notes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := make(map[string]lag.Line)
+	by := make(map[string]lag.PathLag)
 	for _, l := range all {
 		by[l.Path] = l
 	}
@@ -64,8 +64,8 @@ func TestWorkersShareWhatTheyLearn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
 		one, two := opened(t, notes), opened(t, notes)
-		tell(one, 6, 290*ms, 310*ms)
-		tell(two, 4, 290*ms, 310*ms)
+		record(one, 6, 290*ms, 310*ms)
+		record(two, 4, 290*ms, 310*ms)
 		if around(one, 0, time.Hour) || around(two, 0, time.Hour) {
 			t.Fatal("one of them knows enough by itself; nothing is shown")
 		}
@@ -77,7 +77,7 @@ func TestWorkersShareWhatTheyLearn(t *testing.T) {
 			}
 		}
 		for _, path := range []string{ordersPath.Path, ""} {
-			l := lines(t, notes)[path]
+			l := statsOf(t, notes)[path]
 			if math.Abs(l.Count-10) > 0.1 || l.P50 < 285*ms || l.P99 > 315*ms || l.P50 > l.P90 || l.P90 > l.P99 || l.At.IsZero() || l.Destination != "orders" {
 				t.Errorf("path %q: %+v; want ten writes around 300 ms", path, l)
 			}
@@ -91,12 +91,12 @@ func TestNothingIsCountedTwice(t *testing.T) {
 		notes := ledger.NewMemory()
 		one, two := opened(t, notes), opened(t, notes)
 		for range 50 {
-			tell(one, 3, 290*ms, 310*ms)
-			tell(two, 2, 290*ms, 310*ms)
+			record(one, 3, 290*ms, 310*ms)
+			record(two, 2, 290*ms, 310*ms)
 			time.Sleep(31 * time.Second)
 		}
 		time.Sleep(time.Minute)
-		if l := lines(t, notes)[ordersPath.Path]; math.Abs(l.Count-250) > 1 {
+		if l := statsOf(t, notes)[ordersPath.Path]; math.Abs(l.Count-250) > 1 {
 			t.Errorf("%v writes; want 250", l.Count)
 		}
 	})
@@ -107,14 +107,14 @@ func TestCloseSavesTheRest(t *testing.T) {
 		notes := ledger.NewMemory()
 		b := lag.New(notes, nil)
 		synctest.Wait()
-		tell(b, 20, 290*ms, 310*ms)
+		record(b, 20, 290*ms, 310*ms)
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := b.Close(); err != nil {
 			t.Errorf("closed twice: %v", err)
 		}
-		if l := lines(t, notes)[ordersPath.Path]; math.Abs(l.Count-20) > 0.1 {
+		if l := statsOf(t, notes)[ordersPath.Path]; math.Abs(l.Count-20) > 0.1 {
 			t.Errorf("%+v; want 20 writes", l)
 		}
 	})
@@ -125,16 +125,16 @@ func TestAllForgetTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := ledger.NewMemory()
 		one, two := opened(t, notes), opened(t, notes)
-		tell(one, 200, 290*ms, 310*ms)
+		record(one, 200, 290*ms, 310*ms)
 		time.Sleep(31 * time.Second)
-		tell(two, 100, 290*ms, 310*ms)
-		tell(one, 20, 1990*ms, 2010*ms)
+		record(two, 100, 290*ms, 310*ms)
+		record(one, 20, 1990*ms, 2010*ms)
 		time.Sleep(2 * time.Minute)
 		if !around(two, 1900*ms, 2050*ms) {
 			pause, ok := two.Next(ordersPath, 0, 0)
 			t.Errorf("the other looks after %s, %t; want near 2 s", pause, ok)
 		}
-		if l := lines(t, notes)[ordersPath.Path]; l.Count > 21 || l.P50 < 1900*ms {
+		if l := statsOf(t, notes)[ordersPath.Path]; l.Count > 21 || l.P50 < 1900*ms {
 			t.Errorf("the ledger has %+v; want the new writes alone", l)
 		}
 	})
@@ -148,11 +148,11 @@ func TestManyWritesBetweenTwoNotesAreShared(t *testing.T) {
 		for range 3 {
 			b := lag.New(notes, nil)
 			synctest.Wait()
-			tell(b, 20_000, 290*time.Millisecond, 310*time.Millisecond)
+			record(b, 20_000, 290*time.Millisecond, 310*time.Millisecond)
 			if err := b.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if got := lines(t, notes)[ordersPath.Path]; got.Count < 200 || got.Count > 1000 {
+			if got := statsOf(t, notes)[ordersPath.Path]; got.Count < 200 || got.Count > 1000 {
 				t.Fatalf("%v writes are remembered; want up to 1000", got.Count)
 			}
 		}
@@ -167,19 +167,19 @@ func TestOldWritesFade(t *testing.T) {
 		notes := ledger.NewMemory()
 		b := opened(t, notes)
 		for range 40 {
-			tell(b, 100, 290*ms, 310*ms)
+			record(b, 100, 290*ms, 310*ms)
 			time.Sleep(31 * time.Second)
 		}
-		if l := lines(t, notes)[ordersPath.Path]; l.Count > 1200 || l.Count < 300 {
+		if l := statsOf(t, notes)[ordersPath.Path]; l.Count > 1200 || l.Count < 300 {
 			t.Errorf("%v of 4000 writes count; want 300 to 1200", l.Count)
 		}
-		before := lines(t, notes)[ordersPath.Path].Count
+		before := statsOf(t, notes)[ordersPath.Path].Count
 		for range 3 {
 			time.Sleep(25 * time.Hour)
-			tell(b, 1, 290*ms, 310*ms)
+			record(b, 1, 290*ms, 310*ms)
 			time.Sleep(time.Minute)
 		}
-		if after := lines(t, notes)[ordersPath.Path].Count; after > before/4 {
+		if after := statsOf(t, notes)[ordersPath.Path].Count; after > before/4 {
 			t.Errorf("%v writes count after three days, %v before", after, before)
 		}
 	})
@@ -217,14 +217,14 @@ func (m *moody) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error)
 }
 
 // An unreachable ledger loses nothing and delays no write.
-func TestALedgerThatIsAway(t *testing.T) {
-	away := errors.New("away")
+func TestAnUnreachableLedger(t *testing.T) {
+	down := errors.New("away")
 	for name, d := range map[string]struct {
 		reason   string
 		get, set error
 	}{
-		"not readable":       {"it is tried again", away, nil},
-		"not writable":       {"it is tried again", nil, away},
+		"not readable":       {"it is tried again", down, nil},
+		"not writable":       {"it is tried again", nil, down},
 		"others are quicker": {"it is tried again", nil, ledger.ErrStale},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +234,7 @@ func TestALedgerThatIsAway(t *testing.T) {
 				b := opened(t, notes)
 				other := ordersPath
 				other.Kind = "item"
-				tell(b, 10, 290*ms, 310*ms)
+				record(b, 10, 290*ms, 310*ms)
 				b.Seen(other, 0, 0)
 				time.Sleep(2 * time.Minute)
 				if !around(b, 200*ms, 320*ms) {
@@ -249,7 +249,7 @@ func TestALedgerThatIsAway(t *testing.T) {
 				if err != nil || len(all) != 4 {
 					t.Fatalf("%+v, %v; want two kinds, each with its path and as a whole: %s", all, err, d.reason)
 				}
-				if l := lines(t, notes.Documents)[ordersPath.Path]; math.Abs(l.Count-10) > 0.1 {
+				if l := statsOf(t, notes.Documents)[ordersPath.Path]; math.Abs(l.Count-10) > 0.1 {
 					t.Errorf("%+v; want ten writes: %s", l, d.reason)
 				}
 			})
@@ -262,7 +262,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 	good := func() map[string]any {
 		notes := ledger.NewMemory()
 		b := lag.New(notes, nil)
-		tell(b, 20, 290*ms, 310*ms)
+		record(b, 20, 290*ms, 310*ms)
 		_ = b.Sync(context.Background())
 		_ = b.Close()
 		all, _, _ := notes.Notes(context.Background(), "")
@@ -311,7 +311,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 				if n := strings.Count(log.String(), "passed over"); n != 1 {
 					t.Errorf("said %d times, want once:\n%s", n, log.String())
 				}
-				tell(b, 20, 90*ms, 110*ms)
+				record(b, 20, 90*ms, 110*ms)
 				if err := b.Close(); err != nil {
 					t.Error(err)
 				}
@@ -319,7 +319,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 				if mended := !bytes.Equal(all[0].Value, note.Value); mended != d.mended {
 					t.Errorf("written anew: %t: %s", mended, d.reason)
 				}
-				if _, known := lines(t, notes)[ordersPath.Path]; known != d.mended {
+				if _, known := statsOf(t, notes)[ordersPath.Path]; known != d.mended {
 					t.Errorf("shown afterwards: %t: %s", known, d.reason)
 				}
 			})
@@ -368,9 +368,9 @@ func FuzzNotes(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, path := range []engine.LagPath{ordersPath, {Destination: "orders", Kind: "order"}} {
-			for looks := range 3 {
-				if pause, ok := b.Next(path, 10*ms, looks); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
-					t.Errorf("look %d: %s, %t", looks, pause, ok)
+			for reads := range 3 {
+				if pause, ok := b.Next(path, 10*ms, reads); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
+					t.Errorf("look %d: %s, %t", reads, pause, ok)
 				}
 			}
 			b.Seen(path, 90*ms, 110*ms)

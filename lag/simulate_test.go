@@ -16,7 +16,7 @@ var ordersPath = engine.LagPath{Destination: "orders", Kind: "order", Path: "lis
 
 // pace returns how long after the send a write is read next; a number of reads were made and
 // failed, the last one at the time since.
-type pace func(since time.Duration, looks int) time.Duration
+type pace func(since time.Duration, reads int) time.Duration
 
 // paces begin a pace for each write.
 var paces = map[string]func(*lag.Book) pace{
@@ -26,11 +26,11 @@ var paces = map[string]func(*lag.Book) pace{
 	},
 	"learned": func(b *lag.Book) pace {
 		otherwise := backoff()
-		return func(since time.Duration, looks int) time.Duration {
-			if pause, ok := b.Next(ordersPath, since, looks); ok {
+		return func(since time.Duration, reads int) time.Duration {
+			if pause, ok := b.Next(ordersPath, since, reads); ok {
 				return since + pause
 			}
-			return otherwise(since, looks)
+			return otherwise(since, reads)
 		}
 	},
 }
@@ -38,8 +38,8 @@ var paces = map[string]func(*lag.Book) pace{
 // backoff is the engine's standard pace: at once, then with growing pauses.
 func backoff() pace {
 	steps := policies.ReadPace()
-	return func(since time.Duration, looks int) time.Duration {
-		if looks == 0 {
+	return func(since time.Duration, reads int) time.Duration {
+		if reads == 0 {
 			return since
 		}
 		return since + policies.ReadPause(policies.Case{SinceSend: since}, steps)

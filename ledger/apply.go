@@ -195,7 +195,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r = sent(r, e, now)
 	case EvRecovered:
 		r.LastFate, r.Unknown = FateUnknown, true
-		r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
+		r.NeedsRecheck = r.NeedsRecheck || e.NeedsRecheck
 		if e.SendFor > 0 {
 			// As announced, and no shorter than an earlier send that may still last.
 			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), max(e.SendFor, r.LostFor)
@@ -260,7 +260,7 @@ func sent(r Record, e Event, now time.Time) Record {
 	if e.Fate != FateAnswered {
 		r.LastRefusal = e.Reason
 		if e.ErrorCode+e.Message+e.RequestID != "" {
-			r.Refusal = &Said{Status: e.Code, Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}
+			r.Refusal = &Refusal{Status: e.Code, Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}
 		}
 	}
 	if slices.Contains(notTakenUp, e.Fate) {
@@ -291,7 +291,7 @@ func announced(r Record, e Event, now time.Time) Record {
 	r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal, r.FirstRead = false, 0, "", nil, time.Time{}
 	r.Unproven = 0
 	r.Repaired = e.Repair
-	r.OwesRecheck = r.OwesRecheck || e.OwesRecheck
+	r.NeedsRecheck = r.NeedsRecheck || e.NeedsRecheck
 	if e.Prepared != nil {
 		r.Prepared = e.Prepared
 	}

@@ -206,11 +206,11 @@ var effects = map[string]struct {
 			r.LastFate, r.Directed, r.Answered = ledger.FateAnswered, "retry", true
 			r.LastConflict, r.LastRefusal, r.RetryAfter = true, "no", time.Second
 		},
-		ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute, OwesRecheck: true},
+		ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute, NeedsRecheck: true},
 		func(r *ledger.Record) {
 			r.State, r.Sends, r.Due, r.Directed, r.LastFate = ledger.Sending, 2, at, "", ledger.FateUnknown
 			r.LastConflict, r.LastRefusal, r.RetryAfter = false, "", 0
-			r.LastSend, r.OwesRecheck = at.Add(time.Minute), true
+			r.LastSend, r.NeedsRecheck = at.Add(time.Minute), true
 		}},
 	"second send, next key": {
 		"a new key has a window of its own",

@@ -184,7 +184,7 @@ func TestApprovalEffects(t *testing.T) {
 	}
 }
 
-func TestEntrustedRefusals(t *testing.T) {
+func TestDelegatedRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		record func(*ledger.Record)

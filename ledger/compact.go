@@ -35,11 +35,11 @@ func Compact(r Record) Record {
 	return r
 }
 
-// Buries reports whether a write may become a tombstone at the time now, as far as its own record
+// Compacts reports whether a write may become a tombstone at the time now, as far as its own record
 // shows: it was settled long enough ago, needs no recheck and is not leased. Relatives are the
 // writes that it compensates or that compensate it, if they still exist. None of them may be open
 // or need a recheck, since a reader of one needs the other.
-func (p Prune) Buries(r Record, now time.Time, relatives ...Record) bool {
+func (p Prune) Compacts(r Record, now time.Time, relatives ...Record) bool {
 	if r.Tombstone || !done(r) || r.LeaseUntil.After(now) || !past(r.SettledAt, p.KeepOf(r.Tenant, r.Destination), now) {
 		return false
 	}

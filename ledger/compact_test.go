@@ -12,14 +12,14 @@ import (
 func TestForever(t *testing.T) {
 	r := ledger.Record{Tenant: "a", Destination: "crm", State: ledger.Settled}
 	p := ledger.Prune{Keep: time.Hour, Remember: ledger.Forever, Tenants: map[string]time.Duration{"a": ledger.Forever}}
-	if p.Buries(r, time.Now()) {
+	if p.Compacts(r, time.Now()) {
 		t.Error("a write that is kept for ever becomes a tombstone")
 	}
 	if p.Forgets(ledger.Compact(r), time.Now()) {
 		t.Error("a tombstone that is remembered for ever is forgotten")
 	}
 	p.Destinations = map[string]time.Duration{"crm": 2 * time.Hour}
-	mark, err := p.Buried(ledger.Compact(r), time.Now())
+	mark, err := p.Compacted(ledger.Compact(r), time.Now())
 	if err != nil || mark.Rule != "retention: keep 2h0m0s" {
 		t.Errorf("mark %+v, error %v", mark, err)
 	}

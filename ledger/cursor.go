@@ -70,13 +70,13 @@ func (q Following) Next(changes []Change, newest Place) string {
 	return q.After
 }
 
-// FoundCursor returns a cursor of writes: after the one with a number.
-func FoundCursor(n int64) string { return writeCursor + strconv.FormatInt(n, 10) }
+// SearchCursor returns a cursor of writes: after the one with a number.
+func SearchCursor(n int64) string { return writeCursor + strconv.FormatInt(n, 10) }
 
-// FoundAfter parses a cursor of writes. The error wraps [ErrCursor].
-func FoundAfter(cursor string) (n int64, err error) {
+// ParseSearchCursor parses a cursor of writes. The error wraps [ErrCursor].
+func ParseSearchCursor(cursor string) (n int64, err error) {
 	n, err = strconv.ParseInt(strings.TrimPrefix(cursor, writeCursor), 10, 64)
-	if err != nil || n < 0 || FoundCursor(n) != cursor {
+	if err != nil || n < 0 || SearchCursor(n) != cursor {
 		return 0, fmt.Errorf("%w: %.40q; want what a search said comes next, or none to begin at its start", ErrCursor, cursor)
 	}
 	return n, nil

@@ -52,7 +52,7 @@ func TestDocumentNext(t *testing.T) {
 	}
 }
 
-func TestFilingCheck(t *testing.T) {
+func TestBatchCheck(t *testing.T) {
 	document := func(change func(*ledger.Document)) ledger.Document {
 		p := ledger.Document{Tenant: "a", Kind: "k", ID: "i", Body: json.RawMessage("{}")}
 		if change != nil {
@@ -64,7 +64,7 @@ func TestFilingCheck(t *testing.T) {
 	many := func(n int) (f ledger.Batch) { f.Append = make([]ledger.Appending, n); return f }
 	for name, c := range map[string]struct {
 		reason string
-		filing ledger.Batch
+		batch  ledger.Batch
 		says   string // "": nothing is wrong
 	}{
 		"nothing":       {"a filing of nothing is a mistake", ledger.Batch{}, "0 parts"},
@@ -87,7 +87,7 @@ func TestFilingCheck(t *testing.T) {
 		"long id":            {"names are bounded", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.ID = strings.Repeat("i", 601) })}}, "601 bytes"},
 		"below zero":         {"a version is one that was read", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.Version = -1 })}}, "version"},
 	} {
-		err := c.filing.Check()
+		err := c.batch.Check()
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: error %v, want %q; reason: %s", name, err, c.says, c.reason)
 		}

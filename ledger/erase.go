@@ -149,7 +149,7 @@ func (e Erasing) Keeps(r Record, now time.Time, holds Holds, followed bool, rela
 	case held:
 		return hold.String()
 	case !done(r):
-		return fmt.Sprintf("it is not finished: %s", r.standing())
+		return fmt.Sprintf("it is not finished: %s", r.waitsFor())
 	case r.LeaseUntil.After(now):
 		return "a worker has it; erase it again in a moment"
 	case followed:
@@ -157,7 +157,7 @@ func (e Erasing) Keeps(r Record, now time.Time, holds Holds, followed bool, rela
 	}
 	for _, other := range relatives {
 		if !done(other) {
-			return fmt.Sprintf("write %s, which belongs to it, is not finished: %s", other.ID, other.standing())
+			return fmt.Sprintf("write %s, which belongs to it, is not finished: %s", other.ID, other.waitsFor())
 		}
 	}
 	return ""
@@ -170,8 +170,8 @@ const NotSealed = "its events are not in the audit chain yet; erase it again in 
 // StillEnqueued is why an entry of the outbox is not deleted.
 const StillEnqueued = "it is enqueued and not taken in by a worker yet"
 
-// standing describes what an unfinished write still waits for.
-func (r Record) standing() string {
+// waitsFor describes what an unfinished write still waits for.
+func (r Record) waitsFor() string {
 	if r.State == Settled {
 		return "a recheck is pending until " + cmp.Or(r.RecheckUntil, r.Due).UTC().Format(time.RFC3339)
 	}

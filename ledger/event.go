@@ -71,10 +71,10 @@ type Event struct {
 	// Announced: the key's generation, how long until the send has surely ended, and whether it
 	// makes a late duplicate possible. Recovered: how long after its announcement the send can be
 	// in flight, 0 where it is known to be over.
-	Generation  int           `json:"generation,omitempty"`
-	Conditional bool          `json:"conditional,omitempty"`
-	SendFor     time.Duration `json:"send_for,omitempty"`
-	OwesRecheck bool          `json:"owes_recheck,omitempty"`
+	Generation   int           `json:"generation,omitempty"`
+	Conditional  bool          `json:"conditional,omitempty"`
+	SendFor      time.Duration `json:"send_for,omitempty"`
+	NeedsRecheck bool          `json:"owes_recheck,omitempty"`
 	// Announced: the send updates what the destination did not store. Default false.
 	Repair bool `json:"repair,omitempty"`
 	// Prepared is what the connector built to be sent, on the first announcement only. Default

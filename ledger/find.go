@@ -31,8 +31,8 @@ type Search struct {
 	Limit int
 }
 
-// Found is one page of results.
-type Found struct {
+// SearchResult is one page of results.
+type SearchResult struct {
 	Records []Record
 	// Next is the Search.After of the next page; "" at the end.
 	Next string
@@ -45,13 +45,13 @@ func (s Search) Checked() (Search, error) {
 	switch {
 	case s.Tenant == "":
 		return s, fmt.Errorf("ledger: a search without a tenant")
-	case s.Limit < 0 || s.Limit > maxFound:
-		return s, fmt.Errorf("ledger: a search with limit %d; want 1 to %d, or 0 for %d", s.Limit, maxFound, defaultFound)
+	case s.Limit < 0 || s.Limit > maxSearch:
+		return s, fmt.Errorf("ledger: a search with limit %d; want 1 to %d, or 0 for %d", s.Limit, maxSearch, defaultSearch)
 	case s.Limit == 0:
-		s.Limit = defaultFound
+		s.Limit = defaultSearch
 	}
 	if s.After != "" {
-		if _, err := FoundAfter(s.After); err != nil {
+		if _, err := ParseSearchCursor(s.After); err != nil {
 			return s, err
 		}
 	}
@@ -69,8 +69,8 @@ func (s Search) Selects(r Record) bool {
 		!r.Created.Before(s.Since) && (s.Until.IsZero() || r.Created.Before(s.Until))
 }
 
-// Walk returns the states that a search reads, in a fixed order; none for all.
-func (s Search) Walk() []State {
+// ScanStates returns the states that a search reads, in a fixed order; none for all.
+func (s Search) ScanStates() []State {
 	states := slices.Clone(s.States)
 	if len(s.Settlements) > 0 {
 		states = append(states, Settled)
@@ -88,8 +88,8 @@ func (s Search) Ends(created time.Time) bool {
 }
 
 const (
-	// defaultFound is a page for people, maxFound one for programs: records with evidence can be
+	// defaultSearch is a page for people, maxSearch one for programs: records with evidence can be
 	// large.
-	defaultFound = 50
-	maxFound     = 200
+	defaultSearch = 50
+	maxSearch     = 200
 )

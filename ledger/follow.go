@@ -30,7 +30,7 @@ type Feed interface {
 	// It covers the time for which changes are kept, at least a week.
 	History(ctx context.Context, q Past) ([]Span, error)
 
-	// Chronicle switches the recording of unsealed events on or off for all programs that use the
+	// SetRecording switches the recording of unsealed events on or off for all programs that use the
 	// ledger, and reports whether that is a change. The chain of all events is made of them in
 	// the background (package audit), so that no write waits for it. A new ledger has it off, at
 	// no cost. When it is switched on, everything in the ledger is unsealed, and programs of
@@ -38,7 +38,7 @@ type Feed interface {
 	// between which others can work, and a call continues where an earlier one was interrupted.
 	// The ledger must not be sealed before one call has succeeded. When it is switched off, the
 	// list of unsealed events is dropped.
-	Chronicle(ctx context.Context, on bool) (changed bool, err error)
+	SetRecording(ctx context.Context, on bool) (changed bool, err error)
 	// Finding reports whether recording is on and the backfill of what the ledger held then is
 	// not complete: Unsealed does not return the rest yet.
 	Finding(ctx context.Context) (bool, error)

@@ -41,7 +41,7 @@ func anyEvent(t *rapid.T) ledger.Event {
 		Child:      rapid.SampledFrom([]ledger.ID{"", "wr_2"}).Draw(t, "child"),
 		Need:       rapid.IntRange(0, 2).Draw(t, "need"),
 		Directed:   "retry",
-		Conflict:   rapid.Bool().Draw(t, "conflict"), OwesRecheck: rapid.Bool().Draw(t, "owes"),
+		Conflict:   rapid.Bool().Draw(t, "conflict"), NeedsRecheck: rapid.Bool().Draw(t, "owes"),
 	}
 }
 
@@ -82,7 +82,7 @@ func brokenApproval(r ledger.Record) string {
 		return fmt.Sprintf("asked for by agent, approved by %v", r.Agreed)
 	case r.State == ledger.Held && len(r.Agreed) >= max(r.Need, 1):
 		return fmt.Sprintf("%d of %d have agreed, and it is held", len(r.Agreed), r.Need)
-	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need && !saidDone(r):
+	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need && !reportedDone(r):
 		return fmt.Sprintf("%s after %d of %d have agreed", r.Phase(), len(r.Agreed), r.Need)
 	case r.Delegated && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
 		return fmt.Sprintf("entrusted, and %s after %d sends", r.State, r.Sends)
@@ -94,9 +94,9 @@ func brokenApproval(r ledger.Record) string {
 	return ""
 }
 
-// saidDone reports whether a write is or was in review because its caller reported it as done,
+// reportedDone reports whether a write is or was in review because its caller reported it as done,
 // approved or not: from then on it must not be made.
-func saidDone(r ledger.Record) bool {
+func reportedDone(r ledger.Record) bool {
 	return r.Delegated && (r.State == ledger.Review || r.State == ledger.Settled)
 }
 
@@ -107,7 +107,7 @@ func worse(a, b ledger.Record) string {
 		return "a number fell"
 	case b.Sends > a.Sends+1:
 		return "several sends in one step"
-	case a.Unknown && !b.Unknown, a.Answered && !b.Answered, a.OwesRecheck && !b.OwesRecheck:
+	case a.Unknown && !b.Unknown, a.Answered && !b.Answered, a.NeedsRecheck && !b.NeedsRecheck:
 		return "the fate of a send was forgotten"
 	case !a.FirstSend.IsZero() && !a.FirstSend.Equal(b.FirstSend), !a.Created.Equal(b.Created):
 		return "the past was changed"

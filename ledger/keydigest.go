@@ -132,9 +132,9 @@ func (d KeyDigests) OfRecord(r Record) (_ Record, err error) {
 	return r, err
 }
 
-// OfFiling returns a batch whose reservation, if any, has its digest as the ledger stores it. It
+// OfBatch returns a batch whose reservation, if any, has its digest as the ledger stores it. It
 // fails as [KeyDigests.Of] does.
-func (d KeyDigests) OfFiling(f Batch) (Batch, error) {
+func (d KeyDigests) OfBatch(f Batch) (Batch, error) {
 	if f.Reserve == nil {
 		return f, nil
 	}

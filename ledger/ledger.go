@@ -135,7 +135,7 @@ type Ledger interface {
 	// Rows that cannot be read are left out, and named in Found.Unread. It reads a bounded number
 	// of rows, so that a page may hold fewer than requested, or none, while Found.Next says where
 	// to continue. It fails with [ErrCursor].
-	Find(ctx context.Context, s Search) (Found, error)
+	Find(ctx context.Context, s Search) (SearchResult, error)
 	// Operation returns the writes that began a business operation, by the query that Reserve
 	// makes: those of a tenant that have a tool and an idempotency key and can stop others
 	// ([Record.Blocking]), open ones first, then the newest, at most [OperationLimit].

@@ -71,7 +71,7 @@ func (c Claim) Lease(destination string) time.Duration {
 // read everything that is due pass the oldest of each.
 func (c Claim) Share(due []Record) []Record {
 	type party struct{ tenant, destination string }
-	var turns []party
+	var order []party
 	waiting := make(map[party][]Record)
 	for _, r := range due {
 		if r.State == Queued && slices.Contains(c.Paused, r.Destination) {
@@ -79,15 +79,15 @@ func (c Claim) Share(due []Record) []Record {
 		}
 		p := party{r.Tenant, r.Destination}
 		if waiting[p] == nil {
-			turns = append(turns, p)
+			order = append(order, p)
 		}
 		waiting[p] = append(waiting[p], r)
 	}
 	var got []Record
 	taken := make(map[string]int)
-	for len(turns) > 0 && len(got) < c.Limit {
+	for len(order) > 0 && len(got) < c.Limit {
 		var again []party
-		for _, p := range turns {
+		for _, p := range order {
 			most, bounded := c.Most[p.destination]
 			if len(got) == c.Limit || bounded && taken[p.destination] >= most {
 				continue
@@ -98,7 +98,7 @@ func (c Claim) Share(due []Record) []Record {
 				again = append(again, p)
 			}
 		}
-		turns = again
+		order = again
 	}
 	return got
 }
@@ -202,6 +202,6 @@ const MaxChangesPruned = 100_000
 // creation times: several times the clock step that drivers tolerate.
 const aside = 10 * time.Minute
 
-// MaxLooked is the most writes that one [Ledger.Find] reads, whether they match or not: some tens
+// MaxScanned is the most writes that one [Ledger.Find] reads, whether they match or not: some tens
 // of milliseconds.
-const MaxLooked = 5000
+const MaxScanned = 5000

@@ -24,7 +24,7 @@ type Memory struct {
 	documents map[documentName]Document
 	// documentOrder is the order in which documents were created.
 	documentOrder []documentName
-	chronicle     chronicle
+	feed          feed
 	numbers       map[ID]int64 // of writes, in the order of their creation
 	reserved      int64        // the last of them
 	changes       []Change
@@ -193,11 +193,11 @@ func (m *Memory) store(before, rec Record, events []Event) {
 	m.events[rec.ID] = append(m.events[rec.ID], events...)
 	m.commits++
 	if len(events) > 0 {
-		m.chronicle.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq})
+		m.feed.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq})
 	}
 	m.publish(ChangesOf(before, rec, events))
 	if Wakes(rec) {
-		m.notifier.Ring()
+		m.notifier.Notify()
 	}
 }
 

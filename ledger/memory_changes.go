@@ -16,7 +16,7 @@ func (m *Memory) publish(changes []Change) {
 		m.changed++
 		c.Cursor = m.place(m.changed).Cursor()
 		m.changes = append(m.changes, c)
-		m.subscribers.Ring()
+		m.subscribers.Notify()
 	}
 }
 
@@ -88,22 +88,22 @@ func (m *Memory) History(ctx context.Context, q Past) ([]Span, error) {
 }
 
 // Find implements [Ledger].
-func (m *Memory) Find(ctx context.Context, s Search) (Found, error) {
+func (m *Memory) Find(ctx context.Context, s Search) (SearchResult, error) {
 	s, err := s.Checked()
 	if err == nil {
 		s.KeyDigest, err = m.digests.Of(s.KeyDigest)
 	}
 	if err = cmp.Or(ctx.Err(), err); err != nil {
-		return Found{}, err
+		return SearchResult{}, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ids := m.queuedBehind(s)
-	var found Found
+	var found SearchResult
 	now := m.now()
 	for i, id := range ids {
-		if len(found.Records) == s.Limit || i == MaxLooked {
-			found.Next = FoundCursor(m.numbers[ids[i-1]])
+		if len(found.Records) == s.Limit || i == MaxScanned {
+			found.Next = SearchCursor(m.numbers[ids[i-1]])
 			break
 		}
 		r := m.records[id]
@@ -126,7 +126,7 @@ func (m *Memory) queuedBehind(s Search) []ID {
 		at = 0
 	}
 	if s.After != "" {
-		n, _ := FoundAfter(s.After) // already checked
+		n, _ := ParseSearchCursor(s.After) // already checked
 		var there bool
 		at, there = slices.BinarySearchFunc(ids, n, func(id ID, n int64) int { return cmp.Compare(m.numbers[id], n) })
 		if there && s.Oldest {

@@ -17,7 +17,7 @@ func (m *Memory) Commit(ctx context.Context, f Batch) (Committed, error) {
 	if err := cmp.Or(ctx.Err(), f.Check()); err != nil {
 		return Committed{}, err
 	}
-	f, err := m.digests.OfFiling(f)
+	f, err := m.digests.OfBatch(f)
 	if err != nil {
 		return Committed{}, err
 	}
@@ -47,7 +47,7 @@ func (m *Memory) Commit(ctx context.Context, f Batch) (Committed, error) {
 		return Committed{}, err
 	}
 	for i, p := range did.Documents {
-		m.chronicle.mark(marks[i])
+		m.feed.mark(marks[i])
 		if p.Version == 1 {
 			m.documentOrder = append(m.documentOrder, p.name())
 		}
@@ -97,27 +97,27 @@ func (m *Memory) latest(rec Record, now time.Time) Record {
 
 // state is what a failed batch is rolled back to.
 type state struct {
-	records   map[ID]Record
-	events    map[ID][]Event
-	order     []ID
-	commits   int
-	numbers   map[ID]int64
-	changes   []Change
-	last      [2]int64 // of writes and of changes
-	chronicle chronicle
+	records map[ID]Record
+	events  map[ID][]Event
+	order   []ID
+	commits int
+	numbers map[ID]int64
+	changes []Change
+	last    [2]int64 // of writes and of changes
+	feed    feed
 }
 
 func (m *Memory) snapshot() state {
 	return state{
 		records: cloned(m.records), events: cloned(m.events), order: slices.Clone(m.order), commits: m.commits,
-		numbers: cloned(m.numbers), changes: m.changes, last: [2]int64{m.reserved, m.changed}, chronicle: m.chronicle,
+		numbers: cloned(m.numbers), changes: m.changes, last: [2]int64{m.reserved, m.changed}, feed: m.feed,
 	}
 }
 
 func (m *Memory) restore(s state) {
 	m.records, m.events, m.order, m.commits = s.records, s.events, s.order, s.commits
 	m.numbers, m.changes, m.reserved, m.changed = s.numbers, s.changes, s.last[0], s.last[1]
-	m.chronicle = s.chronicle
+	m.feed = s.feed
 }
 
 func cloned[K comparable, V any](m map[K]V) map[K]V {
@@ -190,7 +190,7 @@ func (m *Memory) pruneDocuments(p Prune, holds Holds, most int, now time.Time) (
 			continue
 		}
 		for _, n := range append(bound, name)[:min(len(bound)+1, most-forgotten)] {
-			m.chronicle.mark(p.Dropped(n.tenant, n.kind, n.id, now))
+			m.feed.mark(p.Dropped(n.tenant, n.kind, n.id, now))
 			delete(m.documents, n)
 			forgotten++
 		}
@@ -216,7 +216,7 @@ func (m *Memory) eraseDocuments(e Erasing, holds Holds, now time.Time, did *Eras
 			continue
 		}
 		for _, n := range append(names, p.name()) {
-			m.chronicle.mark(e.Dropped(n.kind, n.id, now))
+			m.feed.mark(e.Dropped(n.kind, n.id, now))
 			delete(m.documents, n)
 			did.Documents++
 		}

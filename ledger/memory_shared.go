@@ -77,31 +77,31 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		relatives := m.relatives(r)
 		_, held := holds.On(r, relatives...)
 		switch {
-		case did.Buried+did.Forgotten == p.Limit:
+		case did.Compacted+did.Forgotten == p.Limit:
 			return did, nil
 		case held:
-		case m.chronicle.unsealed(id):
+		case m.feed.unsealed(id):
 		case p.Forgets(r, now, relatives...):
-			m.chronicle.mark(p.Forgotten(r, now))
+			m.feed.mark(p.Forgotten(r, now))
 			delete(m.records, id)
 			delete(m.events, id)
 			delete(m.numbers, id)
 			m.order = slices.DeleteFunc(m.order, func(other ID) bool { return other == id })
 			m.commits++
 			did.Forgotten++
-		case p.Buries(r, now, relatives...) && !m.waitedFor(id):
-			buried, err := p.Buried(Compact(r), now)
+		case p.Compacts(r, now, relatives...) && !m.waitedFor(id):
+			compacted, err := p.Compacted(Compact(r), now)
 			if err != nil {
 				return did, err
 			}
-			m.chronicle.mark(buried)
+			m.feed.mark(compacted)
 			m.records[id] = Compact(r)
 			delete(m.events, id)
 			m.commits++
-			did.Buried++
+			did.Compacted++
 		}
 	}
-	did.Documents = m.pruneDocuments(p, holds, p.Limit-did.Buried-did.Forgotten, now)
+	did.Documents = m.pruneDocuments(p, holds, p.Limit-did.Compacted-did.Forgotten, now)
 	return did, nil
 }
 
@@ -133,7 +133,7 @@ func (m *Memory) Erase(ctx context.Context, e Erasing) (did Erased, err error) {
 			continue
 		}
 		why := e.Keeps(r, now, holds, m.waitedFor(id), m.relatives(r)...)
-		if why == "" && m.chronicle.unsealed(id) {
+		if why == "" && m.feed.unsealed(id) {
 			why = NotSealed
 		}
 		if why != "" {
@@ -145,7 +145,7 @@ func (m *Memory) Erase(ctx context.Context, e Erasing) (did Erased, err error) {
 		if err != nil {
 			return did, err
 		}
-		m.chronicle.mark(mark)
+		m.feed.mark(mark)
 		m.records[id] = erased
 		delete(m.events, id)
 		m.commits++

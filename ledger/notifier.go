@@ -8,17 +8,17 @@ import (
 // Notifier wakes the workers of one process. Drivers ring it when they have stored a write that
 // [Wakes]. The zero value is valid.
 type Notifier struct {
-	mu   sync.Mutex
-	ears map[chan struct{}]bool
+	mu          sync.Mutex
+	subscribers map[chan struct{}]bool
 }
 
-// Ring wakes all listeners. It never waits.
-func (b *Notifier) Ring() {
+// Notify wakes all listeners. It never waits.
+func (b *Notifier) Notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for ear := range b.ears {
+	for subscriber := range b.subscribers {
 		select {
-		case ear <- struct{}{}:
+		case subscriber <- struct{}{}:
 		default: // it was woken already and has not read yet
 		}
 	}
@@ -26,19 +26,19 @@ func (b *Notifier) Ring() {
 
 // Woken implements [Ledger].
 func (b *Notifier) Woken(ctx context.Context) <-chan struct{} {
-	ear := make(chan struct{}, 1)
+	subscriber := make(chan struct{}, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.ears == nil {
-		b.ears = make(map[chan struct{}]bool)
+	if b.subscribers == nil {
+		b.subscribers = make(map[chan struct{}]bool)
 	}
-	b.ears[ear] = true
+	b.subscribers[subscriber] = true
 	context.AfterFunc(ctx, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		delete(b.ears, ear)
+		delete(b.subscribers, subscriber)
 	})
-	return ear
+	return subscriber
 }
 
 // Wakes reports whether a record, as it was just stored, is work that any worker may take at

@@ -92,7 +92,7 @@ func TestBlockedSaysWhat(t *testing.T) {
 	}
 }
 
-func TestNewEntrusted(t *testing.T) {
+func TestNewDelegated(t *testing.T) {
 	whole := ledger.Operation{Tenant: "a", Workflow: "w", Step: "s", Tool: "t", IdempotencyKey: "op", Digest: "d", Asked: json.RawMessage("{}"),
 		Destination: "shop", Kind: "order", CorrelationID: "c", RequestedBy: "agent"}
 	rec, err := ledger.NewDelegated(whole)
@@ -117,7 +117,7 @@ func TestNewEntrusted(t *testing.T) {
 		t.Errorf("another step: %s, error %v", other.ID, err)
 	}
 	for name, res := range map[string]ledger.Reservation{
-		"without events": {Record: rec}, "in a line": {Record: inLine(rec), Events: []ledger.Event{{Kind: ledger.EvDelegated}}},
+		"without events": {Record: rec}, "in a line": {Record: inQueue(rec), Events: []ledger.Event{{Kind: ledger.EvDelegated}}},
 	} {
 		if _, _, err := ledger.Begin(res, "", at); err == nil {
 			t.Errorf("%s: it was begun", name)
@@ -125,9 +125,9 @@ func TestNewEntrusted(t *testing.T) {
 	}
 }
 
-func inLine(r ledger.Record) ledger.Record { r.KeyDigest = "k"; return r }
+func inQueue(r ledger.Record) ledger.Record { r.KeyDigest = "k"; return r }
 
-func TestClaimableEntrusted(t *testing.T) {
+func TestClaimableDelegated(t *testing.T) {
 	for state, want := range map[ledger.State]bool{ledger.Delegated: false, ledger.Held: true, ledger.Review: true} {
 		r := inState(state)
 		r.Delegated, r.LeaseUntil = true, time.Time{}

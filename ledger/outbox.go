@@ -142,9 +142,9 @@ func (e Entry) names(rec Record) error {
 		ErrCorrupt, rec.ID, rec.Tenant, rec.KeyDigest, e.ID, e.Tenant, e.KeyDigest)
 }
 
-// Refusal returns why an entry can never be taken in, from the error of its reservation, or ""
+// OutboxRefusal returns why an entry can never be taken in, from the error of its reservation, or ""
 // when the ledger itself failed for now.
-func Refusal(err error) string {
+func OutboxRefusal(err error) string {
 	for _, final := range []error{ErrDigestMismatch, ErrBlocked, ErrCorrupt} {
 		if errors.Is(err, final) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrNoKey) {
 			return fmt.Sprintf("%.*s", maxRefusal, err.Error())

@@ -64,9 +64,9 @@ const fateLogin = "login_refused"
 // count against the budget of sends.
 var notTakenUp = []string{"not_sent", "throttled", fateLogin}
 
-// Said is why a destination did not accept a send, in its own words: foreign text, bounded and
+// Refusal is why a destination did not accept a send, in its own words: foreign text, bounded and
 // redacted, which is data and never an instruction.
-type Said struct {
+type Refusal struct {
 	Status    string `json:"status,omitempty" jsonschema:"the status that it answered, such as 422"`
 	Code      string `json:"code,omitempty" jsonschema:"its own code, such as charge_already_refunded"`
 	Message   string `json:"message,omitempty" jsonschema:"its own sentence"`
@@ -139,11 +139,11 @@ type Record struct {
 	LastRefusal  string        `json:"last_refusal,omitempty"`
 	RetryAfter   time.Duration `json:"retry_after,omitempty"`
 	// Refusal is the same in the destination's own words. Nil if it gave none, or answered yes.
-	Refusal *Said `json:"refusal,omitempty"`
+	Refusal *Refusal `json:"refusal,omitempty"`
 	// Repaired says that the last send updated what the destination had not stored.
 	Repaired bool `json:"repaired,omitempty"`
-	// OwesRecheck says that a send was made which an earlier one, arriving late, could duplicate.
-	OwesRecheck bool `json:"owes_recheck,omitempty"`
+	// NeedsRecheck says that a send was made which an earlier one, arriving late, could duplicate.
+	NeedsRecheck bool `json:"owes_recheck,omitempty"`
 	// EffectSeen says that some read after a send showed an effect of this write. If a later one
 	// does not, another actor or the destination reverted it.
 	EffectSeen bool `json:"effect_seen,omitempty"`

@@ -83,7 +83,7 @@ type Prune struct {
 
 // Pruned counts what one call deleted.
 type Pruned struct {
-	Buried    int // became tombstones
+	Compacted int // became tombstones
 	Forgotten int // deleted tombstones
 	Documents int // deleted documents
 	Changes   int // deleted changes, at most [MaxChangesPruned] whatever Limit is

@@ -114,7 +114,7 @@ func TestKindWords(t *testing.T) {
 }
 
 func TestRecheck(t *testing.T) {
-	firm := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Conclusive: true} }
+	conclusive := func(v verify.Verdict) verify.Judgement { return verify.Judgement{Verdict: v, Conclusive: true} }
 	undone := verify.Judgement{Verdict: verify.Mismatched, Conclusive: true, Undone: true}
 	weak := func(v verify.Verdict, since time.Duration) verify.Judgement {
 		return verify.Judgement{Verdict: v, Since: since}
@@ -127,36 +127,36 @@ func TestRecheck(t *testing.T) {
 		j        verify.Judgement
 		want     policies.Kind
 	}{
-		"still there":                 {"as it should be", true, intent.Create, firm(verify.Verified), policies.Accept},
-		"gone":                        {"rolled back", true, intent.Create, firm(verify.Absent), policies.Escalate},
+		"still there":                 {"as it should be", true, intent.Create, conclusive(verify.Verified), policies.Accept},
+		"gone":                        {"rolled back", true, intent.Create, conclusive(verify.Absent), policies.Escalate},
 		"gone, weak and early":        {"the read may be older than the send", true, intent.Create, weak(verify.Absent, time.Second), policies.Wait},
 		"there, weak and early":       {"a second record may be there by now", true, intent.Create, weak(verify.Verified, time.Second), policies.Wait},
 		"gone, weak and late":         {"no read will ever say more, and what was there is not found", true, intent.Create, weak(verify.Absent, time.Hour), policies.Escalate},
-		"as before":                   {"rolled back", true, intent.Update, firm(verify.Stale), policies.Escalate},
+		"as before":                   {"rolled back", true, intent.Update, conclusive(verify.Stale), policies.Escalate},
 		"as before, written to":       {"rolled back under a new version", true, intent.Update, undone, policies.Escalate},
-		"deleted and back":            {"rolled back", true, intent.Delete, firm(verify.Stale), policies.Escalate},
+		"deleted and back":            {"rolled back", true, intent.Delete, conclusive(verify.Stale), policies.Escalate},
 		"deleted and back, otherwise": {"rolled back under a new version", true, intent.Delete, undone, policies.Escalate},
-		"deleted, another there":      {"somebody made a new one", true, intent.Delete, firm(verify.Mismatched), policies.Accept},
-		"deleted":                     {"as it should be", true, intent.Delete, firm(verify.Verified), policies.Accept},
-		"doubled":                     {"a late duplicate", true, intent.Create, firm(verify.Duplicated), policies.Escalate},
+		"deleted, another there":      {"somebody made a new one", true, intent.Delete, conclusive(verify.Mismatched), policies.Accept},
+		"deleted":                     {"as it should be", true, intent.Delete, conclusive(verify.Verified), policies.Accept},
+		"doubled":                     {"a late duplicate", true, intent.Create, conclusive(verify.Duplicated), policies.Escalate},
 		"doubled, weak":               {"a duplicate is there, however weak the read that shows it", true, intent.Create, weak(verify.Duplicated, 0), policies.Escalate},
-		"changed since":               {"others may change it", true, intent.Create, firm(verify.Mismatched), policies.Accept},
-		"changed beside":              {"others may change it", true, intent.Update, firm(verify.Collateral), policies.Accept},
+		"changed since":               {"others may change it", true, intent.Create, conclusive(verify.Mismatched), policies.Accept},
+		"changed beside":              {"others may change it", true, intent.Update, conclusive(verify.Collateral), policies.Accept},
 		"failed":                      {"it bounced, says a report", true, intent.Create, failed, policies.Escalate},
 		"failed, not applied":         {"it came, and came to nothing", false, intent.Create, failed, policies.Escalate},
-		"unreadable":                  {"nothing was seen", true, intent.Create, firm(verify.Unavailable), policies.Wait},
-		"proves nothing":              {"nothing was seen", true, intent.Delete, firm(verify.Indeterminate), policies.Wait},
-		"not applied, absent":         {"as it should be", false, intent.Create, firm(verify.Absent), policies.Accept},
+		"unreadable":                  {"nothing was seen", true, intent.Create, conclusive(verify.Unavailable), policies.Wait},
+		"proves nothing":              {"nothing was seen", true, intent.Delete, conclusive(verify.Indeterminate), policies.Wait},
+		"not applied, absent":         {"as it should be", false, intent.Create, conclusive(verify.Absent), policies.Accept},
 		"not applied, weak and early": {"it may have landed by now", false, intent.Create, weak(verify.Absent, time.Second), policies.Wait},
-		"not applied, came":           {"it landed late", false, intent.Create, firm(verify.Verified), policies.Escalate},
-		"not applied, differing":      {"it landed late", false, intent.Create, firm(verify.Mismatched), policies.Escalate},
-		"not applied, collateral":     {"it landed late, on a record that changed", false, intent.Update, firm(verify.Collateral), policies.Escalate},
+		"not applied, came":           {"it landed late", false, intent.Create, conclusive(verify.Verified), policies.Escalate},
+		"not applied, differing":      {"it landed late", false, intent.Create, conclusive(verify.Mismatched), policies.Escalate},
+		"not applied, collateral":     {"it landed late, on a record that changed", false, intent.Update, conclusive(verify.Collateral), policies.Escalate},
 		"not applied, theirs":         {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Conclusive: true}, policies.Accept},
-		"not applied, doubled":        {"it landed twice", false, intent.Create, firm(verify.Duplicated), policies.Escalate},
+		"not applied, doubled":        {"it landed twice", false, intent.Create, conclusive(verify.Duplicated), policies.Escalate},
 		"not applied, written to":     {"the fields are as before, whoever touched them", false, intent.Update, undone, policies.Accept},
-		"not deleted, changed":        {"it is still there", false, intent.Delete, firm(verify.Mismatched), policies.Accept},
-		"not deleted, gone":           {"it landed late", false, intent.Delete, firm(verify.Verified), policies.Escalate},
-		"not applied, as before":      {"as it should be", false, intent.Update, firm(verify.Stale), policies.Accept},
+		"not deleted, changed":        {"it is still there", false, intent.Delete, conclusive(verify.Mismatched), policies.Accept},
+		"not deleted, gone":           {"it landed late", false, intent.Delete, conclusive(verify.Verified), policies.Escalate},
+		"not applied, as before":      {"as it should be", false, intent.Update, conclusive(verify.Stale), policies.Accept},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := policies.Recheck(policies.Case{Intent: intent.WriteIntent{Write: d.write}, Judgement: d.j}, d.verified)

@@ -54,7 +54,7 @@ func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 
 // conclusiveAfter returns whether a read can be conclusive at all, and how long after a send
 // one can show everything that may arrive.
-func conclusiveAfter(p connectors.Profile) (firm bool, after time.Duration) {
+func conclusiveAfter(p connectors.Profile) (conclusive bool, after time.Duration) {
 	horizon, _ := p.Horizon.Declared()
 	for _, path := range p.Reads {
 		if path.Strength == connectors.Strong && path.By != "ref" {

@@ -155,13 +155,13 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 		window := c.Profile.NativeWindow[c.Intent.Write]
 		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
-		person := c.Directed == policies.DirectForce && (asBefore && p.OwesRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
+		person := c.Directed == policies.DirectForce && (asBefore && p.NeedsRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
 		switch {
 		case c.Profile.WriteOnly && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !person:
 			t.Fatalf("nobody can look, and %s", p.Row)
 		case c.Late, c.Conflict, c.Sends > 0 && c.Sends-c.Unsent >= c.Budget:
 			t.Fatal("late, in conflict, or over budget")
-		case c.Sends > 0 && mayBeApplied && !(proven && p.OwesRecheck) && !recognised && !conditional && !person:
+		case c.Sends > 0 && mayBeApplied && !(proven && p.NeedsRecheck) && !recognised && !conditional && !person:
 			t.Fatalf("nothing makes it harmless: %+v", p)
 		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !person:
 			t.Fatal("irreversible, and nothing makes the repeat harmless")

@@ -49,12 +49,12 @@ func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Settlement, soon
 		return nil
 	}
 	var at []time.Duration
-	if r.OwesRecheck || (how == ledger.NotApplied && (r.Unknown || r.Answered)) {
+	if r.NeedsRecheck || (how == ledger.NotApplied && (r.Unknown || r.Answered)) {
 		horizon, _ := p.Horizon.Declared()
 		settle, _ := p.Settle.Declared()
 		landed := max(horizon+settle, soonest)
 		at = append(at, landed)
-		if r.OwesRecheck {
+		if r.NeedsRecheck {
 			at = append(at, max(recheckLast, landed))
 		}
 	}

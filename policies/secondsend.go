@@ -20,9 +20,9 @@ type Permit struct {
 	// Repair requires an update of the values that the destination did not store, in place of
 	// the write itself.
 	Repair bool
-	// OwesRecheck says that a late arrival of an earlier send could still make a second effect:
+	// NeedsRecheck says that a late arrival of an earlier send could still make a second effect:
 	// a recheck is needed.
-	OwesRecheck bool
+	NeedsRecheck bool
 	// Row names the row of the table that decided; Reason is a sentence.
 	Row, Reason string
 }
@@ -59,7 +59,7 @@ func SecondSend(c Case) Permit {
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
-		return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
+		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
 	case gone(c):
 		return refuse(whyGone(c))
 	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
@@ -71,9 +71,9 @@ func SecondSend(c Case) Permit {
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case slices.Contains(c.Profile.Unique, c.Intent.Write):
-		return Permit{Allowed: true, OwesRecheck: createsLate(c), Row: RowUnique, Reason: "a repeat meets the unique key"}
+		return Permit{Allowed: true, NeedsRecheck: createsLate(c), Row: RowUnique, Reason: "a repeat meets the unique key"}
 	case slices.Contains(c.Profile.Conditional, c.Intent.Write): // and untouched: see above
-		return Permit{Allowed: true, Conditional: true, OwesRecheck: createsLate(c), Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
+		return Permit{Allowed: true, Conditional: true, NeedsRecheck: createsLate(c), Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
 	return conclusive(c)
 }
@@ -116,7 +116,7 @@ func repair(c Case) Permit {
 	case c.Repaired && slices.Contains(c.Profile.Irreversible, intent.Update):
 		return refuse("the update is irreversible, and what it did may lie where no read looks")
 	}
-	return Permit{Allowed: true, NewKey: true, Repair: true, OwesRecheck: true, Row: RowRepair,
+	return Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: RowRepair,
 		Reason: "an update stores what the destination did not store in the record that this write alone made"}
 }
 
@@ -189,7 +189,7 @@ func conclusive(c Case) Permit {
 	if !Conclusive(c) {
 		return refuse("absence is not conclusive: " + missingProof(c))
 	}
-	return Permit{Allowed: true, NewKey: replayed(c), OwesRecheck: true, Row: RowAbsence,
+	return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowAbsence,
 		Reason: "a read that shows all that could land within the horizon shows the state from before"}
 }
 

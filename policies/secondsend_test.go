@@ -122,7 +122,7 @@ func (r second) run(t *testing.T) {
 
 var refused = policies.Permit{Row: policies.RowNone}
 
-func rechecked(p policies.Permit) policies.Permit { p.OwesRecheck = true; return p }
+func rechecked(p policies.Permit) policies.Permit { p.NeedsRecheck = true; return p }
 
 func allowed(row string) policies.Permit { return policies.Permit{Allowed: true, Row: row} }
 
@@ -193,8 +193,8 @@ func TestSecondSendRepair(t *testing.T) {
 			c.Repaired, c.Last, c.Unknown = true, f, f == connectors.FateUnknown
 		}
 	}
-	repair := policies.Permit{Allowed: true, NewKey: true, Repair: true, OwesRecheck: true, Row: policies.RowRepair}
-	newKey := policies.Permit{Allowed: true, NewKey: true, OwesRecheck: true, Row: policies.RowAbsence}
+	repair := policies.Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: policies.RowRepair}
+	newKey := policies.Permit{Allowed: true, NewKey: true, NeedsRecheck: true, Row: policies.RowAbsence}
 	for name, r := range map[string]second{
 		"ours":                    {"only what was not stored differs", differs, repair},
 		"unique":                  {"a create that meets its key changes nothing", with(differs, unique), repair},
@@ -286,7 +286,7 @@ func TestSecondSendConditional(t *testing.T) {
 
 // The fourth row: conclusive absence.
 func TestSecondSendConclusive(t *testing.T) {
-	permit := policies.Permit{Allowed: true, OwesRecheck: true, Row: policies.RowAbsence}
+	permit := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowAbsence}
 	undeclaredHorizon := func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }
 	undeclaredSettle := func(c *policies.Case) { c.Profile.Settle = connectors.Bound{} }
 	for name, r := range map[string]second{
@@ -318,10 +318,10 @@ func TestSecondSendConclusive(t *testing.T) {
 // conclusive absence only.
 func TestSecondSendKeys(t *testing.T) {
 	answered := with(lost(), native, fate(connectors.FateAnswered), takesBack)
-	same := policies.Permit{Allowed: true, OwesRecheck: true, Row: policies.RowAbsence}
+	same := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowAbsence}
 	fresh := same
 	fresh.NewKey = true
-	person := policies.Permit{Allowed: true, OwesRecheck: true, Row: policies.RowPerson}
+	person := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowPerson}
 	personFresh := person
 	personFresh.NewKey = true
 	atHorizon := func(c policies.Case) policies.Case { return read(c, verify.Absent, horizon) }

@@ -102,7 +102,7 @@ func notUndoable(c Case) string {
 // by the read that settled it: Compensate, or Escalate with the reason. Told says that the
 // caller provides the undo. The undo itself must require that no other actor has changed the
 // record since.
-func Undo(c Case, told bool) Decision {
+func Undo(c Case, stated bool) Decision {
 	_, ends := c.Profile.Horizon.Declared()
 	why := ""
 	switch {
@@ -110,7 +110,7 @@ func Undo(c Case, told bool) Decision {
 		why = "the look by which it was settled does not show what it left"
 	case !c.Own:
 		why = notProvenOurs
-	case !told && c.Intent.Write != intent.Create && !based(c):
+	case !stated && c.Intent.Write != intent.Create && !based(c):
 		why = "the state before was read weakly: undoing could take back what another actor did just before"
 	case !ends && c.Unknown && c.Sends-c.Unsent > 1:
 		why = "an earlier send may still land, and it is not known until when"
@@ -143,7 +143,7 @@ func acceptSeen(c Case) (Decision, bool) {
 		return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 	case c.Verdict != verify.Verified, c.Directed == DirectCompensate:
 		return Decision{}, false
-	case someoneElses(c):
+	case foreignRecord(c):
 		return Decision{Kind: Escalate, Rule: "accept", Reason: "the destination refused our create, and a record like it is there, which no send of this write made"}, true
 	case c.Agreeing < c.Profile.Confirm():
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
@@ -190,9 +190,9 @@ func StillCreates(c Case) time.Duration {
 	return max(horizon-c.SinceSend, 0)
 }
 
-// someoneElses reports whether a record that looks like ours cannot be: every send was refused,
+// foreignRecord reports whether a record that looks like ours cannot be: every send was refused,
 // and no stamp in the record proves otherwise.
-func someoneElses(c Case) bool {
+func foreignRecord(c Case) bool {
 	return c.Intent.Write == intent.Create && !c.Profile.Stamped && !c.Profile.FreshKeys && !c.Unknown && !c.Answered
 }
 

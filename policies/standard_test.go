@@ -117,12 +117,12 @@ func TestStandardIsPatient(t *testing.T) {
 	for name, d := range map[string]decided{
 		"unreadable":               {reason: "a read that fails is no absence", c: read(lost(), verify.Unavailable, 0), want: wait},
 		"unreadable for long":      {reason: "at least a minute", c: read(lost(), verify.Unavailable, time.Minute-1), want: wait},
-		"unreadable too long":      {reason: "a person must look", c: with(read(lost(), verify.Unavailable, time.Minute), lookedLong), want: policies.Escalate},
-		"unreadable for a while":   {reason: "the window has not passed", c: with(read(lost(), verify.Unavailable, 0), lookedLong), want: wait},
+		"unreadable too long":      {reason: "a person must look", c: with(read(lost(), verify.Unavailable, time.Minute), readLong), want: policies.Escalate},
+		"unreadable for a while":   {reason: "the window has not passed", c: with(read(lost(), verify.Unavailable, 0), readLong), want: wait},
 		"unreadable, few reads":    {reason: "reads count, and not minutes", c: with(read(lost(), verify.Unavailable, time.Hour), func(c *policies.Case) { c.Unproven = 9 }), want: wait},
 		"unreadable, just asked":   {reason: "after a downtime the destination has its chance to answer", c: read(lost(), verify.Unavailable, time.Hour), want: wait},
 		"not proven":               {reason: "a later read may prove it", c: read(lost(), verify.Indeterminate, both-1), want: wait},
-		"never proven":             {reason: "the time is up", c: with(read(lost(), verify.Indeterminate, both), lookedLong), want: policies.Escalate},
+		"never proven":             {reason: "the time is up", c: with(read(lost(), verify.Indeterminate, both), readLong), want: policies.Escalate},
 		"weak mismatch":            {reason: "the read may be older than the send", c: readWeakly(lost(), verify.Mismatched, settle-1), want: wait},
 		"firm mismatch":            {reason: "a person decides", c: read(lost(), verify.Mismatched, 0), want: policies.Escalate},
 		"weak, never firm":         {reason: "the time is up", c: readWeakly(with(lost(), noSettle), verify.Mismatched, time.Minute), want: policies.Escalate},
@@ -242,8 +242,8 @@ func TestReasonsCarryTheEvidence(t *testing.T) {
 	}
 }
 
-// lookedLong: the destination has been read often.
-func lookedLong(c *policies.Case) { c.Unproven = 10 }
+// readLong: the destination has been read often.
+func readLong(c *policies.Case) { c.Unproven = 10 }
 
 // A recheck whose read failed is repeated as quickly as a first read. One that fails for days
 // is repeated ever more rarely.

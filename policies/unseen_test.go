@@ -26,7 +26,7 @@ func since(d time.Duration) func(*policies.Case) {
 
 // A send to a destination that cannot be read is reported when it was answered, and sent again
 // only where the destination deduplicates.
-func TestBlind(t *testing.T) {
+func TestWriteOnly(t *testing.T) {
 	asked := func(directed string) func(*policies.Case) {
 		return func(c *policies.Case) { c.Directed = directed }
 	}
@@ -69,7 +69,7 @@ func TestBlind(t *testing.T) {
 }
 
 // Pauses grow, so that a receiver that is down for hours gets the write when it is back.
-func TestBlindPauses(t *testing.T) {
+func TestWriteOnlyPauses(t *testing.T) {
 	var got []time.Duration
 	for n := range 9 {
 		c := with(unread(), native, func(c *policies.Case) {
@@ -90,12 +90,12 @@ func TestBlindPauses(t *testing.T) {
 }
 
 // The key stays the same: another one would make a second effect.
-func TestBlindKeepsItsKey(t *testing.T) {
+func TestWriteOnlyKeepsItsKey(t *testing.T) {
 	for name, c := range map[string]policies.Case{
 		"by the window": with(unread(), native, since(time.Minute)),
 		"by a person":   with(unread(), forced),
 	} {
-		if p := policies.SecondSend(c); !p.Allowed || p.NewKey || p.OwesRecheck {
+		if p := policies.SecondSend(c); !p.Allowed || p.NewKey || p.NeedsRecheck {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}

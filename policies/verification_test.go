@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/policies"
 )
 
-func TestLookLater(t *testing.T) {
+func TestReadLater(t *testing.T) {
 	batch := policies.Verification{Mode: policies.Batch, Within: time.Minute}
 	of := func(change func(*policies.Verification)) []policies.Verification {
 		v := batch

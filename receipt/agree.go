@@ -65,7 +65,7 @@ func whatBecame(r, rebuilt ledger.Record) []field {
 		{"last_fate", r.LastFate == rebuilt.LastFate},
 		{"effect_seen", r.EffectSeen == rebuilt.EffectSeen},
 		{"repaired", r.Repaired == rebuilt.Repaired},
-		{"owes_recheck", r.OwesRecheck == rebuilt.OwesRecheck},
+		{"owes_recheck", r.NeedsRecheck == rebuilt.NeedsRecheck},
 		{"unverified", r.Unverified == rebuilt.Unverified},
 		{"yielded", r.Yielded == rebuilt.Yielded},
 		{"agreed", slices.Equal(r.Agreed, rebuilt.Agreed)},

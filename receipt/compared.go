@@ -151,7 +151,7 @@ type Difference struct {
 	// Declared is the value that was declared, or was there before, Found the one that was read.
 	// Default there is none.
 	Declared *Text `json:"declared,omitzero"`
-	Found    *Text `json:"found,omitzero"`
+	Observed *Text `json:"found,omitzero"`
 }
 
 // differencesOf are the mismatches of a read, as stored in the ledger.
@@ -165,7 +165,7 @@ func differencesOf(stored []byte, values bool) (all []Difference, err error) {
 		for _, v := range []struct {
 			value json.RawMessage
 			into  **Text
-		}{{m.Want, &d.Declared}, {m.Got, &d.Found}} {
+		}{{m.Want, &d.Declared}, {m.Got, &d.Observed}} {
 			if len(v.value) == 0 {
 				continue
 			}

@@ -29,24 +29,24 @@ const (
 )
 
 // lived is a write with these events, one a second, even if an engine would refuse them.
-func lived(t *testing.T, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
+func lived(t *testing.T, delegated bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
 	t.Helper()
-	return livedAs(t, order(intent.Create), entrusted, events...)
+	return livedAs(t, order(intent.Create), delegated, events...)
 }
 
 // livedAs is lived with a given write.
-func livedAs(t *testing.T, w intent.WriteIntent, entrusted bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
+func livedAs(t *testing.T, w intent.WriteIntent, delegated bool, events ...ledger.Event) (ledger.Record, []ledger.Event) {
 	t.Helper()
 	rec, err := ledger.NewRecord(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rec.Delegated = entrusted; entrusted {
+	if rec.Delegated = delegated; delegated {
 		rec.KeyDigest = ""
 	}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	res := ledger.Reservation{Record: rec, Owner: "one", LeaseFor: time.Minute}
-	if entrusted {
+	if delegated {
 		res.Events, events = events[:1], events[1:]
 	}
 	rec, all, err := ledger.Begin(res, "", at)
@@ -67,7 +67,7 @@ func livedAs(t *testing.T, w intent.WriteIntent, entrusted bool, events ...ledge
 var (
 	announced  = ledger.Event{Kind: ledger.EvAnnounced}
 	answered   = ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered}
-	nobodyTold = ledger.Event{Kind: ledger.EvSent}
+	unanswered = ledger.Event{Kind: ledger.EvSent}
 	sawOne     = ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Evidence: []byte(oneSeen)}
 	sawNothing = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(nothingSeen)}
 	verified   = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"}
@@ -94,7 +94,7 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 	lags := connectors.Profile{Horizon: connectors.Within(time.Second), Settle: connectors.Within(time.Second)}
 	for name, c := range map[string]struct {
 		events    []ledger.Event
-		entrusted bool
+		delegated bool
 		profile   connectors.Profile
 		is        error
 		reason    string
@@ -103,16 +103,16 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"sent after it was seen":       {[]ledger.Event{announced, answered, sawOne, announced, answered, verified}, false, soon, receipt.ErrContradiction, "not read after its last send"},
 		"seen as it was before":        {[]ledger.Event{announced, answered, before, verified}, false, soon, receipt.ErrContradiction, "by a read from before"},
 		"judged otherwise":             {[]ledger.Event{announced, answered, sawNothing, verified}, false, soon, receipt.ErrContradiction, `judged "absent"`},
-		"nothing came of it":           {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, soon, nil, ""},
-		"it may still land":            {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
+		"nothing came of it":           {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, soon, nil, ""},
+		"it may still land":            {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
 		"answered, and may still land": {[]ledger.Event{announced, answered, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
-		"nobody knows for how long":    {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied}, false, connectors.Profile{}, receipt.ErrNotObserved, "could still have landed"},
-		"nobody knows how it lags":     {[]ledger.Event{announced, nobodyTold, saw("absent", nothingWeakly), notApplied}, false, soon, receipt.ErrNotObserved, "may have lagged"},
-		"it lags as far as it lands":   {[]ledger.Event{announced, nobodyTold, saw("absent", nothingWeakly), notApplied}, false, lags, receipt.ErrNotObserved, "could still have landed"},
-		"absent, and there":            {[]ledger.Event{announced, nobodyTold, saw("absent", oneSeen), notApplied}, false, soon, receipt.ErrContradiction, "found 1 records"},
-		"not applied, and seen":        {[]ledger.Event{announced, nobodyTold, sawOne, notApplied}, false, soon, receipt.ErrNotObserved, `judged "verified"`},
-		"not there before":             {[]ledger.Event{announced, nobodyTold, nothingBefore, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
-		"not read after":               {[]ledger.Event{announced, nobodyTold, sawNothing, announced, nobodyTold, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
+		"nobody knows for how long":    {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, connectors.Profile{}, receipt.ErrNotObserved, "could still have landed"},
+		"nobody knows how it lags":     {[]ledger.Event{announced, unanswered, saw("absent", nothingWeakly), notApplied}, false, soon, receipt.ErrNotObserved, "may have lagged"},
+		"it lags as far as it lands":   {[]ledger.Event{announced, unanswered, saw("absent", nothingWeakly), notApplied}, false, lags, receipt.ErrNotObserved, "could still have landed"},
+		"absent, and there":            {[]ledger.Event{announced, unanswered, saw("absent", oneSeen), notApplied}, false, soon, receipt.ErrContradiction, "found 1 records"},
+		"not applied, and seen":        {[]ledger.Event{announced, unanswered, sawOne, notApplied}, false, soon, receipt.ErrNotObserved, `judged "verified"`},
+		"not there before":             {[]ledger.Event{announced, unanswered, nothingBefore, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
+		"not read after":               {[]ledger.Event{announced, unanswered, sawNothing, announced, unanswered, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
 		"its caller's own":             {[]ledger.Event{{Kind: ledger.EvDelegated}, sawOne, verified}, true, soon, receipt.ErrNotObserved, "made by its caller"},
 		"looked at later":              {[]ledger.Event{announced, answered, {Kind: ledger.EvDeferred, Unverified: true, In: time.Hour}}, false, soon, receipt.ErrNotObserved, "is looked at later"},
 		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "nobody looked"},
@@ -124,7 +124,7 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"gone later, and seen again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, sawOne, verified}, false, soon, nil, ""},
 		"sent late by another": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered)}, false, soon,
 			receipt.ErrNotObserved, "sent after it was seen, by a worker that had lost it"},
-		"given up, and sent late":        {[]ledger.Event{announced, nobodyTold, sawNothing, notApplied, sentLate(0, "")}, false, soon, receipt.ErrNotObserved, "sent after it was seen"},
+		"given up, and sent late":        {[]ledger.Event{announced, unanswered, sawNothing, notApplied, sentLate(0, "")}, false, soon, receipt.ErrNotObserved, "sent after it was seen"},
 		"sent late, before it was seen":  {[]ledger.Event{announced, answered, sawOne, verified, sentLate(time.Minute, ledger.FateAnswered)}, false, soon, nil, ""},
 		"sent late, and refused":         {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, "refused")}, false, soon, nil, ""},
 		"sent late, and looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered), sawOne, {Kind: ledger.EvRechecked}}, false, soon, nil, ""},
@@ -133,7 +133,7 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 			receipt.ErrContradiction, `judged "absent"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec, events := lived(t, c.entrusted, c.events...)
+			rec, events := lived(t, c.delegated, c.events...)
 			c.profile.Destination, c.profile.Kind = "orders", orders.Kind
 			_, err := receipt.Of(rec, events, c.profile, receipt.Options{Version: version})
 			if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.reason) {
@@ -148,13 +148,13 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 }
 
 // The receipt describes the read as its event does, and no further.
-func TestWhatIsSaidOfTheRead(t *testing.T) {
-	look := saw("verified", oneWeakly)
-	look.Count, look.Ago = 3, 300*time.Millisecond
+func TestReadStatements(t *testing.T) {
+	read := saw("verified", oneWeakly)
+	read.Count, read.Ago = 3, 300*time.Millisecond
 	held := ledger.Event{Kind: ledger.EvHeld, Need: 2}
 	by := func(kind ledger.EventKind, who string) ledger.Event { return ledger.Event{Kind: kind, By: who} }
 	rec, events := lived(t, false, held, by(ledger.EvAgreed, "ann"), by(ledger.EvApproved, "bob"),
-		held, by(ledger.EvAgreed, "cy"), by(ledger.EvApproved, "dan"), announced, answered, look, verified)
+		held, by(ledger.EvAgreed, "cy"), by(ledger.EvApproved, "dan"), announced, answered, read, verified)
 	s, err := receipt.Of(rec, events, connectors.Profile{Destination: "orders", Kind: orders.Kind}, receipt.Options{Version: version})
 	if err != nil {
 		t.Fatal(err)
@@ -242,8 +242,8 @@ func TestUndoingsThatDoNotCount(t *testing.T) {
 	}{
 		"seen":            {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, nil, ""},
 		"of another":      {other, []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, receipt.ErrContradiction, "by another intent"},
-		"not applied":     {undoing(parent.ID), []ledger.Event{announced, nobodyTold, saw("stale", oneSeen), notApplied}, receipt.ErrNotObserved, "settled (not_applied)"},
-		"with a person":   {undoing(parent.ID), []ledger.Event{announced, nobodyTold, {Kind: ledger.EvEscalated}}, receipt.ErrNotObserved, "waits for a person"},
+		"not applied":     {undoing(parent.ID), []ledger.Event{announced, unanswered, saw("stale", oneSeen), notApplied}, receipt.ErrNotObserved, "settled (not_applied)"},
+		"with a person":   {undoing(parent.ID), []ledger.Event{announced, unanswered, {Kind: ledger.EvEscalated}}, receipt.ErrNotObserved, "waits for a person"},
 		"and still there": {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", oneSeen), verified}, receipt.ErrContradiction, "its read found 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,9 +280,9 @@ func TestSealedNamesAndValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := saw("verified", string(seen))
-	look.Ref, look.URL = seals.SealName("orders/canary-7721"), seals.SealName("https://example.org/canary-7721")
-	rec, events := livedAs(t, w, false, announced, answered, look, verified)
+	read := saw("verified", string(seen))
+	read.Ref, read.URL = seals.SealName("orders/canary-7721"), seals.SealName("https://example.org/canary-7721")
+	rec, events := livedAs(t, w, false, announced, answered, read, verified)
 	if rec.Intent, err = seals.SealIntent(w); err != nil {
 		t.Fatal(err)
 	}

@@ -235,7 +235,7 @@ func (l *life) rechecks(values bool) (*Rechecks, error) {
 			}
 			open = e.Verdict
 			var err error
-			if since.Found, err = differencesOf(e.Mismatches, values); err != nil {
+			if since.Differences, err = differencesOf(e.Mismatches, values); err != nil {
 				return nil, contradiction("write %s: event %d: %v", l.rec.ID, e.Seq, err)
 			}
 			since.ChangedBy = ""

@@ -214,9 +214,9 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 		"in review":     {func(b *bench) ledger.ID { return b.inReview() }, "waits for a person"},
 		"accepted":      {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAccept) }, "a person took responsibility"},
 		"abandoned":     {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAbandon) }, "a person gave it up"},
-		"looked at now": {func(b *bench) ledger.ID { return b.lookedAgain("absent") }, `was looked at again and judged "absent"`},
+		"looked at now": {func(b *bench) ledger.ID { return b.rechecked("absent") }, `was looked at again and judged "absent"`},
 		"found doubled, and not readable since": {func(b *bench) ledger.ID {
-			return b.lookedAgain("duplicated", notYet, ledger.Event{Kind: ledger.EvRead, Verdict: "unavailable"}, notYet)
+			return b.rechecked("duplicated", notYet, ledger.Event{Kind: ledger.EvRead, Verdict: "unavailable"}, notYet)
 		}, `was looked at again and judged "duplicated"`},
 		"undone, and there again": {func(b *bench) ledger.ID {
 			out := b.undone()
@@ -254,10 +254,10 @@ func TestWhatPeopleDidIsNamed(t *testing.T) {
 	})
 }
 
-func TestLooksSinceAreTold(t *testing.T) {
+func TestRechecksAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options())
-		id := b.lookedAgain("mismatched", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
+		id := b.rechecked("mismatched", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
 		s, err := b.receipt(id, receipt.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestLooksSinceAreTold(t *testing.T) {
 
 // A receipt states what was compared and what not, what is still to be read, and what a later
 // read observed: the field, both values, and which write changed it.
-func TestWhatWasComparedAndFoundLater(t *testing.T) {
+func TestComparedAndRechecked(t *testing.T) {
 	w := order(intent.Update)
 	w.Expect = intent.Fields{"currency": "USD", "ship": map[string]any{"to": "Oslo"}, "note": "x"}
 	w.Payload, w.Ignore, w.Absent = intent.Fields{"secret": 1}, []string{"/note"}, []string{"/closed_at"}
@@ -321,8 +321,8 @@ func TestWhatWasComparedAndFoundLater(t *testing.T) {
 		t.Errorf("without a read from before: %+v", c)
 	}
 	r := of(0, announced, answered, sawOne, again, differs, rechecked).Rechecks
-	if r == nil || r.ChangedBy != string(later) || len(r.Found) != 2 || r.Found[0].Path != "/currency" || r.Found[0].Declared.Value != `"USD"` ||
-		r.Found[0].Found.Value != `"EUR"` || r.Found[1].Problem != "not there" || r.Found[1].Found != nil {
+	if r == nil || r.ChangedBy != string(later) || len(r.Differences) != 2 || r.Differences[0].Path != "/currency" || r.Differences[0].Declared.Value != `"USD"` ||
+		r.Differences[0].Observed.Value != `"EUR"` || r.Differences[1].Problem != "not there" || r.Differences[1].Observed != nil {
 		t.Errorf("rechecks %+v", r)
 	}
 	rechecked.Later, rechecked.In, rechecked.Until = "", 0, 0
@@ -337,7 +337,7 @@ func TestWhatWasComparedAndFoundLater(t *testing.T) {
 
 // A sensitive value that another actor changed is in no receipt, not even with values: neither
 // the declared nor the observed one.
-func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
+func TestSensitiveValuesInRechecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
@@ -372,7 +372,7 @@ func TestSensitiveValuesThatALaterReadFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := s.Predicate.Rechecks; r == nil || len(r.Found) != 1 || r.Found[0].Path != "/currency" || r.Found[0].Declared == nil || r.Found[0].Found == nil {
+			if r := s.Predicate.Rechecks; r == nil || len(r.Differences) != 1 || r.Differences[0].Path != "/currency" || r.Differences[0].Declared == nil || r.Differences[0].Observed == nil {
 				t.Errorf("%+v", r)
 			}
 			plain := sha256.Sum256([]byte(`"canary-after"`))
@@ -419,7 +419,7 @@ func TestWhichIntentAReceiptIsAbout(t *testing.T) {
 }
 
 // For a write that was undone, a later read shows what is left of it.
-func TestLooksSinceAtWhatWasUndone(t *testing.T) {
+func TestRechecksOfUndoneWrites(t *testing.T) {
 	for _, verdict := range []string{"absent", "stale", "unavailable"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, orders.Plain.Options())
@@ -479,14 +479,14 @@ func (b *bench) appended(id ledger.ID, events ...ledger.Event) ledger.ID {
 	return id
 }
 
-// lookedAgain is a verified write that was read once more, with a verdict, and the events of the
+// rechecked is a verified write that was read once more, with a verdict, and the events of the
 // decision about that.
-func (b *bench) lookedAgain(verdict string, then ...ledger.Event) ledger.ID {
+func (b *bench) rechecked(verdict string, then ...ledger.Event) ledger.ID {
 	b.t.Helper()
 	out := b.do(order(intent.Create))
 	_, events := b.life(out.ID)
-	look := ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: events[len(events)-2].Evidence}
-	return b.appended(out.ID, append([]ledger.Event{look}, then...)...)
+	read := ledger.Event{Kind: ledger.EvRead, Verdict: verdict, Evidence: events[len(events)-2].Evidence}
+	return b.appended(out.ID, append([]ledger.Event{read}, then...)...)
 }
 
 // Any alteration in the row of the table of states, in the intent or in the events prevents a

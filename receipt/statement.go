@@ -226,7 +226,7 @@ type Rechecks struct {
 	Verdict string    `json:"verdict"`
 	// Found is how the record differed in the last read that did not show the declared state.
 	// Default: none did.
-	Found []Difference `json:"found,omitzero"`
+	Differences []Difference `json:"found,omitzero"`
 	// ChangedBy is the write of this ledger that has changed the record since. Default not known:
 	// destinations do not report which actor changes a record.
 	ChangedBy string `json:"changed_by,omitzero"`

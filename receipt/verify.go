@@ -260,7 +260,7 @@ func (s Statement) checkVersion() error {
 	p := s.Predicate
 	r := p.Rechecks
 	if s.PredicateType == firstType {
-		if p.Compared != nil || p.Recheck != nil || !p.Ledger.At.IsZero() || r != nil && (len(r.Found) > 0 || r.ChangedBy != "") {
+		if p.Compared != nil || p.Recheck != nil || !p.Ledger.At.IsZero() || r != nil && (len(r.Differences) > 0 || r.ChangedBy != "") {
 			return invalid("predicateType", "compared, recheck, ledger/at, rechecks/found and rechecks/changed_by are not said in %q", firstType)
 		}
 		return nil
@@ -274,8 +274,8 @@ func (s Statement) checkVersion() error {
 		return invalid("recheck/state", "%s does not follow from when it is due and ledger/at", clip(p.Recheck.State))
 	}
 	if r != nil {
-		for i, d := range r.Found {
-			for _, t := range []*Text{d.Declared, d.Found} {
+		for i, d := range r.Differences {
+			for _, t := range []*Text{d.Declared, d.Observed} {
 				if t == nil {
 					continue
 				}

@@ -29,7 +29,7 @@ func aStatement(t *testing.T) (s receipt.Statement) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options())
-		id := b.lookedAgain("verified", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
+		id := b.rechecked("verified", ledger.Event{Kind: ledger.EvRechecked, Rule: "recheck"})
 		var err error
 		if s, err = b.receipt(id, receipt.Options{Values: true, Head: &receipt.Head{Ledger: "l-1", Page: 3, Digest: receipt.Digest{SHA256: strings.Repeat("ab", 32)}, At: time.Unix(1, 0).UTC()}}); err != nil {
 			t.Fatal(err)

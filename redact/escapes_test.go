@@ -119,7 +119,7 @@ func TestNamesThatAreValues(t *testing.T) {
 }
 
 // A path that is named by a value cannot be sealed, and is refused.
-func TestPathsThatTellAreRefused(t *testing.T) {
+func TestSensitivePathsAreRefused(t *testing.T) {
 	v := vault(t, []Key{key("k1", 1)}, cards)
 	for title, tc := range map[string]struct {
 		reason, want string

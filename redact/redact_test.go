@@ -102,8 +102,8 @@ func TestIntentIsSealedAndOpened(t *testing.T) {
 	if digestOf(t, w) != digestOf(t, got) {
 		t.Error("the digest of what was opened is another one")
 	}
-	if said := got.Context["said"]; !strings.HasPrefix(said, "pay redacted:") || !strings.HasSuffix(said, " now") {
-		t.Errorf("the context says %q", said)
+	if shown := got.Context["said"]; !strings.HasPrefix(shown, "pay redacted:") || !strings.HasSuffix(shown, " now") {
+		t.Errorf("the context says %q", shown)
 	}
 	if s := string(Shown(stored)); strings.Contains(s, Prefix) || !strings.Contains(s, `"amount":"redacted:`) {
 		t.Errorf("shown: %s", s)

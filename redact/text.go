@@ -227,11 +227,11 @@ func (l *literals) in(text string) bool {
 	if !l.any() {
 		return false
 	}
-	tells := func(text string) bool {
+	exposes := func(text string) bool {
 		spans, withhold := l.find(text, true)
 		return withhold || len(spans) > 0
 	}
-	return tells(text) || slices.ContainsFunc(unescaped(text), tells)
+	return exposes(text) || slices.ContainsFunc(unescaped(text), exposes)
 }
 
 // brief reports whether a text is a value that has few letters.
@@ -256,12 +256,12 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 	at = append(at, len(text))
 	for i := range letters {
 		if !inside {
-			if _, n := foundIn(l.short, letters, i, false, &effort); n > 0 {
+			if _, n := firstMatch(l.short, letters, i, false, &effort); n > 0 {
 				return nil, true
 			}
 		}
 		// Also inside another match: this one may end later.
-		one, n := foundIn(l.by[beginningOf(letters, i)], letters, i, inside, &effort)
+		one, n := firstMatch(l.by[beginningOf(letters, i)], letters, i, inside, &effort)
 		if effort < 0 {
 			return nil, true
 		}
@@ -275,9 +275,9 @@ func (l *literals) find(text string, inside bool) (spans []span, withhold bool) 
 	return spans, false
 }
 
-// foundIn is the first of several literals that matches at a place, and its length. It deducts
+// firstMatch is the first of several literals that matches at a place, and its length. It deducts
 // its cost from effort; once that is used up nothing is found.
-func foundIn(list []literal, text []rune, at int, inside bool, effort *int) (*literal, int) {
+func firstMatch(list []literal, text []rune, at int, inside bool, effort *int) (*literal, int) {
 	for j := range list {
 		if inside && list[j].word {
 			continue

@@ -35,9 +35,9 @@ const (
 	// collide again.
 	maxStale   = 20
 	stalePause = 20 * time.Millisecond
-	// maxTurns bounds the moves of one call, against a bug here: a saga of the largest plan needs
+	// maxMoves bounds the moves of one call, against a bug here: a saga of the largest plan needs
 	// a few hundred.
-	maxTurns = 10_000
+	maxMoves = 10_000
 )
 
 // Run carries a saga on until it is done, undone or in review, or ctx ends, and returns its
@@ -82,7 +82,7 @@ func (b body) final() bool { return b.State == Done || b.State == Undone || b.St
 
 // pause is how long a saga rests. A reviewer's decision is polled sooner: that costs a read and
 // no commit.
-func (t turn) pause() time.Duration {
+func (t loaded) pause() time.Duration {
 	rests := restMost
 	if !t.document.Due.IsZero() {
 		rests = max(t.document.Due.Sub(t.document.Now), time.Millisecond)
@@ -95,10 +95,10 @@ func (t turn) pause() time.Duration {
 
 // drive carries a saga on until it rests or is over. A worker skips a saga that is not due:
 // another worker has it.
-func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker bool) (turn, error) {
+func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker bool) (loaded, error) {
 	ctx = engine.As(ctx, engine.Principal{}) // it continues by itself, whatever the caller
 	stale, mine, last := 0, !worker, try{}
-	for range maxTurns {
+	for range maxMoves {
 		t, err := r.read(ctx, tenant, id)
 		if err != nil || !mine && (t.document.Due.IsZero() || t.document.Due.After(t.document.Now)) {
 			return t, err
@@ -125,7 +125,7 @@ func (r *Runner) drive(ctx context.Context, tenant, id string, urged, worker boo
 		stale, mine = 0, true
 		urged = urged && m.do == carry
 	}
-	return turn{}, fmt.Errorf("saga %q: it did not come to rest within %d moves", id, maxTurns)
+	return loaded{}, fmt.Errorf("saga %q: it did not come to rest within %d moves", id, maxMoves)
 }
 
 // try is work on a write in a given state. If it did not change the write, a second try at once
@@ -137,14 +137,14 @@ type try struct {
 }
 
 // rest makes a saga due again soon.
-func (r *Runner) rest(ctx context.Context, t *turn) error {
+func (r *Runner) rest(ctx context.Context, t *loaded) error {
 	now := t.document.Now
 	_, err := r.file(ctx, t, now.Add(restPause(now.Sub(t.body.Since), restMost)), nil)
 	return err
 }
 
 // act makes one move. It reports whether the saga then rests or is over.
-func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error) {
+func (r *Runner) act(ctx context.Context, t *loaded, m move) (over bool, err error) {
 	now := t.document.Now
 	if m.do == begin {
 		return r.begin(ctx, t, m)
@@ -175,7 +175,7 @@ func (r *Runner) act(ctx context.Context, t *turn, m move) (over bool, err error
 }
 
 // settle records that a saga rests or is over, unless its document already does.
-func (r *Runner) settle(ctx context.Context, t *turn, m move) error {
+func (r *Runner) settle(ctx context.Context, t *loaded, m move) error {
 	now, due := t.document.Now, m.at
 	if m.poll {
 		due = now.Add(restPause(now.Sub(t.body.Since), personMost))
@@ -200,7 +200,7 @@ func restPause(lasted, most time.Duration) time.Duration {
 
 // begin reserves the write of a step in the same commit that records the step as begun, together
 // with how it will be undone. From then on any worker of the ledger may send it.
-func (r *Runner) begin(ctx context.Context, t *turn, m move) (over bool, err error) {
+func (r *Runner) begin(ctx context.Context, t *loaded, m move) (over bool, err error) {
 	w, err := t.body.Steps[m.step].planned()
 	if err != nil {
 		return false, err
@@ -229,7 +229,7 @@ func (r *Runner) begin(ctx context.Context, t *turn, m move) (over bool, err err
 }
 
 // overdue reports whether a step should have been begun long ago.
-func (t *turn) overdue(step int) bool {
+func (t *loaded) overdue(step int) bool {
 	since := t.body.Since
 	if at := t.body.Steps[step].NotBefore; at.After(since) {
 		since = at
@@ -250,7 +250,7 @@ func refusedForGood(err error) bool {
 
 // refused records that the ledger does not accept the write of a step, because another write
 // blocks it.
-func (r *Runner) refused(ctx context.Context, t *turn, m move, why error) error {
+func (r *Runner) refused(ctx context.Context, t *loaded, m move, why error) error {
 	one := Blocked{Reason: clipped(why.Error())}
 	var blocked *ledger.BlockedError
 	var taken *ledger.DigestMismatchError
@@ -276,7 +276,7 @@ func (r *Runner) refused(ctx context.Context, t *turn, m move, why error) error 
 }
 
 // carry works on the write of a step for a while.
-func (r *Runner) carry(ctx context.Context, t *turn, m move) (over bool, err error) {
+func (r *Runner) carry(ctx context.Context, t *loaded, m move) (over bool, err error) {
 	if err := r.keep(ctx, t); err != nil {
 		return false, err
 	}
@@ -287,7 +287,7 @@ func (r *Runner) carry(ctx context.Context, t *turn, m move) (over bool, err err
 }
 
 // undo undoes a step.
-func (r *Runner) undo(ctx context.Context, t *turn, m move) (over bool, err error) {
+func (r *Runner) undo(ctx context.Context, t *loaded, m move) (over bool, err error) {
 	s := t.body.Steps[m.step]
 	way, err := s.undoing()
 	if err != nil {
@@ -306,7 +306,7 @@ func (r *Runner) undo(ctx context.Context, t *turn, m move) (over bool, err erro
 }
 
 // keep renews this worker's lease of the saga, and commits its changes.
-func (r *Runner) keep(ctx context.Context, t *turn) error {
+func (r *Runner) keep(ctx context.Context, t *loaded) error {
 	now := t.document.Now
 	text, err := t.body.encode()
 	if err != nil {
@@ -320,7 +320,7 @@ func (r *Runner) keep(ctx context.Context, t *turn) error {
 }
 
 // attend lets the engine work on a write for a while. It reports whether the saga then rests.
-func (r *Runner) attend(ctx context.Context, t *turn, m move, work func(context.Context) (engine.Outcome, error)) (over bool, err error) {
+func (r *Runner) attend(ctx context.Context, t *loaded, m move, work func(context.Context) (engine.Outcome, error)) (over bool, err error) {
 	waiting, cancel := context.WithTimeout(ctx, min(carryFor, r.opts.Lease/2))
 	defer cancel()
 	began := time.Now()
@@ -356,7 +356,7 @@ func passes(err error) bool {
 // troubled handles a write that the engine could not work on. If nothing has changed meanwhile,
 // the saga is reported to a reviewer. It is tried again after a while, as another process may be
 // able to.
-func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over bool, err error) {
+func (r *Runner) troubled(ctx context.Context, t *loaded, m move, why error) (over bool, err error) {
 	fresh, err := r.read(ctx, t.document.Tenant, t.document.ID)
 	if err != nil {
 		return false, err
@@ -366,7 +366,7 @@ func (r *Runner) troubled(ctx context.Context, t *turn, m move, why error) (over
 	}
 	now := fresh.document.Now
 	what := map[doing]string{begin: "begin", carry: "work on", undo: "undo"}[m.do]
-	r.opts.Logger.Warn("a saga cannot go on", "saga", t.document.ID, "tenant", t.document.Tenant, "step", t.body.Steps[m.step].Name, "error", r.said(t.document.Tenant, t.body, why))
+	r.opts.Logger.Warn("a saga cannot go on", "saga", t.document.ID, "tenant", t.document.Tenant, "step", t.body.Steps[m.step].Name, "error", r.errorText(t.document.Tenant, t.body, why))
 	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
 	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), personMost), restMost)), nil)

@@ -118,7 +118,7 @@ func TestForgottenStepStays(t *testing.T) {
 		b.begin(p)
 		b.run(time.Minute)
 		time.Sleep(48 * time.Hour)
-		if got, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: 24 * 300 * time.Hour, Limit: 100}); err != nil || got.Buried != 2 {
+		if got, err := b.ledger.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: 24 * 300 * time.Hour, Limit: 100}); err != nil || got.Compacted != 2 {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		s := b.run(2 * saga.MaxGrace)

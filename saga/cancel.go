@@ -48,7 +48,7 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 		if t.body.Back != nil || t.body.Stopped != nil || t.body.State == Undone {
 			return r.picture(ctx, t)
 		}
-		if err := t.cancelled(turnOf(ctx, by, reason, t.document.Now)); err != nil {
+		if err := t.cancelled(decisionOf(ctx, by, reason, t.document.Now)); err != nil {
 			return Saga{}, err
 		}
 		switch _, err := r.file(ctx, &t, t.document.Now, nil, t.withdrawal(t.body.last(), by, "cancelled", reason)...); {
@@ -67,7 +67,7 @@ func (r *Runner) Cancel(ctx context.Context, tenant, id, by, reason string) (Sag
 
 // mayCancel stops agents from cancelling others' sagas, and all callers from cancelling in
 // another's name.
-func (t turn) mayCancel(p engine.Principal, by string) error {
+func (t loaded) mayCancel(p engine.Principal, by string) error {
 	switch {
 	case p.Name != "" && p.Name != by:
 		return fmt.Errorf("%w: the cancellation is in the name of %q, the credentials are those of %q", engine.ErrForbidden, by, p.Name)
@@ -79,7 +79,7 @@ func (t turn) mayCancel(p engine.Principal, by string) error {
 
 // withdrawal ends the write of a step when the saga goes back, if nothing was sent and no worker
 // has it: in the same commit, so that it is never sent.
-func (t turn) withdrawal(step int, by, rule, reason string) []ledger.Appending {
+func (t loaded) withdrawal(step int, by, rule, reason string) []ledger.Appending {
 	k := t.known[step]
 	if t.body.Back == nil || !k.withdrawable(t.document.Now) {
 		return nil
@@ -94,13 +94,13 @@ func (t turn) withdrawal(step int, by, rule, reason string) []ledger.Appending {
 	return []ledger.Appending{{ID: k.rec.ID, Fence: k.rec.Fence, Events: []ledger.Event{ev}}}
 }
 
-// turnOf is a reviewer's decision about a saga.
-func turnOf(ctx context.Context, by, reason string, now time.Time) *Turn {
-	return &Turn{By: by, Reason: clipped(reason), At: now, Rule: rulePerson, Trace: engine.Traceparent(ctx)}
+// decisionOf is a reviewer's decision about a saga.
+func decisionOf(ctx context.Context, by, reason string, now time.Time) *Decision {
+	return &Decision{By: by, Reason: clipped(reason), At: now, Rule: rulePerson, Trace: engine.Traceparent(ctx)}
 }
 
 // cancelled applies a cancellation to the body, or returns why it is too late.
-func (t *turn) cancelled(by *Turn) error {
+func (t *loaded) cancelled(by *Decision) error {
 	b := t.body.copy()
 	now := t.document.Now
 	if b.State == Done || b.State == Closed {
@@ -144,7 +144,7 @@ func (b body) last() int {
 }
 
 // tooLate describes the step that cannot be taken back.
-func (t *turn) tooLate(i int) error {
+func (t *loaded) tooLate(i int) error {
 	s := t.body.Steps[i]
 	what := "nothing is known of it"
 	if t.known[i].there {

@@ -41,7 +41,7 @@ func (r *Runner) Close(ctx context.Context, tenant, id, by, reason string) (Saga
 		if t.body.State == Closed {
 			return r.picture(ctx, t)
 		}
-		if err := t.closed(turnOf(ctx, by, reason, t.document.Now)); err != nil {
+		if err := t.closed(decisionOf(ctx, by, reason, t.document.Now)); err != nil {
 			return Saga{}, err
 		}
 		switch _, err := r.file(ctx, &t, time.Time{}, nil); {
@@ -59,7 +59,7 @@ func (r *Runner) Close(ctx context.Context, tenant, id, by, reason string) (Saga
 }
 
 // closed applies a reviewer's decision to close to the body, or returns what must be done first.
-func (t *turn) closed(by *Turn) error {
+func (t *loaded) closed(by *Decision) error {
 	m := next(t.body, t.known, t.document.Now, false)
 	if m.do != rest || m.state != Review || m.poll {
 		return fmt.Errorf("%w: saga %q is %s: %s", ErrNotWaiting, t.document.ID, m.state, m.reason)

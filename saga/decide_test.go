@@ -57,7 +57,7 @@ var (
 	restored       = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: "verified"}
 	tombstone      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Tombstone: true}
 	failedUndo     = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Child: "wr_child"}
-	looked         = ledger.Record{State: ledger.Checking, Sends: 1, Unverified: true, Due: epoch.Add(time.Hour)}
+	unread         = ledger.Record{State: ledger.Checking, Sends: 1, Unverified: true, Due: epoch.Add(time.Hour)}
 	old            = ledger.Record{State: ledger.Settled, Settlement: ledger.NotApplied, Sends: 1, SettledAt: epoch.Add(-time.Hour)}
 	fresh          = ledger.Record{State: ledger.Settled, Settlement: ledger.NotApplied, Sends: 1, SettledAt: epoch}
 )
@@ -80,7 +80,7 @@ var forward = map[string]decision{
 	"open":                       {"nothing is begun beside an open step", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Sending)}, nil, false, carry, 0, Running},
 	"held":                       {"an approval is waited for", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Held)}, nil, false, rest, 0, Running},
 	"review":                     {"a person decides first", []intent.Reversibility{c, p}, []ledger.Record{in(ledger.Review)}, nil, false, rest, 0, Review},
-	"unverified":                 {"what was not seen is not built upon", []intent.Reversibility{c, p}, []ledger.Record{looked}, nil, false, rest, 0, Running},
+	"unverified":                 {"what was not seen is not built upon", []intent.Reversibility{c, p}, []ledger.Record{unread}, nil, false, rest, 0, Running},
 	"given up":                   {"neither on nor back where nobody knows", []intent.Reversibility{c, c, p}, []ledger.Record{verified, settled(ledger.Abandoned)}, nil, false, rest, 1, Review},
 	"forgotten":                  {"nor where the ledger has forgotten it", []intent.Reversibility{c, p}, []ledger.Record{{}}, nil, false, rest, 0, Review},
 	"not applied":                {"before the pivot a failure leads back", []intent.Reversibility{c, c, p}, []ledger.Record{verified, gone}, nil, false, goBack, 1, Undoing},
@@ -156,7 +156,7 @@ func decided(t *testing.T, cases map[string]decision) {
 }
 
 func past(b *body)   { b.Past = true }
-func backed(b *body) { b.Back = &Turn{Reason: "a step failed"} }
+func backed(b *body) { b.Back = &Decision{Reason: "a step failed"} }
 
 func tried(n int) func(*body) {
 	return func(b *body) { b.Steps[len(b.Steps)-1].Tries = n }
@@ -238,9 +238,9 @@ func (l *life) world() {
 	if l.wild > 0 {
 		l.wild--
 		if l.b.Back == nil && rapid.IntRange(0, 9).Draw(l.t, "cancel") == 0 {
-			tu := turn{body: l.b, known: l.k}
+			tu := loaded{body: l.b, known: l.k}
 			tu.document.Now = l.now
-			if tu.cancelled(&Turn{By: "ada", Reason: "no longer wanted"}) == nil {
+			if tu.cancelled(&Decision{By: "ada", Reason: "no longer wanted"}) == nil {
 				l.b = tu.body
 			}
 		}

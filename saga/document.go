@@ -48,19 +48,19 @@ type body struct {
 	// begun: from then on the saga only goes forward.
 	Past bool `json:"past,omitempty"`
 	// Back is why the saga goes back. It is never removed.
-	Back *Turn `json:"back,omitempty"`
+	Back *Decision `json:"back,omitempty"`
 	// Stopped is set if it was cancelled after the pivot, while the next step was held back: no
 	// further step is begun.
-	Stopped *Turn `json:"stopped,omitempty"`
+	Stopped *Decision `json:"stopped,omitempty"`
 	// Closed is set once a reviewer has closed it.
-	Closed *Turn `json:"closed,omitempty"`
+	Closed *Decision `json:"closed,omitempty"`
 	// Stuck reports that the engine could not work on a step at the last try.
 	Stuck bool       `json:"stuck,omitempty"`
 	Steps []bodyStep `json:"steps"` // in order of execution
 }
 
-// Turn is a decision that ends a saga's progress.
-type Turn struct {
+// Decision is a decision that ends a saga's progress.
+type Decision struct {
 	// By is the actor that cancelled or closed it, "" if a step failed.
 	By     string    `json:"by,omitempty"`
 	Reason string    `json:"reason"`
@@ -79,7 +79,7 @@ const (
 	ruleSaga   = "saga"
 )
 
-func (t Turn) why() string {
+func (t Decision) why() string {
 	if t.By != "" {
 		return fmt.Sprintf("%s cancelled it: %s", t.By, t.Reason)
 	}

@@ -40,7 +40,7 @@ func (q quoting) Clean(_ string, v any, of ...intent.WriteIntent) {
 }
 
 // Errors can contain sensitive values of the plan: they are redacted, in the log as well.
-func TestTroubleIsToldWithoutValues(t *testing.T) {
+func TestErrorsAreLoggedWithoutValues(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		why    error
@@ -61,8 +61,8 @@ func TestTroubleIsToldWithoutValues(t *testing.T) {
 				time.Sleep(time.Minute)
 				stop()
 				<-done
-				if said := log.String(); !strings.Contains(said, "no such mailbox: redacted") || strings.Contains(said, "ada") {
-					t.Errorf("%s: the log says %q", c.reason, said)
+				if logged := log.String(); !strings.Contains(logged, "no such mailbox: redacted") || strings.Contains(logged, "ada") {
+					t.Errorf("%s: the log says %q", c.reason, logged)
 				}
 			})
 		})

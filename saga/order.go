@@ -161,33 +161,33 @@ func (p Plan) names(steps []checked) error {
 
 // cycle refuses steps that wait for each other, and names them.
 func (p Plan) cycle(steps []checked) error {
-	const walking, walked = 1, 2
+	const visiting, visited = 1, 2
 	state := map[string]int{}
 	byName := map[string]checked{}
 	for _, s := range steps {
 		byName[s.Name] = s
 	}
 	var path []string
-	var walk func(name string) []string
-	walk = func(name string) []string {
+	var visit func(name string) []string
+	visit = func(name string) []string {
 		switch state[name] {
-		case walked:
+		case visited:
 			return nil
-		case walking:
+		case visiting:
 			return append(slices.Clone(path[slices.Index(path, name):]), name)
 		}
-		state[name] = walking
+		state[name] = visiting
 		path = append(path, name)
 		for _, before := range byName[name].After {
-			if found := walk(before); found != nil {
+			if found := visit(before); found != nil {
 				return found
 			}
 		}
-		path, state[name] = path[:len(path)-1], walked
+		path, state[name] = path[:len(path)-1], visited
 		return nil
 	}
 	for i, s := range steps {
-		if found := walk(s.Name); found != nil {
+		if found := visit(s.Name); found != nil {
 			slices.Reverse(found) // in order of execution, not of waiting
 			return p.wrong(i, "/after", "dependencies without a cycle", "waits for itself: %s", strings.Join(found, " -> "))
 		}

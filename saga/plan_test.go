@@ -14,20 +14,20 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
-// desks are destinations with the profiles that a test needs: "crm" can undo what it creates,
+// fakeDestinations are destinations with the profiles that a test needs: "crm" can undo what it creates,
 // "press" can never take anything back, "dumb" cannot undo by itself, "box" has keys that are
 // made for each record, at "hook" nothing can be read.
-type desks struct{}
+type fakeDestinations struct{}
 
-func (desks) Check(w intent.WriteIntent) error {
+func (fakeDestinations) Check(w intent.WriteIntent) error {
 	if err := w.Validate(); err != nil {
 		return err
 	}
-	_, err := desks{}.Profile(w)
+	_, err := fakeDestinations{}.Profile(w)
 	return err
 }
 
-func (desks) Profile(w intent.WriteIntent) (connectors.Profile, error) {
+func (fakeDestinations) Profile(w intent.WriteIntent) (connectors.Profile, error) {
 	create := []intent.WriteType{intent.Create}
 	switch w.Destination {
 	case "crm":
@@ -72,7 +72,7 @@ func TestOrder(t *testing.T) {
 		"default is pivot":  {"who says nothing gets a pivot", planned(at("x", "crm", ""), at("c", "crm", c)), "c x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, steps, err := tt.plan.check(desks{})
+			_, steps, err := tt.plan.check(fakeDestinations{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestRefusedPlans(t *testing.T) {
 		"undo of a tenant": {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Tenant: "else", Write: intent.Delete} })), "a", "/steps/0/undo/tenant", "contradicts the plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, _, err := tt.plan.check(desks{})
+			_, _, err := tt.plan.check(fakeDestinations{})
 			var wrong *PlanError
 			if !errors.As(err, &wrong) || !errors.Is(err, ErrPlan) {
 				t.Fatalf("got %v, want a PlanError", err)
@@ -185,7 +185,7 @@ func TestAcceptedPlans(t *testing.T) {
 		"every step after every one": planned(dense...),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, _, err := plan.check(desks{}); err != nil {
+			if _, _, err := plan.check(fakeDestinations{}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -26,7 +26,7 @@ func (r *Runner) cleaned(tenant string, b body) body {
 		}
 	}
 	texts := []*string{&b.Reason}
-	for _, t := range []**Turn{&b.Back, &b.Stopped, &b.Closed} {
+	for _, t := range []**Decision{&b.Back, &b.Stopped, &b.Closed} {
 		if *t != nil {
 			one := **t
 			*t = &one
@@ -44,8 +44,8 @@ func (r *Runner) cleaned(tenant string, b body) body {
 	return b
 }
 
-// said is the text of an error about a tenant's saga, redacted.
-func (r *Runner) said(tenant string, b body, why error) string {
+// errorText is the text of an error about a tenant's saga, redacted.
+func (r *Runner) errorText(tenant string, b body, why error) string {
 	b.Reason = why.Error()
 	return r.cleaned(tenant, b).Reason
 }

@@ -233,7 +233,7 @@ func (r *Runner) Get(ctx context.Context, tenant, id string) (Saga, error) {
 }
 
 // picture is a saga with all that is known of its steps.
-func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
+func (r *Runner) picture(ctx context.Context, t loaded) (Saga, error) {
 	s := view(t.document, t.body)
 	if m, decided := t.decided(); decided {
 		s.State, s.Reason, s.Next = m.state, clipped(m.reason), t.document.Now
@@ -259,7 +259,7 @@ func (r *Runner) picture(ctx context.Context, t turn) (Saga, error) {
 
 // decided is the next move of a saga whose document still waits for a reviewer who has decided
 // meanwhile, about a step or its undo: no reviewer is asked to decide twice.
-func (t turn) decided() (move, bool) {
+func (t loaded) decided() (move, bool) {
 	committed, err := decodeBody(t.document)
 	if err != nil || t.body.over() && t.body.State != Review || t.body.Stuck {
 		return move{}, false
@@ -314,38 +314,38 @@ func query(tenant string, limit int, states []State) ledger.DocumentQuery {
 	return q
 }
 
-// turn is a saga as it was read, and the changes decided.
-type turn struct {
+// loaded is a saga as it was read, and the changes decided.
+type loaded struct {
 	document ledger.Document
 	body     body
 	known    []known
 }
 
 // read reads a saga and the last writes of its steps.
-func (r *Runner) read(ctx context.Context, tenant, id string) (turn, error) {
+func (r *Runner) read(ctx context.Context, tenant, id string) (loaded, error) {
 	p, err := r.store.Document(ctx, tenant, kind, id)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return turn{}, fmt.Errorf("%w: %q", ErrNotFound, id)
+		return loaded{}, fmt.Errorf("%w: %q", ErrNotFound, id)
 	}
 	if err != nil {
-		return turn{}, err
+		return loaded{}, err
 	}
 	return r.open(ctx, p)
 }
 
-func (r *Runner) open(ctx context.Context, p ledger.Document) (turn, error) {
+func (r *Runner) open(ctx context.Context, p ledger.Document) (loaded, error) {
 	b, err := decodeBody(p)
 	if err != nil {
-		return turn{}, err
+		return loaded{}, err
 	}
-	t := turn{document: p, known: make([]known, len(b.Steps))}
+	t := loaded{document: p, known: make([]known, len(b.Steps))}
 	for i, s := range b.Steps {
 		if !s.begun() {
 			continue
 		}
 		rec, err := r.store.Get(ctx, p.Tenant, s.write())
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
-			return turn{}, err
+			return loaded{}, err
 		}
 		t.known[i] = known{rec, err == nil}
 	}
@@ -354,7 +354,7 @@ func (r *Runner) open(ctx context.Context, p ledger.Document) (turn, error) {
 }
 
 // file commits the document of a turn with its other changes.
-func (r *Runner) file(ctx context.Context, t *turn, due time.Time, reserve *ledger.Reservation, appended ...ledger.Appending) (ledger.Committed, error) {
+func (r *Runner) file(ctx context.Context, t *loaded, due time.Time, reserve *ledger.Reservation, appended ...ledger.Appending) (ledger.Committed, error) {
 	t.body = r.cleaned(t.document.Tenant, t.body)
 	text, err := t.body.encode()
 	if err != nil {

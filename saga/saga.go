@@ -39,10 +39,10 @@ type Saga struct {
 	// PastPivot reports that it can only go forward.
 	PastPivot bool `json:"past_pivot"`
 	// Back is why it goes back, Stopped why it goes no further; nil when it does neither.
-	Back    *Turn `json:"back,omitempty"`
-	Stopped *Turn `json:"stopped,omitempty"`
+	Back    *Decision `json:"back,omitempty"`
+	Stopped *Decision `json:"stopped,omitempty"`
 	// Closed is the actor that closed it and the reason, nil if it is not closed.
-	Closed *Turn `json:"closed,omitempty"`
+	Closed *Decision `json:"closed,omitempty"`
 	// Steps are in order of execution.
 	Steps []StepState `json:"steps"`
 	// Next is when a worker reads it again. Zero: never.

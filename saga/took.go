@@ -30,7 +30,7 @@ func (b body) took(m move, write, undoing ledger.ID, now time.Time) body {
 			}
 		}
 	case goBack:
-		b.Back = &Turn{Reason: clipped(m.reason), At: now, Step: s.Name, Rule: ruleSaga}
+		b.Back = &Decision{Reason: clipped(m.reason), At: now, Step: s.Name, Rule: ruleSaga}
 	}
 	b.says(m.state, m.reason, now)
 	return b

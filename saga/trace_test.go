@@ -77,7 +77,7 @@ func TestWhoCancelsSaysInWhichTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := saga.Turn{By: "ada", Reason: "no longer wanted", At: s.Back.At, Rule: "person", Trace: cancelledIn}
+		want := saga.Decision{By: "ada", Reason: "no longer wanted", At: s.Back.At, Rule: "person", Trace: cancelledIn}
 		if *s.Back != want {
 			t.Errorf("turn %+v, want %+v", *s.Back, want)
 		}

@@ -203,7 +203,7 @@ func TestWorkerWithoutTheDestination(t *testing.T) {
 }
 
 // A step that no worker can begin for long goes to review, and is begun when a worker can.
-func TestNobodyKnowsTheDestination(t *testing.T) {
+func TestUnregisteredDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		b.begin(four())

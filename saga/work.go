@@ -102,7 +102,7 @@ func (r *Runner) one(ctx context.Context, n name) bool {
 		r.putBack(context.WithoutCancel(ctx), n)
 	case err == nil, errors.Is(err, ledger.ErrStale), errors.Is(err, engine.ErrClosed):
 	default:
-		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", r.said(n.tenant, t.body, err))
+		r.opts.Logger.Warn("a saga was put back", "saga", n.id, "tenant", n.tenant, "error", r.errorText(n.tenant, t.body, err))
 		if !t.document.Due.After(t.document.Now) { // otherwise it would be due again at once, forever
 			return r.later(context.WithoutCancel(ctx), n)
 		}

@@ -19,8 +19,8 @@ import (
 // anew either.
 type damaged struct {
 	*ledger.Memory
-	id     string
-	looked int // reads of what is due, by one worker
+	id    string
+	reads int // reads of what is due, by one worker
 }
 
 func (d *damaged) damage(p ledger.Document) ledger.Document {
@@ -36,7 +36,7 @@ func (d *damaged) Document(ctx context.Context, tenant, kind, id string) (ledger
 }
 
 func (d *damaged) DueDocuments(ctx context.Context, kind string, limit int) ([]ledger.Document, time.Time, error) {
-	d.looked++
+	d.reads++
 	time.Sleep(time.Millisecond) // like a ledger over a network
 	due, now, err := d.Memory.DueDocuments(ctx, kind, limit)
 	for i := range due {
@@ -60,8 +60,8 @@ func TestWorkerBesideADamagedDocument(t *testing.T) {
 		if err := saga.New(store, b.engine, &saga.Options{Parallel: 1}).Work(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if store.looked > 10_000 {
-			t.Errorf("the worker looked %d times, without a pause", store.looked)
+		if store.reads > 10_000 {
+			t.Errorf("the worker looked %d times, without a pause", store.reads)
 		}
 		b.want(b.get(), saga.Done)
 	})

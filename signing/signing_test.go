@@ -205,7 +205,7 @@ func unmadePointer() error {
 func TestEnvelopesThatAreRefused(t *testing.T) {
 	key, other := newPair(t), newPair(t)
 	good := must(key.signer(t).Sign(t.Context(), kind, []byte(`{"n":1}`)))(t)
-	stranger := must(other.signer(t).Sign(t.Context(), kind, []byte(`{"n":1}`)))(t)
+	foreign := must(other.signer(t).Sign(t.Context(), kind, []byte(`{"n":1}`)))(t)
 	with := func(change func(*signing.Envelope)) signing.Envelope {
 		e := good
 		e.Signatures = append(e.Signatures[:0:0], good.Signatures...)
@@ -219,7 +219,7 @@ func TestEnvelopesThatAreRefused(t *testing.T) {
 		reason string
 	}{
 		"nobody is trusted": {good, signing.Keys{}, signing.ErrKey, "(trusted: none)"},
-		"an unknown key":    {stranger, key.keys(t), signing.ErrKey, "which is not trusted here (trusted: " + key.signer(t).ID() + ")"},
+		"an unknown key":    {foreign, key.keys(t), signing.ErrKey, "which is not trusted here (trusted: " + key.signer(t).ID() + ")"},
 		"no key id":         {with(func(e *signing.Envelope) { e.Signatures[0].KeyID = "" }), key.keys(t), signing.ErrKey, "not trusted"},
 		"another's key id": {with(func(e *signing.Envelope) { e.Signatures[0].KeyID = other.signer(t).ID() }),
 			must(signing.ReadKeys(key.public, other.public))(t), signing.ErrSignature, "altered"},
@@ -228,7 +228,7 @@ func TestEnvelopesThatAreRefused(t *testing.T) {
 		"another type":   {with(func(e *signing.Envelope) { e.PayloadType = "text/plain" }), key.keys(t), signing.ErrType, `"text/plain", and "` + kind},
 		"no type":        {with(func(e *signing.Envelope) { e.PayloadType = "" }), key.keys(t), signing.ErrType, "is wanted"},
 		"no signature":   {with(func(e *signing.Envelope) { e.Signatures = nil }), key.keys(t), signing.ErrEnvelope, "0 signatures"},
-		"two signatures": {with(func(e *signing.Envelope) { e.Signatures = append(e.Signatures, stranger.Signatures...) }), key.keys(t), signing.ErrEnvelope, "2 signatures"},
+		"two signatures": {with(func(e *signing.Envelope) { e.Signatures = append(e.Signatures, foreign.Signatures...) }), key.keys(t), signing.ErrEnvelope, "2 signatures"},
 		"a broken line":  {with(func(e *signing.Envelope) { e.Payload = e.Payload[:4] + "\n" + e.Payload[4:] }), key.keys(t), signing.ErrEnvelope, "payload is no base64"},
 		"other base64": {with(func(e *signing.Envelope) {
 			raw, _ := base64.StdEncoding.DecodeString(e.Signatures[0].Sig)

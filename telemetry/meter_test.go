@@ -26,12 +26,12 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-type nobody struct{ connectors.Connector }
+type unusedConnector struct{ connectors.Connector }
 
 func registered(t *testing.T) *connectors.Registry {
 	t.Helper()
 	reg := &connectors.Registry{}
-	if err := reg.Register("orders", connectors.Destination{Connector: nobody{}, Profiles: map[string]connectors.Profile{"order": {}}}); err != nil {
+	if err := reg.Register("orders", connectors.Destination{Connector: unusedConnector{}, Profiles: map[string]connectors.Profile{"order": {}}}); err != nil {
 		t.Fatal(err)
 	}
 	return reg
@@ -321,7 +321,7 @@ func TestTheDocumentation(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\| (\\S+) \\| \\w+ \\| ([^|]*)\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = row[2] + " " + strings.TrimSpace(row[3])
 	}
-	told := map[string]string{}
+	reported := map[string]string{}
 	for _, line := range lines() {
 		parts := regexp.MustCompile(`^(\S+) \[(\S+)\] \{(.*)\}`).FindStringSubmatch(line)
 		var attributes []string
@@ -329,13 +329,13 @@ func TestTheDocumentation(t *testing.T) {
 			name, _, _ := strings.Cut(a, "=")
 			attributes = append(attributes, strings.TrimPrefix(name, "readback."))
 		}
-		told[parts[1]] = parts[2] + " " + strings.Join(sorted(attributes), ", ")
+		reported[parts[1]] = parts[2] + " " + strings.Join(sorted(attributes), ", ")
 	}
-	for name, said := range documented {
-		unit, attributes, _ := strings.Cut(said, " ")
+	for name, text := range documented {
+		unit, attributes, _ := strings.Cut(text, " ")
 		documented[name] = unit + " " + strings.Join(sorted(strings.Split(attributes, ", ")), ", ")
 	}
-	if diff := cmp.Diff(told, documented); diff != "" {
+	if diff := cmp.Diff(reported, documented); diff != "" {
 		t.Errorf("docs/operate/observe.md (-told +documented):\n%s", diff)
 	}
 }

@@ -22,10 +22,10 @@ type sharedError struct {
 // its text where that names a requested record. The next call is smaller, and a single query
 // returns its own error text.
 func shared(err error, all []*asked) error {
-	said := strings.ToLower(err.Error())
+	message := strings.ToLower(err.Error())
 	for _, a := range all {
 		q := a.query
-		if names(said, map[string]any(q.Intent.Key)) || names(said, q.Ref) || names(said, q.Stamp) {
+		if names(message, map[string]any(q.Intent.Key)) || names(message, q.Ref) || names(message, q.Stamp) {
 			return &sharedError{len(all), err}
 		}
 	}
@@ -34,7 +34,7 @@ func shared(err error, all []*asked) error {
 
 // Error implements error.
 func (e *sharedError) Error() string {
-	return fmt.Sprintf("a read of %d records in one call failed, and what was said of it names records of other writes", e.queries)
+	return fmt.Sprintf("a read of %d records in one call failed, and its error names records of other writes", e.queries)
 }
 
 // Unwrap returns the error itself, for checks of its kind.
@@ -42,18 +42,18 @@ func (e *sharedError) Unwrap() error { return e.err }
 
 // names reports whether a lower-case text names a value, as it is or as JSON and URLs encode
 // it. Short values occur in any text and do not count.
-func names(said string, v any) bool {
+func names(message string, v any) bool {
 	var text string
 	switch v := v.(type) {
 	case map[string]any:
 		for _, inner := range v {
-			if names(said, inner) {
+			if names(message, inner) {
 				return true
 			}
 		}
 	case []any:
 		for _, inner := range v {
-			if names(said, inner) {
+			if names(message, inner) {
 				return true
 			}
 		}
@@ -70,7 +70,7 @@ func names(said string, v any) bool {
 		return true
 	}
 	for _, way := range []string{text, string(quoted[1 : len(quoted)-1]), url.QueryEscape(text), url.PathEscape(text)} {
-		if strings.Contains(said, strings.ToLower(way)) {
+		if strings.Contains(message, strings.ToLower(way)) {
 			return true
 		}
 	}

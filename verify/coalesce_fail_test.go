@@ -82,7 +82,7 @@ func TestABulkReadThatFails(t *testing.T) {
 
 // The destination's error for a bulk read is returned to all its queries, unless it names a
 // value of one of them.
-func TestABulkReadThatFailsNamesNobodyElse(t *testing.T) {
+func TestAFailedBulkReadNamesNoOtherWrite(t *testing.T) {
 	for name, key := range map[string]any{"text": "anna@acme.example", "odd": `A "b" <c>&d`, "a number": json.Number("4711"), "deep": map[string]any{"of": []any{"anna@acme.example"}}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

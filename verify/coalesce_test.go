@@ -366,7 +366,7 @@ func TestWhoGivesUpSpoilsNothing(t *testing.T) {
 }
 
 // A hanging call ends with the profile's bound, and delays no other.
-func TestACallThatHangsHoldsUpNobody(t *testing.T) {
+func TestAHangingCallDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := asks(1).Stamp
 		s := &shelf{one: func(ctx context.Context, q connectors.Query) error {

@@ -27,8 +27,8 @@ func fields(t testing.TB, text string) intent.Fields {
 	return f
 }
 
-// said returns a mismatch as one line: path, problem, want > got.
-func said(m verify.Mismatch) string {
+// describe returns a mismatch as one line: path, problem, want > got.
+func describe(m verify.Mismatch) string {
 	text := func(v any) string {
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -45,10 +45,10 @@ func said(m verify.Mismatch) string {
 	return fmt.Sprintf("%s %s: %s > %s", m.Path, m.Problem, text(m.Want), text(m.Got))
 }
 
-func saidAll(all []verify.Mismatch) []string {
+func describeAll(all []verify.Mismatch) []string {
 	lines := []string{}
 	for _, m := range all {
-		lines = append(lines, said(m))
+		lines = append(lines, describe(m))
 	}
 	return lines
 }
@@ -68,7 +68,7 @@ func (c diffCase) run(t *testing.T) {
 	if c.change != nil {
 		c.change(&w)
 	}
-	got := saidAll(verify.Diff(w, nil, fields(t, c.got)))
+	got := describeAll(verify.Diff(w, nil, fields(t, c.got)))
 	if diff := cmp.Diff(append([]string{}, c.want...), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 	}
@@ -173,7 +173,7 @@ func TestDiffPrecedence(t *testing.T) {
 			}
 			found := verify.Diff(w, profile, fields(t, `{"a":`+c.got+`}`))
 			if same := len(found) == 0; same != c.same {
-				t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, saidAll(found))
+				t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, describeAll(found))
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestDiffIsBoundedAndSorted(t *testing.T) {
 	}
 	found := verify.Diff(intent.WriteIntent{Expect: expect}, nil, nil)
 	if len(found) != 64 || !slices.IsSortedFunc(found, func(a, b verify.Mismatch) int { return strings.Compare(a.Path, b.Path) }) {
-		t.Errorf("%d mismatches, want the first 64 in order: %v", len(found), saidAll(found))
+		t.Errorf("%d mismatches, want the first 64 in order: %v", len(found), describeAll(found))
 	}
 	if found[63].Path != "/f063" {
 		t.Errorf("the last is %s; want /f063, the cut being the same each time", found[63].Path)
@@ -232,7 +232,7 @@ func TestDiffOfOtherTypes(t *testing.T) {
 	for name, v := range map[string]any{"int": 1, "time": time.Now(), "list of strings": []string{"x"}, "function": func() {}} {
 		w := intent.WriteIntent{Expect: intent.Fields{"a": v}}
 		if found := verify.Diff(w, nil, intent.Fields{"a": v}); len(found) != 1 {
-			t.Errorf("%s: %v; what Fields do not hold equals nothing, and nothing panics", name, saidAll(found))
+			t.Errorf("%s: %v; what Fields do not hold equals nothing, and nothing panics", name, describeAll(found))
 		}
 	}
 }

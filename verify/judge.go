@@ -104,7 +104,7 @@ func Judge(c Case) Judgement {
 			Reason: "the record is as declared, and a report says that it failed"}
 	}
 	j.Since, j.Based = c.Since, based(c)
-	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allBear(c.Seen.Records, c.Stamp)
+	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allStamped(c.Seen.Records, c.Stamp)
 	j.Own = own(c, j)
 	if j.Conclusive = conclusive(c); j.Conclusive {
 		j.AsOf, _ = asOf(c)
@@ -223,7 +223,7 @@ func proves(c Case, found []connectors.Record) bool {
 	if creates(c) && c.Profile.FreshKeys {
 		return true
 	}
-	if stamps(c) && allBear(found, c.Stamp) {
+	if stamps(c) && allStamped(found, c.Stamp) {
 		return true
 	}
 	return conclusive(c)
@@ -231,7 +231,7 @@ func proves(c Case, found []connectors.Record) bool {
 
 func wasAbsent(c Case) bool { return c.Before != nil && len(c.Before.Records) == 0 }
 
-func allBear(found []connectors.Record, stamp string) bool {
+func allStamped(found []connectors.Record, stamp string) bool {
 	return stamp != "" && !slices.ContainsFunc(found, func(r connectors.Record) bool { return r.Stamp != stamp })
 }
 

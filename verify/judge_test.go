@@ -69,13 +69,13 @@ type judgeCase struct {
 	since   time.Duration
 	change  func(*intent.WriteIntent)
 
-	want     verify.Verdict
-	conflict bool
-	firm     bool
-	found    []string // mismatches
-	record   bool     // the judgement names the record
-	ours     bool     // beside another actor's
-	undone   bool     // nothing of the write is left
+	want       verify.Verdict
+	conflict   bool
+	conclusive bool
+	found      []string // mismatches
+	record     bool     // the judgement names the record
+	ours       bool     // beside another actor's
+	undone     bool     // nothing of the write is left
 }
 
 func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
@@ -87,10 +87,10 @@ func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
 	}
 	k := verify.Case{Intent: w, Profile: c.profile, Stamp: ourStamp, Before: c.before, Seen: c.seen, Since: c.since}
 	j := judge(k)
-	if j.Verdict != c.want || j.Conflict != c.conflict || j.Conclusive != c.firm {
-		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Conclusive, c.want, c.conflict, c.firm, c.reason, j.Reason)
+	if j.Verdict != c.want || j.Conflict != c.conflict || j.Conclusive != c.conclusive {
+		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Conclusive, c.want, c.conflict, c.conclusive, c.reason, j.Reason)
 	}
-	if diff := cmp.Diff(append([]string{}, c.found...), saidAll(j.Mismatches)); diff != "" {
+	if diff := cmp.Diff(append([]string{}, c.found...), describeAll(j.Mismatches)); diff != "" {
 		t.Errorf("mismatches (-want +got): %s\n%s", c.reason, diff)
 	}
 	if (j.Record != nil) != c.record || j.Ours != c.ours || j.Undone != c.undone {
@@ -117,7 +117,7 @@ func TestJudgeCreate(t *testing.T) {
 	ours, theirs := record(t, ourStamp, isPaid), record(t, "rb-theirs", isPaid)
 	cases := map[string]judgeCase{
 		"verified by a strong read": {reason: "one record, as expected, read after the send", write: intent.Create, seen: strong(ours),
-			want: verify.Verified, firm: true, record: true},
+			want: verify.Verified, conclusive: true, record: true},
 		"verified by its stamp": {reason: "a record that bears our stamp was made by our send, however weak the read", write: intent.Create,
 			profile: stamped, seen: weak(ours), want: verify.Verified, record: true},
 		"verified by a fresh key": {reason: "nothing older can be under a key that we made", write: intent.Create,
@@ -127,38 +127,38 @@ func TestJudgeCreate(t *testing.T) {
 		"weak before the settle time": {reason: "a minute has not passed", write: intent.Create,
 			profile: settles, seen: weak(ours), since: 59 * time.Second, want: verify.Indeterminate},
 		"weak after the settle time": {reason: "the read cannot be older than the send", write: intent.Create,
-			profile: settles, seen: weak(ours), since: time.Minute, want: verify.Verified, firm: true, record: true},
+			profile: settles, seen: weak(ours), since: time.Minute, want: verify.Verified, conclusive: true, record: true},
 		"strong, begun before the send": {reason: "a strong read does not show what came after it", write: intent.Create,
 			seen: strong(ours), since: -1, want: verify.Indeterminate},
 		"unheard-of strength": {reason: "what is not declared strong is weak", write: intent.Create,
 			seen: seeing("very strong", ours), want: verify.Indeterminate},
-		"absent": {reason: "nothing there", write: intent.Create, seen: strong(), want: verify.Absent, firm: true},
+		"absent": {reason: "nothing there", write: intent.Create, seen: strong(), want: verify.Absent, conclusive: true},
 		"absent, weak": {reason: "nothing there yet", write: intent.Create, profile: settles, seen: weak(),
 			since: 59 * time.Second, want: verify.Absent},
 		"mismatched": {reason: "another value", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isOpen)),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"somebody else's": {reason: "another tenant's or workflow's record under our key", write: intent.Create, profile: stamped, seen: strong(theirs),
-			want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "A"`}},
+			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
 		"without stamp": {reason: "no stamp where ours would be shown", write: intent.Create, profile: stamped, seen: strong(record(t, "", isPaid)),
-			want: verify.Mismatched, conflict: true, firm: true, found: []string{` not ours: "A"`}},
+			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
 		"ours beside somebody else's": {reason: "the key matches two records, one was declared", write: intent.Create, profile: stamped,
-			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, ours: true, firm: true, found: []string{` not ours: "B"`}},
+			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, ours: true, conclusive: true, found: []string{` not ours: "B"`}},
 		"there before": {reason: "what was there before a create is somebody else's, also where no stamp says so", write: intent.Create,
-			before: one(record(t, "", isOpen)), seen: strong(record(t, "", isOpen)), want: verify.Mismatched, conflict: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			before: one(record(t, "", isOpen)), seen: strong(record(t, "", isOpen)), want: verify.Mismatched, conflict: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"in place of another": {reason: "a create changes no record that there was", write: intent.Create, profile: stamped,
-			before: one(named(record(t, "rb-theirs", `{"id":"1","state":"open","note":"n"}`), "B")), seen: strong(ours), want: verify.Verified, firm: true, record: true},
+			before: one(named(record(t, "rb-theirs", `{"id":"1","state":"open","note":"n"}`), "B")), seen: strong(ours), want: verify.Verified, conclusive: true, record: true},
 		"duplicated": {reason: "two of ours", write: intent.Create, profile: stamped, seen: strong(ours, named(ours, "B")),
-			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"duplicated, told apart by nothing": {reason: "two under the key", write: intent.Create, seen: strong(ours, named(theirs, "B")),
-			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"duplicated among others": {reason: "two of ours and one of theirs", write: intent.Create, profile: stamped,
-			seen: strong(ours, named(ours, "B"), named(theirs, "C")), want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+			seen: strong(ours, named(ours, "B"), named(theirs, "C")), want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"declared number": {reason: "three were declared", write: intent.Create, count: 3, profile: stamped,
-			seen: strong(ours, named(ours, "B"), named(ours, "C")), want: verify.Verified, firm: true},
+			seen: strong(ours, named(ours, "B"), named(ours, "C")), want: verify.Verified, conclusive: true},
 		"too few": {reason: "two of three", write: intent.Create, count: 3, profile: stamped, seen: strong(ours, named(ours, "B")),
-			want: verify.Mismatched, firm: true, found: []string{`/count count: 3 > 2`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/count count: 3 > 2`}},
 		"one of three differs": {reason: "each record counts", write: intent.Create, count: 3, profile: stamped,
-			seen: strong(ours, named(ours, "B"), named(record(t, ourStamp, isOpen), "C")), want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			seen: strong(ours, named(ours, "B"), named(record(t, ourStamp, isOpen), "C")), want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
@@ -181,11 +181,11 @@ func TestJudgeUpdate(t *testing.T) {
 	open, done := record(t, "", isOpen), record(t, "", isPaid)
 	for name, c := range map[string]judgeCase{
 		"verified": {reason: "a strong read after the send", write: intent.Update, before: one(open), seen: strong(done),
-			want: verify.Verified, firm: true, record: true},
+			want: verify.Verified, conclusive: true, record: true},
 		"weak": {reason: "ABA: the value may be from before it became what the pre-state shows", write: intent.Update, profile: settles,
 			before: one(open), seen: weak(done), since: time.Second, want: verify.Indeterminate},
 		"weak, settled": {reason: "the read cannot be older than the send", write: intent.Update, profile: settles,
-			before: one(open), seen: weak(done), since: time.Minute, want: verify.Verified, firm: true, record: true},
+			before: one(open), seen: weak(done), since: time.Minute, want: verify.Verified, conclusive: true, record: true},
 		"weak, stamped at creation only": {reason: "our stamp on it would be from another write", write: intent.Update,
 			profile: connectors.Profile{Stamped: true}, before: one(record(t, ourStamp, isOpen)), seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
 		"weak, bears our stamp": {reason: "updates are stamped there: this was our write", write: intent.Update, profile: stampsAll,
@@ -205,34 +205,34 @@ func TestJudgeUpdateAsBefore(t *testing.T) {
 		"stale": {reason: "a replica that lags shows the old value: not yet a mismatch", write: intent.Update, profile: settles,
 			before: one(open), seen: weak(open), want: verify.Stale, found: []string{`/state differs: "paid" > "open"`}},
 		"stale, strong": {reason: "still as it was before", write: intent.Update, before: one(open), seen: strong(open),
-			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Stale, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"stale but for volatile fields": {reason: "what the destination changes by itself does not count", write: intent.Update, profile: updates,
 			before: one(before), seen: strong(rich(`{"id":"1","state":"open","note":"n","seen":2,"a":{"x":1,"y":1}}`)),
-			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Stale, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"stale but for ignored fields": {reason: "what the intent ignores does not count", write: intent.Update,
 			change: func(w *intent.WriteIntent) { w.Ignore = []string{"/note"} }, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"open","note":"m","seen":1,"a":{"x":1,"y":1}}`)),
-			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Stale, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"mismatched": {reason: "neither as before nor as expected", write: intent.Update, before: one(open), seen: strong(record(t, "", `{"id":"1","state":"void"}`)),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "void"`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "void"`}},
 		"half applied": {reason: "another field changed: it is not as before", write: intent.Update, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"open","note":"m","seen":1,"a":{"x":1,"y":1}}`)),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"without pre-state": {reason: "without one nothing is known to be as before", write: intent.Update, seen: strong(open),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"another version": {reason: "somebody wrote to it, and it looks as before", write: intent.Update, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")),
-			want: verify.Mismatched, undone: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, undone: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"our stamp, old fields": {reason: "our send was applied and the field dropped", write: intent.Update, profile: stampsAll, before: one(open), seen: strong(record(t, ourStamp, isOpen)),
-			want: verify.Mismatched, undone: true, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, undone: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"swapped": {reason: "another record with the same fields is not the one from before", write: intent.Update, before: one(open), seen: strong(named(open, "B")),
-			want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"records without ids": {reason: "the only one is the same one", write: intent.Update, before: one(named(open, "")), seen: strong(named(open, "")),
-			want: verify.Stale, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			want: verify.Stale, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"gone": {reason: "somebody removed it: that is not the state from before", write: intent.Update, before: one(open), seen: strong(),
-			want: verify.Absent, conflict: true, firm: true},
-		"gone, no pre-state": {reason: "nobody knows what was there", write: intent.Update, seen: strong(), want: verify.Absent, conflict: true, firm: true},
+			want: verify.Absent, conflict: true, conclusive: true},
+		"gone, no pre-state": {reason: "nobody knows what was there", write: intent.Update, seen: strong(), want: verify.Absent, conflict: true, conclusive: true},
 		"two": {reason: "the key no longer names one record", write: intent.Update, before: one(open), seen: strong(done, named(done, "B")),
-			want: verify.Duplicated, firm: true, found: []string{`/count count: 1 > 2`}},
+			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
 	}
@@ -245,44 +245,44 @@ func TestJudgeCollateral(t *testing.T) {
 	for name, c := range map[string]judgeCase{
 		"collateral": {reason: "a field nobody asked to change", write: intent.Update, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"paid","note":"lost","seen":1,"a":{"x":1,"y":1}}`)),
-			want: verify.Collateral, firm: true, found: []string{`/note changed: "n" > "lost"`}},
+			want: verify.Collateral, conclusive: true, found: []string{`/note changed: "n" > "lost"`}},
 		"collateral, null": {reason: "null is a change, and is not missing", write: intent.Update, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"paid","note":null,"seen":1,"a":{"x":1,"y":1}}`)),
-			want: verify.Collateral, firm: true, found: []string{`/note changed: "n" > null`}},
+			want: verify.Collateral, conclusive: true, found: []string{`/note changed: "n" > null`}},
 		"collateral, gone and new": {reason: "a field that went and one that came", write: intent.Update, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"paid","more":1,"seen":1,"a":{"x":1,"y":1}}`)),
-			want: verify.Collateral, firm: true, found: []string{`/more not expected: 1`, `/note not there: "n"`}},
+			want: verify.Collateral, conclusive: true, found: []string{`/more not expected: 1`, `/note not there: "n"`}},
 		"collateral beside a named member": {reason: "naming one member does not speak of its neighbours", write: intent.Update, before: one(before),
 			change: func(w *intent.WriteIntent) { w.Expect["a"] = map[string]any{"x": "2"} },
 			seen:   strong(rich(`{"id":"1","state":"paid","note":"n","seen":1,"a":{"x":"2"}}`)),
-			want:   verify.Collateral, firm: true, found: []string{`/a changed: {"x":1,"y":1} > {"x":"2"}`}},
+			want:   verify.Collateral, conclusive: true, found: []string{`/a changed: {"x":1,"y":1} > {"x":"2"}`}},
 		"named member alone": {reason: "the rest of the object is as before", write: intent.Update, before: one(before),
 			change: func(w *intent.WriteIntent) { w.Expect["a"] = map[string]any{"x": "2"} },
 			seen:   strong(rich(`{"id":"1","state":"paid","note":"n","seen":1,"a":{"x":"2","y":1.0}}`)),
-			want:   verify.Verified, firm: true, record: true},
+			want:   verify.Verified, conclusive: true, record: true},
 		"member of a new object": {reason: "to set a member is to make its object", write: intent.Update, before: one(rich(`{"id":"1","state":"open","b":null}`)),
 			change: func(w *intent.WriteIntent) {
 				w.Expect["a"] = map[string]any{"x": "2"}
 				w.Expect["b"] = map[string]any{"x": "2"}
 			},
-			seen: strong(rich(`{"id":"1","state":"paid","a":{"x":"2"},"b":{"x":"2"}}`)), want: verify.Verified, firm: true, record: true},
+			seen: strong(rich(`{"id":"1","state":"paid","a":{"x":"2"},"b":{"x":"2"}}`)), want: verify.Verified, conclusive: true, record: true},
 		"new empty object": {reason: "nobody asked for it", write: intent.Update, before: one(open),
-			seen: strong(rich(`{"id":"1","state":"paid","a":{}}`)), want: verify.Collateral, firm: true, found: []string{`/a not expected: {}`}},
+			seen: strong(rich(`{"id":"1","state":"paid","a":{}}`)), want: verify.Collateral, conclusive: true, found: []string{`/a not expected: {}`}},
 		"payload, absent and volatile": {reason: "what was sent, what was to go, and what changes by itself", write: intent.Update, profile: updates, before: one(before),
 			change: func(w *intent.WriteIntent) {
 				w.Payload = intent.Fields{"a": map[string]any{"y": "2"}}
 				w.Absent = []string{"/note"}
 			},
-			seen: strong(rich(`{"id":"1","state":"paid","seen":9,"a":{"x":1,"y":2}}`)), want: verify.Verified, firm: true, record: true},
+			seen: strong(rich(`{"id":"1","state":"paid","seen":9,"a":{"x":1,"y":2}}`)), want: verify.Verified, conclusive: true, record: true},
 		"element changed": {reason: "arrays are compared in order", write: intent.Update, before: one(rich(`{"id":"1","state":"open","l":[1,2]}`)),
-			seen: strong(rich(`{"id":"1","state":"paid","l":[2,1]}`)), want: verify.Collateral, firm: true, found: []string{`/l changed: [1,2] > [2,1]`}},
+			seen: strong(rich(`{"id":"1","state":"paid","l":[2,1]}`)), want: verify.Collateral, conclusive: true, found: []string{`/l changed: [1,2] > [2,1]`}},
 		"element added": {reason: "arrays are compared by length", write: intent.Update, before: one(rich(`{"id":"1","state":"open","l":[1]}`)),
-			seen: strong(rich(`{"id":"1","state":"paid","l":[1,2]}`)), want: verify.Collateral, firm: true, found: []string{`/l changed: [1] > [1,2]`}},
+			seen: strong(rich(`{"id":"1","state":"paid","l":[1,2]}`)), want: verify.Collateral, conclusive: true, found: []string{`/l changed: [1] > [1,2]`}},
 		"element ignored": {reason: "an ignored element may change", write: intent.Update, before: one(rich(`{"id":"1","state":"open","l":[1,2]}`)),
 			change: func(w *intent.WriteIntent) { w.Ignore = []string{"/l/1"} },
-			seen:   strong(rich(`{"id":"1","state":"paid","l":[1,3]}`)), want: verify.Verified, firm: true, record: true},
+			seen:   strong(rich(`{"id":"1","state":"paid","l":[1,3]}`)), want: verify.Verified, conclusive: true, record: true},
 		"swapped and poorer": {reason: "another record in its place lacks what the old one had", write: intent.Update, before: one(before), seen: strong(named(done, "B")),
-			want: verify.Collateral, firm: true,
+			want: verify.Collateral, conclusive: true,
 			found: []string{`/a not there: {"x":1,"y":1}`, `/note not there: "n"`, `/seen not there: 1`}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
@@ -296,20 +296,20 @@ func TestJudgeUpdateOfSeveral(t *testing.T) {
 		"two of two": {reason: "each compared with itself, by id, whatever the order", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(rich(`{"id":"1","n":1}`), "A"), named(rich(`{"id":"1","n":2}`), "B")}},
 			seen:   strong(named(rich(`{"id":"1","n":2,"state":"paid"}`), "B"), named(rich(`{"id":"1","n":1,"state":"paid"}`), "A")),
-			want:   verify.Verified, firm: true},
+			want:   verify.Verified, conclusive: true},
 		"one of two is another": {reason: "two records as expected are what was declared", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
-			seen:   strong(named(done, "A"), named(done, "C")), want: verify.Verified, firm: true},
+			seen:   strong(named(done, "A"), named(done, "C")), want: verify.Verified, conclusive: true},
 		"two swapped, as before": {reason: "records nobody knew before are not those from before", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
-			seen:   strong(named(open, "A"), named(open, "C")), want: verify.Mismatched, firm: true,
+			seen:   strong(named(open, "A"), named(open, "C")), want: verify.Mismatched, conclusive: true,
 			found: []string{`/state differs: "paid" > "open"`, `/state differs: "paid" > "open"`}},
 		"one of two as before": {reason: "half an update is neither as before nor as expected", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
-			seen:   strong(named(open, "A"), named(done, "B")), want: verify.Mismatched, firm: true, found: []string{`/state differs: "paid" > "open"`}},
+			seen:   strong(named(open, "A"), named(done, "B")), want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"two as before": {reason: "both as before", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
-			seen:   strong(named(open, "B"), named(open, "A")), want: verify.Stale, firm: true,
+			seen:   strong(named(open, "B"), named(open, "A")), want: verify.Stale, conclusive: true,
 			found: []string{`/state differs: "paid" > "open"`, `/state differs: "paid" > "open"`}},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
@@ -328,9 +328,9 @@ func TestJudgeUpsert(t *testing.T) {
 		"no pre-state, stamped": {reason: "nobody knows whether it was created", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
 			seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
 		"somebody else's, strong": {reason: "an upsert takes the record as it finds it", write: intent.Upsert, profile: stamped,
-			before: one(open), seen: strong(record(t, "rb-theirs", isPaid)), want: verify.Verified, firm: true, record: true},
-		"absent": {reason: "nothing before, nothing now", write: intent.Upsert, before: nothing(), seen: strong(), want: verify.Absent, firm: true},
-		"gone":   {reason: "it was there before", write: intent.Upsert, before: one(open), seen: strong(), want: verify.Absent, conflict: true, firm: true},
+			before: one(open), seen: strong(record(t, "rb-theirs", isPaid)), want: verify.Verified, conclusive: true, record: true},
+		"absent": {reason: "nothing before, nothing now", write: intent.Upsert, before: nothing(), seen: strong(), want: verify.Absent, conclusive: true},
+		"gone":   {reason: "it was there before", write: intent.Upsert, before: one(open), seen: strong(), want: verify.Absent, conflict: true, conclusive: true},
 		"stale": {reason: "as before", write: intent.Upsert, before: one(open), seen: weak(open), want: verify.Stale,
 			found: []string{`/state differs: "paid" > "open"`}},
 	}
@@ -343,22 +343,22 @@ func TestJudgeDelete(t *testing.T) {
 	open := record(t, "", isOpen)
 	there := []string{`/count count: 0 > 1`}
 	cases := map[string]judgeCase{
-		"gone": {reason: "a strong read after the send finds nothing", write: intent.Delete, before: one(open), seen: strong(), want: verify.Verified, firm: true},
+		"gone": {reason: "a strong read after the send finds nothing", write: intent.Delete, before: one(open), seen: strong(), want: verify.Verified, conclusive: true},
 		"gone, weak": {reason: "weak absence proves nothing: the replica may not know the record yet", write: intent.Delete, profile: settles,
 			before: one(open), seen: weak(), since: 59 * time.Second, want: verify.Indeterminate},
 		"gone, weak, undeclared": {reason: "without settle time a weak read never proves absence", write: intent.Delete,
 			before: one(open), seen: weak(), since: 1000 * time.Hour, want: verify.Indeterminate},
-		"gone, settled":  {reason: "the settle time has passed", write: intent.Delete, profile: settles, before: one(open), seen: weak(), since: time.Minute, want: verify.Verified, firm: true},
+		"gone, settled":  {reason: "the settle time has passed", write: intent.Delete, profile: settles, before: one(open), seen: weak(), since: time.Minute, want: verify.Verified, conclusive: true},
 		"still there":    {reason: "as before: a lagging read or a lost send", write: intent.Delete, before: one(open), seen: weak(open), want: verify.Stale, found: there},
-		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, undone: true, firm: true, found: there},
-		"another record": {reason: "somebody made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, firm: true, found: there},
-		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, undone: true, firm: true, found: there},
+		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, undone: true, conclusive: true, found: there},
+		"another record": {reason: "somebody made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, conclusive: true, found: there},
+		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, undone: true, conclusive: true, found: there},
 		"version shown once": {reason: "a read that shows no version does not say that it changed", write: intent.Delete,
 			before: one(versioned(open, "1")), seen: weak(open), want: verify.Stale, found: there},
 		"one of two": {reason: "half a delete", write: intent.Delete, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}}, seen: strong(named(open, "A")),
-			want: verify.Mismatched, firm: true, found: there},
-		"no pre-state": {reason: "nothing is known to be as before", write: intent.Delete, seen: strong(open), want: verify.Mismatched, firm: true, found: there},
+			want: verify.Mismatched, conclusive: true, found: there},
+		"no pre-state": {reason: "nothing is known to be as before", write: intent.Delete, seen: strong(open), want: verify.Mismatched, conclusive: true, found: there},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
@@ -366,7 +366,7 @@ func TestJudgeDelete(t *testing.T) {
 }
 
 // Every record of an intent with a count is compared, however many there are.
-func TestJudgeLooksAtEveryRecord(t *testing.T) {
+func TestJudgeChecksEveryRecord(t *testing.T) {
 	const many = 2000
 	w := paid(intent.Create)
 	w.Count = many
@@ -459,8 +459,8 @@ func TestJudgeFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := verify.Judge(verify.Case{Intent: w, Profile: stamped, Stamp: ourStamp, Seen: connectors.Observation{Records: c.records, Failed: "it bounced"}})
-			said := len(j.Mismatches) == 1 && j.Mismatches[0].Problem == verify.Failed && j.Mismatches[0].Got == "it bounced"
-			if j.Verdict != c.want || j.Failed != c.failed || said != c.failed || j.Failed && (!j.Conflict || !j.Ours || j.Own || !j.Effect()) {
+			text := len(j.Mismatches) == 1 && j.Mismatches[0].Problem == verify.Failed && j.Mismatches[0].Got == "it bounced"
+			if j.Verdict != c.want || j.Failed != c.failed || text != c.failed || j.Failed && (!j.Conflict || !j.Ours || j.Own || !j.Effect()) {
 				t.Errorf("%+v; want %s, failed %t", j, c.want, c.failed)
 			}
 		})

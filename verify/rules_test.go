@@ -24,7 +24,7 @@ func (c ruleCase) run(t *testing.T) {
 	w := intent.WriteIntent{Expect: fields(t, `{"a":`+c.want+`}`), Compare: map[string]intent.Comparison{"/a": c.rules}}
 	found := verify.Diff(w, nil, got)
 	if same := len(found) == 0; same != c.same {
-		t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, saidAll(found))
+		t.Errorf("same is %t, want %t: %s: %v", same, c.same, c.reason, describeAll(found))
 	}
 }
 
@@ -178,7 +178,7 @@ func TestMismatchShowsWhatWasSeen(t *testing.T) {
 		Expect:  fields(t, `{"a":"Ada","b":"x"}`),
 		Compare: map[string]intent.Comparison{"/a": {{Name: "fold"}}, "/b": {{Name: "empty"}}},
 	}
-	found := saidAll(verify.Diff(w, nil, fields(t, `{"a":"BOB"}`)))
+	found := describeAll(verify.Diff(w, nil, fields(t, `{"a":"BOB"}`)))
 	if len(found) != 2 || found[0] != `/a differs: "Ada" > "BOB"` || found[1] != `/b not there: "x"` {
 		t.Errorf("%q", found)
 	}

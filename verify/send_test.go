@@ -157,12 +157,12 @@ func TestRead(t *testing.T) {
 			if diff := cmp.Diff(c.want, obs.Records); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
-			look, _ := verify.ReadOnce(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
-			if unread := look.Verdict == verify.Unavailable; unread != (c.fails != "") {
-				t.Errorf("a look says %s: %s", look.Verdict, c.reason)
+			judge, _ := verify.ReadOnce(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
+			if unread := judge.Verdict == verify.Unavailable; unread != (c.fails != "") {
+				t.Errorf("a look says %s: %s", judge.Verdict, c.reason)
 			}
-			if look.Since != time.Second {
-				t.Errorf("since %s, want 1s, read or not", look.Since)
+			if judge.Since != time.Second {
+				t.Errorf("since %s, want 1s, read or not", judge.Since)
 			}
 		})
 	}
@@ -176,7 +176,7 @@ func bad(v any) connectors.Observation {
 }
 
 // One bulk read for many may have been made before this one was requested.
-func TestLookTakesAReadToBeAsOldAsItIs(t *testing.T) {
+func TestReadsAreAsOldAsTheirStart(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		ago    time.Duration // negative: after the request

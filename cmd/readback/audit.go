@@ -176,7 +176,7 @@ sealed as found.`,
 				return 0, err
 			}
 			defer d.close()
-			changed, err := d.ledger.Chronicle(ctx, false)
+			changed, err := d.ledger.SetRecording(ctx, false)
 			if err != nil {
 				return 0, err
 			}

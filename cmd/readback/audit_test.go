@@ -162,7 +162,7 @@ func TestStatusOfTheAuditLog(t *testing.T) {
 // closed is a ledger that cannot be reached to be sealed.
 type closed struct{ *ledger.Memory }
 
-func (closed) Chronicle(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
+func (closed) SetRecording(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
 
 // The unsealed backlog is measured also where nothing was ever sealed: a missing series
 // raises no alarm.

@@ -108,9 +108,9 @@ run this command.`,
 
 // shownErasure is what was found and done, for machines.
 type shownErasure struct {
-	Found    *erasure.Found  `json:"found"`
-	Erased   *erasure.Erased `json:"erased,omitempty"`
-	Scrubbed bool            `json:"scrubbed,omitempty"`
+	Found    *erasure.Matches `json:"found"`
+	Erased   *erasure.Erased  `json:"erased,omitempty"`
+	Scrubbed bool             `json:"scrubbed,omitempty"`
 }
 
 func (a *app) erase(ctx context.Context, n naming, by, reason string, yes, scrub bool) (int, error) {

@@ -169,7 +169,7 @@ func (e evaluating) run(ctx context.Context, f *eval.File, reg *connectors.Regis
 	to := bufio.NewWriter(file)
 	enc := json.NewEncoder(to)
 	var failed error
-	o.Found = func(check string, unread bool, n eval.Named) {
+	o.OnFinding = func(check string, unread bool, n eval.Named) {
 		result := eval.Fail
 		if unread {
 			result = eval.NotChecked

@@ -180,7 +180,7 @@ func (h *history) forced(all map[string]ledger.Record) {
 	rec = h.then(time.Minute, rec, ledger.Event{Kind: ledger.EvEscalated, Rule: "nobody decided", Reason: "the destination could not be read: 503"})
 	rec = h.then(26*time.Hour, rec, ledger.Event{Kind: ledger.EvDirected, By: "ann", Rule: "person", Reason: "asked the shop, it is not there", Directed: "force"},
 		ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: seen("")},
-		ledger.Event{Kind: ledger.EvAnnounced, Rule: "a person vouches for it", Generation: 1, OwesRecheck: true},
+		ledger.Event{Kind: ledger.EvAnnounced, Rule: "a person vouches for it", Generation: 1, NeedsRecheck: true},
 		ledger.Event{Kind: ledger.EvSent, Fate: "refused", Code: "422", Conflict: true, Reason: "not applied: refused (422): no such currency"})
 	all["forced"] = h.then(time.Second, rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied", Reason: "every send was provably not applied"})
 }

@@ -46,7 +46,7 @@ func (d *opened) sealed() (metrics.Audit, bool) {
 	if since := cmp.Or(found.Read, found.Tried); !since.IsZero() {
 		a.Unsealed = time.Since(since)
 	}
-	for _, k := range found.Keepers {
+	for _, k := range found.HeadStores {
 		a.Kept, a.Failed, a.Dropped, a.Waiting = a.Kept+k.Kept, a.Failed+k.Failures, a.Dropped+k.Dropped, a.Waiting+k.Waiting
 	}
 	return a, true

@@ -120,10 +120,10 @@ func (d *opened) pruneAll(ctx context.Context, r config.Retention) (pruned, erro
 	rule.Limit = pruneBatch
 	for {
 		step, err := d.ledger.Prune(ctx, rule)
-		done.Buried += step.Buried
+		done.Buried += step.Compacted
 		done.Forgotten += step.Forgotten
 		var unread *ledger.UnreadError // about one batch; there may be more
-		if err != nil && !errors.As(err, &unread) || step.Buried+step.Forgotten == 0 {
+		if err != nil && !errors.As(err, &unread) || step.Compacted+step.Forgotten == 0 {
 			return done, err
 		}
 		d.log.Info("pruning", "buried", done.Buried, "forgotten", done.Forgotten)

@@ -322,10 +322,10 @@ func (c checkedReceipt) text() string {
 	}
 	if r := p.Rechecks; r != nil {
 		line("since", "%d reads, the last at %s: %s", r.Reads, r.Last.Format(time.RFC3339), r.Verdict)
-		for _, d := range r.Found {
-			line("", "%s: %s; declared %s, found %s", d.Path, d.Problem, shownOrNone(d.Declared), shownOrNone(d.Found))
+		for _, d := range r.Differences {
+			line("", "%s: %s; declared %s, found %s", d.Path, d.Problem, shownOrNone(d.Declared), shownOrNone(d.Observed))
 		}
-		if len(r.Found) > 0 {
+		if len(r.Differences) > 0 {
 			line("changed by", "%s", cmp.Or(r.ChangedBy, "not known"))
 		}
 	}

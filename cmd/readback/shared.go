@@ -84,7 +84,7 @@ func (d *opened) serves(tenant, name string) bool {
 		slices.ContainsFunc(d.config.Webhooks, func(w config.Webhook) bool { return webhooks.Prefix+w.Name == name })
 }
 
-func measuredOf(found guards.InForce, lines []lag.Line, names []string) metrics.Status {
+func measuredOf(found guards.InForce, lines []lag.PathLag, names []string) metrics.Status {
 	m := metrics.Status{Breakers: map[string]string{}, LoginRefused: map[string]time.Duration{}, Stops: map[string]int{}}
 	stopped := map[string]bool{}
 	for _, s := range found.Stops {

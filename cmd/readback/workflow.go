@@ -155,7 +155,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 
 // find searches the newest matching writes of the tenant, at most maxWrites, and reports
 // whether there are others.
-func (d *opened) find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
+func (d *opened) find(ctx context.Context, s ledger.Search) (found ledger.SearchResult, err error) {
 	s.Tenant = d.tenant
 	for range maxFinds { // a page may hold fewer than there are
 		s.Limit = maxWrites - len(found.Records)

@@ -107,7 +107,7 @@ func refused(c *check) {
 	c.set(fault.Refused, "")
 	receipt, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination refused", connectors.FateRefused)
-	if receipt.Said.Code == "" && receipt.Said.Message == "" {
+	if receipt.Reply.Code == "" && receipt.Reply.Message == "" {
 		c.Error("the receipt does not hold why the destination refused, in its own words")
 	}
 	if sends > 1 {

@@ -313,7 +313,7 @@ func TestC3_7_FailedAppends(t *testing.T) {
 			on["CAPABILITY"] = answer("* CAPABILITY IMAP4rev1 UIDPLUS LITERAL-")
 			receipt, err := newScript(t, on).connect(t, nil).Write(t.Context(), connectors.Request{Intent: tt.write, Stamp: "rb-x"})
 			harness{T: t}.fate(err, tt.fate, tt.reason)
-			if message := receipt.Said.Message; (message != "") != (tt.fate == connectors.FateRefused || tt.fate == connectors.FateThrottled) {
+			if message := receipt.Reply.Message; (message != "") != (tt.fate == connectors.FateRefused || tt.fate == connectors.FateThrottled) {
 				t.Errorf("the server's own words are %q", message)
 			}
 		})

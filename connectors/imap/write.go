@@ -30,7 +30,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 		err = rejected(unusable("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
 	}
 	if no, ok := answerOf(err); ok {
-		receipt.Said = connectors.Said{Code: string(no.Code), Message: no.Text}
+		receipt.Reply = connectors.Reply{Code: string(no.Code), Message: no.Text}
 	}
 	return receipt, err
 }

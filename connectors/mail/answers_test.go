@@ -157,8 +157,8 @@ func (tt answer) run(t *testing.T) {
 	defer cancel()
 	r, began := prepared(t, c, letter()), time.Now()
 	receipt, err := c.Write(ctx, r)
-	if no := tt.fate == refused && !strings.Contains(receipt.Said.Message, tt.code) || strings.Contains(receipt.Said.Message, password); no {
-		t.Errorf("the server's own words are %+v, want %q in them, and no password", receipt.Said, tt.code)
+	if no := tt.fate == refused && !strings.Contains(receipt.Reply.Message, tt.code) || strings.Contains(receipt.Reply.Message, password); no {
+		t.Errorf("the server's own words are %+v, want %q in them, and no password", receipt.Reply, tt.code)
 	}
 	if took := time.Since(began); err == nil && took > 5*time.Second { // of the bubble's time
 		t.Errorf("after the yes it waits for %v", took)
@@ -264,7 +264,7 @@ func TestAddressOfCopiesIsNotRepeated(t *testing.T) {
 			fakemail.Step{Expect: "RCPT TO:<" + address + ">", Reply: "550 5.1.1 <" + address + "> unknown\r\n"}, fakemail.Step{Expect: "QUIT"})}
 		c := scripted(t, s, func(o *mail.Options) { o.Proof, o.CopyTo = mail.Copied, address })
 		receipt, err := c.Write(t.Context(), prepared(t, c, letter()))
-		if connectors.FateOf(err) != refused || strings.Contains(err.Error()+receipt.Said.Message, address) || !strings.Contains(err.Error(), "550") {
+		if connectors.FateOf(err) != refused || strings.Contains(err.Error()+receipt.Reply.Message, address) || !strings.Contains(err.Error(), "550") {
 			t.Errorf("the write says %v; want a refusal, its code, and not the address", err)
 		}
 	})

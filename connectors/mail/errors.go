@@ -126,12 +126,12 @@ func refusal(no *smtp.SMTPError, err error) error {
 
 // wordsOf is the server's text about a message that it did not accept. Its text about the login
 // or the recipient of the copies is not in the error.
-func (c *Connector) wordsOf(err error) connectors.Said {
+func (c *Connector) wordsOf(err error) connectors.Reply {
 	no, ok := answerOf(err)
 	if !ok {
-		return connectors.Said{}
+		return connectors.Reply{}
 	}
-	words := connectors.Said{Message: (&serverWords{no, c.o.CopyTo}).Error()}
+	words := connectors.Reply{Message: (&serverWords{no, c.o.CopyTo}).Error()}
 	if code := no.EnhancedCode; code != smtp.NoEnhancedCode && code != smtp.EnhancedCodeNotSet {
 		words.Code = fmt.Sprintf("%d.%d.%d", code[0], code[1], code[2])
 	}

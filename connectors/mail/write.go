@@ -31,11 +31,11 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	if err := s.announce(e, raw); err != nil {
 		s.leave()
-		return connectors.Receipt{Said: c.wordsOf(err)}, err
+		return connectors.Receipt{Reply: c.wordsOf(err)}, err
 	}
 	if err := s.handOver(raw); err != nil {
 		s.conn.Close() // never leave: see there
-		return connectors.Receipt{Said: c.wordsOf(err)}, err
+		return connectors.Receipt{Reply: c.wordsOf(err)}, err
 	}
 	s.leave()
 	return connectors.Receipt{Code: "250"}, nil

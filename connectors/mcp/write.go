@@ -57,7 +57,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 
 // receiptWith is the receipt of a call that a tool answered with an error.
 func receiptWith(text string) connectors.Receipt {
-	return connectors.Receipt{Said: connectors.Said{Message: text, Raw: []byte(text)}}
+	return connectors.Receipt{Reply: connectors.Reply{Message: text, Raw: []byte(text)}}
 }
 
 // prepare makes the arguments of a call.

@@ -30,19 +30,19 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	ctx, cancel := context.WithTimeout(ctx, connectors.Profile{SendTimeout: c.o.SendTimeout}.SendFor())
 	defer cancel()
 	receipt, err := c.engine.write(ctx, p.t, change)
-	receipt.Said = wordsOf(err)
+	receipt.Reply = wordsOf(err)
 	return receipt, err
 }
 
 // wordsOf is the server's own text: PostgreSQL's SQLSTATE and message, or the text of another
 // driver.
-func wordsOf(err error) connectors.Said {
+func wordsOf(err error) connectors.Reply {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return connectors.Said{Code: refused.Code, Message: refused.Message}
+		return connectors.Reply{Code: refused.Code, Message: refused.Message}
 	} else if words, ok := errors.AsType[*serverWords](err); ok {
-		return connectors.Said{Message: words.Error()}
+		return connectors.Reply{Message: words.Error()}
 	}
-	return connectors.Said{}
+	return connectors.Reply{}
 }
 
 // Check refuses an intent that the table can never hold. The error wraps

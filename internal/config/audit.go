@@ -168,7 +168,7 @@ func (c Config) HeadFiles() (paths []string) {
 // opened. It fails with [InvalidError].
 func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 	a := c.Audit
-	o := audit.Options{Every: a.Seal, Heads: a.Every, Keepers: make(map[string]audit.Keeper)}
+	o := audit.Options{Every: a.Seal, Heads: a.Every, HeadStores: make(map[string]audit.HeadStore)}
 	var problems []Problem
 	var err error
 	o.Signer, err = c.HeadSigner(env)
@@ -181,16 +181,16 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 			problems = append(problems, Problem{Line: k.At.Line, Field: k.At.Field, Problem: err.Error()})
 			continue
 		}
-		if _, twice := o.Keepers[name]; twice {
+		if _, twice := o.HeadStores[name]; twice {
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
-		o.Keepers[name] = keeper
+		o.HeadStores[name] = keeper
 	}
 	return o, invalid(c.Path, problems)
 }
 
 // open is the keeper, and its name in logs and counts.
-func (k keepSettings) open(from origin) (name string, keeper audit.Keeper, err error) {
+func (k keepSettings) open(from origin) (name string, keeper audit.HeadStore, err error) {
 	switch {
 	case k.File.Value != "":
 		keeper, err = audit.NewFile(beside(from.dir, k.File.Value))
@@ -245,13 +245,13 @@ func (k keepSettings) open(from origin) (name string, keeper audit.Keeper, err e
 // refetched is a keeper whose credentials are fetched again after a failure: only some of
 // the places report that the login failed.
 type refetched struct {
-	audit.Keeper
+	audit.HeadStore
 	refused func()
 }
 
-// Keep implements [audit.Keeper].
+// Keep implements [audit.HeadStore].
 func (r refetched) Keep(ctx context.Context, head signing.Envelope) error {
-	err := r.Keeper.Keep(ctx, head)
+	err := r.HeadStore.Keep(ctx, head)
 	if err != nil && r.refused != nil {
 		r.refused()
 	}

@@ -54,7 +54,7 @@ func TestAudit(t *testing.T) {
 			var keepers []string
 			if err == nil {
 				o, failed := cfg.Sealing(env)
-				for name := range o.Keepers {
+				for name := range o.HeadStores {
 					keepers = append(keepers, name)
 				}
 				if err = failed; name == "heads" && (o.Heads != 5*time.Minute || o.Signer == nil) || name == "on" && o.Every != 2*time.Second {

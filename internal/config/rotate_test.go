@@ -259,7 +259,7 @@ func keeps(t *testing.T, c config.Config) func() {
 		t.Fatal(err)
 	}
 	return func() {
-		for _, k := range o.Keepers {
+		for _, k := range o.HeadStores {
 			_ = k.Keep(t.Context(), head)
 		}
 	}

@@ -92,12 +92,12 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b Retained) int { return a.Oldest.Compare(b.Oldest) })
 	for _, of := range all {
-		at := Sweep{Retained: of, AtMost: p.Limit - did.Forgotten - did.Buried}
+		at := Sweep{Retained: of, AtMost: p.Limit - did.Forgotten - did.Compacted}
 		if of.Oldest.After(at.Until(p, now)) {
 			continue
 		}
-		buried, err := through(at)
-		did.Buried += buried
+		compacted, err := through(at)
+		did.Compacted += compacted
 		if err != nil {
 			return did, err
 		}
@@ -106,7 +106,7 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 		return did, err
 	}
 	var documents, changes error
-	did.Documents, documents = d.Documents(p, p.Limit-did.Buried-did.Forgotten)
+	did.Documents, documents = d.Documents(p, p.Limit-did.Compacted-did.Forgotten)
 	did.Changes, changes = d.Changes()
 	return did, cmp.Or(documents, changes, left.Error())
 }

@@ -61,14 +61,14 @@ type Service struct {
 	Retries int
 }
 
-// Found is what a ledger holds about a subject.
-type Found struct {
-	Tenant      string          `json:"tenant"`
-	Destination string          `json:"destination,omitempty"`
-	Write       ledger.ID       `json:"write,omitempty"`
-	KeyDigests  []string        `json:"key_digests,omitempty"`
-	Writes      []FoundWrite    `json:"writes"`
-	Documents   []FoundDocument `json:"documents,omitempty"`
+// Matches is what a ledger holds about a subject.
+type Matches struct {
+	Tenant      string            `json:"tenant"`
+	Destination string            `json:"destination,omitempty"`
+	Write       ledger.ID         `json:"write,omitempty"`
+	KeyDigests  []string          `json:"key_digests,omitempty"`
+	Writes      []MatchedWrite    `json:"writes"`
+	Documents   []MatchedDocument `json:"documents,omitempty"`
 	// Erased counts writes about it whose contents were erased earlier.
 	Erased int `json:"erased_before,omitempty"`
 	// Left are those that cannot be erased now.
@@ -82,8 +82,8 @@ type Found struct {
 	about     []ledger.ID // writes that no key digest names
 }
 
-// FoundWrite is one write about a subject.
-type FoundWrite struct {
+// MatchedWrite is one write about a subject.
+type MatchedWrite struct {
 	ID          ledger.ID `json:"write"`
 	Destination string    `json:"destination"`
 	Kind        string    `json:"kind"`
@@ -94,25 +94,25 @@ type FoundWrite struct {
 	stepOf   string // the workflow through which it was found; "" if it is about the subject itself
 }
 
-// FoundDocument is a workflow of the step gate with its steps, or a saga.
-type FoundDocument struct {
+// MatchedDocument is a workflow of the step gate with its steps, or a saga.
+type MatchedDocument struct {
 	Kind string `json:"kind"`
 	ID   string `json:"id"`
 }
 
 // Find finds what a ledger holds about a subject. It reads all writes of the tenant at the
 // destination, and changes nothing.
-func (s *Service) Find(ctx context.Context, of Subject) (*Found, error) {
+func (s *Service) Find(ctx context.Context, of Subject) (*Matches, error) {
 	if err := of.Check(); err != nil {
 		return nil, err
 	}
-	f := &finder{Service: s, ctx: ctx, of: of, seen: make(map[ledger.ID]bool), found: &Found{
-		Tenant: of.Tenant, Destination: of.Destination, Write: of.Write, Writes: []FoundWrite{}, of: of,
+	f := &finder{Service: s, ctx: ctx, of: of, seen: make(map[ledger.ID]bool), matches: &Matches{
+		Tenant: of.Tenant, Destination: of.Destination, Write: of.Write, Writes: []MatchedWrite{}, of: of,
 		documents: make(map[string][]ledger.Document), keep: make(map[string]bool)}}
 	if err := f.run(); err != nil {
 		return nil, err
 	}
-	return f.found, nil
+	return f.matches, nil
 }
 
 // finder is a running search.
@@ -127,7 +127,7 @@ type finder struct {
 	now     time.Time
 	seen    map[ledger.ID]bool
 	stepOf  string // the workflow whose steps are being read
-	found   *Found
+	matches *Matches
 }
 
 func (f *finder) run() (err error) {
@@ -163,7 +163,7 @@ func (f *finder) run() (err error) {
 			return err
 		}
 		for _, u := range page.Unread {
-			f.found.Left = append(f.found.Left, ledger.LeftOver{Write: u.ID, Why: "its row cannot be read, so it is not known what it is about: " + u.Err.Error()})
+			f.matches.Left = append(f.matches.Left, ledger.LeftOver{Write: u.ID, Why: "its row cannot be read, so it is not known what it is about: " + u.Err.Error()})
 		}
 		for _, r := range page.Records {
 			if err := f.meet(r); err != nil {
@@ -175,9 +175,9 @@ func (f *finder) run() (err error) {
 		}
 	}
 	for _, digest := range f.digests {
-		f.found.KeyDigests = append(f.found.KeyDigests, digest)
+		f.matches.KeyDigests = append(f.matches.KeyDigests, digest)
 	}
-	slices.Sort(f.found.KeyDigests)
+	slices.Sort(f.matches.KeyDigests)
 	return nil
 }
 
@@ -207,7 +207,7 @@ func (f *finder) meet(r ledger.Record) error {
 	if r.KeyDigest == "" && len(r.Intent) > 0 && !r.Delegated {
 		w, err := f.Open(r)
 		if err != nil {
-			f.found.Left = append(f.found.Left, ledger.LeftOver{Write: r.ID, Why: "it is not known what it is about: " + err.Error()})
+			f.matches.Left = append(f.matches.Left, ledger.LeftOver{Write: r.ID, Why: "it is not known what it is about: " + err.Error()})
 			return nil //nolint:nilerr // it is named among what is left
 		}
 		text, err := intent.Canonical(map[string]any(w.Key))
@@ -217,7 +217,7 @@ func (f *finder) meet(r ledger.Record) error {
 		return nil
 	}
 	if r.KeyDigest == "" {
-		f.found.about = append(f.found.about, r.ID)
+		f.matches.about = append(f.matches.about, r.ID)
 	}
 	return f.withFamily(r)
 }
@@ -253,7 +253,7 @@ func (f *finder) withFamily(r ledger.Record) error {
 		other, err := f.Ledger.Get(f.ctx, r.Tenant, id)
 		switch {
 		case errors.Is(err, ledger.ErrRefused), errors.Is(err, ledger.ErrCorrupt):
-			f.found.Left = append(f.found.Left, ledger.LeftOver{Write: id, Why: err.Error()})
+			f.matches.Left = append(f.matches.Left, ledger.LeftOver{Write: id, Why: err.Error()})
 		case errors.Is(err, ledger.ErrNotFound):
 		case err != nil:
 			return err
@@ -269,29 +269,29 @@ func (f *finder) withFamily(r ledger.Record) error {
 // take adds a write, and the documents that it belongs to.
 func (f *finder) take(r ledger.Record) error {
 	if r.Erased != "" {
-		f.found.Erased++
+		f.matches.Erased++
 		return nil
 	}
 	if hold, held := f.holds.On(r); held {
-		f.found.Holds = append(f.found.Holds, fmt.Sprintf("write %s: %s", r.ID, hold))
+		f.matches.Holds = append(f.matches.Holds, fmt.Sprintf("write %s: %s", r.ID, hold))
 	}
 	if why := (ledger.Erasing{}).Keeps(r, f.now, nil, false); why != "" {
-		f.found.Left = append(f.found.Left, ledger.LeftOver{Write: r.ID, Why: why})
-		f.found.keep[f.stepOf] = f.stepOf != ""
+		f.matches.Left = append(f.matches.Left, ledger.LeftOver{Write: r.ID, Why: why})
+		f.matches.keep[f.stepOf] = f.stepOf != ""
 		return nil
 	}
 	if why, err := f.workflow(r.Workflow); err != nil || why != "" {
-		f.found.Left = append(f.found.Left, ledger.LeftOver{Write: r.ID, Why: why})
+		f.matches.Left = append(f.matches.Left, ledger.LeftOver{Write: r.ID, Why: why})
 		return err
 	}
-	f.found.Writes = append(f.found.Writes, FoundWrite{r.ID, r.Destination, r.Kind, r.Phase(), r.Tombstone, r.Workflow, f.stepOf})
+	f.matches.Writes = append(f.matches.Writes, MatchedWrite{r.ID, r.Destination, r.Kind, r.Phase(), r.Tombstone, r.Workflow, f.stepOf})
 	return nil
 }
 
 // workflow finds the documents of a workflow, and the writes of its steps. Why says that it has
 // not ended: what belongs to it is kept until then.
 func (f *finder) workflow(name string) (why string, err error) {
-	if _, known := f.found.documents[name]; known || name == "" {
+	if _, known := f.matches.documents[name]; known || name == "" {
 		return "", nil
 	}
 	var documents []ledger.Document
@@ -304,19 +304,19 @@ func (f *finder) workflow(name string) (why string, err error) {
 			return "", err
 		}
 		if hold, held := f.holds.OfTenant(f.of.Tenant); held {
-			f.found.Holds = append(f.found.Holds, fmt.Sprintf("%s %s: %s", kind, name, hold))
+			f.matches.Holds = append(f.matches.Holds, fmt.Sprintf("%s %s: %s", kind, name, hold))
 		}
 		if why := (ledger.Erasing{}).KeepsDocument(p, nil); why != "" {
 			return why, nil
 		}
 		documents = append(documents, ledger.Document{Kind: kind, ID: name})
 	}
-	f.found.documents[name] = documents
+	f.matches.documents[name] = documents
 	if len(documents) == 0 {
 		return "", nil
 	}
 	for _, p := range documents {
-		f.found.Documents = append(f.found.Documents, FoundDocument{p.Kind, p.ID})
+		f.matches.Documents = append(f.matches.Documents, MatchedDocument{p.Kind, p.ID})
 	}
 	defer func(outer string) { f.stepOf = outer }(f.stepOf)
 	f.stepOf = name
@@ -348,7 +348,7 @@ type Erased struct {
 // Erase erases what was found. First it records, also in the audit chain, who does so and why. An
 // interrupted erasure continues under its own id. It fails with [ErrHeld] before anything is
 // erased.
-func (s *Service) Erase(ctx context.Context, found *Found, by, reason string) (did Erased, err error) {
+func (s *Service) Erase(ctx context.Context, found *Matches, by, reason string) (did Erased, err error) {
 	if err := checkText(by, reason, found.of); err != nil {
 		return did, err
 	}
@@ -394,8 +394,8 @@ func (s *Service) Erase(ctx context.Context, found *Found, by, reason string) (d
 // workflows, and last the writes through which both were found. Where a part of a workflow must
 // be kept, the writes that lead to it are kept as well, so that the same command finds again what
 // an interruption, or a legal hold added meanwhile, left.
-func (s *Service) all(ctx context.Context, found *Found, did *Erased, erased *int) error {
-	var steps, rest []FoundWrite
+func (s *Service) all(ctx context.Context, found *Matches, did *Erased, erased *int) error {
+	var steps, rest []MatchedWrite
 	for _, w := range found.Writes {
 		if w.stepOf != "" {
 			steps = append(steps, w)
@@ -414,7 +414,7 @@ func (s *Service) all(ctx context.Context, found *Found, did *Erased, erased *in
 	if err := s.documents(ctx, found, keep, did); err != nil {
 		return err
 	}
-	rest = slices.DeleteFunc(rest, func(w FoundWrite) bool {
+	rest = slices.DeleteFunc(rest, func(w MatchedWrite) bool {
 		if keep[w.workflow] {
 			did.Left = append(did.Left, ledger.LeftOver{Write: w.ID, Why: "its workflow could not be erased as a whole"})
 		}
@@ -426,7 +426,7 @@ func (s *Service) all(ctx context.Context, found *Found, did *Erased, erased *in
 
 // documents deletes the documents of the workflows that need not be kept, and refused outbox
 // entries. It adds the workflows whose documents are kept.
-func (s *Service) documents(ctx context.Context, found *Found, keep map[string]bool, did *Erased) error {
+func (s *Service) documents(ctx context.Context, found *Matches, keep map[string]bool, did *Erased) error {
 	e := ledger.Erasing{Tenant: did.Tenant, Erasure: did.ID, KeyDigests: found.KeyDigests}
 	for name, documents := range found.documents {
 		if !keep[name] {
@@ -453,9 +453,9 @@ func (s *Service) documents(ctx context.Context, found *Found, keep map[string]b
 
 // writes erases writes in steps, and returns those that it left. It waits for events that are not
 // in the audit chain yet.
-func (s *Service) writes(ctx context.Context, waiting []FoundWrite, did *Erased, erased *int) (left []FoundWrite, err error) {
+func (s *Service) writes(ctx context.Context, waiting []MatchedWrite, did *Erased, erased *int) (left []MatchedWrite, err error) {
 	for try := 0; ; try++ {
-		var unsealed []FoundWrite
+		var unsealed []MatchedWrite
 		for part := range slices.Chunk(waiting, ledger.MaxErasing) {
 			e := ledger.Erasing{Tenant: did.Tenant, Erasure: did.ID}
 			for _, w := range part {
@@ -508,7 +508,7 @@ func (s *Service) count(ctx context.Context, tenant, id string) (n int, err erro
 
 // begin returns a new erasure, or an interrupted one of the same subject, and the document over
 // which it is to be written.
-func (s *Service) begin(ctx context.Context, found *Found, by, reason string, e *ledger.Erasure) (over ledger.Document, err error) {
+func (s *Service) begin(ctx context.Context, found *Matches, by, reason string, e *ledger.Erasure) (over ledger.Document, err error) {
 	q := ledger.DocumentQuery{Tenant: found.Tenant, Kind: ledger.ErasureKind, States: []string{"running"}, Limit: maxRunning}
 	running, _, err := s.Ledger.FindDocuments(ctx, q)
 	if err != nil {

@@ -72,7 +72,7 @@ func (f *fixture) put(p ledger.Document) {
 	must(f.T, err)
 }
 
-func (f *fixture) find(of erasure.Subject) *erasure.Found {
+func (f *fixture) find(of erasure.Subject) *erasure.Matches {
 	f.Helper()
 	found, err := f.Find(f.Context(), of)
 	must(f.T, err)

@@ -67,18 +67,18 @@ func (w *weighing) exact(t *target) {
 		return
 	}
 	c.rests(string(t.seen.strength), "")
-	switch twin := w.countedFor(t); {
+	switch other := w.countedFor(t); {
 	case !t.countHolds():
 		c.wrong(t.named(t.counted()))
-	case twin != "":
-		c.wrong(t.named("its record is that of " + twin + ": one record for two declared ones"))
+	case other != "":
+		c.wrong(t.named("its record is that of " + other + ": one record for two declared ones"))
 	}
 }
 
 // countedFor records for which target each record of a create counts, and returns another one for
 // which it counted before: keys that differ for us (in case, say) may be equal for the
 // destination.
-func (w *weighing) countedFor(t *target) (twin string) {
+func (w *weighing) countedFor(t *target) (other string) {
 	if !t.creates() {
 		return ""
 	}
@@ -88,12 +88,12 @@ func (w *weighing) countedFor(t *target) (twin string) {
 		}
 		name := digestOf(t.place.String(), r.Ref)
 		if first, there := w.counted[name]; there {
-			twin = w.b.nameOfItem(first)
+			other = w.b.nameOfItem(first)
 			continue
 		}
 		w.counted[name] = t.first
 	}
-	return twin
+	return other
 }
 
 // differ describes the first of several differences, without values that are marked.

@@ -54,8 +54,8 @@ func (t *target) differing(want intent.WriteIntent) []verify.Mismatch {
 	return all
 }
 
-// bears lists the records that have a stamp.
-func (t *target) bears(stamp string) []connectors.Record {
+// stampedWith lists the records that have a stamp.
+func (t *target) stampedWith(stamp string) []connectors.Record {
 	var all []connectors.Record
 	for _, r := range t.seen.records {
 		if stamp != "" && r.Stamp == stamp {
@@ -110,7 +110,7 @@ func (t *target) leftSomething(m member) (there, known bool) {
 		gone := len(t.seen.records) < max(t.least, 1)
 		return gone, !gone || t.based && t.least > 0
 	case m.stamp != "" && (create && t.profile.Stamped || t.profile.StampsUpdates):
-		return len(t.bears(m.stamp)) > 0, true
+		return len(t.stampedWith(m.stamp)) > 0, true
 	case create:
 		// Without stamps: more records than the other writes explain are its.
 		explained := t.most
@@ -127,8 +127,8 @@ func (t *target) ownEffect(m member) (exact, known bool) {
 	records := t.seen.records
 	if m.intent.Write == intent.Create && t.profile.Stamped && m.stamp != "" {
 		if len(t.members) > 1 {
-			records = t.bears(m.stamp)
-		} else if len(records) != len(t.bears(m.stamp)) {
+			records = t.stampedWith(m.stamp)
+		} else if len(records) != len(t.stampedWith(m.stamp)) {
 			return false, true
 		}
 	}

@@ -117,9 +117,9 @@ func (s *stage) remove(id string) {
 	}
 }
 
-// TestCollateralThatIsTakenAway: a field that a list showed before and that is gone has changed;
+// TestCollateralThatIsUndone: a field that a list showed before and that is gone has changed;
 // if the read shows other fields than the list, that is unknown.
-func TestCollateralThatIsTakenAway(t *testing.T) {
+func TestCollateralThatIsUndone(t *testing.T) {
 	const scopes = `checks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kind: order}]}}`
 	const workflow = head + "workflow: {name: wf, writes: writes.json}\n"
 	for name, c := range map[string]struct {
@@ -155,9 +155,9 @@ func TestCollateralThatIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestUpsertThatNobodyKnows: an upsert of a record that no list before the run can
+// TestUpsertOfUnknownState: an upsert of a record that no list before the run can
 // have shown may have changed anything.
-func TestUpsertThatNobodyKnows(t *testing.T) {
+func TestUpsertOfUnknownState(t *testing.T) {
 	for scopes, want := range map[string]string{
 		"": "collateral not-checked", ", scopes: [{destination: orders, kind: order}]": "collateral pass",
 	} {

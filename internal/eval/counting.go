@@ -12,7 +12,7 @@ import (
 // have left none, after the last delete. stamps are all that such a record may have. tell is
 // false if stamps are inconclusive: the destination shows none, one is unknown, or an earlier
 // record was updated.
-func (t *target) left() (creates []member, stamps []string, tell bool) {
+func (t *target) left() (creates []member, stamps []string, countable bool) {
 	if !t.profile.Stamped {
 		return nil, nil, false
 	}
@@ -41,8 +41,8 @@ func (t *target) left() (creates []member, stamps []string, tell bool) {
 // foreign counts records under the key of a create that have no stamp of a write that should have
 // left one, if stamps are conclusive.
 func (t *target) foreign() int {
-	_, stamps, tell := t.left()
-	if !tell {
+	_, stamps, countable := t.left()
+	if !countable {
 		return 0
 	}
 	n := 0
@@ -57,12 +57,12 @@ func (t *target) foreign() int {
 // oneOfEach reports whether each of several creates has left as many records as it declares: a
 // duplicate of one does not replace a missing other.
 func (t *target) oneOfEach() bool {
-	creates, stamps, tell := t.left()
-	if !tell || len(creates) < 2 || len(stamps) > len(creates) && t.profile.StampsUpdates {
+	creates, stamps, countable := t.left()
+	if !countable || len(creates) < 2 || len(stamps) > len(creates) && t.profile.StampsUpdates {
 		return true
 	}
 	for _, m := range creates {
-		if n := len(t.bears(m.stamp)); n > m.intent.Want() || n < m.intent.Want() && m.sure() {
+		if n := len(t.stampedWith(m.stamp)); n > m.intent.Want() || n < m.intent.Want() && m.sure() {
 			return false
 		}
 	}
@@ -151,7 +151,7 @@ func (o *operation) add(t *target, members []member) {
 	}
 	borne, wanted := 0, 0
 	for _, m := range members {
-		if borne += len(t.bears(m.stamp)); !m.claimsNoEffect() {
+		if borne += len(t.stampedWith(m.stamp)); !m.claimsNoEffect() {
 			wanted += m.intent.Want()
 			o.most = max(o.most, m.intent.Want())
 		}

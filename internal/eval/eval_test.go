@@ -48,8 +48,8 @@ func (s *stage) registry() *connectors.Registry {
 	if err := reg.Register("orders", s.world.Destination()); err != nil {
 		s.Fatal(err)
 	}
-	blind := connectors.Destination{Connector: s.world.Connector(), Profiles: map[string]connectors.Profile{"notice": {WriteOnly: true}}}
-	if err := reg.Register("hook", blind); err != nil {
+	writeOnly := connectors.Destination{Connector: s.world.Connector(), Profiles: map[string]connectors.Profile{"notice": {WriteOnly: true}}}
+	if err := reg.Register("hook", writeOnly); err != nil {
 		s.Fatal(err)
 	}
 	return &reg

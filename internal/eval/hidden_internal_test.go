@@ -10,7 +10,7 @@ import (
 )
 
 // A value marked as sensitive is not in a report, which a build stores.
-func TestMarkedValuesAreNotTold(t *testing.T) {
+func TestSensitiveValuesAreNotReported(t *testing.T) {
 	at := target{profile: connectors.Profile{Sensitive: []string{"/iban"}}, intent: intent.WriteIntent{Sensitive: []string{"/card/number"}},
 		members: []member{{intent: intent.WriteIntent{Sensitive: []string{"/pin"}}}}}
 	for path, want := range map[string]struct {
@@ -25,9 +25,9 @@ func TestMarkedValuesAreNotTold(t *testing.T) {
 		"/pink":          {false, "it only begins like it"},
 		"/amount":        {false, "nobody does"},
 	} {
-		said := at.differ([]verify.Mismatch{{Path: path, Problem: verify.Differs, Want: "canary one", Got: "canary two"}})
-		if hides := !strings.Contains(said, "canary"); hides != want.hides || !strings.HasPrefix(said, path) {
-			t.Errorf("%q: %s", said, want.reason)
+		got := at.differ([]verify.Mismatch{{Path: path, Problem: verify.Differs, Want: "canary one", Got: "canary two"}})
+		if hides := !strings.Contains(got, "canary"); hides != want.hides || !strings.HasPrefix(got, path) {
+			t.Errorf("%q: %s", got, want.reason)
 		}
 	}
 }

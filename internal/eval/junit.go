@@ -56,17 +56,17 @@ func (r Report) suite(name string) junit.Testsuite {
 
 func testcase(class, name string, result Result, asked bool, why, data string) junit.Testcase {
 	t := junit.Testcase{Classname: class, Name: fit(name), Time: "0.000", Status: fit(result.String())}
-	told := &junit.Result{Message: fit(why), Data: fit(data)}
+	outcome := &junit.Result{Message: fit(why), Data: fit(data)}
 	switch {
 	case result == Fail:
-		told.Type = "wrong"
-		t.Failure = told
+		outcome.Type = "wrong"
+		t.Failure = outcome
 	case result == Pass:
 	case asked:
-		told.Type = "not checked"
-		t.Error = told
+		outcome.Type = "not checked"
+		t.Error = outcome
 	default:
-		t.Skipped = told
+		t.Skipped = outcome
 	}
 	return t
 }

@@ -255,7 +255,7 @@ func TestEachFindingIsGiven(t *testing.T) {
 		s.there("A-1", 100, "")
 		given := map[string]int{}
 		r, err := eval.Run(t.Context(), s.load(two+"checks: {exactly: true, "+listAll+"}\n"), s.registry(), eval.Options{
-			Found: func(check string, unread bool, n eval.Named) { given[fmt.Sprint(check, " ", unread)]++ },
+			OnFinding: func(check string, unread bool, n eval.Named) { given[fmt.Sprint(check, " ", unread)]++ },
 		})
 		if err != nil || r.Checks[1].Wrong != foreign || len(r.Checks[1].Offending) != 50 || r.Checks[1].Read != foreign+1 {
 			t.Fatalf("%v, %d wrong of %d, %d named; want %d of %d, 50", err, r.Checks[1].Wrong, r.Checks[1].Read, len(r.Checks[1].Offending), foreign, foreign+1)
@@ -404,7 +404,7 @@ func TestFindingsAreVisible(t *testing.T) {
 		s.write("effects.jsonl", `{"destination":"orders","kind":"order","key":{"order_id":"A\u202e1"}}`)
 		var all []eval.Named
 		r, err := eval.Run(t.Context(), s.load(fromFile+"checks: {exactly: true, "+listAll+"}\n"), s.registry(), eval.Options{
-			Found: func(_ string, _ bool, n eval.Named) { all = append(all, n) }})
+			OnFinding: func(_ string, _ bool, n eval.Named) { all = append(all, n) }})
 		if err != nil || results(r) != "exactly fail, unaccounted fail" || len(all) != 2 {
 			t.Fatalf("%v, %s, %+v", err, results(r), all)
 		}

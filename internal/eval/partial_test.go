@@ -44,10 +44,10 @@ func (s *stage) altered(profile func(*connectors.Profile), list func(*connectors
 // right for want of being shown.
 func TestListsThatMayLackSomething(t *testing.T) {
 	for name, c := range map[string]struct {
-		stranger bool
-		list     func(*connectors.Listing)
-		want     string
-		reason   string
+		foreign bool
+		list    func(*connectors.Listing)
+		want    string
+		reason  string
 	}{
 		"not complete":                {false, func(l *connectors.Listing) { l.Complete, l.Why = false, "pages shift" }, "unaccounted not-checked", "there may be one more"},
 		"not complete, and one shown": {true, func(l *connectors.Listing) { l.Complete, l.Why = false, "pages shift" }, "unaccounted fail", "that one is there"},
@@ -64,7 +64,7 @@ func TestListsThatMayLackSomething(t *testing.T) {
 				s := newStage(t, orders.Plain.Options())
 				s.there("A-1", 100, "")
 				s.there("A-2", 100, "")
-				if c.stranger {
+				if c.foreign {
 					s.there("B-1", 1, "")
 				}
 				f := s.load(two + "checks: {unaccounted: [{destination: orders, kind: order, of: all, from: \"1999-01-01T00:00:00Z\"}]}\n")

@@ -293,15 +293,15 @@ func (r *reader) list(ctx context.Context, p connectors.Profile, try func() (con
 			agree = 1
 		}
 		tries, last = 0, found
-		firm, again, why := r.conclusive(got.Strength, got.At, p, end)
-		if firm && agree < p.Confirm() {
-			firm, again, why = false, time.Now().Add(firstPause), fmt.Sprintf("%d lists in a row did not agree in time", p.Confirm())
+		conclusive, again, why := r.conclusive(got.Strength, got.At, p, end)
+		if conclusive && agree < p.Confirm() {
+			conclusive, again, why = false, time.Now().Add(firstPause), fmt.Sprintf("%d lists in a row did not agree in time", p.Confirm())
 			if again.After(end) {
 				again = time.Time{}
 			}
 		}
-		if firm || again.IsZero() || !pause.For(ctx, time.Until(again)) {
-			return got, firm, why, nil
+		if conclusive || again.IsZero() || !pause.For(ctx, time.Until(again)) {
+			return got, conclusive, why, nil
 		}
 	}
 }

@@ -100,7 +100,7 @@ type Check struct {
 	// Strength is the weakest read that it rests on.
 	Strength string `json:"strength"`
 	// found gets each finding. Nil for none.
-	found func(check string, unread bool, n Named)
+	onFinding func(check string, unread bool, n Named)
 }
 
 // Named is one thing that is wrong, or could not be checked.
@@ -202,8 +202,8 @@ func (c *Check) unknown(n Named) {
 }
 
 func (c *Check) give(unread bool, n Named) {
-	if c.found != nil {
-		c.found(c.Name, unread, n.clipped())
+	if c.onFinding != nil {
+		c.onFinding(c.Name, unread, n.clipped())
 	}
 }
 

@@ -31,7 +31,7 @@ type Options struct {
 	// Found gets each finding of tier 1 when it is known: what is wrong, and, where
 	// unread is true, what could not be checked. A report names only the first of
 	// them. Default nil.
-	Found func(check string, unread bool, n Named)
+	OnFinding func(check string, unread bool, n Named)
 }
 
 // Progress is how far an evaluation is.
@@ -87,8 +87,8 @@ func Run(ctx context.Context, f *File, reg *connectors.Registry, o Options) (Rep
 // do not show as it should be.
 func (b *bound) tier1(ctx context.Context, r *reader, rep *Report, o Options) error {
 	asked := b.f.checks
-	unaccounted := Check{Name: "unaccounted", About: "every record in scope was declared", found: o.Found}
-	undeclared := Check{Name: "undeclared", About: "nothing was sent that was not declared: every stamp of ours is that of a declared write", found: o.Found}
+	unaccounted := Check{Name: "unaccounted", About: "every record in scope was declared", onFinding: o.OnFinding}
+	undeclared := Check{Name: "undeclared", About: "nothing was sent that was not declared: every stamp of ours is that of a declared write", onFinding: o.OnFinding}
 	whole := asked.Collateral != nil // which compares the fields of all that is read
 	sweeps, users := b.sweeps(&unaccounted, &undeclared, whole)
 	defer func() {
@@ -101,7 +101,7 @@ func (b *bound) tier1(ctx context.Context, r *reader, rep *Report, o Options) er
 			return err
 		}
 	}
-	w := b.weighing(o.Found)
+	w := b.weighing(o.OnFinding)
 	for _, s := range b.strays {
 		w.verified.Read++
 		w.verified.unknown(Named{Name: s, Says: "it was not declared, so it cannot be read"})
@@ -138,7 +138,7 @@ func (b *bound) tier1(ctx context.Context, r *reader, rep *Report, o Options) er
 		rep.Checks = append(rep.Checks, b.settled(unaccounted, "records in scope are all declared", "records that were not declared"))
 	}
 	if whole {
-		rep.Checks = append(rep.Checks, b.collateral(b.lists(ctx, r, asked.Collateral.Scopes), o.Found))
+		rep.Checks = append(rep.Checks, b.collateral(b.lists(ctx, r, asked.Collateral.Scopes), o.OnFinding))
 	}
 	if asked.Verified {
 		var c Check

@@ -148,8 +148,8 @@ func (b *bound) before() before {
 	return all
 }
 
-// looks is what is known of a world before and after a run.
-type looks struct {
+// worldReads is what is known of a world before and after a run.
+type worldReads struct {
 	was before
 	// touched are the records that were read for what is declared, listed those that
 	// lists show, and whole the places of which no list lacks anything.
@@ -160,9 +160,9 @@ type looks struct {
 
 // collateral: fields that no write named are unchanged.
 func (b *bound) collateral(lists []listing, found func(string, bool, Named)) Check {
-	c := Check{Name: "collateral", About: "what nobody asked to change has not changed", found: found}
+	c := Check{Name: "collateral", About: "what nobody asked to change has not changed", onFinding: found}
 	was := b.before()
-	k := looks{was: was, touched: map[string]bool{}, listed: map[string]connectors.Listed{}, whole: map[string]bool{}}
+	k := worldReads{was: was, touched: map[string]bool{}, listed: map[string]connectors.Listed{}, whole: map[string]bool{}}
 	for _, l := range lists {
 		before, known := k.whole[l.place()]
 		k.whole[l.place()] = l.gap() == "" && (before || !known)
@@ -190,7 +190,7 @@ func (b *bound) collateral(lists []listing, found func(string, bool, Named)) Che
 }
 
 // collateralOf checks the records of one target.
-func (b *bound) collateralOf(c *Check, t *target, k looks) {
+func (b *bound) collateralOf(c *Check, t *target, k worldReads) {
 	place := t.profile.Destination + "/" + t.profile.Kind + " "
 	asked := intent.WriteIntent{Key: t.intent.Key}
 	made := false
@@ -244,7 +244,7 @@ func (b *bound) collateralOf(c *Check, t *target, k looks) {
 }
 
 // collateralIn checks the undeclared records of a scope.
-func (b *bound) collateralIn(c *Check, l listing, k looks) {
+func (b *bound) collateralIn(c *Check, l listing, k worldReads) {
 	place := l.place()
 	if gap := l.gap(); gap != "" {
 		c.Read++
@@ -276,7 +276,7 @@ func (l listing) place() string {
 // gone finds records of the snapshot that no list of their place shows any more, nor a read of a
 // declared record. A place may have several lists, each of a part of it: an incomplete list may
 // lack any of them.
-func (b *bound) gone(c *Check, k looks) {
+func (b *bound) gone(c *Check, k worldReads) {
 	for _, name := range slices.Sorted(maps.Keys(k.was)) {
 		old := k.was[name]
 		_, there := k.listed[name]
@@ -290,7 +290,7 @@ func (b *bound) gone(c *Check, k looks) {
 
 // vanished finds records that were read for a declared effect before the run, and that neither
 // its read nor a list of their place shows any more.
-func (b *bound) vanished(c *Check, k looks) {
+func (b *bound) vanished(c *Check, k worldReads) {
 	for _, name := range slices.Sorted(maps.Keys(k.was)) {
 		old := k.was[name]
 		_, inList := k.whole[old.place()]

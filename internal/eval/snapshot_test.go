@@ -183,9 +183,9 @@ func TestCollateralOfWrites(t *testing.T) {
 	}
 }
 
-// TestCollateralThatNobodyKnows: a record that was updated and is not in the snapshot had an
+// TestUnknownCollateral: a record that was updated and is not in the snapshot had an
 // unknown earlier state; one that is in it and was made again under its key is gone.
-func TestCollateralThatNobodyKnows(t *testing.T) {
+func TestUnknownCollateral(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, orders.Plain.Options())
 		s.there("A-1", 100, "")

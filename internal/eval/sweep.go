@@ -64,7 +64,7 @@ type user struct {
 	// stamped requires that every record with a stamp of ours must be of a declared write,
 	// else that every record must be accounted for.
 	stamped     bool
-	looked, all int // records in time, and of any time
+	timely, all int // records in time, and of any time
 	held        held
 }
 
@@ -258,7 +258,7 @@ func (s *sweep) run(ctx context.Context, r *reader, progress func(Progress)) err
 func (s *sweep) reset() {
 	s.shown, s.unfit, s.records = 0, false, nil
 	for _, u := range s.users {
-		u.looked, u.all = 0, 0
+		u.timely, u.all = 0, 0
 		u.held.end()
 	}
 	if s.join {
@@ -353,7 +353,7 @@ func (s *sweep) use(r connectors.Listed, explained bool) error {
 		in, unsure := u.inTime(r)
 		u.all++
 		if in {
-			u.looked++
+			u.timely++
 		}
 		anywhere, here := s.b.declaredBy(u.scope.Destination.Value, r)
 		if here || explained && !u.stamped || !in && !timed {
@@ -493,7 +493,7 @@ func (b *bound) tally(t tally) uint16 {
 func (u *user) settle(b *bound, explained map[digest]bool) error {
 	c := u.check
 	if u.err != nil || !u.Timed {
-		c.Read += u.looked
+		c.Read += u.timely
 	} else {
 		c.Read += u.all
 	}

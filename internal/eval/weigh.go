@@ -24,7 +24,7 @@ func (b *bound) weighing(found func(string, bool, Named)) *weighing {
 		expected: Check{Name: "expected", About: "every expected field as declared"},
 		verified: Check{Name: "verified", About: "every outcome that was claimed is still true"}}
 	for _, c := range []*Check{&w.exactly, &w.expected, &w.verified} {
-		c.found = found
+		c.onFinding = found
 	}
 	return w
 }

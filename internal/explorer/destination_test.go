@@ -26,10 +26,10 @@ func (s *scenario) observe(rows [3]row) *seen {
 			shown[n].stamp = r.stamp
 		}
 	}
-	if l, known := s.looks[shown]; known {
+	if l, known := s.reads[shown]; known {
 		return l
 	}
-	l := &seen{nr: uint16(len(s.looks)), Observation: connectors.Observation{Strength: connectors.Strong, At: epoch}}
+	l := &seen{nr: uint16(len(s.reads)), Observation: connectors.Observation{Strength: connectors.Strong, At: epoch}}
 	if s.lags {
 		l.Strength = connectors.Weak
 	}
@@ -49,7 +49,7 @@ func (s *scenario) observe(rows [3]row) *seen {
 		}
 		l.Records = append(l.Records, found)
 	}
-	s.looks[shown] = l
+	s.reads[shown] = l
 	return l
 }
 
@@ -72,7 +72,7 @@ func sets(w *intent.WriteIntent) (all uint8) {
 
 // arrive applies a send and returns the destination's answer. inPart leaves out the second field.
 // problem names a broken promise.
-func (s *scenario) arrive(w *world, f flight, inPart bool) (answer ledger.Event, problem string) {
+func (s *scenario) arrive(w *world, f inFlight, inPart bool) (answer ledger.Event, problem string) {
 	i, in, kind := f.write, s.intent(w, int(f.write)), s.intent(w, int(f.write)).Write
 	if f.repair {
 		kind = intent.Update
@@ -157,7 +157,7 @@ func (s *scenario) arrive(w *world, f flight, inPart bool) (answer ledger.Event,
 		}
 	}
 	r := w.rec[i]
-	if w.notOurs[i] && (r.OwesRecheck && int(f.nth) < r.Sends-r.Unsent || !r.Answered && !r.EffectSeen) {
+	if w.notOurs[i] && (r.NeedsRecheck && int(f.nth) < r.Sends-r.Unsent || !r.Answered && !r.EffectSeen) {
 		// No read can distinguish what another actor took back from what never arrived. The
 		// recheck must find a record that was made again.
 		w.effects[i] = 1
@@ -183,7 +183,7 @@ func named(i uint8) string { return [...]string{"write 1", "write 2", "the undo"
 // first send of a write may replace what another actor left. A repeat, a repair and an
 // undo may do so where the destination offers no condition, and the change was made after
 // the read that permitted the send.
-func (s *scenario) replaces(w *world, f flight, kind intent.WriteType, was, now row) string {
+func (s *scenario) replaces(w *world, f inFlight, kind intent.WriteType, was, now row) string {
 	i, again := f.write, f.write == undoing || f.nth > 1 || f.repair
 	check := func(v, next field) string {
 		switch {

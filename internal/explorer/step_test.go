@@ -63,8 +63,8 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 		if !quiet && w.may.crashes > 0 {
 			add(name+" dies", func(w *world) string {
 				if x.result != nil { // a send that was under way may still arrive
-					for n := range w.flights {
-						if f := &w.flights[n]; f.write == uint8(x.holds) && f.nth == x.send.nth {
+					for n := range w.inFlight {
+						if f := &w.inFlight[n]; f.write == uint8(x.holds) && f.nth == x.send.nth {
 							f.until = min(f.until, uint8(w.real+horizon))
 						}
 					}
@@ -75,10 +75,10 @@ func (s *scenario) moves(w *world, quiet bool) []move {
 			})
 		}
 	}
-	for n, f := range w.flights {
+	for n, f := range w.inFlight {
 		if f.nth > 0 && !quiet {
 			add(s.say("send %d of %s arrives late", f.nth, named(f.write)), func(w *world) string {
-				w.flights[n] = flight{}
+				w.inFlight[n] = inFlight{}
 				_, problem := s.arrive(w, f, false)
 				return problem
 			})
@@ -132,9 +132,9 @@ func (w *world) passes(n int32) {
 	w.old, w.shown = w.rows, w.changes
 	w.real += n
 	w.clock = max(w.clock, w.real+w.ahead)
-	for n, f := range w.flights {
+	for n, f := range w.inFlight {
 		if w.real >= int32(f.until) {
-			w.flights[n] = flight{}
+			w.inFlight[n] = inFlight{}
 		}
 	}
 }
@@ -164,7 +164,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 			x := &w.exec[e]
 			x.leased, x.result, x.sent = w.real, nil, 0
 			if x.announced = events[len(events)-1].Kind == ledger.EvAnnounced; !x.announced {
-				x.send = flight{}
+				x.send = inFlight{}
 			}
 		}
 		return s.settled(w, i, was)
@@ -189,7 +189,7 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 	}
 	if rec.State == ledger.Sending {
 		add(who+"finds it announced by an executor that is gone", func(w *world) string {
-			ev := ledger.Event{Kind: ledger.EvRecovered, OwesRecheck: true, SendFor: leaseFor}
+			ev := ledger.Event{Kind: ledger.EvRecovered, NeedsRecheck: true, SendFor: leaseFor}
 			if s.broken == "a lost send counts as ended when its lease ends" {
 				ev.SendFor = 0
 			}
@@ -234,15 +234,15 @@ func (s *scenario) executes(w *world, e int, name string, quiet bool, add func(s
 			}
 			how, known = " from a replica that lags", w.shown
 		}
-		look := s.observe(rows)
+		reading := s.observe(rows)
 		next := *w // decided before the ledger is read again
 		var events []ledger.Event
 		if rec.State == ledger.Queued {
-			events = s.prepares(&next, e, i, look, known)
+			events = s.prepares(&next, e, i, reading, known)
 		} else {
-			events = s.checks(&next, e, i, look, known)
+			events = s.checks(&next, e, i, reading, known)
 		}
-		add(s.say("%sreads %s%s: %s", who, s.found(look), how, outcome(events)), func(w *world) string {
+		add(s.say("%sreads %s%s: %s", who, s.describeRead(reading), how, outcome(events)), func(w *world) string {
 			*w = next
 			return record(w, events...)
 		})
@@ -326,9 +326,9 @@ func (s *scenario) sends(w *world, e int, who string, quiet bool, add func(strin
 	})
 	late := func(w *world, took int32) string {
 		f.until = uint8(w.real + took + horizon)
-		for n := range w.flights {
-			if w.flights[n].nth == 0 {
-				w.flights[n] = f
+		for n := range w.inFlight {
+			if w.inFlight[n].nth == 0 {
+				w.inFlight[n] = f
 				break
 			}
 		}
@@ -391,10 +391,10 @@ type judgeKey struct {
 }
 
 // judges are the results of a read, before the first send or after one.
-func (s *scenario) judges(w *world, i int, look *seen, since time.Duration, before bool) verify.Judgement {
+func (s *scenario) judges(w *world, i int, reading *seen, since time.Duration, before bool) verify.Judgement {
 	rec := w.rec[i]
-	of := judgeKey{write: i, seen: look.nr, answered: rec.Answered, since: since, first: before}
-	k := verify.Case{Intent: *s.intent(w, i), Profile: s.believed(), Stamp: s.stamps[i], Seen: look.Observation, Since: since}
+	of := judgeKey{write: i, seen: reading.nr, answered: rec.Answered, since: since, first: before}
+	k := verify.Case{Intent: *s.intent(w, i), Profile: s.believed(), Stamp: s.stamps[i], Seen: reading.Observation, Since: since}
 	if b := w.before[i]; b != nil {
 		k.Before, of.before = &b.Observation, b.nr+1
 	}
@@ -428,7 +428,7 @@ func (s *scenario) believed() connectors.Profile {
 // announces announces a send, on the ground of a read that could show the changes known.
 func (s *scenario) announces(w *world, e, i int, p policies.Permit, base *seen, j verify.Judgement, known uint8) ledger.Event {
 	rec, in := w.rec[i], s.intent(w, i)
-	f := flight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent + 1), generation: uint8(rec.Generation), sets: sets(in), repair: p.Repair, known: known}
+	f := inFlight{write: uint8(i), nth: uint8(rec.Sends - rec.Unsent + 1), generation: uint8(rec.Generation), sets: sets(in), repair: p.Repair, known: known}
 	if p.NewKey {
 		f.generation++
 	}
@@ -446,31 +446,31 @@ func (s *scenario) announces(w *world, e, i int, p policies.Permit, base *seen, 
 	}
 	w.exec[e].send = f
 	return ledger.Event{Kind: ledger.EvAnnounced, Rule: p.Row, Reason: p.Row, Generation: int(f.generation), SendFor: leaseFor,
-		Conditional: conditional, Repair: p.Repair, OwesRecheck: p.OwesRecheck}
+		Conditional: conditional, Repair: p.Repair, NeedsRecheck: p.NeedsRecheck}
 }
 
 // prepares is what follows from the state before the first send.
-func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledger.Event {
+func (s *scenario) prepares(w *world, e, i int, reading *seen, known uint8) []ledger.Event {
 	age := w.own(e).Sub(w.rec[i].QueuedAt)
-	j := s.judges(w, i, look, age, true)
+	j := s.judges(w, i, reading, age, true)
 	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String()}
 	if j.Record != nil {
 		read.Ref = j.Record.Ref
 	}
 	in := s.intent(w, i)
 	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age))}
-	maker := s.madeBy(w, i, look)
+	maker := s.madeBy(w, i, reading)
 	unsure := i == undoing && !j.Conclusive && !slices.Contains(s.profile.Conditional, in.Write)
 	switch {
 	case j.Verdict == verify.Indeterminate && !unsure:
-		if i == undoing && s.changedSince(w, look) {
+		if i == undoing && s.changedSince(w, reading) {
 			end = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}
 			break
 		}
-		w.before[i], w.base[i] = look, known
-		end = s.announces(w, e, i, policies.Permit{}, look, j, known)
+		w.before[i], w.base[i] = reading, known
+		end = s.announces(w, e, i, policies.Permit{}, reading, j, known)
 	case in.Write == intent.Create && maker != nil && !unsure:
-		declared := maker.Settlement == ledger.Verified && len(verify.Diff(*in, s.profile.Compare, look.Records[0].Fields)) == 0
+		declared := maker.Settlement == ledger.Verified && len(verify.Diff(*in, s.profile.Compare, reading.Records[0].Fields)) == 0
 		switch {
 		case !j.Conclusive && s.broken != "a create is fulfilled by a read that lags":
 			if policies.PreparingTooLong(s.profile, j, age) {
@@ -493,16 +493,16 @@ func (s *scenario) prepares(w *world, e, i int, look *seen, known uint8) []ledge
 
 // madeBy is another write whose stamp the one record of a read has, and that is verified or not
 // settled.
-func (s *scenario) madeBy(w *world, i int, look *seen) *ledger.Record {
+func (s *scenario) madeBy(w *world, i int, reading *seen) *ledger.Record {
 	r := w.rec[i]
-	if len(look.Records) != 1 || look.Records[0].Stamp == "" || r.KeyDigest == "" {
+	if len(reading.Records) != 1 || reading.Records[0].Stamp == "" || r.KeyDigest == "" {
 		return nil
 	}
 	for k, o := range w.rec {
 		if k == i || o == nil || o.KeyDigest != r.KeyDigest || o.Sends == o.Unsent || o.State == ledger.Settled && o.Settlement != ledger.Verified {
 			continue
 		}
-		if s.stamps[k] == look.Records[0].Stamp {
+		if s.stamps[k] == reading.Records[0].Stamp {
 			return o
 		}
 	}
@@ -511,10 +511,10 @@ func (s *scenario) madeBy(w *world, i int, look *seen) *ledger.Record {
 
 // checks is what follows from a read after a send: of a write that is open, that a
 // reviewer has, or that needs a recheck.
-func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.Event {
+func (s *scenario) checks(w *world, e, i int, reading *seen, known uint8) []ledger.Event {
 	rec, in, now := w.rec[i], s.intent(w, i), w.own(e)
 	since := s.caseOf(w, e, *rec, in, now).SinceSend
-	j := s.judges(w, i, look, since, false)
+	j := s.judges(w, i, reading, since, false)
 	switch {
 	case s.broken == "the undo does not ask whose the record is" || s.broken == "the repair does not ask whose the record is":
 		j.Own = true
@@ -532,11 +532,11 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	}
 	c := s.caseOf(w, e, after, in, now)
 	c.Judgement, c.Agreeing, c.Budget, c.Invertible = j, 1, s.profile.Sends, true
-	if maker := s.madeBy(w, i, look); maker != nil && j.Conflict && in.Write == intent.Create {
+	if maker := s.madeBy(w, i, reading); maker != nil && j.Conflict && in.Write == intent.Create {
 		c.MadeBy = string(maker.ID)
 	}
 	if rec.State == ledger.Settled {
-		return []ledger.Event{read, s.rechecked(w, e, i, c, look)}
+		return []ledger.Event{read, s.rechecked(w, e, i, c, reading)}
 	}
 	d := policies.Decide(c, policies.Standard())
 	events := []ledger.Event{read}
@@ -549,7 +549,7 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	switch d.Kind {
 	case policies.Accept:
 		if s.bounds.undos > 0 && i == s.undoes {
-			w.left, w.leftSince = look, since
+			w.left, w.leftSince = reading, since
 		}
 		return append(events, s.settles(after, ledger.Verified, c))
 	case policies.Fail:
@@ -559,15 +559,15 @@ func (s *scenario) checks(w *world, e, i int, look *seen, known uint8) []ledger.
 	case policies.Retry:
 		base := w.before[i]
 		if d.Permit.Repair {
-			base = look
+			base = reading
 		}
 		ev := s.announces(w, e, i, d.Permit, base, j, known)
 		if !d.Permit.Conditional || ev.Conditional {
 			return append(events, ev)
 		}
 	case policies.Compensate:
-		if by := s.inverse(w, i, look, false); by != nil {
-			w.undo, w.left, w.leftSince = by, look, since
+		if by := s.inverse(w, i, reading, false); by != nil {
+			w.undo, w.left, w.leftSince = by, reading, since
 			return append(events, ledger.Event{Kind: ledger.EvCompensating, Child: by.rec.ID, Evidence: by.rec.Intent, Rule: d.Rule})
 		}
 	}
@@ -591,14 +591,14 @@ func (s *scenario) settles(r ledger.Record, how ledger.Settlement, c policies.Ca
 
 // rechecked is what follows from a recheck. Another write of the record that was sent
 // later explains what differs.
-func (s *scenario) rechecked(w *world, e, i int, c policies.Case, look *seen) ledger.Event {
+func (s *scenario) rechecked(w *world, e, i int, c policies.Case, reading *seen) ledger.Event {
 	rec := w.rec[i]
 	c.Again = c.Intent.Write == intent.Create && c.Record != nil && rec.Ref != "" && c.Record.Ref != rec.Ref && (c.Stamped || !s.profile.Stamped)
 	b := w.before[i]
 	c.Undone = c.Undone || rec.Settlement == ledger.Compensated && c.Verdict == verify.Mismatched && b != nil && len(b.Records) > 0
 	d := policies.Recheck(c, rec.Settlement == ledger.Verified)
 	stamp := s.stamps[i]
-	came := rec.Settlement != ledger.Verified && slices.ContainsFunc(look.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
+	came := rec.Settlement != ledger.Verified && slices.ContainsFunc(reading.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
 	explained := c.Verdict != verify.Duplicated && !c.Ours && !(c.Again && c.Stamped) && !came && s.superseded(w, i, c.Verdict)
 	switch {
 	case d.Kind == policies.Wait:
@@ -665,7 +665,7 @@ func (s *scenario) settled(w *world, i int, was *ledger.Record) string {
 	if r.State != ledger.Settled || was.State == ledger.Settled {
 		return ""
 	}
-	open := slices.ContainsFunc(w.flights[:], func(f flight) bool { return f.nth > 0 && int(f.write) == i })
+	open := slices.ContainsFunc(w.inFlight[:], func(f inFlight) bool { return f.nth > 0 && int(f.write) == i })
 	switch {
 	case open && r.Settlement != ledger.Verified:
 		return fmt.Sprintf("%s is settled as %s, and a send of it can still arrive", named(uint8(i)), r.Settlement)
@@ -747,7 +747,7 @@ func (s *scenario) ends(w world) string {
 			return s.final(&w)
 		}
 		w.passes(next)
-		w.flights = [2]flight{}
+		w.inFlight = [2]inFlight{}
 	}
 	return "a write stays open for ever"
 }
@@ -784,11 +784,11 @@ func fate(f string) string {
 	return f
 }
 
-func (s *scenario) found(look *seen) string {
+func (s *scenario) describeRead(reading *seen) string {
 	if !s.labels {
 		return ""
 	}
-	if len(look.Records) == 0 {
+	if len(reading.Records) == 0 {
 		return "no record"
 	}
 	whose := func(v any) string {
@@ -803,7 +803,7 @@ func (s *scenario) found(look *seen) string {
 		return "another actor's"
 	}
 	var all []string
-	for _, r := range look.Records {
+	for _, r := range reading.Records {
 		text := fmt.Sprintf("record %s with the amount: %s", r.Ref, whose(r.Fields["amount"]))
 		if s.notes {
 			text += ", and the note: " + whose(r.Fields["note"])

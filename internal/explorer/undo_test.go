@@ -131,12 +131,12 @@ func (s *scenario) reviewer(w *world, add func(string, func(*world) string)) {
 
 // changedSince reports whether the record that an undo is about to change or delete is
 // not as the write left it, where its intent cannot require that.
-func (s *scenario) changedSince(w *world, look *seen) bool {
+func (s *scenario) changedSince(w *world, reading *seen) bool {
 	in := &w.undo.intent
-	if in.Write == intent.Create || len(look.Records) != 1 || len(w.left.Records) != 1 || s.broken == "the undo does not require what the write left" {
+	if in.Write == intent.Create || len(reading.Records) != 1 || len(w.left.Records) != 1 || s.broken == "the undo does not require what the write left" {
 		return false
 	}
-	was, now := w.left.Records[0], look.Records[0]
+	was, now := w.left.Records[0], reading.Records[0]
 	if was.Ref != now.Ref {
 		return true
 	}

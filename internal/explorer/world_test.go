@@ -55,9 +55,9 @@ const (
 	setsNote
 )
 
-// flight is a send: one that is announced, and one that the executor gave up and that
+// inFlight is a send: one that is announced, and one that the executor gave up and that
 // may arrive before the tick until.
-type flight struct {
+type inFlight struct {
 	write, nth, generation, condition, sets, until uint8
 	repair                                         bool
 	known                                          uint8 // the changes of another actor that the read which permitted it could show
@@ -73,7 +73,7 @@ type executor struct {
 	reads           bool // it has read the ledger's clock
 	now, at, leased int32
 	announced       bool // the present announcement is its own, and its send is to be made
-	send            flight
+	send            inFlight
 	result          *ledger.Event
 	sent            int32 // the tick at which the send ended whose result is not recorded yet
 }
@@ -102,7 +102,7 @@ type world struct {
 	rows, old          [3]row // old is what a read that lags may still show
 	ids                uint8
 	changes, shown     uint8 // of another actor; shown are those that old has
-	flights            [2]flight
+	inFlight           [2]inFlight
 	keys               [4]key
 	effects            [3]uint8
 	notOurs            [3]bool // another actor changed or deleted what the write left
@@ -155,7 +155,7 @@ type scenario struct {
 	labels   bool // moves are described
 	buf      []byte
 	all      []move
-	looks    map[[3]row]*seen
+	reads    map[[3]row]*seen
 	judged   map[judgeKey]verify.Judgement
 	inverses map[[3]uint16]*inverse
 }
@@ -166,7 +166,7 @@ type bounds struct{ ticks, crashes, faults, interference, steps, undos uint8 }
 func newScenario(class string, one, two intent.WriteType, b bounds) *scenario {
 	all := []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}
 	s := &scenario{name: fmt.Sprintf("%s, %s then %s", class, one, two), bounds: b, there: one != intent.Create, leap: leap,
-		looks: map[[3]row]*seen{}, judged: map[judgeKey]verify.Judgement{}, inverses: map[[3]uint16]*inverse{}}
+		reads: map[[3]row]*seen{}, judged: map[judgeKey]verify.Judgement{}, inverses: map[[3]uint16]*inverse{}}
 	s.profile = connectors.Profile{Destination: "orders", Kind: orders.Kind, Stamped: true, Settle: connectors.Within(0),
 		Horizon: connectors.Within(horizon * tick), Sends: 3, SendTimeout: sendFor * tick}
 	switch class {
@@ -299,7 +299,7 @@ func (s *scenario) digest(w *world) [16]byte {
 		}
 		num(n)
 	}
-	look := func(l *seen) {
+	reading := func(l *seen) {
 		if l == nil {
 			num(-1)
 			return
@@ -322,14 +322,14 @@ func (s *scenario) digest(w *world) [16]byte {
 		num(int64(r.Generation))
 		num(int64(min(r.Unproven, 10)))
 		num(int64(r.LostFor))
-		flags(r.Unknown, r.Answered, r.LastConflict, r.OwesRecheck, r.EffectSeen, r.LeftQueue, r.Owner != "", r.Repaired, r.Child != "", r.KeyDigest != "")
+		flags(r.Unknown, r.Answered, r.LastConflict, r.NeedsRecheck, r.EffectSeen, r.LeftQueue, r.Owner != "", r.Repaired, r.Child != "", r.KeyDigest != "")
 		for _, t := range []time.Time{r.FirstSend, r.KeySend, r.LastSend, r.LostSend, r.Due, r.LeaseUntil, r.QueuedAt} {
 			at(t)
 		}
-		look(w.before[i])
+		reading(w.before[i])
 		num(int64(w.base[i]))
 	}
-	look(w.left)
+	reading(w.left)
 	num(int64(w.leftSince))
 	text(w.answer.Ref)
 	text(w.answer.Version)
@@ -353,7 +353,7 @@ func (s *scenario) digest(w *world) [16]byte {
 		}
 	}
 	b = append(b, w.ids, w.changes, w.shown)
-	for _, f := range w.flights {
+	for _, f := range w.inFlight {
 		b = f.append(b)
 	}
 	for _, k := range w.keys {
@@ -367,7 +367,7 @@ func (s *scenario) digest(w *world) [16]byte {
 	return [16]byte(sum[:16])
 }
 
-func (f flight) append(b []byte) []byte {
+func (f inFlight) append(b []byte) []byte {
 	b = append(b, f.write, f.nth, f.generation, f.condition, f.sets, f.until, f.known)
 	if f.repair {
 		b = append(b, 1)

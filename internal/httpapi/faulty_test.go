@@ -49,7 +49,7 @@ func (f faulty) List(ctx context.Context, c gate.Caller, r gate.ListRequest) (ga
 	return f.gate.List(ctx, c, r)
 }
 
-func (f faulty) Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error) {
+func (f faulty) Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Comment) (gate.ApprovalResult, error) {
 	if err := f.fail(ctx, c); err != nil {
 		return gate.ApprovalResult{}, err
 	}

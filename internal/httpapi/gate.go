@@ -39,8 +39,8 @@ type Steps interface {
 
 // Approvals decides about steps that wait for approval.
 type Approvals interface {
-	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error)
-	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Said) (gate.ApprovalResult, error)
+	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Comment) (gate.ApprovalResult, error)
+	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Comment) (gate.ApprovalResult, error)
 	Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error)
 	CountPending(ctx context.Context, c gate.Caller) (int, error)
 }

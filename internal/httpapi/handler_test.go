@@ -65,11 +65,11 @@ func (s *stand) Abort(ctx context.Context, c gate.Caller, id, reason string) (ga
 	return gate.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
 }
 
-func (s *stand) Approve(ctx context.Context, c gate.Caller, id, step string, w gate.Said) (gate.ApprovalResult, error) {
+func (s *stand) Approve(ctx context.Context, c gate.Caller, id, step string, w gate.Comment) (gate.ApprovalResult, error) {
 	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
-func (s *stand) Reject(ctx context.Context, c gate.Caller, id, step string, w gate.Said) (gate.ApprovalResult, error) {
+func (s *stand) Reject(ctx context.Context, c gate.Caller, id, step string, w gate.Comment) (gate.ApprovalResult, error) {
 	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 

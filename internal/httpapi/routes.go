@@ -227,10 +227,10 @@ func decider(c call) error {
 }
 
 // comment is the comment on a decision. The published clients send none.
-func comment(c call, field string) (gate.Said, error) {
+func comment(c call, field string) (gate.Comment, error) {
 	var s said
 	if err := decode(c.body, &s, false); err != nil {
-		return gate.Said{}, err
+		return gate.Comment{}, err
 	}
 	text := cmp.Or(s.Comment, s.Reason)
 	if field == "reason" {
@@ -238,9 +238,9 @@ func comment(c call, field string) (gate.Said, error) {
 	}
 	text = strings.TrimSpace(text)
 	if n := utf8.RuneCountInString(text); n < minComment && !c.alias {
-		return gate.Said{}, badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
+		return gate.Comment{}, badField(field, fmt.Sprintf("has %d characters; want at least %d", n, minComment))
 	}
-	return gate.Said{Comment: text, ApprovalID: s.ApprovalID}, nil
+	return gate.Comment{Comment: text, ApprovalID: s.ApprovalID}, nil
 }
 
 func approve(ctx context.Context, g Gate, c call) (any, error) {
@@ -258,7 +258,7 @@ type decidedAlias struct {
 	Status     string `json:"status"`
 }
 
-func decide(ctx context.Context, c call, field string, how func(context.Context, gate.Caller, string, string, gate.Said) (gate.ApprovalResult, error)) (any, error) {
+func decide(ctx context.Context, c call, field string, how func(context.Context, gate.Caller, string, string, gate.Comment) (gate.ApprovalResult, error)) (any, error) {
 	if err := decider(c); err != nil {
 		return nil, err
 	}

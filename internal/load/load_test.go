@@ -39,10 +39,10 @@ func write(client, n int) intent.WriteIntent {
 		Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"amount_cents": json.Number(fmt.Sprint(n + 1)), "currency": "EUR"}}
 }
 
-// door carries out a write and says what became of it.
-type door func(ctx context.Context, w intent.WriteIntent) (engine.Outcome, error)
+// entryPoint carries out a write and says what became of it.
+type entryPoint func(ctx context.Context, w intent.WriteIntent) (engine.Outcome, error)
 
-func over(url string) door {
+func over(url string) entryPoint {
 	c := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024}}
 	return func(ctx context.Context, w intent.WriteIntent) (out engine.Outcome, err error) {
 		body, err := json.Marshal(w)
@@ -81,7 +81,7 @@ type tally struct {
 }
 
 // press has clients write one write after the other until more says no.
-func press(t *testing.T, do door, more func(n int64) bool) *tally {
+func press(t *testing.T, do entryPoint, more func(n int64) bool) *tally {
 	t.Helper()
 	seen := &tally{orders: map[orders.Class][]string{}, status: map[engine.Status]int{}}
 	var begun atomic.Int64
@@ -162,7 +162,7 @@ func TestUnderLoad(t *testing.T) {
 }
 
 // inProcess is the same engine, on a ledger file and the same destinations.
-func inProcess(t *testing.T, where map[orders.Class]string) door {
+func inProcess(t *testing.T, where map[orders.Class]string) entryPoint {
 	t.Helper()
 	var reg connectors.Registry
 	for class, base := range where {

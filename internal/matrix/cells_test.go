@@ -19,7 +19,7 @@ type class struct {
 	name, says string
 	options    func() orders.Options
 	kinds      []string // default all
-	blind      bool     // nothing can be read there
+	writeOnly  bool     // nothing can be read there
 
 	irreversible bool // its profile declares so for every write
 }
@@ -77,13 +77,13 @@ type cell struct {
 	class   class
 	variant variant
 	kind    kind
-	vice    vice
+	fault   faultCase
 }
 
 func (c cell) options() orders.Options {
 	o := c.class.options()
-	if c.vice.options != nil {
-		c.vice.options(&o)
+	if c.fault.options != nil {
+		c.fault.options(&o)
 	}
 	c.variant.declare(&o)
 	return o
@@ -98,8 +98,8 @@ func (c cell) intent() intent.WriteIntent {
 	if c.kind.write != intent.Delete {
 		w.Expect = intent.Fields{"amount_cents": json.Number("1999"), "currency": "USD"}
 	}
-	if c.vice.intent != nil {
-		c.vice.intent(&w)
+	if c.fault.intent != nil {
+		c.fault.intent(&w)
 	}
 	return w
 }
@@ -118,30 +118,30 @@ type powers struct {
 	shows       bool // a read can prove that our write is there
 	creates     bool
 	overwritten bool // a repeat replaces what is there under the unique key
-	looksFirst  bool // the plan reads the state before
-	firm        bool // a read can be sure to be no older than the send
+	readsFirst  bool // the plan reads the state before
+	recent      bool // a read can be sure to be no older than the send
 	based       bool // the state before is known for sure, or there can be none
 	versions    bool // reads show a version, so that a record written twice differs from an untouched one
 }
 
 func (c cell) powers() powers {
 	o, w := c.options(), c.kind.write
-	if c.class.blind {
+	if c.class.writeOnly {
 		return powers{native: o.Window > 0, creates: true}
 	}
 	_, settles := o.Settle.Declared()
 	_, ends := o.Horizon.Declared()
-	firm := len(o.Lags) == 0 || settles
+	recent := len(o.Lags) == 0 || settles
 	creates := !c.kind.there
 	return powers{
 		native: o.Window > 0,
 		addressed: w == intent.Delete ||
 			o.Unique && (w == intent.Create || w == intent.Upsert) ||
 			o.Versions && w == intent.Update,
-		conclusive: ends && firm && !c.class.irreversible, shows: firm || creates, creates: creates,
+		conclusive: ends && recent && !c.class.irreversible, shows: recent || creates, creates: creates,
 		overwritten: o.Unique && w == intent.Upsert,
-		looksFirst:  !(o.Unique && w == intent.Create),
-		firm:        firm,
+		readsFirst:  !(o.Unique && w == intent.Create),
+		recent:      recent,
 		based:       len(o.Lags) == 0 || w == intent.Create,
 		versions:    o.Versions,
 	}
@@ -160,8 +160,8 @@ func all() []cell {
 			if va.classes != nil && !slices.Contains(va.classes, cl.name) {
 				continue
 			}
-			for _, vi := range vices {
-				if cl.blind && blindly[vi.name] == nil {
+			for _, vi := range faultCases {
+				if cl.writeOnly && writeOnlyWants[vi.name] == nil {
 					continue
 				}
 				for _, ki := range cl.all() {

@@ -39,7 +39,7 @@ func points(undisturbed *process) []point {
 // destination.
 func (s stage) changes() bool {
 	switch s {
-	case stBefore, stReadBack, stLookOnce, stClaim, stPutBack:
+	case stBefore, stReadBack, stReadAgain, stClaim, stPutBack:
 		return false
 	}
 	return true
@@ -56,21 +56,21 @@ func fates(s stage, nth int) []how {
 		return []how{before, after, still}
 	case s == stPutBack:
 		return []how{before, after}
-	case s == stReadBack, s == stLookOnce:
+	case s == stReadBack, s == stReadAgain:
 		return []how{after, still}
 	}
 	return []how{after}
 }
 
-// maxTold is how many failures are logged in full.
-const maxTold = 3
+// maxLogged is how many failures are logged in full.
+const maxLogged = 3
 
 func TestMatrix(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // many short lives, little of each is kept
 	every := need.OneIn(17)
 	var mu sync.Mutex
 	var runs []result
-	told := 0
+	logged := 0
 	t.Run("cells", func(t *testing.T) {
 		groups := map[string][]cell{}
 		for i, c := range all() {
@@ -91,7 +91,7 @@ func TestMatrix(t *testing.T) {
 							t.Errorf("%s; %s; %s", r.cell, r.point, f)
 						}
 					}
-					if told += len(story); told > 0 && told <= maxTold {
+					if logged += len(story); logged > 0 && logged <= maxLogged {
 						t.Log(strings.Join(story, "\n"))
 					}
 					runs = append(runs, mine...)
@@ -114,7 +114,7 @@ type result struct {
 	point  point
 	status engine.Status
 	why    string // of a review
-	said   string // the engine's own reason for it
+	reason string // the engine's own reason for it
 	flaws  []string
 }
 
@@ -133,7 +133,7 @@ func explore(t *testing.T, c cell) (all []result, story []string) {
 		}
 		res := result{cell: c, point: at, status: r.status(), flaws: r.flaws}
 		if res.status == review {
-			res.why, res.said = r.wanted().why, r.final.Reason
+			res.why, res.reason = r.wanted().why, r.final.Reason
 		}
 		all = append(all, res)
 	}

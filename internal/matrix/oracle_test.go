@@ -95,7 +95,7 @@ var faultsCounted = []struct{ kind, says string }{
 func (r *run) judge() {
 	for _, e := range r.ends {
 		switch {
-		case r.cell.vice.liar: // what it showed was not so
+		case r.cell.fault.liar: // what it showed was not so
 		case e.as == verified && !r.exact(e.then):
 			r.flaw("%s: settled as verified, and there is %s", silentWrong, show(e.then))
 		case e.as == notApplied && e.then.applied > 0:
@@ -106,8 +106,8 @@ func (r *run) judge() {
 	}
 	r.oneOutcome()
 	r.thrift()
-	if r.cell.class.blind {
-		r.judgeBlind()
+	if r.cell.class.writeOnly {
+		r.judgeWriteOnly()
 	}
 	end, status := r.account(), r.status()
 	want := r.wanted()
@@ -136,19 +136,19 @@ func (r *run) thrift() {
 	if r.point.how != lives {
 		return
 	}
-	if r.cell.vice.once && r.sends > 1 && !r.cell.class.blind { // a copy shows what no read can
+	if r.cell.fault.once && r.sends > 1 && !r.cell.class.writeOnly { // a copy shows what no read can
 
 		r.flaw("%s: %d sends reached the destination", wasteful, r.sends)
 	}
 	reads := 1
-	if r.cell.class.blind {
+	if r.cell.class.writeOnly {
 		reads = 0
 	}
-	if r.cell.powers().looksFirst {
+	if r.cell.powers().readsFirst {
 		reads++
 	}
 	strong := len(r.cell.options().Lags) == 0
-	if commits := r.book.Commits(); r.cell.vice.faults == nil && strong && (commits != 2 || r.reads != reads) {
+	if commits := r.book.Commits(); r.cell.fault.faults == nil && strong && (commits != 2 || r.reads != reads) {
 		r.flaw("%s: %d commits and %d reads, want 2 and %d", wasteful, commits, r.reads, reads)
 	}
 }
@@ -159,12 +159,12 @@ func (r *run) oneOutcome() {
 	for _, e := range r.ends {
 		settled[e.as] = true
 	}
-	for _, h := range r.heard {
+	for _, h := range r.outcomes {
 		if h.Status != engine.StatusInProgress && h.Status != review && !settled[h.Status] {
 			r.flaw("%s: a caller heard %s, and it was never settled so", silentWrong, h.Status)
 		}
 	}
-	if last := r.heard[len(r.heard)-1]; last.Status != r.status() {
+	if last := r.outcomes[len(r.outcomes)-1]; last.Status != r.status() {
 		r.flaw("%s: the last caller heard %s, and it is %s", silentWrong, last.Status, r.status())
 	}
 }
@@ -173,15 +173,15 @@ func (r *run) oneOutcome() {
 // died after it announced a send that never left, there is no effect, and nothing proves that
 // there will be none. If it died with the answer, nothing may prove whose effect a difference is.
 func (r *run) wanted() verdict {
-	if r.cell.class.blind {
-		return r.wantedBlind()
+	if r.cell.class.writeOnly {
+		return r.wantedWriteOnly()
 	}
 	p := r.cell.powers()
-	want := r.cell.vice.want(p)
+	want := r.cell.fault.want(p)
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
 		return verdict{append([]engine.Status{review}, want.may...), whyFate}
 	}
-	if r.cell.vice.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
+	if r.cell.fault.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
 		return verdict{[]engine.Status{review}, whyWhose} // updates bear no stamp here
 	}
 	return want

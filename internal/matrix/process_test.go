@@ -17,19 +17,19 @@ type stage string
 
 // The stages. All but the send and the reads change the ledger.
 const (
-	stReserve  stage = "reserve"
-	stAnnounce stage = "announce a repeat"
-	stSettle   stage = "settle"
-	stReview   stage = "hand to a person"
-	stPutBack  stage = "put back"
-	stRenew    stage = "renew the lease"
-	stUndo     stage = "register the undoing"
-	stRecheck  stage = "note the recheck"
-	stClaim    stage = "claim"
-	stSend     stage = "send"
-	stBefore   stage = "read the state before"
-	stReadBack stage = "read back"
-	stLookOnce stage = "look again"
+	stReserve   stage = "reserve"
+	stAnnounce  stage = "announce a repeat"
+	stSettle    stage = "settle"
+	stReview    stage = "hand to a person"
+	stPutBack   stage = "put back"
+	stRenew     stage = "renew the lease"
+	stUndo      stage = "register the undoing"
+	stRecheck   stage = "note the recheck"
+	stClaim     stage = "claim"
+	stSend      stage = "send"
+	stBefore    stage = "read the state before"
+	stReadBack  stage = "read back"
+	stReadAgain stage = "look again"
 )
 
 // how is what happens to a process at one of its calls.
@@ -47,11 +47,11 @@ const (
 )
 
 // The times of a process that fails. The horizon of every destination is
-// longer than landsAfter, every lease shorter than standsStill.
+// longer than arrivesAfter, every lease shorter than stoppedFor.
 const (
-	diesWithin  = time.Second
-	landsAfter  = 20 * time.Second
-	standsStill = 5 * time.Minute
+	diesWithin   = time.Second
+	arrivesAfter = 20 * time.Second
+	stoppedFor   = 5 * time.Minute
 )
 
 // point is one moment of a process: the nth call of a stage.
@@ -121,7 +121,7 @@ func (p *process) call(s stage, do func()) error {
 	case gone, before:
 		return errDead
 	case still:
-		time.Sleep(standsStill)
+		time.Sleep(stoppedFor)
 	}
 	do()
 	if !p.alive() {
@@ -228,14 +228,14 @@ func (l link) Write(ctx context.Context, r connectors.Request) (receipt connecto
 		return connectors.Receipt{}, errDead
 	case underWay: // it waits in a proxy, which keeps it longer than the process lives
 		late := context.WithoutCancel(ctx)
-		time.AfterFunc(landsAfter, func() {
+		time.AfterFunc(arrivesAfter, func() {
 			ctx, cancel := context.WithTimeout(late, diesWithin)
 			defer cancel()
 			_, _ = l.Connector.Write(ctx, r) // the answer is lost
 		})
 		return connectors.Receipt{}, errDead
 	case still:
-		time.Sleep(standsStill)
+		time.Sleep(stoppedFor)
 	}
 	return l.Connector.Write(ctx, r)
 }
@@ -256,7 +256,7 @@ func (l link) reading(q connectors.Query) stage {
 	case err != nil, rec.Sends == 0:
 		return stBefore
 	case rec.State == ledger.Settled, rec.State == ledger.Review:
-		return stLookOnce
+		return stReadAgain
 	}
 	return stReadBack
 }

@@ -50,7 +50,7 @@ type summary struct {
 func summarize(results []result) *summary {
 	s := &summary{cells: map[string]map[moment][]result{}}
 	for _, r := range results {
-		if r.cell.vice.liar {
+		if r.cell.fault.liar {
 			continue
 		}
 		name := r.cell.String()
@@ -134,13 +134,13 @@ func (s *summary) renderClass(b *strings.Builder, cl class) {
 			continue
 		}
 		rows := s.rows(cl, va)
-		shown := func(vice) bool { return true }
+		shown := func(faultCase) bool { return true }
 		if first == nil {
 			first = rows
 			fmt.Fprintf(b, "%s:\n\n", upper(va.says))
 		} else {
 			fmt.Fprintf(b, "%s. All is as above, but:\n\n", upper(va.says))
-			shown = func(v vice) bool { return !slices.Equal(first[v.name], rows[v.name]) }
+			shown = func(v faultCase) bool { return !slices.Equal(first[v.name], rows[v.name]) }
 		}
 		table(b, rows, cl, shown)
 	}
@@ -151,7 +151,7 @@ func upper(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 // rows are the outcomes of one table: by fault, for each kind of write.
 func (s *summary) rows(cl class, va variant) map[string][]string {
 	rows := map[string][]string{}
-	for _, vi := range vices {
+	for _, vi := range faultCases {
 		for _, ki := range cl.all() {
 			rows[vi.name] = append(rows[vi.name], s.outcome(cell{cl, va, ki, vi}))
 		}
@@ -229,11 +229,11 @@ func (s *summary) note(text string) int {
 }
 
 // table renders rows, with columns that are equal throughout as one.
-func table(b *strings.Builder, rows map[string][]string, cl class, shown func(vice) bool) {
+func table(b *strings.Builder, rows map[string][]string, cl class, shown func(faultCase) bool) {
 	var columns [][]int
 	for i := range cl.all() {
 		same := func(other []int) bool {
-			return !slices.ContainsFunc(vices, func(v vice) bool { return shown(v) && rows[v.name][i] != rows[v.name][other[0]] })
+			return !slices.ContainsFunc(faultCases, func(v faultCase) bool { return shown(v) && rows[v.name][i] != rows[v.name][other[0]] })
 		}
 		if at := slices.IndexFunc(columns, same); at >= 0 {
 			columns[at] = append(columns[at], i)
@@ -250,7 +250,7 @@ func table(b *strings.Builder, rows map[string][]string, cl class, shown func(vi
 		fmt.Fprintf(b, " %s |", strings.Join(names, "; "))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
-	for _, v := range vices {
+	for _, v := range faultCases {
 		if !shown(v) || !slices.ContainsFunc(rows[v.name], func(text string) bool { return text != "–" }) {
 			continue
 		}
@@ -265,7 +265,7 @@ func table(b *strings.Builder, rows map[string][]string, cl class, shown func(vi
 
 // order of stages and of fates in the document: that of a lifetime.
 var (
-	lifeOrder = []stage{"", stBefore, stReserve, stSend, stReadBack, stPutBack, stClaim, stRenew, stAnnounce, stUndo, stSettle, stReview, stLookOnce, stRecheck}
+	lifeOrder = []stage{"", stBefore, stReserve, stSend, stReadBack, stPutBack, stClaim, stRenew, stAnnounce, stUndo, stSettle, stReview, stReadAgain, stRecheck}
 	fateOrder = []how{lives, before, after, underWay, still}
 )
 

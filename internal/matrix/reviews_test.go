@@ -7,7 +7,7 @@ import (
 )
 
 // whys are the reasons for a review, in the order of their letters.
-var whys = []string{whyFate, whyNotTold, whyLag, whyDiffers, whyBased, whyDouble, whyGone, whyUnread, whyBlind, whyWhose}
+var whys = []string{whyFate, whyLostAnswer, whyLag, whyDiffers, whyBased, whyDouble, whyGone, whyUnread, whyWriteOnly, whyWhose}
 
 func letter(why string) string {
 	if i := slices.Index(whys, why); i >= 0 {
@@ -44,7 +44,7 @@ func (s *summary) reviewed(why string) (count int, lists []listed) {
 	for _, cl := range classes {
 		for _, va := range variants {
 			var what []string
-			for _, vi := range vices {
+			for _, vi := range faultCases {
 				n, kinds := s.reviewedKinds(cl, va, vi, why)
 				if count += n; n > 0 {
 					what = append(what, vi.name+kinds)
@@ -66,7 +66,7 @@ func (s *summary) reviewed(why string) (count int, lists []listed) {
 
 // reviewedKinds counts the cells of a fault that end in review for a reason, and names their
 // kinds of write, if they are not all.
-func (s *summary) reviewedKinds(cl class, va variant, vi vice, why string) (count int, kinds string) {
+func (s *summary) reviewedKinds(cl class, va variant, vi faultCase, why string) (count int, kinds string) {
 	var names []string
 	of := 0
 	for _, ki := range cl.all() {

@@ -36,18 +36,18 @@ var began = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(seededAgo)
 
 // run is one lifetime of one write in a cell.
 type run struct {
-	cell  cell
-	point point
-	world *orders.World
-	book  *ledger.Memory
-	first *process   // the one that may fail
-	mu    sync.Mutex // of heard, ends and flaws, which both processes add to
-	heard []engine.Outcome
-	ends  []ending
-	final ledger.Record
-	sends int // requests to write that reached the destination
-	reads int
-	flaws []string
+	cell     cell
+	point    point
+	world    *orders.World
+	book     *ledger.Memory
+	first    *process   // the one that may fail
+	mu       sync.Mutex // of heard, ends and flaws, which both processes add to
+	outcomes []engine.Outcome
+	ends     []ending
+	final    ledger.Record
+	sends    int // requests to write that reached the destination
+	reads    int
+	flaws    []string
 }
 
 // ending is one time at which the write was settled, and the destination at
@@ -58,7 +58,7 @@ type ending struct {
 }
 
 func (c cell) String() string {
-	return c.class.name + " / " + c.variant.name + " / " + c.kind.name + " / " + c.vice.name
+	return c.class.name + " / " + c.variant.name + " / " + c.kind.name + " / " + c.fault.name
 }
 
 func (p point) String() string {
@@ -93,8 +93,8 @@ func live(t *testing.T, c cell, at point) *run {
 			}
 		}
 		time.Sleep(seededAgo)
-		for _, f := range c.vice.faults {
-			if c.vice.spare && f.Kind == orders.UnreadableRead && c.powers().looksFirst {
+		for _, f := range c.fault.faults {
+			if c.fault.spare && f.Kind == orders.UnreadableRead && c.powers().readsFirst {
 				f.Skip = 1
 			}
 			if err := r.world.Set(f); err != nil {
@@ -156,8 +156,8 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	var reg connectors.Registry
 	d := r.world.Destination()
 	d.Connector = link{d.Connector, p, r.book}
-	if r.cell.class.blind {
-		d.Profiles = map[string]connectors.Profile{orders.Kind: blinded(d.Profiles[orders.Kind])}
+	if r.cell.class.writeOnly {
+		d.Profiles = map[string]connectors.Profile{orders.Kind: writeOnlyProfile(d.Profiles[orders.Kind])}
 	}
 	if p := d.Profiles[orders.Kind]; r.cell.class.irreversible {
 		p.Irreversible = []intent.WriteType{r.cell.kind.write}
@@ -190,7 +190,7 @@ func (r *run) ask(t *testing.T, p *process, e *engine.Engine) {
 	default:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.heard = append(r.heard, out)
+		r.outcomes = append(r.outcomes, out)
 	}
 }
 
@@ -241,7 +241,7 @@ func (r *run) replays(t *testing.T) {
 	e := r.engine(t, p)
 	defer e.Close()
 	r.ask(t, p, e)
-	last := r.heard[len(r.heard)-1]
+	last := r.outcomes[len(r.outcomes)-1]
 	sends, reads := r.world.Count()
 	if !last.Replayed || sends != r.sends || reads != r.reads {
 		r.flaw(other+": asked again: replayed %v, %d more sends, %d more reads", last.Replayed, sends-r.sends, reads-r.reads)

@@ -63,7 +63,7 @@ type Result struct {
 	Problems []tool.Problem `json:"problems,omitempty"`
 	Replayed bool           `json:"replayed"`
 	// Refusal is why the destination refused, in its own words.
-	Refusal *ledger.Said `json:"refusal,omitempty"`
+	Refusal *ledger.Refusal `json:"refusal,omitempty"`
 	// NotChecked is what was sent and not compared.
 	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is until when a recheck may still contradict the status.

@@ -391,7 +391,7 @@ func TestARefusalIsData(t *testing.T) {
 		}
 		s := b.stdio(agent("bot"), nil)
 		r, res := b.call(s, "create_order", order("A-1"), nil)
-		want := &ledger.Said{Status: "422", Code: "refused", Message: "the destination does not want this", RequestID: "req_refused"}
+		want := &ledger.Refusal{Status: "422", Code: "refused", Message: "the destination does not want this", RequestID: "req_refused"}
 		if diff := cmp.Diff(want, r.Refusal); diff != "" {
 			t.Error(diff)
 		}

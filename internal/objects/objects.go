@@ -48,7 +48,7 @@ type Keeper struct {
 	bucket, prefix string
 }
 
-var _ audit.Keeper = (*Keeper)(nil)
+var _ audit.HeadStore = (*Keeper)(nil)
 
 // New returns a keeper. It sends no request to the store. It fails with [ErrOptions].
 func New(o Options) (*Keeper, error) {
@@ -89,7 +89,7 @@ func (f fetched) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 // IsExpired implements [credentials.Provider].
 func (f fetched) IsExpired() bool { return true }
 
-// Keep implements [audit.Keeper]. An existing object of that name is the same head.
+// Keep implements [audit.HeadStore]. An existing object of that name is the same head.
 func (k *Keeper) Keep(ctx context.Context, head signing.Envelope) error {
 	body, err := head.Encode()
 	if err != nil {

@@ -133,7 +133,7 @@ func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, 
 	defer r.mu.Unlock()
 	s.sent = time.Now()
 	s.doubt = s.doubt || res.Fate == connectors.FateUnknown
-	if said := res.Receipt.Said; res.Err != nil && said.Code+said.Message+said.RequestID != "" {
+	if said := res.Receipt.Reply; res.Err != nil && said.Code+said.Message+said.RequestID != "" {
 		res.Err = fmt.Errorf("%w (the destination's own words: code %.200q, message %.500q, request %.200q)", res.Err, said.Code, said.Message, said.RequestID)
 	}
 	return res, nil

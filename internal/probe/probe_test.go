@@ -332,7 +332,7 @@ func TestLeftovers(t *testing.T) {
 		g.p.Undo = nil
 		g.twist(&twisted{write: func(ctx context.Context, r connectors.Request, next *orders.Connector) (connectors.Receipt, error) {
 			if r.Intent.Write == intent.Delete {
-				return connectors.Receipt{Said: connectors.Said{Code: "not_allowed\x1b", RequestID: "req_1"}}, connectors.Refused("403", errors.New("no"))
+				return connectors.Receipt{Reply: connectors.Reply{Code: "not_allowed\x1b", RequestID: "req_1"}}, connectors.Refused("403", errors.New("no"))
 			}
 			return next.Write(ctx, r)
 		}})

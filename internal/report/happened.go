@@ -15,7 +15,7 @@ func happened(e ledger.Event, n int) string {
 	if e.Reason != "" {
 		text += ": " + clip(e.Reason, maxText)
 	}
-	if said := (ledger.Said{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); said != (ledger.Said{}) {
+	if said := (ledger.Refusal{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); said != (ledger.Refusal{}) {
 		text += "; " + Words(said)
 	}
 	return text
@@ -131,7 +131,7 @@ func announced(e ledger.Event, n int) string {
 	if e.Repair {
 		how = append(how, "an update of what was not stored")
 	}
-	if e.OwesRecheck {
+	if e.NeedsRecheck {
 		how = append(how, "with a recheck owed")
 	}
 	if len(how) == 0 {

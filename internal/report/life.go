@@ -155,7 +155,7 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 }
 
 // Words are a destination's own words, quoted: they are foreign text.
-func Words(s ledger.Said) string {
+func Words(s ledger.Refusal) string {
 	var all []string
 	for _, part := range []struct{ name, text string }{{"status", s.Status}, {"code", s.Code}, {"message", s.Message}, {"request", s.RequestID}} {
 		if part.text != "" {

@@ -74,7 +74,7 @@ func sagaBegun(s saga.Saga) string {
 	return Paragraph(text+".", "")
 }
 
-func turned(what, how string, t *saga.Turn) string {
+func turned(what, how string, t *saga.Decision) string {
 	if t == nil || t.By == "" {
 		return ""
 	}

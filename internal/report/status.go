@@ -15,7 +15,7 @@ type Found struct {
 	Clock      Clock
 	QueueStats ledger.QueueStats
 	Status     guards.InForce
-	Lags       []lag.Line
+	Lags       []lag.PathLag
 	// Holds counts the held writes whose time is short or over, by tenant.
 	Holds map[string]Holds
 	// Serves reports whether the configuration has a destination, for a tenant. Default
@@ -107,7 +107,7 @@ type Stop struct {
 	Damaged     bool      `json:"damaged,omitempty"`
 }
 
-// Lag is a [lag.Line]; times in seconds.
+// Lag is a [lag.PathLag]; times in seconds.
 type Lag struct {
 	Destination string  `json:"destination"`
 	Kind        string  `json:"kind"`

@@ -145,7 +145,7 @@ func stepNext(t gate.StepTrace) string {
 // ruledOut reports whether rules block a step. Rules are not evaluated again for a step
 // whose approval was denied.
 func ruledOut(t gate.StepTrace) bool {
-	refused := slices.ContainsFunc(t.Heard, func(h gate.Report) bool {
+	refused := slices.ContainsFunc(t.Reports, func(h gate.Report) bool {
 		return h.Decision == gate.Rejected || h.Decision == gate.Expired
 	})
 	return !refused && len(t.Decisions) > 0 && t.Decisions[len(t.Decisions)-1].Decision == gate.Block

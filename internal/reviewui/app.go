@@ -21,7 +21,7 @@ import (
 // writes is what the review UI needs of writes.
 type writes interface {
 	View(ctx context.Context, who access.Identity, id ledger.ID) (service.View, error)
-	Find(ctx context.Context, who access.Identity, s ledger.Search) (ledger.Found, error)
+	Find(ctx context.Context, who access.Identity, s ledger.Search) (ledger.SearchResult, error)
 	Decide(ctx context.Context, who access.Identity, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error)
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error
 }
@@ -31,7 +31,7 @@ type tray interface {
 	Inbox(ctx context.Context, who access.Identity) (service.Inbox, error)
 	StepTrace(ctx context.Context, who access.Identity, workflowID, stepID string) (gate.StepTrace, error)
 	WorkflowSteps(ctx context.Context, who access.Identity, workflowID string, limit, offset int) (gate.StepList, error)
-	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s gate.Said) (gate.ApprovalResult, error)
+	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error)
 }
 
 // switches is what the review UI needs of destinations.

@@ -191,7 +191,7 @@ const (
 )
 
 // lagsOf draws the known lags, nil where there are none.
-func lagsOf(lines []lag.Line) *lagChart {
+func lagsOf(lines []lag.PathLag) *lagChart {
 	if len(lines) == 0 {
 		return nil
 	}

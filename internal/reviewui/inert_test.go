@@ -36,7 +36,7 @@ type fake struct {
 	destinations []service.Destination
 	stops        []guards.Stopped
 	sagas        []saga.Saga
-	found        ledger.Found
+	found        ledger.SearchResult
 	spans        []ledger.Span
 	err          error
 	said         engine.Decision
@@ -51,7 +51,7 @@ type fake struct {
 func (f *fake) View(context.Context, access.Identity, ledger.ID) (service.View, error) {
 	return f.view, f.err
 }
-func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.Found, error) {
+func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.SearchResult, error) {
 	return f.found, f.err
 }
 func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engine.Decision, _ time.Duration) (engine.Outcome, error) {
@@ -69,7 +69,7 @@ func (f *fake) StepTrace(context.Context, access.Identity, string, string) (gate
 func (f *fake) WorkflowSteps(context.Context, access.Identity, string, int, int) (gate.StepList, error) {
 	return f.steps, f.err
 }
-func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, gate.Said) (gate.ApprovalResult, error) {
+func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool, gate.Comment) (gate.ApprovalResult, error) {
 	return gate.ApprovalResult{}, f.err
 }
 func (f *fake) Destinations(context.Context, access.Identity) ([]service.Destination, error) {
@@ -192,7 +192,7 @@ func spoiled[T any]() T {
 // different.
 func spoiledFake(state ledger.State) *fake {
 	f := &fake{view: spoiled[service.View](), inbox: spoiled[service.Inbox](), trace: spoiled[gate.StepTrace](), steps: spoiled[gate.StepList](), destinations: spoiled[[]service.Destination](), stops: spoiled[[]guards.Stopped](),
-		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.Found](), spans: spoiled[[]ledger.Span]()}
+		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.SearchResult](), spans: spoiled[[]ledger.Span]()}
 	r := &f.view.Record
 	r.State, r.Tombstone = state, false
 	f.inbox.Writes[0].Record.State, f.inbox.Writes[1].Record.State = ledger.Held, ledger.Review
@@ -211,7 +211,7 @@ func spoiledFake(state ledger.State) *fake {
 	}
 	f.sagas[0].State, f.sagas[0].Back, f.sagas[0].Stopped = saga.Review, nil, nil
 	f.stops[0].Active, f.stops[0].Damaged, f.stops[0].Tenant = true, false, "acme"
-	f.destinations[0].Lags = []lag.Line{{LagPath: engine.LagPath{Destination: evil, Kind: evil, Path: evil}, Count: 7, P50: time.Second, P90: time.Minute, P99: time.Hour}}
+	f.destinations[0].Lags = []lag.PathLag{{LagPath: engine.LagPath{Destination: evil, Kind: evil, Path: evil}, Count: 7, P50: time.Second, P90: time.Minute, P99: time.Hour}}
 	return f
 }
 

@@ -231,7 +231,7 @@ func TestEverySettlementIsInAChart(t *testing.T) {
 }
 
 func TestLagsStandInTheirOrder(t *testing.T) {
-	c := lagsOf([]lag.Line{{LagPath: engine.LagPath{Kind: "order"}, P50: 0, P90: 2 * time.Second, P99: time.Hour, Count: 3},
+	c := lagsOf([]lag.PathLag{{LagPath: engine.LagPath{Kind: "order"}, P50: 0, P90: 2 * time.Second, P99: time.Hour, Count: 3},
 		{LagPath: engine.LagPath{Kind: "order", Path: "get"}, P50: time.Second, P90: time.Second, P99: time.Second}})
 	for _, r := range c.Rows {
 		if r.P50.At > r.P90.At || r.P90.At > r.P99.At || r.P50.At < lagLeft || r.P99.At > float64(c.Width) {

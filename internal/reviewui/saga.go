@@ -103,7 +103,7 @@ func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
 	}
 	for _, t := range []struct {
 		name string
-		turn *saga.Turn
+		turn *saga.Decision
 	}{{"Goes back", s.Back}, {"Goes no further", s.Stopped}, {"Closed", s.Closed}} {
 		if t.turn != nil {
 			b.Facts.add(t.name, strings.TrimPrefix(t.turn.By+": "+t.turn.Reason, ": "))

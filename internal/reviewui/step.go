@@ -167,7 +167,7 @@ func (d *app) decideStep(v *visit) error {
 	if len(b.Problem) > 0 || b.Error != "" {
 		return d.showStep(v, http.StatusUnprocessableEntity, b)
 	}
-	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", gate.Said{Comment: reason, ApprovalID: seen}); err == nil {
+	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", gate.Comment{Comment: reason, ApprovalID: seen}); err == nil {
 		return v.saying("/inbox", "step")
 	}
 	f, expected := failureOf(err)

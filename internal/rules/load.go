@@ -257,7 +257,7 @@ func (l *loader) place(text string, from int, f fault) (line, column int) {
 	for row := max(from-1, 0); row < min(from-1+lookAhead, len(l.lines)); row++ {
 		runes := []rune(l.lines[row])
 		for start := range runes {
-			if line, column, ok := l.walk(want, before, row, start); ok {
+			if line, column, ok := l.locate(want, before, row, start); ok {
 				return line, column
 			}
 		}
@@ -265,9 +265,9 @@ func (l *loader) place(text string, from int, f fault) (line, column int) {
 	return from, 0
 }
 
-// walk compares an expression with the file from a place on, and returns the place of its
+// locate compares an expression with the file from a place on, and returns the place of its
 // character of that number.
-func (l *loader) walk(want []rune, number, row, start int) (line, column int, ok bool) {
+func (l *loader) locate(want []rune, number, row, start int) (line, column int, ok bool) {
 	i := 0
 	for ; row < len(l.lines) && i < len(want); row++ {
 		for at, r := range []rune(l.lines[row]) {

@@ -27,9 +27,9 @@ var atoms = []string{
 	"10 / step.completion_count > 3", "10 / step.gate_count > 3", "true", "false",
 }
 
-// telling are conditions that cause a warning, one for each kind: combinations of atoms do not
+// warning are conditions that cause a warning, one for each kind: combinations of atoms do not
 // have all of them in every run.
-var telling = map[string]string{
+var warning = map[string]string{
 	"never fires for a":                                "step.gate_count > 3",
 	"is never true, whatever":                          "step.type == 'toolcall'",
 	"is always true: it":                               "step.risk in ['auto', 'log', 'approve']",
@@ -90,13 +90,13 @@ func steps(t *rapid.T) gate.Facts {
 
 // TestWarningsAreTrue: a warning about a rule holds for every step.
 func TestWarningsAreTrue(t *testing.T) {
-	for kind, when := range telling {
+	for kind, when := range warning {
 		if _, warnings, err := rules.Parse("f", []byte(one(fmt.Sprintf("%q", when)))); err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0].Text, kind) {
 			t.Errorf("%s: warnings %v, %v; want %q", when, warnings, err, kind)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		when := rapid.OneOf(rapid.SampledFrom(slices.Sorted(maps.Values(telling))), expressions(), expressions(), expressions()).Draw(t, "when")
+		when := rapid.OneOf(rapid.SampledFrom(slices.Sorted(maps.Values(warning))), expressions(), expressions(), expressions()).Draw(t, "when")
 		s, warnings, err := rules.Parse("f", []byte(one(fmt.Sprintf("%q", when))))
 		if err != nil {
 			t.Fatalf("%s: %v", when, err)

@@ -16,7 +16,7 @@ import (
 func TestAlone(t *testing.T) {
 	for _, p := range plans {
 		for _, step := range steps {
-			for _, v := range append([]vice{""}, vices...) {
+			for _, v := range append([]faultKind{""}, faultKinds...) {
 				if v != "" && !knows(step, v) {
 					continue
 				}
@@ -28,7 +28,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-func alone(t *testing.T, p plan, step string, v vice) {
+func alone(t *testing.T, p plan, step string, v faultKind) {
 	w, err := opened(p)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func alone(t *testing.T, p plan, step string, v vice) {
 	time.Sleep(time.Hour) // what is there was there for long
 	book := ledger.NewMemory()
 	one := newProcess(t.Context(), "one", point{})
-	m := &mischief{world: w, step: step, vice: v}
+	m := &mischief{world: w, step: step, fault: v}
 	e, err := m.engine(book, one)
 	if err != nil {
 		t.Fatal(err)
@@ -69,14 +69,14 @@ func alone(t *testing.T, p plan, step string, v vice) {
 	if got, want := out.Status, leadsTo(step, v, in); got != want {
 		t.Errorf("%s (%s), want %s; there is %+v", got, out.Text, want, a)
 	}
-	if want := map[engine.Status]standing{engine.StatusVerified: asDeclared, engine.StatusNotApplied: asBefore, engine.StatusCompensated: asBefore}[out.Status]; want != "" && a.Stands != want {
-		t.Errorf("%s, and the destination stands %s: %+v", out.Status, a.Stands, a)
+	if want := map[engine.Status]status{engine.StatusVerified: asDeclared, engine.StatusNotApplied: asBefore, engine.StatusCompensated: asBefore}[out.Status]; want != "" && a.Status != want {
+		t.Errorf("%s, and the destination stands %s: %+v", out.Status, a.Status, a)
 	}
 }
 
 // leadsTo is the expected result of a step whose destination has the fault once, with no other
 // failure.
-func leadsTo(step string, v vice, in intent.WriteIntent) engine.Status {
+func leadsTo(step string, v faultKind, in intent.WriteIntent) engine.Status {
 	switch v {
 	case refused:
 		return engine.StatusNotApplied

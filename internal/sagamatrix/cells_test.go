@@ -14,7 +14,7 @@ type cell struct {
 	failing string
 	// kind is the fault of the destination of step, once: when the step is written, or when it is
 	// undone. Default none.
-	vice    vice
+	fault   faultKind
 	step    string
 	undoing bool
 	// cancelled: an operator cancels the saga when its process has failed.
@@ -29,12 +29,12 @@ func (c cell) String() string {
 	switch {
 	case c.cancelled:
 		return text + ", cancelled after the failure"
-	case c.vice == "":
+	case c.fault == "":
 		return text
 	case c.undoing:
-		return text + ", undoing of " + c.step + ": " + string(c.vice)
+		return text + ", undoing of " + c.step + ": " + string(c.fault)
 	}
-	return text + ", " + c.step + ": " + string(c.vice)
+	return text + ", " + c.step + ": " + string(c.fault)
 }
 
 // class is how a step may be treated afterwards.
@@ -63,13 +63,13 @@ func all() []cell {
 				reached = steps[:at-1]
 			}
 			for _, step := range reached {
-				for _, v := range vices {
+				for _, v := range faultKinds {
 					if !knows(step, v) {
 						continue
 					}
-					cells = append(cells, cell{plan: p, failing: failing, vice: v, step: step})
+					cells = append(cells, cell{plan: p, failing: failing, fault: v, step: step})
 					if failing != "" && p.goesBack(failing) && p.class(step) == intent.Compensable && p.onUndoing(step, v) {
-						cells = append(cells, cell{plan: p, failing: failing, vice: v, step: step, undoing: true})
+						cells = append(cells, cell{plan: p, failing: failing, fault: v, step: step, undoing: true})
 					}
 				}
 			}
@@ -80,8 +80,8 @@ func all() []cell {
 
 // onUndoing reports whether the fault can apply to the undo of a step. A delete stores nothing
 // that could be altered, duplicated or taken back.
-func (p plan) onUndoing(step string, v vice) bool {
-	stores := []vice{noField, otherForm, duplicate, rollback}
+func (p plan) onUndoing(step string, v faultKind) bool {
+	stores := []faultKind{noField, otherForm, duplicate, rollback}
 	return !slices.Contains(stores, v) || p.sale && step == contact && (v == noField || v == otherForm)
 }
 
@@ -136,11 +136,11 @@ func (c cell) led() want {
 	case c.failing != "":
 		usual = want{may: []end{undone}}
 	}
-	if c.vice == "" {
+	if c.fault == "" {
 		return usual
 	}
 	if c.undoing {
-		switch c.vice {
+		switch c.fault {
 		case refused:
 			return want{[]end{person, undone}, whyUndo} // a process that lost the answer tries again
 		case noField, otherForm:
@@ -159,7 +159,7 @@ func (c cell) led() want {
 	if !c.plan.sale && in.Reversibility == intent.Compensable {
 		in.OnMismatch = intent.MismatchCompensate
 	}
-	switch leadsTo(c.step, c.vice, in) {
+	switch leadsTo(c.step, c.fault, in) {
 	case engine.StatusReview:
 		return want{append(usual.may, person), c.whyReview()}
 	case engine.StatusNotApplied: // a process that lost the refusal tries again, and is not refused
@@ -175,13 +175,13 @@ func (c cell) led() want {
 
 func (c cell) whyReview() string {
 	switch {
-	case c.vice == duplicate:
+	case c.fault == duplicate:
 		return whyDouble
-	case c.vice == noField:
+	case c.fault == noField:
 		return whyDiffers
-	case c.vice == otherForm:
+	case c.fault == otherForm:
 		return whyWhose
-	case c.vice == phantom && c.step != letter:
+	case c.fault == phantom && c.step != letter:
 		return whyNamed
 	case c.step == letter:
 		return whyMail
@@ -196,7 +196,7 @@ func (c cell) mailUnknown(at point) bool {
 		return false
 	}
 	noMail := c.failing == letter || c.step == letter && !c.undoing &&
-		slices.Contains([]vice{refused, throttled, unreachable, cutShort, dropped, phantom}, c.vice)
+		slices.Contains([]faultKind{refused, throttled, unreachable, cutShort, dropped, phantom}, c.fault)
 	switch at.stage.what {
 	case toAnnounce, toReserve:
 		return at.how == after || noMail && at.nth > 1

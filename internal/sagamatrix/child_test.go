@@ -56,13 +56,13 @@ func carrier(ctx context.Context) error {
 		return err
 	}
 	p := newProcess(ctx, "child", point{})
-	heard := bufio.NewReader(os.Stdin)
+	stdin := bufio.NewReader(os.Stdin)
 	var mu sync.Mutex
-	p.tell = func(s stage, when string) {
+	p.onCall = func(s stage, when string) {
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Println(when, s)
-		_, _ = heard.ReadString('\n') // the parent may be gone
+		_, _ = stdin.ReadString('\n') // the parent may be gone
 	}
 	var reg connectors.Registry
 	for name, connect := range remote {
@@ -71,7 +71,7 @@ func carrier(ctx context.Context) error {
 			return err
 		}
 		for kind, profile := range d.Profiles {
-			d.Profiles[kind] = hurried(profile)
+			d.Profiles[kind] = shortTimes(profile)
 		}
 		d.Connector = linked(link{d.Connector, p, l, func(intent.WriteIntent, bool) {}})
 		if err := reg.Register(name, d); err != nil {
@@ -100,7 +100,7 @@ func named(name string) plan {
 // planned is the saga as the child knows it.
 func planned() saga.Plan {
 	p := named(os.Getenv("SAGAMATRIX_PLAN"))
-	w := world{contact: &crm{sale: p.sale}, ticket: &desk{}, order: &till{}, letter: &post{}}
+	w := world{contact: &crm{sale: p.sale}, ticket: &tracker{}, order: &till{}, letter: &post{}}
 	return p.saga(w)
 }
 
@@ -114,7 +114,7 @@ var remote = map[string]func(plan) (connectors.Destination, error){
 		return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 	},
 	ticket: func(plan) (connectors.Destination, error) {
-		c, err := toDesk(jira.Options{URL: os.Getenv("SAGAMATRIX_DESK")})
+		c, err := toTracker(jira.Options{URL: os.Getenv("SAGAMATRIX_DESK")})
 		if err != nil {
 			return connectors.Destination{}, err
 		}
@@ -136,9 +136,9 @@ var remote = map[string]func(plan) (connectors.Destination, error){
 	},
 }
 
-// hurried is a profile with times that a test can wait for. For these
+// shortTimes is a profile with times that a test can wait for. For these
 // destinations they are true.
-func hurried(p connectors.Profile) connectors.Profile {
+func shortTimes(p connectors.Profile) connectors.Profile {
 	if settle, declared := p.Settle.Declared(); declared && settle > 3*time.Second {
 		p.Settle = connectors.Within(time.Second)
 	}
@@ -168,14 +168,14 @@ func (s *scene) child(t *testing.T, nth int) (at string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	calls := bufio.NewScanner(said)
+	calls := bufio.NewScanner(stdout)
 	for n := 1; calls.Scan(); n++ {
 		if n == nth {
 			at = calls.Text()

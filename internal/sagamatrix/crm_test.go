@@ -75,7 +75,7 @@ func (c *crm) declare() intent.WriteIntent {
 	return w
 }
 
-var crmVices = map[vice]fault.Fault{
+var crmFaults = map[faultKind]fault.Fault{
 	lostAnswer:  {Kind: fault.LostAnswer, Times: 1},
 	gateway:     {Kind: fault.BadGateway, Times: 1},
 	late:        {Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second},
@@ -90,10 +90,10 @@ var crmVices = map[vice]fault.Fault{
 	hanging:     {Kind: fault.HangingRead, Times: 1},
 }
 
-func ofCRM() []vice { return slices.Collect(maps.Keys(crmVices)) }
+func ofCRM() []faultKind { return slices.Collect(maps.Keys(crmFaults)) }
 
-func (c *crm) meet(v vice) error {
-	f, ok := crmVices[v]
+func (c *crm) meet(v faultKind) error {
+	f, ok := crmFaults[v]
 	if !ok {
 		return unknown(v)
 	}
@@ -123,11 +123,11 @@ func (c *crm) account() account {
 	}
 	switch {
 	case c.sale && has(wasContact), !c.sale && len(there) == 0:
-		a.Stands = asBefore
+		a.Status = asBefore
 	case c.sale && has(soldContact), !c.sale && has(newContact):
-		a.Stands = asDeclared
+		a.Status = asDeclared
 	default:
-		a.Stands = otherwise
+		a.Status = otherwise
 	}
 	return a
 }

@@ -18,12 +18,12 @@ import (
 
 // killed are the cells that are run with real processes.
 var killed = []cell{
-	{plan: plans[0], vice: lostAnswer, step: ticket},
+	{plan: plans[0], fault: lostAnswer, step: ticket},
 	{plan: plans[0], failing: letter},
-	{plan: plans[0], failing: order, vice: lostAnswer, step: contact},
-	{plan: plans[1], vice: gateway, step: order},
-	{plan: plans[1], failing: order, vice: lostAnswer, step: ticket},
-	{plan: plans[1], vice: lostAnswer, step: letter},
+	{plan: plans[0], failing: order, fault: lostAnswer, step: contact},
+	{plan: plans[1], fault: gateway, step: order},
+	{plan: plans[1], failing: order, fault: lostAnswer, step: ticket},
+	{plan: plans[1], fault: lostAnswer, step: letter},
 }
 
 // killEvery is how many calls lie between those at which a process is killed, and
@@ -60,7 +60,7 @@ func kill(t *testing.T, c cell, nth int) {
 		t.Errorf("it ended before its call %d", nth)
 	}
 	r := &run{cell: c, mischief: mischief{world: s.world}}
-	r.stands = s.world.accounts()
+	r.accounts = s.world.accounts()
 	s.read(t, r)
 	r.end = r.ended()
 	want := c.led().may
@@ -69,10 +69,10 @@ func kill(t *testing.T, c cell, nth int) {
 		want = append(want, person) // it was killed between the announcement and the answer
 	}
 	if !slices.Contains(want, r.end) {
-		t.Errorf("killed %s: %s, want %v: %s\n%+v", at, r.end, want, r.final.Reason, r.stands)
+		t.Errorf("killed %s: %s, want %v: %s\n%+v", at, r.end, want, r.final.Reason, r.accounts)
 	}
 	for _, name := range steps {
-		if a := r.stands[name]; a.twice(r.viceAt(name)) {
+		if a := r.accounts[name]; a.twice(r.faultAt(name)) {
 			t.Errorf("killed %s: %s: %s: %+v", at, doubled, name, a)
 		}
 	}
@@ -80,8 +80,8 @@ func kill(t *testing.T, c cell, nth int) {
 
 // arm makes the destinations of the cell misbehave as it wants.
 func arm(t *testing.T, w world, c cell) {
-	if c.vice != "" {
-		if err := w[c.step].meet(c.vice); err != nil {
+	if c.fault != "" {
+		if err := w[c.step].meet(c.fault); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +114,7 @@ func hosted(t *testing.T, p plan) *scene {
 	_, password := mail.Account()
 	s.env = []string{
 		"SAGAMATRIX_PLAN=" + p.name, "SAGAMATRIX_LEDGER=" + s.ledger,
-		"SAGAMATRIX_CRM=" + served(t, w[contact].(*crm).fake), "SAGAMATRIX_DESK=" + served(t, w[ticket].(*desk).fake),
+		"SAGAMATRIX_CRM=" + served(t, w[contact].(*crm).fake), "SAGAMATRIX_DESK=" + served(t, w[ticket].(*tracker).fake),
 		"SAGAMATRIX_TILL=" + served(t, w[order].(*till).handler()), "SAGAMATRIX_SMTP=" + mail.Addr(),
 		"SAGAMATRIX_IMAP=" + mail.Mailbox.Addr(), "SAGAMATRIX_PASSWORD=" + password,
 	}

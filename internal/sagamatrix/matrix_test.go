@@ -23,8 +23,8 @@ const moments = 30
 // rows is how many cells are run at once.
 const rows = 4
 
-// maxTold is how many failures are logged in full.
-const maxTold = 3
+// maxLogged is how many failures are logged in full.
+const maxLogged = 3
 
 // TestMatrix lets the process that carries a saga fail at every point of it, in
 // every cell, and prints what came of them.
@@ -39,7 +39,7 @@ func TestMatrix(t *testing.T) {
 	}
 	var mu sync.Mutex
 	var results []result
-	told := 0
+	logged := 0
 	t.Run("cells", func(t *testing.T) {
 		for lane := range rows {
 			t.Run(string(rune('a'+lane)), func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestMatrix(t *testing.T) {
 							t.Errorf("%s; %s; %s", r.cell, r.point, f)
 						}
 					}
-					if story != "" && told < maxTold {
-						told++
+					if story != "" && logged < maxLogged {
+						logged++
 						t.Log(story)
 					}
 					mu.Unlock()
@@ -67,7 +67,7 @@ func TestMatrix(t *testing.T) {
 
 // near reports whether the process fails where the fault applies, or there is no fault.
 func (c cell) near(at point) bool {
-	return c.vice == "" || strings.HasSuffix(at.stage.about, c.step) && at.stage.undoes() == c.undoing
+	return c.fault == "" || strings.HasSuffix(at.stage.about, c.step) && at.stage.undoes() == c.undoing
 }
 
 // result is what is kept of a run.
@@ -83,7 +83,7 @@ type result struct {
 // first run with flaws in full.
 func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 	undisturbed := live(t, c, point{})
-	if c.vice != "" && !undisturbed.met {
+	if c.fault != "" && !undisturbed.met {
 		undisturbed.flaw("%s: the vice was never met", wrong)
 	}
 	for i, at := range points(undisturbed.first) {
@@ -95,7 +95,7 @@ func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 			r = live(t, c, at)
 		}
 		if len(r.flaws) > 0 && story == "" {
-			story = r.tell()
+			story = r.describe()
 		}
 		one := result{cell: c, point: at, end: r.end, flaws: r.flaws}
 		if one.end == person {

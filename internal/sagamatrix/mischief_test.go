@@ -19,7 +19,7 @@ type mischief struct {
 	// step is the step whose destination has the fault, once: when the step is written, or, with
 	// undoing set, when it is undone.
 	step    string
-	vice    vice
+	fault   faultKind
 	undoing bool
 	// failing is the step whose destination refuses every write of it. Default none.
 	failing string
@@ -42,11 +42,11 @@ func (m *mischief) coming(w intent.WriteIntent, read bool) {
 	if w.Destination == m.failing && !undoing && !read {
 		m.err = errors.Join(m.err, m.world[w.Destination].meet(refused))
 	}
-	if m.vice == "" || m.met || w.Destination != m.step || undoing != m.undoing || read != m.vice.reading() {
+	if m.fault == "" || m.met || w.Destination != m.step || undoing != m.undoing || read != m.fault.reading() {
 		return
 	}
 	m.met = true
-	m.err = errors.Join(m.err, m.world[m.step].meet(m.vice))
+	m.err = errors.Join(m.err, m.world[m.step].meet(m.fault))
 }
 
 // engine is the engine of a process, on the ledger and the destinations that

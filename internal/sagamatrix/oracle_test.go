@@ -20,7 +20,7 @@ const (
 // judge compares the reported saga with the destinations.
 func (r *run) judge() {
 	for _, name := range steps {
-		if a := r.stands[name]; a.twice(r.viceAt(name)) {
+		if a := r.accounts[name]; a.twice(r.faultAt(name)) {
 			r.flaw("%s: %s: %+v", doubled, name, a)
 		}
 	}
@@ -55,19 +55,19 @@ func (r *run) unproven(w ledger.Record) bool {
 	return w.Step == contact && w.Parent == "" && r.cell.plan.sale && w.Sends > 0 && !w.Answered
 }
 
-// viceAt is the fault of the destination of a step.
-func (r *run) viceAt(name string) vice {
+// faultAt is the fault of the destination of a step.
+func (r *run) faultAt(name string) faultKind {
 	if name == r.cell.step && !r.cell.undoing {
-		return r.cell.vice
+		return r.cell.fault
 	}
 	return ""
 }
 
 // ended is the end of the saga by the destinations, and whether the reported one matches.
 func (r *run) ended() end {
-	all := func(s standing) bool {
-		for _, a := range r.stands {
-			if a.Stands != s {
+	all := func(s status) bool {
+		for _, a := range r.accounts {
+			if a.Status != s {
 				return false
 			}
 		}
@@ -95,14 +95,14 @@ func (r *run) ended() end {
 // there is there, and what it says is not there is not.
 func (r *run) pictured() bool {
 	for _, s := range r.final.Steps {
-		a := r.stands[s.Name]
+		a := r.accounts[s.Name]
 		inReview := slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.Step == s.Name && w.State == ledger.Review })
 		switch {
 		case inReview: // the description says that it is unknown
-		case s.Status == engine.StatusVerified && a.Stands != asDeclared,
-			s.Status == engine.StatusCompensated && a.Stands != asBefore,
-			s.Status == engine.StatusNotApplied && a.Stands != asBefore,
-			s.Status == "" && a.Stands != asBefore:
+		case s.Status == engine.StatusVerified && a.Status != asDeclared,
+			s.Status == engine.StatusCompensated && a.Status != asBefore,
+			s.Status == engine.StatusNotApplied && a.Status != asBefore,
+			s.Status == "" && a.Status != asBefore:
 			return false
 		}
 	}
@@ -111,12 +111,12 @@ func (r *run) pictured() bool {
 
 // mailGoes is called before the mail is sent to the server: then all else must be there.
 func (r *run) mailGoes() {
-	if r.cell.vice == rollback || r.cell.vice == duplicate {
+	if r.cell.fault == rollback || r.cell.fault == duplicate {
 		return // what was there is not there any more, by the destination's own doing
 	}
 	for _, name := range steps[:len(steps)-1] {
-		if a := r.world[name].account(); a.Stands != asDeclared {
-			r.flaw("%s: %s stands %s", mailEarly, name, a.Stands)
+		if a := r.world[name].account(); a.Status != asDeclared {
+			r.flaw("%s: %s stands %s", mailEarly, name, a.Status)
 		}
 		if !r.verified(name) {
 			r.flaw("%s: %s is not verified", mailEarly, name)

@@ -27,7 +27,7 @@ type place interface {
 	// declare is the step's intent.
 	declare() intent.WriteIntent
 	// meet applies the fault to the next request that it concerns.
-	meet(v vice) error
+	meet(v faultKind) error
 	// account is what is there now.
 	account() account
 	close() error
@@ -36,7 +36,7 @@ type place interface {
 // account is a destination's own record.
 type account struct {
 	// Stands is the status of the record relative to the saga.
-	Stands standing
+	Status status
 	// Live is how many records are there that the saga is about, Made how often
 	// requests made one that was not there.
 	Live, Made int
@@ -44,60 +44,60 @@ type account struct {
 	What string
 }
 
-// standing is the status of a destination.
-type standing string
+// status is the status of a destination.
+type status string
 
 const (
-	asBefore   standing = "as before"
-	asDeclared standing = "as declared"
-	otherwise  standing = "neither as before nor as declared"
+	asBefore   status = "as before"
+	asDeclared status = "as declared"
+	otherwise  status = "neither as before nor as declared"
 )
 
 // twice reports whether the saga did something there that it should have done
 // once.
-func (a account) twice(v vice) bool {
+func (a account) twice(v faultKind) bool {
 	switch v {
 	case duplicate: // the destination made the second by itself
 		return a.Made > 1
 	case rollback: // and took the first back
 		return a.Live > 1
 	}
-	return a.Live > 1 || a.Made > 1 && a.Stands != asBefore
+	return a.Live > 1 || a.Made > 1 && a.Status != asBefore
 }
 
 // kind is one fault of a destination, in terms common to all four.
-type vice string
+type faultKind string
 
 // The faults. The first concern a write, the last the reads after it.
 const (
-	lostAnswer  vice = "answer lost after the commit"
-	gateway     vice = "5xx after the commit"
-	nonsense    vice = "the yes cannot be understood"
-	conflict    vice = "409 after the commit"
-	silence     vice = "committed and never answered"
-	late        vice = "late commit, after the client has gone"
-	dropped     vice = "dropped before the commit"
-	cutShort    vice = "cut in the middle of the request"
-	redirected  vice = "redirected elsewhere"
-	phantom     vice = "phantom success"
-	unreachable vice = "no connection"
-	throttled   vice = "told to wait"
-	refused     vice = "refused once"
-	noField     vice = "a field is silently not stored"
-	otherForm   vice = "a field is stored in another form"
-	duplicate   vice = "a second record appears"
-	rollback    vice = "the record disappears"
-	lagging     vice = "reads lag"
-	unreadable  vice = "reads fail three times"
-	hanging     vice = "a read hangs"
+	lostAnswer  faultKind = "answer lost after the commit"
+	gateway     faultKind = "5xx after the commit"
+	nonsense    faultKind = "the yes cannot be understood"
+	conflict    faultKind = "409 after the commit"
+	silence     faultKind = "committed and never answered"
+	late        faultKind = "late commit, after the client has gone"
+	dropped     faultKind = "dropped before the commit"
+	cutShort    faultKind = "cut in the middle of the request"
+	redirected  faultKind = "redirected elsewhere"
+	phantom     faultKind = "phantom success"
+	unreachable faultKind = "no connection"
+	throttled   faultKind = "told to wait"
+	refused     faultKind = "refused once"
+	noField     faultKind = "a field is silently not stored"
+	otherForm   faultKind = "a field is stored in another form"
+	duplicate   faultKind = "a second record appears"
+	rollback    faultKind = "the record disappears"
+	lagging     faultKind = "reads lag"
+	unreadable  faultKind = "reads fail three times"
+	hanging     faultKind = "a read hangs"
 )
 
 // kinds lists them in the order of the table.
-var vices = []vice{lostAnswer, gateway, nonsense, conflict, silence, late, dropped, cutShort, redirected, phantom, unreachable,
+var faultKinds = []faultKind{lostAnswer, gateway, nonsense, conflict, silence, late, dropped, cutShort, redirected, phantom, unreachable,
 	throttled, refused, noField, otherForm, duplicate, rollback, lagging, unreadable, hanging}
 
 // reading reports whether the fault concerns reads.
-func (v vice) reading() bool { return v == lagging || v == unreadable || v == hanging }
+func (v faultKind) reading() bool { return v == lagging || v == unreadable || v == hanging }
 
 // world is all destinations of one saga.
 type world map[string]place
@@ -105,7 +105,7 @@ type world map[string]place
 // opened makes a world; sale selects its plan.
 func opened(p plan) (world, error) {
 	w := world{}
-	for name, open := range map[string]func(plan) (place, error){contact: newCRM, ticket: newDesk, order: newTill, letter: newPost} {
+	for name, open := range map[string]func(plan) (place, error){contact: newCRM, ticket: newTracker, order: newTill, letter: newPost} {
 		var err error
 		if w[name], err = open(p); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -133,9 +133,9 @@ func (w world) accounts() map[string]account {
 }
 
 // knows reports whether the destination of a step can misbehave so.
-func knows(step string, v vice) bool {
-	return slices.Contains(map[string][]vice{contact: ofCRM(), ticket: ofDesk(), order: ofTill(), letter: ofPost()}[step], v)
+func knows(step string, v faultKind) bool {
+	return slices.Contains(map[string][]faultKind{contact: ofCRM(), ticket: ofTracker(), order: ofTill(), letter: ofPost()}[step], v)
 }
 
 // unknown is the error of a destination without such a fault.
-func unknown(v vice) error { return fmt.Errorf("this destination has no vice %q", v) }
+func unknown(v faultKind) error { return fmt.Errorf("this destination has no vice %q", v) }

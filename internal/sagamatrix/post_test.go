@@ -60,7 +60,7 @@ func (p *post) declare() intent.WriteIntent {
 	}
 }
 
-var postVices = map[vice]fault.Kind{
+var postFaults = map[faultKind]fault.Kind{
 	lostAnswer:  fault.LostAnswer,
 	gateway:     fakemail.ShutDown,
 	conflict:    fakemail.PutOff,
@@ -79,14 +79,14 @@ var postVices = map[vice]fault.Kind{
 	lagging:     fault.LaggingRead,
 }
 
-var postReadVices = map[vice]fault.Kind{unreadable: fault.UnreadableRead, hanging: fault.HangingRead}
+var postReadFaults = map[faultKind]fault.Kind{unreadable: fault.UnreadableRead, hanging: fault.HangingRead}
 
-func ofPost() []vice {
-	return slices.AppendSeq(slices.Collect(maps.Keys(postVices)), maps.Keys(postReadVices))
+func ofPost() []faultKind {
+	return slices.AppendSeq(slices.Collect(maps.Keys(postFaults)), maps.Keys(postReadFaults))
 }
 
-func (p *post) meet(v vice) error {
-	if of, ok := postReadVices[v]; ok {
+func (p *post) meet(v faultKind) error {
+	if of, ok := postReadFaults[v]; ok {
 		times := 1
 		if v == unreadable {
 			times = 3
@@ -94,7 +94,7 @@ func (p *post) meet(v vice) error {
 		p.fake.Mailbox.SetFault(of, times)
 		return nil
 	}
-	of, ok := postVices[v]
+	of, ok := postFaults[v]
 	if !ok {
 		return unknown(v)
 	}
@@ -110,12 +110,12 @@ func (p *post) alwaysRefuses() error {
 
 func (p *post) account() account {
 	taken := p.fake.Accepted()
-	a := account{Live: len(taken), Made: len(taken), What: fmt.Sprintf("%d mails taken over, %d given in", len(taken), len(p.fake.Received())), Stands: otherwise}
+	a := account{Live: len(taken), Made: len(taken), What: fmt.Sprintf("%d mails taken over, %d given in", len(taken), len(p.fake.Received())), Status: otherwise}
 	switch {
 	case len(taken) == 0:
-		a.Stands = asBefore
+		a.Status = asBefore
 	case len(taken) == 1 && slices.Equal(taken[0].To, []string{address}) && bytes.Contains(taken[0].Raw, []byte("welcome.")):
-		a.Stands = asDeclared
+		a.Status = asDeclared
 	}
 	return a
 }

@@ -20,18 +20,18 @@ func (s stage) String() string { return s.about + ": " + s.what }
 
 // What calls are for. All but the send and the reads change the ledger.
 const (
-	toMove     = "move the saga"
-	toForward  = "go forward with it"
-	toReserve  = "reserve"
-	toAnnounce = "announce a send"
-	toSettle   = "settle"
-	toReview   = "hand to a person"
-	toUndo     = "register the undoing"
-	toClaim    = "claim"
-	toPutBack  = "put back"
-	toSend     = "send"
-	toLook     = "read the state before"
-	toReadBack = "read back"
+	toMove       = "move the saga"
+	toForward    = "go forward with it"
+	toReserve    = "reserve"
+	toAnnounce   = "announce a send"
+	toSettle     = "settle"
+	toReview     = "hand to a person"
+	toUndo       = "register the undoing"
+	toClaim      = "claim"
+	toPutBack    = "put back"
+	toSend       = "send"
+	toReadBefore = "read the state before"
+	toReadBack   = "read back"
 )
 
 // how is what happens to a process at one of its calls.
@@ -49,11 +49,11 @@ const (
 )
 
 // The times of a process that fails. The horizon of every destination is longer
-// than landsAfter, every lease shorter than standsStill.
+// than arrivesAfter, every lease shorter than stoppedFor.
 const (
-	diesWithin  = time.Second
-	landsAfter  = 20 * time.Second
-	standsStill = 10 * time.Minute
+	diesWithin   = time.Second
+	arrivesAfter = 20 * time.Second
+	stoppedFor   = 10 * time.Minute
 )
 
 // point is one moment of a process: the nth call of a stage.
@@ -81,7 +81,7 @@ type process struct {
 	ctx context.Context
 	die context.CancelFunc
 	// tell is called before and after each call. Default nil.
-	tell func(s stage, when string)
+	onCall func(s stage, when string)
 
 	mu      sync.Mutex
 	counts  map[stage]int
@@ -99,8 +99,8 @@ func newProcess(ctx context.Context, name string, end point) *process {
 
 // enter counts a call and returns its fate.
 func (p *process) enter(s stage) how {
-	if p.tell != nil {
-		p.tell(s, "before")
+	if p.onCall != nil {
+		p.onCall(s, "before")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,11 +143,11 @@ func (p *process) call(s stage, do func()) error {
 	case gone, before:
 		return errDead
 	case still:
-		time.Sleep(standsStill)
+		time.Sleep(stoppedFor)
 	}
 	do()
-	if p.tell != nil && s.changes() {
-		p.tell(s, "after")
+	if p.onCall != nil && s.changes() {
+		p.onCall(s, "after")
 	}
 	if !p.alive() {
 		return errDead
@@ -322,18 +322,18 @@ func (l link) Write(ctx context.Context, r connectors.Request) (connectors.Recei
 		return connectors.Receipt{}, errDead
 	case underWay: // it waits in a proxy, which keeps it longer than the process lives
 		late := context.WithoutCancel(ctx)
-		time.AfterFunc(landsAfter, func() {
+		time.AfterFunc(arrivesAfter, func() {
 			ctx, cancel := context.WithTimeout(late, diesWithin)
 			defer cancel()
 			_, _ = send(ctx) // the answer is lost
 		})
 		return connectors.Receipt{}, errDead
 	case still:
-		time.Sleep(standsStill)
+		time.Sleep(stoppedFor)
 	}
 	receipt, err := send(ctx)
-	if l.p.tell != nil {
-		l.p.tell(stage{l.subject(r.Intent), toSend}, "after")
+	if l.p.onCall != nil {
+		l.p.onCall(stage{l.subject(r.Intent), toSend}, "after")
 	}
 	return receipt, err
 }
@@ -343,7 +343,7 @@ func (l link) Read(ctx context.Context, q connectors.Query) (obs connectors.Obse
 	rec, lost := l.base.Get(ctx, tenant, ledger.IDOf(q.Intent.StructuralKey()))
 	s := stage{l.subject(q.Intent), toReadBack}
 	if lost != nil || rec.Sends == 0 {
-		s.what = toLook
+		s.what = toReadBefore
 	}
 	died := l.p.call(s, func() {
 		if s.what == toReadBack {
@@ -410,7 +410,7 @@ func points(undisturbed *process) []point {
 // changes reports whether the call changes what is known of a write or a saga,
 // or the destination.
 func (s stage) changes() bool {
-	return s.what != toLook && s.what != toReadBack && s.what != toClaim && s.what != toPutBack
+	return s.what != toReadBefore && s.what != toReadBack && s.what != toClaim && s.what != toPutBack
 }
 
 // fates are the ways in which a process can fail at a call. Only time lies

@@ -35,11 +35,11 @@ type run struct {
 	flawsMu sync.Mutex
 	flaws   []string
 
-	began  time.Time
-	final  saga.Saga
-	stands map[string]account
-	writes []ledger.Record
-	end    end
+	began    time.Time
+	final    saga.Saga
+	accounts map[string]account
+	writes   []ledger.Record
+	end      end
 	// back means that an operator cancelled the saga and it is being reversed.
 	back bool
 }
@@ -60,10 +60,10 @@ func live(t *testing.T, c cell, at point) *run {
 		}
 		time.Sleep(seededAgo)
 		r.began, r.book = time.Now(), ledger.NewMemory()
-		r.mischief = mischief{world: w, step: c.step, vice: c.vice, undoing: c.undoing, failing: c.failing, mail: r.mailGoes}
+		r.mischief = mischief{world: w, step: c.step, fault: c.fault, undoing: c.undoing, failing: c.failing, mail: r.mailGoes}
 		r.first = newProcess(t.Context(), "first", at)
 		r.processes(t)
-		r.look(t)
+		r.resubmit(t)
 		r.judge()
 		if err := w.close(); err != nil {
 			r.flaw("%s: close: %v", wrong, err)
@@ -187,8 +187,8 @@ func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	return s, <-ended
 }
 
-// look submits again for the end: every caller gets it, and nothing is sent for that.
-func (r *run) look(t *testing.T) {
+// resubmit submits again for the end: every caller gets it, and nothing is sent for that.
+func (r *run) resubmit(t *testing.T) {
 	before := r.world.accounts()
 	p := newProcess(t.Context(), "last", point{})
 	e, err := r.engine(r.book, p)
@@ -199,10 +199,10 @@ func (r *run) look(t *testing.T) {
 	if r.final, err = r.ask(p, saga.New(book{r.book, p}, e, nil)); err != nil {
 		r.flaw("%s: asked again after the end: %v", wrong, err)
 	}
-	r.stands = r.world.accounts()
+	r.accounts = r.world.accounts()
 	for _, name := range steps {
-		if before[name] != r.stands[name] {
-			r.flaw("%s: asked again after the end, and %s changed from %+v to %+v", wrong, name, before[name], r.stands[name])
+		if before[name] != r.accounts[name] {
+			r.flaw("%s: asked again after the end, and %s changed from %+v to %+v", wrong, name, before[name], r.accounts[name])
 		}
 	}
 	if r.writes, err = r.book.List(t.Context(), ledger.Filter{Tenant: tenant}); err != nil {
@@ -210,15 +210,15 @@ func (r *run) look(t *testing.T) {
 	}
 }
 
-// tell prints every event of the writes and the final status, for failures.
-func (r *run) tell() string {
+// describe prints every event of the writes and the final status, for failures.
+func (r *run) describe() string {
 	const most = 40
 	text := fmt.Sprintf("%s; %s: %s\n  saga %s: %s", r.cell, r.point, r.end, r.final.State, r.final.Reason)
 	for _, s := range r.final.Steps {
 		text += fmt.Sprintf("\n  step %+v", s)
 	}
 	for _, name := range steps {
-		text += fmt.Sprintf("\n  %s: %+v", name, r.stands[name])
+		text += fmt.Sprintf("\n  %s: %+v", name, r.accounts[name])
 	}
 	for _, rec := range slices.Backward(r.writes) {
 		events, err := r.book.Events(context.Background(), tenant, rec.ID)

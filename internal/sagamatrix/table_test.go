@@ -22,9 +22,9 @@ func table(results []result) string {
 	counted(&b, "what fails for good", results, func(r result) string { return r.cell.plan.name + ": " + orNothing(r.cell.failing) })
 	counted(&b, "the vice", results, func(r result) string {
 		if r.cell.undoing {
-			return "undoing: " + string(r.cell.vice)
+			return "undoing: " + string(r.cell.fault)
 		}
-		return orNothing(string(r.cell.vice))
+		return orNothing(string(r.cell.fault))
 	})
 	counted(&b, "the process", results, func(r result) string {
 		if r.point.how == lives {

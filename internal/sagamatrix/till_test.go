@@ -45,7 +45,7 @@ func (t *till) declare() intent.WriteIntent {
 	}
 }
 
-var tillVices = map[vice]orders.Fault{
+var tillFaults = map[faultKind]orders.Fault{
 	lostAnswer:  {Kind: orders.LostAnswer},
 	gateway:     {Kind: orders.BadGateway},
 	late:        {Kind: orders.LateCommit},
@@ -62,10 +62,10 @@ var tillVices = map[vice]orders.Fault{
 	hanging:     {Kind: orders.UnreadableRead, How: "hang"},
 }
 
-func ofTill() []vice { return slices.Collect(maps.Keys(tillVices)) }
+func ofTill() []faultKind { return slices.Collect(maps.Keys(tillFaults)) }
 
-func (t *till) meet(v vice) error {
-	f, ok := tillVices[v]
+func (t *till) meet(v faultKind) error {
+	f, ok := tillFaults[v]
 	if !ok {
 		return unknown(v)
 	}
@@ -84,12 +84,12 @@ func (t *till) account() account {
 		}
 	}
 	there := t.world.Records(orderID)
-	a.Live, a.What, a.Stands = len(there), fmt.Sprint(there), otherwise
+	a.Live, a.What, a.Status = len(there), fmt.Sprint(there), otherwise
 	switch {
 	case len(there) == 0:
-		a.Stands = asBefore
+		a.Status = asBefore
 	case len(there) == 1 && there[0].AmountCents() == 1999 && there[0].Fields["currency"] == "USD":
-		a.Stands = asDeclared
+		a.Status = asDeclared
 	}
 	return a
 }

@@ -132,19 +132,19 @@ func TestADocumentCannotBeMovedOrOpenedByOthers(t *testing.T) {
 func TestClean(t *testing.T) {
 	s := sealed.New(ledger.NewMemory(), vault(t, "k1"), nil)
 	type state string
-	type told struct {
+	type result struct {
 		State state
 		Text  string
 		At    time.Time
 		Doc   json.RawMessage
-		Inner *told
+		Inner *result
 		List  []string
 		Any   any
 	}
 	w := intent.WriteIntent{Expect: intent.Fields{"owner": "Mistral"}, Sensitive: []string{"/owner"}}
 	at := time.Unix(5, 0)
-	v := told{State: "mistral", Text: "for Mistral", At: at, Doc: json.RawMessage(`{ "a": "MISTRAL", "n": 1 }`), List: []string{"plain", "ada@hot.example"},
-		Inner: &told{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)}, Any: map[string]any{"x": []any{"Mistral"}}}
+	v := result{State: "mistral", Text: "for Mistral", At: at, Doc: json.RawMessage(`{ "a": "MISTRAL", "n": 1 }`), List: []string{"plain", "ada@hot.example"},
+		Inner: &result{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)}, Any: map[string]any{"x": []any{"Mistral"}}}
 	s.Clean("acme", &v, w)
 	digest := strings.TrimPrefix(v.Text, "for ")
 	mail := v.List[1]
@@ -155,7 +155,7 @@ func TestClean(t *testing.T) {
 		t.Errorf("the document is %s", text)
 	}
 	v.Doc = nil
-	want := told{State: "mistral", Text: "for " + digest, At: at, List: []string{"plain", mail}, Inner: &told{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)},
+	want := result{State: "mistral", Text: "for " + digest, At: at, List: []string{"plain", mail}, Inner: &result{Text: "plain", Doc: json.RawMessage(`{ "a": 1 }`)},
 		Any: map[string]any{"x": []any{digest}}}
 	if d := cmp.Diff(want, v); d != "" {
 		t.Error(d)
@@ -182,10 +182,10 @@ func TestNamesStayNames(t *testing.T) {
 	if diff := cmp.Diff(own, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	telling := answer{StepID: "123", LeaseID: "of lovelace", ApprovalURL: "https://desk.example/Lovelace", IdempotencyKey: "ada@hot.example",
+	exposing := answer{StepID: "123", LeaseID: "of lovelace", ApprovalURL: "https://desk.example/Lovelace", IdempotencyKey: "ada@hot.example",
 		PolicyIDs: []string{"p", "Lovelace"}, Policies: []policy{{"123", "of 0123"}}, Reason: "0123"}
-	s.Clean("acme", &telling, w)
-	if text := fmt.Sprintf("%+v", telling); strings.Contains(text, "123") || strings.Contains(strings.ToLower(text), "lovelace") || strings.Contains(text, "hot") {
+	s.Clean("acme", &exposing, w)
+	if text := fmt.Sprintf("%+v", exposing); strings.Contains(text, "123") || strings.Contains(strings.ToLower(text), "lovelace") || strings.Contains(text, "hot") {
 		t.Errorf("told: %s", text)
 	}
 }
@@ -226,7 +226,7 @@ func TestWritesAreSealedWithTheirDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if said := strings.ToLower(string(text)); strings.Contains(said, "lovelace") || strings.Contains(said, "hot.example") || !strings.Contains(said, "rbs1:k1:") {
+	if lower := strings.ToLower(string(text)); strings.Contains(lower, "lovelace") || strings.Contains(lower, "hot.example") || !strings.Contains(lower, "rbs1:k1:") {
 		t.Errorf("the ledger keeps %s", text)
 	}
 }

@@ -90,7 +90,7 @@ func (o *Service) CloseSaga(ctx context.Context, who Who, id, reason string) (sa
 }
 
 // DecideStep approves a step that the gate holds, or rejects it.
-func (o *Service) DecideStep(ctx context.Context, who Who, workflowID, stepID string, approve bool, s gate.Said) (gate.ApprovalResult, error) {
+func (o *Service) DecideStep(ctx context.Context, who Who, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error) {
 	if err := who.May(access.Decide); err != nil {
 		return gate.ApprovalResult{}, err
 	}

@@ -21,7 +21,7 @@ type Destination struct {
 	Profiles []connectors.Profile
 	// Lags are the observed times until effects become visible, by kind and way of
 	// reading.
-	Lags []lag.Line
+	Lags []lag.PathLag
 	// Breaker, Pause (until when, zero for not at all) and PauseWhy say whether sends are
 	// made now. Limit is the most concurrent sends, 0 for unbounded; InUse is their
 	// current number.

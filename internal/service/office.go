@@ -44,8 +44,8 @@ type Sagas interface {
 // Steps is the part of the gate that reviewers see; see [workflow.Gate].
 type Steps interface {
 	Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error)
-	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, s gate.Said) (gate.ApprovalResult, error)
-	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, s gate.Said) (gate.ApprovalResult, error)
+	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, s gate.Comment) (gate.ApprovalResult, error)
+	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, s gate.Comment) (gate.ApprovalResult, error)
 	Trace(ctx context.Context, c gate.Caller, workflowID, stepID string) (gate.StepTrace, error)
 	Steps(ctx context.Context, c gate.Caller, workflowID string, limit, offset int) (gate.StepList, error)
 }
@@ -251,18 +251,18 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 }
 
 // Find searches writes of the own tenant.
-func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (ledger.Found, error) {
+func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (ledger.SearchResult, error) {
 	if err := who.May(access.Trace); err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	s.Tenant = who.Tenant
 	var err error
 	if s.After, err = o.openCursor(ctx, who, s.After); err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	found, err := o.parts.Ledger.Find(ctx, s)
 	if err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	found.Records = ShownAll(found.Records)
 	found.Next, err = o.sealCursor(ctx, who, found.Next)

@@ -128,7 +128,7 @@ var questions = map[string]struct {
 		return err
 	}},
 	"DecideStep": {access.Decide, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
-		_, err := f.DecideStep(ctx, as, "wf", "step", true, gate.Said{Comment: "it is right so"})
+		_, err := f.DecideStep(ctx, as, "wf", "step", true, gate.Comment{Comment: "it is right so"})
 		return err
 	}},
 	"StepTrace": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
@@ -526,7 +526,7 @@ func TestCursorsCountNothing(t *testing.T) {
 			want   error
 		}{
 			"another tenant's":                  {next, ledger.ErrCursor},
-			"the ledger's own number of writes": {ledger.FoundCursor(1), ledger.ErrCursor},
+			"the ledger's own number of writes": {ledger.SearchCursor(1), ledger.ErrCursor},
 			"of an earlier version":             {own, ledger.ErrTooFar},
 			"no cursor":                         {"AAAA", ledger.ErrCursor},
 		} {

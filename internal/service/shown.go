@@ -52,7 +52,7 @@ func ShownEvents(all []ledger.Event) []ledger.Event {
 // redacted it; what is left are reasons from the ledger, which are sealed there.
 func ShownStep(t gate.StepTrace) gate.StepTrace {
 	t.Reason = redact.ShownText(t.Reason)
-	t.Decisions, t.Heard = slices.Clone(t.Decisions), slices.Clone(t.Heard)
+	t.Decisions, t.Reports = slices.Clone(t.Decisions), slices.Clone(t.Reports)
 	for i := range t.Decisions {
 		d := &t.Decisions[i]
 		d.Reason = redact.ShownText(d.Reason)
@@ -62,8 +62,8 @@ func ShownStep(t gate.StepTrace) gate.StepTrace {
 			d.Known.Verification = &v
 		}
 	}
-	for i := range t.Heard {
-		t.Heard[i].Reason = redact.ShownText(t.Heard[i].Reason)
+	for i := range t.Reports {
+		t.Reports[i].Reason = redact.ShownText(t.Reports[i].Reason)
 	}
 	return t
 }

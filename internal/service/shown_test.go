@@ -22,7 +22,7 @@ func TestStepsAreShownWithoutTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := "it was " + token
-	given := gate.StepTrace{Reason: said, Heard: []gate.Report{{Reason: said}},
+	given := gate.StepTrace{Reason: said, Reports: []gate.Report{{Reason: said}},
 		Decisions: []gate.StepDecision{{Reason: said, Known: gate.StepKnown{Verification: &gate.StepSeen{Reason: said}}}}}
 	shown, err := json.Marshal(ShownSteps(gate.StepList{Reason: said, Steps: []gate.StepTrace{given}}))
 	if err != nil {
@@ -31,7 +31,7 @@ func TestStepsAreShownWithoutTokens(t *testing.T) {
 	if n := strings.Count(string(shown), redact.ShownPrefix); n != 5 || strings.Contains(string(shown), redact.Prefix) {
 		t.Errorf("%d of 5 shown as digests: %s", n, shown)
 	}
-	if given.Decisions[0].Reason != said || given.Decisions[0].Known.Verification.Reason != said || given.Heard[0].Reason != said {
+	if given.Decisions[0].Reason != said || given.Decisions[0].Known.Verification.Reason != said || given.Reports[0].Reason != said {
 		t.Errorf("what was given was changed: %+v", given)
 	}
 }

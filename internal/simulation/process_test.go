@@ -107,8 +107,8 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 // machine.
 func (p *process) ledgerCall(ctx context.Context, op string, id ledger.ID, do func(ctx context.Context) error) error {
 	return p.call(ctx, op, id, p.run.plan.ledger, func(ctx context.Context) error {
-		p.run.turn.Lock()
-		defer p.run.turn.Unlock()
+		p.run.ledgerMu.Lock()
+		defer p.run.ledgerMu.Unlock()
 		p.run.setCaller(p.worker)
 		return do(ctx)
 	})

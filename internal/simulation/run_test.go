@@ -53,7 +53,7 @@ type run struct {
 	tills *orders.World   // another destination
 	books []ledger.Ledger // the ledger, as each worker has it
 
-	turn sync.Mutex // held by the worker that calls the ledger
+	ledgerMu sync.Mutex // held by the worker that calls the ledger
 
 	mu        sync.Mutex
 	procs     []*process

@@ -165,7 +165,7 @@ func (r *run) caller(w write, worker int) {
 	ask := gate.GateRequest{StepType: "connector_call", IdempotencyKey: "gate", ToolContext: &gate.ToolContext{ToolName: w.intent.Tool}, Intent: body}
 	flow := ""
 	granted, done := 0, time.Time{}
-	var lost, said time.Time // when a call with a lost answer began, and the time of the last finding
+	var lost, checkedAt time.Time // when a call with a lost answer began, and the time of the last finding
 	for again := range 12 {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		steps := r.workflows(worker).gate
@@ -184,12 +184,12 @@ func (r *run) caller(w write, worker int) {
 		got, err := steps.Gate(ctx, who, flow, w.intent.Step, ask)
 		cancel()
 		v := got.RetryContext.Verification
-		if err == nil && v != nil && !v.CheckedAt.Equal(said) { // a stored finding has its time
+		if err == nil && v != nil && !v.CheckedAt.Equal(checkedAt) { // a stored finding has its time
 			if !lost.IsZero() {
 				began = lost // the gate may have read then
 			}
 			r.checkGate(w, v, began)
-			said, lost = v.CheckedAt, time.Time{}
+			checkedAt, lost = v.CheckedAt, time.Time{}
 		}
 		if err != nil && lost.IsZero() {
 			lost = began

@@ -214,7 +214,7 @@ func TestDestinationRemovedForAWhile(t *testing.T) {
 	deaf(s.worker("SOAK_DESTINATIONS=elsewhere orders"))
 	s.enqueue(change("e", 1))
 	for _, record := range []string{"a", "c"} {
-		s.hurry(changeID(record, 1)) // else in a minute
+		s.expedite(changeID(record, 1)) // else in a minute
 		s.verified(changeID(record, 1))
 	}
 	s.verified(changeID("e", 1))

@@ -67,12 +67,12 @@ func destination() error {
 // moments.
 type loud struct {
 	connectors.Connector
-	out *lines
+	out *printer
 }
 
-type lines struct{ mu sync.Mutex }
+type printer struct{ mu sync.Mutex }
 
-func (l *lines) say(what string) {
+func (l *printer) say(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = fmt.Println(what) // the parent may be gone
@@ -89,7 +89,7 @@ func (l loud) Read(ctx context.Context, q connectors.Query) (connectors.Observat
 	return l.Connector.Read(ctx, q)
 }
 
-func open(out *lines) (*engine.Engine, *sqlite.Ledger, error) {
+func open(out *printer) (*engine.Engine, *sqlite.Ledger, error) {
 	book, err := sqlite.Open(context.Background(), os.Getenv("SOAK_LEDGER"), nil)
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +130,7 @@ func order(n int) intent.WriteIntent {
 // worker submits all writes, again at every start, and ends when every one of them is settled or
 // in review.
 func worker() error {
-	out := &lines{}
+	out := &printer{}
 	e, book, err := open(out)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func done(book ledger.Ledger) (map[ledger.ID]bool, error) {
 
 func idOf(n int) ledger.ID { return ledger.IDOf(order(n).StructuralKey()) }
 
-func submit(e *engine.Engine, out *lines, n int) error {
+func submit(e *engine.Engine, out *printer, n int) error {
 	_, err := e.Do(context.Background(), order(n))
 	if err == nil {
 		out.say("done")
@@ -209,7 +209,7 @@ func submit(e *engine.Engine, out *lines, n int) error {
 
 // caller submits one intent from many goroutines and prints the outcomes.
 func caller() error {
-	e, book, err := open(&lines{})
+	e, book, err := open(&printer{})
 	if err != nil {
 		return err
 	}

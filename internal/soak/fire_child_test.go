@@ -45,7 +45,7 @@ func poolWorker() error {
 		}
 		book, err = postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
 	}
-	h := &holding{at: os.Getenv("SOAK_HOLD"), heard: heard}
+	h := &holding{at: os.Getenv("SOAK_HOLD"), released: heard}
 	e, err := newEngine(h.ledger(book), h.connector)
 	if err != nil {
 		return err

@@ -129,7 +129,7 @@ func (f *fire) start(i int) {
 	began := new(atomic.Bool)
 	f.workers[i], f.working[i] = p, began
 	go func() {
-		for line := range p.said {
+		for line := range p.output {
 			if line == "working" {
 				began.Store(true)
 			}
@@ -140,15 +140,15 @@ func (f *fire) start(i int) {
 // burn lets everything happen until everything is done.
 func (f *fire) burn(ctx context.Context) {
 	f.t.Helper()
-	said := make(chan string, enqueuers)
+	out := make(chan string, enqueuers)
 	for n := range enqueuers {
 		p, err := launch("enqueuer", append(f.env, fmt.Sprintf("SOAK_NUMBER=%d", n), fmt.Sprintf("SOAK_CHANGES=%d", f.size.changes),
 			fmt.Sprintf("SOAK_RECORDS=%d", f.size.writes/f.size.changes/enqueuers))...)
 		f.must(err)
 		f.callers = append(f.callers, p)
 		go func() {
-			for line := range p.said {
-				said <- line
+			for line := range p.output {
+				out <- line
 			}
 		}()
 	}
@@ -165,7 +165,7 @@ func (f *fire) burn(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			f.t.Fatalf("not done after %v: %s", f.size.deadline, f.state())
-		case line := <-said:
+		case line := <-out:
 			if f.hear(line); f.finished == enqueuers {
 				// A process concludes from the horizon what it has counted itself, and the
 				// workers take a waiting record one after another, a horizon apart: from here
@@ -220,7 +220,7 @@ func (f *fire) hear(line string) {
 func (f *fire) release() {
 	f.t.Helper()
 	for _, p := range f.callers {
-		f.must(p.tell("the rest"))
+		f.must(p.send("the rest"))
 	}
 }
 

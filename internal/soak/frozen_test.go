@@ -70,7 +70,7 @@ func (s *scene) worker(env ...string) *process {
 // deaf discards a process's output.
 func deaf(p *process) *process {
 	go func() {
-		for range p.said {
+		for range p.output {
 		}
 	}()
 	return p
@@ -126,8 +126,8 @@ func (s *scene) applied() map[string][]int {
 	return all
 }
 
-// hurry makes a write due that waits for its time.
-func (s *scene) hurry(id ledger.ID) {
+// expedite makes a write due that waits for its time.
+func (s *scene) expedite(id ledger.ID) {
 	s.t.Helper()
 	got, err := s.book.Claim(s.ctx, ledger.Claim{Owner: "the test", LeaseFor: time.Minute, Tenant: tenant, ID: id, Early: true})
 	s.must(err)
@@ -152,14 +152,14 @@ func TestFrozenBeforeSending(t *testing.T) {
 	second := deaf(s.worker())
 	rec := s.verified(id)
 	s.must(first.signal(syscall.SIGCONT))
-	s.must(first.tell("on"))
+	s.must(first.send("on"))
 	first.await(t, "on")
 	late := s.until(id, "late", func(r ledger.Record) bool {
 		events, err := s.book.Events(s.ctx, tenant, id)
 		return err == nil && slices.ContainsFunc(events, func(e ledger.Event) bool { return e.Kind == ledger.EvLate })
 	})
 	s.must(first.in.Close())
-	for line := range first.said {
+	for line := range first.output {
 		if line == "sent" {
 			t.Error("the worker sent after it had lost its lease")
 		}
@@ -185,11 +185,11 @@ func TestFrozenWithinTheSend(t *testing.T) {
 	s.must(first.signal(syscall.SIGSTOP))
 	deaf(s.worker())
 	rec := s.verified(id)
-	if rec.Due.IsZero() || !rec.OwesRecheck {
+	if rec.Due.IsZero() || !rec.NeedsRecheck {
 		t.Fatalf("verified by a second send, and no recheck is owed%s", life(s.book, rec))
 	}
 	s.must(first.signal(syscall.SIGCONT))
-	s.must(first.tell("on"))
+	s.must(first.send("on"))
 	first.await(t, "sent")
 	for len(s.applied()["frozen"]) < 2 {
 		if !pause.For(s.ctx, 20*time.Millisecond) {
@@ -197,7 +197,7 @@ func TestFrozenWithinTheSend(t *testing.T) {
 		}
 	}
 	first.kill()
-	s.hurry(id)
+	s.expedite(id)
 	rec = s.until(id, "in review", func(r ledger.Record) bool { return r.State == ledger.Review })
 	if rec.Verdict != "duplicated" || rec.Rule != "recheck" {
 		t.Errorf("in review for %s, by rule %q%s", rec.Verdict, rec.Rule, life(s.book, rec))

@@ -15,14 +15,14 @@ import (
 // holding stops a worker at a point of its work until its parent releases it: the parent stops
 // the whole process there.
 type holding struct {
-	at    string // "announced", "sending", or "" for nowhere
-	heard <-chan string
+	at       string // "announced", "sending", or "" for nowhere
+	released <-chan string
 }
 
 func (h *holding) hold(at string) {
 	if h.at == at {
 		fmt.Println(at)
-		<-h.heard
+		<-h.released
 		fmt.Println("on")
 	}
 }

@@ -28,7 +28,7 @@ func init() { roles["one by one"] = oneByOne }
 // oneByOne enqueues the changes that it receives, each in a transaction of its own, and reports
 // each commit.
 func oneByOne() error {
-	ctx, told := commands()
+	ctx, commanded := commands()
 	conn, err := pgx.Connect(ctx, os.Getenv("SOAK_DSN"))
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func oneByOne() error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case line := <-told:
+		case line := <-commanded:
 			record, number, _ := strings.Cut(line, " ")
 			n, err := strconv.Atoi(number)
 			if err != nil {
@@ -81,7 +81,7 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 		s.lose(name(r))
 		for n := range 2 {
 			c, line := callers[(r+n)%2], fmt.Sprintf("%s %d", name(r), n+2)
-			s.must(c.tell(line))
+			s.must(c.send(line))
 			c.await(t, line)
 		}
 	}

@@ -21,11 +21,11 @@ const patience = 20 * time.Second
 // process is a child that can be killed, stopped and continued, and that ends
 // with this process whatever becomes of it: its standard input ends then.
 type process struct {
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	said chan string   // its output, line by line; closed at its end
-	gone chan struct{} // closed when it has been reaped
-	err  error         // how it ended; read after gone
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	output chan string   // its output, line by line; closed at its end
+	gone   chan struct{} // closed when it has been reaped
+	err    error         // how it ended; read after gone
 }
 
 // launch starts this test binary in a role.
@@ -34,7 +34,7 @@ func launch(as string, env ...string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{said: make(chan string, 1024), gone: make(chan struct{})}
+	p := &process{output: make(chan string, 1024), gone: make(chan struct{})}
 	p.cmd = exec.CommandContext(context.Background(), self)
 	p.cmd.Env = append(append(os.Environ(), role+"="+as), env...)
 	p.cmd.Stderr = os.Stderr
@@ -55,9 +55,9 @@ func launch(as string, env ...string) (*process, error) {
 func (p *process) listen(out io.Reader) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		p.said <- lines.Text()
+		p.output <- lines.Text()
 	}
-	close(p.said)
+	close(p.output)
 	p.err = p.cmd.Wait()
 	close(p.gone)
 }
@@ -76,15 +76,15 @@ func started(t *testing.T, as string, env ...string) *process {
 // kill ends the child as the kernel would, and reaps it.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill() // it has ended already, or ends now
-	for range p.said {       // drain the output
+	for range p.output {     // drain the output
 	}
 	<-p.gone
 }
 
 func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// tell sends a line to the child.
-func (p *process) tell(line string) error {
+// send sends a line to the child.
+func (p *process) send(line string) error {
 	_, err := fmt.Fprintln(p.in, line)
 	return err
 }
@@ -95,7 +95,7 @@ func (p *process) next(t *testing.T) string {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
-	case line, ok := <-p.said:
+	case line, ok := <-p.output:
 		if !ok {
 			t.Fatalf("the child %s ended without a word", p.cmd.Env[len(p.cmd.Env)-1])
 		}
@@ -117,12 +117,12 @@ func (p *process) await(t *testing.T, line string) {
 // wants the child to end.
 func commands() (context.Context, <-chan string) {
 	ctx, stop := context.WithCancel(context.Background())
-	heard := make(chan string)
+	commands := make(chan string)
 	go func() {
 		defer stop()
 		for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-			heard <- lines.Text()
+			commands <- lines.Text()
 		}
 	}()
-	return ctx, heard
+	return ctx, commands
 }

@@ -90,7 +90,7 @@ func (v evidence) sealer(tb testing.TB, l ledger.Ledger) *audit.Sealer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, Keepers: map[string]audit.Keeper{"file": keeper}, Logger: slog.New(slog.DiscardHandler)})
+	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, HeadStores: map[string]audit.HeadStore{"file": keeper}, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // setting is what writes are made in: a ledger, and a destination. Its engine is

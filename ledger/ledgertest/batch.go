@@ -59,7 +59,7 @@ func (h *harness) untouched(before everything, what string) {
 // part adds something to a filing.
 type part func(*ledger.Batch)
 
-func filing(parts ...part) (f ledger.Batch) {
+func batchOf(parts ...part) (f ledger.Batch) {
 	for _, add := range parts {
 		add(&f)
 	}
@@ -84,9 +84,9 @@ func changes(r ledger.Record, events ...ledger.Event) part {
 	}
 }
 
-// desk is a ledger with papers and writes in it, and the parts of filings on
+// fixture is a ledger with papers and writes in it, and the parts of filings on
 // them.
-type desk struct {
+type fixture struct {
 	sound map[string]part // what can be done
 	wrong map[string]wrong
 }
@@ -96,8 +96,8 @@ type wrong struct {
 	is   error
 }
 
-// desk fills the ledger.
-func (h *harness) desk() desk {
+// fixture fills the ledger.
+func (h *harness) fixture() fixture {
 	h.Helper()
 	old := h.put(document("a", "step"))
 	step := h.put(old)
@@ -113,7 +113,7 @@ func (h *harness) desk() desk {
 	fenced := doubted
 	fenced.Fence--
 	absent := document("a", "basis")
-	return desk{
+	return fixture{
 		sound: map[string]part{
 			"paper": writes(step), "new paper": writes(document("a", "new")), "unchanged": restsOn(basis),
 			"reserve": reserves(h.reservation(update("a", "x", 3), announced)),
@@ -135,8 +135,8 @@ func (h *harness) desk() desk {
 	}
 }
 
-// refusedFiling files what must be refused, and says that nothing was changed.
-func (h *harness) refusedFiling(before everything, f ledger.Batch, want error, what string) {
+// refusedBatch files what must be refused, and says that nothing was changed.
+func (h *harness) refusedBatch(before everything, f ledger.Batch, want error, what string) {
 	h.Helper()
 	did, err := h.ledger.Commit(context.Background(), f)
 	if err == nil || want != nil && !errors.Is(err, want) {
@@ -146,7 +146,7 @@ func (h *harness) refusedFiling(before everything, f ledger.Batch, want error, w
 }
 
 // wakes begins to listen for work; what it returns says that some was heard of.
-func (h *harness) wakes() (told func()) {
+func (h *harness) wakes() (notified func()) {
 	h.Helper()
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	woken := h.ledger.Woken(ctx)
@@ -165,7 +165,7 @@ var filings = map[string]scenario{
 	"all or nothing": {
 		"of a filing that fails nothing is left, whichever part fails and whatever stands beside it",
 		func(h *harness) {
-			d := h.desk()
+			d := h.fixture()
 			before := h.everything()
 			names := slices.Sorted(maps.Keys(d.sound))
 			for reason, w := range d.wrong {
@@ -176,18 +176,18 @@ var filings = map[string]scenario{
 							parts, with = append(parts, d.sound[name]), append(with, name)
 						}
 					}
-					f := filing(append(parts, w.part)...)
+					f := batchOf(append(parts, w.part)...)
 					if clashes(f, with) {
 						continue
 					}
-					h.refusedFiling(before, f, w.is, strings.Join(with, " with "))
+					h.refusedBatch(before, f, w.is, strings.Join(with, " with "))
 				}
 			}
 			var all []part
 			for _, name := range names {
 				all = append(all, d.sound[name])
 			}
-			did := h.file(filing(all...))
+			did := h.file(batchOf(all...))
 			if len(did.Documents) != 2 || !did.Fresh || did.Reserved.State != ledger.Queued || len(did.Appended) != 1 || did.Appended[0].State != ledger.Settled || did.Now.IsZero() {
 				h.Errorf("filed %+v", did)
 			}
@@ -209,8 +209,8 @@ var filings = map[string]scenario{
 			second := h.fresh(update("a", "x", 2))
 			third := h.fresh(update("a", "x", 3))
 			before := h.everything()
-			h.refusedFiling(before, filing(changes(first, sent, seen, verified), changes(second, announced, sent), changes(third, announced)), ledger.ErrIllegalMove, "one out of turn")
-			did := h.file(filing(changes(first, sent, seen, verified), changes(second, announced, sent, seen, verified), changes(third, announced)))
+			h.refusedBatch(before, batchOf(changes(first, sent, seen, verified), changes(second, announced, sent), changes(third, announced)), ledger.ErrIllegalMove, "one out of turn")
+			did := h.file(batchOf(changes(first, sent, seen, verified), changes(second, announced, sent, seen, verified), changes(third, announced)))
 			for i, want := range []ledger.State{ledger.Settled, ledger.Settled, ledger.Sending} {
 				if did.Appended[i].State != want {
 					h.Errorf("write %d is %s, want %s", i+1, did.Appended[i].State, want)
@@ -224,7 +224,7 @@ var filings = map[string]scenario{
 		func(h *harness) {
 			first := h.fresh(update("a", "x", 1), announced)
 			late := changes(first, ledger.Event{Kind: ledger.EvLate, Ref: "17"})
-			did := h.file(filing(late, reserves(h.reservation(update("a", "x", 2))), changes(first, sent, seen, verified)))
+			did := h.file(batchOf(late, reserves(h.reservation(update("a", "x", 2))), changes(first, sent, seen, verified)))
 			if did.Reserved.QueuedBehind != "" || did.Reserved.Due.IsZero() {
 				h.Errorf("what was freed: behind %q, due %s", did.Reserved.QueuedBehind, did.Reserved.Due)
 			}
@@ -239,7 +239,7 @@ var filings = map[string]scenario{
 		func(h *harness) {
 			res := h.reservation(wish("a", "w1"), announced)
 			rec := h.reserve(res)
-			did := h.file(filing(reserves(res), writes(document("a", "s1"))))
+			did := h.file(batchOf(reserves(res), writes(document("a", "s1"))))
 			if did.Fresh || len(did.Documents) != 1 {
 				h.Errorf("fresh %v, papers %v", did.Fresh, did.Documents)
 			}
@@ -251,7 +251,7 @@ var filings = map[string]scenario{
 		"a gate tells which workflow has begun the operation",
 		func(h *harness) {
 			prior := h.fresh(named("a", "w1", "invoice 7"), announced)
-			_, err := h.ledger.Commit(context.Background(), filing(reserves(h.reservation(named("a", "w2", "invoice 7"))), writes(document("a", "s1"))))
+			_, err := h.ledger.Commit(context.Background(), batchOf(reserves(h.reservation(named("a", "w2", "invoice 7"))), writes(document("a", "s1"))))
 			if blocked, ok := errors.AsType[*ledger.BlockedError](err); !ok || blocked.Prior.ID != prior.ID {
 				h.Errorf("error %v", err)
 			}
@@ -264,9 +264,9 @@ var filings = map[string]scenario{
 			for i, more := range []part{func(*ledger.Batch) {}, restsOn(document("a", "absent"))} { // drivers may do them otherwise
 				res := h.reservation(wish("a", fmt.Sprint("w", i)))
 				res.Owner, res.LeaseFor = "", 0
-				told := h.wakes()
-				did := h.file(filing(reserves(res), writes(document("a", fmt.Sprint("s", i))), more))
-				told()
+				notified := h.wakes()
+				did := h.file(batchOf(reserves(res), writes(document("a", fmt.Sprint("s", i))), more))
+				notified()
 				h.taken(did.Reserved, ledger.Claim{})
 			}
 		},
@@ -276,7 +276,7 @@ var filings = map[string]scenario{
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			late := changes(ledger.Record{ID: rec.ID, Fence: rec.Fence + 7}, ledger.Event{Kind: ledger.EvLate, Ref: "17"})
-			h.file(filing(late, writes(document("a", "s1"))))
+			h.file(batchOf(late, writes(document("a", "s1"))))
 			if events := h.events(rec); events[len(events)-1].Ref != "17" {
 				h.Errorf("events %v", events)
 			}
@@ -292,10 +292,10 @@ var filings = map[string]scenario{
 				together(8, func(i int) {
 					p := saga
 					p.State = "back"
-					f := filing(writes(p))
+					f := batchOf(writes(p))
 					if i%2 == 0 {
 						p.State = "forward"
-						f = filing(writes(p), reserves(res))
+						f = batchOf(writes(p), reserves(res))
 					}
 					_, err := h.ledger.Commit(context.Background(), f)
 					switch {
@@ -320,7 +320,7 @@ var filings = map[string]scenario{
 		func(h *harness) {
 			var won atomic.Int32
 			together(16, func(int) {
-				did, err := h.ledger.Commit(context.Background(), filing(writes(document("a", "s1")), reserves(h.reservation(named("a", "w1", "op")))))
+				did, err := h.ledger.Commit(context.Background(), batchOf(writes(document("a", "s1")), reserves(h.reservation(named("a", "w1", "op")))))
 				switch {
 				case err == nil && did.Fresh:
 					won.Add(1)
@@ -387,7 +387,7 @@ var outboxFilings = map[string]scenario{
 		"a filing does not overtake what stands in the outbox",
 		func(h *harness) {
 			h.enqueue(update("a", "x", 1), update("a", "x", 2))
-			did := h.file(filing(reserves(h.reservation(update("a", "x", 3), announced)), writes(document("a", "s1"))))
+			did := h.file(batchOf(reserves(h.reservation(update("a", "x", 3), announced)), writes(document("a", "s1"))))
 			if did.Reserved.QueuedBehind != h.id(update("a", "x", 2)) || did.Reserved.State != ledger.Queued {
 				h.Errorf("behind %q, %s: it overtook what was enqueued", did.Reserved.QueuedBehind, did.Reserved.State)
 			}
@@ -402,7 +402,7 @@ var outboxFilings = map[string]scenario{
 		"a write that was enqueued and is filed too is one write",
 		func(h *harness) {
 			h.enqueue(wish("a", "w1"))
-			did := h.file(filing(reserves(h.reservation(wish("a", "w1"), announced)), writes(document("a", "s1"))))
+			did := h.file(batchOf(reserves(h.reservation(wish("a", "w1"), announced)), writes(document("a", "s1"))))
 			if did.Fresh || did.Reserved.State != ledger.Queued || did.Reserved.Owner != "" {
 				h.Errorf("fresh %v, %s, owner %q: it was enqueued before", did.Fresh, did.Reserved.State, did.Reserved.Owner)
 			}
@@ -414,7 +414,7 @@ var outboxFilings = map[string]scenario{
 			old := h.put(document("a", "s1"))
 			h.put(old)
 			h.enqueue(update("a", "x", 1))
-			h.overtaken(filing(reserves(h.reservation(update("a", "x", 2))), writes(old)))
+			h.overtaken(batchOf(reserves(h.reservation(update("a", "x", 2))), writes(old)))
 			h.absent(update("a", "x", 2))
 			if diff := cmp.Diff([]ledger.ID{h.id(update("a", "x", 1))}, h.admitted()); diff != "" {
 				h.Errorf("lent (-want +got):\n%s", diff)

@@ -142,9 +142,9 @@ var claiming = map[string]scenario{
 		"a settled write is work only while a recheck is owed",
 		func(h *harness) {
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
-			owed := verified
-			owed.In = time.Minute
-			rec := h.append(h.fresh(wish("a", "w2"), announced), sent, seen, owed)
+			pending := verified
+			pending.In = time.Minute
+			rec := h.append(h.fresh(wish("a", "w2"), announced), sent, seen, pending)
 			h.nothing(ledger.Claim{Limit: 10})
 			h.sleep(2 * time.Minute)
 			rec = h.taken(rec, ledger.Claim{Limit: 10})

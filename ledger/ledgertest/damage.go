@@ -172,10 +172,10 @@ var damages = map[string]tearing{
 			}
 			tear(all[0])
 			h.sleep(keep)
-			for round, buried := range []int{2, 0} {
+			for round, compacted := range []int{2, 0} {
 				did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
-				if did.Buried != buried {
-					h.Errorf("round %d: %d buried, want %d", round, did.Buried, buried)
+				if did.Compacted != compacted {
+					h.Errorf("round %d: %d buried, want %d", round, did.Compacted, compacted)
 				}
 				h.names(err, all[0])
 			}

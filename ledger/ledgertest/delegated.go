@@ -11,8 +11,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// entrusted is an event that lets a write go to its caller.
-var entrusted = ledger.Event{Kind: ledger.EvDelegated, By: "agent"}
+// asDelegated is an event that lets a write go to its caller.
+var asDelegated = ledger.Event{Kind: ledger.EvDelegated, By: "agent"}
 
 // operation is what a step does by itself, under the tool of [wish].
 func operation(tenant, workflow, step, key string) ledger.Operation {
@@ -31,7 +31,7 @@ func (h *harness) handed(o ledger.Operation, events ...ledger.Event) ledger.Rese
 		h.Fatal(err)
 	}
 	if len(events) == 0 {
-		events = []ledger.Event{entrusted}
+		events = []ledger.Event{asDelegated}
 	}
 	return ledger.Reservation{Record: rec, Events: events}
 }
@@ -56,7 +56,7 @@ var entrusting = map[string]scenario{
 			if diff := cmp.Diff(string(awkward.raw), string(h.get(rec).Intent)); diff != "" {
 				h.Errorf("what it asks for (-want +got):\n%s", diff)
 			}
-			rec = h.append(rec, entrusted)
+			rec = h.append(rec, asDelegated)
 			rec = h.append(rec, ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: "absent", Evidence: awkward.raw}, seen)
 			h.same(rec, h.get(rec))
 			rec = h.append(rec, reported)
@@ -80,7 +80,7 @@ var entrusting = map[string]scenario{
 		"what a step does by itself can wait for a person, and whoever asked comes again for it",
 		func(h *harness) {
 			rec := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7"), ledger.Event{Kind: ledger.EvHeld, In: time.Hour}))
-			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, entrusted)
+			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, asDelegated)
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, ledger.Event{Kind: ledger.EvApproved, By: "agent"})
 			rec = h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "someone"})
 			if rec.State != ledger.Delegated || !rec.Due.IsZero() || rec.Owner != "" || rec.QueuedBehind != "" {
@@ -147,7 +147,7 @@ var entrusting = map[string]scenario{
 			open := h.reserve(h.handed(operation("a", "w1", "s1", "open")))
 			done := h.append(h.reserve(h.handed(operation("a", "w1", "s2", "done"))), reported)
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.lost(done)
 			h.same(ledger.Compact(done), h.get(done), "Fence")
 			h.blocked(h.reservation(named("a", "w2", "done")), h.get(done))
@@ -268,9 +268,9 @@ var stepOperations = map[string]scenario{
 	"doubted again": {
 		"a write that was thought not applied, and was found after all, blocks again",
 		func(h *harness) {
-			owes := settled(ledger.NotApplied)
-			owes.In = time.Minute
-			prior := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, missing, owes)
+			pending := settled(ledger.NotApplied)
+			pending.In = time.Minute
+			prior := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, missing, pending)
 			h.sleep(2 * time.Minute)
 			prior = h.append(h.taken(prior, ledger.Claim{}), seen, escalated)
 			h.blocked(h.reservation(named("a", "w2", "invoice 7")), prior)
@@ -318,15 +318,15 @@ var stepOperations = map[string]scenario{
 	"in one filing": {
 		"a gate's step and its operation are taken together, or another workflow's is told",
 		func(h *harness) {
-			did := h.file(filing(reserves(h.handed(operation("a", "w1", "s1", "invoice 7"))), writes(document("a", "w1/s1"))))
-			_, err := h.ledger.Commit(context.Background(), filing(reserves(h.handed(operation("a", "w2", "s1", "invoice 7"))), writes(document("a", "w2/s1"))))
+			did := h.file(batchOf(reserves(h.handed(operation("a", "w1", "s1", "invoice 7"))), writes(document("a", "w1/s1"))))
+			_, err := h.ledger.Commit(context.Background(), batchOf(reserves(h.handed(operation("a", "w2", "s1", "invoice 7"))), writes(document("a", "w2/s1"))))
 			if blocked, ok := errors.AsType[*ledger.BlockedError](err); !ok || blocked.Prior.ID != did.Reserved.ID {
 				h.Errorf("error %v", err)
 			}
 			h.noDocument(document("a", "w2/s1"))
 			rec := did.Reserved
 			p := did.Documents[0]
-			did = h.file(filing(writes(p), changes(rec, reported)))
+			did = h.file(batchOf(writes(p), changes(rec, reported)))
 			if did.Documents[0].Version != 2 || did.Appended[0].Settlement != ledger.Reported {
 				h.Errorf("completed: %+v", did)
 			}

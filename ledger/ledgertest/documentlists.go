@@ -273,7 +273,7 @@ var documentPruning = map[string]scenario{
 			write := h.done("w9")
 			h.lost(write)
 			h.sleep(remember)
-			if got := h.prune(1); got != (ledger.Pruned{Buried: 1}) { // writes first
+			if got := h.prune(1); got != (ledger.Pruned{Compacted: 1}) { // writes first
 				h.Fatalf("pruned %+v", got)
 			}
 			h.sleep(remember)

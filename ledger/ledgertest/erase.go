@@ -177,7 +177,7 @@ var erasing = map[string]scenario{
 		func(h *harness) {
 			rec := h.recordedOf("a", person)
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.erased(h.erasure("er_1", "a", rec), ledger.Erased{Writes: 1})
 			h.lost(rec)
 			if where := h.says("a", person); len(where) > 0 {
@@ -210,15 +210,15 @@ var erasing = map[string]scenario{
 		"what is not settled, or has a pending recheck, is not erased, and it is named: it could be sent again",
 		func(h *harness) {
 			open := h.append(h.fresh(wish("a", "open"), announced), sent)
-			owes := h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
+			pending := h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour})
 			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
 			undo := wish("a", "undo")
 			undo.Compensates = string(parent.ID)
 			child := h.append(h.fresh(undo, announced), sent, seen, verified)
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID})
-			h.erased(h.erasure("er_1", "a", open, owes, parent, child), ledger.Erased{Left: []ledger.LeftOver{
-				{Write: open.ID, Why: "it"}, {Write: owes.ID, Why: "it"}, {Write: parent.ID, Why: "it"}, {Write: child.ID, Why: "write"},
+			h.erased(h.erasure("er_1", "a", open, pending, parent, child), ledger.Erased{Left: []ledger.LeftOver{
+				{Write: open.ID, Why: "it"}, {Write: pending.ID, Why: "it"}, {Write: parent.ID, Why: "it"}, {Write: child.ID, Why: "write"},
 			}})
 			h.same(open, h.get(open))
 		},
@@ -349,16 +349,16 @@ var holding = map[string]scenario{
 			h.put(ledger.Document{Tenant: "b", Kind: "saga", ID: "s", Done: true, Body: []byte(`{}`)})
 			first, second := h.hold(ledger.Hold{ID: "one", Tenant: "a", Writes: []ledger.ID{rec.ID}}), h.hold(ledger.Hold{ID: "two", Tenant: "a", KeyDigests: []string{parent.KeyDigest}})
 			h.sleep(remember)
-			h.pruned(ledger.Pruned{Buried: 1, Documents: 1})
+			h.pruned(ledger.Pruned{Compacted: 1, Documents: 1})
 			h.lost(theirs)
 			h.same(rec, h.get(rec))
 			h.same(child, h.get(child))
 			h.endHold(first)
-			h.pruned(ledger.Pruned{Buried: 1, Forgotten: 1})
+			h.pruned(ledger.Pruned{Compacted: 1, Forgotten: 1})
 			h.endHold(second)
 			h.hold(ledger.Hold{ID: "three", Tenant: "a", Writes: []ledger.ID{rec.ID}})
 			h.lost(rec, parent, child)
-			h.pruned(ledger.Pruned{Buried: 2})
+			h.pruned(ledger.Pruned{Compacted: 2})
 			h.pruned(ledger.Pruned{Forgotten: 2})
 			if got := h.get(rec); !got.Tombstone {
 				h.Errorf("the tombstone under a hold is %+v", got)

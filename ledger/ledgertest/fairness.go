@@ -103,9 +103,9 @@ var fairness = map[string]scenario{
 	"states in one turn": {
 		"queued sends and owed rechecks of one party share its turn, oldest due first",
 		func(h *harness) {
-			owed := verified
-			owed.In = time.Minute
-			old := h.append(h.fresh(at("a", "d1", "w1"), announced), sent, seen, owed)
+			pending := verified
+			pending.In = time.Minute
+			old := h.append(h.fresh(at("a", "d1", "w1"), announced), sent, seen, pending)
 			h.sleep(2 * time.Minute)
 			young := h.queuedUp(at("a", "d1", "w2"))
 			other := h.queuedUp(at("b", "d1", "w3"))
@@ -133,9 +133,9 @@ var fairness = map[string]scenario{
 		func(h *harness) {
 			h.backlog("a", "d1", 20)
 			h.backlog("a", "d2", 2)
-			owed := verified
-			owed.In = time.Minute
-			h.append(h.fresh(at("a", "d1", "w1"), announced), sent, seen, owed)
+			pending := verified
+			pending.In = time.Minute
+			h.append(h.fresh(at("a", "d1", "w1"), announced), sent, seen, pending)
 			h.append(h.fresh(at("a", "d1", "w2"), announced), sent, missing, deferred(time.Minute))
 			h.fresh(at("a", "d1", "w3"), announced)
 			h.sleep(2 * lease)

@@ -377,10 +377,10 @@ var following = map[string]scenario{
 		func(h *harness) {
 			ctx, end := context.WithTimeout(context.Background(), time.Minute)
 			defer end()
-			told := h.ledger.Changed(ctx)
+			notified := h.ledger.Changed(ctx)
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			select {
-			case <-told:
+			case <-notified:
 			case <-ctx.Done():
 				h.Error("nobody was told")
 			}
@@ -393,11 +393,11 @@ var following = map[string]scenario{
 			var mu sync.Mutex
 			var made []ledger.Record
 			done := make(chan struct{})
-			heard := make([][]ledger.Change, 3)
+			received := make([][]ledger.Change, 3)
 			var readers sync.WaitGroup
-			for i := range heard {
+			for i := range received {
 				readers.Go(func() {
-					heard[i] = h.hear(ledger.Following{Limit: 1 + 3*i, Tenant: []string{"", "", "a"}[i]}, done)
+					received[i] = h.hear(ledger.Following{Limit: 1 + 3*i, Tenant: []string{"", "", "a"}[i]}, done)
 				})
 			}
 			together(writers, func(i int) {
@@ -417,28 +417,28 @@ var following = map[string]scenario{
 			close(done)
 			readers.Wait()
 			h.made = append(h.made, made...)
-			if diff := cmp.Diff(heard[0], heard[1]); diff != "" {
+			if diff := cmp.Diff(received[0], received[1]); diff != "" {
 				h.Errorf("two heard different things:\n%s", diff)
 			}
-			ofA := slices.DeleteFunc(slices.Clone(heard[0]), func(c ledger.Change) bool { return c.Tenant != "a" })
-			if diff := cmp.Diff(ofA, heard[2]); diff != "" || len(heard[0]) != writers*each {
-				h.Errorf("%d were heard of %d; of tenant a:\n%s", len(heard[0]), writers*each, diff)
+			ofA := slices.DeleteFunc(slices.Clone(received[0]), func(c ledger.Change) bool { return c.Tenant != "a" })
+			if diff := cmp.Diff(ofA, received[2]); diff != "" || len(received[0]) != writers*each {
+				h.Errorf("%d were heard of %d; of tenant a:\n%s", len(received[0]), writers*each, diff)
 			}
 		},
 	},
 }
 
 // hear follows until the others are done and nothing more comes.
-func (h *harness) hear(q ledger.Following, done <-chan struct{}) (heard []ledger.Change) {
+func (h *harness) hear(q ledger.Following, done <-chan struct{}) (received []ledger.Change) {
 	for ended := false; ; {
 		changes, next, err := h.ledger.Follow(context.Background(), q)
 		if err != nil || len(changes) > 0 && next == q.After {
 			h.Errorf("follow: %d changes behind %q, next %q, error %v", len(changes), q.After, next, err)
-			return heard
+			return received
 		}
-		heard, q.After = append(heard, changes...), next
+		received, q.After = append(received, changes...), next
 		if ended && len(changes) == 0 {
-			return heard
+			return received
 		}
 		select {
 		case <-done:

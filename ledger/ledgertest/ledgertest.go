@@ -65,7 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"concurrency": concurrency,
 		"line":        lines,
 		"line join":   joining,
-		"line race":   lineRaces,
+		"line race":   queueRaces,
 		"key digest":  keyDigests,
 		"fairness":    fairness,
 		"notes":       noting,

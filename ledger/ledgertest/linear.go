@@ -34,7 +34,7 @@ type Linear struct {
 }
 
 const (
-	linearLines   = 2  // records in one history
+	linearQueues  = 2  // records in one history
 	linearClients = 6  // goroutines
 	linearCalls   = 32 // of each
 )
@@ -108,8 +108,8 @@ type history struct {
 	ledgers []ledger.Ledger
 	options Linear
 	began   time.Time
-	records [linearLines][lineSize]ledger.Record
-	ids     [linearLines][lineSize]ledger.ID
+	records [linearQueues][queueSize]ledger.Record
+	ids     [linearQueues][queueSize]ledger.ID
 
 	mu         sync.Mutex
 	operations []porcupine.Operation
@@ -119,8 +119,8 @@ type history struct {
 
 // wishes are the writes of the history.
 func (h *history) wishes(name string) {
-	for line := range linearLines {
-		for i := range lineSize {
+	for line := range linearQueues {
+		for i := range queueSize {
 			w := about(fmt.Sprint(name, " ", line), fmt.Sprint(name, " ", line, " ", i))
 			rec, err := ledger.NewRecord(w)
 			if err != nil {
@@ -152,10 +152,10 @@ func (h *history) run(seed uint64) {
 	<-quiet
 	last := &client{history: h, number: linearClients, random: rand.New(rand.NewPCG(seed, linearClients)),
 		ledger: h.ledgers[0], known: map[ledger.ID]ledger.Record{}, alone: true}
-	for line := range linearLines {
-		for i := range lineSize {
-			last.ask(call{line: line, write: i, what: "get"})
-			last.ask(call{line: line, write: i, what: "claim", owner: "last", long: true})
+	for line := range linearQueues {
+		for i := range queueSize {
+			last.ask(call{queue: line, write: i, what: "get"})
+			last.ask(call{queue: line, write: i, what: "claim", owner: "last", long: true})
 		}
 	}
 }
@@ -216,9 +216,9 @@ var plausible = map[ledger.State][]string{
 func (c *client) call() {
 	pick := func(n int) int { return c.random.IntN(n) }
 	do := call{
-		line: pick(linearLines), write: pick(lineSize), long: pick(3) > 0, early: pick(3) == 0, owner: fmt.Sprint("client ", c.number),
+		queue: pick(linearQueues), write: pick(queueSize), long: pick(3) > 0, early: pick(3) == 0, owner: fmt.Sprint("client ", c.number),
 	}
-	known := c.known[c.ids[do.line][do.write]]
+	known := c.known[c.ids[do.queue][do.write]]
 	words := plausible[known.State]
 	if pick(8) == 0 {
 		words = slices.Concat(slices.Collect(maps.Values(plausible))...)
@@ -243,7 +243,7 @@ func (c *client) ask(do call) {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(c.random.Int64N(int64(c.options.Faults))))
 	}
 	defer cancel()
-	do.ids = c.ids[do.line]
+	do.ids = c.ids[do.queue]
 	began := time.Since(c.began).Nanoseconds()
 	recs, fresh, err := c.make(ctx, do)
 	ended := time.Since(c.began).Nanoseconds()
@@ -276,7 +276,7 @@ func (c *client) make(ctx context.Context, do call) (recs []ledger.Record, fresh
 		}
 		return c.claim(ctx, claim)
 	case "reserve", "hold first":
-		res := ledger.Reservation{Record: c.records[do.line][do.write], Owner: do.owner, LeaseFor: leaseFor}
+		res := ledger.Reservation{Record: c.records[do.queue][do.write], Owner: do.owner, LeaseFor: leaseFor}
 		if do.what == "hold first" {
 			res.Events = []ledger.Event{held}
 		}
@@ -300,7 +300,7 @@ func (c *client) note(do call, rec ledger.Record, fresh bool, began, ended int64
 	found := false
 	for line := range c.ids {
 		if i := slices.Index(c.ids[line][:], rec.ID); i >= 0 {
-			do.line, do.write, do.ids, found = line, i, c.ids[line], true
+			do.queue, do.write, do.ids, found = line, i, c.ids[line], true
 		}
 	}
 	if !found { // of another history
@@ -326,7 +326,7 @@ func (c *client) noteError(do call, err error, began, ended int64) {
 		a.unsure, ended = true, math.MaxInt64
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ledger.ErrUnavailable):
 		// Nothing was applied: if it was, nothing will explain what others see.
-		c.undone = append(c.undone, fmt.Sprintf("  client %d, %9d to %9d us: line %d: %s: %v", c.number, began/1000, ended/1000, do.line, do.String(a), err))
+		c.undone = append(c.undone, fmt.Sprintf("  client %d, %9d to %9d us: line %d: %s: %v", c.number, began/1000, ended/1000, do.queue, do.String(a), err))
 		return
 	case errors.Is(err, ledger.ErrFenced):
 		a.fenced = true
@@ -340,8 +340,8 @@ func (c *client) noteError(do call, err error, began, ended int64) {
 		return
 	}
 	for line := range c.ids {
-		if line == do.line || a.unsure && do.any {
-			do.line, do.ids = line, c.ids[line]
+		if line == do.queue || a.unsure && do.any {
+			do.queue, do.ids = line, c.ids[line]
 			c.operations = append(c.operations, porcupine.Operation{ClientId: c.number, Input: do, Call: began, Output: a, Return: ended})
 		}
 	}

@@ -230,7 +230,7 @@ func TestASlowMachineIsNoFaultOfALedger(t *testing.T) {
 	}
 }
 
-func TestBrokenLedgersAreFound(t *testing.T) {
+func TestBrokenLedgersAreDetected(t *testing.T) {
 	for name, c := range broken {
 		t.Run(name, func(t *testing.T) {
 			c.ledger.Memory = ledger.NewMemory()

@@ -13,8 +13,8 @@ import (
 // another: the state, the fence and the line of a few writes about one record.
 // It shares no code with package ledger.
 
-// lineSize is how many writes one line of the model has.
-const lineSize = 5
+// queueSize is how many writes one line of the model has.
+const queueSize = 5
 
 // dueness is when a record wants work.
 type dueness int8
@@ -58,14 +58,14 @@ type entry struct {
 	there, long, answered bool // long: the lease does not end by itself
 }
 
-// street is one line and the writes that are, or were, in it. It can be
+// queueState is one line and the writes that are, or were, in it. It can be
 // compared with ==.
-type street struct {
-	writes [lineSize]entry
-	order  [lineSize]int8 // who stands in line, by number from 1, first to last
+type queueState struct {
+	writes [queueSize]entry
+	order  [queueSize]int8 // who stands in line, by number from 1, first to last
 }
 
-func (s street) inLine() (in []int) {
+func (s queueState) queued() (in []int) {
 	for _, who := range s.order {
 		if who != 0 {
 			in = append(in, int(who)-1)
@@ -74,17 +74,17 @@ func (s street) inLine() (in []int) {
 	return in
 }
 
-func (s *street) stand(in []int) {
-	s.order = [lineSize]int8{}
+func (s *queueState) setOrder(in []int) {
+	s.order = [queueSize]int8{}
 	for i, who := range in {
 		s.order[i] = int8(who) + 1
 	}
 }
 
 // at is what callers see of one write, with the one before it.
-func (s street) at(i int, ids [lineSize]ledger.ID) view {
+func (s queueState) at(i int, ids [queueSize]ledger.ID) view {
 	v := s.writes[i].view
-	in := s.inLine()
+	in := s.queued()
 	if place := slices.Index(in, i); place > 0 {
 		v.behind = ids[in[place-1]]
 	}
@@ -93,14 +93,14 @@ func (s street) at(i int, ids [lineSize]ledger.ID) view {
 
 // call is what was asked of a ledger, about one write.
 type call struct {
-	line, write int
-	ids         [lineSize]ledger.ID
-	what        string
-	owner       string // reserve, claim: in whose name; "" only queues
-	long        bool   // reserve, claim: a lease that does not end by itself
-	early       bool   // claim
-	any         bool   // claim: of whatever is due, if nobody knows what it got
-	fence       int64  // append
+	queue, write int
+	ids          [queueSize]ledger.ID
+	what         string
+	owner        string // reserve, claim: in whose name; "" only queues
+	long         bool   // reserve, claim: a lease that does not end by itself
+	early        bool   // claim
+	any          bool   // claim: of whatever is due, if nobody knows what it got
+	fence        int64  // append
 }
 
 // answer is what came back: a view, or an error, or nothing that anybody knows.
@@ -141,7 +141,7 @@ func (c call) String(a answer) string {
 }
 
 // step does one call on a street, and says what the answer must be.
-func (s street) step(c call) (street, answer) {
+func (s queueState) step(c call) (queueState, answer) {
 	w := &s.writes[c.write]
 	switch {
 	case c.what == "get":
@@ -154,7 +154,7 @@ func (s street) step(c call) (street, answer) {
 	case !w.there && c.what == "claim":
 		return s, answer{none: true}
 	case c.what == "claim":
-		waits := slices.Index(s.inLine(), c.write) > 0
+		waits := slices.Index(s.queued(), c.write) > 0
 		if w.leased || waits || !c.early && w.due != atOnce {
 			return s, answer{none: true}
 		}
@@ -162,7 +162,7 @@ func (s street) step(c call) (street, answer) {
 		w.fence++
 	case w.there && c.what != "late" && w.fence != c.fence:
 		return s, answer{fenced: true}
-	case w.there && !w.legal(c.what, slices.Index(s.inLine(), c.write) > 0):
+	case w.there && !w.legal(c.what, slices.Index(s.queued(), c.write) > 0):
 		return s, answer{illegal: true}
 	case w.there:
 		s.append(c.write, c.what)
@@ -173,9 +173,9 @@ func (s street) step(c call) (street, answer) {
 	return s, answer{got: s.at(c.write, c.ids)}
 }
 
-func (s *street) reserve(c call) {
+func (s *queueState) reserve(c call) {
 	w := &s.writes[c.write]
-	in := s.inLine()
+	in := s.queued()
 	w.there, w.fence, w.seq, w.state = true, 1, 1, ledger.Queued
 	switch {
 	case c.what == "hold first":
@@ -188,12 +188,12 @@ func (s *street) reserve(c call) {
 		w.owner, w.long, w.leased = c.owner, c.long, c.long
 	}
 	w.due = atOnce
-	s.stand(append(in, c.write))
+	s.setOrder(append(in, c.write))
 }
 
 // join puts a write at the end of a line.
-func (s *street) join(i int) {
-	in := s.inLine()
+func (s *queueState) join(i int) {
+	in := s.queued()
 	w := &s.writes[i]
 	w.due = atOnce
 	if len(in) > 0 {
@@ -203,18 +203,18 @@ func (s *street) join(i int) {
 			last.seq++
 		}
 	}
-	s.stand(append(in, i))
+	s.setOrder(append(in, i))
 }
 
 // leave takes a write out of its line, and lets the next one go.
-func (s *street) leave(i int) {
-	in := s.inLine()
+func (s *queueState) leave(i int) {
+	in := s.queued()
 	place := slices.Index(in, i)
 	if place < 0 {
 		return
 	}
 	in = slices.Delete(in, place, place+1)
-	s.stand(in)
+	s.setOrder(in)
 	if place < len(in) {
 		next := &s.writes[in[place]]
 		next.seq++
@@ -251,9 +251,9 @@ func (w entry) legal(what string, waits bool) bool {
 }
 
 // append is what the events of an append do.
-func (s *street) append(i int, what string) {
+func (s *queueState) append(i int, what string) {
 	w := &s.writes[i]
-	waits := slices.Index(s.inLine(), i) > 0
+	waits := slices.Index(s.queued(), i) > 0
 	w.seq++
 	if what == "late" {
 		return
@@ -306,15 +306,15 @@ var appends = map[string][]ledger.Event{
 
 // after is all that may be true after a call with this answer; nothing when
 // the answer cannot be.
-func (s street) after(c call, a answer) []street {
+func (s queueState) after(c call, a answer) []queueState {
 	if !a.unsure {
 		next, want := s.step(c)
 		if want != a {
 			return nil
 		}
-		return []street{next}
+		return []queueState{next}
 	}
-	may := []street{s}
+	may := []queueState{s}
 	for i := range s.writes {
 		if c.any || i == c.write {
 			one := c
@@ -333,7 +333,7 @@ func linear(search *effort) porcupine.Model {
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 			var lines [][]porcupine.Operation
 			for _, o := range history {
-				line := o.Input.(call).line
+				line := o.Input.(call).queue
 				for len(lines) <= line {
 					lines = append(lines, nil)
 				}
@@ -341,12 +341,12 @@ func linear(search *effort) porcupine.Model {
 			}
 			return lines
 		},
-		Init: func() []any { return []any{street{}} },
+		Init: func() []any { return []any{queueState{}} },
 		Step: func(state, input, output any) (next []any) {
 			if search.spent() {
 				return nil
 			}
-			for _, s := range state.(street).after(input.(call), output.(answer)) {
+			for _, s := range state.(queueState).after(input.(call), output.(answer)) {
 				next = append(next, s)
 			}
 			return next

@@ -47,7 +47,7 @@ func (d *docket) wish(t *rapid.T) ledger.Reservation {
 	if key != "" && rapid.Bool().Draw(t, "entrusted") {
 		o := operation(tenant, workflow, step, key)
 		o.Tool = tool
-		return d.h.handed(o, rapid.SampledFrom([]ledger.Event{entrusted, held}).Draw(t, "first"))
+		return d.h.handed(o, rapid.SampledFrom([]ledger.Event{asDelegated, held}).Draw(t, "first"))
 	}
 	w := named(tenant, workflow, key)
 	w.Tool, w.Step, w.Key["number"] = tool, step, step
@@ -180,8 +180,8 @@ func (d *docket) prune(*rapid.T) {
 	}
 }
 
-// look asks who has begun an operation.
-func (d *docket) look(t *rapid.T) {
+// operation asks who has begun an operation.
+func (d *docket) operation(t *rapid.T) {
 	tenant, tool, key := rapid.SampledFrom(docketTenants).Draw(t, "tenant"), rapid.SampledFrom(docketTools).Draw(t, "tool"), d.key(t)
 	want := d.sorted(func(r ledger.Record) bool {
 		return r.Tenant == tenant && r.Tool == tool && r.IdempotencyKey == key && r.Blocking()
@@ -214,14 +214,14 @@ var operationModel = map[string]scenario{
 	"who blocks whom": {
 		"a look-up that walks an index another way than the rule lets an operation be done twice, or names another one on each ledger",
 		func(h *harness) {
-			desks := 0
+			n := 0
 			// In a bubble a test must not be asked for its deadline.
 			rapid.Check(struct{ rapid.TB }{h.T}, func(t *rapid.T) {
-				desks++
-				d := &docket{h: h, name: fmt.Sprint("docket ", desks, " ")}
+				n++
+				d := &docket{h: h, name: fmt.Sprint("docket ", n, " ")}
 				t.Repeat(map[string]func(*rapid.T){
 					"reserve": d.reserve, "reserve more": d.reserve, "settle": d.settle, "settle more": d.settle, "undo": d.undo, "approve": d.approve, "yield": d.yield,
-					"reopen": d.reopen, "pass": d.pass, "prune": d.prune, "look": d.look,
+					"reopen": d.reopen, "pass": d.pass, "prune": d.prune, "look": d.operation,
 				})
 			})
 		},

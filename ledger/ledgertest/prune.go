@@ -70,7 +70,7 @@ var pruning = map[string]scenario{
 				ledger.Event{Kind: ledger.EvRead, Verdict: "verified", URL: "https://shop.invalid/17", Evidence: []byte(`{"a": 1}`)},
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "seen", Reason: "all as asked"})
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.lost(rec)
 			want := ledger.Compact(rec)
 			h.same(want, h.get(rec), "Fence")
@@ -144,7 +144,7 @@ var pruning = map[string]scenario{
 		func(h *harness) {
 			rec := h.done("w1")
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.sleep(remember - keep - time.Minute)
 			h.pruned(ledger.Pruned{})
 			h.sleep(time.Minute)
@@ -164,7 +164,7 @@ var pruning = map[string]scenario{
 			h.sleep(keep - time.Minute)
 			h.pruned(ledger.Pruned{})
 			h.sleep(time.Minute)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.lost(rec)
 		},
 	},
@@ -178,9 +178,9 @@ var pruning = map[string]scenario{
 			h.append(h.fresh(wish("a", "review"), announced), sent, escalated)
 			h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: 10 * remember})
-			looked := h.done("looked at")
+			leased := h.done("looked at")
 			h.sleep(2 * remember)
-			h.taken(looked, ledger.Claim{Tenant: "a", ID: looked.ID, Early: true})
+			h.taken(leased, ledger.Claim{Tenant: "a", ID: leased.ID, Early: true})
 			h.pruned(ledger.Pruned{})
 			if n := len(h.list(ledger.Filter{Tenant: "a"})); n != 7 {
 				h.Errorf("%d of 7 writes are left", n)
@@ -195,7 +195,7 @@ var pruning = map[string]scenario{
 			h.sleep(2 * keep)
 			h.pruned(ledger.Pruned{})
 			h.append(h.taken(rec, ledger.Claim{}), ledger.Event{Kind: ledger.EvRechecked})
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.lost(rec)
 		},
 	},
@@ -211,7 +211,7 @@ var pruning = map[string]scenario{
 			h.pruned(ledger.Pruned{})
 			h.append(parent, settled(ledger.Compensated))
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 2})
+			h.pruned(ledger.Pruned{Compacted: 2})
 			h.lost(parent, child)
 			h.pruned(ledger.Pruned{Forgotten: 1})
 			h.gone(child)
@@ -230,8 +230,8 @@ var pruning = map[string]scenario{
 			h.sleep(time.Second)
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
 			h.sleep(keep)
-			if got := h.prune(1); got.Buried != 1 || !h.get(child).Tombstone {
-				h.Fatalf("buried %d; want the undoing", got.Buried)
+			if got := h.prune(1); got.Compacted != 1 || !h.get(child).Tombstone {
+				h.Fatalf("buried %d; want the undoing", got.Compacted)
 			}
 			h.lost(child)
 			h.append(h.taken(parent, ledger.Claim{Tenant: "a", ID: parent.ID, Early: true}), escalated)
@@ -248,7 +248,7 @@ var pruning = map[string]scenario{
 			second := h.fresh(w)
 			h.append(first, sent, seen, verified)
 			h.sleep(keep)
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.sleep(remember)
 			h.pruned(ledger.Pruned{Forgotten: 1})
 			h.lost(first)
@@ -266,8 +266,8 @@ var pruning = map[string]scenario{
 			h.lost(all...)
 			h.sleep(keep)
 			for _, want := range []int{3, 3, 1, 0} {
-				if got := h.prune(3); got.Buried != want || got.Forgotten != 0 {
-					h.Fatalf("buried %d, forgotten %d; want %d buried", got.Buried, got.Forgotten, want)
+				if got := h.prune(3); got.Compacted != want || got.Forgotten != 0 {
+					h.Fatalf("buried %d, forgotten %d; want %d buried", got.Compacted, got.Forgotten, want)
 				}
 				if want == 3 && !h.get(all[0]).Tombstone {
 					h.Error("the oldest was not taken first")
@@ -275,8 +275,8 @@ var pruning = map[string]scenario{
 			}
 			h.sleep(remember)
 			for _, want := range []int{5, 2, 0} {
-				if got := h.prune(5); got.Forgotten != want || got.Buried != 0 {
-					h.Fatalf("buried %d, forgotten %d; want %d forgotten", got.Buried, got.Forgotten, want)
+				if got := h.prune(5); got.Forgotten != want || got.Compacted != 0 {
+					h.Fatalf("buried %d, forgotten %d; want %d forgotten", got.Compacted, got.Forgotten, want)
 				}
 			}
 		},
@@ -294,8 +294,8 @@ var pruning = map[string]scenario{
 			h.sleep(time.Second)
 			later := h.done("later")
 			h.sleep(keep)
-			if got := h.prune(2); got.Buried != 1 {
-				h.Errorf("buried %d, want the later one", got.Buried)
+			if got := h.prune(2); got.Compacted != 1 {
+				h.Errorf("buried %d, want the later one", got.Compacted)
 			}
 			h.lost(later)
 		},
@@ -338,11 +338,11 @@ var pruning = map[string]scenario{
 			}
 			for hour := 1; hour <= 21; hour++ {
 				h.sleep(time.Hour - time.Minute)
-				if got := h.pruneBy(p).Buried; got != 0 {
+				if got := h.pruneBy(p).Compacted; got != 0 {
 					h.Errorf("%d became tombstones a minute before hour %d", got, hour)
 				}
 				h.sleep(time.Minute)
-				if got := h.pruneBy(p).Buried; got != len(due[hour]) {
+				if got := h.pruneBy(p).Compacted; got != len(due[hour]) {
 					h.Errorf("%d became tombstones in hour %d, want %d", got, hour, len(due[hour]))
 				}
 				for _, r := range due[hour] {
@@ -364,20 +364,20 @@ var pruning = map[string]scenario{
 			ever := map[string]time.Duration{"a": ledger.Forever}
 			kept, other := h.done("w1"), h.append(h.fresh(wish("b", "w2"), announced), sent, seen, verified)
 			h.sleep(100 * remember)
-			if got := h.pruneBy(ledger.Prune{Keep: keep, Remember: remember, Tenants: ever}); got.Buried != 1 || !h.get(other).Tombstone {
-				h.Errorf("%d became tombstones, want the one of b", got.Buried)
+			if got := h.pruneBy(ledger.Prune{Keep: keep, Remember: remember, Tenants: ever}); got.Compacted != 1 || !h.get(other).Tombstone {
+				h.Errorf("%d became tombstones, want the one of b", got.Compacted)
 			}
 			h.lost(other)
 			all := ledger.Prune{Keep: ledger.Forever, Remember: ledger.Forever}
-			if got := h.pruneBy(all); got.Buried+got.Forgotten != 0 || !h.get(other).Tombstone {
-				h.Errorf("%d became tombstones and %d were forgotten, want none", got.Buried, got.Forgotten)
+			if got := h.pruneBy(all); got.Compacted+got.Forgotten != 0 || !h.get(other).Tombstone {
+				h.Errorf("%d became tombstones and %d were forgotten, want none", got.Compacted, got.Forgotten)
 			}
 			if h.get(kept).Tombstone {
 				h.Error("the write of a is a tombstone")
 			}
 			all.Tenants = map[string]time.Duration{"a": keep}
-			if got := h.pruneBy(all); got.Buried != 1 || !h.get(kept).Tombstone {
-				h.Errorf("%d became tombstones, want the one of a, and everything of the others stays", got.Buried)
+			if got := h.pruneBy(all); got.Compacted != 1 || !h.get(kept).Tombstone {
+				h.Errorf("%d became tombstones, want the one of a, and everything of the others stays", got.Compacted)
 			}
 			h.lost(kept)
 		},
@@ -390,8 +390,8 @@ var pruning = map[string]scenario{
 			}
 			h.sleep(keep)
 			for _, want := range []int{2, 2, 1, 0} {
-				if got := h.prune(2); got.Buried != want {
-					h.Fatalf("%d became tombstones, want %d", got.Buried, want)
+				if got := h.prune(2); got.Compacted != want {
+					h.Fatalf("%d became tombstones, want %d", got.Compacted, want)
 				}
 			}
 		},
@@ -412,12 +412,12 @@ var pruning = map[string]scenario{
 					h.Errorf("prune: %v", err)
 				}
 			})
-			buried := 0
+			compacted := 0
 			for _, d := range did {
-				buried += d.Buried
+				compacted += d.Compacted
 			}
-			if buried != 20 || h.prune(0).Buried != 0 {
-				h.Errorf("%d were buried, want 20", buried)
+			if compacted != 20 || h.prune(0).Compacted != 0 {
+				h.Errorf("%d were buried, want 20", compacted)
 			}
 		},
 	},

@@ -23,7 +23,7 @@ type crowd struct {
 
 // step looks at the line after each change.
 func (c *crowd) step() bool {
-	wrong, err := lineUp(context.Background(), c.ledger, "a", c.keyDigest)
+	wrong, err := queueProblem(context.Background(), c.ledger, "a", c.keyDigest)
 	if wrong != "" || err != nil {
 		c.Errorf("%s; error %v", wrong, err)
 	}
@@ -76,7 +76,7 @@ func (c *crowd) work(owner string) (int, error) {
 	return len(recs), nil
 }
 
-var lineRaces = map[string]scenario{
+var queueRaces = map[string]scenario{
 	"one head": {
 		"however many reserve on one record while others end theirs, one at a time is at work, and none is forgotten",
 		func(h *harness) {

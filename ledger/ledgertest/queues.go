@@ -46,9 +46,9 @@ func (h *harness) atHead(r ledger.Record) ledger.Record {
 	return h.taken(r, ledger.Claim{Tenant: r.Tenant, ID: r.ID})
 }
 
-// lineUp says what is wrong with the line of a key digest, or "": of those in
+// queueProblem says what is wrong with the line of a key digest, or "": of those in
 // it exactly one is first, and each other one stands behind exactly one.
-func lineUp(ctx context.Context, l ledger.Ledger, tenant, keyDigest string) (string, error) {
+func queueProblem(ctx context.Context, l ledger.Ledger, tenant, keyDigest string) (string, error) {
 	recs, err := l.List(ctx, ledger.Filter{Tenant: tenant, KeyDigest: keyDigest, Limit: 1000})
 	if err != nil {
 		return "", err
@@ -78,7 +78,7 @@ func lineUp(ctx context.Context, l ledger.Ledger, tenant, keyDigest string) (str
 
 func (h *harness) inOrder(keyDigest string) {
 	h.Helper()
-	if wrong, err := lineUp(context.Background(), h.ledger, "a", keyDigest); wrong != "" || err != nil {
+	if wrong, err := queueProblem(context.Background(), h.ledger, "a", keyDigest); wrong != "" || err != nil {
 		h.Errorf("%s; error %v", wrong, err)
 	}
 }
@@ -233,9 +233,9 @@ var lines = map[string]scenario{
 	"re-opened": {
 		"a write that was done once holds nobody up again, also when a recheck re-opens it",
 		func(h *harness) {
-			owed := verified
-			owed.In = time.Minute
-			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, owed)
+			pending := verified
+			pending.In = time.Minute
+			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, pending)
 			h.sleep(2 * time.Minute)
 			first = h.taken(first, ledger.Claim{Limit: 10})
 			second := h.fresh(about("k", "w2"), announced)
@@ -315,10 +315,10 @@ var keyDigests = map[string]scenario{
 	"open or owed": {
 		"what is still to be done about one record is found without a walk through all that was ever done",
 		func(h *harness) {
-			owed := verified
-			owed.In = time.Hour
+			pending := verified
+			pending.In = time.Hour
 			h.append(h.fresh(about("k", "done"), announced), sent, seen, verified)
-			owing := h.append(h.fresh(about("k", "owing"), announced), sent, seen, owed)
+			owing := h.append(h.fresh(about("k", "owing"), announced), sent, seen, pending)
 			waits := h.fresh(about("k", "held"), held)
 			first := h.fresh(about("k", "first"), announced)
 			h.fresh(about("l", "another"), announced)

@@ -27,7 +27,7 @@ var roundTrips = map[string]scenario{
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent)
 			e := ledger.Event{
 				Kind: ledger.EvRead, By: awkward.text, Rule: "rule", Reason: awkward.text, Ago: 1234567891,
-				Verdict: "mismatched", Count: 3, Unproven: true, Until: 12, Generation: 2, Conditional: true, SendFor: 7, OwesRecheck: true,
+				Verdict: "mismatched", Count: 3, Unproven: true, Until: 12, Generation: 2, Conditional: true, SendFor: 7, NeedsRecheck: true,
 				Fate: "odd", Code: "299", Conflict: true, RetryAfter: 13,
 				Key: awkward.text, Replayed: true, ErrorCode: awkward.text, Message: awkward.text, RequestID: awkward.text, Answer: []byte("\x00\xff"),
 				Ref: awkward.text, URL: "https://shop.example/?a=1&b=<2>", Version: `W/"7"`, In: 11,
@@ -46,7 +46,7 @@ var roundTrips = map[string]scenario{
 	"refusal": {
 		"why a destination refused is kept until the next send",
 		func(h *harness) {
-			said := ledger.Said{Status: "422", Code: "taken", Message: awkward.text, RequestID: "req_1"}
+			said := ledger.Refusal{Status: "422", Code: "taken", Message: awkward.text, RequestID: "req_1"}
 			rec := h.append(h.fresh(wish("a", "w1"), announced),
 				ledger.Event{Kind: ledger.EvSent, Fate: "refused", Code: said.Status, ErrorCode: said.Code, Message: said.Message, RequestID: said.RequestID})
 			if diff := cmp.Diff(&said, h.get(rec).Refusal); diff != "" {

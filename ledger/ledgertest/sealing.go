@@ -13,10 +13,10 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// chronicle switches it on or off.
-func (h *harness) chronicle(on, change bool) {
+// setRecording switches it on or off.
+func (h *harness) setRecording(on, change bool) {
 	h.Helper()
-	changed, err := h.ledger.Chronicle(context.Background(), on)
+	changed, err := h.ledger.SetRecording(context.Background(), on)
 	if err != nil || changed != change {
 		h.Fatalf("chronicle %v: changed %v, error %v; want changed %v", on, changed, err, change)
 	}
@@ -26,7 +26,7 @@ func (h *harness) chronicle(on, change bool) {
 func (h *harness) record(recorded bool) {
 	h.Helper()
 	if recorded {
-		h.chronicle(true, true)
+		h.setRecording(true, true)
 		h.recorded = true
 	}
 }
@@ -121,14 +121,14 @@ var chronicling = map[string]scenario{
 			if runs := h.unsealed(10); len(runs) != 0 {
 				h.Errorf("remembered: %v", marks(runs))
 			}
-			h.chronicle(false, false)
+			h.setRecording(false, false)
 		},
 	},
 	"on": {
 		"of what is committed each event is in one run, with what it is about, and is there until it is sealed",
 		func(h *harness) {
-			h.chronicle(true, true)
-			h.chronicle(true, false)
+			h.setRecording(true, true)
+			h.setRecording(true, false)
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen)
 			h.refused(ledger.ErrFenced, rec, rec.Fence+1, verified)
 			rec = h.append(rec, verified)
@@ -138,8 +138,8 @@ var chronicling = map[string]scenario{
 				h.Fatalf("runs (-want +got):\n%s", diff)
 			}
 			for i, r := range runs {
-				if r.Tenant != "a" || r.Found || (r.Intent != nil) != (i == 0) {
-					h.Errorf("run %d: tenant %q, found %v, intent %s", i, r.Tenant, r.Found, r.Intent)
+				if r.Tenant != "a" || r.Backfilled || (r.Intent != nil) != (i == 0) {
+					h.Errorf("run %d: tenant %q, found %v, intent %s", i, r.Tenant, r.Backfilled, r.Intent)
 				}
 			}
 			if string(runs[0].Intent) != string(h.get(rec).Intent) {
@@ -169,23 +169,23 @@ var chronicling = map[string]scenario{
 			rec := h.append(h.fresh(wish("a", "w2"), announced), sent)
 			document := h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
 			h.put(ledger.Document{Tenant: "a", Kind: ledger.AuditKind, ID: "s", Body: []byte(`{}`)})
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			runs := h.unsealed(10)
 			want := []string{fmt.Sprintf("pruned %s %d", old.ID, old.Seq), fmt.Sprint(rec.ID, " 1-3 of 3"), "filed step s v1"}
 			if diff := cmp.Diff(want, marks(runs)); diff != "" {
 				h.Fatalf("runs (-want +got):\n%s", diff)
 			}
 			digest, err := document.Digest()
-			stone, _ := ledger.Tombstone(h.get(old))
-			if err != nil || runs[2].Mark.Digest != digest || runs[0].Mark.Digest != stone || !runs[1].Found || runs[1].Intent == nil {
+			tombstone, _ := ledger.Tombstone(h.get(old))
+			if err != nil || runs[2].Mark.Digest != digest || runs[0].Mark.Digest != tombstone || !runs[1].Backfilled || runs[1].Intent == nil {
 				h.Errorf("marks %+v and %+v, error %v", runs[0].Mark, runs[2].Mark, err)
 			}
 			rec = h.append(rec, seen, verified)
-			h.chronicle(false, true)
+			h.setRecording(false, true)
 			if runs := h.unsealed(10); len(runs) != 0 {
 				h.Errorf("switched off: %v", marks(runs))
 			}
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			if runs := h.unsealed(10); len(runs) != 3 || runs[1].Last != rec.Seq || len(runs[1].Events) != int(rec.Seq) {
 				h.Errorf("on again: %v", marks(runs))
 			}
@@ -194,7 +194,7 @@ var chronicling = map[string]scenario{
 	"papers": {
 		"an approval that is altered is to be found, so every filing leaves its digest, and nothing else does",
 		func(h *harness) {
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			p := h.put(ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Collection: "b", State: "open", Body: []byte(`{"n": 1.0}`)})
 			first := h.document(p)
 			p.State, p.Body, p.Due, p.Collection = "closed", []byte(`{"n":2}`), time.Unix(7, 8), ""
@@ -216,7 +216,7 @@ var chronicling = map[string]scenario{
 	"papers with writes": {
 		"whatever else is done in the same step, a paper leaves its mark and a write its run, or neither does",
 		func(h *harness) {
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			one, res := h.fresh(wish("a", "w1")), h.reservation(wish("a", "w2"))
 			two := h.fresh(wish("a", "w3"))
 			h.seal()
@@ -251,21 +251,21 @@ var chronicling = map[string]scenario{
 	"prune": {
 		"what is not sealed is not forgotten, and what is forgotten says by which rule",
 		func(h *harness) {
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			rec := h.done("w1")
 			h.sleep(keep)
 			did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
-			if err != nil || did.Buried != 0 {
-				h.Fatalf("before its events were sealed: buried %d, error %v", did.Buried, err)
+			if err != nil || did.Compacted != 0 {
+				h.Fatalf("before its events were sealed: buried %d, error %v", did.Compacted, err)
 			}
 			h.seal()
-			h.pruned(ledger.Pruned{Buried: 1})
+			h.pruned(ledger.Pruned{Compacted: 1})
 			h.lost(rec)
 			h.seal()
 			runs := h.runs[len(h.runs)-1:]
-			stone, _ := ledger.Tombstone(h.get(rec))
+			tombstone, _ := ledger.Tombstone(h.get(rec))
 			m := runs[0].Mark
-			if m == nil || m.Kind != ledger.MarkPruned || m.Write != rec.ID || m.Seq != rec.Seq || m.Rule == "" || m.At.IsZero() || m.Digest != stone {
+			if m == nil || m.Kind != ledger.MarkPruned || m.Write != rec.ID || m.Seq != rec.Seq || m.Rule == "" || m.At.IsZero() || m.Digest != tombstone {
 				h.Fatalf("the mark of a burial: %+v", m)
 			}
 			h.append(h.get(rec), yielded)
@@ -283,7 +283,7 @@ var chronicling = map[string]scenario{
 	"prune papers": {
 		"a paper that retention forgets is told from one that somebody deleted",
 		func(h *harness) {
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			cover := h.cover("a", "b1", 2)
 			cover.Done = true
 			h.put(cover)
@@ -306,7 +306,7 @@ var chronicling = map[string]scenario{
 	"under load": {
 		"nothing is lost and nothing comes twice, however many write and however many seal",
 		func(h *harness) {
-			h.chronicle(true, true)
+			h.setRecording(true, true)
 			done, sealers := make(chan struct{}), sync.WaitGroup{}
 			var mu sync.Mutex
 			all := make(map[int64]ledger.Run)

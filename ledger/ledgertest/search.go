@@ -13,7 +13,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-func (h *harness) search(s ledger.Search) ledger.Found {
+func (h *harness) search(s ledger.Search) ledger.SearchResult {
 	h.Helper()
 	found, err := h.ledger.Find(context.Background(), s)
 	if err != nil {
@@ -336,7 +336,7 @@ var searchPages = map[string]scenario{
 		"a search that finds nothing among many ends its page, and says where to go on",
 		func(h *harness) {
 			target := h.fresh(wish("a", "target"))
-			for i := range ledger.MaxLooked + 10 {
+			for i := range ledger.MaxScanned + 10 {
 				w := wish("a", "crowd")
 				w.Step, w.Key, w.Destination = fmt.Sprint("s", i), intent.Fields{"number": fmt.Sprint(i)}, "bank"
 				if _, _, err := h.ledger.Reserve(context.Background(), h.reservation(w)); err != nil {

@@ -17,9 +17,9 @@ type wait struct {
 // committed is one filing of a paper; a paper that was found counts as it is when it is
 // read.
 type filed struct {
-	id      string
-	version int64
-	found   bool
+	id         string
+	version    int64
+	backfilled bool
 }
 
 // AllUnsealed holds what is not sealed against what the ledger has, of which nothing
@@ -43,12 +43,12 @@ func AllUnsealed(t *testing.T, l ledger.Ledger, writes, documents int) {
 		}
 	}
 	for f := range w.once {
-		if f.found && w.once[filed{f.id, 1, false}] {
+		if f.backfilled && w.once[filed{f.id, 1, false}] {
 			t.Errorf("paper %s was found, and was new as well", f.id)
 		}
 	}
-	if haveWrites, havePapers := w.writes(t, l), w.kept(t, l); haveWrites < writes || havePapers < documents {
-		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, havePapers, writes, documents)
+	if haveWrites, haveDocuments := w.writes(t, l), w.kept(t, l); haveWrites < writes || haveDocuments < documents {
+		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, haveDocuments, writes, documents)
 	}
 }
 
@@ -77,7 +77,7 @@ func GoesOn(t *testing.T, l ledger.Ledger, some []ledger.Record, writes, documen
 	for i := range some {
 		some[i] = OneMore(t, l, some[i])
 	}
-	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v; want it on", changed, err)
 	}
 	for i := range some {
@@ -93,8 +93,8 @@ func (w *wait) take(t *testing.T, r ledger.Run) {
 		t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
 	}
 	if m := r.Mark; m != nil {
-		f := filed{m.DocumentID, m.Version, r.Found}
-		if r.Found {
+		f := filed{m.DocumentID, m.Version, r.Backfilled}
+		if r.Backfilled {
 			f.version = 0
 		}
 		if w.once[f] {

@@ -25,12 +25,12 @@ const (
 // allBackfilled is the backfill position when no write is left: after all ids.
 const allBackfilled = "~"
 
-// Chronicle implements [ledger.Feed]. Switching it on writes a small row for each existing
+// SetRecording implements [ledger.Feed]. Switching it on writes a small row for each existing
 // write and document, in portions between which others change the ledger. Each portion waits for
 // all running changes, and is retried where that takes long, so that no other caller waits for
 // long. A call continues where an interrupted one ended, and several may run at once. What is
 // left when it is switched off is deleted in portions as well.
-func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
+func (l *Ledger) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
 	as, all, left, err := l.chronicling(ctx)
 	if err != nil || as == on && (on && all || !on && !left) { // already done; then no caller has to wait
 		return false, err

@@ -69,7 +69,7 @@ func begun(t *testing.T, l *postgres.Ledger, batch string, n int) ledger.Record 
 // During the backfill of a long history others work between any two portions: on what is
 // backfilled, on what is not yet, on new writes. Another process continues where the first was
 // ended. No event is left out, and none comes twice.
-func TestFoundInPortions(t *testing.T) {
+func TestBackfillInPortions(t *testing.T) {
 	d, l := history(t)
 	other := d.open(nil)
 	late := append(everyFew(t, l), begun(t, l, "open", 0))
@@ -105,7 +105,7 @@ func TestFoundInPortions(t *testing.T) {
 	if least := 1 + oldWrites/postgres.MaxBackfilled + oldDocuments/postgres.MaxBackfilled; portions < least {
 		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
 	}
-	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
 	}
 	ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)
@@ -130,7 +130,7 @@ func TestFindingIsKilled(t *testing.T) {
 			}
 			ctx, end := context.WithCancel(t.Context())
 			end()
-			if changed, err := l.Chronicle(ctx, true); changed || !errors.Is(err, context.Canceled) {
+			if changed, err := l.SetRecording(ctx, true); changed || !errors.Is(err, context.Canceled) {
 				t.Errorf("changed %v, error %v", changed, err)
 			}
 			ledgertest.GoesOn(t, l, everyFew(t, l), oldWrites, oldDocuments)
@@ -142,7 +142,7 @@ func TestFindingIsKilled(t *testing.T) {
 // before it is on again: nothing of it comes twice.
 func TestSwitchedOffInPortions(t *testing.T) {
 	d, l := history(t)
-	_, err := l.Chronicle(t.Context(), true)
+	_, err := l.SetRecording(t.Context(), true)
 	must(t, err)
 	d.exec(fmt.Sprintf(`INSERT INTO ledger_unsealed (mark) SELECT '{"kind":"found","tenant":"acme","paper_kind":"step","paper_id":"1"}' FROM generate_series(1, %d)`, postgres.MaxCleared))
 	more, err := l.Switch(false, false, func() {})
@@ -155,18 +155,18 @@ func TestSwitchedOffInPortions(t *testing.T) {
 	if more, err := l.Switch(true, true, func() {}); more || err != nil {
 		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
 	}
-	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)
-	if changed, err := l.Chronicle(t.Context(), false); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), false); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	d.exec(`INSERT INTO ledger_unsealed (write, last) SELECT n, 5 FROM ledger_writes`)
-	if changed, err := l.Chronicle(t.Context(), false); changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), false); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was off", changed, err)
 	}
-	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)
@@ -180,20 +180,20 @@ func TestSwitchedOnAmongPortions(t *testing.T) {
 			b := &before{says: "BEGIN ISOLATION"}
 			slow := d.traced(b)
 			if on {
-				_, err := l.Chronicle(t.Context(), true)
+				_, err := l.SetRecording(t.Context(), true)
 				must(t, err)
 			}
 			d.exec(fmt.Sprintf(`INSERT INTO ledger_unsealed (mark) SELECT '{"kind":"found","tenant":"acme","paper_kind":"step","paper_id":"1"}' FROM generate_series(1, %d)`, postgres.MaxCleared))
 			b.skip.Store(1)
 			b.f = func() {
-				if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+				if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 					t.Errorf("changed %v, error %v", changed, err)
 				}
 			}
-			if changed, err := slow.Chronicle(t.Context(), false); changed != on || err != nil || !b.ran.Load() {
+			if changed, err := slow.SetRecording(t.Context(), false); changed != on || err != nil || !b.ran.Load() {
 				t.Errorf("changed %v, error %v, ran %v", changed, err, b.ran.Load())
 			}
-			if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+			if changed, err := l.SetRecording(t.Context(), true); changed || err != nil {
 				t.Errorf("changed %v, error %v; it was switched on last", changed, err)
 			}
 			ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)

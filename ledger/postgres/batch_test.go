@@ -18,7 +18,7 @@ import (
 
 // The answer to a batch is lost after it is durable. The caller gets ErrUnsure; the same batch
 // again is refused as stale, and the state is what was written, once.
-func TestFilingAnswerLost(t *testing.T) {
+func TestBatchAnswerLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		kind   string
@@ -65,7 +65,7 @@ func TestFilingAnswerLost(t *testing.T) {
 
 // The connection's server process dies after the write was stored and before its document was:
 // neither exists.
-func TestFilingCutInTheMiddle(t *testing.T) {
+func TestBatchCutInTheMiddle(t *testing.T) {
 	for name, late := range map[string]int{"one statement": 0, "several": 2} {
 		t.Run(name, func(t *testing.T) {
 			d := fresh(t)
@@ -97,7 +97,7 @@ func TestFilingCutInTheMiddle(t *testing.T) {
 
 // The database is killed during many batches: of each both halves exist or none, and what each
 // caller got is true.
-func TestDatabaseKilledWhileFiling(t *testing.T) {
+func TestDatabaseKilledDuringABatch(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	d := freshOn(t, s)
 	l := d.open(nil)
@@ -148,7 +148,7 @@ func TestDatabaseKilledWhileFiling(t *testing.T) {
 }
 
 // A batch does not overtake what was enqueued before for the same record.
-func TestFilingBehindTheOutbox(t *testing.T) {
+func TestBatchBehindTheOutbox(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))
@@ -164,7 +164,7 @@ func TestFilingBehindTheOutbox(t *testing.T) {
 
 // Another session has locked a document and a caller gives up waiting for it: its error says that
 // nothing was applied, or that the result is unknown, and never that it was applied.
-func TestFilingGivenUp(t *testing.T) {
+func TestBatchGivenUp(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}})
@@ -214,7 +214,7 @@ func behindAPerson(t *testing.T, d *database, l *postgres.Ledger, lock string, f
 
 // A batch names the version that a document gets only while the batch waits for it, after its
 // statement has begun: it is done as a whole.
-func TestFilingOfAVersionToCome(t *testing.T) {
+func TestBatchOfAVersionToCome(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	p := file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}}).Documents[0]
@@ -231,7 +231,7 @@ func TestFilingOfAVersionToCome(t *testing.T) {
 }
 
 // A lease that is given in a batch begins when the batch is done, and not before it waited.
-func TestFilingThatWaitedLeasesFromThen(t *testing.T) {
+func TestBatchThatWaitedLeasesFromThen(t *testing.T) {
 	d := fresh(t).movable()
 	l := d.open(nil)
 	file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}})

@@ -24,7 +24,7 @@ func (l *Ledger) Commit(ctx context.Context, f ledger.Batch) (ledger.Committed, 
 	if err := f.Check(); err != nil {
 		return ledger.Committed{}, err
 	}
-	f, err := l.keeping.Digests.OfFiling(f)
+	f, err := l.keeping.Digests.OfBatch(f)
 	if err != nil {
 		return ledger.Committed{}, err
 	}

@@ -114,19 +114,19 @@ func TestFilingsOfOneStatement(t *testing.T) {
 func TestFilingsAtOnce(t *testing.T) {
 	d := fresh(t)
 	ledgers := []*postgres.Ledger{d.open(nil), d.open(nil), d.open(nil)}
-	const papers, filers, rounds = 6, 12, 18
+	const documents, filers, rounds = 6, 12, 18
 	var recs []ledger.Record
-	for i := range papers {
+	for i := range documents {
 		file(t, ledgers[0], ledger.Batch{Documents: []ledger.Document{page("acme", fmt.Sprint("p", i), 0)}})
 		recs = append(recs, file(t, ledgers[0], ledger.Batch{Reserve: delegated(t, "w", fmt.Sprint("s", i), fmt.Sprint("wire:", i))}).Reserved)
 	}
-	var done, looks [papers]atomic.Int64
+	var done, reads [documents]atomic.Int64
 	var wg sync.WaitGroup
 	for g := range filers {
 		l, r := ledgers[g%len(ledgers)], rand.New(rand.NewPCG(1, uint64(g)))
 		wg.Go(func() {
 			for round := range rounds {
-				written, read, late := r.Perm(papers), 1+r.IntN(2), r.IntN(3)
+				written, read, late := r.Perm(documents), 1+r.IntN(2), r.IntN(3)
 				f, err := tangled(l, r, written[:3], read, round)
 				if err != nil {
 					t.Error(err)
@@ -145,14 +145,14 @@ func TestFilingsAtOnce(t *testing.T) {
 					done[n].Add(1)
 				}
 				for _, n := range written[:late] {
-					looks[n].Add(1)
+					reads[n].Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	all := int64(0)
-	for i := range papers {
+	for i := range documents {
 		p, err := ledgers[0].Document(t.Context(), "acme", "step", fmt.Sprint("p", i))
 		must(t, err)
 		if p.Version != 1+done[i].Load() {
@@ -160,8 +160,8 @@ func TestFilingsAtOnce(t *testing.T) {
 		}
 		rec, err := ledgers[0].Get(t.Context(), "acme", recs[i].ID)
 		must(t, err)
-		if rec.Seq != recs[i].Seq+looks[i].Load() {
-			t.Errorf("write %d has %d events, want %d", i, rec.Seq, recs[i].Seq+looks[i].Load())
+		if rec.Seq != recs[i].Seq+reads[i].Load() {
+			t.Errorf("write %d has %d events, want %d", i, rec.Seq, recs[i].Seq+reads[i].Load())
 		}
 		follows(t, ledgers[0], rec)
 		all += done[i].Load()

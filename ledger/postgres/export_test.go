@@ -125,7 +125,7 @@ const (
 	MaxCleared    = maxCleared
 )
 
-// Switch does one portion of [Ledger.Chronicle], and reports whether there is more. Within is
+// Switch does one portion of [Ledger.SetRecording], and reports whether there is more. Within is
 // called before the portion is committed.
 func (l *Ledger) Switch(on, begun bool, within func()) (more bool, err error) {
 	err = l.within(context.Background(), func(t *tx) (err error) {

@@ -112,7 +112,7 @@ func TestCommitsOutOfOrder(t *testing.T) {
 }
 
 // A transaction that runs for long, in any database of the server, does not delay followers.
-func TestLongTransactionsHoldNobodyUp(t *testing.T) {
+func TestLongTransactionsDelayNoOther(t *testing.T) {
 	d, elsewhere := fresh(t), fresh(t)
 	l := d.open(nil)
 	for _, where := range []*database{d, elsewhere} {
@@ -257,7 +257,7 @@ func TestDatabaseKilledWhileFollowing(t *testing.T) {
 }
 
 // Another process is notified of a change.
-func TestToldByOthers(t *testing.T) {
+func TestNotifiedByOtherProcesses(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
 	changed, woken := there.Changed(t.Context()), there.Woken(t.Context())

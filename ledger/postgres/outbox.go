@@ -358,7 +358,7 @@ func (t *tx) admit(found []entry) (all bool, err error) {
 // final reports whether the fault is in the entry, or the row that it is about, and not in the
 // database.
 func final(err error) bool {
-	return ledger.Refusal(err) != "" && !errors.As(err, new(*pgconn.PgError)) && !errors.Is(err, ledger.ErrVersion)
+	return ledger.OutboxRefusal(err) != "" && !errors.As(err, new(*pgconn.PgError)) && !errors.Is(err, ledger.ErrVersion)
 }
 
 // refuse keeps an entry that can never be taken in, with the reason. It is a transaction of its
@@ -368,7 +368,7 @@ func (l *Ledger) refuse(ctx context.Context, err error) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	return l.within(ctx, func(t *tx) error { return t.exec("refuse_entry", refused.n, plain(ledger.Refusal(refused.err))) })
+	return l.within(ctx, func(t *tx) error { return t.exec("refuse_entry", refused.n, plain(ledger.OutboxRefusal(refused.err))) })
 }
 
 // plain returns text that the database can hold.

@@ -155,7 +155,7 @@ func TestEnqueueWithCallersState(t *testing.T) {
 
 // No caller that enqueues waits: neither for others that enqueue about the same record, nor for
 // workers that are just taking entries in.
-func TestEnqueueWaitsForNobody(t *testing.T) {
+func TestEnqueueDoesNotWait(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))

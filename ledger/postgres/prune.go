@@ -160,7 +160,7 @@ func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
 	for i, r := range rows {
 		of := all[i]
 		_, held := holds.On(r.rec, of.relatives...)
-		if !held && (r.rec.Tombstone && p.Forgets(r.rec, t.now, of.relatives...) || p.Buries(r.rec, t.now, of.relatives...) && !of.followed) {
+		if !held && (r.rec.Tombstone && p.Forgets(r.rec, t.now, of.relatives...) || p.Compacts(r.rec, t.now, of.relatives...) && !of.followed) {
 			ripe = append(ripe, r)
 		}
 	}
@@ -243,7 +243,7 @@ func (t *tx) compact(p ledger.Prune, rows []row) error {
 		if err != nil {
 			return err
 		}
-		mark, err := p.Buried(rec, t.now)
+		mark, err := p.Compacted(rec, t.now)
 		if err != nil {
 			return err
 		}

@@ -116,8 +116,8 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger
 		err = l.withoutSealed(ctx, runs)
 	}
 	for i := 0; err == nil && i < len(runs); i++ {
-		if m := runs[i].Mark; m != nil && m.Kind == ledger.MarkFound {
-			runs[i], err = l.foundDocument(ctx, runs[i].Ticket, *m)
+		if m := runs[i].Mark; m != nil && m.Kind == ledger.MarkBackfilled {
+			runs[i], err = l.backfilledDocument(ctx, runs[i].Ticket, *m)
 		}
 	}
 	if err != nil {
@@ -168,27 +168,27 @@ func scanRun(rows pgx.Rows, s *state) (run ledger.Run, n int64, err error) {
 		return ledger.Run{Ticket: run.Ticket, Unread: fmt.Errorf("%w: write %s has events that were not sealed, and is gone", ledger.ErrCorrupt, id)}, 0, nil
 	}
 	run.Tenant, run.ID = r.rec.Tenant, r.rec.ID
-	if run.Found = run.First == 0; run.Found {
+	if run.Backfilled = run.First == 0; run.Backfilled {
 		run.First = 1
 	}
-	if run.Found && r.rec.Tombstone {
-		run.Mark, err = ledger.FoundCompacted(r.rec)
+	if run.Backfilled && r.rec.Tombstone {
+		run.Mark, err = ledger.BackfillTombstone(r.rec)
 	} else if run.First == 1 {
 		run.Intent = r.rec.Intent
 	}
 	return run, n, err
 }
 
-// foundDocument returns the mark of a document that existed when sealing was switched on, in its
+// backfilledDocument returns the mark of a document that existed when sealing was switched on, in its
 // present version. A missing one was dropped since, and that has a mark.
-func (l *Ledger) foundDocument(ctx context.Context, ticket int64, m ledger.Mark) (ledger.Run, error) {
+func (l *Ledger) backfilledDocument(ctx context.Context, ticket int64, m ledger.Mark) (ledger.Run, error) {
 	p, err := l.Document(ctx, m.Tenant, m.DocumentKind, m.DocumentID)
 	if errors.Is(err, ledger.ErrNoDocument) {
 		return ledger.Run{Ticket: ticket}, nil
 	}
-	run := ledger.Run{Ticket: ticket, Tenant: m.Tenant, Found: true}
+	run := ledger.Run{Ticket: ticket, Tenant: m.Tenant, Backfilled: true}
 	if err == nil {
-		run.Mark, err = p.Found()
+		run.Mark, err = p.BackfillMark()
 	}
 	return run, err
 }
@@ -202,7 +202,7 @@ func (s *spans) add(n, first, last int64, of int) {
 
 // spanned reads the events of spans.
 func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger.Event, unread error)) error {
-	type found struct {
+	type backfilled struct {
 		i      int64
 		e      ledger.Event
 		unread error
@@ -210,7 +210,7 @@ func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger
 	if len(s.writes) == 0 {
 		return nil
 	}
-	var all []found
+	var all []backfilled
 	err := l.read(ctx, l.sql.Text("unsealed_events"), []any{s.writes, s.first, s.last}, func(rows pgx.Rows) error {
 		all = nil
 		for rows.Next() {
@@ -220,7 +220,7 @@ func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger
 			if err := rows.Scan(&ord, &body, &evidence, &mismatches); err != nil {
 				return err
 			}
-			f := found{i: s.of[ord-1]}
+			f := backfilled{i: s.of[ord-1]}
 			f.unread = driver.Decode([]byte(body), &f.e)
 			f.e.Evidence, f.e.Mismatches = evidence, mismatches
 			all = append(all, f)

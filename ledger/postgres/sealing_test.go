@@ -75,10 +75,10 @@ func sealed(t *testing.T, l *postgres.Ledger, runs []ledger.Run) {
 }
 
 // untilWaiting returns when a session waits for a lock, or a call has ended.
-func untilWaiting(t *testing.T, look pgx.Tx, result chan error) {
+func untilWaiting(t *testing.T, tx pgx.Tx, result chan error) {
 	t.Helper()
 	for waiting := 0; waiting == 0 && len(result) == 0; {
-		must(t, look.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
+		must(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
 	}
 }
 
@@ -87,25 +87,25 @@ var soon = ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour}
 
 // Sealing is switched on during a pruning that has already checked for unsealed events and found
 // none. What is pruned is recorded as that, once.
-func TestChronicleBesideAPruning(t *testing.T) {
+func TestRecordingDuringAPruning(t *testing.T) {
 	d := fresh(t)
 	l, b := d.open(nil), &before{says: "INSERT INTO ledger_unsealed (mark)"}
 	pruner := d.traced(b)
 	rec := settled(t, l, "w")
 	result := make(chan error, 1)
-	look := begin(t, d.open(nil))
+	tx := begin(t, d.open(nil))
 	b.f = func() {
 		go func() {
-			_, err := l.Chronicle(context.Background(), true)
+			_, err := l.SetRecording(context.Background(), true)
 			result <- err
 		}()
-		untilWaiting(t, look, result)
+		untilWaiting(t, tx, result)
 	}
 	did, err := pruner.Prune(t.Context(), soon)
 	must(t, err)
 	must(t, <-result)
-	if !b.ran.Load() || did.Buried != 1 {
-		t.Fatalf("buried %d, ran %v: the statement is not known any more", did.Buried, b.ran.Load())
+	if !b.ran.Load() || did.Compacted != 1 {
+		t.Fatalf("buried %d, ran %v: the statement is not known any more", did.Compacted, b.ran.Load())
 	}
 	runs := all(t, l)
 	if len(runs) != 1 || runs[0].Mark == nil || runs[0].Mark.Kind != ledger.MarkPruned || runs[0].Mark.Write != rec.ID {
@@ -119,13 +119,13 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	d := fresh(t)
 	l, b := d.open(nil), &before{says: "WITH ORDINALITY AS i (write, first, last, ord)"}
 	late := d.traced(b)
-	_, err := l.Chronicle(t.Context(), true)
+	_, err := l.SetRecording(t.Context(), true)
 	must(t, err)
 	rec := settled(t, l, "w")
 	b.f = func() {
 		sealed(t, l, all(t, l))
-		if did, err := l.Prune(context.Background(), soon); err != nil || did.Buried != 1 {
-			t.Errorf("buried %d, error %v", did.Buried, err)
+		if did, err := l.Prune(context.Background(), soon); err != nil || did.Compacted != 1 {
+			t.Errorf("buried %d, error %v", did.Compacted, err)
 		}
 	}
 	for _, r := range all(t, late) {
@@ -141,7 +141,7 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 // Transactions are repeatable by default, so that a statement sees the state from before it
 // waited for a lock. Its changes while sealing is switched on, or while its write is backfilled,
 // are not lost.
-func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
+func TestRecordingInRepeatableReadTransactions(t *testing.T) {
 	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
 		for portion, at := range []string{"switched on", "found"} {
 			t.Run(level+", "+at, func(t *testing.T) {
@@ -154,8 +154,8 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 				for range 4 { // its statement is prepared from here on
 					rec = ledgertest.OneMore(t, other, rec)
 				}
-				look, result := begin(t, d.open(nil)), make(chan error, 1)
-				if place, by := guarded(t, look); place == where && by != whom && level == "read committed" {
+				tx, result := begin(t, d.open(nil)), make(chan error, 1)
+				if place, by := guarded(t, tx); place == where && by != whom && level == "read committed" {
 					t.Error("a commit has locked the row that all others need")
 				}
 				late := ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
@@ -168,12 +168,12 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 							_, err := other.Append(context.Background(), rec.ID, rec.Fence, late)
 							result <- err
 						}()
-						untilWaiting(t, look, result)
+						untilWaiting(t, tx, result)
 					})
 					must(t, err)
 				}
 				must(t, <-result)
-				_, err := l.Chronicle(t.Context(), true)
+				_, err := l.SetRecording(t.Context(), true)
 				must(t, err)
 				next := int64(0)
 				for _, r := range all(t, l) {
@@ -190,29 +190,29 @@ func TestChronicleWhereTransactionsAreRepeatable(t *testing.T) {
 }
 
 // guarded returns where the row of the guard is stored, and which transaction locked it last.
-func guarded(t *testing.T, look pgx.Tx) (place, by string) {
+func guarded(t *testing.T, tx pgx.Tx) (place, by string) {
 	t.Helper()
-	must(t, look.QueryRow(t.Context(), "SELECT ctid::text, xmax::text FROM ledger_meta").Scan(&place, &by))
+	must(t, tx.QueryRow(t.Context(), "SELECT ctid::text, xmax::text FROM ledger_meta").Scan(&place, &by))
 	return place, by
 }
 
 // Sealing is switched on while another session prunes documents: it does not keep a table lock
 // that the other one still needs.
-func TestChronicleBesideAPruningOfDocuments(t *testing.T) {
+func TestRecordingDuringAPruningOfDocuments(t *testing.T) {
 	d := fresh(t)
 	l, b := d.open(nil), &before{says: "DELETE FROM ledger_documents AS x USING"}
 	pruner := d.traced(b)
 	d.exec(`INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, state, done, body, version, created, updated, position)
 		VALUES ('acme', 'step', 'old', '', '', '', '', TRUE, '{}', 1, 1, 1, 1)`)
-	look, result := begin(t, d.open(nil)), make(chan error, 1)
+	tx, result := begin(t, d.open(nil)), make(chan error, 1)
 	b.f = func() {
 		go func() {
-			_, err := l.Chronicle(context.Background(), true)
+			_, err := l.SetRecording(context.Background(), true)
 			result <- err
 		}()
-		untilWaiting(t, look, result)
+		untilWaiting(t, tx, result)
 		var kept int
-		must(t, look.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted").Scan(&kept))
+		must(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted").Scan(&kept))
 		if kept != 0 {
 			t.Errorf("it has %d tables, and waits for what the other one has", kept)
 		}
@@ -230,19 +230,19 @@ func TestChronicleBesideAPruningOfDocuments(t *testing.T) {
 
 // A session is stuck in a change, or vacuums. Switching sealing on waits for that; no other
 // caller waits behind it.
-func TestChronicleHoldsUpNobody(t *testing.T) {
+func TestRecordingBlocksNoWriter(t *testing.T) {
 	for _, mode := range []string{"ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE"} {
 		t.Run(mode, func(t *testing.T) {
 			d := fresh(t)
 			l, other := d.open(nil), d.open(nil)
-			person, look, result := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
+			person, tx, result := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
 			_, err := person.Exec(t.Context(), "LOCK TABLE ledger_unsealed IN "+mode+" MODE")
 			must(t, err)
 			go func() {
-				_, err := l.Chronicle(context.Background(), true)
+				_, err := l.SetRecording(context.Background(), true)
 				result <- err
 			}()
-			untilWaiting(t, look, result)
+			untilWaiting(t, tx, result)
 			ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // or for ever
 			defer end()
 			rec, _, err := other.Reserve(ctx, reservation(t, asked("w")))
@@ -258,7 +258,7 @@ func TestChronicleHoldsUpNobody(t *testing.T) {
 
 // What is not backfilled yet is not pruned: otherwise the chain would record that it is gone, but
 // never that retention had pruned a write that it knows.
-func TestPruneWaitsForWhatIsNotFound(t *testing.T) {
+func TestPruneWaitsForTheBackfill(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	settled(t, l, "w")
@@ -266,13 +266,13 @@ func TestPruneWaitsForWhatIsNotFound(t *testing.T) {
 	if must(t, err); !more {
 		t.Fatal("it was found at once")
 	}
-	if did, err := l.Prune(t.Context(), soon); err != nil || did.Buried > 0 {
+	if did, err := l.Prune(t.Context(), soon); err != nil || did.Compacted > 0 {
 		t.Errorf("%+v, error %v; want nothing", did, err)
 	}
-	_, err = l.Chronicle(t.Context(), true)
+	_, err = l.SetRecording(t.Context(), true)
 	must(t, err)
 	sealed(t, l, all(t, l))
-	if did, err := l.Prune(t.Context(), soon); err != nil || did.Buried != 1 {
+	if did, err := l.Prune(t.Context(), soon); err != nil || did.Compacted != 1 {
 		t.Errorf("%+v, error %v; want that it waits no longer", did, err)
 	}
 }

@@ -18,38 +18,38 @@ const maxSearchRead = 1000
 // Find implements [ledger.Ledger]. It reads the writes with the term that is likely to be most
 // selective, or else those in the states; all other conditions are checked in their rows. If a
 // page needs more than one read, it is not all from one moment.
-func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
+func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.SearchResult, err error) {
 	s, err = s.Checked()
 	if err == nil {
 		s.KeyDigest, err = l.keeping.Digests.Of(s.KeyDigest)
 	}
 	if err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	after := int64(math.MaxInt64)
 	if s.Oldest {
 		after = 0
 	}
 	if s.After != "" {
-		after, _ = ledger.FoundAfter(s.After) // it was checked
+		after, _ = ledger.ParseSearchCursor(s.After) // it was checked
 	}
-	for looked, step := 0, s.Limit+1; ; step = maxSearchRead {
-		step = min(step, ledger.MaxLooked-looked)
+	for scanned, step := 0, s.Limit+1; ; step = maxSearchRead {
+		step = min(step, ledger.MaxScanned-scanned)
 		want := s.Limit - len(found.Records)
 		got, err := l.searchNext(ctx, s, after, step, want)
 		if err != nil {
-			return ledger.Found{}, err
+			return ledger.SearchResult{}, err
 		}
 		last, full := got.into(&found, s)
-		more := got.looked == step && !got.ends(s)
-		if looked, after = looked+got.looked, got.last; full || len(got.rows) == want { // matches may be between them
-			after, more = last, got.looked == step || last != got.last
+		more := got.scanned == step && !got.ends(s)
+		if scanned, after = scanned+got.scanned, got.last; full || len(got.rows) == want { // matches may be between them
+			after, more = last, got.scanned == step || last != got.last
 		}
 		switch {
 		case !more:
 			return found, nil
-		case full || looked >= ledger.MaxLooked:
-			found.Next = ledger.FoundCursor(after)
+		case full || scanned >= ledger.MaxScanned:
+			found.Next = ledger.SearchCursor(after)
 			return found, nil
 		}
 	}
@@ -59,13 +59,13 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 // last of them, and when the first and the last were created.
 type searched struct {
 	rows                  []row
-	looked                int
+	scanned               int
 	last, earliest, until int64
 }
 
 // into adds matches to a page, and returns the last row that was read for it, and whether the
 // page is full then.
-func (g searched) into(found *ledger.Found, s ledger.Search) (last int64, full bool) {
+func (g searched) into(found *ledger.SearchResult, s ledger.Search) (last int64, full bool) {
 	for _, r := range g.rows {
 		switch {
 		case r.unread != nil:
@@ -83,9 +83,9 @@ func (g searched) into(found *ledger.Found, s ledger.Search) (last int64, full b
 // ends reports whether no later write can be in the requested time.
 func (g searched) ends(s ledger.Search) bool {
 	if s.Oldest {
-		return g.looked > 0 && s.Ends(at(g.until))
+		return g.scanned > 0 && s.Ends(at(g.until))
 	}
-	return g.looked > 0 && s.Ends(at(g.earliest))
+	return g.scanned > 0 && s.Ends(at(g.earliest))
 }
 
 // searchNext reads the next writes of a search, up to a limit, and returns those that may match, at most
@@ -93,7 +93,7 @@ func (g searched) ends(s ledger.Search) bool {
 func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, most, want int) (g searched, err error) {
 	statement, term := searchStatement(s)
 	wanted, ended := []string{}, []string{}
-	for _, state := range s.Walk() {
+	for _, state := range s.ScanStates() {
 		wanted = append(wanted, string(state))
 	}
 	for _, how := range s.Settlements {
@@ -112,7 +112,7 @@ func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, m
 		g = searched{}
 		var st state
 		for rows.Next() {
-			r, err := scanRow(rows, append([]any{&g.looked, &g.last, &g.earliest, &g.until}, st.dest()...)...)
+			r, err := scanRow(rows, append([]any{&g.scanned, &g.last, &g.earliest, &g.until}, st.dest()...)...)
 			if err != nil && !ofOneRow(err) {
 				return err
 			}
@@ -139,7 +139,7 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 			return "search " + w.name + direction, w.word
 		}
 	}
-	wanted := s.Walk()
+	wanted := s.ScanStates()
 	if len(wanted) == 0 {
 		wanted = driver.States
 	}
@@ -156,7 +156,7 @@ func addSearches(s statements) {
 	for _, d := range []struct{ name, direction, backwards, beyond string }{
 		{" newest", "DESC", "ASC", "<"}, {" oldest", "ASC", "DESC", ">"},
 	} {
-		for name, walk := range map[string]string{
+		for name, scan := range map[string]string{
 			"state": state, "workflow": term, "correlation_id": term, "idempotency_key": term, "key_digest": term,
 		} {
 			present := " AND s." + name + " <> ''"
@@ -165,7 +165,7 @@ func addSearches(s statements) {
 			}
 			s["search "+name+d.name] = strings.NewReplacer("{term}", name, "{present}", present,
 				"{direction}", d.direction, "{backwards}", d.backwards, "{beyond}", d.beyond).
-				Replace(strings.ReplaceAll(search, "{walk}", walk))
+				Replace(strings.ReplaceAll(search, "{walk}", scan))
 		}
 	}
 }

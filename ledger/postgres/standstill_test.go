@@ -13,7 +13,7 @@ import (
 
 // The database ends the transaction of a stopped process, and with it the locks that a whole
 // queue would wait for.
-func TestStandingTransaction(t *testing.T) {
+func TestIdleTransaction(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))
@@ -50,7 +50,7 @@ func TestStandingTransaction(t *testing.T) {
 
 // Another session has locked a row of a queue and does not release it, like an operator who
 // repairs it by hand. What was enqueued for that queue waits, and nothing else.
-func TestLockedLineHoldsUpNoOther(t *testing.T) {
+func TestLockedQueueDelaysNoOther(t *testing.T) {
 	d, ctx := fresh(t), context.Background()
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))
@@ -97,7 +97,7 @@ func TestClaimAgain(t *testing.T) {
 
 // A queue that contradicts itself, after a change by hand, takes nothing in. The others do, and
 // what is due is leased.
-func TestBrokenLineHoldsUpNoOther(t *testing.T) {
+func TestBrokenQueueDelaysNoOther(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	must(t, enqueue(t, l, true, about("r", 1)))

@@ -71,7 +71,7 @@ func (l *Ledger) hearOthers() {
 
 // ring wakes the workers of this process, and soon those of the others.
 func (l *Ledger) ring() {
-	l.notifier.Ring()
+	l.notifier.Notify()
 	l.notifyOthers(true, false)
 }
 
@@ -80,7 +80,7 @@ func (l *Ledger) ring() {
 func (l *Ledger) announce(stored ...change) {
 	for _, c := range stored {
 		if slices.ContainsFunc(c.events, ledger.Notifies) {
-			l.subscribers.Ring()
+			l.subscribers.Notify()
 			l.notifyOthers(false, true)
 			return
 		}
@@ -153,7 +153,7 @@ func (w *wake) due() (channels []string) {
 // listen receives notifications of the other processes, as long as that is possible.
 func (l *Ledger) listen(ctx context.Context) {
 	for wait := minListenPause; ctx.Err() == nil; wait = min(2*wait, maxListenPause) {
-		if heard := l.hear(ctx); heard {
+		if notified := l.hear(ctx); notified {
 			wait = minListenPause
 		}
 		pause(ctx, wait/2+rand.N(wait))
@@ -182,18 +182,18 @@ func (l *Ledger) hear(ctx context.Context) (listened bool) {
 	defer close(news)
 	l.wake.background.Go(func() { pass(ctx, work, &l.notifier) })
 	l.wake.background.Go(func() { pass(ctx, news, &l.subscribers) })
-	for heard := ""; ; { // also at first: earlier notifications were missed
-		if heard != newsChannel {
+	for notified := ""; ; { // also at first: earlier notifications were missed
+		if notified != newsChannel {
 			put(work)
 		}
-		if heard != workChannel {
+		if notified != workChannel {
 			put(news)
 		}
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return true
 		}
-		heard = n.Channel
+		notified = n.Channel
 	}
 }
 
@@ -206,9 +206,9 @@ func put(into chan<- struct{}) {
 }
 
 // pass passes notifications to waiters in this process, at a limited rate.
-func pass(ctx context.Context, heard <-chan struct{}, bell *ledger.Notifier) {
-	for range heard {
-		bell.Ring()
+func pass(ctx context.Context, notified <-chan struct{}, notifier *ledger.Notifier) {
+	for range notified {
+		notifier.Notify()
 		pause(ctx, wakeEvery)
 	}
 }

@@ -22,10 +22,10 @@ const allBackfilled = math.MaxInt64
 // with everything they have by then.
 type backfilled struct{ writes, documents int64 }
 
-// Chronicle implements [ledger.Feed]. Switching it on writes a small row for each existing
+// SetRecording implements [ledger.Feed]. Switching it on writes a small row for each existing
 // write and document, in portions between which others write. A call continues where an
 // interrupted one ended, and several may run at once.
-func (l *Ledger) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
+func (l *Ledger) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
 	begun := false
 	err = driver.InPortions(ctx, func() (bool, error) {
 		var more, was bool // read only when it is done

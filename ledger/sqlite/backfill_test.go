@@ -49,7 +49,7 @@ func put(t *testing.T, l *sqlite.Ledger, p ledger.Document) ledger.Document {
 // During the backfill of a long history others work between any two portions: on what is
 // backfilled, on what is not yet, on new writes. Another process continues where the first was
 // ended. No event is left out, and none comes twice.
-func TestFoundInPortions(t *testing.T) {
+func TestBackfillInPortions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	l := history(t, path)
 	other := open(t, path, nil)
@@ -79,7 +79,7 @@ func TestFoundInPortions(t *testing.T) {
 	if least := 1 + oldWrites/sqlite.MaxBackfilled + oldDocuments/sqlite.MaxBackfilled; portions < least {
 		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
 	}
-	if changed, err := l.Chronicle(t.Context(), true); changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
 	}
 	ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)
@@ -118,7 +118,7 @@ func TestFindingIsInterrupted(t *testing.T) {
 	l := history(t, filepath.Join(t.TempDir(), "ledger.db"))
 	ctx, end := context.WithCancel(t.Context())
 	end()
-	if changed, err := l.Chronicle(ctx, true); changed || !errors.Is(err, context.Canceled) {
+	if changed, err := l.SetRecording(ctx, true); changed || !errors.Is(err, context.Canceled) {
 		t.Errorf("changed %v, error %v", changed, err)
 	}
 	for i := range 2 {
@@ -127,7 +127,7 @@ func TestFindingIsInterrupted(t *testing.T) {
 			t.Fatal("it is on already")
 		}
 	}
-	if changed, err := l.Chronicle(t.Context(), false); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), false); !changed || err != nil {
 		t.Errorf("changed %v, error %v; want it off", changed, err)
 	}
 	if more, err := l.SwitchOn(true, func() {}); more || err != nil {
@@ -143,7 +143,7 @@ func TestFindingIsInterrupted(t *testing.T) {
 		_, err := l.SwitchOn(i > 0, func() {})
 		must(t, err)
 	}
-	if changed, err := l.Chronicle(t.Context(), true); !changed || err != nil {
+	if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v; want it on", changed, err)
 	}
 	ledgertest.AllUnsealed(t, l, oldWrites, oldDocuments)
@@ -180,9 +180,9 @@ func TestFindingIsKilled(t *testing.T) {
 			out, err := cmd.StdoutPipe()
 			must(t, err)
 			must(t, cmd.Start())
-			said, err := bufio.NewReader(out).ReadString('\n')
-			if err != nil || strings.TrimSpace(said) != "here" {
-				t.Errorf("it said %q, error %v", said, err)
+			output, err := bufio.NewReader(out).ReadString('\n')
+			if err != nil || strings.TrimSpace(output) != "here" {
+				t.Errorf("it said %q, error %v", output, err)
 			}
 			must(t, cmd.Process.Kill()) // SIGKILL
 			_ = cmd.Wait()              // which says that it was killed

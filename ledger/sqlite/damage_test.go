@@ -128,13 +128,13 @@ func TestDamagedAmongOthers(t *testing.T) {
 
 // The next write in the queue cannot be read: the one before it is settled all the same, and once
 // repaired the next one is freed, however large it is.
-func TestDamagedNextInLine(t *testing.T) {
+func TestDamagedNextInTheQueue(t *testing.T) {
 	for name, size := range map[string]int{"small": 1, "larger than what is remembered": 8 << 10} {
-		t.Run(name, func(t *testing.T) { damagedNextInLine(t, strings.Repeat("w", size)) })
+		t.Run(name, func(t *testing.T) { damagedNextInTheQueue(t, strings.Repeat("w", size)) })
 	}
 }
 
-func damagedNextInLine(t *testing.T, description string) {
+func damagedNextInTheQueue(t *testing.T, description string) {
 	path := file(t)
 	l := open(t, path, nil)
 	first, second := waiting(t, l, "r", "w1"), waitingLong(t, l, "r", "w2", description)
@@ -159,7 +159,7 @@ func damagedNextInLine(t *testing.T, description string) {
 }
 
 // The last write in the queue cannot be read: new ones are queued behind it.
-func TestDamagedLastInLine(t *testing.T) {
+func TestDamagedLastInTheQueue(t *testing.T) {
 	path := file(t)
 	l := open(t, path, nil)
 	first := waiting(t, l, "r", "w1")

@@ -52,8 +52,8 @@ func TestReadOnly(t *testing.T) {
 			cmd := process(t, "opener", path, "")
 			cmd.Path = "/proc/self/exe" // another user may not read the directory of the test binary
 			if os.Getuid() == 0 {       // modes do not bind root
-				const nobody = 65534
-				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+				const nobodyUID = 65534
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyUID, Gid: nobodyUID}}
 			}
 			out, err := cmd.Output()
 			must(t, err)

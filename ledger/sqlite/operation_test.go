@@ -131,9 +131,9 @@ func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 
 // A batch of several writes that is refused half-way affects no other: the others share its
 // commit, and see the state from before it.
-func TestGroupFiling(t *testing.T) { synctest.Test(t, groupFiling) }
+func TestGroupBatches(t *testing.T) { synctest.Test(t, groupBatches) }
 
-func groupFiling(t *testing.T) {
+func groupBatches(t *testing.T) {
 	const callers = 10
 	l := open(t, file(t), nil)
 	first := reserve(t, l, "first")

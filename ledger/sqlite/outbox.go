@@ -214,7 +214,7 @@ func (t *tx) admit(entries []entry, waiting map[string]bool) (taken int, err err
 			waiting[e.KeyDigest], noKey = true, err
 			continue
 		}
-		reason := ledger.Refusal(err)
+		reason := ledger.OutboxRefusal(err)
 		if err != nil && (t.wrote || reason == "") {
 			return taken, err
 		}

@@ -164,7 +164,7 @@ func (t *tx) ripe(p ledger.Prune, r row, now time.Time, holds ledger.Holds) (boo
 	if r.rec.Tombstone {
 		return p.Forgets(r.rec, now, relatives...), nil
 	}
-	if !p.Buries(r.rec, now, relatives...) {
+	if !p.Compacts(r.rec, now, relatives...) {
 		return false, nil
 	}
 	followed, err := t.isFollowed(r)
@@ -201,7 +201,7 @@ func (t *tx) isFollowed(r row) (followed bool, err error) {
 func (t *tx) compact(p ledger.Prune, r row, now time.Time) error {
 	r.rec = ledger.Compact(r.rec)
 	if t.sealing {
-		if err := t.insertMark(p.Buried(r.rec, now)); err != nil {
+		if err := t.insertMark(p.Compacted(r.rec, now)); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func TestPrunePastMany(t *testing.T) {
 	ripe := done(t, l, reservation(t, asked("ripe")))
 	c.move(2 * time.Hour)
 	did, err := l.Prune(context.Background(), ledger.Prune{Keep: time.Hour, Remember: 24 * time.Hour})
-	if err != nil || did.Buried != 1 {
+	if err != nil || did.Compacted != 1 {
 		t.Fatalf("pruned %+v, error %v; want one buried", did, err)
 	}
 	if rec, err := l.Get(context.Background(), "acme", ripe.ID); err != nil || !rec.Tombstone {

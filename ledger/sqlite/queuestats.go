@@ -14,14 +14,14 @@ const (
 	// maxListed bounds the lists of queue stats, as package ledger promises.
 	maxListed = 100
 
-	// maxLooked is how many writes in review queue stats read to find damaged ones: more than
+	// maxCounted is how many writes in review queue stats read to find damaged ones: more than
 	// reviewers have to decide, and some milliseconds.
-	maxLooked = 500
+	maxCounted = 500
 )
 
 // QueueStats implements [ledger.Maintenance]. A damaged row that was not read before counts
 // as its columns say. Writes in review, which no worker reads, are checked here, up to
-// [maxLooked].
+// [maxCounted].
 func (l *Ledger) QueueStats(ctx context.Context) (s ledger.QueueStats, err error) {
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
@@ -108,7 +108,7 @@ func (l *Ledger) damagedWaiting(conn *sqlite.Conn, found []ledger.Refused) ([]le
 	if err != nil {
 		return nil, err
 	}
-	s.BindInt64(1, maxLooked)
+	s.BindInt64(1, maxCounted)
 	rows, err := l.more(nil, s)
 	for _, r := range rows {
 		if reason := unreadable(r.unread); reason != "" && len(found) < maxListed {

@@ -169,19 +169,19 @@ func (l *Ledger) unsealed(conn *sqlite.Conn, s *sqlite.Stmt) (run ledger.Run, er
 	n := s.ColumnInt64(1)
 	switch {
 	case !s.ColumnIsNull(4):
-		if run = ledger.RunOf(s.ColumnInt64(0), text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkFound {
-			return l.foundDocument(conn, *run.Mark)
+		if run = ledger.RunOf(s.ColumnInt64(0), text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkBackfilled {
+			return l.backfilledDocument(conn, *run.Mark)
 		}
 		return run, nil
 	case s.ColumnIsNull(5):
 		return run, damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
 	}
 	run = ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
-	if run.Found = run.First == 0; run.Found {
+	if run.Backfilled = run.First == 0; run.Backfilled {
 		run.First = 1
 	}
-	if run.Found && s.ColumnBool(7) {
-		run.Mark, err = l.foundTombstone(conn, n)
+	if run.Backfilled && s.ColumnBool(7) {
+		run.Mark, err = l.backfilledTombstone(conn, n)
 		return run, err
 	}
 	run.Intent = text(s, 8)
@@ -224,9 +224,9 @@ func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events [
 	return events, err
 }
 
-// foundDocument returns the mark of a document that existed when sealing was switched on, in its
+// backfilledDocument returns the mark of a document that existed when sealing was switched on, in its
 // present version. A missing one was dropped since, and that has a mark.
-func (l *Ledger) foundDocument(conn *sqlite.Conn, m ledger.Mark) (run ledger.Run, err error) {
+func (l *Ledger) backfilledDocument(conn *sqlite.Conn, m ledger.Mark) (run ledger.Run, err error) {
 	s, err := l.statement(conn, "document")
 	if err != nil {
 		return run, err
@@ -234,15 +234,15 @@ func (l *Ledger) foundDocument(conn *sqlite.Conn, m ledger.Mark) (run ledger.Run
 	bindDocumentName(s, 1, m.Tenant, m.DocumentKind, m.DocumentID)
 	err = each(l.path, s, func() error {
 		_, p := scanDocument(s, time.Time{})
-		mark, err := p.Found()
-		run = ledger.Run{Tenant: p.Tenant, Mark: mark, Found: true}
+		mark, err := p.BackfillMark()
+		run = ledger.Run{Tenant: p.Tenant, Mark: mark, Backfilled: true}
 		return err
 	})
 	return run, err
 }
 
-// foundTombstone returns the mark of a tombstone that existed when sealing was switched on.
-func (l *Ledger) foundTombstone(conn *sqlite.Conn, n int64) (mark *ledger.Mark, err error) {
+// backfilledTombstone returns the mark of a tombstone that existed when sealing was switched on.
+func (l *Ledger) backfilledTombstone(conn *sqlite.Conn, n int64) (mark *ledger.Mark, err error) {
 	s, err := l.statement(conn, "numbered")
 	if err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (l *Ledger) foundTombstone(conn *sqlite.Conn, n int64) (mark *ledger.Mark, 
 	err = each(l.path, s, func() error {
 		r, err := scan(s, 0)
 		if err == nil {
-			mark, err = ledger.FoundCompacted(r.rec)
+			mark, err = ledger.BackfillTombstone(r.rec)
 		}
 		return err
 	})

@@ -13,13 +13,13 @@ import (
 
 // Find implements [ledger.Ledger]. It reads the writes with the term that is likely to be most
 // selective, or else those in the states; all other conditions are checked in their rows.
-func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found, err error) {
+func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.SearchResult, err error) {
 	s, err = s.Checked()
 	if err == nil {
 		s.KeyDigest, err = l.keeping.Digests.Of(s.KeyDigest)
 	}
 	if err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		newest, err := l.clock(conn)
@@ -33,7 +33,7 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Found,
 		return err
 	})
 	if err != nil {
-		return ledger.Found{}, err
+		return ledger.SearchResult{}, err
 	}
 	return found, nil
 }
@@ -53,7 +53,7 @@ func searches(s ledger.Search) (all []search) {
 	case s.Workflow != "":
 		return []search{{"search_workflow", s.Workflow}}
 	}
-	wanted := s.Walk()
+	wanted := s.ScanStates()
 	if len(wanted) == 0 {
 		wanted = driver.States
 	}
@@ -70,7 +70,7 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 		after = 0
 	}
 	if s.After != "" {
-		after, _ = ledger.FoundAfter(s.After) // it was checked
+		after, _ = ledger.ParseSearchCursor(s.After) // it was checked
 	}
 	for _, w := range searches(s) {
 		if s.Oldest {
@@ -90,14 +90,14 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 			q.BindText(1, s.Tenant)
 			q.BindText(2, w.word)
 			q.BindInt64(3, after)
-			q.BindInt64(4, ledger.MaxLooked+1)
+			q.BindInt64(4, ledger.MaxScanned+1)
 			if s.KeyDigest != "" {
 				q.BindInt64(5, lot)
 			}
 			if err := each(l.path, q, func() error { numbers = append(numbers, q.ColumnInt64(0)); return nil }); err != nil {
 				return nil, err
 			}
-			if s.KeyDigest != "" && len(numbers) > ledger.MaxLooked {
+			if s.KeyDigest != "" && len(numbers) > ledger.MaxScanned {
 				break
 			}
 		}
@@ -106,7 +106,7 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 	if !s.Oldest {
 		slices.Reverse(numbers)
 	}
-	return numbers[:min(len(numbers), ledger.MaxLooked+1)], nil
+	return numbers[:min(len(numbers), ledger.MaxScanned+1)], nil
 }
 
 // lot is how many writes are stored together in the index of key digests, as its migration says.
@@ -137,14 +137,14 @@ func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []i
 }
 
 // pick reads writes in their order, until a page is full.
-func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now time.Time) (found ledger.Found, err error) {
+func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now time.Time) (found ledger.SearchResult, err error) {
 	q, err := l.statement(conn, "numbered")
 	if err != nil {
 		return found, err
 	}
 	for i, n := range numbers {
-		if len(found.Records) == s.Limit || len(found.Unread) == ledger.MaxUnread || i == ledger.MaxLooked {
-			found.Next = ledger.FoundCursor(numbers[i-1])
+		if len(found.Records) == s.Limit || len(found.Unread) == ledger.MaxUnread || i == ledger.MaxScanned {
+			found.Next = ledger.SearchCursor(numbers[i-1])
 			return found, nil
 		}
 		q.BindInt64(1, n)
@@ -174,7 +174,7 @@ func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now t
 // mayFit reports whether a row can match, as far as its columns show.
 func mayFit(s ledger.Search, q *sqlite.Stmt) bool {
 	state, destination, created := ledger.State(q.ColumnText(7)), q.ColumnText(18), moment(q, 6)
-	wanted := s.Walk()
+	wanted := s.ScanStates()
 	return (len(wanted) == 0 || slices.Contains(wanted, state)) &&
 		(s.Destination == "" || destination == s.Destination) &&
 		!created.Before(s.Since) && (s.Until.IsZero() || created.Before(s.Until))

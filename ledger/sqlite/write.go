@@ -57,7 +57,7 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 		return nil, err
 	}
 	if more {
-		l.writer.notifier.Ring()
+		l.writer.notifier.Notify()
 	}
 	return recs, nil
 }

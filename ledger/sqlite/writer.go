@@ -221,10 +221,10 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 		return nil, err
 	}
 	if w.tx.wakes {
-		w.notifier.Ring()
+		w.notifier.Notify()
 	}
 	if w.tx.publishes {
-		w.subscribers.Ring()
+		w.subscribers.Notify()
 	}
 	w.commits.Add(1)
 	w.operations.Add(wrote)

@@ -165,7 +165,7 @@ func TestYesWithoutSense(t *testing.T) {
 	for _, body := range []string{"", "<html>", `{"id":`, `[]`, `{"id":7}`, `null`} {
 		c := connector(t, orders.Plain.Options(), canned{201, nil, body})
 		r, err := c.Write(t.Context(), connectors.Request{Intent: order(intent.Create, 1)})
-		if d := cmp.Diff(connectors.Receipt{Code: "201", Said: connectors.Said{Raw: []byte(body)}}, r, cmpopts.EquateEmpty()); d != "" || err != nil {
+		if d := cmp.Diff(connectors.Receipt{Code: "201", Reply: connectors.Reply{Raw: []byte(body)}}, r, cmpopts.EquateEmpty()); d != "" || err != nil {
 			t.Errorf("%q: %v, receipt (-want +got):\n%s", body, err, d)
 		}
 	}

@@ -128,7 +128,7 @@ func breakerOf(b guards.BreakerState) Breaker {
 	return Breaker{State: b.State, Since: b.Since, Until: b.Until, Why: b.Why, Login: b.Login}
 }
 
-func lagOf(l lag.Line) Lag {
+func lagOf(l lag.PathLag) Lag {
 	return Lag{Kind: l.Kind, Path: l.Path, Count: l.Count, P50: l.P50.Seconds(), P90: l.P90.Seconds(), P99: l.P99.Seconds()}
 }
 

@@ -24,7 +24,7 @@ const componentBase = "#/components/schemas/"
 // components are the types with a name of their own in the document.
 var components = map[reflect.Type]string{
 	of[engine.Outcome]():  "Outcome",
-	of[ledger.Said]():     "Refusal",
+	of[ledger.Refusal]():  "Refusal",
 	of[engine.Choice]():   "Choice",
 	of[Problem]():         "Problem",
 	of[intent.Problem]():  "IntentProblem",

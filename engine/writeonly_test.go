@@ -28,8 +28,8 @@ func (u *unread) Read(context.Context, connectors.Query) (connectors.Observation
 	return connectors.Observation{}, connectors.ErrWriteOnly
 }
 
-// blind has the bench's destination declare that nothing can be read there.
-func (b *bench) blind(window time.Duration, opts *engine.Options) *unread {
+// writeOnly has the bench's destination declare that nothing can be read there.
+func (b *bench) writeOnly(window time.Duration, opts *engine.Options) *unread {
 	b.t.Helper()
 	d := b.world.Destination()
 	u := &unread{Connector: d.Connector}
@@ -41,7 +41,7 @@ func (b *bench) blind(window time.Duration, opts *engine.Options) *unread {
 	return u
 }
 
-func TestBlind(t *testing.T) {
+func TestWriteOnly(t *testing.T) {
 	window := 24 * time.Hour
 	for name, c := range map[string]struct {
 		window  time.Duration
@@ -70,7 +70,7 @@ func TestBlind(t *testing.T) {
 					o.Window = c.window
 					o.Unique = write == intent.Upsert
 					b := newBench(t, o, nil)
-					u := b.blind(c.window, nil)
+					u := b.writeOnly(c.window, nil)
 					if c.fault != "" {
 						b.set(orders.Fault{Kind: c.fault, Times: c.times})
 					}
@@ -98,7 +98,7 @@ func TestBlind(t *testing.T) {
 }
 
 // A write that was announced when its process died is not read.
-func TestBlindAfterACrash(t *testing.T) {
+func TestWriteOnlyAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {
 		window time.Duration
 		want   engine.Status
@@ -110,7 +110,7 @@ func TestBlindAfterACrash(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Native.Options(), nil)
-				u := b.blind(c.window, nil)
+				u := b.writeOnly(c.window, nil)
 				rec, err := ledger.NewRecord(order("A-1", intent.Create))
 				if err != nil {
 					t.Fatal(err)
@@ -130,13 +130,13 @@ func TestBlindAfterACrash(t *testing.T) {
 }
 
 // A recheck that was scheduled while the destination was readable is not reported as made.
-func TestARecheckOwedAtWhatWentBlindIsAPersons(t *testing.T) {
+func TestARecheckOfADestinationThatBecameWriteOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(time.Hour)
 		b := newBench(t, o, nil)
 		out := b.do(order("A-1", intent.Create))
-		u := b.blind(0, nil)
+		u := b.writeOnly(0, nil)
 		b.work(24 * time.Hour)
 		got := b.state(out.ID)
 		if out.Status != engine.StatusVerified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is owed") || u.reads.Load() != 0 || got.Seq > 20 {
@@ -146,7 +146,7 @@ func TestARecheckOwedAtWhatWentBlindIsAPersons(t *testing.T) {
 }
 
 // Only a reviewer can decide about a write whose fate cannot be known.
-func TestBlindReview(t *testing.T) {
+func TestWriteOnlyReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		d      engine.Decision
 		want   engine.Status
@@ -161,7 +161,7 @@ func TestBlindReview(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), nil)
-				u := b.blind(0, nil)
+				u := b.writeOnly(0, nil)
 				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 				w := order("A-1", intent.Create)
 				w.Reversibility = intent.Compensable
@@ -177,10 +177,10 @@ func TestBlindReview(t *testing.T) {
 }
 
 // An effect that was not read back is not called verified.
-func TestBlindSaysSo(t *testing.T) {
+func TestWriteOnlyTexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		u := b.blind(0, nil)
+		u := b.writeOnly(0, nil)
 		out := b.do(order("A-1", intent.Create))
 		for _, text := range []string{out.Text, out.ForModel} {
 			if !strings.Contains(text, "erified") || !strings.Contains(text, "said yes") || strings.Contains(text, "step") {
@@ -193,7 +193,7 @@ func TestBlindSaysSo(t *testing.T) {
 		if _, err := b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "x"}); !errors.Is(err, engine.ErrNotWaiting) {
 			t.Errorf("undone: %v", err)
 		}
-		if found := b.look(order("A-2", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
+		if found := b.readBack(order("A-2", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
 			t.Errorf("looked: %+v", found)
 		}
 	})

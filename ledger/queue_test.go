@@ -10,19 +10,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// street is some queues under random operations, with the pure half of a ledger and the simplest
+// queueModel is some queues under random operations, with the pure half of a ledger and the simplest
 // other half: the machine that rapid drives.
-type street struct {
+type queueModel struct {
 	recs []ledger.Record // in order of creation
 	now  time.Time
 }
 
 const (
-	houses = 2 // key digests
-	doors  = 4 // writes of each
+	keys         = 2 // key digests
+	writesPerKey = 4 // writes of each
 )
 
-func (s *street) find(id ledger.ID) *ledger.Record {
+func (s *queueModel) find(id ledger.ID) *ledger.Record {
 	for i := range s.recs {
 		if s.recs[i].ID == id {
 			return &s.recs[i]
@@ -32,7 +32,7 @@ func (s *street) find(id ledger.ID) *ledger.Record {
 }
 
 // last returns the write in the queue that none is queued behind.
-func (s *street) last(keyDigest string) (last ledger.Record) {
+func (s *queueModel) last(keyDigest string) (last ledger.Record) {
 	behind := map[ledger.ID]bool{}
 	for _, r := range s.recs {
 		behind[r.QueuedBehind] = true
@@ -45,29 +45,29 @@ func (s *street) last(keyDigest string) (last ledger.Record) {
 	return last
 }
 
-func (s *street) hurry(last ledger.Record) {
-	if hurried, _, changed := ledger.Expedite(last, s.now); changed {
-		*s.find(last.ID) = hurried
+func (s *queueModel) expedite(last ledger.Record) {
+	if expedited, _, changed := ledger.Expedite(last, s.now); changed {
+		*s.find(last.ID) = expedited
 	}
 }
 
-func (s *street) pass(t *rapid.T) {
+func (s *queueModel) pass(t *rapid.T) {
 	s.now = s.now.Add(time.Duration(rapid.Int64Range(0, 2e12).Draw(t, "pass")))
 }
 
-func (s *street) reserve(t *rapid.T) {
+func (s *queueModel) reserve(t *rapid.T) {
 	s.pass(t)
-	door := rapid.IntRange(0, houses*doors-1).Draw(t, "door")
-	key := fmt.Sprintf("%032x%032x", door, door)
+	n := rapid.IntRange(0, keys*writesPerKey-1).Draw(t, "door")
+	key := fmt.Sprintf("%032x%032x", n, n)
 	if s.find(ledger.IDOf(key)) != nil {
 		return
 	}
 	res := ledger.Reservation{
-		Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, KeyDigest: fmt.Sprint("house ", door%houses), Tenant: "a", Intent: []byte("{}")},
+		Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, KeyDigest: fmt.Sprint("house ", n%keys), Tenant: "a", Intent: []byte("{}")},
 		Owner:  rapid.SampledFrom([]string{"", "one"}).Draw(t, "owner"), LeaseFor: time.Minute,
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "events") {
-		res.Events = append(res.Events, streetEvent(t))
+		res.Events = append(res.Events, queueEvent(t))
 	}
 	last := s.last(res.Record.KeyDigest)
 	rec, _, err := ledger.Begin(res, last.ID, s.now)
@@ -76,12 +76,12 @@ func (s *street) reserve(t *rapid.T) {
 	}
 	s.recs = append(s.recs, rec)
 	if rec.QueuedBehind != "" {
-		s.hurry(last)
+		s.expedite(last)
 	}
 }
 
-// streetEvent is often a legal one, so that writes progress.
-func streetEvent(t *rapid.T) ledger.Event {
+// queueEvent is often a legal one, so that writes progress.
+func queueEvent(t *rapid.T) ledger.Event {
 	e := anyEvent(t)
 	e.Ago, e.By, e.Settlement, e.Child, e.Generation = 0, "p", ledger.Accepted, "wr_2", 0
 	e.Kind = rapid.SampledFrom(append(kinds, ledger.EvSettled, ledger.EvSettled, ledger.EvHeld, ledger.EvApproved)).Draw(t, "kind")
@@ -92,14 +92,14 @@ func streetEvent(t *rapid.T) ledger.Event {
 	return e
 }
 
-func (s *street) append(t *rapid.T) {
+func (s *queueModel) append(t *rapid.T) {
 	if len(s.recs) == 0 {
 		return
 	}
 	s.pass(t)
 	var events []ledger.Event
 	for range rapid.IntRange(1, 3).Draw(t, "events") {
-		events = append(events, streetEvent(t))
+		events = append(events, queueEvent(t))
 	}
 	before := s.recs[rapid.IntRange(0, len(s.recs)-1).Draw(t, "write")]
 	var last ledger.Record
@@ -116,7 +116,7 @@ func (s *street) append(t *rapid.T) {
 	}
 	*s.find(before.ID) = after
 	if after.QueuedBehind != "" && before.QueuedBehind == "" {
-		s.hurry(last)
+		s.expedite(last)
 	}
 	if !ledger.Left(before, after) {
 		return
@@ -130,7 +130,7 @@ func (s *street) append(t *rapid.T) {
 	}
 }
 
-func (s *street) claim(t *rapid.T) {
+func (s *queueModel) claim(t *rapid.T) {
 	if len(s.recs) == 0 {
 		return
 	}
@@ -143,7 +143,7 @@ func (s *street) claim(t *rapid.T) {
 
 // check holds after every step: each queue has one first write, which is or will be due, and each
 // other one waits only for one that is in it.
-func (s *street) check(t *rapid.T) {
+func (s *queueModel) check(t *rapid.T) {
 	followers := map[ledger.ID]ledger.ID{}
 	heads, in := map[string]ledger.ID{}, map[string]int{}
 	for _, r := range s.recs {
@@ -170,9 +170,9 @@ func (s *street) check(t *rapid.T) {
 		}
 		in[r.KeyDigest]++
 	}
-	for house, n := range in {
+	for key, n := range in {
 		reached := 0
-		for id := heads[house]; id != ""; id = followers[id] {
+		for id := heads[key]; id != ""; id = followers[id] {
 			reached++
 		}
 		if reached != n {
@@ -182,9 +182,9 @@ func (s *street) check(t *rapid.T) {
 }
 
 // No sequence of reservations, appends and claims makes two first ones or lets one wait for ever.
-func TestLines(t *testing.T) {
+func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &street{now: at}
+		s := &queueModel{now: at}
 		t.Repeat(map[string]func(*rapid.T){
 			"": s.check, "reserve": s.reserve, "append": s.append, "append more": s.append, "claim": s.claim,
 		})

@@ -48,12 +48,12 @@ func StatusOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) (s
 		return s, err
 	}
 	s.More = s.More || finding
-	notes, _, err := l.Notes(ctx, noteTurn)
+	notes, _, err := l.Notes(ctx, noteActive)
 	if err != nil {
 		return s, err
 	}
 	for _, n := range notes {
-		if n.Name == noteTurn {
+		if n.Name == noteActive {
 			s.Sealer = n.At
 		}
 	}
@@ -73,7 +73,7 @@ func (s *Status) behind(runs []ledger.Run) {
 			s.Unread++
 		case r.Mark != nil:
 			at = r.Mark.At
-		case len(r.Events) > 0 && !r.Found:
+		case len(r.Events) > 0 && !r.Backfilled:
 			at = r.Events[0].At
 		}
 		if !at.IsZero() && (s.Oldest.IsZero() || at.Before(s.Oldest)) {

@@ -24,25 +24,25 @@ import (
 // read in batches. In every case the destination's own log must show them in the order in which
 // the ledger accepted them, and all of them must be verified at the end.
 
-const lineWrites = 4
+const queueWrites = 4
 
-type linePlan struct {
+type queuePlan struct {
 	Class orders.Class
 	Batch bool
 	Holds []bool // of the next sends
 	Moves []move
 }
 
-func drawLine(t *rapid.T) linePlan {
+func drawQueuePlan(t *rapid.T) queuePlan {
 	harmless := []orders.FaultKind{orders.LostAnswer, orders.DroppedBefore, orders.BadGateway, orders.LateCommit,
 		orders.UnreadableRead, orders.Unreachable, orders.Throttled} // its declarations about its reads are true
 	draw := rapid.Custom(func(t *rapid.T) move {
 		m := drawMove(t)
 		m.Kind = rapid.SampledFrom([]string{"submit", "submit", "enqueue", "enqueue", "fault", "pass", "die"}).Draw(t, "kind")
-		m.Write, m.Vice = rapid.IntRange(0, lineWrites-1).Draw(t, "wish"), rapid.SampledFrom(harmless).Draw(t, "vice")
+		m.Write, m.Fault = rapid.IntRange(0, queueWrites-1).Draw(t, "wish"), rapid.SampledFrom(harmless).Draw(t, "vice")
 		return m
 	})
-	return linePlan{
+	return queuePlan{
 		Class: rapid.SampledFrom([]orders.Class{orders.Unique, orders.Native}).Draw(t, "class"),
 		Batch: rapid.Bool().Draw(t, "batch"),
 		Holds: rapid.SliceOfN(rapid.Bool(), 0, 12).Draw(t, "holds"),
@@ -76,15 +76,15 @@ func (g *moody) Enter(context.Context, ledger.Record) (func(engine.Sent), *engin
 	}, nil
 }
 
-type line struct {
+type queueRun struct {
 	*bench
-	plan    linePlan
+	plan    queuePlan
 	guard   *moody
 	lives   [modelEngines]*mortal
 	engines [modelEngines]*engine.Engine
 }
 
-func (l *line) born(n int) {
+func (l *queueRun) born(n int) {
 	d := l.world.Destination()
 	l.lives[n] = &mortal{Ledger: l.ledger, Connector: d.Connector, settled: func(ledger.Record) {}}
 	d.Connector = l.lives[n]
@@ -95,7 +95,7 @@ func (l *line) born(n int) {
 	l.engines[n] = l.engineOn(l.lives[n], d, o)
 }
 
-func (l *line) process(n int) *engine.Engine {
+func (l *queueRun) process(n int) *engine.Engine {
 	if l.lives[n].isDead() {
 		l.engines[n].Close()
 		l.born(n)
@@ -103,7 +103,7 @@ func (l *line) process(n int) *engine.Engine {
 	return l.engines[n]
 }
 
-func (l *line) step(m move) {
+func (l *queueRun) step(m move) {
 	switch m.Kind {
 	case "submit":
 		ctx, cancel := context.WithTimeout(context.Background(), m.Pass/10)
@@ -112,8 +112,8 @@ func (l *line) step(m move) {
 	case "enqueue":
 		_, _ = l.process(m.Engine).Enqueue(context.Background(), wish("A-1", m.Write, intent.Upsert)) // likewise
 	case "fault":
-		f := orders.Fault{Kind: m.Vice, Times: m.Times}
-		if m.Vice == orders.LateCommit {
+		f := orders.Fault{Kind: m.Fault, Times: m.Times}
+		if m.Fault == orders.LateCommit {
 			f.Delay = min(m.Pass, 25*time.Second)
 		}
 		l.set(f)
@@ -125,7 +125,7 @@ func (l *line) step(m move) {
 	}
 }
 
-func (l *line) pass(d time.Duration) {
+func (l *queueRun) pass(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -137,7 +137,7 @@ func (l *line) pass(d time.Duration) {
 }
 
 // effects prints the destination's log, for failures.
-func (l *line) effects() string {
+func (l *queueRun) effects() string {
 	text := ""
 	for _, e := range l.world.Effects() {
 		text += fmt.Sprintf("\n  %s %s of %s by %s, stamp %s", e.At.Format("15:04:05.000"), e.Op, e.ID, e.By, e.Stamp)
@@ -146,7 +146,7 @@ func (l *line) effects() string {
 }
 
 // verdict compares the destination's log with the order of the queue.
-func (l *line) verdict() error {
+func (l *queueRun) verdict() error {
 	taken, err := l.ledger.List(context.Background(), ledger.Filter{Tenant: "acme"})
 	if err != nil {
 		return err
@@ -194,13 +194,13 @@ func (l *line) verdict() error {
 func TestModelOfALine(t *testing.T) {
 	histories(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		p := drawLine(rt)
+		p := drawQueuePlan(rt)
 		var problem error
 		synctest.Test(t, func(t *testing.T) {
 			o := p.Class.Options()
 			o.StampUpdates = true
 			o.Recheck = connectors.Bound{}
-			l := &line{bench: newBench(t, o, nil), plan: p, guard: &moody{holds: p.Holds}}
+			l := &queueRun{bench: newBench(t, o, nil), plan: p, guard: &moody{holds: p.Holds}}
 			for n := range modelEngines {
 				l.born(n)
 			}

@@ -38,8 +38,8 @@ func (h *heeds) Enter(context.Context, ledger.Record) (func(engine.Sent), *engin
 // A destination's code may quote the request, as its sentences may.
 func TestCodesAreCleaned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, told := newBench(t, orders.Plain.Options(), nil), &heeds{}
-		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), &engine.Options{Guards: told})
+		b, guards := newBench(t, orders.Plain.Options(), nil), &heeds{}
+		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), &engine.Options{Guards: guards})
 		out := b.do(private(intent.Create))
 		if out.Status != engine.StatusNotApplied {
 			t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -57,7 +57,7 @@ func TestCodesAreCleaned(t *testing.T) {
 		if len(codes) != 1 || !strings.HasPrefix(codes[0], "422 "+redact.ShownPrefix) {
 			t.Errorf("codes %q; want the one without what it quotes", codes)
 		}
-		if diff := cmp.Diff(codes, told.codes); diff != "" {
+		if diff := cmp.Diff(codes, guards.codes); diff != "" {
 			t.Errorf("guards are told another code than is kept (-kept +told):\n%s", diff)
 		}
 		b.clean(out)
@@ -66,11 +66,11 @@ func TestCodesAreCleaned(t *testing.T) {
 
 // A read's reason is redacted whatever its source: here a sensitive value reads like the
 // sentence.
-func TestReasonsOfLooksAreCleaned(t *testing.T) {
+func TestReasonsOfReadsAreRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discreet(t, orders.Plain.Options(), nil)
 		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5)}, "")
-		look := func(note string) string {
+		reason := func(note string) string {
 			t.Helper()
 			w := private(intent.Create)
 			w.Payload = intent.Fields{"note": note}
@@ -80,9 +80,9 @@ func TestReasonsOfLooksAreCleaned(t *testing.T) {
 			}
 			return found.Reason
 		}
-		said := look(canaryNote)
-		if got := look(said); said == "" || strings.Contains(got, said) || !strings.Contains(got, redact.ShownPrefix) {
-			t.Errorf("said %q, then %q", said, got)
+		shown := reason(canaryNote)
+		if got := reason(shown); shown == "" || strings.Contains(got, shown) || !strings.Contains(got, redact.ShownPrefix) {
+			t.Errorf("said %q, then %q", shown, got)
 		}
 	})
 }

@@ -31,8 +31,8 @@ func (g *Guards) kick() {
 func (g *Guards) attend() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.keeper == nil && !g.closed {
-		g.keeper = make(chan struct{})
+	if g.maintainer == nil && !g.closed {
+		g.maintainer = make(chan struct{})
 		go g.keep()
 	}
 }
@@ -71,8 +71,8 @@ func (g *Guards) rest(busy bool) bool {
 	if g.ctx.Err() == nil && (busy || len(g.news) > 0) {
 		return false
 	}
-	close(g.keeper)
-	g.keeper = nil
+	close(g.maintainer)
+	g.maintainer = nil
 	return true
 }
 
@@ -100,11 +100,11 @@ func (g *Guards) tend(ctx context.Context, closing bool) (busy bool, err error) 
 func (g *Guards) Close() error {
 	g.mu.Lock()
 	g.closed = true
-	keeper := g.keeper
+	maintainer := g.maintainer
 	g.mu.Unlock()
 	g.stop()
-	if keeper != nil {
-		<-keeper
+	if maintainer != nil {
+		<-maintainer
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeFor)
 	defer cancel()

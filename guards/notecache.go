@@ -47,9 +47,9 @@ func noteOf(what, destination string) string {
 	return prefix + what + "/" + part + "/"
 }
 
-// board is a worker's copy of the notes. Notes are never removed, so that a version is never used
+// cache is a worker's copy of the notes. Notes are never removed, so that a version is never used
 // twice.
-type board struct {
+type noteCache struct {
 	notes ledger.Documents
 	clock *clock
 
@@ -76,19 +76,19 @@ type reading struct {
 	err  error // after done
 }
 
-func newBoard(notes ledger.Documents) *board {
-	return &board{notes: notes, clock: newClock(), known: make(map[string]posted)}
+func newNoteCache(notes ledger.Documents) *noteCache {
+	return &noteCache{notes: notes, clock: newClock(), known: make(map[string]posted)}
 }
 
 // age is how old the copy is; false when there is none.
-func (b *board) age() (time.Duration, bool) {
+func (b *noteCache) age() (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Since(b.asked), !b.asked.IsZero()
 }
 
 // fresh ensures that the copy is no older than within, or returns why it could not be read again.
-func (b *board) fresh(ctx context.Context, within time.Duration) error {
+func (b *noteCache) fresh(ctx context.Context, within time.Duration) error {
 	if age, ok := b.age(); ok && age <= within {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (b *board) fresh(ctx context.Context, within time.Duration) error {
 }
 
 // read begins to read all notes, or joins a read under way.
-func (b *board) read() *reading {
+func (b *noteCache) read() *reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reading != nil {
@@ -124,7 +124,7 @@ func (b *board) read() *reading {
 	return r
 }
 
-func (b *board) finish(r *reading, asked time.Time, all []ledger.Note, now time.Time, err error) {
+func (b *noteCache) finish(r *reading, asked time.Time, all []ledger.Note, now time.Time, err error) {
 	defer close(r.done)
 	if err == nil {
 		b.clock.observe(asked, time.Now(), now)
@@ -148,7 +148,7 @@ func (b *board) finish(r *reading, asked time.Time, all []ledger.Note, now time.
 }
 
 // note is the copy of one note; without a value if there is none.
-func (b *board) note(name string) ledger.Note {
+func (b *noteCache) note(name string) ledger.Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p, ok := b.known[name]; ok {
@@ -158,7 +158,7 @@ func (b *board) note(name string) ledger.Note {
 }
 
 // keep puts one note into the copy, unless a newer one is there.
-func (b *board) keep(n ledger.Note, asked time.Time) {
+func (b *noteCache) keep(n ledger.Note, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p, ok := b.known[n.Name]; !ok || !p.newer(n, asked) {
@@ -169,7 +169,7 @@ func (b *board) keep(n ledger.Note, asked time.Time) {
 // change rewrites a note as decide returns it; decide is called again when another worker was
 // faster. No value leaves the note unchanged. The first call gets the copy, so that an
 // uncontended note costs one write and no read.
-func (b *board) change(ctx context.Context, name string, decide func(ledger.Note) []byte) error {
+func (b *noteCache) change(ctx context.Context, name string, decide func(ledger.Note) []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, setFor)
 	defer cancel()
 	pace, n := newSetPace(), b.note(name)
@@ -198,7 +198,7 @@ func (b *board) change(ctx context.Context, name string, decide func(ledger.Note
 }
 
 // again reads one note.
-func (b *board) again(ctx context.Context, name string) (ledger.Note, error) {
+func (b *noteCache) again(ctx context.Context, name string) (ledger.Note, error) {
 	asked := time.Now()
 	found, now, err := b.notes.Notes(ctx, name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // kind is one fault of the destination during a write, and the expected result.
-type vice struct {
+type faultCase struct {
 	name string
 	// faults are what the destination does.
 	faults []orders.Fault
@@ -49,17 +49,17 @@ const (
 
 // The reasons for a review.
 const (
-	whyFate    = "it may have been applied, nothing shows that it was, nothing shows a repeat harmless"
-	whyLag     = "reads may lag, and without a settle time they prove little about what was there before"
-	whyDiffers = "the record is there and differs from what was declared"
-	whyBased   = "it differs, and the state before was read with a lag: to undo could take back what somebody else did"
-	whyDouble  = "more records are there than declared"
-	whyGone    = "the effect was there and was taken back"
-	whyUnread  = "it was sent, and the destination cannot be read"
-	whyLate    = "the destination is wrong about itself: a send landed after its horizon"
-	whyStale   = "the destination is wrong about itself: its reads lag by more than its settle time"
-	whyNotTold = "it may have been applied by a send whose answer a dead process took along"
-	whyWhose   = "it differs, and a process died with the answer that would prove whose effect that is"
+	whyFate       = "it may have been applied, nothing shows that it was, nothing shows a repeat harmless"
+	whyLag        = "reads may lag, and without a settle time they prove little about what was there before"
+	whyDiffers    = "the record is there and differs from what was declared"
+	whyBased      = "it differs, and the state before was read with a lag: to undo could take back what somebody else did"
+	whyDouble     = "more records are there than declared"
+	whyGone       = "the effect was there and was taken back"
+	whyUnread     = "it was sent, and the destination cannot be read"
+	whyLate       = "the destination is wrong about itself: a send landed after its horizon"
+	whyStale      = "the destination is wrong about itself: its reads lag by more than its settle time"
+	whyLostAnswer = "it may have been applied by a send whose answer a dead process took along"
+	whyWhose      = "it differs, and a process died with the answer that would prove whose effect that is"
 )
 
 func must(s engine.Status) func(powers) verdict {
@@ -108,14 +108,14 @@ func turnedDown(p powers) verdict {
 	if p.conclusive {
 		return must(notApplied)(p)
 	}
-	return verdict{[]engine.Status{notApplied, review}, whyNotTold}
+	return verdict{[]engine.Status{notApplied, review}, whyLostAnswer}
 }
 
 // passing: the first send is deferred, later ones work.
 func passing(p powers) verdict {
 	v := missing(p)
 	if v.may[0] == review && p.shows {
-		return verdict{[]engine.Status{verified, review}, whyNotTold}
+		return verdict{[]engine.Status{verified, review}, whyLostAnswer}
 	}
 	return v
 }
@@ -134,10 +134,10 @@ func undone(p powers) verdict {
 		return aPerson(whyBased)(p)
 	case p.conclusive:
 		return must(compensated)(p)
-	case !p.firm:
+	case !p.recent:
 		return aPerson(whyLag)(p)
 	}
-	return verdict{[]engine.Status{compensated, review}, whyNotTold}
+	return verdict{[]engine.Status{compensated, review}, whyLostAnswer}
 }
 
 // mended: the record differs, and the intent requests another send in that case.
@@ -158,7 +158,7 @@ func takenBack(p powers) verdict {
 
 // unreadable: no read ever works. If the plan reads first, nothing is sent.
 func unreadable(p powers) verdict {
-	if p.looksFirst {
+	if p.readsFirst {
 		return must(notApplied)(p)
 	}
 	return aPerson(whyUnread)(p)
@@ -167,7 +167,7 @@ func unreadable(p powers) verdict {
 // unreadableAfter: the first read works and no other. A process that dies
 // before it announced the send leaves the next one without that read.
 func unreadableAfter(p powers) verdict {
-	if p.looksFirst {
+	if p.readsFirst {
 		return verdict{[]engine.Status{review, notApplied}, whyUnread}
 	}
 	return aPerson(whyUnread)(p)
@@ -175,7 +175,7 @@ func unreadableAfter(p powers) verdict {
 
 // found: the destination broke its word. Nothing can be promised but that it
 // is found out.
-func found(why string) func(powers) verdict {
+func detected(why string) func(powers) verdict {
 	return func(powers) verdict { return verdict{[]engine.Status{verified, review}, why} }
 }
 
@@ -207,7 +207,7 @@ func ever(v orders.FaultKind) []orders.Fault { return []orders.Fault{{Kind: v}} 
 var dropped = one(orders.Fault{Kind: orders.DroppedField, Field: "currency", Ops: []orders.Op{orders.OpCreate, orders.OpUpdate, orders.OpUpsert}})
 
 // kinds are the rows, in the order of the document.
-var vices = []vice{
+var faultCases = []faultCase{
 	{name: "none", want: there, once: true},
 	{name: "answer lost after the commit", faults: one(orders.Fault{Kind: orders.LostAnswer}), want: there, once: true},
 	{name: "every answer lost after the commit", faults: ever(orders.LostAnswer), want: there, once: true},
@@ -239,6 +239,6 @@ var vices = []vice{
 	{name: "throttled for ever", faults: ever(orders.Throttled), intent: soon, want: turnedDown},
 	{name: "refused once", faults: one(orders.Fault{Kind: orders.Refused}), want: refusedOnce, once: true},
 	{name: "refused", faults: ever(orders.Refused), want: turnedDown, once: true},
-	{name: "late commit, 2 min after the client's time-out", faults: one(orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute}), want: found(whyLate), liar: true},
-	{name: "reads lag by 60 s, and 2 s are declared", faults: []orders.Fault{{Kind: orders.LaggingRead, Delay: time.Minute}}, options: settles, want: found(whyStale), liar: true},
+	{name: "late commit, 2 min after the client's time-out", faults: one(orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute}), want: detected(whyLate), liar: true},
+	{name: "reads lag by 60 s, and 2 s are declared", faults: []orders.Fault{{Kind: orders.LaggingRead, Delay: time.Minute}}, options: settles, want: detected(whyStale), liar: true},
 }

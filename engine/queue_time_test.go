@@ -15,11 +15,11 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// TestTurnBeginsWhenTheLineIsFree: the permitted age of a pre-state read counts from the moment
+// TestTimesCountFromTheHeadOfTheQueue: the permitted age of a pre-state read counts from the moment
 // at which the write became first in its queue. A write that waited long could otherwise
 // believe a replica that does not show the previous write yet, find its own state there, and
 // not be sent at all.
-func TestTurnBeginsWhenTheLineIsFree(t *testing.T) {
+func TestTimesCountFromTheHeadOfTheQueue(t *testing.T) {
 	for skip := range 2 { // either of the two replicas can come first
 		t.Run(fmt.Sprint("replica ", skip), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

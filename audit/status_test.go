@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-func TestStanding(t *testing.T) {
+func TestStatusOf(t *testing.T) {
 	ctx := context.Background()
 	private, _, err := signing.Generate()
 	must(t, err)
@@ -18,24 +18,24 @@ func TestStanding(t *testing.T) {
 	must(t, err)
 	l := ledger.NewMemory()
 	s := audit.New(l, audit.Options{Signer: signer})
-	look := func(limit int) audit.Status {
+	status := func(limit int) audit.Status {
 		t.Helper()
 		got, err := audit.StatusOf(ctx, l, "acme", limit)
 		must(t, err)
 		return got
 	}
-	if got := look(10); got != (audit.Status{}) {
+	if got := status(10); got != (audit.Status{}) {
 		t.Errorf("off: %+v", got)
 	}
 	found := life(t, l, "acme", "found")
-	_, err = l.Chronicle(ctx, true)
+	_, err = l.SetRecording(ctx, true)
 	must(t, err)
-	if got := look(10); got.Unsealed != 1 || !got.Oldest.IsZero() || got.Chained {
+	if got := status(10); got.Unsealed != 1 || !got.Oldest.IsZero() || got.Chained {
 		t.Errorf("what was there before has waited since nobody knows when: %+v", got)
 	}
 	_, err = s.Seal(ctx)
 	must(t, err)
-	if got := look(10); got.Unsealed != 0 || !got.Chained || !got.Head.At.IsZero() || got.Key != "" {
+	if got := status(10); got.Unsealed != 0 || !got.Chained || !got.Head.At.IsZero() || got.Key != "" {
 		t.Errorf("sealed, and no head: %+v", got)
 	}
 	_, err = s.SignAll(ctx)
@@ -43,14 +43,14 @@ func TestStanding(t *testing.T) {
 	first := reserve(t, l, "other", "a")
 	reserve(t, l, "acme", "b")
 	reserve(t, l, "acme", "c")
-	got := look(10)
+	got := status(10)
 	if events, err := l.Events(ctx, "other", first.ID); err != nil || got.Unsealed != 3 || got.More || !got.Oldest.Equal(events[0].At) {
 		t.Errorf("three are behind, of all tenants: %+v, %v", got, err)
 	}
 	if got.Key != signer.ID() || time.Since(got.Head.At) > time.Hour || got.Head.Tenant != "acme" || got.Head.Entries < found.Seq {
 		t.Errorf("the head: %+v", got)
 	}
-	if got := look(2); got.Unsealed != 2 || !got.More {
+	if got := status(2); got.Unsealed != 2 || !got.More {
 		t.Errorf("at most two: %+v", got)
 	}
 	p, err := l.Document(ctx, "acme", ledger.AuditKind, "head")
@@ -58,7 +58,7 @@ func TestStanding(t *testing.T) {
 	p.Body = []byte(`{}`)
 	_, err = l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{p}})
 	must(t, err)
-	if got := look(2); got.BadHead == nil || got.Key != "" || got.Unsealed != 2 {
+	if got := status(2); got.BadHead == nil || got.Key != "" || got.Unsealed != 2 {
 		t.Errorf("somebody's head: %+v", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // A mailbox is no record: an append to it does not wait for earlier ones, even when one is in
 // review, and even when it came through an outbox, which knows no profiles.
-func TestKeysOfTheirOwnWaitForNobody(t *testing.T) {
+func TestUnorderedWritesDoNotWait(t *testing.T) {
 	for name, queued := range map[string]bool{"asked for": false, "from an outbox": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

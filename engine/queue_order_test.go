@@ -66,7 +66,7 @@ func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
 }
 
 // A write queued behind another one continues soon after that one is done.
-func TestTurnComesSoon(t *testing.T) {
+func TestHeadOfTheQueueIsSentSoon(t *testing.T) {
 	for name, same := range map[string]bool{"same process": true, "another process": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestUndoingInALine(t *testing.T) {
 
 // A held write has no place in the queue until it is approved. It is then the last, and the
 // reviewer is notified.
-func TestApprovedIntoABusyLine(t *testing.T) {
+func TestApprovedIntoABusyQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		asks := wish("A-1", 1, intent.Upsert)
@@ -187,7 +187,7 @@ func TestApprovedIntoABusyLine(t *testing.T) {
 }
 
 // Hundreds of queued callers do not keep the ledger busy.
-func TestWaitingInLineIsCheap(t *testing.T) {
+func TestWaitingInTheQueueIsCheap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		first := b.ahead("A-1")
@@ -223,7 +223,7 @@ func (c *counting) Get(ctx context.Context, tenant string, id ledger.ID) (ledger
 
 // A queued caller continues the write before it, when that is due and its callers have left: no
 // worker is needed for that.
-func TestWhoWaitsInLineHelps(t *testing.T) {
+func TestQueuedCallersWorkOnTheHead(t *testing.T) {
 	for _, others := range []int{1, 3} {
 		t.Run(fmt.Sprint(others, " before it"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 func interrupted(t *testing.T) *crime {
 	t.Helper()
 	c := scene(t)
-	_, err := c.l.Chronicle(t.Context(), false)
+	_, err := c.l.SetRecording(t.Context(), false)
 	must(t, err)
 	life(t, c.l, "a", "meanwhile")
 	life(t, c.l, "new tenant", "meanwhile")
@@ -23,8 +23,8 @@ func interrupted(t *testing.T) *crime {
 	put(t, c.l, p)
 	put(t, c.l, ledger.Document{Tenant: "a", Kind: "gate", ID: "another", Body: []byte(`{}`)})
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour})
-	if must(t, err); did.Buried < len(c.recs) {
-		t.Fatalf("%d were buried, want all of them", did.Buried)
+	if must(t, err); did.Compacted < len(c.recs) {
+		t.Fatalf("%d were buried, want all of them", did.Compacted)
 	}
 	life(t, c.l, "a", "later")
 	c.sql(t, "UPDATE ledger_meta SET sealing = 1, backfilled_write = 0, backfilled_document = 0")
@@ -33,7 +33,7 @@ func interrupted(t *testing.T) *crime {
 
 // Records that are not backfilled yet are neither correct nor wrong: they are unsealed, and the
 // report gives the reason. An alteration in the meantime is still wrong.
-func TestVerifyWhileItIsFound(t *testing.T) {
+func TestVerifyDuringBackfill(t *testing.T) {
 	c := interrupted(t)
 	o := audit.VerifyOptions{Heads: c.heads.all(), Keys: c.keys}
 	if r := clean(t, c.l, o); r.Unsealed < 10 || len(r.Notes) != 1 {
@@ -43,7 +43,7 @@ func TestVerifyWhileItIsFound(t *testing.T) {
 		t.Errorf("standing %+v, error %v; want that there is more", s, err)
 	}
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
-	if must(t, err); did.Buried+did.Forgotten > 0 {
+	if must(t, err); did.Compacted+did.Forgotten > 0 {
 		t.Errorf("%+v; want that what is not found waits", did)
 	}
 	_, err = audit.New(c.l, audit.Options{Logger: quiet}).Seal(t.Context())
@@ -61,7 +61,7 @@ func TestVerifyWhileItIsFound(t *testing.T) {
 	clean(t, c.l, o)
 }
 
-func TestAlteredWhileItIsFound(t *testing.T) {
+func TestAlteredDuringBackfill(t *testing.T) {
 	for name, sql := range map[string]string{
 		"a tombstone":          `UPDATE ledger_writes SET body = replace(body, 'verified', 'accepted') WHERE n = 1`,
 		"a write that is gone": `DELETE FROM ledger_writes WHERE n = 1`,

@@ -23,7 +23,7 @@ type Run struct {
 	// First and Last are the numbers of the events. Found says that they were backfilled when
 	// recording was switched on: all events of the write until then, from the first on.
 	First, Last int64
-	Found       bool
+	Backfilled  bool
 	// Events are those of them that still exist.
 	Events []Event
 	// Intent is that of the write, where First is 1.
@@ -52,9 +52,9 @@ const (
 	MarkErased MarkKind = "erased"
 	// MarkForgotten: a tombstone was deleted.
 	MarkForgotten MarkKind = "forgotten"
-	// MarkFound records in drivers that a document existed when recording was switched on. No run
+	// MarkBackfilled records in drivers that a document existed when recording was switched on. No run
 	// has it: it becomes MarkFiled, of the document's version at that time.
-	MarkFound MarkKind = "found"
+	MarkBackfilled MarkKind = "found"
 )
 
 // Mark is a change to a ledger that is no event and still belongs into the chain.
@@ -86,7 +86,7 @@ type Mark struct {
 // nil for one of [AuditKind].
 func (p Document) CommitMark() (*Mark, error) {
 	if p.Version == 1 {
-		return p.Found()
+		return p.BackfillMark()
 	}
 	if p.Kind == AuditKind {
 		return nil, nil
@@ -95,9 +95,9 @@ func (p Document) CommitMark() (*Mark, error) {
 	return &Mark{Kind: MarkFiled, Tenant: p.Tenant, DocumentKind: p.Kind, DocumentID: p.ID, Version: p.Version, Digest: digest}, err
 }
 
-// Found returns the mark of a document as it was read, with the digest of its names; nil for one
+// SearchResult returns the mark of a document as it was read, with the digest of its names; nil for one
 // of [AuditKind].
-func (p Document) Found() (m *Mark, err error) {
+func (p Document) BackfillMark() (m *Mark, err error) {
 	if p.Kind == AuditKind {
 		return nil, nil
 	}
@@ -116,8 +116,8 @@ func (p Prune) Dropped(tenant, kind, id string, now time.Time) *Mark {
 	return &Mark{Kind: MarkDropped, Tenant: tenant, DocumentKind: kind, DocumentID: id, Rule: p.rememberRule(), At: now.UTC()}
 }
 
-// Buried returns the mark of a write that was compacted. The record must be the tombstone.
-func (p Prune) Buried(r Record, now time.Time) (*Mark, error) {
+// Compacted returns the mark of a write that was compacted. The record must be the tombstone.
+func (p Prune) Compacted(r Record, now time.Time) (*Mark, error) {
 	digest, err := Tombstone(r)
 	return &Mark{Kind: MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "retention: keep " + p.KeepOf(r.Tenant, r.Destination).String(), At: now.UTC()}, err
 }

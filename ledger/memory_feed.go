@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// chronicle holds what is not sealed yet.
-type chronicle struct {
+// feed holds what is not sealed yet.
+type feed struct {
 	on     bool
 	runs   []Run // events are read when they are requested
 	ticket int64
 }
 
-func (c *chronicle) add(r Run) {
+func (c *feed) add(r Run) {
 	if !c.on {
 		return
 	}
@@ -25,54 +25,54 @@ func (c *chronicle) add(r Run) {
 }
 
 // mark adds a mark, if there is one.
-func (c *chronicle) mark(m *Mark) {
+func (c *feed) mark(m *Mark) {
 	if m != nil {
 		c.add(Run{Tenant: m.Tenant, ID: m.Write, Mark: m})
 	}
 }
 
 // unsealed reports whether some events of a write are not sealed.
-func (c *chronicle) unsealed(id ID) bool {
+func (c *feed) unsealed(id ID) bool {
 	return slices.ContainsFunc(c.runs, func(r Run) bool { return r.Mark == nil && r.ID == id })
 }
 
-// Chronicle implements [Feed].
-func (m *Memory) Chronicle(ctx context.Context, on bool) (changed bool, err error) {
+// SetRecording implements [Feed].
+func (m *Memory) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.chronicle.on == on {
+	if m.feed.on == on {
 		return false, nil
 	}
-	m.chronicle.on = on
+	m.feed.on = on
 	if !on {
-		m.chronicle.runs = nil
+		m.feed.runs = nil
 		return true, nil
 	}
 	for _, id := range m.order {
 		r := m.records[id]
-		run := Run{Tenant: r.Tenant, ID: id, First: 1, Last: r.Seq, Found: true}
+		run := Run{Tenant: r.Tenant, ID: id, First: 1, Last: r.Seq, Backfilled: true}
 		if r.Tombstone {
-			if run.Mark, err = FoundCompacted(r); err != nil {
+			if run.Mark, err = BackfillTombstone(r); err != nil {
 				return false, err
 			}
 		}
-		m.chronicle.add(run)
+		m.feed.add(run)
 	}
 	for _, name := range m.documentOrder {
-		committed, err := m.documents[name].Found()
+		committed, err := m.documents[name].BackfillMark()
 		if err != nil {
 			return false, err
 		}
-		m.chronicle.mark(committed)
+		m.feed.mark(committed)
 	}
 	return true, nil
 }
 
-// FoundCompacted returns the mark of a tombstone that existed when recording was switched on.
-func FoundCompacted(r Record) (*Mark, error) {
+// BackfillTombstone returns the mark of a tombstone that existed when recording was switched on.
+func BackfillTombstone(r Record) (*Mark, error) {
 	digest, err := Tombstone(r)
 	return &Mark{Kind: MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "found pruned when sealing began"}, err
 }
@@ -84,7 +84,7 @@ func (m *Memory) Unsealed(ctx context.Context, after int64, limit int) (runs []R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := m.chronicle.runs
+	all := m.feed.runs
 	from, _ := slices.BinarySearchFunc(all, after+1, func(r Run, ticket int64) int { return cmp.Compare(r.Ticket, ticket) })
 	for _, r := range all[from:min(from+RunLimit(limit), len(all))] {
 		if r.Mark == nil {
@@ -114,12 +114,12 @@ func (m *Memory) Sealed(ctx context.Context, tickets []int64) error {
 		gone[t] = true
 	}
 	var left []Run
-	for _, r := range m.chronicle.runs {
+	for _, r := range m.feed.runs {
 		if !gone[r.Ticket] {
 			left = append(left, r)
 		}
 	}
-	m.chronicle.runs = left
+	m.feed.runs = left
 	return nil
 }
 

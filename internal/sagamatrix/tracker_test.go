@@ -14,33 +14,33 @@ import (
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// desk stores the ticket. Its search always lags a little.
-type desk struct {
+// tracker stores the ticket. Its search always lags a little.
+type tracker struct {
 	fake *fakejira.Site
 	conn *jira.Connector
 }
 
-func newDesk(p plan) (place, error) {
-	d := &desk{fake: fakejira.New(fakejira.Options{IndexLag: p.indexLag()})}
+func newTracker(p plan) (place, error) {
+	d := &tracker{fake: fakejira.New(fakejira.Options{IndexLag: p.indexLag()})}
 	var err error
-	d.conn, err = toDesk(jira.Options{URL: "https://jira.invalid", Transport: d.fake.Transport()})
+	d.conn, err = toTracker(jira.Options{URL: "https://jira.invalid", Transport: d.fake.Transport()})
 	return d, err
 }
 
-// toDesk connects to it, wherever it is.
-func toDesk(o jira.Options) (*jira.Connector, error) {
+// toTracker connects to it, wherever it is.
+func toTracker(o jira.Options) (*jira.Connector, error) {
 	o.User, o.Deployment = "robot@example.org", jira.Cloud
 	o.Token = func(context.Context) (string, error) { return "token", nil }
 	return jira.New(o)
 }
 
-func (d *desk) close() error { return nil }
+func (d *tracker) close() error { return nil }
 
-func (d *desk) reach() connectors.Destination {
+func (d *tracker) reach() connectors.Destination {
 	return connectors.Destination{Connector: d.conn, Profiles: d.conn.Profiles()}
 }
 
-func (d *desk) declare() intent.WriteIntent {
+func (d *tracker) declare() intent.WriteIntent {
 	return intent.WriteIntent{
 		Tool: "open_ticket", Kind: jira.KindIssue, Write: intent.Create,
 		Key:     intent.Fields{"project": "OPS", "reference": "invoice-7721"},
@@ -49,7 +49,7 @@ func (d *desk) declare() intent.WriteIntent {
 	}
 }
 
-var deskVices = map[vice]fault.Fault{
+var trackerFaults = map[faultKind]fault.Fault{
 	lostAnswer:  {Kind: fault.LostAnswer},
 	gateway:     {Kind: fault.BadGateway, How: "503"},
 	nonsense:    {Kind: fault.CutBody},
@@ -70,10 +70,10 @@ var deskVices = map[vice]fault.Fault{
 	hanging:     {Kind: fault.HangingRead},
 }
 
-func ofDesk() []vice { return slices.Collect(maps.Keys(deskVices)) }
+func ofTracker() []faultKind { return slices.Collect(maps.Keys(trackerFaults)) }
 
-func (d *desk) meet(v vice) error {
-	f, ok := deskVices[v]
+func (d *tracker) meet(v faultKind) error {
+	f, ok := trackerFaults[v]
 	if !ok {
 		return unknown(v)
 	}
@@ -89,7 +89,7 @@ func (d *desk) meet(v vice) error {
 	return nil
 }
 
-func (d *desk) account() account {
+func (d *tracker) account() account {
 	var a account
 	for _, e := range d.fake.Effects() {
 		if e.Op == "create" && !e.Itself {
@@ -97,12 +97,12 @@ func (d *desk) account() account {
 		}
 	}
 	there := d.fake.Issues()
-	a.Live, a.What, a.Stands = len(there), fmt.Sprint(there), otherwise
+	a.Live, a.What, a.Status = len(there), fmt.Sprint(there), otherwise
 	switch {
 	case len(there) == 0:
-		a.Stands = asBefore
+		a.Status = asBefore
 	case len(there) == 1 && there[0].Fields["summary"] == "Welcome Ada" && there[0].Fields["description"] == "call her":
-		a.Stands = asDeclared
+		a.Status = asDeclared
 	}
 	return a
 }
