@@ -37,13 +37,10 @@ func matters(what, do string, args ...any) []Matter {
 
 // some is a count in words; more than the report lists are not counted.
 func some(n int, one, many string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case n >= maxNamed:
-		return fmt.Sprintf("at least %d %s", n, many)
+	if n >= maxNamed {
+		return "at least " + Count(n, one, many)
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return Count(n, one, many)
 }
 
 func damagedRows(f Found) []Matter {
@@ -53,7 +50,7 @@ func damagedRows(f Found) []Matter {
 	first := f.QueueStats.Damaged[0]
 	return matters("The ledger holds %s that cannot be read (%s: %s). Nobody works on them; everything else goes on.",
 		"Look at their destination, then restore or mend the rows; nothing of theirs is sent again by itself.",
-		some(len(f.QueueStats.Damaged), "write", "writes"), clip(string(first.ID), cell), clip(first.Reason, maxText))
+		some(len(f.QueueStats.Damaged), "write", "writes"), Clip(string(first.ID), cell), Clip(first.Reason, maxText))
 }
 
 func refused(f Found) []Matter {
@@ -63,7 +60,7 @@ func refused(f Found) []Matter {
 	first := f.QueueStats.Refused[0]
 	return matters("The outbox holds %s that can never be taken in (%s of tenant %s: %s). Nothing of theirs was or will be sent.",
 		"Tell whoever enqueued them, and delete the rows from ledger_outbox once they know.",
-		some(len(f.QueueStats.Refused), "entry", "entries"), clip(string(first.ID), cell), Safe(first.Tenant), clip(first.Reason, maxText))
+		some(len(f.QueueStats.Refused), "entry", "entries"), Clip(string(first.ID), cell), Safe(first.Tenant), Clip(first.Reason, maxText))
 }
 
 func unknownDestinations(f Found) []Matter {
@@ -115,7 +112,7 @@ func noWorkers(f Found) []Matter {
 		return nil
 	}
 	what := fmt.Sprintf("%s due, and nobody takes them up: the oldest since %s.",
-		some(late+outbox, "write is", "writes are"), ago(oldest, f.QueueStats.Now))
+		some(late+outbox, "write is", "writes are"), Ago(oldest, f.QueueStats.Now))
 	what = strings.Replace(what, " ago.", ".", 1)
 	if orphaned > 0 {
 		what += fmt.Sprintf(" Workers that held %d of them are gone.", orphaned)
@@ -159,7 +156,7 @@ func stopped(f Found) []Matter {
 			all = append(all, Matter{What: "There is a stop whose note cannot be read; it holds the sends of a scope that cannot be told.", Do: "Stop or release that scope anew; `readback stops` lists what there is."})
 		default:
 			all = append(all, matters("Stopped: %s, by %s %s: %s. What was sent is still read back.", "readback release "+flags(s.Scope)+" --reason TEXT, when the cause is gone",
-				Safe(s.Scope.String()), Safe(last.By), ago(last.At, f.Status.Now), clip(last.Reason, maxText))...)
+				Safe(s.Scope.String()), Safe(last.By), Ago(last.At, f.Status.Now), Clip(last.Reason, maxText))...)
 		}
 	}
 	return all
@@ -197,7 +194,7 @@ func breakers(f Found) []Matter {
 		}
 		next := "one send is being tried now"
 		if d.Breaker.Until.After(f.Status.Now) {
-			next = "one send is tried " + ago(d.Breaker.Until, f.Status.Now)
+			next = "one send is tried " + Ago(d.Breaker.Until, f.Status.Now)
 		}
 		if !d.Breaker.Login.IsZero() {
 			n := 0
@@ -208,12 +205,12 @@ func breakers(f Found) []Matter {
 			}
 			all = append(all, matters("%q has refused our login since %s (%s); %s, and nothing is sent; %s.",
 				"Renew its credentials. The writes are sent when the login works again; none is lost.",
-				Safe(d.Name), moment(d.Breaker.Login), clip(d.Breaker.Why, maxText), some(n, "write waits", "writes wait"), next)...)
+				Safe(d.Name), Moment(d.Breaker.Login), Clip(d.Breaker.Why, maxText), some(n, "write waits", "writes wait"), next)...)
 			continue
 		}
 		all = append(all, matters("Nothing is sent to %q: its sends failed, and its circuit breaker opened %s (%s); %s.",
 			"See whether the destination works: `readback destinations --probe`. It closes by itself when a send succeeds.",
-			Safe(d.Name), ago(d.Breaker.Since, f.Status.Now), clip(d.Breaker.Why, maxText), next)...)
+			Safe(d.Name), Ago(d.Breaker.Since, f.Status.Now), Clip(d.Breaker.Why, maxText), next)...)
 	}
 	return all
 }
@@ -224,7 +221,7 @@ func pauses(f Found) []Matter {
 		if d.Pause.Sub(f.Status.Now) >= lateAfter {
 			all = append(all, matters("%q asked for a pause; nothing is sent to it until %s (%s): %s.",
 				"Nothing, unless it is too long: then look at what the account may do there, and at `rate` in the configuration.",
-				Safe(d.Name), moment(d.Pause), ago(d.Pause, f.Status.Now), clip(d.PauseWhy, maxText))...)
+				Safe(d.Name), Moment(d.Pause), Ago(d.Pause, f.Status.Now), Clip(d.PauseWhy, maxText))...)
 		}
 	}
 	return all
@@ -254,14 +251,7 @@ func waiting(f Found) []Matter {
 	for _, tenant := range tenants {
 		p := piles[tenant]
 		all = append(all, matters("Tenant %s: %s for a person, the oldest begun %s%s.", "readback review --tenant "+quotedWord(tenant),
-			Safe(tenant), someWaits(p.count), ago(p.oldest, f.QueueStats.Now), f.Holds[tenant].text())...)
+			Safe(tenant), Count(p.count, "write waits", "writes wait"), Ago(p.oldest, f.QueueStats.Now), f.Holds[tenant].text())...)
 	}
 	return all
-}
-
-func someWaits(n int) string {
-	if n == 1 {
-		return "1 write waits"
-	}
-	return fmt.Sprintf("%d writes wait", n)
 }

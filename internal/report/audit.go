@@ -49,10 +49,10 @@ func AuditMatters(f Found) []Matter {
 	var older []Matter
 	for _, what := range a.Ahead {
 		older = append(older, matters("The ledger is an older copy: %s. The next worker that starts stops all sends.",
-			"Run `readback audit verify --heads FILE --key FILE`, find out at the destinations what was sent since, and only then release the stop.", clip(what, maxText))...)
+			"Run `readback audit verify --heads FILE --key FILE`, find out at the destinations what was sent since, and only then release the stop.", Clip(what, maxText))...)
 	}
 	if a.NotCompared != "" {
-		older = append(older, matters("Whether the ledger is an older copy is not known: %s", "See that the files of heads are there and can be read. If the key of heads was changed, name a new file in audit.heads.keep and keep the old one.", clip(a.NotCompared, maxText))...)
+		older = append(older, matters("Whether the ledger is an older copy is not known: %s", "See that the files of heads are there and can be read. If the key of heads was changed, name a new file in audit.heads.keep and keep the old one.", Clip(a.NotCompared, maxText))...)
 	}
 	return append(older, a.sealing(now)...)
 }
@@ -64,7 +64,7 @@ func (a Audit) sealing(now time.Time) []Matter {
 	var all []Matter
 	switch {
 	case a.Problem != "":
-		all = matters("How the audit log stands could not be looked up: %s", "See that this program and the ledger are of one version.", clip(a.Problem, maxText))
+		all = matters("How the audit log stands could not be looked up: %s", "See that this program and the ledger are of one version.", Clip(a.Problem, maxText))
 	case !a.Oldest.IsZero() && now.Sub(a.Oldest) >= sealedLate:
 		all = matters("The audit log is behind: %s.", seal, a.behind(now))
 	case (a.Unsealed > 0 || a.More) && a.Oldest.IsZero() && gone:
@@ -73,7 +73,7 @@ func (a Audit) sealing(now time.Time) []Matter {
 		all = matters("Nobody seals the audit log, which is configured: tenant %s has no chain yet.", seal, Safe(a.Tenant))
 	}
 	if a.BadHead != "" {
-		all = append(all, matters("The newest head of the audit log of tenant %s cannot be read: %s", "`readback audit verify` says more.", Safe(a.Tenant), clip(a.BadHead, maxText))...)
+		all = append(all, matters("The newest head of the audit log of tenant %s cannot be read: %s", "`readback audit verify` says more.", Safe(a.Tenant), Clip(a.BadHead, maxText))...)
 	}
 	return all
 }
@@ -94,7 +94,7 @@ func (a Audit) behind(now time.Time) string {
 		text += fmt.Sprintf(", %d of them cannot be read", a.Unread)
 	}
 	if !a.Oldest.IsZero() {
-		text += ", the oldest from " + ago(a.Oldest, now)
+		text += ", the oldest from " + Ago(a.Oldest, now)
 	}
 	return text
 }
@@ -102,12 +102,12 @@ func (a Audit) behind(now time.Time) string {
 // Text describes the state of the audit log in one sentence.
 func (a Audit) Text(now time.Time) string {
 	if a.Problem != "" {
-		return "not known: " + clip(a.Problem, maxText)
+		return "not known: " + Clip(a.Problem, maxText)
 	}
 	text := a.behind(now)
 	switch {
 	case !a.HeadAt.IsZero():
-		text += fmt.Sprintf("; tenant %s: newest head signed %s with key %s", Safe(a.Tenant), ago(a.HeadAt, now), clip(a.HeadKey, maxValue))
+		text += fmt.Sprintf("; tenant %s: newest head signed %s with key %s", Safe(a.Tenant), Ago(a.HeadAt, now), Clip(a.HeadKey, maxValue))
 	case a.Chained:
 		text += fmt.Sprintf("; tenant %s: no head was signed", Safe(a.Tenant))
 	default:

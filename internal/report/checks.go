@@ -46,17 +46,17 @@ func (c *Checks) Add(one Check) {
 func (c *Checks) Text() string {
 	wide := 0
 	for _, one := range c.Checks {
-		wide = max(wide, len([]rune(clip(one.Name, cell))))
+		wide = max(wide, len([]rune(Clip(one.Name, cell))))
 	}
 	var b strings.Builder
 	for _, one := range c.Checks {
-		lead := fmt.Sprintf("%-7s  %-*s  ", one.State, wide, clip(one.Name, cell))
+		lead := fmt.Sprintf("%-7s  %-*s  ", one.State, wide, Clip(one.Name, cell))
 		blank := strings.Repeat(" ", len([]rune(lead)))
 		for _, text := range []string{one.What, one.Do} {
 			if text == "" {
 				continue
 			}
-			for _, line := range wrap(clip(text, maxText), wrapAt) {
+			for _, line := range wrap(Clip(text, maxText), wrapAt) {
 				b.WriteString(lead + line + "\n")
 				lead = blank
 			}

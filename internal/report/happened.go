@@ -13,7 +13,7 @@ import (
 func happened(e ledger.Event, n int) string {
 	text := Safe(what(e, n))
 	if e.Reason != "" {
-		text += ": " + clip(e.Reason, maxText)
+		text += ": " + Clip(e.Reason, maxText)
 	}
 	if said := (ledger.Refusal{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); said != (ledger.Refusal{}) {
 		text += "; " + Words(said)
@@ -56,7 +56,7 @@ func what(e ledger.Event, n int) string {
 		return fmt.Sprintf("to be undone by %s", e.Child)
 	case ledger.EvSettled:
 		if e.In > 0 {
-			return fmt.Sprintf("settled as %s, to be looked at again in %s", e.Settlement, wait(e.In))
+			return fmt.Sprintf("settled as %s, to be looked at again in %s", e.Settlement, Wait(e.In))
 		}
 		return fmt.Sprintf("settled as %s", e.Settlement)
 	case ledger.EvRechecked:
@@ -98,11 +98,11 @@ func freed(e ledger.Event) string {
 func deferred(e ledger.Event) string {
 	switch {
 	case e.Unverified:
-		return "left unverified on purpose, to be looked at in a batch within " + wait(e.In)
+		return "left unverified on purpose, to be looked at in a batch within " + Wait(e.In)
 	case e.In <= 0:
 		return "put back, due at once"
 	}
-	return "put back for " + wait(e.In)
+	return "put back for " + Wait(e.In)
 }
 
 func read(e ledger.Event) string {
@@ -159,17 +159,17 @@ func sent(e ledger.Event, n int) string {
 	if !saysFate(e.Reason) {
 		text += ", " + fate
 		if e.Code != "" {
-			text += " (" + clip(e.Code, cell) + ")"
+			text += " (" + Clip(e.Code, cell) + ")"
 		}
 	}
 	if e.Conflict {
 		text += ", something is there already or has changed"
 	}
 	if e.RetryAfter > 0 {
-		text += ", asked to wait " + wait(e.RetryAfter)
+		text += ", asked to wait " + Wait(e.RetryAfter)
 	}
 	if e.Ref != "" {
-		text += ", record " + clip(e.Ref, maxValue)
+		text += ", record " + Clip(e.Ref, maxValue)
 	}
 	if e.Replayed {
 		text += ", which it said replays an earlier answer"

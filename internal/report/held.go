@@ -25,21 +25,21 @@ func approvals(r ledger.Record, now time.Time) []string {
 		rows = append(rows, "overdue\tno reviewer approved it in time; it goes on waiting")
 	case r.Due.IsZero():
 	case r.Due.After(now):
-		rows = append(rows, fmt.Sprintf("until\t%s (%s)", moment(r.Due), ago(r.Due, now)))
+		rows = append(rows, fmt.Sprintf("until\t%s (%s)", Moment(r.Due), Ago(r.Due, now)))
 	default:
-		rows = append(rows, fmt.Sprintf("was until\t%s (%s); it can be approved no more", moment(r.Due), ago(r.Due, now)))
+		rows = append(rows, fmt.Sprintf("was until\t%s (%s); it can be approved no more", Moment(r.Due), Ago(r.Due, now)))
 	}
 	if r.RequestedBy != "" {
-		rows = append(rows, "asked by\t"+clip(r.RequestedBy, cell)+", who may not approve it")
+		rows = append(rows, "asked by\t"+Clip(r.RequestedBy, cell)+", who may not approve it")
 	}
-	return append(rows, "digest\t"+clip(r.Digest, maxValue))
+	return append(rows, "digest\t"+Clip(r.Digest, maxValue))
 }
 
 // Approvals is how many reviewers have approved a held write, and which.
 func Approvals(r ledger.Record) string {
 	text, sep := fmt.Sprintf("%d of %d", len(r.Agreed), max(r.Need, 1)), ": "
 	for _, name := range r.Agreed {
-		text, sep = text+sep+clip(name, maxName), ", "
+		text, sep = text+sep+Clip(name, maxName), ", "
 	}
 	return text
 }
@@ -69,7 +69,7 @@ func (h Holds) Count(r ledger.Record, now time.Time) Holds {
 func (h Holds) text() string {
 	text := ""
 	if h.Soon > 0 {
-		text += fmt.Sprintf("; the time of %d of them is over within %s", h.Soon, wait(soonOver))
+		text += fmt.Sprintf("; the time of %d of them is over within %s", h.Soon, Wait(soonOver))
 	}
 	if h.Overdue > 0 {
 		text += fmt.Sprintf("; %d are overdue", h.Overdue)
@@ -123,10 +123,10 @@ func (o Operation) Text(now time.Time) string {
 	}
 	for _, h := range o.Holders {
 		r := h.Record
-		fmt.Fprintf(&b, "\n%s  %s, begun %s\n  %s\n", r.ID, phase(r), ago(r.Created, now), subject(r))
+		fmt.Fprintf(&b, "\n%s  %s, begun %s\n  %s\n", r.ID, phase(r), Ago(r.Created, now), Subject(r))
 		rows := []string{fmt.Sprintf("workflow\t%s", Safe(r.Workflow)), fmt.Sprintf("step\t%s", Safe(r.Step))}
 		if h.Outcome != "" {
-			rows = append(rows, "outcome\t"+clip(h.Outcome, 2*maxValue))
+			rows = append(rows, "outcome\t"+Clip(h.Outcome, 2*maxValue))
 		}
 		rows = append(rows, "stops others\t"+h.why(now))
 		b.WriteString(table("  ", rows...))
@@ -187,5 +187,5 @@ func (h Holder) why(now time.Time) string {
 	case h.Until.IsZero():
 		return "yes, for as long as it is open"
 	}
-	return fmt.Sprintf("yes, until %s (%s)", moment(h.Until), ago(h.Until, now))
+	return fmt.Sprintf("yes, until %s (%s)", Moment(h.Until), Ago(h.Until, now))
 }

@@ -40,7 +40,7 @@ func TestApprovals(t *testing.T) {
 
 func TestWritesOfCallersThemselves(t *testing.T) {
 	r := ledger.Record{ID: "wr_1", State: ledger.Delegated, Delegated: true, Tool: "wire", Workflow: "wf_1", Step: "pay", Intent: json.RawMessage(`{"step_input":{"a":1}}`)}
-	if got, want := subject(r), `wire by step "pay" of workflow "wf_1" itself`; got != want {
+	if got, want := Subject(r), `wire by step "pay" of workflow "wf_1" itself`; got != want {
 		t.Errorf("subject %q, want %q", got, want)
 	}
 	tests := map[ledger.State]string{

@@ -66,25 +66,39 @@ const unknownFate = "unknown"
 // strengthOf returns the strength of a read and the number of records it found; "" where
 // none of it is stored.
 func strengthOf(e ledger.Event) (strength string, records int) {
-	var o struct {
-		Records  []json.RawMessage   `json:"records"`
-		Strength connectors.Strength `json:"strength"`
-		TooLarge int                 `json:"too_large"`
-	}
-	if len(e.Evidence) == 0 || json.Unmarshal(e.Evidence, &o) != nil || o.TooLarge > 0 {
+	o, _, ok := Seen(e.Evidence)
+	switch {
+	case !ok:
 		return "", 0
-	}
-	if o.Strength == connectors.Weak {
+	case o.Strength == connectors.Weak:
 		return "weak", len(o.Records)
 	}
 	return string(o.Strength), len(o.Records)
 }
 
+// Seen decodes the stored result of a read. Where none can be shown, cut is a sentence that
+// says why, "" if there was none.
+func Seen(text json.RawMessage) (o connectors.Observation, cut string, ok bool) {
+	var large struct {
+		TooLarge int    `json:"too_large"`
+		Sum      string `json:"sha256"`
+	}
+	switch {
+	case len(text) == 0:
+		return o, "", false
+	case json.Unmarshal(text, &large) == nil && large.TooLarge > 0:
+		return o, fmt.Sprintf("What was seen has %d bytes, too many to keep (SHA-256 %s).", large.TooLarge, Clip(large.Sum, maxName)), false
+	case json.Unmarshal(text, &o) != nil:
+		return o, "What was seen cannot be read: " + raw(text), false
+	}
+	return o, "", true
+}
+
 // text is what was known, for a sentence.
 func (k Known) text() string {
-	counts := fmt.Sprintf("%s, %s", count(k.Sends, "send", "sends"), count(k.Reads, "read", "reads"))
+	counts := fmt.Sprintf("%s, %s", Count(k.Sends, "send", "sends"), Count(k.Reads, "read", "reads"))
 	if k.Unsent > 0 {
-		counts = fmt.Sprintf("%s of which %d not taken up, %s", count(k.Sends, "send", "sends"), k.Unsent, count(k.Reads, "read", "reads"))
+		counts = fmt.Sprintf("%s of which %d not taken up, %s", Count(k.Sends, "send", "sends"), k.Unsent, Count(k.Reads, "read", "reads"))
 	}
 	if k.Fate == unknownFate {
 		counts += ", the last send's fate unknown"
@@ -92,7 +106,7 @@ func (k Known) text() string {
 	if k.Verdict == "" {
 		return counts
 	}
-	return clip(k.Verdict, cell) + saw(k.Strength, k.Records) + " after " + counts
+	return Clip(k.Verdict, cell) + saw(k.Strength, k.Records) + " after " + counts
 }
 
 // saw describes how a verdict was reached.
@@ -101,7 +115,7 @@ func saw(strength string, records int) string {
 	if how == "" {
 		return ""
 	}
-	return ", by " + how + count(records, "record", "records") + ","
+	return ", by " + how + Count(records, "record", "records") + ","
 }
 
 // decides reports whether an event decides the next state of a write, so that what was
@@ -116,8 +130,8 @@ func decides(e ledger.Event, k Known) bool {
 	return false
 }
 
-// count is a count in words.
-func count(n int, one, many string) string {
+// Count is a count in words.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

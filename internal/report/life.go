@@ -80,8 +80,8 @@ func indented(text string) string {
 }
 
 func title(r ledger.Record, o engine.Outcome) string {
-	head := fmt.Sprintf("%s  %s\n", strings.ToUpper(spoken(o.Status)), subject(r))
-	return head + strings.Join(wrap(clip(o.Text, maxText), wrapAt), "\n") + "\n"
+	head := fmt.Sprintf("%s  %s\n", strings.ToUpper(spoken(o.Status)), Subject(r))
+	return head + strings.Join(wrap(Clip(o.Text, maxText), wrapAt), "\n") + "\n"
 }
 
 // facts are the rows about the write as a whole.
@@ -91,10 +91,10 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 		rows = append(rows, name+"\t"+fmt.Sprintf(format, args...))
 	}
 	add("id", "%s", r.ID)
-	add("state", "%s; last event %s", phase(r), ago(r.Updated, now))
-	add("begun", "%s (%s)", moment(r.Created), ago(r.Created, now))
+	add("state", "%s; last event %s", phase(r), Ago(r.Updated, now))
+	add("begun", "%s (%s)", Moment(r.Created), Ago(r.Created, now))
 	if !r.SettledAt.IsZero() {
-		add("settled", "%s (%s)", moment(r.SettledAt), ago(r.SettledAt, now))
+		add("settled", "%s (%s)", Moment(r.SettledAt), Ago(r.SettledAt, now))
 	}
 	rows = append(rows, approvals(r, now)...)
 	if len(o.NotChecked) > 0 {
@@ -103,19 +103,19 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	switch {
 	case o.RecheckUntil.IsZero():
 	case !now.Before(o.RecheckUntil):
-		add("recheck", "overdue since %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
+		add("recheck", "overdue since %s (%s)", Moment(o.RecheckUntil), Ago(o.RecheckUntil, now))
 	default:
-		add("recheck", "pending until %s (%s)", moment(o.RecheckUntil), ago(o.RecheckUntil, now))
+		add("recheck", "pending until %s (%s)", Moment(o.RecheckUntil), Ago(o.RecheckUntil, now))
 	}
 	if !r.Due.IsZero() && r.State != ledger.Held {
-		add("due", "%s (%s)", moment(r.Due), ago(r.Due, now))
+		add("due", "%s (%s)", Moment(r.Due), Ago(r.Due, now))
 	}
 	switch {
 	case r.Owner == "":
 	case r.LeaseUntil.After(now):
-		add("in hand", "%s, until %s at the latest", clip(r.Owner, maxValue), moment(r.LeaseUntil))
+		add("in hand", "%s, until %s at the latest", Clip(r.Owner, maxValue), Moment(r.LeaseUntil))
 	default:
-		add("was in hand", "%s, whose lease ended %s", clip(r.Owner, maxValue), moment(r.LeaseUntil))
+		add("was in hand", "%s, whose lease ended %s", Clip(r.Owner, maxValue), Moment(r.LeaseUntil))
 	}
 	from := []string{"tenant " + Safe(r.Tenant), "workflow " + Safe(r.Workflow)}
 	if r.Step != "" {
@@ -130,7 +130,7 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 		add("trace", "%s", TraceID(r.Trace))
 	}
 	if r.RequestedBy != "" && r.State != ledger.Held { // described with the reviewers who may not approve
-		add("asked by", "%s", clip(r.RequestedBy, maxValue))
+		add("asked by", "%s", Clip(r.RequestedBy, maxValue))
 	}
 	if r.IdempotencyKey != "" {
 		add("idempotency key", "%s", Safe(r.IdempotencyKey))
@@ -138,7 +138,7 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	if r.Ref != "" {
 		add("record", "%s", place(r.Ref, r.Version, r.URL))
 	}
-	add("calls", "%s", calls(r))
+	add("calls", "%s", Calls(r))
 	if r.Refusal != nil {
 		add("refusal", "%s", Words(*r.Refusal))
 	}
@@ -165,7 +165,8 @@ func Words(s ledger.Refusal) string {
 	return "the destination's own words: " + strings.Join(all, ", ")
 }
 
-func calls(r ledger.Record) string {
+// Calls counts the calls of a write in words.
+func Calls(r ledger.Record) string {
 	text := fmt.Sprintf("sends %d", r.Sends)
 	var which []string
 	if r.Unsent > 0 {
@@ -195,7 +196,7 @@ func asked(r ledger.Record) string {
 	case err != nil:
 		return "  it cannot be read: " + raw(r.Intent) + "\n"
 	}
-	rows := []string{"write\t" + subject(r)}
+	rows := []string{"write\t" + Subject(r)}
 	for _, part := range []struct {
 		name   string
 		fields intent.Fields
@@ -212,7 +213,7 @@ func asked(r ledger.Record) string {
 		paths []string
 	}{{"absent", w.Absent}, {"ignore", w.Ignore}, {"compare", slices.Sorted(maps.Keys(w.Compare))}} {
 		if len(part.paths) > 0 {
-			rows = append(rows, part.name+"\t"+clip(strings.Join(part.paths, ", "), 2*maxValue))
+			rows = append(rows, part.name+"\t"+Clip(strings.Join(part.paths, ", "), 2*maxValue))
 		}
 	}
 	rows = append(rows, "records\t"+fmt.Sprint(w.Want()))
@@ -224,17 +225,17 @@ func asked(r ledger.Record) string {
 		}
 	}
 	if len(w.Sensitive) > 0 {
-		rows = append(rows, "sensitive\t"+clip(strings.Join(w.Sensitive, ", "), 2*maxValue))
+		rows = append(rows, "sensitive\t"+Clip(strings.Join(w.Sensitive, ", "), 2*maxValue))
 	}
 	for i, name := range slices.Sorted(maps.Keys(w.Context)) {
 		title := "context"
 		if i > 0 {
 			title = ""
 		}
-		rows = append(rows, title+"\t"+clip(name, maxValue)+"\t= "+clip(w.Context[name], maxValue))
+		rows = append(rows, title+"\t"+Clip(name, maxValue)+"\t= "+Clip(w.Context[name], maxValue))
 	}
 	if !w.Deadline.IsZero() {
-		rows = append(rows, "deadline\t"+moment(w.Deadline))
+		rows = append(rows, "deadline\t"+Moment(w.Deadline))
 	}
 	return table("  ", rows...)
 }
@@ -246,7 +247,7 @@ func fields(f intent.Fields) []string {
 		if i == maxFields {
 			return append(rows, fmt.Sprintf("and %d more", len(f)-i))
 		}
-		rows = append(rows, clip(name, maxValue)+"\t= "+value(f[name]))
+		rows = append(rows, Clip(name, maxValue)+"\t= "+value(f[name]))
 	}
 	return rows
 }
@@ -261,7 +262,7 @@ func life(r ledger.Record, events []ledger.Event) []string {
 			rows, today = append(rows, "\t"+day+"\t\t\t\t"), day
 		}
 		e := one.Event
-		head := []string{fmt.Sprint(e.Seq), one.At.Format("15:04:05.000"), one.Since, clip(e.By, cell), clip(e.Rule, cell)}
+		head := []string{fmt.Sprint(e.Seq), one.At.Format("15:04:05.000"), one.Since, Clip(e.By, cell), Clip(e.Rule, cell)}
 		for _, line := range wrap(one.What, wrapAt) {
 			rows = append(rows, strings.Join(append(head, line), "\t"))
 			head = []string{"", "", "", "", ""}
@@ -272,30 +273,20 @@ func life(r ledger.Record, events []ledger.Event) []string {
 
 // observation describes the result of one read.
 func observation(text json.RawMessage, r ledger.Record) string {
-	if len(text) == 0 {
+	o, cut, ok := Seen(text)
+	switch {
+	case cut != "":
+		return "  " + cut + "\n"
+	case !ok:
 		return ""
-	}
-	var cut struct {
-		TooLarge int    `json:"too_large"`
-		Sum      string `json:"sha256"`
-	}
-	var o connectors.Observation
-	if err := json.Unmarshal(text, &cut); err == nil && cut.TooLarge > 0 {
-		return fmt.Sprintf("  %d bytes, too many to keep (SHA-256 %s)\n", cut.TooLarge, clip(cut.Sum, maxValue))
-	}
-	if err := json.Unmarshal(text, &o); err != nil {
-		return "  it cannot be read: " + raw(text) + "\n"
 	}
 	strength := "may lag behind"
 	if o.Strength == connectors.Strong {
 		strength = "strong"
 	}
-	how := fmt.Sprintf("  %d records, at %s, %s", len(o.Records), moment(o.At), strength)
-	if len(o.Records) == 1 {
-		how = strings.Replace(how, "records", "record", 1)
-	}
+	how := fmt.Sprintf("  %s, at %s, %s", Count(len(o.Records), "record", "records"), Moment(o.At), strength)
 	if o.Path != "" {
-		how += ", by " + clip(o.Path, cell)
+		how += ", by " + Clip(o.Path, cell)
 	}
 	out := how + "\n"
 	stamp := ""
@@ -312,7 +303,7 @@ func observation(text json.RawMessage, r ledger.Record) string {
 }
 
 func record(rec connectors.Record, stamp string) string {
-	whose := "another stamp, " + clip(rec.Stamp, maxValue)
+	whose := "another stamp, " + Clip(rec.Stamp, maxValue)
 	switch rec.Stamp {
 	case "":
 		whose = "no stamp"

@@ -20,7 +20,7 @@ func List(recs []ledger.Record, partly bool, now time.Time) string {
 	rows := []string{"ID\tSTATE\tBEGUN\tWRITE\tWHY"}
 	for _, r := range recs {
 		rows = append(rows, strings.Join([]string{
-			string(r.ID), phase(r), ago(r.Created, now), clip(subject(r), 2*cell), clip(r.Reason, cell),
+			string(r.ID), phase(r), Ago(r.Created, now), Clip(Subject(r), 2*cell), Clip(r.Reason, cell),
 		}, "\t"))
 	}
 	return table("", rows...)
@@ -44,19 +44,16 @@ func waitingWrites(recs []ledger.Record, more, partly bool, now time.Time) strin
 	case len(recs) == 0:
 		return "Nothing waits for a person.\n"
 	}
-	count := fmt.Sprintf("%d writes wait", len(recs))
-	switch {
-	case more:
+	count := Count(len(recs), "write waits", "writes wait")
+	if more {
 		count = fmt.Sprintf("More than %d writes wait", len(recs))
-	case len(recs) == 1:
-		count = "1 write waits"
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for a person. The oldest comes first.\n", count)
 	for _, r := range recs {
-		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", r.ID, r.Phase(), ago(r.Created, now))
-		fmt.Fprintf(&b, "  %s\n", subject(r))
-		for _, line := range wrap(clip(r.Reason, maxText), wrapAt) {
+		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", r.ID, r.Phase(), Ago(r.Created, now))
+		fmt.Fprintf(&b, "  %s\n", Subject(r))
+		for _, line := range wrap(Clip(r.Reason, maxText), wrapAt) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 		b.WriteString(table("  ", approvals(r, now)...))

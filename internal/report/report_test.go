@@ -71,7 +71,7 @@ func TestUnreadableEvidenceIsSaidToBe(t *testing.T) {
 		change func(*ledger.Record)
 		want   string
 	}{
-		"evidence":   {"no JSON of ours", func(r *ledger.Record) { r.Evidence = json.RawMessage(`[1]`) }, "it cannot be read: [1]"},
+		"evidence":   {"no JSON of ours", func(r *ledger.Record) { r.Evidence = json.RawMessage(`[1]`) }, "What was seen cannot be read: [1]"},
 		"cut":        {"too large to keep", func(r *ledger.Record) { r.Evidence = json.RawMessage(`{"too_large":300000,"sha256":"ab"}`) }, "300000 bytes, too many to keep (SHA-256 ab)"},
 		"intent":     {"no intent", func(r *ledger.Record) { r.Intent = json.RawMessage(`{}`) }, "its intent cannot be read"},
 		"mismatches": {"no list", func(r *ledger.Record) { r.Mismatches = json.RawMessage(`"x"`) }, `differences: "x"`},

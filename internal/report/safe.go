@@ -11,8 +11,8 @@ import (
 // Safe makes text fit for a terminal; see [visible.Text].
 func Safe(s string) string { return visible.Text(s) }
 
-// clip is Safe text of at most n characters.
-func clip(s string, n int) string { return visible.Clip(s, n) }
+// Clip is Safe text of at most n characters.
+func Clip(s string, n int) string { return visible.Clip(s, n) }
 
 // JSON writes a value as indented JSON, in which every character that is not fit for a
 // terminal is an escape. A decoder gets the same value.

@@ -130,7 +130,7 @@ func Sagas(all []saga.Saga) string {
 			}
 		}
 		rows = append(rows, strings.Join([]string{Safe(s.ID), string(s.State), s.Created.UTC().Format(time.DateTime),
-			fmt.Sprintf("%d of %d begun", begun, len(s.Steps)), clip(s.Reason, cell)}, "\t"))
+			fmt.Sprintf("%d of %d begun", begun, len(s.Steps)), Clip(s.Reason, cell)}, "\t"))
 	}
 	return table("", rows...)
 }

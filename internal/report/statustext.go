@@ -85,7 +85,7 @@ func (s Status) queues(now time.Time) string {
 		if state == "settled" {
 			state = "owes a recheck"
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s", clip(q.Tenant, cell), clip(q.Destination, cell), state,
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s", Clip(q.Tenant, cell), Clip(q.Destination, cell), state,
 			q.Count, q.Due, q.Leased, q.Orphaned, q.Waiting, agoOrNone(q.OldestDue, now), agoOrNone(q.OldestCreated, now)))
 	}
 	return table("  ", rows...)
@@ -95,7 +95,7 @@ func agoOrNone(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return ago(t, now)
+	return Ago(t, now)
 }
 
 func (s Status) outbox(now time.Time) string {
@@ -119,7 +119,7 @@ func entryRows(all []ledger.Refused, now time.Time) string {
 			rows = append(rows, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", clip(string(e.ID), cell), clip(e.Tenant, cell), agoOrNone(e.At, now), clip(e.Reason, 2*maxValue)))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", Clip(string(e.ID), cell), Clip(e.Tenant, cell), agoOrNone(e.At, now), Clip(e.Reason, 2*maxValue)))
 	}
 	return table("  ", rows...)
 }
@@ -132,13 +132,13 @@ func (s Status) destinations(now time.Time) string {
 	for _, d := range s.Destinations {
 		breaker, paused, under, rate := d.Breaker, "-", "-", "-"
 		if !d.BreakerSince.IsZero() {
-			breaker += " since " + strings.TrimSuffix(ago(d.BreakerSince, now), " ago")
+			breaker += " since " + strings.TrimSuffix(Ago(d.BreakerSince, now), " ago")
 		}
 		if !d.LoginRefused.IsZero() {
-			breaker = "login refused since " + strings.TrimSuffix(ago(d.LoginRefused, now), " ago")
+			breaker = "login refused since " + strings.TrimSuffix(Ago(d.LoginRefused, now), " ago")
 		}
 		if d.PausedUntil.After(now) {
-			paused = "until " + ago(d.PausedUntil, now)
+			paused = "until " + Ago(d.PausedUntil, now)
 		}
 		if d.Concurrency > 0 {
 			under = fmt.Sprintf("%d of %d", d.UnderWay, d.Concurrency)
@@ -146,7 +146,7 @@ func (s Status) destinations(now time.Time) string {
 		if d.RateCalls > 0 {
 			rate = fmt.Sprintf("%d in %s", d.RateCalls, Short(time.Duration(d.RateSeconds*float64(time.Second))))
 		}
-		rows = append(rows, strings.Join([]string{clip(d.Name, cell), breaker, paused, under, rate}, "\t"))
+		rows = append(rows, strings.Join([]string{Clip(d.Name, cell), breaker, paused, under, rate}, "\t"))
 	}
 	return table("  ", rows...)
 }
@@ -165,7 +165,7 @@ func StopsText(all []Stop, now time.Time) string {
 		case s.Active:
 			state = "stopped"
 		}
-		rows = append(rows, strings.Join([]string{clip(s.Scope, maxValue), state, clip(s.By, cell), agoOrNone(s.At, now), clip(s.Reason, 2*maxValue)}, "\t"))
+		rows = append(rows, strings.Join([]string{Clip(s.Scope, maxValue), state, Clip(s.By, cell), agoOrNone(s.At, now), Clip(s.Reason, 2*maxValue)}, "\t"))
 	}
 	return table("  ", rows...)
 }
@@ -180,7 +180,7 @@ func (s Status) lags() string {
 		if path == "" {
 			path = "(any)"
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.0f\t%s\t%s\t%s", clip(l.Destination, cell), clip(l.Kind, cell), clip(path, cell), l.Writes,
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%.0f\t%s\t%s\t%s", Clip(l.Destination, cell), Clip(l.Kind, cell), Clip(path, cell), l.Writes,
 			within(l.P50), within(l.P90), within(l.P99)))
 	}
 	return table("  ", rows...)
@@ -200,7 +200,7 @@ func (s Status) place() string {
 
 // Text describes the ledger's time and how far this machine's clock differs.
 func (c Clock) Text() string {
-	at := moment(c.Ledger)
+	at := Moment(c.Ledger)
 	ahead := time.Duration(c.Ahead * float64(time.Second)).Round(time.Millisecond)
 	give := max(time.Duration(c.Within*float64(time.Second)).Round(time.Millisecond), time.Millisecond)
 	switch {

@@ -43,10 +43,10 @@ func Rulings(t gate.StepTrace) (all []Ruling, left int) {
 		}
 		r.Rules = nil
 		for _, rule := range e.Rules[:len(e.Rules)-r.More] {
-			r.Rules = append(r.Rules, clip(rule, maxName))
+			r.Rules = append(r.Rules, Clip(rule, maxName))
 		}
-		r.What, r.Why, r.Trace = clip(e.What, maxText), Sentence(e.Why), TraceID(e.Trace)
-		r.Asked, r.Known = clip(e.Asked, maxText), clip(e.Known, maxText)
+		r.What, r.Why, r.Trace = Clip(e.What, maxText), Sentence(e.Why), TraceID(e.Trace)
+		r.Asked, r.Known = Clip(e.Asked, maxText), Clip(e.Known, maxText)
 		all = append(all, r)
 	}
 	return all, left
@@ -67,7 +67,7 @@ func actor(name string) string {
 	if name == "" {
 		return "somebody without a name"
 	}
-	return clip(name, maxName)
+	return Clip(name, maxName)
 }
 
 // Step is a step with all its decisions, and what an operator or reviewer can do about it.
@@ -75,22 +75,22 @@ func Step(t gate.StepTrace) string { return step(t) + stepNext(t) }
 
 func step(t gate.StepTrace) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  step %q of workflow %s (%q)\n", strings.ToUpper(t.Status()), clip(t.StepID, maxName), clip(t.WorkflowID, maxName), clip(t.WorkflowName, maxName))
+	fmt.Fprintf(&b, "%s  step %q of workflow %s (%q)\n", strings.ToUpper(t.Status()), Clip(t.StepID, maxName), Clip(t.WorkflowID, maxName), Clip(t.WorkflowName, maxName))
 	if t.Reason != "" {
 		b.WriteString(Paragraph(Sentence(t.Reason), ""))
 	}
 	var rows []string
 	if t.IdempotencyKey != "" {
-		rows = append(rows, fmt.Sprintf("operation\t%q of tool %q", clip(t.IdempotencyKey, maxName), clip(t.Tool, maxName)))
+		rows = append(rows, fmt.Sprintf("operation\t%q of tool %q", Clip(t.IdempotencyKey, maxName), Clip(t.Tool, maxName)))
 	}
 	if t.WriteID != "" {
 		rows = append(rows, "write\t"+Safe(t.WriteID))
 	}
 	if p := t.Prior; p != nil {
-		rows = append(rows, fmt.Sprintf("in its way\twrite %s of step %q of workflow %s, then %s", Safe(p.PriorWriteID), clip(p.PriorStepID, maxName), clip(p.PriorWorkflowID, maxName), Safe(p.PriorState)))
+		rows = append(rows, fmt.Sprintf("in its way\twrite %s of step %q of workflow %s, then %s", Safe(p.PriorWriteID), Clip(p.PriorStepID, maxName), Clip(p.PriorWorkflowID, maxName), Safe(p.PriorState)))
 	}
 	if t.CompletedAt != nil {
-		rows = append(rows, fmt.Sprintf("completed\t%s, as %s said", moment(*t.CompletedAt), actor(t.CompletedBy)))
+		rows = append(rows, fmt.Sprintf("completed\t%s, as %s said", Moment(*t.CompletedAt), actor(t.CompletedBy)))
 	}
 	b.WriteString(table("  ", rows...))
 	all, left := Rulings(t)
@@ -104,7 +104,7 @@ func step(t gate.StepTrace) string {
 }
 
 func (r Ruling) text() string {
-	text := fmt.Sprintf("  %s  %s.\n", moment(r.At), r.What)
+	text := fmt.Sprintf("  %s  %s.\n", Moment(r.At), r.What)
 	say := func(format string, args ...any) { text += Paragraph(fmt.Sprintf(format, args...), "      ") }
 	if r.Why != "" {
 		say("Why: %s", r.Why)
@@ -155,12 +155,12 @@ func ruledOut(t gate.StepTrace) bool {
 func stepTable(all []gate.StepTrace, flows bool, now time.Time) string {
 	rows := []string{"STEP\tSTANDING\tGATED\tLAST ASKED\tBY\tWHY"}
 	for _, t := range all {
-		name := clip(t.StepID, maxName)
+		name := Clip(t.StepID, maxName)
 		if flows {
-			name = clip(t.WorkflowID, maxName) + "/" + name
+			name = Clip(t.WorkflowID, maxName) + "/" + name
 		}
 		by, at := LastAsked(t)
-		rows = append(rows, strings.Join([]string{name, t.Status(), fmt.Sprint(t.Gates), agoOrNone(at, now), cmp.Or(by, "-"), clip(t.Reason, cell)}, "\t"))
+		rows = append(rows, strings.Join([]string{name, t.Status(), fmt.Sprint(t.Gates), agoOrNone(at, now), cmp.Or(by, "-"), Clip(t.Reason, cell)}, "\t"))
 	}
 	return table("", rows...)
 }
@@ -182,14 +182,14 @@ func (w Workflow) Text(partly bool, now time.Time) string {
 	if l := w.Gate; l != nil {
 		trace, why := "", ""
 		if l.TraceID != "" {
-			trace = ", trace " + clip(l.TraceID, maxName)
+			trace = ", trace " + Clip(l.TraceID, maxName)
 		}
 		if l.Reason != "" {
-			why = ": " + clip(l.Reason, maxText)
+			why = ": " + Clip(l.Reason, maxText)
 		}
-		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", Safe(l.WorkflowID), clip(l.WorkflowName, maxName), strings.ReplaceAll(string(l.Status), "_", " "), ago(l.StartedAt, now), trace)
+		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", Safe(l.WorkflowID), Clip(l.WorkflowName, maxName), strings.ReplaceAll(string(l.Status), "_", " "), Ago(l.StartedAt, now), trace)
 		if l.EndedAt != nil {
-			b.WriteString(Paragraph(fmt.Sprintf("Ended %s by %s%s.", ago(*l.EndedAt, now), actor(l.EndedBy), why), ""))
+			b.WriteString(Paragraph(fmt.Sprintf("Ended %s by %s%s.", Ago(*l.EndedAt, now), actor(l.EndedBy), why), ""))
 		}
 		b.WriteString("\n" + stepPage(l, now))
 	} else {

@@ -51,25 +51,7 @@ func Shown(r ledger.Record, events []ledger.Event) []Timeline {
 // none.
 func TraceID(traceparent string) string {
 	if parts := strings.Split(traceparent, "-"); len(parts) >= 2 {
-		return clip(parts[1], cell)
+		return Clip(parts[1], cell)
 	}
-	return clip(traceparent, cell)
+	return Clip(traceparent, cell)
 }
-
-// Moment formats a time: UTC, to the millisecond.
-func Moment(t time.Time) string { return moment(t) }
-
-// Ago is a time relative to now, in words.
-func Ago(t, now time.Time) string { return ago(t, now) }
-
-// Wait is a duration, for a sentence.
-func Wait(d time.Duration) string { return wait(d) }
-
-// Clip is [Safe] text of at most n characters.
-func Clip(s string, n int) string { return clip(s, n) }
-
-// Calls counts the calls of a write in words.
-func Calls(r ledger.Record) string { return calls(r) }
-
-// Subject is what a write does, where, and to which record.
-func Subject(r ledger.Record) string { return subject(r) }

@@ -27,11 +27,11 @@ const (
 	wrapAt = 72
 )
 
-// moment formats a time: UTC, so that it is the same on every machine.
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
+// Moment formats a time: UTC, so that it is the same on every machine.
+func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000Z") }
 
-// ago is a time relative to now, in words.
-func ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
+// Ago is a time relative to now, in words.
+func Ago(t, now time.Time) string { return humanize.RelTime(t, now, "ago", "from now") }
 
 // since is a short duration with its unit.
 func since(d time.Duration) string {
@@ -70,32 +70,34 @@ func Short(d time.Duration) string {
 	return text
 }
 
-// wait is a duration, for a sentence.
-func wait(d time.Duration) string {
+// Wait is a duration, for a sentence.
+func Wait(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()
 	}
 	return long(d)
 }
 
-// value is a decoded JSON value on one line.
-func value(v any) string {
+func value(v any) string { return Clip(OneLine(v), maxValue) }
+
+// OneLine is a decoded value on one line, as JSON in which every character is visible.
+func OneLine(v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		return "(cannot be shown)"
 	}
-	return clip(strings.TrimSuffix(b.String(), "\n"), maxValue)
+	return Safe(strings.TrimSuffix(b.String(), "\n"))
 }
 
-func raw(text json.RawMessage) string { return clip(string(text), maxValue) }
+func raw(text json.RawMessage) string { return Clip(string(text), maxValue) }
 
 // assignments is a set of fields on one line.
 func assignments(f intent.Fields) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(f)) {
-		all = append(all, clip(name, maxValue)+" = "+value(f[name]))
+		all = append(all, Clip(name, maxValue)+" = "+value(f[name]))
 	}
 	return strings.Join(all, ", ")
 }
@@ -115,8 +117,8 @@ func phase(r ledger.Record) string {
 	return r.Phase()
 }
 
-// subject is what a write does, where, and to which record.
-func subject(r ledger.Record) string {
+// Subject is what a write does, where, and to which record.
+func Subject(r ledger.Record) string {
 	if r.Tombstone {
 		return fmt.Sprintf("%s at %q", Safe(r.Kind), Safe(r.Destination))
 	}
@@ -130,7 +132,9 @@ func subject(r ledger.Record) string {
 	return fmt.Sprintf("%s %s at %q where %s", w.Write, Safe(w.Kind), Safe(w.Destination), assignments(w.Key))
 }
 
-// table aligns cells that are separated by tabs.
+// Table aligns rows of cells that are separated by tabs.
+func Table(rows ...string) string { return table("", rows...) }
+
 func table(indent string, rows ...string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -145,14 +149,11 @@ func table(indent string, rows ...string) string {
 	return out.String()
 }
 
-// Table aligns rows of cells that are separated by tabs.
-func Table(rows ...string) string { return table("", rows...) }
-
 // Problems are the problems of an intent, one a line.
 func Problems(all []intent.Problem) string {
 	var rows []string
 	for _, p := range all {
-		rows = append(rows, fmt.Sprintf("%s\t%s; want %s", clip(cmp.Or(p.Path, "(the intent)"), maxValue), clip(p.Problem, maxText), clip(p.Want, maxText)))
+		rows = append(rows, fmt.Sprintf("%s\t%s; want %s", Clip(cmp.Or(p.Path, "(the intent)"), maxValue), Clip(p.Problem, maxText), Clip(p.Want, maxText)))
 	}
 	return table("  ", rows...)
 }
@@ -201,9 +202,9 @@ func next(r ledger.Record, now time.Time) string {
 			return ""
 		}
 		if r.Due.After(now) {
-			return fmt.Sprintf("It will be looked at again by `readback work`, %s.", ago(r.Due, now))
+			return fmt.Sprintf("It will be looked at again by `readback work`, %s.", Ago(r.Due, now))
 		}
-		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", ago(r.Due, now))
+		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", Ago(r.Due, now))
 	case ledger.Held, ledger.Review:
 		return "A person decides:\n  " + Next(r)
 	case ledger.Delegated:
@@ -214,11 +215,11 @@ func next(r ledger.Record, now time.Time) string {
 	case r.QueuedBehind != "":
 		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.QueuedBehind, r.QueuedBehind)
 	case r.Unverified && r.Due.After(now):
-		return fmt.Sprintf("The destination said yes. It is read back in a batch by `readback work`, %s.", ago(r.Due, now))
+		return fmt.Sprintf("The destination said yes. It is read back in a batch by `readback work`, %s.", Ago(r.Due, now))
 	case r.LeaseUntil.After(now):
-		when = fmt.Sprintf("in hand until %s at the latest (%s)", moment(r.LeaseUntil), Safe(r.Owner))
+		when = fmt.Sprintf("in hand until %s at the latest (%s)", Moment(r.LeaseUntil), Safe(r.Owner))
 	case r.Due.After(now):
-		when = fmt.Sprintf("due %s", ago(r.Due, now))
+		when = fmt.Sprintf("due %s", Ago(r.Due, now))
 	}
 	return fmt.Sprintf("It is recorded and %s. Continue it with\n  %s\nor let `readback work` do so.", when, Next(r))
 }
@@ -227,11 +228,11 @@ func next(r ledger.Record, now time.Time) string {
 func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", spoken(o.Status), o.ID)
-	for _, line := range wrap(clip(o.Text, maxText), wrapAt) {
+	for _, line := range wrap(Clip(o.Text, maxText), wrapAt) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	if o.Status == engine.StatusInProgress && r.Reason != "" {
-		for _, line := range wrap("So far: "+clip(r.Reason, maxText)+".", wrapAt) {
+		for _, line := range wrap("So far: "+Clip(r.Reason, maxText)+".", wrapAt) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}
@@ -252,7 +253,7 @@ func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 
 // Sentence is a text as a sentence, bounded and [Safe].
 func Sentence(s string) string {
-	if s = upper(clip(s, maxText)); s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "…") {
+	if s = upper(Clip(s, maxText)); s != "" && !strings.HasSuffix(s, ".") && !strings.HasSuffix(s, "…") {
 		s += "."
 	}
 	return s
@@ -267,9 +268,9 @@ func upper(s string) string {
 func spoken(s engine.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func counts(r ledger.Record, o engine.Outcome) string {
-	text := calls(r)
+	text := Calls(r)
 	if !o.Settled.IsZero() {
-		text += ", took " + wait(o.Settled.Sub(o.Created))
+		text += ", took " + Wait(o.Settled.Sub(o.Created))
 	}
 	if o.Replayed {
 		text += "; an earlier call began it"
@@ -278,12 +279,12 @@ func counts(r ledger.Record, o engine.Outcome) string {
 }
 
 func place(ref, version, url string) string {
-	parts := []string{clip(ref, maxValue)}
+	parts := []string{Clip(ref, maxValue)}
 	if version != "" {
-		parts = append(parts, "version "+clip(version, maxValue))
+		parts = append(parts, "version "+Clip(version, maxValue))
 	}
 	if url != "" {
-		parts = append(parts, clip(url, 2*maxValue))
+		parts = append(parts, Clip(url, 2*maxValue))
 	}
 	return strings.Join(parts, "  ")
 }
@@ -300,7 +301,7 @@ func differences(text json.RawMessage) []string {
 			rows = append(rows, fmt.Sprintf("and %d more\t\t\t", len(found)-i))
 			break
 		}
-		rows = append(rows, strings.Join([]string{clip(m.Path, maxValue), side(m.Want), side(m.Got), clip(m.Problem, maxValue)}, "\t"))
+		rows = append(rows, strings.Join([]string{Clip(m.Path, maxValue), side(m.Want), side(m.Got), Clip(m.Problem, maxValue)}, "\t"))
 	}
 	if len(rows) == 1 {
 		return nil

@@ -96,7 +96,7 @@ func compare(v service.View, p *painter) comparison {
 	if v.Profile != nil {
 		c.byProf, c.known = v.Profile.Compare, true
 	}
-	if obs, _, ok := observationOf(v.Record.Before); ok && !c.read.before {
+	if obs, _, ok := report.Seen(v.Record.Before); ok && !c.read.before {
 		c.before = &obs
 	}
 	out := comparison{Old: c.before != nil && len(c.before.Records) > 0}
@@ -151,10 +151,10 @@ func (c *comparer) headline() string {
 		return "Nothing was sent, and nothing was read yet."
 	}
 	n := len(c.read.obs.Records)
-	what := "The last read found " + count(n, "record", "records") + ", " + strconv.Itoa(c.w.Want()) + " declared."
+	what := "The last read found " + report.Count(n, "record", "records") + ", " + strconv.Itoa(c.w.Want()) + " declared."
 	switch {
 	case c.w.Write == intent.Delete:
-		what = "The last read found " + count(n, "record", "records") + "; none is declared to be left."
+		what = "The last read found " + report.Count(n, "record", "records") + "; none is declared to be left."
 	case n == 0:
 		what = "The last read found no record."
 	}
@@ -194,9 +194,9 @@ func (c *comparer) notices() []string {
 	for _, m := range c.read.problems {
 		switch {
 		case m.Problem == verify.Count:
-			all = append(all, "≠ Records: "+oneLine(m.Want)+" wanted, "+oneLine(m.Got)+" seen.")
+			all = append(all, "≠ Records: "+report.OneLine(m.Want)+" wanted, "+report.OneLine(m.Got)+" seen.")
 		case m.Problem == verify.Failed:
-			all = append(all, "≠ The record is as declared, and a report says that it came to nothing: "+oneLine(m.Got)+".")
+			all = append(all, "≠ The record is as declared, and a report says that it came to nothing: "+report.OneLine(m.Got)+".")
 		case m.Problem == verify.NotOurs:
 			ref := ""
 			if text, ok := m.Got.(string); ok && text != "" {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
@@ -56,14 +57,14 @@ func judged(t *testing.T, w intent.WriteIntent, before, after []string) ledger.R
 	var b *connectors.Observation
 	if before != nil {
 		r.Before = seen(t, before...)
-		obs, _, _ := observationOf(r.Before)
+		obs, _, _ := report.Seen(r.Before)
 		b = &obs
 	}
 	if after == nil {
 		return r
 	}
 	r.Evidence = seen(t, after...)
-	obs, _, _ := observationOf(r.Evidence)
+	obs, _, _ := report.Seen(r.Evidence)
 	j := verify.Judge(verify.Case{Intent: w, Stamp: w.Stamp(), Before: b, Seen: obs})
 	var err error
 	if r.Mismatches, err = json.Marshal(j.Mismatches); err != nil {

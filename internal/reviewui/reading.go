@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -71,26 +70,8 @@ func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict st
 	case verify.Mismatched.String(), verify.Stale.String(): // before the send: from what is required
 		n.compared, n.required = fields && !before, fields && before
 	}
-	n.obs, n.cut, n.there = observationOf(evidence)
+	n.obs, n.cut, n.there = report.Seen(evidence)
 	return n
-}
-
-// observationOf decodes a read result; cut is the stub of one that was too large.
-func observationOf(text json.RawMessage) (obs connectors.Observation, cut string, ok bool) {
-	var large struct {
-		TooLarge int    `json:"too_large"`
-		Sum      string `json:"sha256"`
-	}
-	if len(text) == 0 {
-		return obs, "", false
-	}
-	if json.Unmarshal(text, &large) == nil && large.TooLarge > 0 {
-		return obs, "What was seen has " + strconv.Itoa(large.TooLarge) + " bytes, too many to keep (SHA-256 " + report.Clip(large.Sum, maxName) + ").", false
-	}
-	if err := json.Unmarshal(text, &obs); err != nil {
-		return obs, "What was seen cannot be read.", false
-	}
-	return obs, "", true
 }
 
 func problemsOf(text json.RawMessage) []problem {

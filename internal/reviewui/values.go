@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -86,8 +85,8 @@ func (p *painter) value(v any) shown {
 			s.Empty = "empty object"
 		}
 	}
-	line := oneLine(v)
-	s.Parts = []part{{Text: cut(line, maxShort)}}
+	line := report.OneLine(v)
+	s.Parts = []part{{Text: report.Clip(line, maxShort)}}
 	if utf8.RuneCountInString(line) > maxShort {
 		s.Rest = p.rest(plain(v))
 	}
@@ -102,7 +101,7 @@ func (p *painter) pair(want, got any) (w, g shown) {
 	if !isText || !both || a == b || len(a) > maxMark || len(b) > maxMark {
 		return w, g
 	}
-	x, y := []rune(oneLine(a)), []rune(oneLine(b))
+	x, y := []rune(report.OneLine(a)), []rune(report.OneLine(b))
 	head, tail := alike(x, y)
 	const quotes = 2
 	if same := head + tail - quotes; same < 3 || 3*same < max(len(x), len(y))-quotes { // they are unrelated texts
@@ -188,17 +187,6 @@ func (p *painter) document(title string, text json.RawMessage) *rest {
 	return r
 }
 
-// oneLine is a value on one line, as JSON in which every character is visible.
-func oneLine(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "(cannot be shown)"
-	}
-	return report.Safe(strings.TrimSuffix(b.String(), "\n"))
-}
-
 // plain is a value for reading: a text with its own line ends, anything else as JSON.
 func plain(v any) string {
 	if text, ok := v.(string); ok {
@@ -228,20 +216,4 @@ func kindOf(v any) string {
 		return "object"
 	}
 	return ""
-}
-
-// cut is a text of at most n characters that is safe to show.
-func cut(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n-1]) + "…"
-}
-
-// count is a count in words.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

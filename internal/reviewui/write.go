@@ -174,7 +174,7 @@ func subject(r ledger.Record, w intent.WriteIntent) string {
 	}
 	var keys []string
 	for _, l := range leaves(nil, "", w.Key) {
-		keys = append(keys, strings.TrimPrefix(l.path, "/")+" "+oneLine(l.value))
+		keys = append(keys, strings.TrimPrefix(l.path, "/")+" "+report.OneLine(l.value))
 	}
 	return report.Clip(fmt.Sprintf("%s %s at %s, %s", w.Write, w.Kind, w.Destination, strings.Join(keys, ", ")), 2*maxName)
 }
