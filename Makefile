@@ -51,7 +51,7 @@ check: ## every test whole, with every server, and the race detector
 # a second clock or server.
 RACED := ./audit ./cmd/readback ./connectors/imap ./connectors/mcp ./connectors/sql ./engine ./guards ./internal/access \
 	./internal/httpapi/... ./internal/mcpapi/... ./internal/mcpgate ./internal/metrics ./internal/service ./internal/otel \
-	./internal/replays ./internal/soak ./internal/webhooks ./lag ./ledger/... ./telemetry ./verify/... ./gate ./saga
+	./internal/replays ./internal/server ./internal/soak ./internal/webhooks ./lag ./ledger/... ./telemetry ./verify/... ./gate ./saga
 RACE_SKIP := ^(TestWhatWasHeldForDaysIsTried|TestTextsOfAHostile.*|TestModel|TestModelOfALine|TestARefusedLoginHoldsTheQueue|TestUndoSurvivesEveryCrash|TestRecheckThatCannotBeMade.*|TestARepeatIsOneAlsoWithoutAWait|TestInBubble|TestDamage|TestDamagedRows|TestAudit.*|TestProbing|TestSQLite|TestConformanceDovecot|TestCanaries|TestTampering|TestSealedForgeriesAreDetected|TestCanonicalInOneGo|TestTypeScriptClient|TestFilesystem|TestExecModes|TestRulesThatRunTooLong|TestEveryRouteAsEverybody|TestNoDecisionIsSmuggled.*|TestNoBoundCostsNothing|TestWritesOfARemovedDestinationWait)$$|^(TestLedger|TestMemory)$$/^(round_trip|paper_model|model|search_page|search|history|damage)$$
 
 .PHONY: race

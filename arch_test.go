@@ -60,7 +60,10 @@ var floors = [][]string{
 	{ // 9: before another server's interface
 		"internal/mcpgate",
 	},
-	{ // 10: the program
+	{ // 10: every interface in one server
+		"internal/server",
+	},
+	{ // 11: the program
 		"cmd/readback",
 	},
 }

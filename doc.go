@@ -71,7 +71,8 @@
 //
 // cmd/readback reads the configuration and serves the APIs. Every API calls one service:
 //
-//   - internal/service checks who may do what and has the view of a write, a step and a saga;
+//   - internal/server opens a configured ledger and serves every API;
+//     internal/service checks who may do what and has the view of a write, a step and a saga;
 //     internal/access has tokens, logins and sessions.
 //   - APIs: internal/httpapi (the step gate over HTTP), internal/httpapi/v1 (writes over HTTP),
 //     internal/mcpapi and internal/mcpapi/tool (tools for models), internal/mcpgate (gateways

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,20 +12,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/visible"
-	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
-
-// idempotencyWindow is how long an idempotency key blocks other writes: the shortest
-// window that the large payment APIs promise.
-const idempotencyWindow = 24 * time.Hour
 
 // app is one run of the program.
 type app struct {
@@ -121,30 +114,6 @@ func (a *app) handler(form string) slog.Handler {
 	return slog.NewTextHandler(visibleLines{a.stderr}, o)
 }
 
-// opened is what a command works with: the configuration, the ledger and the tenant.
-type opened struct {
-	config config.Config
-	ledger ledger.Ledger
-	closer io.Closer
-	tenant string
-	log    *slog.Logger
-	env    func(string) string
-	// clock is this machine's clock in tests; nil for the real one.
-	clock func() time.Time
-	// shared are the guards over sends, once there is an engine.
-	shared shared
-	// vault seals and opens, nil where nothing is sealed; locked is why it is missing
-	// though it is configured.
-	vault  *redact.Vault
-	locked error
-	// reg holds the destinations, once there is an engine.
-	reg *connectors.Registry
-	// telemetryRun exports telemetry.
-	telemetryRun telemetryRun
-	// sealer seals the audit log, once there is one.
-	sealer atomic.Pointer[audit.Sealer]
-}
-
 // environment is the environment, for settings.
 func (a *app) environment() config.Environment {
 	return config.Environment{Get: a.env, All: a.environ}
@@ -180,18 +149,17 @@ func (a *app) forgetSecrets(c config.Config) {
 }
 
 // open opens the ledger that the configuration names.
-func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*opened, error) {
+func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*server.Instance, error) {
+	return server.Open(ctx, c, o, a.opening(c))
+}
+
+func (a *app) opening(c config.Config) server.Process {
 	vault, locked := a.unlock(c)
-	o.Now, o.Window, o.Commands, o.Vault, o.Locked = a.now, idempotencyWindow, c.Commands, vault, locked
-	l, closer, err := c.Ledger.Open(ctx, a.env, &o)
-	if err != nil {
-		return nil, err
-	}
-	return &opened{config: c, ledger: l, closer: closer, tenant: c.Tenant, log: a.logger(c.Log), env: a.env, clock: a.now, vault: vault, locked: locked}, nil
+	return server.Process{Env: a.environment(), Clock: a.now, Log: a.logger(c.Log), Vault: vault, Locked: locked}
 }
 
 // openToRead opens the ledger for a command that only reads it.
-func (a *app) openToRead(ctx context.Context) (*opened, error) {
+func (a *app) openToRead(ctx context.Context) (*server.Instance, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, err
@@ -199,114 +167,64 @@ func (a *app) openToRead(ctx context.Context) (*opened, error) {
 	return a.open(ctx, c, config.OpenOptions{})
 }
 
-// time is a time on this machine's clock.
-func (d *opened) time(t time.Time) time.Time {
-	if d.clock != nil {
-		return d.clock()
-	}
-	return t
-}
-
-// close closes what is shared and the ledger. The engine is closed before.
-func (d *opened) close() {
-	d.leave()
-	d.hangUp()
-	d.hush()
-	if err := d.closer.Close(); err != nil {
-		d.log.Warn("the ledger could not be closed", "error", err)
-	}
-}
-
-// hangUp closes the destinations' connections and, above all, their processes: one that
-// does not end with its standard input would keep running.
-func (d *opened) hangUp() {
-	if d.reg == nil {
-		return
-	}
-	done := map[connectors.Connector]bool{}
-	for _, p := range d.reg.Profiles() {
-		c, _, err := d.reg.Lookup(p.Destination, p.Kind)
-		open, ok := c.(*mcp.Connector)
-		if err != nil || !ok || done[c] {
-			continue
-		}
-		done[c] = true
-		if err := open.Close(); err != nil {
-			d.log.Warn("the session with a server did not end well", "destination", p.Destination, "error", err)
-		}
-	}
-}
-
-// engine starts an engine on the ledger.
-func (d *opened) engine(reg *connectors.Registry, observer func(engine.Activity), oneShot bool) *engine.Engine {
-	o := &engine.Options{
-		Logger: d.log, Window: idempotencyWindow, Observer: observer, Verify: d.config.Verification(), Risks: d.config.Risks,
-		MaxInFlight: d.config.Queue.InHand, MaxQueued: d.config.Queue.Waiting, MaxQueuedBytes: d.config.Queue.Bytes, OneShot: oneShot,
-	}
-	o.Vault = d.vault
-	d.shared.into(o)
-	d.telemetryRun.into(o, reg)
-	return engine.New(d.ledger, reg, o)
-}
-
 // bench opens what a command needs that runs the engine.
-func (a *app) bench(ctx context.Context, o config.OpenOptions) (*opened, *engine.Engine, error) {
+func (a *app) bench(ctx context.Context, o config.OpenOptions) (*server.Instance, *engine.Engine, error) {
 	d, reg, err := a.registered(ctx, o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := cmp.Or(d.stand(ctx, reg), a.startTelemetry(d, reg)); err != nil {
-		d.close()
+	if err := d.Start(ctx, reg); err != nil {
+		d.Close()
 		return nil, nil, err
 	}
-	return d, d.engine(reg, nil, true), nil
+	return d, d.Engine(reg, nil, true), nil
 }
 
 // registered opens the ledger and creates the destinations.
-func (a *app) registered(ctx context.Context, o config.OpenOptions) (*opened, *connectors.Registry, error) {
+func (a *app) registered(ctx context.Context, o config.OpenOptions) (*server.Instance, *connectors.Registry, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, nil, err
 	}
 	reg, err := c.Registry(a.env)
 	if err == nil {
-		_, err = a.telemetrySettings(c)
+		_, err = server.TelemetrySettings(c, a.env)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	d, err := a.open(ctx, c, o)
-	if err == nil && d.locked != nil {
-		err = errors.Join(d.locked, d.closer.Close())
+	if err == nil && d.Locked != nil {
+		err = errors.Join(d.Locked, d.Closer.Close())
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(reg.NamesFor(d.tenant)) == 0 && len(reg.Names()) > 0 {
-		d.log.Warn("no destination serves this tenant; add it to destinations.NAME.tenants", "tenant", d.tenant)
+	if len(reg.NamesFor(d.Tenant)) == 0 && len(reg.Names()) > 0 {
+		d.Log.Warn("no destination serves this tenant; add it to destinations.NAME.tenants", "tenant", d.Tenant)
 	}
 	return d, reg, nil
 }
 
 // outcome closes the engine, which hands all work back to the ledger, and prints the
 // outcome of the write then. out is the engine's earlier outcome.
-func (a *app) outcome(ctx context.Context, d *opened, e *engine.Engine, out engine.Outcome) (int, error) {
+func (a *app) outcome(ctx context.Context, d *server.Instance, e *engine.Engine, out engine.Outcome) (int, error) {
 	return a.outcomeOf(ctx, d, e, out, nil)
 }
 
 // outcomeOf is outcome; p is set if the write is not the requested one, but the one that
 // began the same operation before.
-func (a *app) outcomeOf(ctx context.Context, d *opened, e *engine.Engine, out engine.Outcome, p *prior) (int, error) {
+func (a *app) outcomeOf(ctx context.Context, d *server.Instance, e *engine.Engine, out engine.Outcome, p *prior) (int, error) {
 	e.Close()
-	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, out.ID)
+	rec, err := d.Ledger.Get(context.WithoutCancel(ctx), d.Tenant, out.ID)
 	if err != nil { // it is in the ledger, and may have been sent by now
 		return 0, &engine.Error{ID: out.ID, Known: engine.KnownNothing, Err: err}
 	}
 	rec = shown(rec)[0]
-	now := engine.OutcomeIn(context.WithoutCancel(ctx), d.ledger, rec)
+	now := engine.OutcomeIn(context.WithoutCancel(ctx), d.Ledger, rec)
 	now.Replayed = out.Replayed
 	code := codeOf(now.Status)
-	d.log.Info("outcome", "write", now.ID, "correlation", rec.CorrelationID, "status", now.Status, "exit", code)
+	d.Log.Info("outcome", "write", now.ID, "correlation", rec.CorrelationID, "status", now.Status, "exit", code)
 	answer := struct {
 		engine.Outcome
 		Exit int    `json:"exit"`
@@ -317,7 +235,7 @@ func (a *app) outcomeOf(ctx context.Context, d *opened, e *engine.Engine, out en
 	}{now, code, report.Next(rec), p}
 	if err := a.print(answer, func() string { return p.heading() + report.Outcome(now, rec, rec.Now) }); err != nil {
 		// A failure to print does not change the outcome.
-		d.log.Error("the outcome could not be printed", "write", now.ID, "status", now.Status, "exit", code, "error", err)
+		d.Log.Error("the outcome could not be printed", "write", now.ID, "status", now.Status, "exit", code, "error", err)
 	}
 	return code, nil
 }

@@ -78,9 +78,9 @@ The log has the same events, as lines with the member "security".`,
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			q.Tenant = d.tenant
-			found, total, err := d.ledger.FindDocuments(ctx, q)
+			defer d.Close()
+			q.Tenant = d.Tenant
+			found, total, err := d.Ledger.FindDocuments(ctx, q)
 			if err != nil {
 				return 0, err
 			}
@@ -88,7 +88,7 @@ The log has the same events, as lines with the member "security".`,
 			for _, f := range found {
 				bodies = append(bodies, f.Body)
 			}
-			return 0, a.print(map[string]any{"tenant": d.tenant, "total": total, "events": bodies}, func() string { return eventsText(bodies, total) })
+			return 0, a.print(map[string]any{"tenant": d.Tenant, "total": total, "events": bodies}, func() string { return eventsText(bodies, total) })
 		}),
 	}
 	cmd.Flags().StringSliceVar(&q.States, "event", nil, "list these events alone, such as login or forbidden")
@@ -134,8 +134,8 @@ func (a *app) auditHeadCommand() *cobra.Command {
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			e, err := audit.NewestHead(ctx, d.ledger, d.tenant)
+			defer d.Close()
+			e, err := audit.NewestHead(ctx, d.Ledger, d.Tenant)
 			if err != nil {
 				return 0, err
 			}
@@ -175,8 +175,8 @@ sealed as found.`,
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			changed, err := d.ledger.SetRecording(ctx, false)
+			defer d.Close()
+			changed, err := d.Ledger.SetRecording(ctx, false)
 			if err != nil {
 				return 0, err
 			}
@@ -195,8 +195,8 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	s, err := a.sealer(d)
+	defer d.Close()
+	s, err := d.NewSealer()
 	if err != nil {
 		return 0, err
 	}
@@ -216,29 +216,6 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 	return 0, a.print(done, func() string {
 		return fmt.Sprintf("Sealed %d events and papers, and signed %d heads.\n", done.Entries, done.Heads)
 	})
-}
-
-// sealer makes chains as configured.
-func (a *app) sealer(d *opened) (*audit.Sealer, error) {
-	o, err := d.config.Sealing(a.env)
-	if err != nil {
-		return nil, err
-	}
-	o.Logger = d.log
-	return audit.New(d.ledger, o), nil
-}
-
-// sealing is the work of chaining events; nil if it is not configured.
-func (a *app) sealing(d *opened) (func(context.Context) error, error) {
-	if !d.config.Audit.On() {
-		return nil, nil
-	}
-	s, err := a.sealer(d)
-	if err != nil {
-		return nil, err
-	}
-	d.sealer.Store(s)
-	return s.Work, nil
 }
 
 func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time.Duration) (int, error) {
@@ -263,8 +240,8 @@ func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	r, err := audit.Verify(ctx, d.ledger, o)
+	defer d.Close()
+	r, err := audit.Verify(ctx, d.Ledger, o)
 	if err != nil {
 		return 0, err
 	}

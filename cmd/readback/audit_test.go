@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +13,6 @@ import (
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/ledger"
 )
 
 // chained is a place whose events are chained, with its file of heads and its public
@@ -157,31 +153,6 @@ func TestStatusOfTheAuditLog(t *testing.T) {
 	}
 	p.configure(p.url, "") // the ledger still remembers what is not sealed
 	says(t, p.want(0, p.run("status")), "Audit log", "not sealed")
-}
-
-// closed is a ledger that cannot be reached to be sealed.
-type closed struct{ *ledger.Memory }
-
-func (closed) SetRecording(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
-
-// The unsealed backlog is measured also where nothing was ever sealed: a missing series
-// raises no alarm.
-func TestUnsealedIsMeasuredThoughNothingCanBeSealed(t *testing.T) {
-	d := &opened{}
-	if _, here := d.sealed(); here {
-		t.Error("nobody seals here")
-	}
-	s := audit.New(closed{ledger.NewMemory()}, audit.Options{Logger: slog.New(slog.DiscardHandler)})
-	d.sealer.Store(s)
-	if a, here := d.sealed(); !here || a.Unsealed >= 0 {
-		t.Errorf("%+v, %v: it was not tried yet", a, here)
-	}
-	if _, err := s.Seal(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Fatalf("error %v", err)
-	}
-	if a, here := d.sealed(); !here || a.Unsealed < 0 || a.Failures != 1 {
-		t.Errorf("%+v, %v: want a number that grows", a, here)
-	}
 }
 
 // Heads from outside that were removed are a problem: a check against none of them, or

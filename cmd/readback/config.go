@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/rules"
+	"github.com/readback-go/readback/internal/server"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -114,7 +115,7 @@ func (a *app) checkConfig(withEnv bool) (int, error) {
 func (f *configured) examine(c config.Config, env func(string) string, sound bool) {
 	f.Destinations, f.Tools = len(c.Destinations), len(c.MCP.Tools)
 	if c.Gate.Rules != "" {
-		set, warnings, err := gateRules(c)
+		set, warnings, err := server.GateRules(c)
 		f.add(c, err)
 		if err == nil {
 			f.Rules = len(set.Rules())
@@ -132,10 +133,10 @@ func (f *configured) examine(c config.Config, env func(string) string, sound boo
 		for _, d := range c.MCP.Doubts(reg) {
 			f.Warnings = append(f.Warnings, fault{File: c.Path, Line: d.Line, Field: d.Field, Problem: d.Problem})
 		}
-		w := longestWindow(reg)
-		f.add(c, c.CheckRetention(w.lasts, w.what))
+		w := server.LongestWindow(reg)
+		f.add(c, c.CheckRetention(w.Lasts, w.What))
 	}
-	_, err = loadPair(c)
+	_, err = server.LoadCertificate(c)
 	f.add(c, err)
 	_, err = c.Logins(env)
 	f.add(c, err)

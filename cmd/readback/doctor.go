@@ -14,11 +14,9 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/webhooks"
 )
-
-// ledgerTime bounds a check of the ledger.
-const ledgerTime = 15 * time.Second
 
 func (a *app) doctorCommand() *cobra.Command {
 	security := false
@@ -94,21 +92,21 @@ func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 func (a *app) doctor(ctx context.Context) (int, error) {
 	e := &examination{}
 	if d := a.examineSettings(ctx, e); d != nil {
-		defer d.close()
-		d.examine(ctx, e)
+		defer d.Close()
+		examine(ctx, d, e)
 	}
 	return e.code, a.print(&e.Checks, e.Text)
 }
 
 // examineSettings checks the configuration, and opens the ledger; nil when there is none.
-func (a *app) examineSettings(ctx context.Context, e *examination) *opened {
+func (a *app) examineSettings(ctx context.Context, e *examination) *server.Instance {
 	c, err := a.settings()
 	if err != nil {
 		e.broken("configuration", err)
 		return nil
 	}
 	reg := a.examineRegistry(e, c)
-	if err := c.CheckRetention(longestWindow(reg).lasts, longestWindow(reg).what); err != nil {
+	if err := c.CheckRetention(server.LongestWindow(reg).Lasts, server.LongestWindow(reg).What); err != nil {
 		e.fail("retention", "Give `retention.remember` at least that long.", "%s", flat(err.Error()))
 	} else if !c.Retention.Default { // the ledger records when the default began
 		e.ok("retention", "%s", retained(c.Retention))
@@ -119,7 +117,7 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *opened {
 	a.examineKeys(e, c)
 	examineThisProcess(e, c)
 	a.examineMemory(e, c)
-	opening, cancel := context.WithTimeout(ctx, ledgerTime)
+	opening, cancel := context.WithTimeout(ctx, server.LedgerTime)
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})
 	if err != nil {
@@ -145,7 +143,7 @@ func (a *app) examineRegistry(e *examination, c config.Config) *connectors.Regis
 // withoutWait describes a ledger that did not answer.
 func withoutWait(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s: %w", ledgerTime, err)
+		return fmt.Errorf("no answer within %s: %w", server.LedgerTime, err)
 	}
 	return err
 }

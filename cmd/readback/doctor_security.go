@@ -16,6 +16,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // nearEnd is how long before its end a token should be replaced: two weeks, so that an
@@ -27,7 +28,7 @@ const nearEnd = 14 * 24 * time.Hour
 type securityPage struct {
 	At   time.Time `json:"at"`
 	User int       `json:"user"` // the user whose rights the files were compared with
-	version
+	server.Version
 	Configuration string `json:"configuration"`
 	config.Digest
 	report.Checks
@@ -50,7 +51,7 @@ func (p *securityPage) text() string {
 // doctorSecurity checks what an auditor asks for, and writes nothing.
 func (a *app) doctorSecurity(ctx context.Context) (int, error) {
 	e := &examination{strict: true}
-	p := securityPage{At: a.time().UTC().Truncate(time.Second), User: os.Geteuid(), version: built()}
+	p := securityPage{At: a.time().UTC().Truncate(time.Second), User: os.Geteuid(), Version: server.Built()}
 	c, err := a.settings()
 	p.Configuration = c.Path
 	examineFiles(e, c)
@@ -79,17 +80,17 @@ func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Co
 	if len(c.Programs()) == 0 {
 		e.ok("programs", "no destination starts one")
 	}
-	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
+	ctx, cancel := context.WithTimeout(ctx, server.LedgerTime)
 	defer cancel()
 	d, err := a.open(ctx, c, config.OpenOptions{})
 	if err != nil {
 		e.broken("ledger", withoutWait(err))
 		return
 	}
-	defer d.close()
-	d.examineTokens(ctx, e, a.time)
-	d.examineDigests(e)
-	found, err := d.found(ctx)
+	defer d.Close()
+	examineTokens(ctx, d, e, a.time)
+	examineDigests(d, e)
+	found, err := readStatus(ctx, d)
 	if err != nil {
 		e.broken("ledger contents", err)
 		return
@@ -99,9 +100,9 @@ func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Co
 
 // examineDigests shows how the ledger stores digests of business keys, against which a
 // reader of it may test guesses.
-func (d *opened) examineDigests(e *examination) {
+func examineDigests(d *server.Instance, e *examination) {
 	const name = "business keys"
-	switch digests := d.ledger.KeyDigests(); {
+	switch digests := d.Ledger.KeyDigests(); {
 	case digests.Err() != nil:
 		e.fail(name, "Add the key to redaction.keys, or put it back.", "%v", digests.Err())
 	case digests.SealedBy() == "":
@@ -238,8 +239,8 @@ func examineHeads(e *examination, c config.Config) {
 
 // examineTokens finds tokens that should be replaced soon, that may write everything, or
 // that are refused.
-func (d *opened) examineTokens(ctx context.Context, e *examination, now func() time.Time) {
-	good, err := access.NewTokens(d.ledger, &access.TokenOptions{Now: now, Logger: d.log}).Good(ctx)
+func examineTokens(ctx context.Context, d *server.Instance, e *examination, now func() time.Time) {
+	good, err := access.NewTokens(d.Ledger, &access.TokenOptions{Now: now, Logger: d.Log}).Good(ctx)
 	if err != nil {
 		e.broken("tokens", err)
 		return
@@ -256,7 +257,7 @@ func (d *opened) examineTokens(ctx context.Context, e *examination, now func() t
 		e.ok("tokens", "%s good, none near its end", plural(len(good), "token"))
 	}
 	examineScopes(e, good)
-	examinePersonTokens(e, good, d.config.Server.PersonTokens)
+	examinePersonTokens(e, good, d.Config.Server.PersonTokens)
 }
 
 // examineScopes finds agents that may write everything of their tenant.

@@ -21,6 +21,8 @@ func secure(t *testing.T) (p *place, text string) {
 	return p, text
 }
 
+const day = 24 * time.Hour
+
 // Each thing that an auditor asks for is red when it is wrong, and everything is green
 // when nothing is.
 func TestDoctorSecurity(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/erasure"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -53,7 +54,7 @@ func (n *naming) subject(a *app, tenant string) (of erasure.Subject, err error) 
 }
 
 // erasures opens the ledger for erasures, with the kinds of the destinations.
-func (a *app) erasures(ctx context.Context) (*opened, *erasure.Service, error) {
+func (a *app) erasures(ctx context.Context) (*server.Instance, *erasure.Service, error) {
 	d, reg, err := a.registered(ctx, config.OpenOptions{})
 	if err != nil {
 		return nil, nil, err
@@ -62,9 +63,9 @@ func (a *app) erasures(ctx context.Context) (*opened, *erasure.Service, error) {
 	for _, p := range reg.Profiles() {
 		kinds[p.Destination] = append(kinds[p.Destination], p.Kind)
 	}
-	return d, &erasure.Service{Ledger: d.ledger, Kinds: kinds, Retries: sealRetries,
+	return d, &erasure.Service{Ledger: d.Ledger, Kinds: kinds, Retries: sealRetries,
 		Open: func(r ledger.Record) (intent.WriteIntent, error) {
-			return d.vault.Scope(r.Tenant, string(r.ID)).OpenIntent(r.Intent)
+			return d.Vault.Scope(r.Tenant, string(r.ID)).OpenIntent(r.Intent)
 		}}, nil
 }
 
@@ -121,8 +122,8 @@ func (a *app) erase(ctx context.Context, n naming, by, reason string, yes, scrub
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	of, err := n.subject(a, d.tenant)
+	defer d.Close()
+	of, err := n.subject(a, d.Tenant)
 	if err != nil {
 		return 0, err
 	}
@@ -135,11 +136,11 @@ func (a *app) erase(ctx context.Context, n naming, by, reason string, yes, scrub
 	}
 	answer := shownErasure{Found: found}
 	if yes {
-		did, err := s.Erase(ctx, found, by, d.text(d.tenant, reason))
+		did, err := s.Erase(ctx, found, by, d.Text(d.Tenant, reason))
 		if err != nil {
 			return 0, err
 		}
-		d.log.Info("erased", "erasure", did.ID, "by", did.By, "writes", did.Writes, "documents", did.Documents)
+		d.Log.Info("erased", "erasure", did.ID, "by", did.By, "writes", did.Writes, "documents", did.Documents)
 		if answer.Erased = &did; scrub {
 			if err := s.Ledger.Scrub(ctx); err != nil {
 				return 0, fmt.Errorf("erasure %s is done, and its bytes are still in the file: %w", did.ID, err)
@@ -205,12 +206,12 @@ func (a *app) eraseListCommand() *cobra.Command {
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			all, total, err := s.Erasures(ctx, d.tenant)
+			defer d.Close()
+			all, total, err := s.Erasures(ctx, d.Tenant)
 			if err != nil {
 				return 0, err
 			}
-			return 0, a.print(map[string]any{"tenant": d.tenant, "erasures": all, "total": total}, func() string {
+			return 0, a.print(map[string]any{"tenant": d.Tenant, "erasures": all, "total": total}, func() string {
 				rows := []string{"ID\tAT\tBY\tWRITES\tSTATE\tREASON"}
 				for _, e := range all {
 					state := "finished"
@@ -220,7 +221,7 @@ func (a *app) eraseListCommand() *cobra.Command {
 					rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", e.ID, e.At.UTC().Format(time.RFC3339), report.Safe(e.By), e.Writes, state, report.Safe(e.Reason)))
 				}
 				if total == 0 {
-					return fmt.Sprintf("Nothing was erased of tenant %s.\n", report.Safe(d.tenant))
+					return fmt.Sprintf("Nothing was erased of tenant %s.\n", report.Safe(d.Tenant))
 				}
 				return report.Table(rows...)
 			})

@@ -18,6 +18,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // evaluating are the options of an evaluation.
@@ -105,7 +106,7 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 	if err != nil {
 		return 0, err
 	}
-	defer d.hangUp()
+	defer d.Disconnect()
 	show := progress(a.stderr)
 	load := func(path string) (*eval.File, error) { return eval.LoadWith(path, show) }
 	if e.snapshot != "" {
@@ -123,7 +124,7 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 		return 0, err
 	}
 	if e.snapshot != "" {
-		err := written(e.snapshot, func(w io.Writer) error { return eval.Snapshot(ctx, f, d.reg, w) })
+		err := written(e.snapshot, func(w io.Writer) error { return eval.Snapshot(ctx, f, d.Reg, w) })
 		if err != nil {
 			return 0, err
 		}
@@ -135,7 +136,7 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 			return 0, err
 		}
 	}
-	rep, err := e.run(ctx, f, d.reg, o)
+	rep, err := e.run(ctx, f, d.Reg, o)
 	if err != nil {
 		return 0, err
 	}
@@ -245,7 +246,7 @@ func written(path string, fill func(io.Writer) error) error {
 }
 
 // onlyDestinations creates the destinations of the configuration, without a ledger.
-func (a *app) onlyDestinations() (*opened, error) {
+func (a *app) onlyDestinations() (*server.Instance, error) {
 	path, err := config.Find(a.config, a.env)
 	if err != nil {
 		return nil, err
@@ -259,5 +260,5 @@ func (a *app) onlyDestinations() (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opened{reg: reg, log: a.logger(c.Log)}, nil
+	return &server.Instance{Process: server.Process{Log: a.logger(c.Log)}, Reg: reg}, nil
 }

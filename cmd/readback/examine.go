@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/pgserver"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -105,15 +106,15 @@ type weak interface {
 }
 
 // examine checks an open ledger.
-func (d *opened) examine(ctx context.Context, e *examination) {
-	ctx, cancel := context.WithTimeout(ctx, ledgerTime)
+func examine(ctx context.Context, d *server.Instance, e *examination) {
+	ctx, cancel := context.WithTimeout(ctx, server.LedgerTime)
 	defer cancel()
-	if err := d.writable(ctx); err != nil {
+	if err := writable(ctx, d); err != nil {
 		e.broken("ledger", err)
 	} else {
-		e.ok("ledger", "%s can be read and written", d.config.Ledger)
+		e.ok("ledger", "%s can be read and written", d.Config.Ledger)
 	}
-	found, err := d.found(ctx)
+	found, err := readStatus(ctx, d)
 	if err != nil {
 		e.broken("ledger contents", err)
 		return
@@ -122,26 +123,26 @@ func (d *opened) examine(ctx context.Context, e *examination) {
 		e.ok("retention", "not configured: %s", found.Retention)
 	}
 	examineVersion(e, found.Version)
-	d.examineClock(e, found.Clock)
-	d.examineDisk(e)
-	d.examineDurability(ctx, e)
+	examineClock(d, e, found.Clock)
+	examineDisk(d, e)
+	examineDurability(ctx, d, e)
 	examineNotes(e, found)
 	examineContents(e, found)
 	examineAudit(e, found)
-	good, err := access.NewTokens(d.ledger, &access.TokenOptions{Logger: d.log}).Good(ctx)
+	good, err := access.NewTokens(d.Ledger, &access.TokenOptions{Logger: d.Log}).Good(ctx)
 	if err != nil {
 		e.broken("tokens", err)
 		return
 	}
-	examinePersonTokens(e, good, d.config.Server.PersonTokens)
+	examinePersonTokens(e, good, d.Config.Server.PersonTokens)
 }
 
 // writable writes a note and deletes it again.
-func (d *opened) writable(ctx context.Context) error {
-	n, err := d.ledger.SetNote(ctx, ledger.Note{Name: "doctor/" + rand.Text(), Value: []byte("x")})
+func writable(ctx context.Context, d *server.Instance) error {
+	n, err := d.Ledger.SetNote(ctx, ledger.Note{Name: "doctor/" + rand.Text(), Value: []byte("x")})
 	if err == nil {
 		n.Value = nil
-		_, err = d.ledger.SetNote(ctx, n)
+		_, err = d.Ledger.SetNote(ctx, n)
 	}
 	return err
 }
@@ -162,7 +163,7 @@ func examineVersion(e *examination, v report.Version) {
 
 // examineClock compares the clocks. With a database only displayed times depend on this
 // machine's clock; a file's clock is this machine's.
-func (d *opened) examineClock(e *examination, c report.Clock) {
+func examineClock(d *server.Instance, e *examination, c report.Clock) {
 	if ahead := time.Duration(c.Ahead * float64(time.Second)).Abs(); ahead > clockBound {
 		e.warn("clock", "Let a time daemon set this machine's clock.", "%s", c.Text())
 		return
@@ -170,15 +171,15 @@ func (d *opened) examineClock(e *examination, c report.Clock) {
 	e.ok("clock", "%s", c.Text())
 }
 
-func (d *opened) examineDisk(e *examination) {
-	if d.config.Ledger.Database() {
+func examineDisk(d *server.Instance, e *examination) {
+	if d.Config.Ledger.Database() {
 		return
 	}
-	if kind := networkDisk(filepath.Dir(d.config.Ledger.File)); kind != "" {
+	if kind := networkDisk(filepath.Dir(d.Config.Ledger.File)); kind != "" {
 		e.fail("durability", "Put the ledger on a disk of this machine, or use PostgreSQL.",
 			"the ledger is on %s: locks and syncs of a network file system cannot be relied on", kind)
 	}
-	free, err := freeSpace(filepath.Dir(d.config.Ledger.File))
+	free, err := freeSpace(filepath.Dir(d.Config.Ledger.File))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
@@ -193,8 +194,8 @@ func (d *opened) examineDisk(e *examination) {
 
 // examineDurability finds settings of a database with which it can lose what it
 // acknowledged.
-func (d *opened) examineDurability(ctx context.Context, e *examination) {
-	l, ok := d.ledger.(weak)
+func examineDurability(ctx context.Context, d *server.Instance, e *examination) {
+	l, ok := d.Ledger.(weak)
 	if !ok {
 		return
 	}

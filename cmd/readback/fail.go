@@ -20,6 +20,7 @@ import (
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/rules"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/redact"
@@ -79,7 +80,7 @@ var kinds = []struct {
 	{signing.ErrType, "invalid_receipt", exitInvalid, notGenuine},
 	{signing.ErrKey, "untrusted_key", exitInvalid, notGenuine},
 	{signing.ErrSignature, "wrong_signature", exitInvalid, notGenuine},
-	{errNoSigner, "configuration", exitConfig, ""},
+	{server.ErrNoSigner, "configuration", exitConfig, ""},
 	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
 	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
 	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},

@@ -39,6 +39,7 @@ import (
 	"github.com/readback-go/readback/internal/mcpapi/tool"
 	"github.com/readback-go/readback/internal/mcpgate"
 	"github.com/readback-go/readback/internal/reviewui"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/internal/wire"
@@ -71,7 +72,7 @@ var varying = []struct {
 	{regexp.MustCompile(`-----BEGIN PUBLIC KEY-----[^"]*`), `PUBLIC-KEY`},
 	{regexp.MustCompile(`[\w.-]+/[0-9]+/[A-Z2-7]{8}@[0-9a-f]{8}`), `WORKER`},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:]+\.\d{4,}Z`), `JITTERED-TIME`},
-	{regexp.MustCompile(regexp.QuoteMeta(built().Version)), `VERSION`},
+	{regexp.MustCompile(regexp.QuoteMeta(server.Built().Version)), `VERSION`},
 }
 
 // token is a name that may be random. Equal ones stay equal.
@@ -166,7 +167,7 @@ func newExchanges(t *testing.T) (*exchanges, *hook) {
 	steps, runner := gate.New(l, nil), saga.New(l, x.engine, nil)
 	s := service.New(service.Parts{Writes: x.engine, Ledger: l, Registry: &reg, Steps: steps, Sagas: runner,
 		Types: map[string]string{"orders": "simulated", "shop": "mcp"}})
-	receipts := &issuer{ledger: l, reg: &reg, keys: newKeys(t)}
+	receipts := &server.Issuer{Ledger: l, Reg: &reg, Signing: newKeys(t)}
 	tools, err := mcpapi.New(s, mcpapi.Config{Tools: frozenTools(), Registry: &reg, Version: "test"})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // speaker is a server of one client on standard input and output.
@@ -18,14 +19,14 @@ type speaker interface {
 
 // speaker is the server of `readback mcp`: a gateway if one is named, else the configured
 // tools.
-func (h *services) speaker(ctx context.Context, a *app, s mcpSettings) (speaker, error) {
+func mcpServer(ctx context.Context, h *server.Services, a *app, s mcpSettings) (speaker, error) {
 	if s.gateway == "" {
-		if len(h.app.config.MCP.Tools) == 0 {
-			h.app.log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
+		if len(h.Instance.Config.MCP.Tools) == 0 {
+			h.Instance.Log.Warn("there are no tools but get_outcome: mcp.tools in the configuration names none")
 		}
-		return h.models(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+		return h.MCP(mcpapi.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
 	}
-	all := h.app.config.MCP.Gateways
+	all := h.Instance.Config.MCP.Gateways
 	i := slices.IndexFunc(all, func(g config.Gateway) bool { return g.Name == s.gateway })
 	if i < 0 {
 		var names []string
@@ -35,10 +36,10 @@ func (h *services) speaker(ctx context.Context, a *app, s mcpSettings) (speaker,
 		return nil, usagef("--gateway is %q; mcp.gateway in the configuration names %q", s.gateway, strings.Join(names, ", "))
 	}
 	g := all[i]
-	c, err := h.connectorOf(g.Destination)
+	c, err := h.ConnectorOf(g.Destination)
 	if err != nil {
 		return nil, err
 	}
-	return mcpgate.New(ctx, h.service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
-		Version: built().Version, Logger: h.app.log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	return mcpgate.New(ctx, h.Service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
+		Version: server.Built().Version, Logger: h.Instance.Log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
 }

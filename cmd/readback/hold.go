@@ -11,6 +11,7 @@ import (
 
 	"github.com/readback-go/readback/internal/erasure"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -71,15 +72,15 @@ func (a *app) addHold(ctx context.Context, n naming, all bool, by, reason string
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	if err := d.knows(n.destination, "hold"); err != nil {
+	defer d.Close()
+	if err := knows(d, n.destination, "hold"); err != nil {
 		return 0, err
 	}
-	of, err := n.subject(a, d.tenant)
+	of, err := n.subject(a, d.Tenant)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := s.Hold(ctx, of, by, d.text(d.tenant, reason)); err != nil {
+	if _, err := s.Hold(ctx, of, by, d.Text(d.Tenant, reason)); err != nil {
 		return 0, err
 	}
 	return a.printHolds(ctx, s, d)
@@ -95,7 +96,7 @@ func (a *app) holdListCommand() *cobra.Command {
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
+			defer d.Close()
 			return a.printHolds(ctx, s, d)
 		}),
 	}
@@ -118,8 +119,8 @@ Agents must not be able to run this command.`,
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			if _, err := s.Release(ctx, d.tenant, args[0], cmp.Or(by, me()), d.text(d.tenant, reason)); err != nil {
+			defer d.Close()
+			if _, err := s.Release(ctx, d.Tenant, args[0], cmp.Or(by, me()), d.Text(d.Tenant, reason)); err != nil {
 				return 0, err
 			}
 			return a.printHolds(ctx, s, d)
@@ -130,14 +131,14 @@ Agents must not be able to run this command.`,
 	return cmd
 }
 
-func (a *app) printHolds(ctx context.Context, s *erasure.Service, d *opened) (int, error) {
-	all, total, err := s.Holds(ctx, d.tenant)
+func (a *app) printHolds(ctx context.Context, s *erasure.Service, d *server.Instance) (int, error) {
+	all, total, err := s.Holds(ctx, d.Tenant)
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(map[string]any{"tenant": d.tenant, "holds": all, "total": total}, func() string {
+	return 0, a.print(map[string]any{"tenant": d.Tenant, "holds": all, "total": total}, func() string {
 		if total == 0 {
-			return fmt.Sprintf("Tenant %s has no legal holds.\n", report.Safe(d.tenant))
+			return fmt.Sprintf("Tenant %s has no legal holds.\n", report.Safe(d.Tenant))
 		}
 		rows := []string{"ID\tSTATE\tCOVERS\tADDED\tBY\tREASON"}
 		for _, h := range all {

@@ -59,9 +59,9 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	f.Tenant = d.tenant
-	recs, listing := d.ledger.List(ctx, f)
+	defer d.Close()
+	f.Tenant = d.Tenant
+	recs, listing := d.Ledger.List(ctx, f)
 	recs = shown(recs...)
 	left, err := partly(listing)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 const (
@@ -55,7 +56,7 @@ each process is a workflow of its own.`,
 	flags.StringVar(&s.workflow, "workflow", "", "the name of the session as a workflow (default $"+workflowVariable+", else a random one)")
 	flags.StringVar(&s.gateway, "gateway", "", "serve the gateway of this name in mcp.gateway, instead of the configured tools")
 	flags.StringVar(&s.name, "as", mcpName, "who makes the calls, for the record")
-	flags.DurationVar(&s.grace, "grace", grace, "how long sends and reads under way may last when the client has gone")
+	flags.DurationVar(&s.grace, "grace", server.Grace, "how long sends and reads under way may last when the client has gone")
 	return cmd
 }
 
@@ -78,7 +79,7 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 	if err != nil {
 		return err
 	}
-	reg, err := a.preflight(c)
+	reg, err := server.Check(c, a.env)
 	if err != nil {
 		return err
 	}
@@ -86,43 +87,37 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 	if err != nil {
 		return err
 	}
-	h, err := a.furnish(ctx, d, reg, c.Server.PublicURL)
+	h, err := server.NewServices(ctx, d, reg, c.Server.PublicURL)
 	if err != nil {
-		d.close()
+		d.Close()
 		return err
 	}
-	server, err := h.speaker(ctx, a, s)
+	speaks, err := mcpServer(ctx, h, a, s)
 	if err == nil {
-		err = a.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "mcp"}, c)
+		err = d.RecordConfiguration(ctx, server.ConfigurationEvent{Event: server.Started, Command: "mcp"}, c)
 	}
 	if err != nil {
-		h.close()
+		h.Close()
 		return err
 	}
-	return h.speak(ctx, server, s)
+	return speak(ctx, h, speaks, s)
 }
 
 // speak serves the one client, and works, until the client disconnects, ctx ends or a
 // part of it fails.
-func (h *services) speak(ctx context.Context, server speaker, s mcpSettings) error {
+func speak(ctx context.Context, h *server.Services, to speaker, s mcpSettings) error {
 	speaking, hush := context.WithCancel(ctx)
 	defer hush()
 	spoken := make(chan error, 1)
-	w := h.work(ctx, mcpParallel, s.grace)
+	w := h.Start(ctx, mcpParallel, s.grace)
 	go func() {
-		spoken <- server.Stdio(speaking, access.Identity{Tenant: h.app.tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
+		spoken <- to.Stdio(speaking, access.Identity{Tenant: h.Instance.Tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
 	}()
 	var err error
 	select {
 	case err = <-spoken:
-	case err = <-w.failed:
+	case err = <-w.Failed:
 	case <-ctx.Done():
 	}
-	return errors.Join(err, h.rest(w))
-}
-
-// models makes the MCP server; c has the settings of this caller.
-func (h *services) models(c mcpapi.Config) (*mcpapi.Server, error) {
-	c.Tools, c.Registry, c.Version, c.Logger = h.app.config.MCP.Tools, h.reg, built().Version, h.app.log
-	return mcpapi.New(h.service, c)
+	return errors.Join(err, h.Stop(w))
 }

@@ -9,9 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/fakes/orders"
-	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -201,26 +199,6 @@ func TestWorkerPrunes(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\nretention: {keep: 1h, remember: 2h}\ndestinations:\n  orders: {type: simulated, url: '%s', class: plain}\n", p.url))
 	says(t, p.want(exitConfig, p.run("work")), "retention.remember: is 2h0m0s; want at least 24h0m0s, the window of idempotency keys")
-}
-
-// Notices of a webhook need no configured destination, and a destination exists for the
-// tenants that it serves.
-func TestWhomADestinationServes(t *testing.T) {
-	d := &opened{config: config.Config{
-		Destinations: []config.Destination{{Name: "own", Tenants: []string{"acme"}}, {Name: "open"}},
-		Webhooks:     []config.Webhook{{Hook: webhooks.Hook{Name: "ops"}}},
-	}}
-	for _, c := range []struct {
-		tenant, name string
-		want         bool
-	}{
-		{"acme", "own", true}, {"umbrella", "own", false}, {"umbrella", "open", true}, {"umbrella", webhooks.Prefix + "ops", true},
-		{"acme", webhooks.Prefix + "none", false}, {"acme", "none", false},
-	} {
-		if got := d.serves(c.tenant, c.name); got != c.want {
-			t.Errorf("%s for %s: %t", c.name, c.tenant, got)
-		}
-	}
 }
 
 func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {

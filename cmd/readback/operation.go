@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -76,13 +77,13 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	recs, err := d.ledger.Operation(ctx, d.tenant, tool, key)
+	defer d.Close()
+	recs, err := d.Ledger.Operation(ctx, d.Tenant, tool, key)
 	left, err := partly(err)
 	if err != nil {
 		return 0, err
 	}
-	past, more, err := d.passed(ctx, tool, key, recs)
+	past, more, err := passed(ctx, d, tool, key, recs)
 	if err != nil {
 		return 0, err
 	}
@@ -94,7 +95,7 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 	now := a.time()
 	for _, r := range shown(recs...) {
 		now = r.Now
-		answer.Holders = append(answer.Holders, d.holder(r))
+		answer.Holders = append(answer.Holders, holder(d, r))
 	}
 	answer.Steps, answer.MoreSteps, err = a.stepsOf(ctx, d, tool, key, append(recs, past...))
 	if err != nil && answer.Error == nil {
@@ -104,10 +105,10 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 }
 
 // holder reports whether a write blocks another one of its operation.
-func (d *opened) holder(r ledger.Record) report.Holder {
-	window := idempotencyWindow
-	if r.Delegated && d.config.Gate.Window > 0 {
-		window = d.config.Gate.Window
+func holder(d *server.Instance, r ledger.Record) report.Holder {
+	window := server.IdempotencyWindow
+	if r.Delegated && d.Config.Gate.Window > 0 {
+		window = d.Config.Gate.Window
 	}
 	other := r.Identity() // the same operation, begun by another workflow
 	other.StructuralKey, other.Workflow = "", ""
@@ -134,16 +135,16 @@ func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason str
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
-	if err := e.Yield(ctx, d.tenant, id, by, reason); err != nil {
+	if err := e.Yield(ctx, d.Tenant, id, by, reason); err != nil {
 		return 0, err
 	}
-	rec, err := d.ledger.Get(context.WithoutCancel(ctx), d.tenant, id)
+	rec, err := d.Ledger.Get(context.WithoutCancel(ctx), d.Tenant, id)
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(d.holder(shown(rec)[0]), func() string {
+	return 0, a.print(holder(d, shown(rec)[0]), func() string {
 		return fmt.Sprintf("Operation %q of tool %q is let go: write %s, %s, stops no other any more.\n",
 			report.Safe(rec.IdempotencyKey), report.Safe(rec.Tool), rec.ID, rec.Phase())
 	})

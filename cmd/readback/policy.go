@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/rules"
+	"github.com/readback-go/readback/internal/server"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -82,21 +82,12 @@ func (f ruleFile) text() string {
 	return b.String()
 }
 
-// gateRules loads the file of rules that the configuration names.
-func gateRules(c config.Config) (*rules.Set, []rules.Warning, error) {
-	set, warnings, err := rules.Load(c.Gate.Rules)
-	if err != nil && !errors.Is(err, rules.ErrInvalid) {
-		err = &config.InvalidError{Path: c.Path, Problems: []config.Problem{{Line: c.Gate.Line, Field: "gate.rules", Problem: err.Error()}}}
-	}
-	return set, warnings, err
-}
-
 // examineRules checks the rules of the gate, if there are any.
 func examineRules(e *examination, c config.Config) {
 	if c.Gate.Rules == "" {
 		return
 	}
-	set, warnings, err := gateRules(c)
+	set, warnings, err := server.GateRules(c)
 	switch {
 	case err != nil:
 		e.broken("rules", err)
@@ -105,29 +96,4 @@ func examineRules(e *examination, c config.Config) {
 	default:
 		e.ok("rules", "%s has %s", c.Gate.Rules, plural(len(set.Rules()), "rule"))
 	}
-}
-
-// gateOptions are the configured options of the step gate, with its file of rules; what
-// is not set has the gate's defaults. Warnings about rules are logged.
-func (d *opened) gateOptions() (*gate.Options, error) {
-	g := d.config.Gate
-	o := &gate.Options{
-		Risks: d.config.Risks, Lease: g.Lease, MaxLease: g.MaxLease, Window: g.Window, Logger: d.log,
-		Approvals: gate.Approvals{Approvers: g.Approvals.Approvers, Within: g.Approvals.Within, OnTimeout: g.Approvals.OnTimeout},
-	}
-	if g.IgnoreOthers {
-		o.AcrossWorkflows = gate.AcrossIgnore
-	}
-	if g.Rules == "" {
-		return o, nil
-	}
-	set, warnings, err := gateRules(d.config)
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range warnings {
-		d.log.Warn("a rule of the gate is probably not what is meant", "file", w.Path, "line", w.Line, "rule", w.Rule, "why", w.Text)
-	}
-	o.Rules = set
-	return o, nil
 }

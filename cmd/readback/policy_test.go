@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/rules"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/policies"
 )
 
@@ -80,8 +81,8 @@ risk:
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &opened{config: c, log: slog.New(slog.DiscardHandler)}
-	o, err := d.gateOptions()
+	d := &server.Instance{Config: c, Process: server.Process{Log: slog.New(slog.DiscardHandler)}}
+	o, err := d.GateOptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,17 +99,17 @@ risk:
 	says(t, p.want(exitVerified, p.run("doctor")), "ok rules "+path+" has 2 rules, and 1 warning: readback policy check "+path)
 
 	p.write("rules.yaml", strings.ReplaceAll(goodRules, "block", "stop"))
-	if _, err := d.gateOptions(); !errors.Is(err, rules.ErrInvalid) {
+	if _, err := d.GateOptions(); !errors.Is(err, rules.ErrInvalid) {
 		t.Errorf("a gate with rules that are none: %v", err)
 	}
 	says(t, p.want(exitInvalid, p.run("doctor")), "failed rules", `is "stop"; want one of allow, block, require_approval`)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.gateOptions(); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "gate.rules") {
+	if _, err := d.GateOptions(); !errors.Is(err, config.ErrInvalid) || !strings.Contains(err.Error(), "gate.rules") {
 		t.Errorf("a gate whose rules are not there: %v", err)
 	}
-	o, err = (&opened{log: d.log}).gateOptions()
+	o, err = (&server.Instance{Process: server.Process{Log: d.Log}}).GateOptions()
 	if err != nil || o.Rules != nil || o.AcrossWorkflows == gate.AcrossIgnore {
 		t.Errorf("a gate that nothing is said of: %+v, %v", o, err)
 	}

@@ -186,12 +186,12 @@ func (a *app) recordedSteps(ctx context.Context, t trying) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer d.close()
-	store, _ := d.documents(nil)
-	if d.locked != nil {
-		return nil, d.locked
+	defer d.Close()
+	store, _ := d.Documents(nil)
+	if d.Locked != nil {
+		return nil, d.Locked
 	}
-	recorded, err := gate.New(store, &gate.Options{Logger: d.log}).Recorded(ctx, d.tenant, t.limit)
+	recorded, err := gate.New(store, &gate.Options{Logger: d.Log}).Recorded(ctx, d.Tenant, t.limit)
 	if err != nil {
 		return nil, err
 	}

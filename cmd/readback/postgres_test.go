@@ -18,9 +18,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// server is the PostgreSQL of all tests of this package, each of which has a
+// postgresServer is the PostgreSQL of all tests of this package, each of which has a
 // database of its own.
-var server struct {
+var postgresServer struct {
 	once sync.Once
 	pg   *pgtest.Server
 	err  error
@@ -28,10 +28,10 @@ var server struct {
 
 // closeServer ends it after the last test.
 func closeServer() {
-	if server.pg == nil {
+	if postgresServer.pg == nil {
 		return
 	}
-	if err := server.pg.Close(); err != nil {
+	if err := postgresServer.pg.Close(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -40,9 +40,9 @@ func closeServer() {
 // that.
 func newPlaceInPostgres(t *testing.T, o orders.Options) (*place, string) {
 	t.Helper()
-	server.once.Do(func() { server.pg, server.err = pgtest.Open(pgtest.Options{}) })
-	pgtest.Need(t, server.err)
-	return newPlaceOn(t, server.pg, o)
+	postgresServer.once.Do(func() { postgresServer.pg, postgresServer.err = pgtest.Open(pgtest.Options{}) })
+	pgtest.Need(t, postgresServer.err)
+	return newPlaceOn(t, postgresServer.pg, o)
 }
 
 // newPlaceOn is the same on a server of its own.
@@ -139,7 +139,7 @@ func TestDoctorWarnsOfDestinationsThatCanLoseWrites(t *testing.T) {
 // execute runs SQL bypassing the program.
 func execute(t *testing.T, database, sql string) {
 	t.Helper()
-	if err := server.pg.Exec(database, sql); err != nil {
+	if err := postgresServer.pg.Exec(database, sql); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -185,7 +185,7 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 			p.database("postgres://app:" + word + "@db.example.org/x")
 		}, exitConfig, "may go to db.example.org without TLS"},
 		"no database": {"misspelt", func(_ *testing.T, p *place, name string) {
-			p.database("postgres://postgres:" + word + "@" + server.pg.Addr() + "/" + name + "x")
+			p.database("postgres://postgres:" + word + "@" + postgresServer.pg.Addr() + "/" + name + "x")
 		}, exitUnavailable, "does not exist"},
 		"read-only": {"a copy, or full", func(t *testing.T, _ *place, name string) {
 			execute(t, "postgres", "ALTER DATABASE "+name+" SET default_transaction_read_only = on")

@@ -14,7 +14,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
-	"github.com/readback-go/readback/internal/service"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/redact"
@@ -104,12 +104,12 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	from, err := a.issuer(d)
+	defer d.Close()
+	from, err := d.Issuer()
 	if err != nil {
 		return 0, err
 	}
-	e, err := from.Issue(ctx, d.tenant, id, o.values)
+	e, err := from.Issue(ctx, d.Tenant, id, o.values)
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int
 }
 
 // forReceipt opens the ledger, after all rechecks of the write if that is requested.
-func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*opened, error) {
+func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*server.Instance, error) {
 	if !o.final {
 		return a.openToRead(ctx)
 	}
@@ -141,12 +141,12 @@ func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*opene
 	defer e.Close()
 	waiting, cancel := context.WithTimeout(ctx, o.wait)
 	defer cancel()
-	out, err := e.WaitFinal(waiting, d.tenant, id, true)
+	out, err := e.WaitFinal(waiting, d.Tenant, id, true)
 	if err == nil && !out.RecheckUntil.IsZero() {
 		err = fmt.Errorf("%w: a recheck of write %s is pending until %s, and only the final outcome was asked for", receipt.ErrNotObserved, id, out.RecheckUntil.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
-		d.close()
+		d.Close()
 		return nil, err
 	}
 	return d, nil
@@ -384,6 +384,3 @@ func shownOrNone(t *receipt.Text) string {
 	}
 	return shownValue(*t)
 }
-
-// errNoSigner: no receipt can be issued here.
-var errNoSigner = fmt.Errorf("%w: no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)", service.ErrUnsupported)

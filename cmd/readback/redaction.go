@@ -1,12 +1,8 @@
 package main
 
 import (
-	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/config"
-	"github.com/readback-go/readback/internal/sealed"
 	"github.com/readback-go/readback/redact"
-	"github.com/readback-go/readback/saga"
 )
 
 // unlock fetches the redaction keys. A command that only reads continues without them:
@@ -27,34 +23,4 @@ func (a *app) scrub(text string) string {
 		text = v.Scope("", "").Text(text)
 	}
 	return text
-}
-
-// text redacts a sentence about something of a tenant, so that it may be stored.
-func (d *opened) text(tenant, sentence string) string {
-	return d.vault.Scope(tenant, "").Text(sentence)
-}
-
-// documents is the ledger as the gate and sagas see it. clean redacts what they return,
-// nil where nothing is sensitive.
-func (d *opened) documents(reg *connectors.Registry) (store gate.Store, clean *sealed.Store) {
-	if d.vault == nil {
-		return d.ledger, nil
-	}
-	clean = sealed.New(d.ledger, d.vault, reg)
-	return clean, clean
-}
-
-// redacting is the options of the gate with a redactor, which may be nil.
-func redacting(o *gate.Options, clean *sealed.Store) *gate.Options {
-	if clean != nil {
-		o.Redaction = clean
-	}
-	return o
-}
-
-func redactingSagas(o *saga.Options, clean *sealed.Store) *saga.Options {
-	if clean != nil {
-		o.Redaction = clean
-	}
-	return o
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -49,11 +49,11 @@ func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	out, err := e.Wait(waiting, d.tenant, id, true)
+	out, err := e.Wait(waiting, d.Tenant, id, true)
 	if err != nil {
 		return 0, err
 	}
@@ -65,17 +65,17 @@ func (a *app) resumeAll(ctx context.Context, o config.OpenOptions) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
 	taken := 0
-	err = untilStopped(ctx, e, grace, func() (err error) {
+	err = untilStopped(ctx, e, server.Grace, func() (err error) {
 		taken, err = e.Resume(ctx)
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
 		return 0, err
 	}
-	left, err := d.unsettled(context.WithoutCancel(ctx))
+	left, err := unsettled(context.WithoutCancel(ctx), d)
 	if left.Error, err = partly(err); err != nil {
 		return 0, err
 	}
@@ -100,11 +100,9 @@ func untilStopped(ctx context.Context, e *engine.Engine, most time.Duration, wor
 	case err := <-done:
 		return err
 	case <-late.C:
-		return fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", errLate, most)
+		return fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", server.ErrLate, most)
 	}
 }
-
-var errLate = errors.New("stopped with work still in hand")
 
 // remainder is what is left after a resume.
 type remainder struct {
@@ -120,7 +118,7 @@ type remainder struct {
 	now time.Time
 }
 
-func (d *opened) unsettled(ctx context.Context) (remainder, error) {
+func unsettled(ctx context.Context, d *server.Instance) (remainder, error) {
 	r := remainder{States: map[ledger.State]int{}}
 	var open []ledger.State
 	for _, s := range states {
@@ -128,7 +126,7 @@ func (d *opened) unsettled(ctx context.Context) (remainder, error) {
 			open = append(open, s)
 		}
 	}
-	recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: open, Limit: maxUnsettled})
+	recs, err := d.Ledger.List(ctx, ledger.Filter{Tenant: d.Tenant, States: open, Limit: maxUnsettled})
 	for _, rec := range recs {
 		r.now = rec.Now
 		r.States[rec.State]++

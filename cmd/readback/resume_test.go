@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -18,10 +19,10 @@ func TestWorkThatCannotEndIsLeftToItsLease(t *testing.T) {
 		stuck := make(chan struct{})
 		defer close(stuck)
 		stop()
-		if err := untilStopped(ctx, e, grace, func() error { <-stuck; return nil }); !errors.Is(err, errLate) {
+		if err := untilStopped(ctx, e, server.Grace, func() error { <-stuck; return nil }); !errors.Is(err, server.ErrLate) {
 			t.Errorf("error %v, want that it was stopped late", err)
 		}
-		if err := untilStopped(ctx, e, grace, func() error { return nil }); err != nil {
+		if err := untilStopped(ctx, e, server.Grace, func() error { return nil }); err != nil {
 			t.Errorf("work that ends: %v", err)
 		}
 	})

@@ -79,11 +79,11 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
 	waiting, cancel := context.WithTimeout(a.traced(ctx), wait)
 	defer cancel()
-	out, err := e.Resolve(waiting, d.tenant, id, decision)
+	out, err := e.Resolve(waiting, d.Tenant, id, decision)
 	if err != nil {
 		return 0, err
 	}
@@ -96,15 +96,15 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	recs, listing := d.ledger.List(ctx, ledger.Filter{Tenant: d.tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
+	defer d.Close()
+	recs, listing := d.Ledger.List(ctx, ledger.Filter{Tenant: d.Tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
 	recs = shown(recs...)
 	left, err := partly(listing)
 	if err != nil {
 		return 0, err
 	}
 	slices.Reverse(recs) // the oldest has waited longest
-	sagas, err := d.sagasWait(ctx)
+	sagas, err := sagasWait(ctx, d)
 	if err != nil {
 		return 0, err
 	}

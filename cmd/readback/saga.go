@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -146,12 +147,11 @@ itself, nothing changes (exit code 31): the answer says what comes first.`,
 
 // sagas is the saga runner of the opened ledger. Without an engine it can show and cancel
 // sagas.
-func (d *opened) sagas(e *engine.Engine) (*saga.Runner, error) {
-	store, clean := d.documents(d.reg)
-	if d.locked != nil { // what it would read or write is sealed
-		return nil, d.locked
+func sagas(d *server.Instance, e *engine.Engine) (*saga.Runner, error) {
+	if d.Locked != nil { // what it would read or write is sealed
+		return nil, d.Locked
 	}
-	return saga.New(store, e, redactingSagas(&saga.Options{Window: idempotencyWindow, Logger: d.log}, clean)), nil
+	return d.Sagas(d.Reg, e), nil
 }
 
 // checkSaga needs the destinations and no ledger.
@@ -211,8 +211,8 @@ func (a *app) runSaga(ctx context.Context, file string, wait time.Duration) (int
 	if err != nil {
 		return 0, err
 	}
-	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
-		d.log.Info("saga", "saga", plan.ID, "steps", len(plan.Steps), "correlation", plan.CorrelationID)
+	return a.withSagas(ctx, config.OpenOptions{Create: true}, func(d *server.Instance, r *saga.Runner) (saga.Saga, error) {
+		d.Log.Info("saga", "saga", plan.ID, "steps", len(plan.Steps), "correlation", plan.CorrelationID)
 		s, err := r.Begin(a.traced(ctx), plan)
 		if err != nil {
 			return s, err
@@ -225,8 +225,8 @@ func (a *app) resumeSaga(ctx context.Context, id string, wait time.Duration) (in
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
-		return carried(ctx, r, saga.Saga{Tenant: d.tenant, ID: id}, wait, r.Resume)
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *server.Instance, r *saga.Runner) (saga.Saga, error) {
+		return carried(ctx, r, saga.Saga{Tenant: d.Tenant, ID: id}, wait, r.Resume)
 	})
 }
 
@@ -237,8 +237,8 @@ func (a *app) cancelSaga(ctx context.Context, id, by, reason string, wait time.D
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
-		s, err := r.Cancel(a.traced(ctx), d.tenant, id, by, reason)
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *server.Instance, r *saga.Runner) (saga.Saga, error) {
+		s, err := r.Cancel(a.traced(ctx), d.Tenant, id, by, reason)
 		if err != nil {
 			return s, err
 		}
@@ -250,8 +250,8 @@ func (a *app) closeSaga(ctx context.Context, id, by, reason string) (int, error)
 	if err := signed(by, reason); err != nil {
 		return 0, err
 	}
-	return a.withSagas(ctx, config.OpenOptions{}, func(d *opened, r *saga.Runner) (saga.Saga, error) {
-		return r.Close(a.traced(ctx), d.tenant, id, by, reason)
+	return a.withSagas(ctx, config.OpenOptions{}, func(d *server.Instance, r *saga.Runner) (saga.Saga, error) {
+		return r.Close(a.traced(ctx), d.Tenant, id, by, reason)
 	})
 }
 
@@ -278,14 +278,14 @@ func carried(ctx context.Context, r *saga.Runner, s saga.Saga, wait time.Duratio
 
 // withSagas opens what a command needs that runs sagas, and prints the saga's state when
 // all work is handed back to the ledger.
-func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*opened, *saga.Runner) (saga.Saga, error)) (int, error) {
+func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*server.Instance, *saga.Runner) (saga.Saga, error)) (int, error) {
 	d, e, err := a.bench(ctx, o)
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
-	r, err := d.sagas(e)
+	r, err := sagas(d, e)
 	if err != nil {
 		return 0, err
 	}
@@ -298,7 +298,7 @@ func (a *app) withSagas(ctx context.Context, o config.OpenOptions, work func(*op
 		return 0, err
 	}
 	code := sagaCode(s)
-	d.log.Info("saga", "saga", s.ID, "correlation", s.CorrelationID, "state", s.State, "exit", code)
+	d.Log.Info("saga", "saga", s.ID, "correlation", s.CorrelationID, "state", s.State, "exit", code)
 	return code, a.printSaga(s, code)
 }
 
@@ -332,20 +332,20 @@ func sagaCode(s saga.Saga) int {
 }
 
 // sagasWait lists what an operator should see to in the sagas of a tenant.
-func (d *opened) sagasWait(ctx context.Context) ([]report.Matter, error) {
-	r, err := d.sagas(nil)
+func sagasWait(ctx context.Context, d *server.Instance) ([]report.Matter, error) {
+	r, err := sagas(d, nil)
 	if err != nil {
 		return nil, nil //nolint:nilerr // without its keys a ledger shows no sagas
 	}
-	n, err := r.Count(ctx, d.tenant, saga.Review)
+	n, err := r.Count(ctx, d.Tenant, saga.Review)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	what := fmt.Sprintf("Tenant %s: %d sagas wait for a person.", report.Safe(d.tenant), n)
+	what := fmt.Sprintf("Tenant %s: %d sagas wait for a person.", report.Safe(d.Tenant), n)
 	if n == 1 {
-		what = fmt.Sprintf("Tenant %s: 1 saga waits for a person.", report.Safe(d.tenant))
+		what = fmt.Sprintf("Tenant %s: 1 saga waits for a person.", report.Safe(d.Tenant))
 	}
-	return []report.Matter{{What: what, Do: "readback saga list --state review --tenant " + report.Safe(d.tenant)}}, nil
+	return []report.Matter{{What: what, Do: "readback saga list --state review --tenant " + report.Safe(d.Tenant)}}, nil
 }
 
 func (a *app) showSaga(ctx context.Context, id string) (int, error) {
@@ -353,12 +353,12 @@ func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	r, err := d.sagas(nil)
+	defer d.Close()
+	r, err := sagas(d, nil)
 	if err != nil {
 		return 0, err
 	}
-	s, err := r.Get(ctx, d.tenant, id)
+	s, err := r.Get(ctx, d.Tenant, id)
 	if err != nil {
 		return 0, err
 	}
@@ -383,12 +383,12 @@ func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, e
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	r, err := d.sagas(nil)
+	defer d.Close()
+	r, err := sagas(d, nil)
 	if err != nil {
 		return 0, err
 	}
-	all, err := r.List(ctx, d.tenant, limit, states...)
+	all, err := r.List(ctx, d.Tenant, limit, states...)
 	if err != nil {
 		return 0, err
 	}

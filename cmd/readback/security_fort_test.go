@@ -23,6 +23,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -42,7 +43,6 @@ func canary(tenant, what string) string { return "canary-" + tenant + "-" + what
 type fort struct {
 	t      *testing.T
 	p      *place
-	sv     *serving
 	url    string
 	log    *lines
 	shop   *fakemcp.Server
@@ -189,7 +189,7 @@ func (f *fort) serve() {
 	if err = cmp.Or(err, s.over(&c)); err != nil {
 		f.t.Fatal(err)
 	}
-	reg, err := a.preflight(c)
+	reg, err := server.Check(c, a.env)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -198,18 +198,18 @@ func (f *fort) serve() {
 		f.t.Fatal(err)
 	}
 	f.url = "http://" + l.Addr().String()
-	pair, err := loadPair(c)
+	pair, err := server.LoadCertificate(c)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	if pair != nil {
 		f.url = "https://" + l.Addr().String()
 	}
-	f.sv = &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: f.url}
-	f.sv.certificate.pair.Store(pair)
+	sv := server.New(server.Options{Process: a.opening(c), Config: c, Registry: reg, Listener: l, Certificate: pair,
+		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }})
 	ctx, end := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- f.sv.run(ctx) }()
+	go func() { ended <- sv.Run(ctx) }()
 	f.t.Cleanup(func() {
 		end()
 		if err := <-ended; err != nil {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,12 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/httpapi"
 )
 
 // filler repeats one letter for as long as it is read.
@@ -178,60 +173,4 @@ func TestSlowCallersHoldNobodyUp(t *testing.T) {
 	if a := f.as(engine.RoleReviewer, own, "GET", "/inbox", ""); a.status != http.StatusOK {
 		t.Errorf("a person: %s", a)
 	}
-	s := f.sv.server
-	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
-		t.Errorf("the server waits without bound: %+v", s)
-	}
-}
-
-// pipes is a listener whose connections are in memory.
-type pipes chan net.Conn
-
-func (p pipes) Accept() (net.Conn, error) {
-	if c, ok := <-p; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-
-// Close does nothing: the test ends it.
-func (p pipes) Close() error   { return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-
-// TestSlowCallersAreCutOff: a header or a body that arrives byte by byte, and an idle
-// connection, end by the server's bounds.
-func TestSlowCallersAreCutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFront((&app{stderr: io.Discard}).logger("text"))
-		f.open([]route{{path: "/", handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })}},
-			func(context.Context) error { return nil })
-		s, l := httpapi.Server(access.Protect(f, access.ProtectOptions{}), nil), make(pipes)
-		go func() { _ = s.Serve(l) }()
-		for name, begin := range map[string]string{
-			"a header":  "GET / HTTP/1.1\r\nHost: localhost\r\nX-A: ",
-			"a body":    "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n",
-			"a chunk":   "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nfffff\r\n",
-			"a request": "",
-		} {
-			ours, theirs := net.Pipe()
-			l <- theirs
-			go func() { _, _ = io.Copy(io.Discard, ours) }()
-			began := time.Now()
-			_, err := io.WriteString(ours, begin)
-			for err == nil && time.Since(began) < time.Hour {
-				time.Sleep(time.Second)
-				if begin != "" {
-					_, err = io.WriteString(ours, "a")
-				} else {
-					_, err = ours.Write(nil)
-				}
-			}
-			if lasted := time.Since(began); err == nil || lasted > 3*time.Minute {
-				t.Errorf("%s is waited for for %s: %v", name, lasted, err)
-			}
-			_ = ours.Close()
-		}
-		close(l)
-		_ = s.Close()
-	})
 }

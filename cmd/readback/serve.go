@@ -2,18 +2,21 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 const (
@@ -151,14 +154,14 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reg, err := a.preflight(c)
+	reg, err := server.Check(c, a.env)
 	if err != nil {
 		return 0, err
 	}
 	if _, err := c.Logins(a.env); err != nil {
 		return 0, err
 	}
-	pair, err := loadPair(c)
+	pair, err := server.LoadCertificate(c)
 	if err != nil {
 		return 0, err
 	}
@@ -173,18 +176,14 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 		ctx, end := context.WithCancel(context.WithoutCancel(ctx))
 		defer end()
 		if c, err = a.sampled(ctx, c); err == nil {
-			reg, err = a.preflight(c)
+			reg, err = server.Check(c, a.env)
 		}
 		if err != nil {
 			return 0, errors.Join(err, l.Close())
 		}
 	}
-	sv := &serving{app: a, config: c, reg: reg, settings: s, listener: l, log: a.logger(c.Log), where: "http://" + l.Addr().String()}
-	if pair != nil {
-		sv.certificate.pair.Store(pair)
-		sv.where = "https://" + l.Addr().String()
-	}
-	return 0, sv.run(ctx)
+	return 0, server.New(server.Options{Process: a.opening(c), Config: c, Registry: reg, Dev: s.dev, Listener: l, Certificate: pair,
+		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }}).Run(ctx)
 }
 
 // serverConfig reads the configuration; a trial needs none.
@@ -203,30 +202,6 @@ func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 	return c, err
 }
 
-// preflight checks a configuration before anything is opened: a start with a bad one
-// leaves nothing behind.
-func (a *app) preflight(c config.Config) (*connectors.Registry, error) {
-	reg, err := c.Registry(a.env)
-	if err == nil {
-		_, err = a.telemetrySettings(c)
-	}
-	if err == nil {
-		_, err = c.Signing(a.env)
-	}
-	if err == nil {
-		_, err = c.HeadSigner(a.env)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if c.Gate.Rules != "" {
-		if _, _, err := gateRules(c); err != nil {
-			return nil, err
-		}
-	}
-	return reg, nil
-}
-
 // unconfigured reports whether there is no configuration because none was named.
 func (a *app) unconfigured(err error) bool {
 	if !errors.Is(err, config.ErrMissing) || a.config != "" || a.env(config.Variable) != "" {
@@ -234,4 +209,51 @@ func (a *app) unconfigured(err error) bool {
 	}
 	_, err = os.Stat(config.FileName)
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// announce prints the address at which a server listens, on a line of its own, and the
+// ledger.
+func (a *app) announce(c config.Config, s serveSettings, where string, away error) error {
+	if a.json {
+		said := map[string]string{"listening": where, "ledger": c.Ledger.String(),
+			"configuration": c.Path, "tenant": c.Tenant, "credentials": credentials(c, s.dev)}
+		if away != nil {
+			said["unavailable"] = away.Error()
+		}
+		text, err := json.Marshal(said)
+		if err == nil {
+			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
+		}
+		return err
+	}
+	lines := []string{where,
+		"Ledger: " + report.Safe(c.Ledger.String()),
+		"Configuration: " + report.Safe(c.Path)}
+	switch {
+	case s.sample:
+		lines[2] = sampleText(where)
+	case c.Path == "":
+		lines[2] = "Configuration: none; there are no destinations to look at, and no rules. --sample has one to try out."
+	}
+	if away != nil {
+		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))
+	}
+	if s.dev {
+		lines = append(lines, "Credentials are not checked (--dev): everybody who can reach this address may do everything, and approvals are by whatever name a caller gives.")
+	} else {
+		lines = append(lines, "Callers come with an API token: readback token create --role agent --name NAME")
+	}
+	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
+	return err
+}
+
+// credentials describes what a caller needs.
+func credentials(c config.Config, dev bool) string {
+	switch {
+	case dev:
+		return "not checked"
+	case c.Server.OIDC.Issuer != "":
+		return "token or login"
+	}
+	return "token"
 }

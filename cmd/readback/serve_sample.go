@@ -60,12 +60,12 @@ func sampleIntent(tool, order string) string {
 }
 
 // sampleText describes what can be tried out.
-func (sv *serving) sampleText() string {
+func sampleText(where string) string {
 	curl := func(tool, order string) string {
-		return fmt.Sprintf("  curl -s %s/v1/writes -H 'Content-Type: application/json' -H 'Prefer: wait=20' -d '%s'", sv.where, sampleIntent(tool, order))
+		return fmt.Sprintf("  curl -s %s/v1/writes -H 'Content-Type: application/json' -H 'Prefer: wait=20' -d '%s'", where, sampleIntent(tool, order))
 	}
 	return strings.Join([]string{
-		"Page: " + sv.where + "/",
+		"Page: " + where + "/",
 		"Destination: orders, which loses every other answer; what it really did is in " + sampleLog,
 		"",
 		"A first write, verified by reading it back:",

@@ -2,20 +2,13 @@ package main
 
 import (
 	"bufio"
-	"context"
-	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
@@ -212,82 +205,4 @@ func TestServeWithTokens(t *testing.T) {
 	if code, _ := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`, bearer...); code != http.StatusCreated {
 		t.Errorf("the gate as an agent: %d", code)
 	}
-}
-
-// Before the services exist every route except health is refused with a Retry-After;
-// after that each path has its route.
-func TestFront(t *testing.T) {
-	f := newFront((&app{stderr: os.Stderr}).logger("text"))
-	ask := func(path string) *httptest.ResponseRecorder {
-		w := httptest.NewRecorder()
-		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
-		return w
-	}
-	if w := ask("/healthz"); w.Code != 200 {
-		t.Errorf("/healthz: %d", w.Code)
-	}
-	for _, path := range []string{"/readyz", "/", "/v1/writes", "/api/v1/workflows"} {
-		if w := ask(path); w.Code != 503 || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%s: %d %v", path, w.Code, w.Header())
-		}
-	}
-	named := func(name string) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
-	}
-	f.open([]route{{path: "/mcp", handler: named("mcp")}, {path: "/v1/", handler: named("v1")}},
-		func(context.Context) error { return nil })
-	for path, want := range map[string]string{"/mcp": "mcp", "/v1/writes": "v1", "/v1/": "v1"} {
-		if w := ask(path); w.Body.String() != want {
-			t.Errorf("%s: %s, want %s", path, w.Body, want)
-		}
-	}
-	for _, path := range []string{"/", "/mcpx", "/v1", "/v1x", "/x/v1/writes"} {
-		if w := ask(path); w.Code != 404 {
-			t.Errorf("%s: %d %s", path, w.Code, w.Body)
-		}
-	}
-	if w := ask("/readyz"); w.Code != 200 {
-		t.Errorf("/readyz: %d", w.Code)
-	}
-	f.close()
-	if w := ask("/readyz"); w.Code != 503 {
-		t.Errorf("/readyz of a server that stops: %d", w.Code)
-	}
-}
-
-// The bound on the reading of a request does not end one that has been read and whose
-// caller waits for its response.
-func TestPatience(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const bound = 30 * time.Second
-		f := newFront((&app{stderr: os.Stderr}).logger("text"))
-		f.open([]route{{path: "/", handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			select {
-			case <-r.Context().Done():
-			case <-time.After(10 * bound):
-				_, _ = w.Write([]byte("whole"))
-			}
-		})}}, func(context.Context) error { return nil })
-		server, l := &http.Server{Handler: access.Protect(f, access.ProtectOptions{}), ReadTimeout: bound}, make(pipes)
-		go func() { _ = server.Serve(l) }()
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
-			ours, theirs := net.Pipe()
-			l <- theirs
-			return ours, nil
-		}}}
-		for _, body := range []string{"", "{}"} {
-			resp, err := client.Post("http://localhost/", "application/json", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, err := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
-			if err != nil || resp.StatusCode != 200 || string(text) != "whole" {
-				t.Errorf("with the body %q: %d %q, %v", body, resp.StatusCode, text, err)
-			}
-		}
-		close(l)
-		_ = server.Close()
-	})
 }

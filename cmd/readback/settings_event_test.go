@@ -18,24 +18,25 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	sqliteledger "github.com/readback-go/readback/ledger/sqlite"
 )
 
 // settingsEvents are the events of configurations in a ledger, the newest first.
-func (p *place) settingsEvents() (all []settingsEvent) {
+func (p *place) settingsEvents() (all []server.ConfigurationEvent) {
 	p.t.Helper()
 	l, err := sqliteledger.Open(p.t.Context(), p.ledger, nil)
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
-	found, _, err := l.FindDocuments(p.t.Context(), ledger.DocumentQuery{Tenant: "acme", Kind: settingsKind})
+	found, _, err := l.FindDocuments(p.t.Context(), ledger.DocumentQuery{Tenant: "acme", Kind: server.SettingsKind})
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	for _, f := range found {
-		var e settingsEvent
+		var e server.ConfigurationEvent
 		if err := json.Unmarshal(f.Body, &e); err != nil {
 			p.t.Fatal(err)
 		}
@@ -77,14 +78,14 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 	p.want(0, p.run("mcp"))
 	p.variable = nil
 	all := p.settingsEvents()
-	if e := all[0]; !slices.Equal(e.Environment, []string{"READBACK_LOG"}) || e.Path != p.config || e.Version != built().Version || e.Revision != built().Revision {
+	if e := all[0]; !slices.Equal(e.Environment, []string{"READBACK_LOG"}) || e.Path != p.config || e.Version != server.Built().Version || e.Revision != server.Built().Revision {
 		t.Errorf("the newest event: %+v", e)
 	}
 	var got [][4]string
 	for _, e := range all {
 		got = append(got, [4]string{e.Command, e.Event, e.SHA256, strings.Join(e.Changed, " ")})
 	}
-	want := [][4]string{{"mcp", settingsStarted, after, ""}, {"work", settingsStarted, after, ""}, {"serve", settingsReloaded, after, "gate.rules"}, {"serve", settingsStarted, before, ""}}
+	want := [][4]string{{"mcp", server.Started, after, ""}, {"work", server.Started, after, ""}, {"serve", server.Reloaded, after, "gate.rules"}, {"serve", server.Started, before, ""}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

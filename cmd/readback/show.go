@@ -27,12 +27,12 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	rec, err := d.ledger.Get(ctx, d.tenant, id)
+	defer d.Close()
+	rec, err := d.Ledger.Get(ctx, d.Tenant, id)
 	if err != nil {
 		return 0, err
 	}
-	events, err := d.ledger.Events(ctx, d.tenant, id)
+	events, err := d.Ledger.Events(ctx, d.Tenant, id)
 	if err != nil {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
 		Record  ledger.Record  `json:"record"`
 		Events  []ledger.Event `json:"events"`
 		Known   []known        `json:"known"`
-	}{engine.OutcomeIn(ctx, d.ledger, rec), rec, events, knownAt(rec, events)}
+	}{engine.OutcomeIn(ctx, d.Ledger, rec), rec, events, knownAt(rec, events)}
 	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
 }
 

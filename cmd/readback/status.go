@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -36,8 +37,8 @@ func (a *app) status(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	found, err := d.found(ctx)
+	defer d.Close()
+	found, err := readStatus(ctx, d)
 	if err != nil {
 		return 0, err
 	}
@@ -45,7 +46,7 @@ func (a *app) status(ctx context.Context) (int, error) {
 		found.QueueStats.Queues = slices.DeleteFunc(found.QueueStats.Queues, func(q ledger.Queue) bool { return q.Tenant != a.tenant })
 	}
 	s := report.NewStatus(found)
-	waiting, err := d.sagasWait(ctx)
+	waiting, err := sagasWait(ctx, d)
 	if err != nil {
 		return 0, err
 	}
@@ -58,40 +59,40 @@ func (a *app) status(ctx context.Context) (int, error) {
 }
 
 // found reads the state of the ledger and of the workers on it.
-func (d *opened) found(ctx context.Context) (report.Found, error) {
-	f := report.Found{Ledger: d.config.Ledger.String(), Serves: d.serves}
+func readStatus(ctx context.Context, d *server.Instance) (report.Found, error) {
+	f := report.Found{Ledger: d.Config.Ledger.String(), Serves: d.Serves}
 	var err error
 	asked := time.Now()
-	if f.QueueStats, err = d.ledger.QueueStats(ctx); err != nil {
+	if f.QueueStats, err = d.Ledger.QueueStats(ctx); err != nil {
 		return f, err
 	}
-	if f.Holds, err = d.holds(ctx, f.QueueStats); err != nil {
+	if f.Holds, err = holdsOf(ctx, d, f.QueueStats); err != nil {
 		return f, err
 	}
-	f.Clock = compared(f.QueueStats.Now, d.time(asked), d.time(time.Now()))
-	if f.Version, err = d.version(ctx); err != nil {
+	f.Clock = compared(f.QueueStats.Now, d.Time(asked), d.Time(time.Now()))
+	if f.Version, err = versionsOf(ctx, d); err != nil {
 		return f, err
 	}
-	f.Audit = d.auditStanding(ctx)
-	if f.Status, err = guards.Status(ctx, d.ledger); err != nil {
+	f.Audit = auditStanding(ctx, d)
+	if f.Status, err = guards.Status(ctx, d.Ledger); err != nil {
 		return f, err
 	}
-	if f.Retention, err = d.defaultRetention(ctx); err != nil {
+	if f.Retention, err = d.DefaultRetention(ctx); err != nil {
 		return f, err
 	}
-	f.Lags, err = lag.Quantiles(ctx, d.ledger)
+	f.Lags, err = lag.Quantiles(ctx, d.Ledger)
 	return f, err
 }
 
 // holds counts held writes whose time is short or over, if there are any: as many of a
 // tenant as a reviewer would list.
-func (d *opened) holds(ctx context.Context, s ledger.QueueStats) (map[string]report.Holds, error) {
+func holdsOf(ctx context.Context, d *server.Instance, s ledger.QueueStats) (map[string]report.Holds, error) {
 	all := map[string]report.Holds{}
 	for _, q := range s.Queues {
 		if _, done := all[q.Tenant]; done || q.State != ledger.Held {
 			continue
 		}
-		recs, err := d.ledger.List(ctx, ledger.Filter{Tenant: q.Tenant, States: []ledger.State{ledger.Held}, Limit: maxWaiting})
+		recs, err := d.Ledger.List(ctx, ledger.Filter{Tenant: q.Tenant, States: []ledger.State{ledger.Held}, Limit: maxWaiting})
 		if _, err = partly(err); err != nil { // unreadable writes are listed as damaged
 			return nil, err
 		}
@@ -117,8 +118,8 @@ type versioned interface {
 	Version(ctx context.Context) (have, known int, err error)
 }
 
-func (d *opened) version(ctx context.Context) (v report.Version, err error) {
-	if l, ok := d.ledger.(versioned); ok {
+func versionsOf(ctx context.Context, d *server.Instance) (v report.Version, err error) {
+	if l, ok := d.Ledger.(versioned); ok {
 		v.Ledger, v.Program, err = l.Version(ctx)
 	}
 	return v, err

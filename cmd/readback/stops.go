@@ -12,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // switching are the flags of stop and release.
@@ -28,8 +29,8 @@ worker on the ledger, from the next send on and within a second. Several names
 together mean only the sends that fit all of them. It holds until it is released,
 and who did it and why is recorded. What was sent already is still read back, and
 writes that were stopped wait; none of them is lost.`,
-		func(ctx context.Context, d *opened, s switching) error {
-			return guards.Stop(ctx, d.ledger, s.Scope, s.by, d.text(s.Tenant, s.reason))
+		func(ctx context.Context, d *server.Instance, s switching) error {
+			return guards.Stop(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})
 }
 
@@ -37,12 +38,12 @@ func (a *app) releaseCommand() *cobra.Command {
 	return a.switchCommand("release", "Release what was stopped",
 		`End a stop. The scope must be named exactly as it was stopped: a stop of
 everything is not ended by releasing one destination. "readback stops" lists them.`,
-		func(ctx context.Context, d *opened, s switching) error {
-			return guards.Release(ctx, d.ledger, s.Scope, s.by, d.text(s.Tenant, s.reason))
+		func(ctx context.Context, d *server.Instance, s switching) error {
+			return guards.Release(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})
 }
 
-func (a *app) switchCommand(name, short, long string, do func(context.Context, *opened, switching) error) *cobra.Command {
+func (a *app) switchCommand(name, short, long string, do func(context.Context, *server.Instance, switching) error) *cobra.Command {
 	var s switching
 	cmd := &cobra.Command{
 		Use:   name + " --tenant NAME|--destination NAME|--tool NAME|--all --reason TEXT",
@@ -62,7 +63,7 @@ func (a *app) switchCommand(name, short, long string, do func(context.Context, *
 	return cmd
 }
 
-func (a *app) switched(ctx context.Context, s switching, name string, do func(context.Context, *opened, switching) error) (int, error) {
+func (a *app) switched(ctx context.Context, s switching, name string, do func(context.Context, *server.Instance, switching) error) (int, error) {
 	switch {
 	case s.all && s.Scope != guards.Scope{}:
 		return 0, usagef("--all and %s are given; want either everything or names", s.Scope)
@@ -76,8 +77,8 @@ func (a *app) switched(ctx context.Context, s switching, name string, do func(co
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	if err := d.knows(s.Destination, name); err != nil {
+	defer d.Close()
+	if err := knows(d, s.Destination, name); err != nil {
 		return 0, err
 	}
 	if err := do(ctx, d, s); err != nil {
@@ -97,8 +98,8 @@ func me() string {
 
 // knows refuses a destination that is not configured: a stop of a misspelt name stops
 // nothing. One that was removed from the configuration can be released.
-func (d *opened) knows(destination, name string) error {
-	names := d.destinations()
+func knows(d *server.Instance, destination, name string) error {
+	names := d.Destinations()
 	if destination == "" || slices.Contains(names, destination) || name == "release" {
 		return nil
 	}
@@ -116,14 +117,14 @@ func (a *app) stopsCommand() *cobra.Command {
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
+			defer d.Close()
 			return a.printStops(ctx, d)
 		}),
 	}
 }
 
-func (a *app) printStops(ctx context.Context, d *opened) (int, error) {
-	found, err := guards.Status(ctx, d.ledger)
+func (a *app) printStops(ctx context.Context, d *server.Instance) (int, error) {
+	found, err := guards.Status(ctx, d.Ledger)
 	if err != nil {
 		return 0, err
 	}

@@ -93,9 +93,9 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	defer e.Close()
-	d.log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
+	d.Log.Info("submit", "destination", w.Destination, "kind", w.Kind, "write", w.Write, "correlation", w.CorrelationID)
 	ctx = a.traced(engine.As(ctx, engine.Principal{Name: s.by}))
 	if w.CorrelationID == "" {
 		w.CorrelationID = engine.TraceID(ctx)

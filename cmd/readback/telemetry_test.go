@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/otel/oteltest"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // tells adds a section about telemetry to the configuration.
@@ -50,7 +51,7 @@ func TestACommandTells(t *testing.T) {
 		}
 	}
 	for _, from := range r.Resources() {
-		if a := oteltest.Attributes(from.Attributes); a["service.name"] != "readback" || a["service.version"] != built().Version {
+		if a := oteltest.Attributes(from.Attributes); a["service.name"] != "readback" || a["service.version"] != server.Built().Version {
 			t.Errorf("the resource is %v", a)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -134,8 +135,8 @@ func (a *app) createToken(ctx context.Context, n access.NewToken, s tokenSetting
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
-	n.Tenant = d.tenant
+	defer d.Close()
+	n.Tenant = d.Tenant
 	made, secret, err := tokens.Create(ctx, n)
 	if err != nil {
 		return 0, err
@@ -157,20 +158,20 @@ This is its secret. It is not shown again:
 		return 0, err
 	}
 	if _, err := fmt.Fprintln(a.stdout, secret); err != nil { // the secret is lost then
-		return 0, errors.Join(err, tokens.Revoke(context.WithoutCancel(ctx), d.tenant, made.ID, n.By))
+		return 0, errors.Join(err, tokens.Revoke(context.WithoutCancel(ctx), d.Tenant, made.ID, n.By))
 	}
 	return 0, nil
 }
 
 // recordToken records that a token was made or revoked, with the actor.
-func (a *app) recordToken(ctx context.Context, d *opened, event, id, by string) {
-	events := d.events(a.time)
-	events.Record(access.Event{Event: event, Tenant: d.tenant, Name: by, Via: "command line", Credentials: id})
+func (a *app) recordToken(ctx context.Context, d *server.Instance, event, id, by string) {
+	events := d.Events()
+	events.Record(access.Event{Event: event, Tenant: d.Tenant, Name: by, Via: "command line", Credentials: id})
 	events.Flush(ctx, true)
 }
 
 // tokens opens the ledger for the tokens in it.
-func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*opened, *access.Tokens, error) {
+func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*server.Instance, *access.Tokens, error) {
 	c, err := a.settings()
 	if err != nil {
 		return nil, nil, err
@@ -179,7 +180,7 @@ func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*opened, *acces
 	if err != nil {
 		return nil, nil, err
 	}
-	return d, access.NewTokens(d.ledger, &access.TokenOptions{Now: a.time, Logger: d.log, People: c.Server.PersonTokens}), nil
+	return d, access.NewTokens(d.Ledger, &access.TokenOptions{Now: a.time, Logger: d.Log, People: c.Server.PersonTokens}), nil
 }
 
 func (a *app) tokenListCommand() *cobra.Command {
@@ -192,7 +193,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
+			defer d.Close()
 			return a.printTokens(ctx, tokens, d)
 		}),
 	}
@@ -214,8 +215,8 @@ Agents must not be able to run this command.`,
 			if err != nil {
 				return 0, err
 			}
-			defer d.close()
-			if err := tokens.Revoke(ctx, d.tenant, args[0], cmp.Or(by, me())); err != nil {
+			defer d.Close()
+			if err := tokens.Revoke(ctx, d.Tenant, args[0], cmp.Or(by, me())); err != nil {
 				return 0, err
 			}
 			a.recordToken(ctx, d, access.EventTokenRevoked, args[0], cmp.Or(by, me()))
@@ -232,8 +233,8 @@ type shownToken struct {
 	State string `json:"state"`
 }
 
-func (a *app) printTokens(ctx context.Context, tokens *access.Tokens, d *opened) (int, error) {
-	all, err := tokens.List(ctx, d.tenant)
+func (a *app) printTokens(ctx context.Context, tokens *access.Tokens, d *server.Instance) (int, error) {
+	all, err := tokens.List(ctx, d.Tenant)
 	if err != nil {
 		return 0, err
 	}
@@ -242,7 +243,7 @@ func (a *app) printTokens(ctx context.Context, tokens *access.Tokens, d *opened)
 	for _, each := range all {
 		shown = append(shown, shownToken{each, stateOf(each, now)})
 	}
-	return 0, a.print(map[string]any{"tenant": d.tenant, "tokens": shown}, func() string { return tokensText(shown, d.tenant, now) })
+	return 0, a.print(map[string]any{"tenant": d.Tenant, "tokens": shown}, func() string { return tokensText(shown, d.Tenant, now) })
 }
 
 func stateOf(t access.Token, now time.Time) string {

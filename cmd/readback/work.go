@@ -11,6 +11,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/server"
 )
 
 const (
@@ -50,7 +51,7 @@ first start. With --metrics it serves numbers for Prometheus at
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&s.parallel, "parallel", 16, "how many writes are worked on at once")
-	flags.DurationVar(&s.grace, "grace", grace, "how long sends and reads under way may last after the signal")
+	flags.DurationVar(&s.grace, "grace", server.Grace, "how long sends and reads under way may last after the signal")
 	flags.DurationVar(&s.idle, "idle", defaultIdle, "the pause after nothing was due")
 	flags.StringVar(&s.metrics, "metrics", "", "where to serve metrics, host:port on this machine (default as configured)")
 	flags.BoolVar(&s.noPrune, "no-prune", false, "forget nothing, whatever the configuration says")
@@ -83,40 +84,40 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		return 0, err
 	}
 	if s.noPrune {
-		d.config.Retention = config.Retention{}
+		d.Config.Retention = config.Retention{}
 	}
-	if err := d.retention(reg); err != nil {
-		return 0, errors.Join(err, d.closer.Close())
+	if err := d.CheckRetention(reg); err != nil {
+		return 0, errors.Join(err, d.Closer.Close())
 	}
-	if err := cmp.Or(d.stand(ctx, reg), a.startTelemetry(d, reg)); err != nil {
-		d.close()
+	if err := d.Start(ctx, reg); err != nil {
+		d.Close()
 		return 0, err
 	}
-	meter, endMetrics, err := d.serve(cmp.Or(s.metrics, d.config.Metrics.Listen), reg)
+	meter, endMetrics, err := d.ServeMetrics(cmp.Or(s.metrics, d.Config.Metrics.Listen), reg)
 	if err != nil {
-		d.close()
+		d.Close()
 		return 0, err
 	}
-	e := d.engine(reg, meter, false)
-	tell, err := d.telemetry(e, d.config.Server.PublicURL)
-	seal, failed := a.sealing(d)
+	e := d.Engine(reg, meter, false)
+	tell, err := d.Webhooks(e, d.Config.Server.PublicURL)
+	seal, failed := d.Sealing()
 	if err = cmp.Or(err, failed); err != nil {
 		e.Close()
 		endMetrics()
-		d.close()
+		d.Close()
 		return 0, err
 	}
-	if err := a.recordSettings(ctx, d, settingsEvent{Event: settingsStarted, Command: "work"}, d.config); err != nil {
+	if err := d.RecordConfiguration(ctx, server.ConfigurationEvent{Event: server.Started, Command: "work"}, d.Config); err != nil {
 		e.Close()
 		endMetrics()
-		d.close()
+		d.Close()
 		return 0, err
 	}
-	d.log.Info("working", "ledger", d.config.Ledger.String(), "parallel", s.parallel, "keeps", spelledKeep(d.config.Retention.Keep))
+	d.Log.Info("working", "ledger", d.Config.Ledger.String(), "parallel", s.parallel, "keeps", spelledKeep(d.Config.Retention.Keep))
 	// Runs beside the work, and ends with it.
 	beside, endBeside := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	if sagas, err := d.sagas(e); err == nil {
+	if sagas, err := sagas(d, e); err == nil {
 		wg.Go(func() { _ = sagas.Work(beside) }) // it always returns nil
 	}
 	for _, work := range []func(context.Context) error{tell, seal} {
@@ -124,18 +125,18 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 			wg.Go(func() { _ = work(beside) }) // it always returns nil
 		}
 	}
-	wg.Go(func() { d.pruneNowAndThen(beside) })
+	wg.Go(func() { d.PruneRegularly(beside) })
 	err = untilStopped(ctx, e, s.grace, func() error {
 		return e.Work(ctx, &engine.WorkOptions{Parallel: s.parallel, Idle: s.idle})
 	})
 	endBeside()
 	endMetrics()
-	if errors.Is(err, errLate) {
+	if errors.Is(err, server.ErrLate) {
 		return 0, err // the ledger is still in use, and ends with the process
 	}
 	wg.Wait()
 	e.Close()
-	d.close()
-	d.log.Info("stopped")
+	d.Close()
+	d.Log.Info("stopped")
 	return 0, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
@@ -64,23 +65,22 @@ var (
 )
 
 // gateToRead is the gate of a command that only reads, with its redactor.
-func (a *app) gateToRead(d *opened) (*gate.Gate, error) {
-	if d.locked != nil { // what it would read is sealed
-		return nil, d.locked
+func (a *app) gateToRead(d *server.Instance) (*gate.Gate, error) {
+	if d.Locked != nil { // what it would read is sealed
+		return nil, d.Locked
 	}
-	if d.vault != nil && d.reg == nil { // the profiles have the fields that destinations mark
-		reg, err := d.config.Registry(a.env)
+	if d.Vault != nil && d.Reg == nil { // the profiles have the fields that destinations mark
+		reg, err := d.Config.Registry(a.env)
 		if err != nil {
 			return nil, err
 		}
-		d.reg = reg
+		d.Reg = reg
 	}
-	store, clean := d.documents(d.reg)
-	return gate.New(store, redacting(&gate.Options{Logger: d.log}, clean)), nil
+	return d.Gate(d.Reg, &gate.Options{Logger: d.Log}), nil
 }
 
 // caller is the user who runs a command.
-func (d *opened) caller() gate.Caller { return gate.Caller{Tenant: d.tenant} }
+func caller(d *server.Instance) gate.Caller { return gate.Caller{Tenant: d.Tenant} }
 
 // unknownToGate reports whether the gate does not know a name.
 func unknownToGate(err error) bool {
@@ -93,12 +93,12 @@ func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, err
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	g, err := a.gateToRead(d)
 	if err != nil {
 		return 0, err
 	}
-	t, err := g.Trace(ctx, d.caller(), workflowID, stepID)
+	t, err := g.Trace(ctx, caller(d), workflowID, stepID)
 	switch {
 	case unknownToGate(err):
 		return 0, fmt.Errorf("%w: %q of workflow %q", errNoStep, stepID, workflowID)
@@ -120,7 +120,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 	if err != nil {
 		return 0, err
 	}
-	defer d.close()
+	defer d.Close()
 	var answer struct {
 		report.Workflow
 		// Error names writes that are left out because they cannot be read.
@@ -131,7 +131,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 	if err != nil {
 		return 0, err
 	}
-	l, err := g.Steps(ctx, d.caller(), workflowID, limit, offset)
+	l, err := g.Steps(ctx, caller(d), workflowID, limit, offset)
 	if err != nil && !unknownToGate(err) {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 		l = service.ShownSteps(l)
 		answer.Gate = &l
 	}
-	found, err := d.find(ctx, ledger.Search{Workflow: workflowID})
+	found, err := find(ctx, d, ledger.Search{Workflow: workflowID})
 	if err != nil {
 		return 0, err
 	}
@@ -155,11 +155,11 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 
 // find searches the newest matching writes of the tenant, at most maxWrites, and reports
 // whether there are others.
-func (d *opened) find(ctx context.Context, s ledger.Search) (found ledger.SearchResult, err error) {
-	s.Tenant = d.tenant
+func find(ctx context.Context, d *server.Instance, s ledger.Search) (found ledger.SearchResult, err error) {
+	s.Tenant = d.Tenant
 	for range maxFinds { // a page may hold fewer than there are
 		s.Limit = maxWrites - len(found.Records)
-		page, err := d.ledger.Find(ctx, s)
+		page, err := d.Ledger.Find(ctx, s)
 		if err != nil {
 			return found, err
 		}
@@ -175,7 +175,7 @@ func (d *opened) find(ctx context.Context, s ledger.Search) (found ledger.Search
 // stepsOf are the steps of a business operation at the gate: those that its writes name,
 // and those that asked for it and are not completed. more reports that not all
 // uncompleted steps were searched.
-func (a *app) stepsOf(ctx context.Context, d *opened, tool, key string, writes []ledger.Record) (steps []gate.StepTrace, more bool, err error) {
+func (a *app) stepsOf(ctx context.Context, d *server.Instance, tool, key string, writes []ledger.Record) (steps []gate.StepTrace, more bool, err error) {
 	g, err := a.gateToRead(d)
 	if err != nil {
 		return []gate.StepTrace{}, false, err
@@ -189,7 +189,7 @@ func (a *app) stepsOf(ctx context.Context, d *opened, tool, key string, writes [
 		}
 	}
 	for _, r := range writes {
-		t, err := g.Trace(ctx, d.caller(), r.Workflow, r.Step)
+		t, err := g.Trace(ctx, caller(d), r.Workflow, r.Step)
 		if err != nil && !unknownToGate(err) {
 			return steps, false, err
 		}
@@ -197,7 +197,7 @@ func (a *app) stepsOf(ctx context.Context, d *opened, tool, key string, writes [
 			add(t)
 		}
 	}
-	others, more, err := g.Undone(ctx, d.caller(), tool, key)
+	others, more, err := g.Undone(ctx, caller(d), tool, key)
 	for _, t := range others {
 		add(t)
 	}
@@ -212,12 +212,12 @@ func (a *app) stepsFailure(err error) *failure {
 
 // passed are the writes of an operation that block no other one any more: they failed, or
 // were released.
-func (d *opened) passed(ctx context.Context, tool, key string, holders []ledger.Record) (past []ledger.Record, more bool, err error) {
+func passed(ctx context.Context, d *server.Instance, tool, key string, holders []ledger.Record) (past []ledger.Record, more bool, err error) {
 	held := map[ledger.ID]bool{}
 	for _, r := range holders {
 		held[r.ID] = true
 	}
-	found, err := d.find(ctx, ledger.Search{IdempotencyKey: key})
+	found, err := find(ctx, d, ledger.Search{IdempotencyKey: key})
 	for _, r := range found.Records {
 		if r.Tool == tool && !held[r.ID] {
 			past = append(past, r)

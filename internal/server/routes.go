@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -57,19 +57,19 @@ type mux struct {
 }
 
 // routes are the handlers of the paths; the first that fits.
-func (sv *serving) routes(ctx context.Context, h *services) ([]route, error) {
+func (sv *Server) routes(ctx context.Context, h *Services) ([]route, error) {
 	known, logins, err := sv.who(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	shares := access.NewShares(sv.config.Server.Limits, nil, h.meter.Limited)
+	shares := access.NewShares(sv.Config.Server.Limits, nil, h.meter.Limited)
 	who := shares.Resolver(known)
-	from, err := sv.app.serverIssuer(h)
+	from, err := h.issuer()
 	if err != nil {
 		return nil, err
 	}
-	on, log := sv.config.Server, h.app.log
-	all := []route{{path: "/metrics", handler: permitted(who, h.app.tenant, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
+	on, log := sv.Config.Server, h.Instance.Log
+	all := []route{{path: "/metrics", handler: permitted(who, h.Instance.Tenant, access.Trace, http.MethodGet, h.meter.Numbers(log))}}
 	for _, r := range logins.Routes() {
 		all = append(all, route{path: r.Pattern, handler: logins})
 	}
@@ -77,15 +77,15 @@ func (sv *serving) routes(ctx context.Context, h *services) ([]route, error) {
 		all = append(all, route{path: "/api/v1/", handler: httpapi.New(h.gate, &httpapi.Options{Who: who, Logger: log})})
 	}
 	if on.API {
-		o := &v1.Options{Who: who, MaxWait: on.MaxWait, Version: built().Version, Closing: sv.mux.closing.Done(), Logger: log}
+		o := &v1.Options{Who: who, MaxWait: on.MaxWait, Version: Built().Version, Closing: sv.mux.closing.Done(), Logger: log}
 		if from != nil {
 			o.Receipts = from
 		}
-		api := v1.New(h.service, o)
+		api := v1.New(h.Service, o)
 		all = append(all, route{path: "/v1/", handler: api, releases: true, ends: true}, route{path: "/openapi.json", handler: api})
 	}
 	if on.MCP {
-		models, err := h.models(mcpapi.Config{Hosts: publicHosts(on.PublicURL), Closing: sv.mux.closing.Done()})
+		models, err := h.MCP(mcpapi.Config{Hosts: publicHosts(on.PublicURL), Closing: sv.mux.closing.Done()})
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +97,14 @@ func (sv *serving) routes(ctx context.Context, h *services) ([]route, error) {
 		all = append(all, gateways...)
 	}
 	if on.ReviewUI {
-		o := &reviewui.Options{Who: who, FormToken: logins.FormToken, Version: built().Version, Logger: log}
-		if from != nil && from.keys.Signer != nil {
+		o := &reviewui.Options{Who: who, FormToken: logins.FormToken, Version: Built().Version, Logger: log}
+		if from != nil && from.Signing.Signer != nil {
 			o.Receipts = from
 		}
-		if !sv.settings.dev {
+		if !sv.Dev {
 			o.LoginPath = loginPath
 		}
-		all = append(all, route{path: "/", handler: reviewui.New(h.service, o)}) // everything else
+		all = append(all, route{path: "/", handler: reviewui.New(h.Service, o)}) // everything else
 	}
 	for i, d := range all {
 		all[i].handler = h.events.Around(shares.Handler(access.Watch(d.handler, known))) // a long request ends with its token
@@ -113,15 +113,15 @@ func (sv *serving) routes(ctx context.Context, h *services) ([]route, error) {
 }
 
 // gateways are the routes of the MCP gateways.
-func (h *services) gateways(ctx context.Context, who access.Resolver, closing <-chan struct{}) ([]route, error) {
+func (h *Services) gateways(ctx context.Context, who access.Resolver, closing <-chan struct{}) ([]route, error) {
 	var all []route
-	for _, g := range h.app.config.MCP.Gateways {
-		c, err := h.connectorOf(g.Destination)
+	for _, g := range h.Instance.Config.MCP.Gateways {
+		c, err := h.ConnectorOf(g.Destination)
 		if err != nil {
 			return nil, err
 		}
-		gate, err := mcpgate.New(ctx, h.service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
-			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: built().Version, Hosts: publicHosts(h.app.config.Server.PublicURL), Closing: closing, Logger: h.app.log})
+		gate, err := mcpgate.New(ctx, h.Service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
+			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: Built().Version, Hosts: publicHosts(h.Instance.Config.Server.PublicURL), Closing: closing, Logger: h.Instance.Log})
 		if err != nil {
 			return nil, err
 		}
@@ -139,10 +139,13 @@ func publicHosts(address string) []string {
 	return []string{u.Host}
 }
 
-// connectorOf is the destination of a gateway.
-func (h *services) connectorOf(destination string) (*mcp.Connector, error) {
-	for _, kind := range kindsOf(h.reg, destination) {
-		if c, _, err := h.reg.Lookup(destination, kind); err == nil {
+// ConnectorOf is the destination of a gateway.
+func (h *Services) ConnectorOf(destination string) (*mcp.Connector, error) {
+	for _, p := range h.reg.Profiles() {
+		if p.Destination != destination {
+			continue
+		}
+		if c, _, err := h.reg.Lookup(destination, p.Kind); err == nil {
 			if found, ok := c.(*mcp.Connector); ok {
 				return found, nil
 			}
@@ -153,13 +156,13 @@ func (h *services) connectorOf(destination string) (*mcp.Connector, error) {
 
 // who authenticates the sender of a request: by an API token, by a login, and on this
 // machine alone by the request's own headers.
-func (sv *serving) who(ctx context.Context, h *services) (access.Resolver, *access.Logins, error) {
-	tokens := access.NewTokens(h.app.ledger, &access.TokenOptions{Now: sv.app.now, Logger: h.app.log, People: sv.config.Server.PersonTokens})
-	o, err := sv.config.Logins(sv.app.env)
+func (sv *Server) who(ctx context.Context, h *Services) (access.Resolver, *access.Logins, error) {
+	tokens := access.NewTokens(h.Instance.Ledger, &access.TokenOptions{Now: h.Instance.Clock, Logger: h.Instance.Log, People: sv.Config.Server.PersonTokens})
+	o, err := sv.Config.Logins(h.Instance.Env.Get)
 	if err != nil {
 		return nil, nil, err
 	}
-	if o.Tokens, o.Events, o.Logger = tokens, h.events, h.app.log; sv.settings.dev && len(o.Key) == 0 {
+	if o.Tokens, o.Events, o.Logger = tokens, h.events, h.Instance.Log; sv.Dev && len(o.Key) == 0 {
 		o.Key = []byte(rand.Text() + rand.Text()) // no caller needs to log in here
 	}
 	logins, err := access.NewLogins(ctx, o)
@@ -167,21 +170,10 @@ func (sv *serving) who(ctx context.Context, h *services) (access.Resolver, *acce
 		return nil, nil, err
 	}
 	known := []access.Resolver{tokens, logins}
-	if sv.settings.dev {
-		known = append(known, access.Dev(h.app.tenant))
+	if sv.Dev {
+		known = append(known, access.Dev(h.Instance.Tenant))
 	}
 	return h.events.Recording(logins.Deciding(access.First(known...))), logins, nil
-}
-
-// credentials describes what a caller needs.
-func (sv *serving) credentials() string {
-	switch {
-	case sv.settings.dev:
-		return "not checked"
-	case sv.config.Server.OIDC.Issuer != "":
-		return "token or login"
-	}
-	return "token"
 }
 
 // permitted serves callers who may do act, by one method.
@@ -209,20 +201,20 @@ func permitted(who access.Resolver, tenant string, act access.Act, method string
 	})
 }
 
-func newFront(log *slog.Logger) *mux {
-	f := &mux{log: log}
-	f.closing, f.close = context.WithCancel(context.Background())
-	f.health = httpapi.Health(f.ready, log)
-	return f
+func newMux(log *slog.Logger) *mux {
+	m := &mux{log: log}
+	m.closing, m.close = context.WithCancel(context.Background())
+	m.health = httpapi.Health(m.ready, log)
+	return m
 }
 
 var errNotYet = errors.New("the ledger has not been reached yet")
 
 // ready reports whether requests can be served.
-func (f *mux) ready(ctx context.Context) error {
-	reached := f.reached.Load()
+func (m *mux) ready(ctx context.Context) error {
+	reached := m.reached.Load()
 	switch {
-	case f.closing.Err() != nil:
+	case m.closing.Err() != nil:
 		return errors.New("the server is stopping")
 	case reached == nil:
 		return errNotYet
@@ -231,46 +223,46 @@ func (f *mux) ready(ctx context.Context) error {
 }
 
 // open starts serving.
-func (f *mux) open(doors []route, reached func(context.Context) error) {
-	f.reached.Store(&reached)
-	f.routes.Store(&doors)
+func (m *mux) open(routes []route, reached func(context.Context) error) {
+	m.reached.Store(&reached)
+	m.routes.Store(&routes)
 }
 
 // ServeHTTP passes a request to its route.
-func (f *mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (m *mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	if path == "/healthz" || path == "/readyz" {
-		f.health.ServeHTTP(w, r)
+		m.health.ServeHTTP(w, r)
 		return
 	}
-	doors := f.routes.Load()
-	if doors == nil {
+	routes := m.routes.Load()
+	if routes == nil {
 		unserved(w, r)
 		return
 	}
-	for _, d := range *doors {
-		if d.fits(path) {
-			f.through(d, w, r)
+	for _, each := range *routes {
+		if each.fits(path) {
+			m.pass(each, w, r)
 			return
 		}
 	}
 	v1.Refuse(w, http.StatusNotFound, "not-found", "There is no such route", "")
 }
 
-// through passes a request to a route. Callers that wait, for an outcome or for events,
+// pass passes a request to a route. Callers that wait, for an outcome or for events,
 // are released when the server stops: the outcome of a write can be read elsewhere.
-func (f *mux) through(d route, w http.ResponseWriter, r *http.Request) {
+func (m *mux) pass(d route, w http.ResponseWriter, r *http.Request) {
 	ctx, release := context.WithCancel(r.Context())
 	defer release()
 	r = r.WithContext(ctx)
 	if !d.releases && strings.Contains(r.Header.Get("Prefer"), "wait") {
-		defer context.AfterFunc(f.closing, release)()
+		defer context.AfterFunc(m.closing, release)()
 	}
 	if d.ends || r.Method != http.MethodGet { // other responses end by themselves
 		d.handler.ServeHTTP(w, r)
 		return
 	}
-	answer := &stream{ResponseWriter: w, closing: f.closing, release: release}
+	answer := &stream{ResponseWriter: w, closing: m.closing, release: release}
 	defer answer.end()
 	d.handler.ServeHTTP(answer, r)
 }
@@ -284,3 +276,46 @@ func unserved(w http.ResponseWriter, r *http.Request) {
 	}
 	v1.Refuse(w, http.StatusServiceUnavailable, "unavailable", "The ledger cannot be reached yet", "not applied")
 }
+
+// stream is a response that may become an event stream, whatever its client requested: it
+// lasts as long as the client reads, and must not keep a server from stopping.
+type stream struct {
+	http.ResponseWriter
+	closing context.Context // ends when the server stops
+	release context.CancelFunc
+	forget  func() bool // nil before it is known to be a stream
+}
+
+// watch ensures that a stream is released.
+func (l *stream) watch() {
+	if l.forget == nil && strings.HasPrefix(l.Header().Get("Content-Type"), "text/event-stream") {
+		l.forget = context.AfterFunc(l.closing, l.release)
+	}
+}
+
+// end sends the clients of a released stream the time to reconnect.
+func (l *stream) end() {
+	if l.forget == nil || l.forget() || l.closing.Err() == nil {
+		return
+	}
+	_, _ = fmt.Fprintf(l.ResponseWriter, ": the server is stopping; come back\nretry: %d\n\n", comeBack.Milliseconds()) // a client that disconnected needs no hint
+}
+
+func (l *stream) WriteHeader(status int) {
+	l.watch()
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *stream) Write(text []byte) (int, error) {
+	l.watch()
+	return l.ResponseWriter.Write(text)
+}
+
+// Flush is for handlers that look for an [http.Flusher].
+func (l *stream) Flush() {
+	l.watch()
+	_ = http.NewResponseController(l.ResponseWriter).Flush() // a client that disconnected needs no response
+}
+
+// Unwrap is for [http.ResponseController].
+func (l *stream) Unwrap() http.ResponseWriter { return l.ResponseWriter }

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bytes"
@@ -48,9 +48,9 @@ func TestDefaultRetentionGivesNotice(t *testing.T) {
 				time.Sleep(500 * day)
 				var log bytes.Buffer
 				for _, r := range c.runs {
-					d := &opened{config: config.Config{Retention: r.retention}, ledger: l, log: slog.New(slog.NewTextHandler(&log, nil))}
+					d := &Instance{Config: config.Config{Retention: r.retention}, Ledger: l, Process: Process{Log: slog.New(slog.NewTextHandler(&log, nil))}}
 					ctx, end := context.WithTimeout(t.Context(), time.Duration(r.days)*day)
-					d.pruneNowAndThen(ctx)
+					d.PruneRegularly(ctx)
 					<-ctx.Done()
 					end()
 				}
@@ -83,8 +83,8 @@ func TestConfiguredRetentionHoldsTheDefaultBack(t *testing.T) {
 					{Keep: keep, Remember: max(keep, 800*day), Every: time.Hour},
 					{Keep: 400 * day, Remember: 800 * day, Every: time.Hour, Default: true},
 				} {
-					d := &opened{config: config.Config{Retention: r}, ledger: l, log: slog.New(slog.DiscardHandler)}
-					workers.Go(func() { d.pruneNowAndThen(ctx) })
+					d := &Instance{Config: config.Config{Retention: r}, Ledger: l, Process: Process{Log: slog.New(slog.DiscardHandler)}}
+					workers.Go(func() { d.PruneRegularly(ctx) })
 				}
 				workers.Wait()
 				if got, err := l.Get(t.Context(), "acme", rec.ID); err != nil || got.Tombstone {
@@ -98,12 +98,12 @@ func TestConfiguredRetentionHoldsTheDefaultBack(t *testing.T) {
 // What `status` and `doctor` show of the default, and when.
 func TestDefaultRetentionIsShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &opened{ledger: ledger.NewMemory(), log: slog.New(slog.DiscardHandler),
-			config: config.Config{Retention: config.Retention{Keep: 400 * day, Remember: 800 * day, Every: time.Hour, Default: true}}}
+		d := &Instance{Ledger: ledger.NewMemory(), Process: Process{Log: slog.New(slog.DiscardHandler)},
+			Config: config.Config{Retention: config.Retention{Keep: 400 * day, Remember: 800 * day, Every: time.Hour, Default: true}}}
 		const what = ", writes that settled more than 400 days ago become tombstones, which are forgotten after 800; retention.keep: forever keeps them"
 		shows := func(want string) {
 			t.Helper()
-			if got, err := d.defaultRetention(t.Context()); err != nil || got != want {
+			if got, err := d.DefaultRetention(t.Context()); err != nil || got != want {
 				t.Errorf("%q, error %v; want %q", got, err, want)
 			}
 		}
@@ -113,7 +113,7 @@ func TestDefaultRetentionIsShown(t *testing.T) {
 		shows("from " + begin + " on" + what)
 		time.Sleep(retentionNotice)
 		shows("since " + begin + what)
-		d.config.Retention.Default = false
+		d.Config.Retention.Default = false
 		shows("")
 	})
 }

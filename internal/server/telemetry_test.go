@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"testing"
@@ -19,7 +19,7 @@ func TestForHowLongALoginIsRefused(t *testing.T) {
 		{Name: "orders", Breaker: guards.BreakerState{State: "open", Since: now.Add(-time.Minute)}},
 		{Name: "wiki", Breaker: guards.BreakerState{State: "closed"}}}}
 	want := map[string]time.Duration{"crm": 2 * time.Hour, "mail": time.Second}
-	if diff := cmp.Diff(want, measuredOf(found, nil, nil).LoginRefused); diff != "" {
+	if diff := cmp.Diff(want, guardStatusOf(found, nil, nil).LoginRefused); diff != "" {
 		t.Error(diff)
 	}
 }

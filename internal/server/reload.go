@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -25,8 +25,8 @@ const reloadEvery = 3 * time.Second
 // Files are polled every few seconds: file watchers get no events from network file
 // systems, and miss files that are replaced by exchanging a link, as Kubernetes does.
 type reloader struct {
-	sv       *serving
-	services *services
+	sv       *Server
+	services *Services
 	// inForce is the configuration in force, read the one that was read last, which may
 	// have been refused; looked is the state of the files of both then.
 	inForce, read config.Config
@@ -49,8 +49,8 @@ func stampOf(path string) stamp {
 
 // newReloader records the current state of the files: call it when they have just been
 // read, and set its services when they exist.
-func newReloader(sv *serving) *reloader {
-	r := &reloader{sv: sv, inForce: sv.config, read: sv.config}
+func newReloader(sv *Server) *reloader {
+	r := &reloader{sv: sv, inForce: sv.Config, read: sv.Config}
 	r.stats = r.stat()
 	return r
 }
@@ -100,12 +100,12 @@ func (r *reloader) work(ctx context.Context) error {
 // reload reads everything again and applies all of it, or nothing.
 func (r *reloader) reload(ctx context.Context) {
 	r.stats = r.stat() // before the read: a file that changes meanwhile is read again
-	log := r.services.app.log
+	log := r.services.Instance.Log
 	c, reg, set, pair, err := r.readAll()
 	changed := c.Changed(r.inForce)
 	if err == nil {
-		e := settingsEvent{Event: settingsReloaded, Command: "serve", Changed: changed}
-		err = r.sv.app.recordSettings(ctx, r.services.app, e, c)
+		e := ConfigurationEvent{Event: Reloaded, Command: "serve", Changed: changed}
+		err = r.services.Instance.RecordConfiguration(ctx, e, c)
 	}
 	r.services.meter.Reloaded(err == nil)
 	defer func() { r.stats = r.also() }()
@@ -121,7 +121,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	r.services.gate.SetRisks(c.Risks)
 	r.services.engine.SetRisks(c.Risks)
-	if g := r.services.app.shared.guards; g != nil {
+	if g := r.services.Instance.guards; g != nil {
 		g.Set(limited(c.Limits(), reg))
 	}
 	if pair != nil {
@@ -168,23 +168,23 @@ func limited(all map[string]guards.Settings, reg *connectors.Registry) map[strin
 func (r *reloader) readAll() (c config.Config, reg *connectors.Registry, set *rules.Set, pair *tls.Certificate, err error) {
 	c = r.inForce // without a file, the rules and the certificate may still have one
 	if c.Path != "" {
-		c, err = config.LoadOver(c.Path, r.sv.app.environment())
-		c.Commands.Logger = r.services.app.log
+		c, err = config.LoadOver(c.Path, r.sv.Env)
+		c.Commands.Logger = r.services.Instance.Log
 		r.read = c
 		r.stats = r.also() // the files that it names, before they are read
 		if err != nil {
 			return c, nil, nil, nil, err
 		}
-		if reg, err = c.Registry(r.sv.app.env); err != nil { // a configuration that could not start is not applied
+		if reg, err = c.Registry(r.sv.Env.Get); err != nil { // a configuration that could not start is not applied
 			return c, nil, nil, nil, err
 		}
 	}
 	if c.Gate.Rules != "" {
-		if set, _, err = gateRules(c); err != nil {
+		if set, _, err = GateRules(c); err != nil {
 			return c, nil, nil, nil, err
 		}
 	}
-	pair, err = loadPair(c)
+	pair, err = LoadCertificate(c)
 	return c, reg, set, pair, err
 }
 
