@@ -144,7 +144,7 @@ func wrongBlock(got, want string) error {
 	case want == privateBlock && got == publicBlock:
 		return fmt.Errorf("%w: this is a public key, and the private one is wanted: the public half cannot sign", ErrKey)
 	case want == publicBlock && strings.HasSuffix(got, privateBlock):
-		return fmt.Errorf("%w: this is a private key, and the public one is wanted (`readback key show` prints it); a private key belongs to nobody but its signer", ErrKey)
+		return fmt.Errorf("%w: this is a private key, and the public one is wanted (`readback key show` prints it); only the signer may have a private key", ErrKey)
 	case got == "ENCRYPTED PRIVATE KEY":
 		return fmt.Errorf("%w: the private key is encrypted; one that is not is wanted, in a file that only its signer reads", ErrKey)
 	case strings.HasSuffix(got, privateBlock):

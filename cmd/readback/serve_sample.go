@@ -27,7 +27,7 @@ destinations:
     class: plain
     tenants: ["*"] # whatever X-Tenant-ID says
 risk:
-  - {name: money leaves the house, tool: wire_money}
+  - {name: money is paid out, tool: wire_money}
 `
 
 // sampled starts the trial destination, which loses every other response, and returns the

@@ -53,7 +53,7 @@ func TestExample(t *testing.T) {
 		"naive-retry": {eval.VerdictWrong, 120, "exactly fail, expected pass, unaccounted pass, verified fail", every(5), 20, 0, 0,
 			"every fifth answer was lost, and it sent again"},
 		"idempotency-ledger-killed": {eval.VerdictWrong, 111, "exactly fail, expected pass, unaccounted pass, verified fail", every(9), 11, 18, 0,
-			"at every ninth order it was killed between charge and row; of 18 it was told nothing, and stops although they are exactly right"},
+			"at every ninth order it was killed between charge and row; it got no answer for 18, and stops although they are exactly right"},
 		"readback-killed": {eval.VerdictPassed, 100, "exactly pass, expected pass, unaccounted pass, verified pass, undeclared pass", nil, 0, 0, 0,
 			"the same losses and the same kills"},
 	}

@@ -1,6 +1,6 @@
 // Saga makes a contact in a CRM, opens a ticket and sends a mail, as one saga: in the end all
-// three are done, or none is. It repeats this with each of the three refused in turn and each
-// answer lost in turn, and prints what the CRM, the ticket system and the mail server themselves
+// three are done, or none is. It repeats this with each of the three refused and with each answer
+// lost, one at a time, and prints what the CRM, the ticket system and the mail server themselves
 // have afterwards.
 //
 // The contact and the ticket can be undone, the mail cannot: it is the pivot, and last.

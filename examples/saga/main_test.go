@@ -46,9 +46,9 @@ func TestExample(t *testing.T) {
 func TestMisbehaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
-			refused, lost       string
-			deskRefuses, deskLo bool
-			postRefuses, postLo bool
+			refused, lost            string
+			ticketsRefuse, ticketsLo bool
+			postRefuses, postLo      bool
 		}{
 			"nothing":              {nothing, nothing, false, false, false, false},
 			"the ticket's answers": {nothing, ticket, false, true, false, false},
@@ -62,8 +62,8 @@ func TestMisbehaving(t *testing.T) {
 			if err := w.misbehave(c.refused, c.lost); err != nil {
 				t.Fatal(err)
 			}
-			got := []bool{w.desk.Left(fault.Refused) != 0, w.desk.Left(fault.LostAnswer) != 0, w.post.Left(fault.Refused) != 0, w.post.Left(fault.LostAnswer) != 0}
-			if want := []bool{c.deskRefuses, c.deskLo, c.postRefuses, c.postLo}; !slices.Equal(got, want) {
+			got := []bool{w.tickets.Left(fault.Refused) != 0, w.tickets.Left(fault.LostAnswer) != 0, w.post.Left(fault.Refused) != 0, w.post.Left(fault.LostAnswer) != 0}
+			if want := []bool{c.ticketsRefuse, c.ticketsLo, c.postRefuses, c.postLo}; !slices.Equal(got, want) {
 				t.Errorf("%s: ticket refused and lost, mail refused and lost: %v, want %v", name, got, want)
 			}
 			w.close()

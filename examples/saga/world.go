@@ -29,7 +29,7 @@ const (
 // world is the three destinations.
 type world struct {
 	crm      *fakerest.HubSpot
-	desk     *fakejira.Site
+	tickets  *fakejira.Site
 	post     *fakemail.Server
 	registry connectors.Registry
 	early    atomic.Bool // the mail server was called too early
@@ -41,11 +41,11 @@ func newWorld() (*world, error) {
 		return nil, err
 	}
 	w := &world{
-		crm:  fakerest.NewHubSpot("token", nil, []string{"readback_key", "readback_stamp"}),
-		desk: fakejira.New(fakejira.Options{}),
-		post: post,
+		crm:     fakerest.NewHubSpot("token", nil, []string{"readback_key", "readback_stamp"}),
+		tickets: fakejira.New(fakejira.Options{}),
+		post:    post,
 	}
-	for name, open := range map[string]func() (connectors.Destination, error){contact: w.openCRM, ticket: w.openDesk, letter: w.openPost} {
+	for name, open := range map[string]func() (connectors.Destination, error){contact: w.openCRM, ticket: w.openTickets, letter: w.openPost} {
 		d, err := open()
 		if err == nil {
 			err = w.registry.Register(name, d)
@@ -81,9 +81,9 @@ func (w *world) openCRM() (connectors.Destination, error) {
 	return connectors.Destination{Connector: c, Profiles: c.Profiles()}, nil
 }
 
-func (w *world) openDesk() (connectors.Destination, error) {
+func (w *world) openTickets() (connectors.Destination, error) {
 	c, err := jira.New(jira.Options{
-		URL: "https://example.invalid", User: "robot@example.org", Token: token, Transport: w.desk.Transport(),
+		URL: "https://example.invalid", User: "robot@example.org", Token: token, Transport: w.tickets.Transport(),
 		Settle: time.Second, // its search does not lag; a real one's does
 	})
 	if err != nil {
@@ -120,10 +120,10 @@ func (w *world) misbehave(refused, lost string) error {
 	const often = 20
 	for range often {
 		for _, m := range []struct {
-			step string
-			crm  fault.Kind
-			desk fault.Kind
-			post fault.Kind
+			step    string
+			crm     fault.Kind
+			tickets fault.Kind
+			post    fault.Kind
 		}{
 			{refused, fault.Refused, fault.Refused, fault.Refused},
 			{lost, fault.LostAnswer, fault.LostAnswer, fault.LostAnswer},
@@ -134,7 +134,7 @@ func (w *world) misbehave(refused, lost string) error {
 				}
 			}
 			if m.step == ticket || m.step == every && refused != ticket {
-				if err := w.desk.Set(fault.Fault{Kind: m.desk}.Once()); err != nil {
+				if err := w.tickets.Set(fault.Fault{Kind: m.tickets}.Once()); err != nil {
 					return err
 				}
 			}
@@ -148,5 +148,5 @@ func (w *world) misbehave(refused, lost string) error {
 
 // count reads from the destinations themselves.
 func (w *world) count() (contacts, tickets, mails, sends int) {
-	return len(w.crm.Now("contacts")), len(w.desk.Issues()), len(w.post.Accepted()), len(w.post.Received())
+	return len(w.crm.Now("contacts")), len(w.tickets.Issues()), len(w.post.Accepted()), len(w.post.Received())
 }

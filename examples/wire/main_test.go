@@ -38,9 +38,9 @@ func TestStories(t *testing.T) {
 		"the same workflow": {1, count{1, 1}, []string{"the orchestrator is dead", "transfer: gated_not_completed, and the bank has it: completed, not fired"}, 1,
 			"the gate looks at the bank"},
 		"another workflow": {2, count{1, 1}, []string{"the orchestrator is dead", "transfer: blocked, a prior workflow has begun it"}, 1,
-			"the operation is the same, whoever asks for it"},
+			"the operation is the same, from any caller"},
 		"no answer": {3, count{1, 1}, []string{"transfer: no answer", "transfer: gated_not_completed, and the bank has it: completed, not fired"}, 1,
-			"what timed out is looked for"},
+			"what timed out is read back"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestKilledAnywhere(t *testing.T) {
 				t.Errorf("at the bank and the notifier (-want +got): %s\n%s", diff, &out)
 			}
 			if !strings.Contains(out.String(), "the orchestrator is dead") {
-				t.Errorf("nobody was killed:\n%s", &out)
+				t.Errorf("no worker was killed:\n%s", &out)
 			}
 		})
 	}

@@ -176,24 +176,24 @@ func (g *gated) take(ctx context.Context, id string, st step) (prior string, err
 		return "", err
 	}
 	for {
-		said, err := g.gate.Gate(ctx, me, id, st.id, ask)
+		answer, err := g.gate.Gate(ctx, me, id, st.id, ask)
 		if err != nil {
 			return "", err
 		}
-		known, seen := said.RetryContext, said.RetryContext.Verification
+		known, seen := answer.RetryContext, answer.RetryContext.Verification
 		switch {
-		case said.Prior != nil:
-			return said.PriorWorkflowID, nil
-		case said.Decision != gate.Allow:
-			return "", fmt.Errorf("the gate says %s: %s", said.Decision, said.Reason)
+		case answer.Prior != nil:
+			return answer.PriorWorkflowID, nil
+		case answer.Decision != gate.Allow:
+			return "", fmt.Errorf("the gate says %s: %s", answer.Decision, answer.Reason)
 		case known.PriorCompletionStatus == gate.PriorCompleted:
 			_, _ = fmt.Fprintf(g.out, "%s: completed before, not fired\n", st.id)
 			return "", nil
 		case seen != nil && seen.Effect == string(engine.EffectPresent):
 			_, _ = fmt.Fprintf(g.out, "%s: %s, and the %s has it: completed, not fired\n", st.id, known.PriorCompletionStatus, st.destination)
 			return "", g.complete(ctx, id, st, ask, 0)
-		case said.Lease == nil || !said.LeaseGranted:
-			if err := wait(ctx, said); err != nil {
+		case answer.Lease == nil || !answer.LeaseGranted:
+			if err := wait(ctx, answer); err != nil {
 				return "", err
 			}
 			continue
@@ -203,7 +203,7 @@ func (g *gated) take(ctx context.Context, id string, st step) (prior string, err
 			_, _ = fmt.Fprintf(g.out, "%s: no answer; asking the gate again\n", st.id)
 			continue
 		}
-		return "", g.complete(ctx, id, st, ask, said.Fence)
+		return "", g.complete(ctx, id, st, ask, answer.Fence)
 	}
 }
 
@@ -228,10 +228,10 @@ func (g *gated) request(id string, st step) (gate.GateRequest, error) {
 }
 
 // wait waits as long as the gate requires, while another worker has the step.
-func wait(ctx context.Context, said gate.GateResponse) error {
+func wait(ctx context.Context, answer gate.GateResponse) error {
 	pause := time.Second
-	if said.Lease != nil {
-		pause = max(pause, time.Duration(said.RetryAfterSeconds)*time.Second)
+	if answer.Lease != nil {
+		pause = max(pause, time.Duration(answer.RetryAfterSeconds)*time.Second)
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

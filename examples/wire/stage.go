@@ -147,7 +147,7 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), st.setting(gated, workflow).environ()...)
 	cmd.Stderr = os.Stderr
-	said, err := cmd.StdoutPipe()
+	output, err := cmd.StdoutPipe()
 	if err != nil {
 		return false, err
 	}
@@ -164,7 +164,7 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 		s.kill = once
 		s.mu.Unlock()
 	}
-	for lines := bufio.NewScanner(said); lines.Scan(); {
+	for lines := bufio.NewScanner(output); lines.Scan(); {
 		_, _ = fmt.Fprintln(st.out, "  "+lines.Text())
 	}
 	err = cmd.Wait()

@@ -32,7 +32,7 @@ func (c ClaimRule) Check() error {
 	case c.Value == "" || len(c.Value) > maxText:
 		return fmt.Errorf("%w: value is %q; want what the claim has, such as readback-operators", ErrInvalid, clip(c.Value))
 	case c.Role == engine.RoleAgent:
-		return fmt.Errorf("%w: role is %q; nobody becomes an agent by logging in: agents have tokens", ErrInvalid, c.Role)
+		return fmt.Errorf("%w: role is %q; a login cannot have the role of an agent; agents have tokens", ErrInvalid, c.Role)
 	}
 	tenant := c.Tenant
 	if from, ok := c.tenantClaim(); ok {

@@ -22,7 +22,7 @@ type dev struct{ tenant string }
 
 func (d dev) Resolve(r *http.Request) (Identity, error) {
 	if addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && !addr.IP.IsLoopback() {
-		return Identity{}, fmt.Errorf("%w: nobody is known here without credentials but on this machine itself", ErrUnknown)
+		return Identity{}, fmt.Errorf("%w: without credentials, only callers on this machine are known", ErrUnknown)
 	}
 	for _, field := range []string{"X-Tenant-ID", "X-User-ID", "X-Role", "Authorization"} {
 		if len(r.Header.Values(field)) > 1 {

@@ -27,7 +27,7 @@ func TestDev(t *testing.T) {
 		reason string
 	}{
 		"nothing":           {nil, operator, "a program without a name may do everything"},
-		"a browser":         {http.Header{"Sec-Fetch-Site": {"same-origin"}}, as(func(i *access.Identity) { i.Name = "browser" }), "whoever decides has a name"},
+		"a browser":         {http.Header{"Sec-Fetch-Site": {"same-origin"}}, as(func(i *access.Identity) { i.Name = "browser" }), "a reviewer has a name"},
 		"a name":            {http.Header{"X-User-Id": {"alice"}}, as(func(i *access.Identity) { i.Name = "alice" }), "it is believed"},
 		"basic":             {http.Header{"Authorization": {"Basic Ym9iOg=="}, "X-User-Id": {"alice"}}, as(func(i *access.Identity) { i.Name = "bob" }), "it comes before the header"},
 		"a tenant":          {http.Header{"X-Tenant-Id": {"there"}}, as(func(i *access.Identity) { i.Tenant = "there" }), "it is believed"},
@@ -38,7 +38,7 @@ func TestDev(t *testing.T) {
 		"NUL":               {http.Header{"X-Tenant-Id": {"a\x00b"}}, access.Identity{}, "no tenant is called so"},
 		"an unseen letter":  {http.Header{"X-User-Id": {"bo\u200bb"}}, access.Identity{}, "it would be read as bob"},
 		"a long name":       {http.Header{"X-User-Id": {strings.Repeat("a", 256)}}, access.Identity{}, "the ledger has no such names"},
-		"a tenant of blank": {http.Header{"X-Tenant-Id": {" "}}, access.Identity{}, "that is nobody's"},
+		"a tenant of blank": {http.Header{"X-Tenant-Id": {" "}}, access.Identity{}, "no tenant has it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest("GET", "/", nil)

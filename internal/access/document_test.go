@@ -41,9 +41,9 @@ func TestDocument(t *testing.T) {
 	need.Document(t, "../../docs/guide/people.md", "go test ./internal/access -run TestDocument -update", b.String(), *update)
 }
 
-func TestNobodyMayAnything(t *testing.T) {
+func TestZeroIdentityMayDoNothing(t *testing.T) {
 	for name, who := range map[string]access.Identity{
-		"nobody": {}, "no tenant": {Role: engine.RoleOperator}, "no role": {Tenant: "t"}, "another role": {Tenant: "t", Role: "root"},
+		"zero": {}, "no tenant": {Role: engine.RoleOperator}, "no role": {Tenant: "t"}, "another role": {Tenant: "t", Role: "root"},
 	} {
 		for _, act := range []access.Act{access.Submit, access.Read, access.Trace, access.Decide, access.Operate, ""} {
 			if who.May(act) == nil {

@@ -103,8 +103,8 @@ type Events struct {
 	now       func() time.Time
 
 	mu       sync.Mutex
-	heard    map[Event]*times
-	alike    map[Event]int // number of entries in heard, by event and by caller
+	pending  map[Event]*times
+	alike    map[Event]int // number of entries in pending, by event and by caller
 	recorded int           // number recorded so far
 	unfiled  []written
 	// unknowns are the different events of unknown callers since a time.
@@ -114,7 +114,7 @@ type Events struct {
 
 // NewEvents makes a recorder. tenant owns events of unknown callers.
 func NewEvents(documents ledger.Documents, tenant string, log *slog.Logger, now func() time.Time) *Events {
-	return &Events{documents: documents, tenant: tenant, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: now, heard: map[Event]*times{}, alike: map[Event]int{}}
+	return &Events{documents: documents, tenant: tenant, log: cmp.Or(log, slog.New(slog.DiscardHandler)), now: now, pending: map[Event]*times{}, alike: map[Event]int{}}
 }
 
 // Record records an event. Texts from a caller or a provider are clipped.
@@ -133,23 +133,23 @@ func (e *Events) Record(one Event) {
 	if !within(now, e.since, time.Minute) {
 		e.unknowns, e.since = 0, now
 	}
-	have := e.heard[one]
+	have := e.pending[one]
 	if have == nil && one.Name == "" {
 		e.unknowns++
 	}
 	if have == nil && one.Name != "" && e.alike[one.caller()] >= maxOfCaller {
 		one = one.caller() // a caller with many must not hide those of others
 		one.Reason = "further ones, counted together"
-		have = e.heard[one]
+		have = e.pending[one]
 	}
 	if have == nil && (one.Name == "" && e.unknowns > maxUnknowns || e.alike[one.kind()] >= maxEvents) {
 		// Events above the bound are counted together: a flood must not fill the ledger.
 		one = Event{Event: one.Event, Tenant: e.tenant, Reason: "further callers, counted together"}
-		have = e.heard[one]
+		have = e.pending[one]
 	}
 	if have == nil {
 		have = &times{next: now}
-		e.heard[one] = have
+		e.pending[one] = have
 		e.count(one, 1)
 	}
 	if e.recorded++; have.Count == 0 {
@@ -210,8 +210,8 @@ func (e *Events) Flush(ctx context.Context, all bool) {
 	}
 	e.mu.Lock()
 	now := e.now().UTC()
-	for _, one := range slices.SortedFunc(maps.Keys(e.heard), func(a, b Event) int { return cmp.Compare(e.heard[a].place, e.heard[b].place) }) {
-		have := e.heard[one]
+	for _, one := range slices.SortedFunc(maps.Keys(e.pending), func(a, b Event) int { return cmp.Compare(e.pending[a].place, e.pending[b].place) }) {
+		have := e.pending[one]
 		switch due := all || !now.Before(have.next); {
 		case due && have.Count > 0:
 			w := written{one, *have, EventKind + "-" + rand.Text()}
@@ -219,7 +219,7 @@ func (e *Events) Flush(ctx context.Context, all bool) {
 			have.Count, have.next = 0, now.Add(window(one.Event))
 			w.print(ctx, e.log)
 		case due:
-			delete(e.heard, one)
+			delete(e.pending, one)
 			e.count(one, -1)
 		}
 	}

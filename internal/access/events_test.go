@@ -76,7 +76,7 @@ func TestEventsOfLogins(t *testing.T) {
 		b.send("POST", "/logout", url.Values{})
 		_, secret := w.as(engine.RoleReviewer, time.Hour)
 		b.paste(secret)
-		b.paste(stranger(t))
+		b.paste(unknownToken(t))
 		_, state, _ := strings.Cut(b.toCallback(""), "state=")
 		b.open("GET", "/login/callback?code=made-up&state="+state, nil)
 		w.provider.Has(accesstest.Down)
@@ -269,7 +269,7 @@ func TestEventsOfOneCallerHideNoOthers(t *testing.T) {
 				if all := d.kept(t, "acme"); name != "many tokens" && (len(all) > 101 || !strings.Contains(all[len(all)-1], " model ")) {
 					t.Errorf("%d documents about one caller; the last: %s", len(all), all[len(all)-1])
 				}
-				time.Sleep(3 * time.Hour) // what is over makes room
+				time.Sleep(3 * time.Hour) // finished entries are evicted
 				flood(events, 9999)
 				time.Sleep(10 * time.Second)
 				if all := d.kept(t, "acme"); strings.Contains(all[len(all)-1], "together") {

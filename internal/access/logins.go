@@ -177,7 +177,7 @@ func (o LoginOptions) check() error {
 	case o.Tokens == nil:
 		return fmt.Errorf("%w: Tokens are missing", ErrInvalid)
 	case len(o.Key) > 0 && len(o.Key) < MinKey:
-		return fmt.Errorf("%w: the session key has %d bytes; want at least %d that nobody guesses, such as `openssl rand -hex 32` prints", ErrInvalid, len(o.Key), MinKey)
+		return fmt.Errorf("%w: the session key has %d bytes; want at least %d that cannot be guessed, such as `openssl rand -hex 32` prints", ErrInvalid, len(o.Key), MinKey)
 	case o.SessionTTL < 0 || o.SessionTTL > MaxSession:
 		return fmt.Errorf("%w: sessions last %s; want at most %s", ErrInvalid, o.SessionTTL, MaxSession)
 	case o.Recheck < 0 || o.Recheck > 0 && o.Recheck < MinRecheck || o.Recheck > MaxSession:
@@ -185,7 +185,7 @@ func (o LoginOptions) check() error {
 	case o.Issuer == "" && o.StepUp.required():
 		return fmt.Errorf("%w: decisions need a login of a provider, and there is no issuer; want one", ErrInvalid)
 	case o.Issuer == "" && o.NoTokens:
-		return fmt.Errorf("%w: there is neither a provider nor a form for tokens; nobody could log in", ErrInvalid)
+		return fmt.Errorf("%w: there is neither a provider nor a form for tokens; no user could log in", ErrInvalid)
 	case o.Issuer == "":
 		return nil
 	case o.ClientID == "":
@@ -350,7 +350,7 @@ func (l *Logins) toProvider(w http.ResponseWriter, r *http.Request) {
 
 var (
 	errAgent      = fmt.Errorf("%w: this is the token of an agent; people have tokens of their own", ErrForbidden)
-	errNoForm     = fmt.Errorf("%w: nobody logs in with a token here", ErrForbidden)
+	errNoForm     = fmt.Errorf("%w: this server takes no logins with a token", ErrForbidden)
 	errOrigin     = fmt.Errorf("%w: a page of another origin asks for this", ErrForbidden)
 	errNoProvider = fmt.Errorf("%w: there is no provider of logins here", ErrForbidden)
 	// errNotBegun: the browser has not begun this login.
@@ -481,15 +481,15 @@ func (l *Logins) proven(r *http.Request, a attempt, err error) (who Identity, st
 	if err != nil {
 		return Identity{}, false, err
 	}
-	said, err := l.provider.redeem(r.Context(), f, a, q.Get("code"))
+	tokens, err := l.provider.redeem(r.Context(), f, a, q.Get("code"))
 	if errors.Is(err, errAnswer) {
 		return Identity{}, false, l.codes.count(r.RemoteAddr, fmt.Errorf("%w: %w", ErrUnknown, err))
 	}
 	if err != nil {
 		return Identity{}, false, err
 	}
-	who, err = said.identity(l.claim)
-	return who, l.stepUp.has(said), err
+	who, err = tokens.identity(l.claim)
+	return who, l.stepUp.has(tokens), err
 }
 
 // logout ends the session, so that no copy of its cookie is valid.

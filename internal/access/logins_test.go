@@ -41,7 +41,7 @@ func TestLogin(t *testing.T) {
 		}
 	}
 	if !strings.Contains(w.log.String(), `msg="logged in" tenant=acme name=alice@example.com role=operator`) {
-		t.Errorf("the log does not tell who logged in:\n%s", w.log.String())
+		t.Errorf("the log does not name who logged in:\n%s", w.log.String())
 	}
 }
 
@@ -90,7 +90,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-func TestProviderWithVices(t *testing.T) {
+func TestProviderFaults(t *testing.T) {
 	for kind, c := range map[accesstest.Fault]struct {
 		status int
 		log    string
@@ -168,7 +168,7 @@ func TestCallbackIsBoundToTheBrowser(t *testing.T) {
 		do     func(b *browser, back string) string
 		reason string
 	}{
-		"another browser": {func(b *browser, back string) string { clear(b.cookies); return back }, "whoever lures somebody there would log them in as themselves"},
+		"another browser": {func(b *browser, back string) string { clear(b.cookies); return back }, "an attacker who lures a user there would log them in as the attacker"},
 		"another attempt": {func(b *browser, back string) string { b.toCallback(""); return back }, "the state is another's"},
 		"no state":        {func(_ *browser, back string) string { return change(back, func(q url.Values) { q.Del("state") }) }, "it answers nothing"},
 		"other state":     {func(_ *browser, back string) string { return change(back, func(q url.Values) { q.Set("state", "x") }) }, "it answers nothing"},
@@ -255,7 +255,7 @@ func TestProviderDownAtStart(t *testing.T) {
 	}
 }
 
-func TestNobodyFits(t *testing.T) {
+func TestLoginWithoutAMatchingRule(t *testing.T) {
 	w := newWorld(t, nil)
 	w.provider.Says(map[string]any{"sub": "1", "groups": []string{"others"}})
 	b := w.browser()
@@ -284,7 +284,7 @@ func TestLoginWithToken(t *testing.T) {
 		t.Errorf("the token of an agent: %d with the cookies %v:\n%s", status, b.cookies, text)
 	}
 	for name, form := range map[string]url.Values{
-		"unknown": {"token": {stranger(t)}}, "nothing": {"token": {""}}, "no field": {}, "two": {"token": {agent, agent}},
+		"unknown": {"token": {unknownToken(t)}}, "nothing": {"token": {""}}, "no field": {}, "two": {"token": {agent, agent}},
 		"huge": {"token": {strings.Repeat("a", 9<<10)}}, "NUL": {"token": {"rbk_\x00"}},
 	} {
 		b := w.browser()
@@ -322,16 +322,16 @@ func TestTooManyLogins(t *testing.T) {
 		w := newWorld(t, nil)
 		b := w.browser()
 		for range 20 {
-			if status, _ := b.paste(stranger(t)); status != 401 {
+			if status, _ := b.paste(unknownToken(t)); status != 401 {
 				t.Fatal(status)
 			}
 		}
-		answer := b.send("POST", "/login", url.Values{"token": {stranger(t)}})
+		answer := b.send("POST", "/login", url.Values{"token": {unknownToken(t)}})
 		if answer.StatusCode != 429 || answer.Header.Get("Retry-After") == "" {
 			t.Errorf("%d %v", answer.StatusCode, answer.Header)
 		}
 		if status, _ := b.login(); status != 200 {
-			t.Errorf("who logs in at the provider, behind the same proxy as whoever makes up tokens: %d", status)
+			t.Errorf("a login at the provider, behind the same proxy as an attacker who guesses tokens: %d", status)
 		}
 		bad := func() int {
 			_, state, _ := strings.Cut(b.toCallback(""), "state=")
@@ -436,7 +436,7 @@ func TestLoginOptionsAreChecked(t *testing.T) {
 		"often confirmed":  {func(o *access.LoginOptions) { o.Recheck = time.Second }, "want 1m0s to 24h"},
 		"step-up alone":    {func(o *access.LoginOptions) { o.Issuer, o.StepUp.AMR = "", []string{"mfa"} }, "no issuer"},
 		"long sessions":    {func(o *access.LoginOptions) { o.SessionTTL = 25 * time.Hour }, "at most 24h"},
-		"no way in":        {func(o *access.LoginOptions) { o.Issuer, o.NoTokens = "", true }, "nobody could log in"},
+		"no way in":        {func(o *access.LoginOptions) { o.Issuer, o.NoTokens = "", true }, "no user could log in"},
 		"no client":        {func(o *access.LoginOptions) { o.ClientID = "" }, "client_id"},
 		"no rules":         {func(o *access.LoginOptions) { o.Rules = nil }, "rules"},
 		"issuer in clear":  {func(o *access.LoginOptions) { o.Issuer = "http://login.example.org" }, "issuer"},

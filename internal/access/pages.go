@@ -90,9 +90,9 @@ var plain = []struct {
 	words []string
 }{
 	{errNotBegun, []string{"This login was not begun in this browser, was begun under another address of this server, or took more than ten minutes.", "Begin again."}},
-	{errAnswer, []string{"What the provider of logins answered does not prove who you are. Begin again; if it stays so, whoever runs this server finds the reason in its log."}},
+	{errAnswer, []string{"What the provider of logins answered does not prove who you are. Begin again; if it stays so, the operator of this server finds the reason in its log."}},
 	{errNoProvider, []string{"There is no provider of logins here."}},
-	{errNoForm, []string{"Nobody logs in with a token here."}},
+	{errNoForm, []string{"This server takes no logins with a token."}},
 	{errNoPeople, []string{"Tokens of people are not accepted here: the configuration of this server does not have server.person_tokens: true."}},
 	{errAgent, []string{"This is the token of an agent. An agent cannot log in here: people have tokens of their own."}},
 	{errNoFormToken, []string{"The browser did not say which page asks for this. Open the page again and send its form. Nothing was done."}},
@@ -109,7 +109,7 @@ func words(err error, status int) []string {
 	}
 	switch status {
 	case http.StatusForbidden:
-		return []string{"You have proven who you are, but nothing here is for you: no rule of this server gives you a role.", "Whoever runs it can change that."}
+		return []string{"You have proven who you are, but nothing here is for you: no rule of this server gives you a role.", "Its operator can change that."}
 	case http.StatusServiceUnavailable:
 		return []string{"Who you are cannot be checked now. Try again in a moment."}
 	case http.StatusTooManyRequests:
@@ -117,5 +117,5 @@ func words(err error, status int) []string {
 	case http.StatusUnauthorized:
 		return []string{"The token is not known, has expired or was revoked, or the provider did not let you in."}
 	}
-	return []string{"Whoever runs this server finds the reason in its log."}
+	return []string{"The operator of this server finds the reason in its log."}
 }

@@ -55,15 +55,15 @@ func TestProtectRefuses(t *testing.T) {
 		status         int
 		reason         string
 	}{
-		"a look":              {"GET", "/", nil, "", 200, "nothing is wrong with it"},
+		"a read":              {"GET", "/", nil, "", 200, "nothing is wrong with it"},
 		"a program":           {"POST", "/", nil, "0123456789", 200, "programs send no origin"},
 		"own page":            {"POST", "/", http.Header{"Sec-Fetch-Site": {"same-origin"}, "Cookie": {"a=b"}}, "", 200, "it is ours"},
 		"own page, by origin": {"POST", "http://desk.example.org/", http.Header{"Origin": {"http://desk.example.org"}, "Cookie": {"a=b"}}, "", 200, "older browsers say only that"},
-		"other page":          {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"}}, "", 403, "it acts in somebody's name"},
+		"other page":          {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"}}, "", 403, "it acts in a user's name"},
 		"sister page":         {"POST", "/", http.Header{"Sec-Fetch-Site": {"same-site"}, "Cookie": {"a=b"}}, "", 403, "another host of the domain is another origin"},
-		"other origin":        {"POST", "http://desk.example.org/", http.Header{"Origin": {"http://evil.example.org"}, "Cookie": {"a=b"}}, "", 403, "it acts in somebody's name"},
+		"other origin":        {"POST", "http://desk.example.org/", http.Header{"Origin": {"http://evil.example.org"}, "Cookie": {"a=b"}}, "", 403, "it acts in a user's name"},
 		"no origin at all":    {"POST", "http://desk.example.org/", http.Header{"Origin": {"null"}, "Cookie": {"a=b"}}, "", 403, "frames without a name have it"},
-		"other page, no name": {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "in --dev nobody needs a cookie"},
+		"other page, no name": {"POST", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "--dev needs no cookie"},
 		"other page, PUT":     {"PUT", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "it changes something"},
 		"other page, DELETE":  {"DELETE", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}}, "", 403, "it changes something"},
 		"other page looks":    {"GET", "/", http.Header{"Sec-Fetch-Site": {"cross-site"}, "Cookie": {"a=b"}}, "", 200, "a link changes nothing"},
@@ -78,7 +78,7 @@ func TestProtectRefuses(t *testing.T) {
 		"TRACE":               {"TRACE", "/", nil, "", 405, "it repeats headers"},
 		"token in query":      {"GET", "/v1/writes?token=" + secret, nil, "", 400, "it is logged everywhere"},
 		"hidden in query":     {"GET", "/v1/writes?x=%72bk_" + secret[4:], nil, "", 400, "it is logged everywhere"},
-		"any access token":    {"GET", "/v1/writes?access_token=x", nil, "", 400, "it is not looked at"},
+		"any access token":    {"GET", "/v1/writes?access_token=x", nil, "", 400, "it is not read"},
 		"token in path":       {"GET", "/v1/writes/" + secret, nil, "", 400, "it is logged everywhere"},
 		"encoded twice":       {"GET", "/v1/writes/%252e%252e%252fstops", nil, "", 400, "a proxy may take it for /v1/stops"},
 		"slash twice":         {"GET", "/v1/writes/a%252Fb", nil, "", 400, "it is another path for what decodes again"},
@@ -176,8 +176,8 @@ func TestProtectCatchesPanics(t *testing.T) {
 	}
 	r := httptest.NewRequest("GET", "/writes/hidden-id?q=hidden-query", nil)
 	r.Header.Set("Cookie", "hidden-cookie=1")
-	w := ask(panics("what nobody should read "+secret), r)
-	if w.Code != 500 || strings.Contains(w.Body.String(), "nobody") {
+	w := ask(panics("what no caller may read "+secret), r)
+	if w.Code != 500 || strings.Contains(w.Body.String(), "no caller") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for _, hidden := range []string{"hidden", secret[21:40]} {
@@ -185,9 +185,9 @@ func TestProtectCatchesPanics(t *testing.T) {
 			t.Errorf("the log has %q", hidden)
 		}
 	}
-	for _, said := range []string{"GET /writes/{id}", "what nobody should read", "protect_test.go"} {
-		if !strings.Contains(log.String(), said) {
-			t.Errorf("the log does not have %q:\n%s", said, log.String())
+	for _, part := range []string{"GET /writes/{id}", "what no caller may read", "protect_test.go"} {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log does not have %q:\n%s", part, log.String())
 		}
 	}
 	for name, h := range map[string]http.Handler{
@@ -224,10 +224,10 @@ func TestWatchEndsWhatLosesItsCredentials(t *testing.T) {
 		ends   bool
 		reason string
 	}{
-		"known":          {nil, false, "nothing has changed"},
-		"revoked":        {access.ErrUnknown, true, "it must not follow events any more"},
-		"not to be told": {access.ErrUnavailable, true, "a minute after the ledger went away"},
-		"nobody":         {access.ErrNoCredentials, false, "a page for everybody"},
+		"known":       {nil, false, "nothing has changed"},
+		"revoked":     {access.ErrUnknown, true, "it must not follow events any more"},
+		"unavailable": {access.ErrUnavailable, true, "a minute after the ledger went away"},
+		"anonymous":   {access.ErrNoCredentials, false, "a page for all"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -43,9 +43,9 @@ type provider struct {
 	log    *slog.Logger
 	// secret fetches the client's secret, nil where there is none; refused is called when
 	// the provider has refused it.
-	secret  func(context.Context) (string, error)
-	refused func()
-	flight  singleflight.Group
+	secret    func(context.Context) (string, error)
+	refused   func()
+	discovery singleflight.Group
 
 	mu    sync.Mutex
 	found *found
@@ -103,7 +103,7 @@ func (p *provider) get(ctx context.Context) (*found, error) {
 		return nil, fmt.Errorf("%w: the provider of logins does not answer", ErrUnavailable)
 	}
 	select {
-	case <-p.flight.DoChan("", func() (any, error) { p.discover(); return nil, nil }):
+	case <-p.discovery.DoChan("", func() (any, error) { p.discover(); return nil, nil }):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -124,7 +124,7 @@ func (p *provider) discover() {
 	if err != nil {
 		p.pause = min(max(2*p.pause, firstPause), lastPause)
 		p.again = p.now().Add(p.pause)
-		p.log.Warn("the provider of logins cannot be used; nobody can log in by it until it can", "issuer", p.issuer, "error", reason(err), "again_in", p.pause)
+		p.log.Warn("the provider of logins cannot be used; no user can log in through it until it can", "issuer", p.issuer, "error", reason(err), "again_in", p.pause)
 		return
 	}
 	p.found, p.pause = have, 0
@@ -146,19 +146,19 @@ func (p *provider) ask(ctx context.Context) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	var said struct {
+	var metadata struct {
 		Keys string   `json:"jwks_uri"`
 		Algs []string `json:"id_token_signing_alg_values_supported"`
 	}
-	if err := op.Claims(&said); err != nil {
+	if err := op.Claims(&metadata); err != nil {
 		return nil, err
 	}
-	keys := published{oidc.NewRemoteKeySet(ctx, said.Keys)}
+	keys := published{oidc.NewRemoteKeySet(ctx, metadata.Keys)}
 	have := &found{config: p.config, verifier: oidc.NewVerifier(p.issuer, keys, &oidc.Config{
-		ClientID: p.config.ClientID, Now: p.now, SupportedSigningAlgs: asymmetric(said.Algs)})}
+		ClientID: p.config.ClientID, Now: p.now, SupportedSigningAlgs: asymmetric(metadata.Algs)})}
 	have.config.Endpoint = op.Endpoint()
 	have.config.Endpoint.AuthStyle = p.style(op)
-	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL, "jwks_uri": said.Keys} {
+	for what, where := range map[string]string{"authorization_endpoint": have.config.Endpoint.AuthURL, "token_endpoint": have.config.Endpoint.TokenURL, "jwks_uri": metadata.Keys} {
 		if err := checkURL(what, where); err != nil {
 			return nil, err
 		}
@@ -174,9 +174,9 @@ func asymmetric(named []string) []string {
 	return named // if there are none the library uses RS256
 }
 
-// published are the provider's keys. The verifier's error does not tell whether the keys
-// could not be fetched, which says nothing about a signature. So that is stored in the
-// context if it has a place for it.
+// published are the provider's keys. The verifier's error does not show whether the keys could
+// not be fetched, which proves nothing about a signature. So that is stored in the context if it
+// has a place for it.
 type published struct{ oidc.KeySet }
 
 // unhad is the context key of that place.
@@ -194,13 +194,13 @@ func (p published) VerifySignature(ctx context.Context, jwt string) ([]byte, err
 // style is how the provider wants the client to authenticate. Without it, the library
 // sends a code twice if the first response is an error.
 func (p *provider) style(op *oidc.Provider) oauth2.AuthStyle {
-	var said struct {
+	var metadata struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`
 	}
-	if err := op.Claims(&said); err != nil || p.secret == nil {
+	if err := op.Claims(&metadata); err != nil || p.secret == nil {
 		return oauth2.AuthStyleInParams
 	}
-	if len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
+	if len(metadata.Methods) > 0 && !slices.Contains(metadata.Methods, "client_secret_basic") {
 		return oauth2.AuthStyleInParams
 	}
 	return oauth2.AuthStyleInHeader

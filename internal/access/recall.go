@@ -68,11 +68,11 @@ func within(now, at time.Time, age time.Duration) bool {
 
 // has reports whether a note is cached.
 func (c *recall) has(name string) bool {
-	_, ok := c.look(name)
+	_, ok := c.cached(name)
 	return ok
 }
 
-func (c *recall) look(name string) (recalled, bool) {
+func (c *recall) cached(name string) (recalled, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	have, ok := c.known[name]
@@ -85,7 +85,7 @@ func (c *recall) look(name string) (recalled, bool) {
 // the note of at most staleFor ago, and reports that it is not fresh. It fails with
 // [ErrUnavailable].
 func (c *recall) get(ctx context.Context, name string) (recalled, error) {
-	have, ok := c.look(name)
+	have, ok := c.cached(name)
 	if have.fresh {
 		return have, nil
 	}
@@ -118,7 +118,7 @@ func (c *recall) resting() bool {
 // read reads the ledger for all callers that wait for the same note, unless another one
 // has just done so.
 func (c *recall) read(name string) (recalled, error) {
-	if have, _ := c.look(name); have.fresh {
+	if have, _ := c.cached(name); have.fresh {
 		return have, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), readFor)

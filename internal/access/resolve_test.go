@@ -45,7 +45,7 @@ func TestTokenAsPassword(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	for password, bad := range map[string]error{secret[:len(secret)-1] + "!": access.ErrUnknown, stranger(t): access.ErrUnknown,
+	for password, bad := range map[string]error{secret[:len(secret)-1] + "!": access.ErrUnknown, unknownToken(t): access.ErrUnknown,
 		"hunter2": access.ErrNoCredentials, "": access.ErrNoCredentials} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.SetBasicAuth(secret, password)
@@ -109,8 +109,8 @@ func TestBadCredentials(t *testing.T) {
 	}
 }
 
-// stranger is a secret of the right form, of another ledger.
-func stranger(t *testing.T) string {
+// unknownToken is a secret of the right form, of another ledger.
+func unknownToken(t *testing.T) string {
 	t.Helper()
 	_, secret := create(t, access.NewTokens(newFlaky(), nil), bot)
 	return secret
@@ -120,7 +120,7 @@ func TestUnknownTokens(t *testing.T) {
 	notes := newFlaky()
 	tokens := access.NewTokens(notes, nil)
 	made, secret := create(t, tokens, bot)
-	resolve(t, tokens, with(stranger(t)), access.ErrUnknown)
+	resolve(t, tokens, with(unknownToken(t)), access.ErrUnknown)
 
 	all, _, err := notes.Notes(t.Context(), "token/"+made.ID)
 	if err != nil || len(all) != 1 {
@@ -128,13 +128,13 @@ func TestUnknownTokens(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ value, reason string }{
 		"other hash": {strings.Replace(string(all[0].Value), `"hash":"`, `"hash":"0`, 1), "it is another secret's"},
-		"no hash":    {`{"id":"` + made.ID + `","tenant":"acme","name":"x","role":"agent","expires":"2999-01-01T00:00:00Z"}`, "nobody has the empty secret"},
+		"no hash":    {`{"id":"` + made.ID + `","tenant":"acme","name":"x","role":"agent","expires":"2999-01-01T00:00:00Z"}`, "no token has the empty secret"},
 		"no end":     {strings.Replace(string(all[0].Value), `"expires"`, `"ends"`, 1), "none is good for ever"},
 		"no role":    {strings.Replace(string(all[0].Value), `"agent"`, `""`, 1), "it may do nothing"},
 		"other role": {strings.Replace(string(all[0].Value), `"agent"`, `"root"`, 1), "there is no such role"},
 		"no tenant":  {strings.Replace(string(all[0].Value), `"acme"`, `""`, 1), "it would be in all of them"},
 		"other id":   {strings.ReplaceAll(string(all[0].Value), made.ID, strings.Repeat("a", 16)), "it is another token's note"},
-		"garbage":    {"{", "somebody damaged it"},
+		"garbage":    {"{", "it is damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own := ledger.NewMemory()
@@ -206,7 +206,7 @@ func TestLedgerIsAway(t *testing.T) {
 				if err := tokens.Revoke(t.Context(), "acme", revoked.ID, "alice"); err != nil {
 					t.Fatal(err)
 				}
-				foreign := stranger(t)
+				foreign := unknownToken(t)
 				resolve(t, tokens, with(known), nil)
 				resolve(t, tokens, with(ended), access.ErrUnknown)
 				resolve(t, tokens, with(foreign), access.ErrUnknown)
@@ -267,7 +267,7 @@ func TestTooManyFailures(t *testing.T) {
 		tokens := access.NewTokens(notes, nil)
 		_, secret := create(t, tokens, bot)
 		_, other := create(t, tokens, bot)
-		bad := stranger(t)
+		bad := unknownToken(t)
 		resolve(t, tokens, with(secret), nil)
 		from := func(addr, secret string) *http.Request {
 			r := with(secret)
@@ -289,7 +289,7 @@ func TestTooManyFailures(t *testing.T) {
 			t.Errorf("%d, %v", status, header)
 		}
 		resolve(t, tokens, from(attacker, "short"), access.ErrTooMany)
-		resolve(t, tokens, from("203.0.113.7:2", stranger(t)), access.ErrTooMany)
+		resolve(t, tokens, from("203.0.113.7:2", unknownToken(t)), access.ErrTooMany)
 		if notes.count() > asked+1 {
 			t.Error("the ledger is asked more than once for each that may be good")
 		}
@@ -297,8 +297,8 @@ func TestTooManyFailures(t *testing.T) {
 		resolve(t, tokens, from(attacker, other), nil)  // and so does an unknown caller
 		resolve(t, tokens, from("203.0.113.8:1", other), nil)
 		time.Sleep(many.After)
-		resolve(t, tokens, from(attacker, stranger(t)), access.ErrUnknown)
-		resolve(t, tokens, from(attacker, stranger(t)), access.ErrTooMany)
+		resolve(t, tokens, from(attacker, unknownToken(t)), access.ErrUnknown)
+		resolve(t, tokens, from(attacker, unknownToken(t)), access.ErrTooMany)
 		time.Sleep(2 * time.Minute)
 		for range 20 {
 			resolve(t, tokens, from(attacker, bad), access.ErrUnknown)
@@ -308,7 +308,7 @@ func TestTooManyFailures(t *testing.T) {
 
 // Attempts from a limited address wait in a queue, so that a caller who guesses causes
 // few reads of the ledger.
-func TestFewAreLookedUpFromAddressesThatAreHeldBack(t *testing.T) {
+func TestThrottledAddressesCauseFewLookups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		notes := newFlaky()
 		tokens := access.NewTokens(notes, nil)
@@ -319,7 +319,7 @@ func TestFewAreLookedUpFromAddressesThatAreHeldBack(t *testing.T) {
 		asked := notes.count()
 		for range 10 {
 			go func() {
-				if _, err := tokens.Resolve(with(stranger(t))); !errors.Is(err, access.ErrTooMany) && !errors.Is(err, access.ErrUnavailable) {
+				if _, err := tokens.Resolve(with(unknownToken(t))); !errors.Is(err, access.ErrTooMany) && !errors.Is(err, access.ErrUnavailable) {
 					t.Error(err)
 				}
 			}()

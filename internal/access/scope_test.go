@@ -135,7 +135,7 @@ func TestNoSessionByATokenOfAPerson(t *testing.T) {
 	w.tokens = access.NewTokens(w.notes, nil)
 	w.restart(func(o *access.LoginOptions) { o.Tokens = w.tokens })
 	if answer := b.send("GET", "/", nil); answer.StatusCode != http.StatusForbidden {
-		t.Errorf("the session goes on: %d", answer.StatusCode)
+		t.Errorf("the session continues: %d", answer.StatusCode)
 	}
 	if status, page := w.browser().paste(secret); status != http.StatusForbidden || !strings.Contains(page, "server.person_tokens: true") {
 		t.Errorf("the token is taken, or nothing says what to add: %d %s", status, page)

@@ -115,12 +115,12 @@ func TestLocalPath(t *testing.T) {
 		"/" + strings.Repeat("a", maxNext): "/",
 	} {
 		if got := localPath(next); got != want {
-			t.Errorf("%q goes on to %q, want %q", next, got, want)
+			t.Errorf("%q leads to %q, want %q", next, got, want)
 		}
 	}
 }
 
-func TestNotesAreFoundByTheirWholeName(t *testing.T) {
+func TestDocumentsAreReadByTheirWholeName(t *testing.T) {
 	notes := ledger.NewMemory()
 	if _, err := notes.SetNote(t.Context(), ledger.Note{Name: "token/ab", Value: []byte("x")}); err != nil {
 		t.Fatal(err)
@@ -160,6 +160,6 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Errorf("%d addresses are remembered", len(f.buckets.young))
 	}
 	if err := f.held("192.0.2.1:1"); err == nil {
-		t.Error("whoever comes when it is full is not counted at all")
+		t.Error("a caller that comes when it is full is not counted")
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const sessionName = "__Host-readback-session"
 
-func TestHowTheProviderIsToldWhoAsks(t *testing.T) {
+func TestClientAuthenticationAtTheProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		methods []string
 		secret  string
@@ -179,7 +179,7 @@ func TestStepUp(t *testing.T) {
 			amr  any
 			want bool
 		}{
-			"nothing is said":        {nil, nil, false},
+			"no methods announced":   {nil, nil, false},
 			"both":                   {"silver", []string{"pwd", "mfa"}, true},
 			"the class alone":        {"gold", []string{"pwd"}, false},
 			"the method alone":       {"bronze", []string{"mfa"}, false},
@@ -307,7 +307,7 @@ func TestLogoutWithoutLedger(t *testing.T) {
 			t.Errorf("%d, %v", status, b.cookies)
 		}
 		if strings.Contains(text, "Logged out") || !strings.Contains(w.log.String(), "a session could not be ended") {
-			t.Errorf("a copy of the cookie is still good, and nobody is told:\n%s", text)
+			t.Errorf("a copy of the cookie is still good, and nothing is logged:\n%s", text)
 		}
 	})
 }
@@ -410,7 +410,7 @@ func TestTwoSessionCookies(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsMadeUpIsSaid(t *testing.T) {
+func TestGeneratedKeyIsLogged(t *testing.T) {
 	w := newWorld(t, func(o *access.LoginOptions) { o.Key = nil })
 	if !strings.Contains(w.log.String(), "sessions have no key of the configuration") {
 		t.Errorf("the log says\n%s", w.log.String())

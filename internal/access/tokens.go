@@ -162,7 +162,7 @@ func (t *Tokens) Create(ctx context.Context, n NewToken) (Token, string, error) 
 	if err != nil {
 		return Token{}, "", err
 	}
-	if err := t.makeRoom(ctx, n.Tenant); err != nil {
+	if err := t.evict(ctx, n.Tenant); err != nil {
 		return Token{}, "", err
 	}
 	id, secret := newSecret()
@@ -214,8 +214,8 @@ func (t *Tokens) mayHave(r engine.Role, wraps error) error {
 
 var errNoPeople = errors.New("tokens of people are not configured; set server.person_tokens: true, or configure server.oidc so that people log in")
 
-// makeRoom deletes tokens that ended long ago, and fails if the tenant has too many.
-func (t *Tokens) makeRoom(ctx context.Context, tenant string) error {
+// evict deletes tokens that ended long ago, and fails if the tenant has too many.
+func (t *Tokens) evict(ctx context.Context, tenant string) error {
 	all, err := t.all(ctx)
 	if err != nil {
 		return err

@@ -104,7 +104,7 @@ func resolve(t *testing.T, who access.Resolver, r *http.Request, want error) acc
 		t.Fatalf("got %+v, %v; want %v", got, err, want)
 	}
 	if err != nil && got != (access.Identity{}) {
-		t.Errorf("with the error %v comes %+v; want nobody", err, got)
+		t.Errorf("with the error %v comes %+v; want no identity", err, got)
 	}
 	return got
 }
@@ -122,14 +122,14 @@ func TestCreate(t *testing.T) {
 		"too long":        {but(func(n *access.NewToken) { n.TTL = access.MaxTTL + 1 }), "ttl", "none is good for ever"},
 		"before now":      {but(func(n *access.NewToken) { n.TTL = -time.Hour }), "ttl", "it would never be good"},
 		"too short":       {but(func(n *access.NewToken) { n.TTL = time.Second }), "ttl", "it would be gone before it is used"},
-		"no tenant":       {but(func(n *access.NewToken) { n.Tenant = "" }), "tenant", "nobody is in no tenant"},
+		"no tenant":       {but(func(n *access.NewToken) { n.Tenant = "" }), "tenant", "every caller has a tenant"},
 		"NUL in tenant":   {but(func(n *access.NewToken) { n.Tenant = "ac\x00me" }), "tenant", "some ledgers cut it off there"},
 		"long tenant":     {but(func(n *access.NewToken) { n.Tenant = strings.Repeat("a", 256) }), "tenant", "the ledger has no such names"},
 		"broken tenant":   {but(func(n *access.NewToken) { n.Tenant = "a\xff" }), "tenant", "it is not UTF-8"},
-		"no name":         {but(func(n *access.NewToken) { n.Name = " " }), "name", "whoever decides has a name"},
+		"no name":         {but(func(n *access.NewToken) { n.Name = " " }), "name", "a reviewer has a name"},
 		"padded name":     {but(func(n *access.NewToken) { n.Name = "bob " }), "name", "it would be read as bob"},
 		"unseen in name":  {but(func(n *access.NewToken) { n.Name = "bo\u200bb" }), "name", "it would be read as bob"},
-		"turned name":     {but(func(n *access.NewToken) { n.Name = "bob\u202e" }), "name", "it turns what follows around"},
+		"turned name":     {but(func(n *access.NewToken) { n.Name = "bob\u202e" }), "name", "it reverses the text behind it"},
 		"no role":         {but(func(n *access.NewToken) { n.Role = "" }), "role", "no role is the default"},
 		"other role":      {but(func(n *access.NewToken) { n.Role = "admin" }), "role", "it could do nothing"},
 		"role in capital": {but(func(n *access.NewToken) { n.Role = "Agent" }), "role", "roles are compared letter by letter"},
@@ -194,7 +194,7 @@ func TestListAndRevoke(t *testing.T) {
 	for name, c := range map[string]struct{ tenant, id, by, reason string }{
 		"foreign":       {"acme", foreign.ID, "alice", "of another tenant is not there"},
 		"unknown":       {"acme", strings.Repeat("a", 16), "alice", "there is none"},
-		"a prefix":      {"acme", first.ID[:8], "alice", "notes are looked up by prefix"},
+		"a prefix":      {"acme", first.ID[:8], "alice", "documents are read by prefix"},
 		"nothing":       {"acme", "", "alice", "every token begins so"},
 		"other letters": {"acme", first.ID[:14] + "/%", "alice", "no id is written so"},
 	} {
@@ -203,7 +203,7 @@ func TestListAndRevoke(t *testing.T) {
 		}
 	}
 	if err := tokens.Revoke(t.Context(), "acme", second.ID, " "); !errors.Is(err, access.ErrInvalid) {
-		t.Errorf("by nobody: %v", err)
+		t.Errorf("by no caller: %v", err)
 	}
 	for _, by := range []string{"alice", "bob"} { // once more changes nothing
 		if err := tokens.Revoke(t.Context(), "acme", second.ID, by); err != nil {
@@ -212,7 +212,7 @@ func TestListAndRevoke(t *testing.T) {
 		now = now.Add(time.Second)
 	}
 	if _, err := tokens.Resolve(with(secret)); !errors.Is(err, access.ErrUnknown) || !strings.Contains(err.Error(), "was revoked") {
-		t.Errorf("whoever has the secret is told %v", err)
+		t.Errorf("the holder of the secret gets %v", err)
 	}
 	second.Revoked, second.RevokedBy = now.Add(-2*time.Second), "alice"
 	got, err := tokens.List(t.Context(), "acme")

@@ -34,7 +34,7 @@ func TestInboxFillsWhileItIsOpen(t *testing.T) {
 	refund.Risk = intent.RiskApprove
 	held := helper.settle(refund, engine.StatusHeld)
 	ada.until("the held write", "document.querySelectorAll('[data-row]').length === 2")
-	ada.text("money leaves the house")
+	ada.text("money is paid out")
 
 	other := order("billing", "refund", "in-held-2", intent.Fields{"amount_cents": 1})
 	other.Risk = intent.RiskApprove

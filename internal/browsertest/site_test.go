@@ -218,7 +218,7 @@ func (s *site) settings(port string) string {
 	fmt.Fprintf(&b, "ledger: readback.db\nserver:\n  listen: 127.0.0.1:%s\n  grace: 2s\n  person_tokens: true\n", port)
 	fmt.Fprintf(&b, "  oidc:\n    issuer: %s\n    client_id: %s\n    client_secret_file: oidc\n    redirect_url: %s/login/callback\n    rules:\n", s.provider.URL, accesstest.ClientID, s.url)
 	fmt.Fprintf(&b, "      - {claim: groups, value: reviewers, tenant: \"{org}\", role: reviewer}\n")
-	fmt.Fprintf(&b, "risk:\n  - {name: money leaves the house, tool: refund, class: approve}\n")
+	fmt.Fprintf(&b, "risk:\n  - {name: money is paid out, tool: refund, class: approve}\n")
 	fmt.Fprintf(&b, "gate:\n  rules: rules.yaml\ndestinations:\n")
 	for _, name := range names {
 		b.WriteString(s.destinations[name].settings(name))

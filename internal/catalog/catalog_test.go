@@ -43,7 +43,7 @@ func TestEverySheetIsWhole(t *testing.T) {
 			}
 			for _, topic := range connectors.Topics() {
 				if about[topic] == 0 {
-					t.Errorf("nothing is said about %q", topic)
+					t.Errorf("no claim about %q", topic)
 				}
 			}
 			coherent(t, s.Profile)

@@ -80,7 +80,8 @@ func writes(p connectors.Profile) []intent.WriteType {
 	return slices.DeleteFunc(all, func(w intent.WriteType) bool { return p.Check(w) != nil })
 }
 
-// declared is the profile in words. It also lists what is not declared: readers look for that.
+// declared is the profile in words. It also lists what is not declared: readers want to know
+// that.
 func declared(p connectors.Profile) []Declared {
 	all := []Declared{
 		{"writes", list(writes(p))},

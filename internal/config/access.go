@@ -200,7 +200,7 @@ func (c Config) Logins(env func(string) string) (access.LoginOptions, error) {
 	}
 	wrong(s.Line, "server.sessions", err)
 	if out.Key = []byte(key); err == nil && key != "" && len(key) < access.MinKey {
-		wrong(s.Line, "server.sessions", fmt.Errorf("the key has %d bytes; want at least %d that nobody guesses, such as `openssl rand -hex 32` prints", len(key), access.MinKey))
+		wrong(s.Line, "server.sessions", fmt.Errorf("the key has %d bytes; want at least %d that cannot be guessed, such as `openssl rand -hex 32` prints", len(key), access.MinKey))
 	}
 	out.Client, err = trusting(o.CAFile)
 	wrong(o.Line, "server.oidc", err)

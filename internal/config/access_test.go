@@ -49,7 +49,7 @@ func TestTemplateSaysHowPeopleLogIn(t *testing.T) {
 	}
 }
 
-func TestNothingSaidOfLogins(t *testing.T) {
+func TestLoginDefaults(t *testing.T) {
 	c, err := config.Load(write(t, "ledger: a.db\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -87,16 +87,16 @@ func TestLoginsBadly(t *testing.T) {
 	}{
 		"no issuer":       {strings.Replace(oidc, "    issuer: https://login.example.org\n", "", 1) + rules, ":4: server.oidc: has no issuer", "whom to ask"},
 		"no client":       {strings.Replace(oidc, "    client_id: readback\n", "", 1) + rules, "has no client_id", "as whom to ask"},
-		"no rules":        {oidc, "has no rules", "nobody would get in"},
+		"no rules":        {oidc, "has no rules", "no login would succeed"},
 		"nowhere back":    {strings.Replace(oidc, "  public_url: https://readback.example.org\n", "", 1) + rules, "has no redirect_url", "where people come back to"},
 		"issuer in clear": {strings.Replace(oidc, "https://login", "http://login", 1) + rules, ":5: server.oidc.issuer: issuer is", "others could read along"},
-		"back elsewhere":  {oidc + "    redirect_url: https://readback.example.org/x\n" + rules, ":7: server.oidc.redirect_url: redirect_url is", "nobody listens there"},
-		"an agent":        {oidc + strings.Replace(rules, "operator", "agent", 1), ":8: server.oidc.rules[0]: role is \"agent\"; nobody becomes an agent by logging in", "agents have tokens"},
+		"back elsewhere":  {oidc + "    redirect_url: https://readback.example.org/x\n" + rules, ":7: server.oidc.redirect_url: redirect_url is", "no login ends there"},
+		"an agent":        {oidc + strings.Replace(rules, "operator", "agent", 1), ":8: server.oidc.rules[0]: role is \"agent\"; a login cannot have the role of an agent", "agents have tokens"},
 		"another role":    {oidc + strings.Replace(rules, "operator", "admin", 1), "role is \"admin\"", "it could do nothing"},
 		"no value":        {oidc + strings.Replace(rules, "value: ops, ", "", 1), "value is", "everybody would fit"},
 		"the secret":      {oidc + "    client_secret: hush-hush\n" + rules, "a secret does not belong into this file", "others read this file"},
 		"two secrets":     {oidc + "    client_secret_env: A\n    client_secret_file: b\n" + rules, "server.oidc.client_secret_file: is given beside server.oidc.client_secret_env", "which one counts"},
-		"unknown":         {oidc + "    audience: x\n" + rules, "server.oidc.audience", "nobody looks at it"},
+		"unknown":         {oidc + "    audience: x\n" + rules, "server.oidc.audience", "it has no effect"},
 		"confirmed never": {oidc + "    recheck: 30d\n" + rules, ":4: server.oidc: recheck is 720h0m0s; want 1m0s to 24h0m0s", "an account that has ended is out then"},
 		"no factor":       {oidc + "    decisions: {}\n" + rules, ":7: server.oidc.decisions: want acr", "it would ask for nothing"},
 		"an empty factor": {oidc + "    decisions: {amr: [\"\"]}\n" + rules, ":7: server.oidc.decisions: want acr", "no login would have it"},

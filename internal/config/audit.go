@@ -176,7 +176,7 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 		problems = of.Problems
 	}
 	for i, k := range c.keepers {
-		name, keeper, err := k.open(c.origin(env))
+		name, store, err := k.open(c.origin(env))
 		if err != nil {
 			problems = append(problems, Problem{Line: k.At.Line, Field: k.At.Field, Problem: err.Error()})
 			continue
@@ -184,17 +184,17 @@ func (c Config) Sealing(env func(string) string) (audit.Options, error) {
 		if _, twice := o.HeadStores[name]; twice {
 			name = fmt.Sprintf("%s (%d)", name, i+1)
 		}
-		o.HeadStores[name] = keeper
+		o.HeadStores[name] = store
 	}
 	return o, invalid(c.Path, problems)
 }
 
-// open is the keeper, and its name in logs and counts.
-func (k keepSettings) open(from origin) (name string, keeper audit.HeadStore, err error) {
+// open opens the store for heads, and names it for logs and counts.
+func (k keepSettings) open(from origin) (name string, store audit.HeadStore, err error) {
 	switch {
 	case k.File.Value != "":
-		keeper, err = audit.NewFile(beside(from.dir, k.File.Value))
-		return "file " + filepath.Base(k.File.Value), keeper, err
+		store, err = audit.NewFile(beside(from.dir, k.File.Value))
+		return "file " + filepath.Base(k.File.Value), store, err
 	case k.HTTP.Value != "":
 		token, err := k.bearer().openIfGiven(from)
 		if err != nil {
@@ -215,8 +215,8 @@ func (k keepSettings) open(from origin) (name string, keeper audit.HeadStore, er
 		if u, err := url.Parse(k.HTTP.Value); err == nil {
 			host = u.Host
 		}
-		keeper, err = audit.NewHTTP(k.HTTP.Value, header)
-		return "http " + host, refetched{keeper, from.refused()}, err
+		store, err = audit.NewHTTP(k.HTTP.Value, header)
+		return "http " + host, refetched{store, from.refused()}, err
 	}
 	o := k.Objects
 	into := objects.Options{Endpoint: o.Endpoint.Value, Bucket: o.Bucket.Value, Prefix: o.Prefix, Region: o.Region, Insecure: o.Insecure}
@@ -238,12 +238,12 @@ func (k keepSettings) open(from origin) (name string, keeper audit.HeadStore, er
 			return a, s, err
 		}
 	}
-	keeper, err = objects.New(into)
-	return "objects " + o.Bucket.Value, refetched{keeper, from.refused()}, err
+	store, err = objects.New(into)
+	return "objects " + o.Bucket.Value, refetched{store, from.refused()}, err
 }
 
-// refetched is a keeper whose credentials are fetched again after a failure: only some of
-// the places report that the login failed.
+// refetched is a store whose credentials are fetched again after a failure: only some of the
+// stores report that the login failed.
 type refetched struct {
 	audit.HeadStore
 	refused func()

@@ -13,10 +13,10 @@ import (
 // and the environment, are no difference.
 func (c Config) Changed(from Config) []string {
 	differ := map[string]bool{}
-	for _, one := range []map[string]string{c.said, from.said} {
+	for _, one := range []map[string]string{c.values, from.values} {
 		for path := range one {
-			now, is := c.said[path]
-			before, was := from.said[path]
+			now, is := c.values[path]
+			before, was := from.values[path]
 			if is != was || now != before {
 				differ[path] = true
 			}
@@ -25,14 +25,14 @@ func (c Config) Changed(from Config) []string {
 	return slices.Sorted(maps.Keys(differ))
 }
 
-// saidIn is every single value of a file, by its path.
-func saidIn(n yamlfile.Node) map[string]string {
-	said := map[string]string{}
-	flatten(newReader(), n, "", said, 0)
-	return said
+// valuesIn returns every single value of a file, by its path.
+func valuesIn(n yamlfile.Node) map[string]string {
+	values := map[string]string{}
+	flatten(newReader(), n, "", values, 0)
+	return values
 }
 
-func flatten(r *reader, n yamlfile.Node, path string, said map[string]string, depth int) {
+func flatten(r *reader, n yamlfile.Node, path string, values map[string]string, depth int) {
 	switch {
 	case depth > maxFlat:
 	case n.IsMapping():
@@ -41,14 +41,14 @@ func flatten(r *reader, n yamlfile.Node, path string, said map[string]string, de
 			if path != "" {
 				name = path + "." + e.Name
 			}
-			flatten(r, e.Value, name, said, depth+1)
+			flatten(r, e.Value, name, values, depth+1)
 		}
 	case n.IsList():
 		for i, e := range r.List(n, path) {
-			flatten(r, e, fmt.Sprintf("%s[%d]", path, i), said, depth+1)
+			flatten(r, e, fmt.Sprintf("%s[%d]", path, i), values, depth+1)
 		}
 	default:
 		v, _ := r.Scalar(n, path)
-		said[path] = fmt.Sprintf("%T %v", v, v)
+		values[path] = fmt.Sprintf("%T %v", v, v)
 	}
 }

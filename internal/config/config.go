@@ -66,7 +66,7 @@ type Config struct {
 	// Log is the form of logs, "text" or "json". Default "text".
 	Log string
 
-	said    map[string]string // values of the file, by path
+	values  map[string]string // values of the file, by path
 	files   []File            // it and the files that it names
 	secrets []string          // the variables that hold secrets
 	sum     string            // the SHA-256 of the file as it was read
@@ -146,7 +146,7 @@ func read(path string, text []byte, env Environment) (Config, error) {
 func readOver(l *loading, path string, text []byte, env Environment) (Config, error) {
 	c := Config{Path: path, Tenant: defaultTenant, Log: "text"}
 	if body, ok := l.Parse(text); ok {
-		c.said = saidIn(body)
+		c.values = valuesIn(body)
 		l.config(&c, body)
 		l.environment(&c, env, text)
 		l.finish(&c)
@@ -165,7 +165,7 @@ func Without(env Environment, ledgerFile string) (Config, error) {
 	l := &loading{reader: newReader()}
 	c := Config{Tenant: defaultTenant, Log: "text", Ledger: Ledger{File: ledgerFile}}
 	l.environment(&c, env, nil)
-	l.ledgerSaid = true
+	l.ledgerSet = true
 	l.finish(&c)
 	l.named(&c, yamlfile.Node{})
 	return c, invalid(environmentName, append(l.Problems, c.Untrusted()...))
@@ -174,20 +174,20 @@ func Without(env Environment, ledgerFile string) (Config, error) {
 // loading is one reading of a configuration.
 type loading struct {
 	*reader
-	risks      []placed
-	server     serverSettings
-	ledgerSaid bool // the file sets it, even if wrongly
-	noLedger   bool // none is needed
-	noFile     bool // the text is in no file
+	risks     []placed
+	server    serverSettings
+	ledgerSet bool // the file sets it, even if wrongly
+	noLedger  bool // none is needed
+	noFile    bool // the text is in no file
 }
 
 func (l *loading) config(c *Config, body yamlfile.Node) {
 	members := l.Mapping(body, "")
-	l.ledgerSaid = len(members) == 0
+	l.ledgerSet = len(members) == 0
 	for _, e := range members {
 		switch e.Name {
 		case "ledger":
-			c.Ledger, l.ledgerSaid = l.ledger(e, c.Path), true
+			c.Ledger, l.ledgerSet = l.ledger(e, c.Path), true
 		case "tenant":
 			c.Tenant = l.Text(e, e.Name)
 		case "destinations":
@@ -247,7 +247,7 @@ func (l *loading) finish(c *Config) {
 	c.Server.Line = line
 	c.Server.OIDC = l.checkOIDC(l.server.OIDC, c.Server.PublicURL, c.Path, c.Tenant)
 	c.Server.Sessions = l.checkSessions(l.server.Sessions, c.Path)
-	if !l.ledgerSaid && !l.noLedger && c.Ledger.File == "" && !c.Ledger.Database() {
+	if !l.ledgerSet && !l.noLedger && c.Ledger.File == "" && !c.Ledger.Database() {
 		l.Say(0, "ledger", "is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database")
 	}
 }

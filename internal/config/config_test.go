@@ -77,7 +77,7 @@ func TestBadConfigurations(t *testing.T) {
 		text   string
 		want   []string
 	}{
-		"empty": {"nothing is said", "", []string{": is empty; `readback init --force` writes one that works"}},
+		"empty": {"the file is empty", "", []string{": is empty; `readback init --force` writes one that works"}},
 		"comments alone": {"a file of comments says nothing", "# ledger: a.db\n",
 			[]string{": is empty; `readback init --force` writes one that works"}},
 		"no ledger":    {"there is no default place for what must not be lost", "tenant: a\n", []string{": ledger: is missing; want the file of the ledger, for example readback.db, or a PostgreSQL database"}},
@@ -133,7 +133,7 @@ func TestBadConfigurations(t *testing.T) {
 	}
 }
 
-func TestWhatAConnectorRefusesIsSaidWithItsPlace(t *testing.T) {
+func TestConnectorErrorsNameThePlaceOfASetting(t *testing.T) {
 	got := strings.Join(problems(t, mail+"    password_env: P\n    tls: none\n", environment("P", "x")), "\n")
 	if !strings.HasPrefix(got, ":4: destinations.mail: imap options: ") || !strings.Contains(got, "in the clear") {
 		t.Errorf("a password would cross a network in the clear, and the error is %q", got)
@@ -232,7 +232,7 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 		Queue: config.Queue{Waiting: 100_000, InHand: 10_000, Bytes: 256 << 20},
 		Gate: config.Gate{Rules: filepath.Join(filepath.Dir(path), "rules.yaml"), Lease: time.Minute, MaxLease: time.Hour, Window: day,
 			Approvals: config.Approvals{Approvers: 1, Within: day, OnTimeout: policies.OnTimeoutDeny}},
-		Risks: []policies.RiskRule{{Name: "money leaves the house", Tool: "wire_*", Destination: "orders", Kind: "order",
+		Risks: []policies.RiskRule{{Name: "money is paid out", Tool: "wire_*", Destination: "orders", Kind: "order",
 			Writes: []intent.WriteType{intent.Create, intent.Upsert}, Class: intent.RiskApprove, Approvers: 2, Within: 4 * time.Hour, OnTimeout: policies.OnTimeoutEscalate}},
 		Metrics: config.Metrics{Listen: "127.0.0.1:9464"}, Log: "text",
 		Server: config.Server{Listen: "127.0.0.1:8080", PublicURL: "https://readback.example.org", CertFile: filepath.Join(filepath.Dir(path), "server.crt"), KeyFile: filepath.Join(filepath.Dir(path), "server.key"),
@@ -249,7 +249,7 @@ func TestPromisesReplaceTheConnectors(t *testing.T) {
 	const text = `
 ledger: a.db
 destinations:
-  said:
+  stated:
     type: simulated
     url: http://127.0.0.1:1
     class: lagging
@@ -273,12 +273,12 @@ destinations:
 	}
 	bounds := cmp.Comparer(func(a, b connectors.Bound) bool { return a == b })
 	_, own, _ := reg.Lookup("own", "order")
-	_, got, err := reg.Lookup("said", "order")
+	_, got, err := reg.Lookup("stated", "order")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := own
-	want.Destination = "said"
+	want.Destination = "stated"
 	want.Settle, want.Horizon, want.Recheck = connectors.Within(5*time.Second), connectors.Bound{}, connectors.Within(time.Minute)
 	want.SendTimeout, want.ReadTimeout = 3*time.Second, 4*time.Second
 	if diff := cmp.Diff(want, got, bounds); diff != "" {

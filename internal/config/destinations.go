@@ -145,16 +145,16 @@ const every = "*"
 func (r *reader) checkTenants(c *Config) {
 	for i := range c.Destinations {
 		d := &c.Destinations[i]
-		var doors []string
+		var tenants []string
 		for _, g := range c.MCP.Gateways {
-			if g.Destination == d.Name && !slices.Contains(doors, g.Tenant) {
-				doors = append(doors, g.Tenant)
+			if g.Destination == d.Name && !slices.Contains(tenants, g.Tenant) {
+				tenants = append(tenants, g.Tenant)
 			}
 		}
-		if len(doors) == 0 {
-			doors = []string{c.Tenant}
+		if len(tenants) == 0 {
+			tenants = []string{c.Tenant}
 		}
-		d.Tenants = r.tenants(d.settings.promises().Tenants, doors)
+		d.Tenants = r.tenants(d.settings.promises().Tenants, tenants)
 	}
 	for i := range c.Webhooks {
 		w := &c.Webhooks[i]

@@ -137,7 +137,7 @@ func (l *loading) foreign(env Environment, file []byte) {
 		case ok:
 			l.Say(0, yamlfile.Clip(name), "is not known; did you mean %s?", near)
 		case strings.HasPrefix(name, "READBACK_SERVER_"):
-			l.Say(0, yamlfile.Clip(name), "is not known; docs/reference/config.md lists the variables that are looked at")
+			l.Say(0, yamlfile.Clip(name), "is not known; docs/reference/config.md lists the variables that are read")
 		}
 	}
 }

@@ -109,7 +109,7 @@ func TestBadEnvironments(t *testing.T) {
 		want   string
 	}{
 		"duration":      {"of what?", over("READBACK_SERVER_MAX_WAIT", "20"), `: READBACK_SERVER_MAX_WAIT: is "20"; want a time`},
-		"too long":      {"nobody waits so long", over("READBACK_SERVER_GRACE", "1h"), ": READBACK_SERVER_GRACE: is \"1h\""},
+		"too long":      {"it is longer than the limit", over("READBACK_SERVER_GRACE", "1h"), ": READBACK_SERVER_GRACE: is \"1h\""},
 		"no number":     {"type", over("READBACK_SERVER_PARALLEL", "many"), ": READBACK_SERVER_PARALLEL: has the wrong type; want a whole number"},
 		"too many":      {"bound", over("READBACK_SERVER_PARALLEL", "5000"), ": READBACK_SERVER_PARALLEL: is 5000; want 1 to 1000"},
 		"no truth":      {"type", over("READBACK_SERVER_DESK", "perhaps"), ": READBACK_SERVER_DESK: has the wrong type; want true or false"},
@@ -118,7 +118,7 @@ func TestBadEnvironments(t *testing.T) {
 		"log":           {"there are two", over("READBACK_LOG", "xml"), ": READBACK_LOG: is \"xml\""},
 		"two lines":     {"a text may have them, an address not", over("READBACK_SERVER_LISTEN", "127.0.0.1:1\nx: y"), ": READBACK_SERVER_LISTEN: is no address"},
 		"no UTF-8":      {"a file would be refused too", over("READBACK_TENANT", "\xff"), ""},
-		"plaintext":     {"a file is reached by nobody", over("READBACK_LEDGER_PLAINTEXT", "true"), ": READBACK_LEDGER_PLAINTEXT: belongs to a ledger in a database"},
+		"plaintext":     {"a file has no network", over("READBACK_LEDGER_PLAINTEXT", "true"), ": READBACK_LEDGER_PLAINTEXT: belongs to a ledger in a database"},
 		"misspelt":      {"it would be overlooked", over("READBACK_SERVER_LISTN", "127.0.0.1:1"), ": READBACK_SERVER_LISTN: is not known; did you mean READBACK_SERVER_LISTEN?"},
 		"no setting":    {"it looks like one", over("READBACK_SERVER_COLOUR_OF_THE_DOOR", "red"), "READBACK_SERVER_COLOUR_OF_THE_DOOR: is not known"},
 		"none of ours":  {"tests have theirs", over("READBACK_TEST_AS_PROGRAM", word), ""},

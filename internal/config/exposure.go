@@ -73,8 +73,8 @@ func (c Config) Plaintext() []Problem {
 	if c.Ledger.Plaintext {
 		add("ledger.plaintext", "the connection to the database may go without TLS; want sslmode=verify-full in its URL")
 	}
-	for _, field := range slices.Sorted(maps.Keys(c.said)) {
-		kind, value, _ := strings.Cut(c.said[field], " ")
+	for _, field := range slices.Sorted(maps.Keys(c.values)) {
+		kind, value, _ := strings.Cut(c.values[field], " ")
 		u, err := url.Parse(value)
 		switch {
 		case kind == "bool" && value == "true" && strings.HasSuffix(field, ".plaintext") && field != "server.plaintext" && field != "ledger.plaintext" && field != "telemetry.plaintext":

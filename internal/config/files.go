@@ -74,7 +74,7 @@ func (l *loading) named(c *Config, body yamlfile.Node) {
 		default:
 			from := dir
 			if use == UseProgram && len(place) == 3 && strings.HasPrefix(place[2], "command[") { // it is started in another directory if one is set
-				from = beside(dir, c.saidText(field[:strings.LastIndex(field, ".")]+".dir"))
+				from = beside(dir, c.textAt(field[:strings.LastIndex(field, ".")]+".dir"))
 			}
 			c.add(File{Path: beside(from, value), Field: field, Line: line, Use: use, written: value})
 		}
@@ -96,9 +96,9 @@ func (c *Config) add(f File) {
 	}
 }
 
-// saidText is the text of a setting, "" if the file has none.
-func (c *Config) saidText(field string) string {
-	text, _ := strings.CutPrefix(c.said[field], "string ")
+// textAt is the text of a setting, "" if the file has none.
+func (c *Config) textAt(field string) string {
+	text, _ := strings.CutPrefix(c.values[field], "string ")
 	return text
 }
 

@@ -71,7 +71,7 @@ func (r *reader) gate(e yamlfile.Entry, path string) Gate {
 	}
 	switch {
 	case g.MaxLease > maxGateLease:
-		r.Say(e.Line, "gate.max_lease", "is %s; want at most %s: while a lease runs whose holder has died, nobody gets the step", g.MaxLease, maxGateLease)
+		r.Say(e.Line, "gate.max_lease", "is %s; want at most %s: while the lease of a dead holder runs, no other worker gets the step", g.MaxLease, maxGateLease)
 	case g.Lease > most:
 		r.Say(e.Line, "gate.lease", "is %s; want at most %s, %s", g.Lease, most, whose)
 	}

@@ -171,7 +171,7 @@ func (r *reader) checkGateways(all []Gateway, to []Destination, tenant string) {
 		all[i].Tenant = cmp.Or(g.Tenant, tenant)
 		at := slices.IndexFunc(to, func(d Destination) bool { return d.Name == g.Destination })
 		if g.Destination != "" && (at < 0 || to[at].Type != "mcp") {
-			r.At(g.at, "stands before %q; want a destination of the type mcp", yamlfile.Clip(g.Destination))
+			r.At(g.at, "names the destination %q; want a destination of the type mcp", yamlfile.Clip(g.Destination))
 		}
 	}
 }

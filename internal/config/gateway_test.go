@@ -45,12 +45,12 @@ func TestBadGateways(t *testing.T) {
 	}{
 		"fine":            {"nothing is wrong", oneGateway, nil},
 		"no destination":  {"in front of what", with("      destination: files\n", ""), []string{":8: mcp.gateway.files: has no destination; want the name of one of the type mcp"}},
-		"not there":       {"there is none of this name", with("destination: files", "destination: file"), []string{`:8: mcp.gateway.files: stands before "file"; want a destination of the type mcp`}},
-		"another type":    {"it speaks no such protocol", with("destination: files", "destination: x"), []string{`:8: mcp.gateway.files: stands before "x"; want a destination of the type mcp`}},
+		"not there":       {"there is none of this name", with("destination: files", "destination: file"), []string{`:8: mcp.gateway.files: names the destination "file"; want a destination of the type mcp`}},
+		"another type":    {"it speaks no such protocol", with("destination: files", "destination: x"), []string{`:8: mcp.gateway.files: names the destination "x"; want a destination of the type mcp`}},
 		"name":            {"it is a part of an address", with("    files:\n", "    My files:\n"), []string{`:8: mcp.gateway.My files: has the name "My files"; want lower-case letters, digits and dashes`}},
 		"wait":            {"clients give up", with("wait: 20s", "wait: 2m"), []string{":8: mcp.gateway.files: waits 2m0s; want at most 50s"}},
 		"unknown word":    {"misspelt", with("wait:", "waits:"), []string{":10: mcp.gateway.files.waits: is not known; did you mean wait?"}},
-		"no contract":     {"nobody could read anything back", with(server, "files: {type: mcp, command: [node]}"), []string{":5: destinations.files: contract: is missing; want one of filesystem, memory, or a file of yours (`readback contract suggest` drafts one); without any, uncontracted: allow"}},
+		"no contract":     {"no write could be read back", with(server, "files: {type: mcp, command: [node]}"), []string{":5: destinations.files: contract: is missing; want one of filesystem, memory, or a file of yours (`readback contract suggest` drafts one); without any, uncontracted: allow"}},
 		"what contract":   {"none of this name comes with readback", with("contract: filesystem", "contract: erp"), []string{`:5: destinations.files: contract: invalid contract: no contract "erp" comes with readback; want one of filesystem, memory`}},
 		"uncontracted":    {"a forgotten tool must not run unverified by a slip", with("contract: filesystem", "contract: filesystem, uncontracted: yes please"), []string{`:5: destinations.files: uncontracted: is "yes please"; want hide, or allow: sent once and never verified`}},
 		"nowhere":         {"no server", with("command: [node, server.js], ", ""), []string{":5: destinations.files: want exactly one of command and url"}},
@@ -67,8 +67,8 @@ func TestBadGateways(t *testing.T) {
 	}
 }
 
-// TestABadContractIsToldByItsOwnLines: the file is beside the configuration.
-func TestABadContractIsToldByItsOwnLines(t *testing.T) {
+// TestABadContractIsReportedWithItsOwnLines: the file is beside the configuration.
+func TestABadContractIsReportedWithItsOwnLines(t *testing.T) {
 	path := write(t, strings.Replace(oneGateway, "contract: filesystem", "contract: ./mine.yaml", 1))
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "mine.yaml"), []byte("contract: 2\nname: mine\nserver: x\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -87,12 +87,12 @@ func TestABadContractIsToldByItsOwnLines(t *testing.T) {
 
 // TestGatewaysAreReadWhole: by name, and with the tenant of the configuration by default.
 func TestGatewaysAreReadWhole(t *testing.T) {
-	c, err := config.Load(write(t, oneGateway+"    a:\n      destination: files\n      tenant: other\n      reads: [look]\n      hide: [write_file, move_file]\n"))
+	c, err := config.Load(write(t, oneGateway+"    a:\n      destination: files\n      tenant: other\n      reads: [list]\n      hide: [write_file, move_file]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []config.Gateway{
-		{Name: "a", Destination: "files", Tenant: "other", Reads: []string{"look"}, Hide: []string{"write_file", "move_file"}},
+		{Name: "a", Destination: "files", Tenant: "other", Reads: []string{"list"}, Hide: []string{"write_file", "move_file"}},
 		{Name: "files", Destination: "files", Tenant: "acme", Wait: 20 * time.Second},
 	}
 	if d := cmp.Diff(want, c.MCP.Gateways, cmpopts.IgnoreUnexported(config.Gateway{})); d != "" {

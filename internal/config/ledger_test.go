@@ -54,7 +54,7 @@ func TestWhereTheLedgerIs(t *testing.T) {
 }
 
 // What is missing is reported when the ledger is opened, without the secret.
-func TestOpeningADatabaseThatIsNotSaid(t *testing.T) {
+func TestOpeningADatabaseThatIsNotConfigured(t *testing.T) {
 	const word = "hunter2"
 	tests := map[string]struct {
 		reason, text, want string
@@ -101,13 +101,13 @@ func TestOpeningAFile(t *testing.T) {
 	}
 }
 
-func TestStandingSettings(t *testing.T) {
+func TestWorkerSettings(t *testing.T) {
 	simulated := "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n"
 	tests := map[string]struct{ reason, text, want string }{
 		"keep what":          {"of what?", "ledger: a\nretention: {keep: 30}\n", `:2: retention.keep: "30" is no duration; want one such as 30d or 12h`},
 		"keep nothing":       {"a mistake", "ledger: a\nretention: {keep: 0d}\n", `:2: retention.keep: "0d" is no duration`},
 		"keep for ages":      {"would overflow", "ledger: a\nretention: {keep: 99999999999999999999d}\n", "is no duration"},
-		"a moment":           {"nobody could look at it", "ledger: a\nretention: {keep: 1m}\n", ":2: retention.keep: is 1m0s; want at least 1h0m0s"},
+		"a moment":           {"it would be pruned before a reviewer reads it", "ledger: a\nretention: {keep: 1m}\n", ":2: retention.keep: is 1m0s; want at least 1h0m0s"},
 		"remember alone":     {"keep is not guessed", "ledger: a\nretention: {remember: 30d}\n", ":2: retention.keep: is missing"},
 		"remember less":      {"nonsense", "ledger: a\nretention: {keep: 30d, remember: 20d}\n", ":2: retention.remember: is 480h0m0s; want at least keep, 720h0m0s"},
 		"retention of what":  {"misspelt", "ledger: a\nretention: {kep: 30d}\n", ":2: retention.kep: is not known; did you mean keep?"},
@@ -126,17 +126,17 @@ func TestStandingSettings(t *testing.T) {
 		"queued bytes":       {"a bare number says not of what", "ledger: a\nqueue: {bytes: 1000}\n", ":2: queue.bytes: is \"1000\"; want a size such as 64MiB"},
 		"no queued bytes":    {"nothing could be written", "ledger: a\nqueue: {bytes: 0MiB}\n", ":2: queue.bytes: is \"0MiB\"; want a size such as 64MiB"},
 		"endless bytes":      {"would overflow", "ledger: a\nqueue: {bytes: 9000000000GiB}\n", ":2: queue.bytes: is \"9000000000GiB\"; want a size such as 64MiB, in KiB, MiB or GiB, at most 1024GiB"},
-		"no requests":        {"nobody could ask", "ledger: a\nserver:\n  limits:\n    requests: 0\n", ":4: server.limits.requests: is 0; want 1 to 1000000, or the line taken out"},
+		"no requests":        {"no request could be served", "ledger: a\nserver:\n  limits:\n    requests: 0\n", ":4: server.limits.requests: is 0; want 1 to 1000000, or the line taken out"},
 		"too many requests":  {"a slip", "ledger: a\nserver:\n  limits: {requests: 1000001}\n", ":3: server.limits.requests: is 1000001; want 1 to 1000000"},
 		"requests in words":  {"type", "ledger: a\nserver:\n  limits: {requests: many}\n", ":3: server.limits.requests: has the wrong type; want a whole number"},
 		"no streams":         {"no page could follow", "ledger: a\nserver:\n  limits: {streams: 0}\n", ":3: server.limits.streams: is 0; want 1 to 1000000"},
 		"small bodies":       {"no intent of full size would fit", "ledger: a\nserver:\n  limits: {bodies: 4MiB}\n", ":3: server.limits.bodies: is 4194304 bytes; want at least 8MiB, so that the largest body fits into the share of one token"},
 		"bodies, a unit":     {"of another size", "ledger: a\nserver:\n  limits: {bodies: 64MB}\n", ":3: server.limits.bodies: is \"64MB\"; want a size such as 64MiB"},
-		"no rate of a token": {"nobody could ask", "ledger: a\nserver:\n  limits: {token_rate: 0}\n", ":3: server.limits.token_rate: is 0; want 1 to 1000000"},
+		"no rate of a token": {"no request could be served", "ledger: a\nserver:\n  limits: {token_rate: 0}\n", ":3: server.limits.token_rate: is 0; want 1 to 1000000"},
 		"rate of a tenant":   {"a slip", "ledger: a\nserver:\n  limits: {tenant_rate: -5}\n", ":3: server.limits.tenant_rate: "},
 		"limits of what":     {"misspelt", "ledger: a\nserver:\n  limits: {request: 5}\n", ":3: server.limits.request: is not known; did you mean requests?"},
 		"limits, a number":   {"of what?", "ledger: a\nserver:\n  limits: 5\n", ":3: server.limits: is a single value; want names with values below them"},
-		"metrics for all":    {"nobody is asked for a name there", "ledger: a\nmetrics: 0.0.0.0:9464\n", ":2: metrics: can be reached from other machines, and asks nobody who they are; want 127.0.0.1:9464, or {listen: 0.0.0.0:9464, remote: true}"},
+		"metrics for all":    {"metrics need no login", "ledger: a\nmetrics: 0.0.0.0:9464\n", ":2: metrics: can be reached from other machines, and needs no login; want 127.0.0.1:9464, or {listen: 0.0.0.0:9464, remote: true}"},
 		"metrics, any":       {"the same", "ledger: a\nmetrics: :9464\n", ":2: metrics: can be reached from other machines"},
 		"metrics, a name":    {"whose address is not known", "ledger: a\nmetrics: {listen: 'box:9464'}\n", ":2: metrics.listen: can be reached from other machines"},
 		"metrics, no port":   {"where?", "ledger: a\nmetrics: 127.0.0.1\n", ":2: metrics: is no address; want host:port"},
@@ -155,7 +155,7 @@ func TestStandingSettings(t *testing.T) {
 		"sample of nothing":  {"a number", simulated + "    verify: sample()\n", ":6: destinations.x.verify: is \"sample()\""},
 		"sample of NaN":      {"a number", simulated + "    verify: sample(NaN)\n", ":6: destinations.x.verify: is \"sample(NaN)\""},
 		"verify risk":        {"word", simulated + "    verify: {low: batch}\n", ":6: destinations.x.verify.low: is not known; want one of auto, log, approve"},
-		"verify approved":    {"it would be overlooked silently", simulated + "    verify: {approve: batch}\n", ":6: destinations.x.verify.approve: is not always; what a person approved is always looked at at once"},
+		"verify approved":    {"it would be overlooked silently", simulated + "    verify: {approve: batch}\n", ":6: destinations.x.verify.approve: is not always; a write that a reviewer approved is always read back at once"},
 		"verify within":      {"of what?", simulated + "    verify: batch\n    verify_within: 5\n", `:7: destinations.x.verify_within: "5" is no duration`},
 		"good ones, remote":  {"allowed by name", "ledger: a\nmetrics: {listen: '0.0.0.0:9464', remote: true}\n", ""},
 		"good ones, v6":      {"loopback", "ledger: a\nmetrics: '[::1]:9464'\nlog: json\n", ""},
@@ -296,7 +296,7 @@ func TestTLSToOtherMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
-			cancel() // nobody is to be looked for
+			cancel() // the lookup must stop
 			_, _, err = c.Ledger.Open(ctx, environment("DB", tt.url), nil)
 			if err == nil || errors.Is(err, config.ErrInvalid) != tt.invalid || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("%s: %v", tt.reason, err)
@@ -323,12 +323,12 @@ func TestConnectionsAreBounded(t *testing.T) {
 
 func TestErrorsThatRepeatASecret(t *testing.T) {
 	for name, tt := range map[string]struct{ dsn, says string }{
-		"URL":      {"postgres://a:hunter2@b/c", "cannot connect to a:hunter2"},
-		"escaped":  {"postgres://a:hunter%212@b/c", "cannot connect with hunter!2"},
-		"pairs":    {"host=b password=hunter2", "cannot connect with hunter2"},
-		"in turn":  {"host=b password='hunter2'", "cannot connect with hunter2"},
-		"query":    {"postgres://a@b/c?password=hunter2&x=y", "cannot connect with hunter2"},
-		"the word": {"hunter2", "no option in hunter2"},
+		"URL":        {"postgres://a:hunter2@b/c", "cannot connect to a:hunter2"},
+		"escaped":    {"postgres://a:hunter%212@b/c", "cannot connect with hunter!2"},
+		"pairs":      {"host=b password=hunter2", "cannot connect with hunter2"},
+		"one by one": {"host=b password='hunter2'", "cannot connect with hunter2"},
+		"query":      {"postgres://a@b/c?password=hunter2&x=y", "cannot connect with hunter2"},
+		"the word":   {"hunter2", "no option in hunter2"},
 	} {
 		err := config.WithoutSecrets(fmt.Errorf("%w: %s", ledger.ErrUnavailable, tt.says), tt.dsn)
 		if !errors.Is(err, ledger.ErrUnavailable) || strings.Contains(err.Error(), "hunter") {

@@ -39,7 +39,7 @@ func TestBadReceipts(t *testing.T) {
 		"from the variable": {"", "  key_env: K\n", nil},
 		"only trusted":      {"who issues none may hand out the keys of others", "  trusted: [k.pub]\n", nil},
 		"nothing":           {"commented out", "", nil},
-		"empty":             {"nothing is said", "  {}\n", []string{":2: receipts: has none of key_env, key_file and key_command, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out"}},
+		"empty":             {"the section is empty", "  {}\n", []string{":2: receipts: has none of key_env, key_file and key_command, nor trusted; want the private key that signs (`readback key new` makes one), or the section left out"}},
 		"both":              {"which one?", "  key_env: A\n  key_file: b\n", []string{":4: receipts.key_file: is given beside receipts.key_env; want one of them"}},
 		"unknown":           {"a misspelt word must not be overlooked", "  key_fle: k\n", []string{":3: receipts.key_fle: is not known; did you mean key_file?"}},
 		"not there":         {"nothing could be signed", "  key_file: none\n", []string{":2: receipts: key_file: open none: no such file or directory"}},
@@ -47,7 +47,7 @@ func TestBadReceipts(t *testing.T) {
 		"the key itself":    {"it is never written here, nor repeated", "  key_env: '-----BEGIN PRIVATE KEY----- hunter2'\n", []string{":2: receipts: key_env: is not the name of an environment variable; want one such as MAIL_PASSWORD, which holds the secret"}},
 		"the public half":   {"it cannot sign", "  key_file: k.pub\n", []string{":2: receipts: wrong key: this is a public key, and the private one is wanted: the public half cannot sign"}},
 		"no key":            {"another file", "  key_file: word\n", []string{`:2: receipts: wrong key: there is text outside the PEM block; a block of type "PRIVATE KEY" and nothing else is wanted`}},
-		"trusted: private":  {"it would be handed out", "  key_file: k\n  trusted: [k]\n", []string{":4: receipts.trusted[0]: public key 1 of 1: wrong key: this is a private key, and the public one is wanted (`readback key show` prints it); a private key belongs to nobody but its signer"}},
+		"trusted: private":  {"it would be handed out", "  key_file: k\n  trusted: [k]\n", []string{":4: receipts.trusted[0]: public key 1 of 1: wrong key: this is a private key, and the public one is wanted (`readback key show` prints it); only the signer may have a private key"}},
 		"trusted: missing":  {"receipts of it would not pass", "  key_file: k\n  trusted: [k.pub, gone]\n", []string{":4: receipts.trusted[1]: open gone: no such file or directory"}},
 		"trusted: empty":    {"no file has that name", "  key_file: k\n  trusted: ['']\n", []string{":4: receipts.trusted[0]: is empty; want text"}},
 	} {

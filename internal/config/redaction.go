@@ -76,11 +76,11 @@ func (r *reader) redaction(e yamlfile.Entry) Redaction {
 		key := k.Key.secret(r)
 		switch before, twice := seen[id]; {
 		case id == "":
-			r.At(k.At, "has no id; want a name that stays, such as 2026-11: it stands in what is sealed, and says which key opens it")
+			r.At(k.At, "has no id; want a name that stays, such as 2026-11: sealed values contain it, and it names the key that opens them")
 		case !keyID.MatchString(id):
 			r.At(k.ID.Place, "is no id; want 1 to 32 letters, digits, - and _")
 		case twice:
-			r.At(k.ID.Place, "is that of the key in line %d too; want another one: what is sealed names its key by it", before)
+			r.At(k.ID.Place, "is that of the key in line %d too; want another one: sealed values name their key by it", before)
 		case !key.Given():
 			r.At(k.At, "has none of key_env, key_file and key_command; want one of them")
 		}
@@ -104,7 +104,7 @@ func (r *reader) redaction(e yamlfile.Entry) Redaction {
 		}
 	}
 	if len(o.Patterns) > maxPatterns {
-		r.Say(e.Line, "redaction.patterns", "has %d of them; want at most %d: each is looked for in all that is kept and shown", len(o.Patterns), maxPatterns)
+		r.Say(e.Line, "redaction.patterns", "has %d of them; want at most %d: each is searched in all text that is kept and shown", len(o.Patterns), maxPatterns)
 	}
 	return o
 }
@@ -123,7 +123,7 @@ func (r *reader) pattern(at yamlfile.Place, text yamlfile.Text) *regexp.Regexp {
 	x, err := regexp.Compile(text.Value)
 	switch {
 	case err != nil:
-		r.At(text.Place, "is no regular expression: %s; want the syntax of Go's package regexp, without look-around and back references", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		r.At(text.Place, "is no regular expression: %s; want the syntax of Go's package regexp, without lookaround and back references", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		return nil
 	case x.MatchString(""):
 		r.At(text.Place, "fits a text that is empty, and so every text; want at least one character that it needs")
@@ -137,7 +137,7 @@ func (r *reader) pattern(at yamlfile.Place, text yamlfile.Text) *regexp.Regexp {
 func (r *reader) checkRedaction(c Config) {
 	sealing := len(c.Redaction.Keys) > 0
 	if len(c.Redaction.Patterns) > 0 && !sealing {
-		r.Say(c.Redaction.Line, "redaction.patterns", "stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command")
+		r.Say(c.Redaction.Line, "redaction.patterns", "is set without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command")
 	}
 	for _, d := range c.Destinations {
 		if d.settings == nil {

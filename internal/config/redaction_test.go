@@ -24,24 +24,24 @@ func TestBadRedaction(t *testing.T) {
 		want         []string
 	}{
 		"unknown word":       {"a misspelt word must not be overlooked", "  kys: []\n", []string{":3: redaction.kys: is not known; did you mean keys?"}},
-		"no id":              {"what is sealed names its key", "  keys: [{key_env: K1}]\n", []string{":3: redaction.keys[0]: has no id; want a name that stays, such as 2026-11: it stands in what is sealed, and says which key opens it"}},
+		"no id":              {"sealed values name their key", "  keys: [{key_env: K1}]\n", []string{":3: redaction.keys[0]: has no id; want a name that stays, such as 2026-11: sealed values contain it, and it names the key that opens them"}},
 		"bad id":             {"a colon ends it in what is sealed", "  keys: [{id: 'a:b', key_env: K1}]\n", []string{":3: redaction.keys[0].id: is no id; want 1 to 32 letters, digits, - and _"}},
-		"same id":            {"nobody would know which opens", "  keys:\n    - {id: a, key_env: K1}\n    - {id: a, key_env: K2}\n", []string{":5: redaction.keys[1].id: is that of the key in line 4 too; want another one: what is sealed names its key by it"}},
+		"same id":            {"the key that opens would be ambiguous", "  keys:\n    - {id: a, key_env: K1}\n    - {id: a, key_env: K2}\n", []string{":5: redaction.keys[1].id: is that of the key in line 4 too; want another one: sealed values name their key by it"}},
 		"no place":           {"a key is never written here", "  keys: [{id: a}]\n", []string{":3: redaction.keys[0]: has none of key_env, key_file and key_command; want one of them"}},
 		"two places":         {"which counts", "  keys: [{id: a, key_env: A, key_file: b}]\n", []string{":3: redaction.keys[0].key_file: is given beside redaction.keys[0].key_env; want one of them"}},
-		"pattern, no key":    {"it could not be sealed", "  patterns: [{name: card, regexp: '\\d{16}'}]\n", []string{":2: redaction.patterns: stands without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command"}},
-		"pattern, no name":   {"people are told by it", keys + "  patterns: [{regexp: '\\d{16}'}]\n", []string{":4: redaction.patterns[0]: has no name; want one for people, such as e-mail"}},
-		"pattern, same name": {"people are told by it", keys + "  patterns: [{name: a, regexp: x}, {name: a, regexp: y}]\n", []string{":4: redaction.patterns[1].name: is that of the pattern in line 4 too; want another one"}},
-		"no regexp":          {"it would look for nothing", keys + "  patterns: [{name: card}]\n", []string{":4: redaction.patterns[0]: has no regexp; want what is sensitive, such as '\\b\\d{16}\\b'"}},
-		"bad regexp":         {"it can never fit", keys + "  patterns: [{name: card, regexp: 'a('}]\n", []string{":4: redaction.patterns[0].regexp: is no regular expression: missing closing ): `a(`; want the syntax of Go's package regexp, without look-around and back references"}},
-		"look-around":        {"Go has none", keys + "  patterns: [{name: card, regexp: '(?<=x)y'}]\n", []string{":4: redaction.patterns[0].regexp: is no regular expression: invalid named capture: `(?<=x)y`; want the syntax of Go's package regexp, without look-around and back references"}},
+		"pattern, no key":    {"it could not be sealed", "  patterns: [{name: card, regexp: '\\d{16}'}]\n", []string{":2: redaction.patterns: is set without redaction.keys, and nothing can be sealed without a key; want at least one, with an id, and key_env, key_file or key_command"}},
+		"pattern, no name":   {"reviewers see it", keys + "  patterns: [{regexp: '\\d{16}'}]\n", []string{":4: redaction.patterns[0]: has no name; want one for people, such as e-mail"}},
+		"pattern, same name": {"reviewers see it", keys + "  patterns: [{name: a, regexp: x}, {name: a, regexp: y}]\n", []string{":4: redaction.patterns[1].name: is that of the pattern in line 4 too; want another one"}},
+		"no regexp":          {"it would match nothing", keys + "  patterns: [{name: card}]\n", []string{":4: redaction.patterns[0]: has no regexp; want what is sensitive, such as '\\b\\d{16}\\b'"}},
+		"bad regexp":         {"it can never fit", keys + "  patterns: [{name: card, regexp: 'a('}]\n", []string{":4: redaction.patterns[0].regexp: is no regular expression: missing closing ): `a(`; want the syntax of Go's package regexp, without lookaround and back references"}},
+		"lookaround":         {"Go has none", keys + "  patterns: [{name: card, regexp: '(?<=x)y'}]\n", []string{":4: redaction.patterns[0].regexp: is no regular expression: invalid named capture: `(?<=x)y`; want the syntax of Go's package regexp, without lookaround and back references"}},
 		"fits all":           {"everything would be sealed", keys + "  patterns: [{name: card, regexp: '\\d*'}]\n", []string{":4: redaction.patterns[0].regexp: fits a text that is empty, and so every text; want at least one character that it needs"}},
 		"path":               {"a name is no path", keys + orders + "    sensitive: [card]\n", []string{":8: destinations.orders.sensitive[0]: is \"card\"; want the path of a field, a JSON Pointer such as /card/number"}},
 		"the whole":          {"nothing could be compared", keys + orders + "    sensitive: ['/']\n", []string{":8: destinations.orders.sensitive[0]: is \"/\"; want the path of a field, a JSON Pointer such as /card/number"}},
 		"key is not set":     {"it must be there before anything is recorded", "  keys: [{id: a, key_env: NONE}]\n", []string{":3: redaction.keys[0]: key_env: the environment variable NONE is not set, or empty"}},
 		"key is short":       {"it could be guessed", "  keys: [{id: a, key_env: SHORT}]\n", []string{":3: redaction.keys[0]: the key has 5 bytes; want 32 random bytes, as `openssl rand -base64 32` prints them"}},
 		"key is no key":      {"a word is none", "  keys: [{id: a, key_env: WORD}]\n", []string{":3: redaction.keys[0]: the key is no base64; want 32 random bytes, as `openssl rand -base64 32` prints them"}},
-		"key of zeros":       {"nobody drew it", "  keys: [{id: a, key_env: ZEROS}]\n", []string{":3: redaction.keys[0]: the key is one byte again and again; want 32 random bytes, as `openssl rand -base64 32` prints them"}},
+		"key of zeros":       {"it is not random", "  keys: [{id: a, key_env: ZEROS}]\n", []string{":3: redaction.keys[0]: the key is one byte again and again; want 32 random bytes, as `openssl rand -base64 32` prints them"}},
 	}
 	env := environment("K1", goodKey, "K2", goodKey, "SHORT", "c2hvcnQ=", "WORD", "correct horse!", "ZEROS", base64.StdEncoding.EncodeToString(make([]byte, 32)))
 	for name, tt := range tests {
@@ -91,7 +91,7 @@ func TestEveryTypeMarksFields(t *testing.T) {
 		}
 	}
 	if len(found) != 7 {
-		t.Errorf("%d destinations were looked at, want 7: %v", len(found), found)
+		t.Errorf("%d destinations were read, want 7: %v", len(found), found)
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *reader) readRisks(e yamlfile.Entry) []placed {
 	names := map[string]int{}
 	for _, s := range list {
 		if first, twice := names[s.Name.Value]; twice && s.Name.Value != "" {
-			r.At(s.Name.Place, "is %q, as that of line %d; want another one: people are told which rule holds a write", yamlfile.Clip(s.Name.Value), first)
+			r.At(s.Name.Place, "is %q, as that of line %d; want another one: reviewers see which rule holds a write", yamlfile.Clip(s.Name.Value), first)
 		}
 		names[s.Name.Value] = s.Name.Line
 		all = append(all, placed{r.riskRule(s), s.Destination})
@@ -57,7 +57,7 @@ func (r *reader) riskRule(s riskSettings) policies.RiskRule {
 	}
 	for _, t := range []yamlfile.Text{s.Tool, s.Destination, s.Kind} {
 		if err := (policies.RiskRule{Tool: t.Value}).Check(); err != nil {
-			r.At(t.Place, "is %q, which is no pattern; want a name, in which * stands for any letters and ? for one", yamlfile.Clip(t.Value))
+			r.At(t.Place, "is %q, which is no pattern; want a name, in which * matches any letters and ? one letter", yamlfile.Clip(t.Value))
 		}
 	}
 	for _, t := range s.Writes {
@@ -73,7 +73,7 @@ func (r *reader) riskRule(s riskSettings) policies.RiskRule {
 	case intent.RiskApprove:
 	case intent.RiskLog:
 		if s.Approvers > 0 || s.Within > 0 || s.OnTimeout != "" {
-			r.At(s.At, "has approvers, within or on_timeout, and class log, for which nobody is asked; want class approve, or these left out")
+			r.At(s.At, "has approvers, within or on_timeout, and class log, for which no reviewer is asked; want class approve, or these left out")
 		}
 	case intent.RiskAuto:
 		r.At(s.Class.Place, "is auto, which raises nothing, and a rule never lowers what an intent or another rule asks for; want log or approve")

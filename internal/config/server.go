@@ -184,12 +184,12 @@ func (r *reader) checkServer(s serverSettings, path string) Server {
 	if b := l.Bodies; b.bytes > 0 && b.bytes < LeastBodies {
 		r.At(b.at, "is %d bytes; want at least %dMiB, so that the largest body fits into the share of one token", b.bytes, LeastBodies>>20)
 	}
-	for _, door := range []struct {
-		said *bool
-		to   *bool
+	for _, api := range []struct {
+		set *bool
+		to  *bool
 	}{{s.API, &out.API}, {s.Gate, &out.Gate}, {s.MCP, &out.MCP}, {s.ReviewUI, &out.ReviewUI}} {
-		if door.said != nil {
-			*door.to = *door.said
+		if api.set != nil {
+			*api.to = *api.set
 		}
 	}
 	if problem := out.AddressProblem(); problem != "" && s.Listen.Value != "" {
@@ -217,7 +217,7 @@ func (s Server) AddressProblem() string {
 	if s.Loopback() || s.Plaintext || s.CertFile != "" {
 		return ""
 	}
-	return "can be reached from other machines, and what is said there can be read on the way; want server.tls with a certificate, or, behind a proxy that has one, server.plaintext: true"
+	return "can be reached from other machines, and the network can read what is sent; want server.tls with a certificate, or, behind a proxy that has one, server.plaintext: true"
 }
 
 // Loopback reports whether only this machine reaches the address.

@@ -50,7 +50,7 @@ func (r *reader) telemetry(e yamlfile.Entry) Telemetry {
 		case problem != "":
 			r.At(at.Place, "%s", problem)
 		case !s.Plaintext && readable(at.Value):
-			r.At(at.Place, "can be read on the way to another machine; want https, or telemetry.plaintext: true on a network that nobody else is on")
+			r.At(at.Place, "can be read on the way to another machine; want https, or telemetry.plaintext: true on a private network")
 		}
 	}
 	r.oneOf(s.HeadersEnv, s.HeadersFile, s.HeadersArgv)
@@ -58,7 +58,7 @@ func (r *reader) telemetry(e yamlfile.Entry) Telemetry {
 		NoTraces: no(s.Traces), NoMetrics: no(s.Metrics), NoEvents: no(s.Events), Content: s.Content, Line: e.Line}
 }
 
-func no(said *bool) bool { return said != nil && !*said }
+func no(set *bool) bool { return set != nil && !*set }
 
 // readable reports whether others can read what is sent to an address.
 func readable(address string) bool {

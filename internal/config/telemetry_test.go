@@ -19,10 +19,10 @@ func TestBadTelemetry(t *testing.T) {
 	}{
 		"good":            {"", "  endpoint: https://c.example:4318\n  protocol: http\n", nil},
 		"nothing":         {"commented out", "", nil},
-		"on this machine": {"nobody else reads along", "  endpoint: http://127.0.0.1:4318\n", nil},
-		"said to be fine": {"a network of its own", "  endpoint: http://collector:4318\n  plaintext: true\n", nil},
+		"on this machine": {"the network cannot read it", "  endpoint: http://127.0.0.1:4318\n", nil},
+		"allowed":         {"a network of its own", "  endpoint: http://collector:4318\n  plaintext: true\n", nil},
 		"no endpoint":     {"the environment says where", "  metrics: false\n", nil},
-		"in the clear":    {"the network could read it", "  endpoint: http://collector:4318\n", []string{":3: telemetry.endpoint: can be read on the way to another machine; want https, or telemetry.plaintext: true on a network that nobody else is on"}},
+		"in the clear":    {"the network could read it", "  endpoint: http://collector:4318\n", []string{":3: telemetry.endpoint: can be read on the way to another machine; want https, or telemetry.plaintext: true on a private network"}},
 		"no address":      {"an exporter would take localhost", "  endpoint: collector:4318\n", []string{":3: telemetry.endpoint: is no address; want one such as https://collector.example.org:4318, without the path of a signal"}},
 		"a password":      {"it would stand in logs", "  endpoint: https://a:hunter2@c.example\n", []string{":3: telemetry.endpoint: holds a password, which does not belong there; want it in a header (headers_env or headers_file)"}},
 		"a protocol":      {"it is not spoken", "  protocol: grpc\n", []string{`:3: telemetry.protocol: is "grpc"; want http, which is OTLP in protobuf over HTTP: a collector takes it at port 4318`}},

@@ -105,7 +105,7 @@ func TestTrialsOfTools(t *testing.T) {
 			doubts: []string{":37: mcp.tools[0].arguments[2]: " + always + "note: the declaration cannot serve this intent: /payload/note: is not among what a create can write"}},
 		"rest, no list": {reason: "its elements are spread", tool: ticket + `    {name: tags, type: string, required: true, description: d}]`,
 			problems: []string{":37: mcp.tools[0].arguments[1]: " + never + "the declaration cannot serve this intent: {fields.tags} is text; want a list, since its elements are spread"}},
-		"rest, key of another form": {reason: "no look-up is made by it", tool: `destination: zendesk, kind: ticket, write: create, key: [number], arguments: [
+		"rest, key of another form": {reason: "no lookup is made by it", tool: `destination: zendesk, kind: ticket, write: create, key: [number], arguments: [
     {name: number, type: string, required: true, description: d}, {name: subject, type: string, description: d}]`,
 			problems: []string{":36: mcp.tools[0].arguments[0]: " + never + "the declaration cannot serve this intent: /key/number: is no field of the business key; want [external_id] or [id]"}},
 		"rest, a pattern": {reason: "x is no such id, others are", tool: `destination: calendar, kind: event, write: create, key: [id], arguments: [

@@ -48,7 +48,7 @@ func TestEveryTypeCanBeConfigured(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithASettingIsSaidWithItsPlace(t *testing.T) {
+func TestErrorsNameThePlaceOfASetting(t *testing.T) {
 	swap := func(text, from, to string) string {
 		if !strings.Contains(text, from) {
 			t.Fatalf("the text has no %q", from)

@@ -66,7 +66,7 @@ func (s *verifySettings) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfi
 		place := yamlfile.Place{Line: e.Line, Field: at.Field + "." + e.Name}
 		v.FillYAML(r, e.Value, place)
 		if risk == intent.RiskApprove && v.mode != policies.Always {
-			r.At(place, "is not always; what a person approved is always looked at at once")
+			r.At(place, "is not always; a write that a reviewer approved is always read back at once")
 		}
 		s.byRisk[risk] = v
 	}

@@ -59,7 +59,7 @@ func (r *reader) webhooks(e yamlfile.Entry) []Webhook {
 		before := len(r.Problems)
 		r.checkHook(s)
 		if slices.ContainsFunc(all, func(w Webhook) bool { return w.Name == s.Name.Value }) {
-			r.At(cmp.Or(s.Name.Place, s.At), "is %q, as that of another hook; want another one: it says how far each was told", yamlfile.Clip(s.Name.Value))
+			r.At(cmp.Or(s.Name.Place, s.At), "is %q, as that of another hook; want another one: it names the cursor of each", yamlfile.Clip(s.Name.Value))
 		}
 		if len(r.Problems) == before {
 			all = append(all, Webhook{settings: s, Hook: webhooks.Hook{
@@ -80,7 +80,7 @@ func values(texts []yamlfile.Text) []string {
 func (r *reader) checkHook(s webhookSettings) {
 	switch {
 	case s.Name.Value == "":
-		r.At(s.At, "has no name; want one such as ops: it says how far the hook was told")
+		r.At(s.At, "has no name; want one such as ops: it names the cursor of the hook")
 	case !hookName.MatchString(s.Name.Value):
 		r.At(s.Name.Place, "is %q; want lower-case letters, digits, - and _, at most 64", yamlfile.Clip(s.Name.Value))
 	}

@@ -143,7 +143,7 @@ func TestReadbackIsHeldToItsPromise(t *testing.T) {
 		"a duplicate":      {readback, func(f *Figures) { f.Duplicates = 1 }, errNotExact, "one twice and one lost make 100 too"},
 		"one lost":         {readback, func(f *Figures) { f.Lost = 1 }, errNotExact, "one twice and one lost make 100 too"},
 		"one in review":    {readback, func(f *Figures) { f.Review = 1 }, errNotExact, "all of them can be settled here"},
-		"somebody else is": {plainLedger, func(f *Figures) { f.SideEffectCalls++ }, nil, "nobody promised it for the others"},
+		"another actor is": {plainLedger, func(f *Figures) { f.SideEffectCalls++ }, nil, "the others do not promise it"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -31,11 +31,11 @@ func start(ctx context.Context, s spec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	told, err := json.Marshal(s)
+	encoded, err := json.Marshal(s)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.CommandContext(ctx, program, childWord, string(told)), stderr: &bytes.Buffer{}}
+	p := &process{cmd: exec.CommandContext(ctx, program, childWord, string(encoded)), stderr: &bytes.Buffer{}}
 	p.cmd.Stderr = p.stderr
 	p.cmd.WaitDelay = time.Second // no other process has its pipes
 	if p.in, err = p.cmd.StdinPipe(); err != nil {

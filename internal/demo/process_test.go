@@ -56,7 +56,7 @@ func TestInterruptedLeavesNothing(t *testing.T) {
 func TestChildEndsWithItsParent(t *testing.T) {
 	for _, role := range []role{roleDestination, roleWorker} {
 		t.Run(string(role), func(t *testing.T) {
-			told, err := json.Marshal(spec{Role: role, Dir: t.TempDir(), Orders: 3,
+			encoded, err := json.Marshal(spec{Role: role, Dir: t.TempDir(), Orders: 3,
 				Strategy: naiveRetry, Target: toOrders, Addr: "http://127.0.0.1:1"})
 			if err != nil {
 				t.Fatal(err)
@@ -64,7 +64,7 @@ func TestChildEndsWithItsParent(t *testing.T) {
 			// An input that has ended is all that a child sees of a parent
 			// that was killed. If it went on, this would not return.
 			var out bytes.Buffer
-			err = child([]string{string(told)}, strings.NewReader(""), &out)
+			err = child([]string{string(encoded)}, strings.NewReader(""), &out)
 			if role == roleWorker && !errors.Is(err, context.Canceled) {
 				t.Errorf("the worker ended with %v", err)
 			}
@@ -85,8 +85,8 @@ func TestChild(t *testing.T) {
 	}{
 		"nothing":       {nil, false, 0, "", "the program was started without arguments"},
 		"a command":     {[]string{"serve", childWord}, false, 0, "", "the word counts in the first place alone"},
-		"no spec":       {[]string{childWord}, true, 1, "want one argument, have 0", "somebody typed it"},
-		"a broken spec": {[]string{childWord, "{"}, true, 1, "unexpected end of JSON", "somebody typed it"},
+		"no spec":       {[]string{childWord}, true, 1, "want one argument, have 0", "a user typed it"},
+		"a broken spec": {[]string{childWord, "{"}, true, 1, "unexpected end of JSON", "a user typed it"},
 		"no role":       {[]string{childWord, "{}"}, true, 1, `unknown role ""`, "another version started it"},
 		"no target":     {[]string{childWord, `{"role":"worker"}`}, true, 1, `unknown target ""`, "another version started it"},
 	}

@@ -52,8 +52,8 @@ func (r *run) once(ctx context.Context) (killed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	killed, heard := r.listen(p)
-	if heard != nil {
+	killed, listenErr := r.listen(p)
+	if listenErr != nil {
 		_ = p.kill()
 	}
 	ended := p.wait()
@@ -63,7 +63,7 @@ func (r *run) once(ctx context.Context) (killed bool, err error) {
 	case killed:
 		return true, nil // that is how it ended, and its last output may be truncated
 	}
-	return false, errors.Join(heard, ended)
+	return false, errors.Join(listenErr, ended)
 }
 
 // listen reads the worker's output until it ends.

@@ -56,8 +56,8 @@ func (f Figures) story() string {
 	case t.strategy == naiveRetry:
 		return fmt.Sprintf("  No answer came, so it called again: %d charges too many.\n", f.Duplicates)
 	case t.strategy == plainLedger && !t.killed:
-		return fmt.Sprintf(`  Never calls again for an order that has a row. But a row holds what it was
-  told, and of %d orders it was told nothing: somebody must look.
+		return fmt.Sprintf(`  Never calls again for an order that has a row. But a row holds the answer
+  that came, and for %d orders none came: an operator must check them.
 `, f.Review)
 	case t.strategy == plainLedger:
 		return fmt.Sprintf(`  The row is written after the charge. Killed in between, it found no row

@@ -38,16 +38,16 @@ func looking(t *testing.T, change func(*mcpgate.Config)) (*bench, *fakemcp.Serve
 
 func note(text string) map[string]any { return map[string]any{"order_id": "A-1", "note": text} }
 
-// TestACallThatChangesWhatItLooksAt: the same call again is the same write, though
+// TestACallThatChangesWhatItReads: the same call again is the same write, though
 // the intent would be another one by then.
-func TestACallThatChangesWhatItLooksAt(t *testing.T) {
+func TestACallThatChangesWhatItReads(t *testing.T) {
 	meta := sdk.Meta{mcpapi.MetaWorkflow: "run-7", mcpapi.MetaStep: "edit"}
 	t.Run("under the client's name", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, up := looking(t, nil)
 			s := b.stdio(agent("acme"), nil)
 			first := b.call(s, fakemcp.Update, note("after"), meta)
-			up.World.Alter("A-1", map[string]any{"note": "somebody else's"})
+			up.World.Alter("A-1", map[string]any{"note": "another actor's"})
 			again := b.call(s, fakemcp.Update, note("after"), meta)
 			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !again.Replayed || up.World.Calls(fakemcp.Update) != 1 {
 				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
@@ -79,19 +79,19 @@ func TestACallThatChangesWhatItLooksAt(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsIsToldWhenTheProcessEnds: for an outcome, for a read before a write, for a
+// TestWaitingCallsEndWithTheProcess: for an outcome, for a read before a write, for a
 // tool that reads, for a list of tools.
-func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
+func TestWaitingCallsEndWithTheProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		arm    fault.Kind
 		call   func(b *bench, s *sdk.ClientSession) string
 		want   string
 	}{
-		"an outcome": {"the write goes on", fault.LateCommit, func(b *bench, s *sdk.ClientSession) string {
+		"an outcome": {"the write continues", fault.LateCommit, func(b *bench, s *sdk.ClientSession) string {
 			return b.call(s, fakemcp.Create, order("A-2"), nil).Status
 		}, "in_progress"},
-		"a look before": {"nothing was begun", fault.HangingRead, func(b *bench, s *sdk.ClientSession) string {
+		"a read before": {"nothing was begun", fault.HangingRead, func(b *bench, s *sdk.ClientSession) string {
 			return b.call(s, fakemcp.Update, note("after"), nil).Status
 		}, "refused"},
 		"a tool that reads": {"it was only asked", fault.HangingRead, func(_ *bench, s *sdk.ClientSession) string {
@@ -119,8 +119,8 @@ func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
 	}
 }
 
-// TestALookThatHangsEnds: a server that does not respond does not block a call.
-func TestALookThatHangsEnds(t *testing.T) {
+// TestAHangingReadBeforeACallEnds: a server that does not respond does not block a call.
+func TestAHangingReadBeforeACallEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
 		s := b.stdio(agent("acme"), nil)
@@ -162,9 +162,9 @@ func TestAReadThatHangsEnds(t *testing.T) {
 	})
 }
 
-// TestTheSameCallAgainNeedsNoLook: what is known already is returned while the server
+// TestARepeatedCallNeedsNoRead: what is known already is returned while the server
 // does not answer.
-func TestTheSameCallAgainNeedsNoLook(t *testing.T) {
+func TestARepeatedCallNeedsNoRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := looking(t, nil)
 		s := b.stdio(agent("acme"), nil)

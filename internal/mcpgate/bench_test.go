@@ -76,15 +76,15 @@ func pinnedTo(t *testing.T, s *fakemcp.Server, text string) *mcp.Contract {
 }
 
 // shop is a bench with the fake upstream server.
-func shop(t *testing.T, blind bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
+func shop(t *testing.T, writeOnly bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
 	t.Helper()
-	return shopOf(t, fakemcp.New(fakemcp.NewWorld()), blind, change)
+	return shopOf(t, fakemcp.New(fakemcp.NewWorld()), writeOnly, change)
 }
 
 // shopOf is a bench with a fake whose tools may differ.
-func shopOf(t *testing.T, s *fakemcp.Server, blind bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
+func shopOf(t *testing.T, s *fakemcp.Server, writeOnly bool, change func(*mcpgate.Config)) (*bench, *fakemcp.Server) {
 	t.Helper()
-	conn, err := mcp.New(pinned(t, s), mcp.Options{Server: mcp.Server{Transport: s.Transport}, WriteOnly: blind})
+	conn, err := mcp.New(pinned(t, s), mcp.Options{Server: mcp.Server{Transport: s.Transport}, WriteOnly: writeOnly})
 	if err != nil {
 		t.Fatal(err)
 	}

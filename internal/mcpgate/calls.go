@@ -175,7 +175,7 @@ func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args int
 	case errors.Is(err, mcp.ErrArguments):
 		return intent.WriteIntent{}, bad(err.Error())
 	case err != nil:
-		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", named.Tool, "error", g.heard(named, args, err))
+		g.log.WarnContext(ctx, "the record before a call could not be read", "tool", named.Tool, "error", g.redacted(named, args, err))
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record could not be read before the call", ledger.ErrUnavailable)
 	}
 	in, err := conn.Contract().Derive(named.Tool, args, before)
@@ -187,9 +187,9 @@ func (g *Gateway) derive(ctx context.Context, named intent.WriteIntent, args int
 	return in, nil
 }
 
-// heard is the server's response to the arguments of a call, without the arguments: only
+// redacted is the server's response to the arguments of a call, without the arguments: only
 // the intent marks which of them are sensitive, and it is not made yet.
-func (g *Gateway) heard(named intent.WriteIntent, args intent.Fields, why error) string {
+func (g *Gateway) redacted(named intent.WriteIntent, args intent.Fields, why error) string {
 	text := why.Error()
 	w := intent.WriteIntent{Tenant: named.Tenant, Destination: named.Destination, Payload: args}
 	for name := range args {

@@ -73,11 +73,11 @@ type Gateway struct {
 	full, others *sdk.Server
 	api          *mcpapi.API
 
-	turn chan struct{} // held during a request for the upstream server's tools
+	listing chan struct{} // held during a request for the upstream server's tools
 
-	mu    sync.Mutex
-	shown map[string]shown
-	said  map[string]string // why a tool is not shown, as it was logged last
+	mu     sync.Mutex
+	shown  map[string]shown
+	logged map[string]string // why a tool is not shown, as it was logged last
 }
 
 // New makes a gateway and asks the upstream server for its tools, for some seconds. If it
@@ -99,7 +99,7 @@ func New(ctx context.Context, o *service.Service, c Config) (*Gateway, error) {
 		return nil, err
 	}
 	g := &Gateway{service: o, config: c, log: c.Logger.With("gateway", c.Destination), client: c.Connector.Client(),
-		turn: make(chan struct{}, 1), shown: map[string]shown{}, said: map[string]string{}}
+		listing: make(chan struct{}, 1), shown: map[string]shown{}, logged: map[string]string{}}
 	g.full, g.others = g.server(instructions), g.server(otherInstructions)
 	for _, s := range []*sdk.Server{g.full, g.others} {
 		s.AddTool(outcomes.OutcomeTool())

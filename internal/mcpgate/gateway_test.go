@@ -22,7 +22,7 @@ func order(id string) map[string]any {
 	return map[string]any{"order_id": id, "note": "two words", "amount_cents": 1999}
 }
 
-func TestTwinsAndReads(t *testing.T) {
+func TestDuplicatesAndReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := shop(t, false, nil)
 		s := b.stdio(agent("acme"), nil)
@@ -45,7 +45,7 @@ func TestTwinsAndReads(t *testing.T) {
 	})
 }
 
-func TestTwinsHaveTheSameArgumentsAndAnotherAnswer(t *testing.T) {
+func TestDuplicatesHaveTheSameArgumentsAndAnotherAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, up := shop(t, false, nil)
 		listed, err := b.stdio(agent("acme"), nil).ListTools(context.Background(), nil)
@@ -71,9 +71,9 @@ func TestTwinsHaveTheSameArgumentsAndAnotherAnswer(t *testing.T) {
 	})
 }
 
-// TestEachViceLeavesOneEffect: the model gets the true outcome, and there is at most one
+// TestEachFaultLeavesOneEffect: the model gets the true outcome, and there is at most one
 // effect.
-func TestEachViceLeavesOneEffect(t *testing.T) {
+func TestEachFaultLeavesOneEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   fault.Fault
 		reason  string
@@ -83,7 +83,7 @@ func TestEachViceLeavesOneEffect(t *testing.T) {
 		"lost-answer":    {fault.Fault{Kind: fault.LostAnswer}, "it was applied; a read finds it", "verified", 1},
 		"bad-gateway":    {fault.Fault{Kind: fault.BadGateway}, "an error of a tool is no refusal", "verified", 1},
 		"protocol-error": {fault.Fault{Kind: fault.BadGateway, How: "protocol"}, "nor is one of the protocol", "verified", 1},
-		"asks-back":      {fault.Fault{Kind: fault.BadGateway, How: "input"}, "nobody can answer, and the call is not begun anew", "verified", 1},
+		"asks-back":      {fault.Fault{Kind: fault.BadGateway, How: "input"}, "no client can answer, and the call is not repeated", "verified", 1},
 		"dropped-before": {fault.Fault{Kind: fault.DroppedBefore}, "it was never applied; after the horizon it is sent again", "verified", 1},
 		"dropped-field":  {fault.Fault{Kind: fault.DroppedField}, "not all was stored", "review", 1},
 		"throttled":      {fault.Fault{Kind: fault.Throttled}, "the contract says that this is a refusal for now", "verified", 1},
@@ -140,7 +140,7 @@ func TestWhatHasNoContract(t *testing.T) {
 			s := b.stdio(agent("acme"), nil)
 			r := b.call(s, fakemcp.Notify, args, nil)
 			if r.Status != "reported" || r.Verified || !strings.Contains(r.WhatToDo, "nverified") || len(up.Notified()) != 1 {
-				t.Errorf("answer %+v, told %v", r, up.Notified())
+				t.Errorf("answer %+v, notified %v", r, up.Notified())
 			}
 			up.Cut()
 			_ = b.gate.Client().Gone(context.Background())
@@ -187,7 +187,7 @@ func TestAToolThatChangesIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestStrangersMeetOnlyGetOutcome(t *testing.T) {
+func TestAnotherTenantSeesOnlyGetOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := shop(t, true, nil)
 		reviewer := agent("acme")
@@ -210,7 +210,7 @@ func TestAServerThatComesLate(t *testing.T) {
 		_ = b.gate.Client().Gone(context.Background())
 		time.Sleep(2 * time.Minute)
 		if got := names(t, s); len(got) != 7 {
-			t.Errorf("while it is away the tools are %v", got)
+			t.Errorf("while it is unreachable the tools are %v", got)
 		}
 		if r := b.call(s, fakemcp.Create, order("A-1"), nil); !r.Verified {
 			t.Errorf("when it is back: %+v", r)
@@ -224,7 +224,7 @@ func TestArgumentsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 		args   string
 		says   string
 	}{
-		"no key":       {"nobody could find it again", `{"note":"x"}`, "order_id"},
+		"no key":       {"no read could return it", `{"note":"x"}`, "order_id"},
 		"type":         {"the schema of the tool says text", `{"order_id":7}`, "schema"},
 		"empty key":    {"an empty key finds anything or nothing", `{"order_id":""}`, "order_id"},
 		"our own mark": {"a model must not choose it", `{"order_id":"A-1","external_id":"rb-x"}`, "external_id"},

@@ -33,12 +33,12 @@ func TestOverHTTP(t *testing.T) {
 	if !r.Verified || up.World.Effects("A-1") != 1 || up.World.Calls(fakemcp.Create) != 1 {
 		t.Errorf("%+v, %d effects of %d calls", r, up.World.Effects("A-1"), up.World.Calls(fakemcp.Create))
 	}
-	stranger := b.connect("other")
-	if d := cmp.Diff([]string{mcpapi.OutcomeToolName}, names(t, stranger)); d != "" {
-		t.Errorf("a stranger's tools (-want +got):\n%s", d)
+	outsider := b.connect("other")
+	if d := cmp.Diff([]string{mcpapi.OutcomeToolName}, names(t, outsider)); d != "" {
+		t.Errorf("the tools of another tenant (-want +got):\n%s", d)
 	}
-	if found := b.call(stranger, mcpapi.OutcomeToolName, map[string]any{"id": r.ID}, nil); found.Status != "refused" {
-		t.Errorf("a stranger hears of the write: %+v", found)
+	if found := b.call(outsider, mcpapi.OutcomeToolName, map[string]any{"id": r.ID}, nil); found.Status != "refused" {
+		t.Errorf("another tenant reads the write: %+v", found)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPromptsAndResourcesPassThrough(t *testing.T) {
 	}
 	other := b.stdio(agent("other"), nil)
 	if listed, err := other.ListResources(ctx, nil); err == nil && len(listed.Resources) > 0 {
-		t.Errorf("a stranger sees resources: %+v", listed.Resources)
+		t.Errorf("another tenant sees resources: %+v", listed.Resources)
 	}
 }
 
@@ -136,12 +136,12 @@ func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 		return &sdk.GetPromptResult{}, nil
 	})
 	var mu sync.Mutex
-	told := map[string]map[string]any{}
+	metas := map[string]map[string]any{}
 	up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			if p := req.GetParams(); p != nil && method != "initialize" {
 				mu.Lock()
-				told[method] = maps.Clone(p.GetMeta())
+				metas[method] = maps.Clone(p.GetMeta())
 				mu.Unlock()
 			}
 			return next(ctx, method, req)
@@ -161,8 +161,8 @@ func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	for _, method := range []string{"prompts/get", "resources/read", "tools/call"} {
-		if told[method]["traceparent"] != parent || told[method]["tracestate"] != nil || told[method]["baggage"] != nil {
-			t.Errorf("%s was sent with _meta %v, want the trace and nothing else of the caller's", method, told[method])
+		if metas[method]["traceparent"] != parent || metas[method]["tracestate"] != nil || metas[method]["baggage"] != nil {
+			t.Errorf("%s was sent with _meta %v, want the trace and nothing else of the caller's", method, metas[method])
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestTheEnvelopeOfCallersStaysHere(t *testing.T) {
 // was notified.
 func TestProgressOfReadsPassesThrough(t *testing.T) {
 	b, up := shop(t, false, nil)
-	heard := make(chan struct{})
+	redacted := make(chan struct{})
 	up.MCP.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 			if p, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
@@ -180,23 +180,23 @@ func TestProgressOfReadsPassesThrough(t *testing.T) {
 					if err := req.GetSession().(*sdk.ServerSession).NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: 1, Message: "half"}); err != nil {
 						return nil, err
 					}
-					<-heard
+					<-redacted
 				}
 			}
 			return next(ctx, method, req)
 		}
 	})
-	told := make(chan *sdk.ProgressNotificationParams, 10)
+	metas := make(chan *sdk.ProgressNotificationParams, 10)
 	s := b.stdio(agent("acme"), &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-		told <- r.Params
-		close(heard)
+		metas <- r.Params
+		close(redacted)
 	}})
 	p := &sdk.CallToolParams{Name: fakemcp.Find, Arguments: map[string]any{"order_id": "A-1"}}
 	p.SetProgressToken("mine")
 	if _, err := s.CallTool(context.Background(), p); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-told; got.ProgressToken != "mine" || got.Message != "half" {
+	if got := <-metas; got.ProgressToken != "mine" || got.Message != "half" {
 		t.Errorf("progress %+v", got)
 	}
 }

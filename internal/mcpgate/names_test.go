@@ -20,7 +20,7 @@ func TestNamesThatAModelCouldMistake(t *testing.T) {
 	for name, reason := range map[string]string{
 		"get_outcome": "it is readback's", "Get_Outcome": "another case", "get-outcome": "another stroke", "getOutcome": "no stroke",
 		"get_оutcome": "a letter of another alphabet", "get_outcome\u200b": "a character that cannot be seen",
-		"Create_Order": "a twin in another case", "create.order": "a twin with a dot", strings.Repeat("x", 129): "too long",
+		"Create_Order": "a duplicate in another case", "create.order": "a duplicate with a dot", strings.Repeat("x", 129): "too long",
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -41,9 +41,9 @@ func TestNamesThatAModelCouldMistake(t *testing.T) {
 	}
 }
 
-// TestATwinSaysOfItselfWhatItsDigestCovers, and nothing else: a title can be changed
+// TestADuplicateDescribesWhatItsDigestCovers, and nothing else: a title can be changed
 // without a user's notice.
-func TestATwinSaysOfItselfWhatItsDigestCovers(t *testing.T) {
+func TestADuplicateDescribesWhatItsDigestCovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		up := fakemcp.New(fakemcp.NewWorld())
 		for _, name := range []string{fakemcp.Create, fakemcp.Update} {

@@ -37,9 +37,9 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 		return nil, err
 	}
 	defer leave()
-	var tell func(*sdk.ProgressNotificationParams)
+	var forward func(*sdk.ProgressNotificationParams)
 	if token := req.Params.GetProgressToken(); token != nil {
-		tell = func(p *sdk.ProgressNotificationParams) {
+		forward = func(p *sdk.ProgressNotificationParams) {
 			again := *p
 			again.ProgressToken, again.Message = token, visible.Clip(p.Message, maxPulse)
 			_ = req.Session.NotifyProgress(ctx, &again) // a client that misses progress still gets the result
@@ -51,7 +51,7 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
 	defer cancel()
-	r, err := g.client.Call(ctx, req.Params.Name, args, tell)
+	r, err := g.client.Call(ctx, req.Params.Name, args, forward)
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
@@ -105,15 +105,15 @@ var errSilent = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Spr
 // plain is an error as a client receives it: a protocol error, made visible. Any other
 // error becomes the statement that the server could not be reached.
 func plain(ctx context.Context, err error) error {
-	var said *jsonrpc.Error
+	var rpcErr *jsonrpc.Error
 	var known *connectors.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(context.Cause(ctx), errSilent):
 		return errSilent
-	case errors.As(err, &said):
-		return visibleError(said)
+	case errors.As(err, &rpcErr):
+		return visibleError(rpcErr)
 	case errors.As(err, &known):
 		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway cannot be reached"}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -187,8 +187,8 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 	}
 	enveloped(req.GetParams())
 	r, err := forward(ctx, s, req.GetParams())
-	var said *jsonrpc.Error
-	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound {
+	var rpcErr *jsonrpc.Error
+	if errors.As(err, &rpcErr) && rpcErr.Code == jsonrpc.CodeMethodNotFound {
 		if none := empty(req.GetParams()); none != nil {
 			return none, nil
 		}

@@ -17,10 +17,10 @@ import (
 type class string
 
 const (
-	reads     class = "reads"  // passes through
-	duplicate class = "twin"   // is verified by a contract
-	writeOnly class = "blind"  // is sent once and never verified
-	hidden    class = "hidden" // is not shown
+	reads     class = "reads"      // passes through
+	duplicate class = "verified"   // is verified by a contract
+	writeOnly class = "write-only" // is sent once and never verified
+	hidden    class = "hidden"     // is not shown
 )
 
 // shown is a tool as it is listed now.
@@ -35,8 +35,8 @@ type shown struct {
 // reports that.
 func (g *Gateway) refresh(ctx context.Context) {
 	select {
-	case g.turn <- struct{}{}:
-		defer func() { <-g.turn }()
+	case g.listing <- struct{}{}:
+		defer func() { <-g.listing }()
 	case <-ctx.Done():
 		return
 	}
@@ -125,8 +125,8 @@ func (g *Gateway) say(name string, c class, why error) {
 		text += ": " + why.Error()
 	}
 	g.mu.Lock()
-	again := g.said[name] == text
-	g.said[name] = text
+	again := g.logged[name] == text
+	g.logged[name] = text
 	g.mu.Unlock()
 	switch {
 	case again:

@@ -28,12 +28,12 @@ import (
 
 var update = flag.Bool("update", false, "write docs/operate/observe.md anew")
 
-type nobody struct{ connectors.Connector }
+type noConnector struct{ connectors.Connector }
 
 func registered(t *testing.T) *connectors.Registry {
 	t.Helper()
 	reg := &connectors.Registry{}
-	err := reg.Register("orders", connectors.Destination{Connector: nobody{}, Profiles: map[string]connectors.Profile{
+	err := reg.Register("orders", connectors.Destination{Connector: noConnector{}, Profiles: map[string]connectors.Profile{
 		"order": {Reads: []connectors.ReadPath{{Path: "get"}}},
 	}})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *surveyed) QueueStats(context.Context) (ledger.QueueStats, error) {
 	}, s.err
 }
 
-func stands(context.Context) (Status, error) {
+func inForce(context.Context) (Status, error) {
 	return Status{
 		Breakers: map[string]string{"orders": "open", "gone": "open"}, Paused: []string{"orders"},
 		LoginRefused: map[string]time.Duration{"orders": 90 * time.Second, "gone": time.Second},
@@ -80,7 +80,7 @@ func stands(context.Context) (Status, error) {
 // used is a meter that recorded every event, with hostile words among them.
 func used(t *testing.T) *Meter {
 	t.Helper()
-	m := New(registered(t), Sources{Ledger: &surveyed{}, InForce: stands,
+	m := New(registered(t), Sources{Ledger: &surveyed{}, InForce: inForce,
 		Telemetry: func() map[string]Exported {
 			return map[string]Exported{"traces": {Delivered: 7, Failed: 2, Dropped: 3}}
 		},
@@ -191,7 +191,7 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"what has no word is unknown":      `readback_sends_total{destination="orders",fate="unknown",kind="order"} 2`,
 		"what is not registered":           `readback_sends_total{destination="other",fate="other",kind="other"} 1`,
 		"an end":                           `readback_writes_ended_total{destination="orders",kind="order",status="verified"} 1`,
-		"an end that nobody knows":         `readback_writes_ended_total{destination="other",kind="other",status="other"} 1`,
+		"an unknown outcome":               `readback_writes_ended_total{destination="other",kind="other",status="other"} 1`,
 		"unverified is not verified":       `readback_writes_ended_total{destination="orders",kind="order",status="unverified"} 1`,
 		"reads of verified writes alone":   `readback_write_reads_sum{destination="orders",kind="order"} 2`,
 		"how long it took":                 `readback_write_duration_seconds_sum{destination="orders",kind="order",status="verified"} 1`,
@@ -204,14 +204,14 @@ func TestWhatAScrapeSays(t *testing.T) {
 		"a replay was not sent":            `readback_duplicates_prevented_total{by="replay",destination="orders",kind="order"} 2`,
 		"a read was not a send":            `readback_duplicates_prevented_total{by="read",destination="orders",kind="order"} 2`,
 		"an alert sees the first":          `readback_reads_total{destination="orders",kind="order",verdict="duplicated"} 0`,
-		"what was told":                    `readback_telemetry_delivered_total{signal="traces"} 7`,
-		"what nobody took":                 `readback_telemetry_lost_total{cause="failed",signal="traces"} 2`,
-		"what found no room":               `readback_telemetry_lost_total{cause="dropped",signal="traces"} 3`,
+		"delivered telemetry":              `readback_telemetry_delivered_total{signal="traces"} 7`,
+		"failed telemetry":                 `readback_telemetry_lost_total{cause="failed",signal="traces"} 2`,
+		"dropped telemetry":                `readback_telemetry_lost_total{cause="dropped",signal="traces"} 3`,
 		"what is not sealed":               `readback_audit_unsealed_seconds 1`,
 		"what could not be sealed":         `readback_audit_failures_total 4`,
 		"heads that are kept":              `readback_audit_heads_total{result="kept"} 5`,
 		"heads that are not":               `readback_audit_heads_total{result="failed"} 6`,
-		"heads that nobody needs":          `readback_audit_heads_total{result="dropped"} 7`,
+		"superseded heads":                 `readback_audit_heads_total{result="dropped"} 7`,
 		"heads that wait":                  `readback_audit_heads_waiting 8`,
 		"due":                              `readback_queue_due_writes{destination="orders",state="queued"} 3`,
 		"the outbox":                       `readback_outbox_oldest_age_seconds 60`,
@@ -251,7 +251,7 @@ func TestAnAuditLogThatIsSealedElsewhere(t *testing.T) {
 	for reason, c := range map[string]struct {
 		here bool
 		want string
-	}{"a stale number is told": {true, "readback_audit_heads_waiting"}, "there is none here": {false, "readback_survey_up"}} {
+	}{"a stale number is exported": {true, "readback_audit_heads_waiting"}, "there is none here": {false, "readback_survey_up"}} {
 		text := scrape(t, New(registered(t), Sources{Ledger: &surveyed{}, Audit: func() (Audit, bool) { return Audit{Unsealed: -1}, c.here }}))
 		if !strings.Contains(text, "\n"+c.want) || strings.Contains(text, "\nreadback_audit_unsealed_seconds") || strings.Contains(text, "\nreadback_audit_heads") != c.here {
 			t.Errorf("%s:\n%s", reason, text)

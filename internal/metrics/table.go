@@ -24,7 +24,7 @@ var (
 	readSeconds = metric{"readback_read_duration_seconds", "histogram", []string{"destination", "kind"},
 		"How long reads took."}
 	ended = metric{"readback_writes_ended_total", "counter", []string{"destination", "kind", "status"},
-		"Writes that were settled, by their outcome; that went to a person (review); or whose look is put off on purpose (unverified)."}
+		"Writes that were settled, by their outcome; that went to a reviewer (review); or whose read back is postponed on purpose (unverified)."}
 	lifeSeconds = metric{"readback_write_duration_seconds", "histogram", []string{"destination", "kind", "status"},
 		"From the reservation of a write to its end, on the ledger's clock."}
 	writeReads = metric{"readback_write_reads", "histogram", []string{"destination", "kind"},
@@ -42,7 +42,7 @@ var (
 	replays = metric{"readback_replays_total", "counter", []string{"destination", "kind"},
 		"Calls for a write that was requested before. They got its outcome, and none of them was sent."}
 	reloads = metric{"readback_reloads_total", "counter", []string{"result"},
-		"How often a changed configuration was looked at under a running server, by result: taken, refused. Of a refused one nothing is in force."}
+		"How often a running server read a changed configuration, by result: taken, refused. Nothing of a refused one is in force."}
 	limited = metric{"readback_limited_requests_total", "counter", []string{"limit"},
 		"Requests that were refused with 429 because their token, their tenant or the server had reached a limit, by limit: rate, requests, streams, bodies."}
 
@@ -67,9 +67,9 @@ var (
 	outboxOldest = metric{"readback_outbox_oldest_age_seconds", "gauge", nil,
 		"How long ago the oldest of them was enqueued; 0 when there is none."}
 	outboxRefused = metric{"readback_outbox_refused_entries", "gauge", nil,
-		"Entries of the outbox that can never be taken in, counted up to 100. A person must look at them."}
+		"Entries of the outbox that can never be taken in, counted up to 100. An operator must check them."}
 	damaged = metric{"readback_damaged_writes", "gauge", nil,
-		"Writes whose rows cannot be read, counted up to 100. A person must look at them."}
+		"Writes whose rows cannot be read, counted up to 100. An operator must check them."}
 
 	breaker = metric{"readback_breaker_state", "gauge", []string{"destination", "state"},
 		"1 for the state in which the circuit breaker of a destination is: closed, half-open, open."}
@@ -85,9 +85,9 @@ var (
 	delivered = metric{"readback_telemetry_delivered_total", "counter", []string{"signal"},
 		"Spans (traces), events and exports of metrics (metrics) that a receiver of OpenTelemetry has taken."}
 	lost = metric{"readback_telemetry_lost_total", "counter", []string{"signal", "cause"},
-		"The same that no receiver got, by cause: failed (could not be delivered, or was refused), dropped (no room)."}
+		"The same that no receiver got, by cause: failed (could not be delivered, or was refused), dropped (the queue was full)."}
 	unsealed = metric{"readback_audit_unsealed_seconds", "gauge", nil,
-		"For how long something waits to be sealed in the audit log at the most. Only of the process whose turn it is; the smallest counts."}
+		"For how long something waits to be sealed in the audit log at the most. Only of the process that seals; the smallest counts."}
 	sealFailures = metric{"readback_audit_failures_total", "counter", nil,
 		"How often this process could not seal what was there to be sealed."}
 	heads = metric{"readback_audit_heads_total", "counter", []string{"result"},

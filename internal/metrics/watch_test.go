@@ -185,7 +185,7 @@ func TestAlertsAskForWhatIsServed(t *testing.T) {
 	}
 	for _, found := range regexp.MustCompile("\n\\| `(Readback[A-Za-z]+)` \\|").FindAllStringSubmatch(text, -1) {
 		if !seen[found[1]] {
-			t.Errorf("docs/operate/observe.md says what to do about %s, which nobody raises", found[1])
+			t.Errorf("docs/operate/observe.md says what to do about %s, which no rule raises", found[1])
 		}
 	}
 }

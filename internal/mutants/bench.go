@@ -41,7 +41,7 @@ func snapshot(ctx context.Context, module string) (dir string, remove func(), er
 	if dir, err = filepath.EvalSymlinks(dir); err != nil { // the overlay needs the name the go command uses
 		return "", nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // a leftover in the temporary folder harms nobody
+	remove = func() { _ = os.RemoveAll(dir) } // a leftover in the temporary folder is harmless
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
 		if err := copyFile(filepath.Join(module, name), filepath.Join(dir, name)); err != nil {
 			remove()
@@ -53,7 +53,7 @@ func snapshot(ctx context.Context, module string) (dir string, remove func(), er
 
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
-	if errors.Is(err, fs.ErrNotExist) { // deleted, and git was not told
+	if errors.Is(err, fs.ErrNotExist) { // deleted, and still in git's index
 		return nil
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (b bench) overlay(file string, changed []byte) (path string, remove func(),
 	if err != nil {
 		return "", nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // a leftover in the temporary folder harms nobody
+	remove = func() { _ = os.RemoveAll(dir) } // a leftover in the temporary folder is harmless
 	instead := filepath.Join(dir, filepath.Base(file))
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(b.root, filepath.FromSlash(file)): instead}})
 	if err == nil {
@@ -193,7 +193,7 @@ func (b bench) overlay(file string, changed []byte) (path string, remove func(),
 	return path, remove, nil
 }
 
-// seen is what a run of tests said.
+// seen is the output of a test run.
 type seen struct {
 	tests   map[string]string // "pass" or "fail" by name
 	unbuilt bool

@@ -165,13 +165,13 @@ func TestMarkdown(t *testing.T) {
 }
 
 func TestParse(t *testing.T) {
-	said := `{"Action":"run","Test":"TestA/b"}
+	output := `{"Action":"run","Test":"TestA/b"}
 {"Action":"output","Test":"TestA/b","Output":"boom\n"}
 {"Action":"fail","Test":"TestA/b"}
 {"Action":"fail","Package":"p"}
 not JSON
 `
-	s, err := parse(bytes.NewBufferString(said), "stderr\n")
+	s, err := parse(bytes.NewBufferString(output), "stderr\n")
 	if err != nil || s.tests["TestA/b"] != "fail" || len(s.tests) != 1 || s.unbuilt || s.tail() != "stderr\nboom\nnot JSON\n" {
 		t.Errorf("%+v, %v, %q", s.tests, err, s.tail())
 	}

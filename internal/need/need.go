@@ -118,6 +118,6 @@ func Document(t *testing.T, path, by, rendered string, update bool) {
 		return
 	}
 	if diff := cmp.Diff(strings.Split(strings.TrimSpace(old), "\n"), strings.Split(strings.TrimSpace(rendered), "\n")); diff != "" {
-		t.Errorf("%s does not agree; look at the difference, then %s (-document +rendered):\n%s", path, by, diff)
+		t.Errorf("%s does not agree; check the difference, then %s (-document +rendered):\n%s", path, by, diff)
 	}
 }

@@ -46,7 +46,7 @@ func TestHave(t *testing.T) {
 func TestProgram(t *testing.T) {
 	t.Setenv("READBACK_STRICT", "1")
 	e := &ended{TB: t}
-	if need.Program(e, "a program that nobody has"); e.how != "failed" {
+	if need.Program(e, "a program that does not exist"); e.how != "failed" {
 		t.Errorf("a missing program: %q", e.how)
 	}
 	if path := need.Program(t, "go"); path == "" {

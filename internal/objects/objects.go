@@ -18,7 +18,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// Options configures a [Keeper]. Endpoint and Bucket are required.
+// Options configures a [HeadStore]. Endpoint and Bucket are required.
 type Options struct {
 	// Endpoint is the host of the store, and its port if that is not the default:
 	// s3.eu-central-1.amazonaws.com.
@@ -41,17 +41,17 @@ type Options struct {
 // ErrOptions reports missing settings.
 var ErrOptions = errors.New("object store")
 
-// Keeper stores each head as an object of its own, which it never overwrites. The name consists
+// HeadStore stores each head as an object of its own, which it never overwrites. The name consists
 // of the tenant's digest, the page and the beginning of the page's hash.
-type Keeper struct {
+type HeadStore struct {
 	client         *minio.Client
 	bucket, prefix string
 }
 
-var _ audit.HeadStore = (*Keeper)(nil)
+var _ audit.HeadStore = (*HeadStore)(nil)
 
-// New returns a keeper. It sends no request to the store. It fails with [ErrOptions].
-func New(o Options) (*Keeper, error) {
+// New returns a store for heads. It sends no request. It fails with [ErrOptions].
+func New(o Options) (*HeadStore, error) {
 	if o.Endpoint == "" || o.Bucket == "" {
 		return nil, fmt.Errorf("%w: endpoint is %q and bucket is %q; want both", ErrOptions, o.Endpoint, o.Bucket)
 	}
@@ -69,7 +69,7 @@ func New(o Options) (*Keeper, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: endpoint %q: %w", ErrOptions, o.Endpoint, err)
 	}
-	return &Keeper{client: client, bucket: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}, nil
+	return &HeadStore{client: client, bucket: o.Bucket, prefix: strings.Trim(o.Prefix, "/")}, nil
 }
 
 // fetched are keys that are fetched for each request.
@@ -90,7 +90,7 @@ func (f fetched) RetrieveWithCredContext(*credentials.CredContext) (credentials.
 func (f fetched) IsExpired() bool { return true }
 
 // Keep implements [audit.HeadStore]. An existing object of that name is the same head.
-func (k *Keeper) Keep(ctx context.Context, head signing.Envelope) error {
+func (k *HeadStore) Keep(ctx context.Context, head signing.Envelope) error {
 	body, err := head.Encode()
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (k *Keeper) Keep(ctx context.Context, head signing.Envelope) error {
 
 // name is the object's name for a head: it does not reveal the tenant's name, and differs if the
 // head does.
-func (k *Keeper) name(head signing.Envelope) (string, error) {
+func (k *HeadStore) name(head signing.Envelope) (string, error) {
 	h, err := audit.ReadHead(head)
 	if err != nil {
 		return "", err

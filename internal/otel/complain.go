@@ -19,17 +19,17 @@ type complaints struct {
 	kept int // not said since
 }
 
-// say says it, unless something was said just now. A log that takes nothing more
-// holds up at most the one who has its turn to say something.
+// say logs a message, unless one was logged just now. A log that blocks holds up at most the
+// caller that logs.
 func (c *complaints) say(what string, args ...any) {
-	kept, mine := c.turn()
+	kept, mine := c.allow()
 	if mine {
-		c.log.Warn(what, append(args, "not said since the last time", kept)...)
+		c.log.Warn(what, append(args, "suppressed_since", kept)...)
 	}
 }
 
-// turn reports whether it is time to say something, and how often it was not.
-func (c *complaints) turn() (kept int, mine bool) {
+// allow reports whether it is time to say something, and how often it was not.
+func (c *complaints) allow() (kept int, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// stuck is a log that takes nothing: a pipe that nobody reads.
+// stuck is a log that blocks: a pipe without a reader.
 type stuck struct {
 	slog.Handler
 	on chan struct{}
@@ -21,13 +21,13 @@ func TestALogThatHangsHoldsUpOneAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		on := make(chan struct{})
 		c := &complaints{log: slog.New(stuck{slog.NewTextHandler(t.Output(), nil), on})}
-		said := make(chan struct{}, 10)
-		for range cap(said) {
-			go func() { c.Handle(errors.New("full")); said <- struct{}{} }()
+		done := make(chan struct{}, 10)
+		for range cap(done) {
+			go func() { c.Handle(errors.New("full")); done <- struct{}{} }()
 		}
 		synctest.Wait()
-		if len(said) != cap(said)-1 {
-			t.Errorf("%d of %d went on", len(said), cap(said))
+		if len(done) != cap(done)-1 {
+			t.Errorf("%d of %d went on", len(done), cap(done))
 		}
 		close(on)
 	})

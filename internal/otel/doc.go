@@ -2,5 +2,5 @@
 // exporters, batches, bounds. Exporting that fails or is slow costs data and a
 // line in the log, never a write.
 //
-// It does not know what is told; packages engine and telemetry do.
+// It does not know what is exported; packages engine and telemetry do.
 package otel

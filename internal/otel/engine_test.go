@@ -37,9 +37,9 @@ func order(id string) intent.WriteIntent {
 	}
 }
 
-// told is an engine that tells a receiver, before a destination whose own log
-// says what happened.
-func told(t *testing.T, k *otel.SDK) (*engine.Engine, *orders.World) {
+// engineWith returns an engine that exports to a receiver, and a destination whose own log is the
+// oracle.
+func engineWith(t *testing.T, k *otel.SDK) (*engine.Engine, *orders.World) {
 	t.Helper()
 	world, err := orders.New(orders.Plain.Options())
 	if err != nil {
@@ -60,7 +60,7 @@ func told(t *testing.T, k *otel.SDK) (*engine.Engine, *orders.World) {
 func TestAWriteArrives(t *testing.T) {
 	r := oteltest.Start(t)
 	k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
-	e, world := told(t, k)
+	e, world := engineWith(t, k)
 	if err := world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestAWriteArrives(t *testing.T) {
 	checkNumbers(t, r)
 	for _, text := range r.Texts() {
 		if strings.Contains(text, "swordfish") {
-			t.Error("what was written is told, and nobody asked for it")
+			t.Error("the contents of a write are exported without being configured")
 		}
 	}
 }
@@ -201,7 +201,7 @@ func TestWritesDoNotMind(t *testing.T) {
 				r.Answer(answer(hang))
 			}
 			k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
-			e, world := told(t, k)
+			e, world := engineWith(t, k)
 			for i := range writes {
 				out, err := e.Do(t.Context(), order(fmt.Sprint("A-", i)))
 				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 {
@@ -215,7 +215,7 @@ func TestWritesDoNotMind(t *testing.T) {
 				t.Errorf("%d effects of %d writes", effects, writes)
 			}
 			if d := k.Deliveries()["traces"]; d.Delivered != 0 || d.Failed+d.Dropped < writes {
-				t.Errorf("traces: %+v; what nobody got must be counted", d)
+				t.Errorf("traces: %+v; what no receiver got must be counted", d)
 			}
 		})
 	}

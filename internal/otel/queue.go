@@ -24,7 +24,7 @@ type queue struct {
 	waiting, delivered, failed, dropped atomic.Int64
 }
 
-// enter reports whether there is room for one more.
+// enter reports whether the queue has a free place.
 func (q *queue) enter() bool {
 	if q.waiting.Add(1) <= maxWaiting {
 		return true
@@ -35,8 +35,8 @@ func (q *queue) enter() bool {
 	return false
 }
 
-// leave takes out as many of n as still wait: at the end those that do are given
-// up, and counted, before whoever has them in hand.
+// leave takes out as many of n as still wait. At the end those that wait are dropped and counted
+// before their exporter has finished.
 func (q *queue) leave(n int64) int64 {
 	for {
 		waiting := q.waiting.Load()
@@ -47,8 +47,7 @@ func (q *queue) leave(n int64) int64 {
 	}
 }
 
-// deliver exports n that waited. That it failed is counted and said here, and
-// nowhere else.
+// deliver exports n that waited. A failure is counted and logged only here.
 func (q *queue) deliver(ctx context.Context, n int, export func(context.Context) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,7 +64,7 @@ func (q *queue) deliver(ctx context.Context, n int, export func(context.Context)
 		"error", text[:min(len(text), maxComplaint)], "lost", q.failed.Load())
 }
 
-// spans stands before the processor of spans.
+// spans wraps the processor of spans.
 type spans struct {
 	sdktrace.SpanProcessor
 	q *queue
@@ -79,7 +78,7 @@ func (p spans) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// spanExporter stands before the exporter of spans.
+// spanExporter wraps the exporter of spans.
 type spanExporter struct {
 	sdktrace.SpanExporter
 	q *queue
@@ -91,7 +90,7 @@ func (e spanExporter) ExportSpans(ctx context.Context, all []sdktrace.ReadOnlySp
 	return nil
 }
 
-// records stands before the processor of events.
+// records wraps the processor of events.
 type records struct {
 	sdklog.Processor
 	q *queue
@@ -105,7 +104,7 @@ func (p records) OnEmit(ctx context.Context, r *sdklog.Record) error {
 	return p.Processor.OnEmit(ctx, r)
 }
 
-// recordExporter stands before the exporter of events.
+// recordExporter wraps the exporter of events.
 type recordExporter struct {
 	sdklog.Exporter
 	q *queue
@@ -119,8 +118,8 @@ func (e recordExporter) Export(ctx context.Context, all []sdklog.Record) error {
 	return nil
 }
 
-// numberExporter stands before the exporter of metrics. These add up, so that what
-// could not be delivered once comes with the next.
+// numberExporter wraps the exporter of metrics. These add up, so that what could not be delivered
+// once comes with the next.
 type numberExporter struct {
 	sdkmetric.Exporter
 	q *queue

@@ -33,7 +33,7 @@ const (
 	maxWaiting = 8192
 	// maxBatch bounds one request: below the 4 MiB that collectors take by default.
 	maxBatch = 1024
-	// batchEvery is how soon what ended is exported where little goes on.
+	// batchEvery is how soon ended spans are exported where traffic is low.
 	batchEvery = 2 * time.Second
 	// exportTimeout bounds the delivery of one batch with all its repeats, and
 	// firstRetry and longestRetry the pauses between these.
@@ -43,8 +43,8 @@ const (
 	// shutdownTimeout bounds how long the program waits at its end for what was
 	// not delivered yet.
 	shutdownTimeout = 3 * time.Second
-	// maxValue bounds the value of an attribute in bytes: arguments and results can
-	// be long where they are told at all.
+	// maxValue bounds the value of an attribute in bytes: arguments and results, where they are
+	// exported at all, can be long.
 	maxValue = 16 << 10
 )
 
@@ -78,12 +78,11 @@ func Start(ctx context.Context, s Settings) (*SDK, error) {
 	for i, which := range []signal{traces, metrics, events} {
 		k.queues[i] = &queue{signal: which.word, ended: ended, complain: k.complain}
 	}
-	// What exporters find wrong with variables they tell the handler alone.
-	// And they log it, past our log.
-	var heard heard
+	// Exporters report errors in variables only to the handler, and log them past our log.
+	var collected collected
 	otel.SetLogger(logr.Discard())
-	otel.SetErrorHandler(&heard)
-	err := errors.Join(k.make(ctx), heard.err())
+	otel.SetErrorHandler(&collected)
+	err := errors.Join(k.make(ctx), collected.err())
 	otel.SetErrorHandler(k.complain)
 	if err != nil {
 		k.Shutdown()
@@ -92,20 +91,20 @@ func Start(ctx context.Context, s Settings) (*SDK, error) {
 	return k, nil
 }
 
-// heard collects errors.
-type heard struct {
+// collected collects errors.
+type collected struct {
 	mu  sync.Mutex
 	all []error
 }
 
 // Handle implements the API's error handler.
-func (h *heard) Handle(err error) {
+func (h *collected) Handle(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.all = append(h.all, err)
 }
 
-func (h *heard) err() error {
+func (h *collected) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return errors.Join(h.all...)
@@ -199,7 +198,7 @@ func (k *SDK) makeEvents(ctx context.Context) error {
 	return nil
 }
 
-// Tracer takes spans; what is not told goes nowhere.
+// Tracer takes spans; without an exporter they are dropped.
 func (k *SDK) Tracer() trace.TracerProvider { return k.tracer }
 
 // Meter takes measurements.
@@ -234,8 +233,8 @@ func (k *SDK) Shutdown() {
 // Delivery counts the telemetry of one signal: spans, events, and for metrics
 // whole exports.
 type Delivery struct {
-	// Delivered was taken. Failed could not be delivered, or was refused. Dropped
-	// found no room in the queue.
+	// Delivered was received. Failed could not be delivered, or was refused. Dropped did not fit
+	// into the queue.
 	Delivered, Failed, Dropped int64
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/readback-go/readback/internal/otel/oteltest"
 )
 
-// none is an environment in which nothing is said.
+// none is an environment without variables.
 func none(string) string { return "" }
 
 func start(t *testing.T, s otel.Settings) *otel.SDK {
@@ -30,8 +30,8 @@ func start(t *testing.T, s otel.Settings) *otel.SDK {
 	return k
 }
 
-// tell tells n spans within one, n events, and n of a number.
-func tell(k *otel.SDK, n int) {
+// emit emits n spans within one, n events, and n of a number.
+func emit(k *otel.SDK, n int) {
 	ctx, root := k.Tracer().Tracer("test").Start(context.Background(), "root")
 	count, _ := k.Meter().Meter("test").Int64Counter("things")
 	for range n {
@@ -49,7 +49,7 @@ func tell(k *otel.SDK, n int) {
 func TestAllSignalsArrive(t *testing.T) {
 	r := oteltest.Start(t)
 	k := start(t, otel.Settings{Endpoint: r.URL, Headers: map[string]string{"Authorization": "Basic eDp5"}, Version: "1.2.3", Env: none})
-	tell(k, 3)
+	emit(k, 3)
 	k.Shutdown()
 	spans := r.Spans()
 	if len(spans) != 4 {
@@ -99,7 +99,7 @@ func TestStandardVariables(t *testing.T) {
 		t.Fatal("an endpoint in the environment does not count")
 	}
 	k := start(t, s)
-	tell(k, 1)
+	emit(k, 1)
 	k.Shutdown()
 	if len(r.Spans()) != 2 || len(r.Metrics()) != 0 || len(r.Records()) != 0 {
 		t.Errorf("%d spans, %d metrics, %d events; want spans alone", len(r.Spans()), len(r.Metrics()), len(r.Records()))
@@ -119,13 +119,13 @@ func TestWhenItIsOff(t *testing.T) {
 		env      map[string]string
 		want     bool
 	}{
-		"nothing is said": {"nobody is told anything by default", otel.Settings{}, nil, false},
-		"an endpoint":     {"", otel.Settings{Endpoint: "http://127.0.0.1:1"}, nil, true},
-		"a variable":      {"", otel.Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, true},
-		"of one signal":   {"", otel.Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, true},
+		"no settings":   {"nothing is exported by default", otel.Settings{}, nil, false},
+		"an endpoint":   {"", otel.Settings{Endpoint: "http://127.0.0.1:1"}, nil, true},
+		"a variable":    {"", otel.Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, true},
+		"of one signal": {"", otel.Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, true},
 		"of one that is left out": {"", otel.Settings{NoTraces: true},
 			map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1"}, false},
-		"disabled": {"whoever runs it has the last word", otel.Settings{Endpoint: "http://127.0.0.1:1"}, map[string]string{"OTEL_SDK_DISABLED": "TRUE"}, false},
+		"disabled": {"the operator's variable wins", otel.Settings{Endpoint: "http://127.0.0.1:1"}, map[string]string{"OTEL_SDK_DISABLED": "TRUE"}, false},
 		"no exporters": {"", otel.Settings{Endpoint: "http://127.0.0.1:1"},
 			map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"}, false},
 	} {
@@ -151,7 +151,7 @@ func TestBadSettings(t *testing.T) {
 		"a bad variable":    {"an exporter would take localhost", "", map[string]string{"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "collector:4318"}, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is no address"},
 		"gRPC":              {"it is not spoken", "http://127.0.0.1:1", map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "OTEL_EXPORTER_OTLP_PROTOCOL asks for a protocol"},
 		"an exporter":       {"it is not there", "http://127.0.0.1:1", map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER is not known"},
-		"neither yes or no": {"whoever wants it off must be heard", "http://127.0.0.1:1", map[string]string{"OTEL_SDK_DISABLED": "yes"}, "OTEL_SDK_DISABLED is neither"},
+		"neither yes or no": {"an operator who wants it off must not be ignored", "http://127.0.0.1:1", map[string]string{"OTEL_SDK_DISABLED": "yes"}, "OTEL_SDK_DISABLED is neither"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := otel.Start(t.Context(), otel.Settings{Endpoint: c.endpoint, Env: func(name string) string { return c.env[name] }})
@@ -163,7 +163,7 @@ func TestBadSettings(t *testing.T) {
 	t.Run("a certificate that is not there", func(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nowhere/ca.pem")
 		if _, err := otel.Start(t.Context(), otel.Settings{Endpoint: "https://127.0.0.1:1"}); !errors.Is(err, otel.ErrSettings) {
-			t.Errorf("%v; want an error: it would be delivered to whoever answers", err)
+			t.Errorf("%v; want an error: it would be delivered to any server that answers", err)
 		}
 	})
 }
@@ -180,14 +180,13 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// What cannot be delivered is counted and said, without what a receiver answered
-// filling the log.
+// Failed deliveries are counted and logged, without a receiver's answers filling the log.
 func TestTroubleIsCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason string
 		answer func(http.ResponseWriter, *http.Request) bool
 	}{
-		"down": {"nobody listens", nil},
+		"down": {"nothing listens", nil},
 		"broken": {"it answers 500", func(w http.ResponseWriter, _ *http.Request) bool {
 			w.WriteHeader(http.StatusInternalServerError)
 			return true
@@ -208,41 +207,41 @@ func TestTroubleIsCounted(t *testing.T) {
 			if c.answer == nil {
 				r.Close()
 			}
-			var said bytes.Buffer
-			k := start(t, otel.Settings{Endpoint: r.URL, Env: none, Logger: slog.New(slog.NewTextHandler(&said, nil))})
-			tell(k, 3)
+			var log bytes.Buffer
+			k := start(t, otel.Settings{Endpoint: r.URL, Env: none, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			emit(k, 3)
 			k.Shutdown()
 			want := map[string]otel.Delivery{"traces": {Failed: 4}, "metrics": {Failed: 1}, "events": {Failed: 3}}
 			if diff := cmp.Diff(want, k.Deliveries()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", c.reason, diff)
 			}
-			if lines := strings.Count(said.String(), "\n"); lines != 1 || said.Len() > 1000 {
-				t.Errorf("%d lines are said, want 1 of at most 1000 bytes:\n%s", lines, said.String())
+			if lines := strings.Count(log.String(), "\n"); lines != 1 || log.Len() > 1000 {
+				t.Errorf("%d lines are logged, want 1 of at most 1000 bytes:\n%s", lines, log.String())
 			}
 		})
 	}
 }
 
-// A receiver that never answers holds nobody up, and what finds no room is
-// dropped and counted.
+// A receiver that never answers blocks no caller, and what does not fit into the queue is dropped
+// and counted.
 func TestAReceiverThatHangs(t *testing.T) {
 	r := oteltest.Start(t)
 	hang := make(chan struct{})
 	r.Answer(func(http.ResponseWriter, *http.Request) bool { <-hang; return true })
-	var said bytes.Buffer
-	k := start(t, otel.Settings{Endpoint: r.URL, Env: none, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+	var log bytes.Buffer
+	k := start(t, otel.Settings{Endpoint: r.URL, Env: none, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	const many = 9000 // more than wait at once
-	tell(k, many)
+	emit(k, many)
 	k.Shutdown()
 	close(hang)
-	for signal, told := range map[string]int64{"traces": many + 1, "events": many} {
+	for signal, total := range map[string]int64{"traces": many + 1, "events": many} {
 		d := k.Deliveries()[signal]
-		if d.Delivered != 0 || d.Dropped < told-8192 || d.Dropped+d.Failed != told {
-			t.Errorf("%s: %+v of %d; everything must be counted", signal, d, told)
+		if d.Delivered != 0 || d.Dropped < total-8192 || d.Dropped+d.Failed != total {
+			t.Errorf("%s: %+v of %d; everything must be counted", signal, d, total)
 		}
 	}
-	if !strings.Contains(said.String(), "telemetry is dropped") {
-		t.Errorf("nobody was told: %s", said.String())
+	if !strings.Contains(log.String(), "telemetry is dropped") {
+		t.Errorf("nothing was logged: %s", log.String())
 	}
 }
 
@@ -260,6 +259,6 @@ func TestAnEndpointCanBeTried(t *testing.T) {
 	}
 	r.Close()
 	if err := otel.Try(t.Context(), otel.Settings{Endpoint: r.URL, Env: none}); err == nil {
-		t.Error("nobody is there, and all is well")
+		t.Error("no receiver is there, and there is no error")
 	}
 }

@@ -23,13 +23,12 @@ type Settings struct {
 	// Headers go with each request. Default: what OTEL_EXPORTER_OTLP_HEADERS and
 	// its kin say.
 	Headers map[string]string
-	// NoTraces, NoMetrics and NoEvents leave a signal out. Default: all are told,
-	// unless OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER or OTEL_LOGS_EXPORTER is
-	// "none".
+	// NoTraces, NoMetrics and NoEvents leave a signal out. Default: all are exported, unless
+	// OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER or OTEL_LOGS_EXPORTER is "none".
 	NoTraces, NoMetrics, NoEvents bool
 	// Version is the program's.
 	Version string
-	// Logger hears of trouble, once a minute at most. Default nobody does.
+	// Logger gets export errors, once a minute at most. Default none.
 	Logger *slog.Logger
 	// Env is the environment. Default the process's. The exporters read further
 	// variables from the process's in any case.

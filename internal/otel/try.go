@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Try sends an empty request to where the settings say, once, as one that tells
-// something would be sent, and returns what is wrong with the answer.
+// Try sends an empty request to the configured endpoint, once, as an exporter would, and returns
+// what is wrong with the answer.
 func Try(ctx context.Context, s Settings) error {
 	if err := s.Check(); err != nil {
 		return err

@@ -54,7 +54,7 @@ func complete(folder string) bool {
 	return true
 }
 
-// unprivileged is whom to run as: nil for ourselves, and somebody else where
+// unprivileged is whom to run as: nil for ourselves, and another user where
 // we are root.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {

@@ -128,8 +128,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestMain runs as the process that dies with a server open, where it is told
-// so.
+// TestMain runs as the process that dies with a server open, where the environment says so.
 func TestMain(m *testing.M) {
 	if os.Getenv("PGTEST_DIES") == "" {
 		os.Exit(m.Run())
@@ -146,7 +145,7 @@ func TestMain(m *testing.M) {
 func TestDies(t *testing.T) {
 	pgtest.Start(t, pgtest.Options{}) // or the test is skipped
 	folder := t.TempDir()
-	must(t, os.Chmod(filepath.Dir(folder), 0o755)) // the server runs as somebody else
+	must(t, os.Chmod(filepath.Dir(folder), 0o755)) // the server runs as another user
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "PGTEST_DIES=1", "TMPDIR="+folder)
 	out, err := cmd.StdoutPipe()

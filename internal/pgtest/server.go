@@ -116,8 +116,8 @@ func freePort() (int, error) {
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
 func (s *Server) initialise(o Options) error {
-	// --no-sync is about initdb alone: a cluster that a crash of the machine
-	// spoils is of no use to anybody.
+	// --no-sync is about initdb alone: a cluster that a crash of the machine spoils is not used
+	// again.
 	if err := s.run("initdb", "-D", s.data(), "-U", Superuser, "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C"); err != nil {
 		return err
 	}
@@ -195,15 +195,15 @@ func (s *Server) launch() error {
 	}
 	s.cmd, s.exited = cmd, make(chan struct{})
 	go func() {
-		_ = cmd.Wait() // how it ended stands in its log
+		_ = cmd.Wait() // its log has the error
 		close(s.exited)
 	}()
 	return s.await(starts)
 }
 
-// ends stops the server of a folder and removes the folder when nobody calls it
-// off: what has the other end of the pipe is dead then. A program that was
-// still filling the folder can make a file between two removals.
+// ends stops the server of a folder and removes the folder unless it is called off: the process
+// at the other end of the pipe is dead then. A program that was still filling the folder can make
+// a file between two removals.
 const ends = `read _ && exit
 pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) && kill -QUIT "$pid" 2>/dev/null
 for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1"; sleep 1; [ -e "$1" ] || exit; done`
@@ -266,8 +266,8 @@ func tail(text []byte) string { return string(text[max(0, len(text)-maxLog):]) }
 // Addr is where the server listens, host and port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// DSN is a connection string for the superuser, to a database. Other roles are
-// made by SQL; nobody needs a password.
+// DSN is a connection string for the superuser, to a database. Other roles are made by SQL; no
+// role needs a password.
 func (s *Server) DSN(database string) string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=%s dbname=%s sslmode=disable", s.port, Superuser, database)
 }
@@ -337,7 +337,7 @@ func (s *Server) Close() error {
 		errs = append(errs, standby.Close())
 	}
 	s.standbys = nil
-	// In a hurry: nobody wants the cluster any more.
+	// Immediately: the cluster is not needed any more.
 	errs = append(errs, s.stop(syscall.SIGQUIT), os.RemoveAll(s.folder))
 	if s.watchdog != nil {
 		errs = append(errs, s.watchdog.Close())

@@ -50,7 +50,7 @@ func (s *Server) follow(primary *Server, o StandbyOptions) error {
 	return s.start()
 }
 
-// Pause stops the replay of a standby and returns when it stands still.
+// Pause stops the replay of a standby and returns when it has stopped.
 func (s *Server) Pause() error {
 	if err := s.Exec("postgres", "SELECT pg_wal_replay_pause()"); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (s *Server) Pause() error {
 // Resume lets a paused standby go on.
 func (s *Server) Resume() error { return s.Exec("postgres", "SELECT pg_wal_replay_resume()") }
 
-// Promote makes a primary of a standby and returns when it takes writes. The
-// one that was primary goes on: that is what a split brain is.
+// Promote makes a primary of a standby and returns when it takes writes. The former primary
+// continues: that is what a split brain is.
 func (s *Server) Promote() error {
 	if err := s.Exec("postgres", "SELECT pg_promote(false)"); err != nil {
 		return err

@@ -29,9 +29,8 @@ func Start(t TB, o Options) *Server {
 	return s
 }
 
-// Need ends a test that has no server: skipped where PostgreSQL is not
-// installed, failed if READBACK_STRICT is 1, and failed for any other error of
-// [Open]. A nil error goes on.
+// Need ends a test that has no server: skipped where PostgreSQL is not installed, failed if
+// READBACK_STRICT is 1, and failed for any other error of [Open]. It ignores a nil error.
 func Need(t TB, err error) {
 	t.Helper()
 	switch {

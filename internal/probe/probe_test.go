@@ -125,7 +125,7 @@ var lies = map[string]struct {
 		if _, err := g.world.Seed(intent.Fields{"order_id": "readback-sample-testing1n1"}, ""); err != nil {
 			t.Fatal(err)
 		}
-	}, "fresh keys", "something is there before anybody wrote"},
+	}, "fresh keys", "a record is there before the first write"},
 	"undo fails": {plain, plain, func(_ *testing.T, g *target) {
 		g.twist(&twisted{invert: func(*intent.WriteIntent) error { return errors.New("cannot") }})
 	}, "undo of update", "there is no inverse"},
@@ -354,7 +354,7 @@ func TestRefusals(t *testing.T) {
 		reason string
 	}{
 		"no sampler":   {func(g *target) { g.c = struct{ connectors.Connector }{g.c} }, ErrNoSamples, "there is nothing to write"},
-		"irreversible": {func(g *target) { g.p.Irreversible = []intent.WriteType{intent.Create} }, ErrIrreversible, "nobody allowed it"},
+		"irreversible": {func(g *target) { g.p.Irreversible = []intent.WriteType{intent.Create} }, ErrIrreversible, "it was not allowed"},
 		"no way back": {func(g *target) {
 			g.p.Writes, g.p.Undo = []intent.WriteType{intent.Create}, nil
 		}, ErrIrreversible, "the records would stay"},

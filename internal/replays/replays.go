@@ -106,7 +106,7 @@ func (c *Counter) write(ctx context.Context) {
 		switch b := c.tenants[tenant]; {
 		case err == nil:
 			b.version = written.Version
-		case errors.Is(err, ledger.ErrStale): // nobody else has this name: it was removed
+		case errors.Is(err, ledger.ErrStale): // no other actor has this name: it was removed
 			b.version, b.fresh = 0, true
 		default:
 			b.fresh = true

@@ -43,8 +43,7 @@ func counted(t *testing.T, notes ledger.Documents, tenant string, since, until t
 	return all
 }
 
-// Several processes count; what they counted stands together, by tenant and time,
-// also of those that are gone.
+// The counts of several processes, also of ended ones, are shown together by tenant and time.
 func TestCountsOfAllProcessesStandTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book, start := ledger.NewMemory(), time.Now().UTC().Truncate(replays.Step)
@@ -122,7 +121,7 @@ func TestWhatCannotBeWrittenIsTriedAgain(t *testing.T) {
 		if got := counted(t, book, "acme", start, time.Now()); len(got) != 1 {
 			t.Fatalf("%v", got)
 		}
-		// Somebody removed the note: it is written anew.
+		// The document was removed: it is written anew.
 		notes, _, err := book.Notes(t.Context(), "")
 		if err != nil || len(notes) != 1 {
 			t.Fatal(notes, err)

@@ -43,7 +43,7 @@ func (p *place) reach(r reached) *mcp.ClientSession {
 			p.t.Fatalf("the command is %q", r.Command)
 		}
 		cmd := exec.CommandContext(p.t.Context(), folder+"/readback", r.Args...)
-		p.furnish(cmd)
+		p.prepare(cmd)
 		way = &mcp.CommandTransport{Command: cmd}
 	} else {
 		way = &mcp.StreamableClientTransport{Endpoint: r.URL, HTTPClient: &http.Client{Transport: header(r.Headers)}}
@@ -75,7 +75,7 @@ func (p *place) lists(s *mcp.ClientSession, order string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if said, ok := got.StructuredContent.(map[string]any); !ok || said["verified"] != true {
+	if result, ok := got.StructuredContent.(map[string]any); !ok || result["verified"] != true {
 		p.t.Errorf("the call says %v", got.StructuredContent)
 	}
 	p.hasOne(order)

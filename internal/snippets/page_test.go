@@ -75,7 +75,7 @@ func TestEveryBlockIsRun(t *testing.T) {
 	}
 }
 
-// The pages of the doors lead to each other.
+// The pages of the entry points link to each other.
 func TestPagesAreLinked(t *testing.T) {
 	pages := []string{"guide/start.md", "reference/http.md", "reference/mcp.md"}
 	for _, from := range pages {

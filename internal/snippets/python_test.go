@@ -81,7 +81,7 @@ func TestPython(t *testing.T) {
 	for _, c := range []struct{ name, order, want, reason string }{
 		{"lost answer", "A-1", "charged: ord_", "it was read back"},
 		{"repeated", "A-1", "charged: ord_", "the same write has the same outcome"},
-		{"refused there", "A-2", "not charged, and that is known:", "the destination said no to the first send"},
+		{"refused there", "A-2", "not charged, and that is known:", "the destination refused the first send"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p.loses("A-1")
@@ -117,7 +117,7 @@ func TestPythonKilled(t *testing.T) {
 	p.held = make(chan struct{})
 	p.loses("A-1")
 	first := p.python("charge.py", block(t, "python-act"), "invoice-run-7", "A-1")
-	p.furnish(first)
+	p.prepare(first)
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +146,11 @@ func TestLangGraph(t *testing.T) {
 	p.hasOne("A-1")
 }
 
-// A node whose write waits for a person stops, and goes on when it is resumed.
+// A node whose write waits for a reviewer stops, and continues when it is resumed.
 func TestLangGraphInterrupted(t *testing.T) {
 	p := newPlace(t, "risk:\n  - {name: by hand, tool: charge_card}\nserver: {person_tokens: true}\n")
 	cmd := p.driven("python-langgraph", "langgraph_driver.py", "A-1", "approve")
-	p.furnish(cmd)
+	p.prepare(cmd)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -164,9 +164,9 @@ func TestLangGraphInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := "interrupted: True\ntoo early: True\n"
-	said := make([]byte, len(waits))
-	if _, err := io.ReadFull(out, said); err != nil || string(said) != waits {
-		t.Fatalf("it says %q, %v", said, err)
+	output := make([]byte, len(waits))
+	if _, err := io.ReadFull(out, output); err != nil || string(output) != waits {
+		t.Fatalf("it says %q, %v", output, err)
 	}
 	p.approve()
 	if _, err := io.WriteString(in, "\n"); err != nil {
@@ -223,17 +223,17 @@ func (p *place) approve() {
 func TestAgentsTool(t *testing.T) {
 	p := newPlace(t, "")
 	p.loses("A-1")
-	said := strings.Split(p.says(p.driven("python-agents-tool", "agents_driver.py", "A-1")), "\n")
-	if len(said) != 4 {
-		t.Fatalf("it says %q", said)
+	output := strings.Split(p.says(p.driven("python-agents-tool", "agents_driver.py", "A-1")), "\n")
+	if len(output) != 4 {
+		t.Fatalf("it says %q", output)
 	}
-	for i, text := range said[:3] {
+	for i, text := range output[:3] {
 		if !strings.Contains(text, `"verified": true`) {
 			t.Errorf("call %d says %s; want the one charge, verified", i, text)
 		}
 	}
-	if !strings.Contains(said[3], "Refused: ") {
-		t.Errorf("the call with another amount says %s", said[3])
+	if !strings.Contains(output[3], "Refused: ") {
+		t.Errorf("the call with another amount says %s", output[3])
 	}
 	p.hasOne("A-1")
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// script is a server that answers one request after the other as it is told.
+// script is a server that answers one request after the other as scripted.
 type script struct {
 	mu     sync.Mutex
 	bodies []string

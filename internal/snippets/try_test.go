@@ -32,7 +32,7 @@ func TestTry(t *testing.T) {
 	commands := strings.NewReplacer("127.0.0.1:8177", shop, "127.0.0.1:8080", "127.0.0.1:0",
 		"readback init\n", "readback init >/dev/null\nsed s/127.0.0.1:8177/"+shop+"/ readback.yaml >moved && mv moved readback.yaml\n").Replace(block(t, "try"))
 	sh := exec.CommandContext(t.Context(), "sh", "-c", commands+"wait")
-	p.furnish(sh)
+	p.prepare(sh)
 	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	sh.Stderr = t.Output()
 	out, err := sh.StdoutPipe()

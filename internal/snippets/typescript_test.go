@@ -37,7 +37,7 @@ func in(ctx context.Context, dir, name string, args ...string) error {
 	return err
 }
 
-// compiled is what the compiler said to the blocks of the page.
+// compiled is the compiler's output for the blocks of the page.
 var compiled struct {
 	sync.Mutex
 	done bool

@@ -139,12 +139,12 @@ func (p *place) file(name, text string) string {
 func (p *place) run(cmd *exec.Cmd) (out, errs string, err error) {
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
-	p.furnish(cmd)
+	p.prepare(cmd)
 	err = cmd.Run()
 	return o.String(), e.String(), err
 }
 
-func (p *place) furnish(cmd *exec.Cmd) {
+func (p *place) prepare(cmd *exec.Cmd) {
 	standins, err := filepath.Abs("testdata/standins")
 	if err != nil {
 		p.t.Fatal(err)

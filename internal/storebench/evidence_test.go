@@ -22,14 +22,14 @@ import (
 	"github.com/readback-go/readback/telemetry"
 )
 
-// evidence is what is kept and told beside the work.
+// evidence is what is recorded and exported beside the work.
 type evidence struct {
-	name           string
-	telling, seals bool
+	name            string
+	observed, seals bool
 }
 
 var allEvidence = []evidence{
-	{name: "off"}, {name: "telling", telling: true}, {name: "sealing", seals: true}, {name: "all", telling: true, seals: true},
+	{name: "off"}, {name: "observed", observed: true}, {name: "sealing", seals: true}, {name: "all", observed: true, seals: true},
 }
 
 func onDisk(tb testing.TB) ledger.Ledger {
@@ -46,11 +46,11 @@ func onDisk(tb testing.TB) ledger.Ledger {
 	return l
 }
 
-// options tells a receiver on this machine, as the program does: spans, metrics
-// and events, in batches. Flush delivers what waits.
+// options exports to a receiver on this machine, as the program does: spans, metrics and events,
+// in batches. Flush delivers what waits.
 func (v evidence) options(tb testing.TB) (options func(*connectors.Registry) *engine.Options, flush func()) {
 	tb.Helper()
-	if !v.telling {
+	if !v.observed {
 		return func(*connectors.Registry) *engine.Options { return nil }, func() {}
 	}
 	k, err := otel.Start(tb.Context(), otel.Settings{Endpoint: elsewhere(tb).receiver, Env: func(string) string { return "" }})
@@ -86,11 +86,11 @@ func (v evidence) sealer(tb testing.TB, l ledger.Ledger) *audit.Sealer {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	keeper, err := audit.NewFile(filepath.Join(tb.TempDir(), "heads"))
+	store, err := audit.NewFile(filepath.Join(tb.TempDir(), "heads"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, HeadStores: map[string]audit.HeadStore{"file": keeper}, Logger: slog.New(slog.DiscardHandler)})
+	return audit.New(l, audit.Options{Signer: signer, Heads: time.Second, HeadStores: map[string]audit.HeadStore{"file": store}, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // setting is what writes are made in: a ledger, and a destination. Its engine is
@@ -113,12 +113,11 @@ func settings() []setting {
 	}
 }
 
-// BenchmarkEvidence measures writes from intent to verified outcome with nothing
-// told and kept beside them, with spans, metrics and events told to a receiver in
-// another process, with every event sealed into a chain whose heads are signed, and
-// with all of that, in turns. ×name is the rate against that without, cpu×name the
-// same of processor time, of this process alone: destination and receiver are in
-// another one. KiB+name is how much more memory is allocated for a write.
+// BenchmarkEvidence measures writes from intent to verified outcome without evidence, with spans,
+// metrics and events exported to a receiver in another process, with every event sealed into a
+// chain whose heads are signed, and with all of that, alternately. ×name is the rate against that
+// without, cpu×name the same of processor time, of this process alone: destination and receiver
+// are in another one.
 func BenchmarkEvidence(b *testing.B) {
 	for _, in := range settings() {
 		for _, callers := range callerCounts {
@@ -136,7 +135,7 @@ func BenchmarkEvidence(b *testing.B) {
 					}})
 				}
 				last = usedSoFar(b)
-				took := inTurns(b, callers, b.N, sides...)
+				took := alternateAll(b, callers, b.N, sides...)
 				b.ReportMetric(perSecond(took[0]), "writes/s")
 				writes := float64(rounds * max(b.N/rounds, callers))
 				b.ReportMetric(float64(spent[0].processor.Microseconds())/writes, "cpu-µs/write")
@@ -152,7 +151,7 @@ func BenchmarkEvidence(b *testing.B) {
 	}
 }
 
-// runs makes the writes of each run new to a destination that goes on.
+// runs makes the writes of each run new to a destination that keeps running.
 var runs atomic.Int64
 
 // used is what this process has used: time of the processor, and bytes that were
@@ -173,7 +172,7 @@ func usedSoFar(tb testing.TB) used {
 	return used{time.Duration(times.Utime.Nano() + times.Stime.Nano()), int64(memory.TotalAlloc)}
 }
 
-// writing is one side: an engine and what goes on beside it.
+// writing is one side: an engine and its background work.
 func (v evidence) writing(b *testing.B, in setting, batch string) side {
 	b.Helper()
 	l := in.ledger(b)
@@ -212,8 +211,8 @@ func (v evidence) writing(b *testing.B, in setting, batch string) side {
 	}
 }
 
-// Evidence is kept beside the work: a write stays two durable commits, one send
-// and one read, whatever is told and sealed.
+// Evidence is recorded beside the work: a write stays two durable commits, one send and one read,
+// whatever is exported and sealed.
 func TestEvidenceCostsNoCommit(t *testing.T) {
 	const writes = 20
 	for _, v := range allEvidence {

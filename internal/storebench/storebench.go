@@ -1,11 +1,11 @@
 // Package storebench measures a ledger from the outside, each ledger by the
 // same rule: what the promise costs beside a bare insert and update through the
 // same driver, and what a large history costs beside a small one. Every figure
-// that can be compared is a ratio of two things that were measured in turns
+// that can be compared is a ratio of two things that were measured alternately
 // within one run.
 //
 // The package does not know any driver: how to make a bare pair, and a ledger
-// with a history, each driver's own benchmark tells it. It asserts no time.
+// with a history, is passed in by each driver's own benchmark. It asserts no time.
 package storebench
 
 import (
@@ -66,28 +66,27 @@ func Pair(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) error {
 	return err
 }
 
-// rounds is how many turns the two sides of a ratio take: the machine's mood
-// changes within seconds, and both must meet the same one.
+// rounds is how many rounds the two sides of a ratio run: the machine's speed changes within
+// seconds, and both must meet the same one.
 const rounds = 10
 
-// turns lets two sides do n things each, in turns, and returns how long each
-// took for one thing in the middle one of its rounds.
-func turns(b *testing.B, callers, n int, one, other func(i int) error) (time.Duration, time.Duration) {
+// alternate lets two sides do n things each, alternately, and returns how long each took for one
+// thing in the median of its rounds.
+func alternate(b *testing.B, callers, n int, one, other func(i int) error) (time.Duration, time.Duration) {
 	b.Helper()
-	took := inTurns(b, callers, n, side{do: one}, side{do: other})
+	took := alternateAll(b, callers, n, side{do: one}, side{do: other})
 	return took[0], took[1]
 }
 
-// side is one of several things that are measured in turns. What it leaves to be
-// done beside it is done in rest, at the end of each of its rounds and within its
-// time: else the others would pay for it.
+// side is one of several things that are measured alternately. Its background work is done in
+// rest, at the end of each of its rounds and within its time: else the others would pay for it.
 type side struct {
 	do   func(i int) error
 	rest func()
 }
 
-// inTurns is turns for any number of sides.
-func inTurns(b *testing.B, callers, n int, sides ...side) []time.Duration {
+// alternateAll is alternate for any number of sides.
+func alternateAll(b *testing.B, callers, n int, sides ...side) []time.Duration {
 	b.Helper()
 	each := max(n/rounds, callers)
 	took := make([][]time.Duration, len(sides))
@@ -149,7 +148,7 @@ func Do(b *testing.B, open func(b *testing.B) ledger.Ledger, bare func(b *testin
 				}
 				return err
 			}
-			ours, theirs := turns(b, callers, b.N, write, pair)
+			ours, theirs := alternate(b, callers, b.N, write, pair)
 			b.ReportMetric(perSecond(ours), "writes/s")
 			b.ReportMetric(perSecond(theirs), "bare/s")
 			b.ReportMetric(float64(theirs)/float64(ours), "×bare")
@@ -182,9 +181,8 @@ func Histories(b *testing.B) int {
 	return rows
 }
 
-// Growth measures pairs of reserve and settle on a ledger with a long history
-// and on one with a short one, in turns. growth-% is how much longer one takes
-// on the former.
+// Growth measures pairs of reserve and settle on a ledger with a long history and on one with a
+// short one, alternately. growth-% is how much longer one takes on the former.
 func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	rows := Histories(b)
 	short, long := filled(b, Small), filled(b, rows)
@@ -194,7 +192,7 @@ func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 				batch := fmt.Sprint(side, "-", callers, "-", b.N)
 				return func(i int) error { return Pair(context.Background(), l, Intent(batch, i)) }
 			}
-			before, after := turns(b, callers, b.N, pair(short, "short"), pair(long, "long"))
+			before, after := alternate(b, callers, b.N, pair(short, "short"), pair(long, "long"))
 			b.ReportMetric(perSecond(after), "pairs/s")
 			b.ReportMetric(100*(float64(after)/float64(before)-1), "growth-%")
 			b.ReportMetric(0, "ns/op")
@@ -202,10 +200,9 @@ func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	}
 }
 
-// Keys measures what it costs to look whether a business operation was begun by
-// another write, on a ledger with a long history in which each write names one:
-// reservations that name an operation and such that name none, in turns. key-% is
-// how much longer one takes with a key.
+// Keys measures the check whether another write began a business operation, on a ledger with a
+// long history in which each write names one: reservations that name an operation and such that
+// name none, alternately. key-% is how much longer one takes with a key.
 func Keys(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	rows := Histories(b)
 	l := filled(b, rows)
@@ -222,7 +219,7 @@ func Keys(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 					return err
 				}
 			}
-			without, with := turns(b, callers, b.N, reserve(false), reserve(true))
+			without, with := alternate(b, callers, b.N, reserve(false), reserve(true))
 			b.ReportMetric(perSecond(with), "reserves/s")
 			b.ReportMetric(100*(float64(with)/float64(without)-1), "key-%")
 			b.ReportMetric(0, "ns/op")

@@ -46,11 +46,11 @@ var broken = map[string]struct {
 	"stamp-ignored": {
 		change: func(c *verify.Case) { c.Profile.Stamped = false },
 		states: []State{Foreign}, reason: "whose record it is does not count"},
-	"no-look-before": {
+	"no-read-before": {
 		before: func(func(verify.Case) verify.Judgement) func(verify.Case) verify.Judgement {
 			return func(verify.Case) verify.Judgement { return verify.Judgement{} }
 		},
-		states: []State{Foreign}, reason: "a record of somebody else's is not in the way of a create"},
+		states: []State{Foreign}, reason: "a record of another actor's is not in the way of a create"},
 	"collateral-off": {
 		change: func(c *verify.Case) {
 			if c.Intent.Write != intent.Create {

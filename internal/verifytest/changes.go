@@ -66,7 +66,7 @@ func collateralStates(s connectortest.Harness) []scenario {
 			all = append(all,
 				scenario{Collateral, string(w) + "/more-than-declared", nil, func(b *bench) { moreThanDeclared(b, w) }},
 				scenario{Collateral, string(w) + "/another-field", nil, func(b *bench) { anotherField(b, w) }},
-				scenario{Collateral, string(w) + "/somebody-else", []string{connectortest.LacksChange}, func(b *bench) { otherActor(b, w) }},
+				scenario{Collateral, string(w) + "/another-actor", []string{connectortest.LacksChange}, func(b *bench) { otherActor(b, w) }},
 			)
 		}
 	}
@@ -164,5 +164,5 @@ func otherActor(b *bench, w intent.WriteType) {
 		b.unseeded(errors.New("the change leaves another number of records"))
 		return
 	}
-	b.refuse(claim{what: "changed by somebody else", declared: in, before: before, was: was})
+	b.refuse(claim{what: "changed by another actor", declared: in, before: before, was: was})
 }

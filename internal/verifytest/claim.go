@@ -45,18 +45,18 @@ func (b *bench) refuse(c claim) {
 		b.unseeded(fmt.Errorf("%s: the destination's own store is as declared", c.what))
 		return
 	}
-	o, since := b.look(c)
+	o, since := b.observe(c)
 	if c.once && b.likeStore(c.declared, o) {
 		b.unseeded(fmt.Errorf("%s: the read shows the present", c.what))
 		return
 	}
-	said := ""
+	got := ""
 	for _, since := range []time.Duration{since, b.settled()} {
 		j := b.judge(c, o, since)
-		said = j.Verdict.String()
+		got = j.Verdict.String()
 		if b.accepts(c, j) {
 			b.report.accepted = append(b.report.accepted, fmt.Sprintf("%s: %s: accepted as %q (%s), and it is wrong: %s; the read shows %s",
-				b.scenario, c.what, said, j.Reason, why, shown(o)))
+				b.scenario, c.what, got, j.Reason, why, shown(o)))
 			break
 		}
 	}
@@ -64,13 +64,13 @@ func (b *bench) refuse(c claim) {
 	if b.report.verdicts[b.scenario.state] == nil {
 		b.report.verdicts[b.scenario.state] = map[string]int{}
 	}
-	b.report.verdicts[b.scenario.state][said]++
+	b.report.verdicts[b.scenario.state][got]++
 }
 
 // accept checks a claim against a right state: it must be verified, where anything can be.
 func (b *bench) accept(c claim) {
 	b.Helper()
-	o, _ := b.look(c)
+	o, _ := b.observe(c)
 	j := b.judge(c, o, b.settled())
 	_, settles := b.f.Profile.Settle.Declared()
 	right := j.Verdict == verify.Verified
@@ -87,8 +87,8 @@ func (b *bench) accept(c claim) {
 	b.report.tally.Legitimate++
 }
 
-// look reads until the read shows what is there, and returns how long ago that read began.
-func (b *bench) look(c claim) (connectors.Observation, time.Duration) {
+// observe reads until the read shows what is there, and returns how long ago that read began.
+func (b *bench) observe(c claim) (connectors.Observation, time.Duration) {
 	b.Helper()
 	began := time.Now()
 	if c.once {
@@ -155,7 +155,7 @@ func (b *bench) wrong(c claim) string {
 		}
 		for _, was := range c.was {
 			if places := b.f.Changed(c.declared, was.Fields, r.Fields); was.Ref == r.Ref && len(places) > 0 {
-				return fmt.Sprintf("the fields %q have changed, and nobody asked for it", places)
+				return fmt.Sprintf("the fields %q have changed, without an intent", places)
 			}
 		}
 	}

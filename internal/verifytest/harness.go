@@ -135,12 +135,12 @@ type report struct {
 func (r *report) String() string {
 	var parts []string
 	for _, s := range States() {
-		var said []string
+		var counts []string
 		for _, verdict := range slices.Sorted(maps.Keys(r.verdicts[s])) {
-			said = append(said, fmt.Sprintf("%d %s", r.verdicts[s][verdict], verdict))
+			counts = append(counts, fmt.Sprintf("%d %s", r.verdicts[s][verdict], verdict))
 		}
-		if len(said) > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d (%s)", s, r.tally.Wrong[s], strings.Join(said, ", ")))
+		if len(counts) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d (%s)", s, r.tally.Wrong[s], strings.Join(counts, ", ")))
 		}
 	}
 	return fmt.Sprintf("%d wrong states, %d accepted: %s; %d legitimate differences, %d refused",

@@ -75,7 +75,7 @@ func nothingBefore(b *bench) {
 // ownEarlier: a record with our stamp is our own, whatever the ledger remembers.
 func ownEarlier(b *bench) {
 	if !b.f.Profile.Stamped {
-		b.Log("the profile says that records bear no stamp: nobody can tell")
+		b.Log("the profile says that records have no stamp: their author is unknown")
 		return
 	}
 	in, before := b.prepared(intent.Create, 1)

@@ -89,7 +89,7 @@ func stampOnAnother(b *bench) {
 	in, before := b.prepared(intent.Create, 1)
 	b.must(in, before)
 	if b.seed(by(in, b.intent(intent.Create, 2)), in.Stamp()) {
-		b.refuse(claim{declared: in, before: before, least: 2, wrong: "a record under another key bears the same stamp"})
+		b.refuse(claim{declared: in, before: before, least: 2, wrong: "a record under another key has the same stamp"})
 	}
 }
 
@@ -122,10 +122,10 @@ func foreign(b *bench, seed func(in intent.WriteIntent) bool) {
 	if !seed(in) {
 		return
 	}
-	const wrong = "the record is somebody else's"
+	const wrong = "the record is another actor's"
 	b.refuse(claim{what: "before the send", declared: in, unsent: true, wrong: wrong})
 	if !b.f.Profile.Stamped {
-		b.unseeded(errors.New("after the send: records bear no stamp, so nobody can tell whose this is"))
+		b.unseeded(errors.New("after the send: records have no stamp, so the author of this one is unknown"))
 		return
 	}
 	b.refuse(claim{what: "after the send", declared: in, before: before, wrong: wrong})
@@ -191,7 +191,7 @@ func swappedStamps(b *bench) {
 	if !b.seed(by(two, one), two.Stamp()) || !b.seed(by(one, two), one.Stamp()) {
 		return
 	}
-	const wrong = "the record under the key bears the stamp of another write"
+	const wrong = "the record under the key has the stamp of another write"
 	b.refuse(claim{what: "first", declared: one, before: none, wrong: wrong})
 	b.refuse(claim{what: "second", declared: two, before: nothing, wrong: wrong})
 }
@@ -211,9 +211,9 @@ func anotherKeyOurStamp(b *bench) {
 	if !b.seed(by(one, withValuesOf(two, one)), one.Stamp()) {
 		return
 	}
-	_, blind := b.suite.Lacks[connectortest.LacksFindStamp]
+	_, notFound := b.suite.Lacks[connectortest.LacksFindStamp]
 	least := 1
-	if blind || !b.f.Profile.Stamped {
+	if notFound || !b.f.Profile.Stamped {
 		least = 0
 	}
 	b.refuse(claim{declared: one, before: none, least: least})

@@ -2,8 +2,7 @@
 // configuration and the declarations of destinations.
 //
 // A [Reader] collects every [Problem] with its line and its place, so that one
-// run shows all of them. What a file says that nobody knows is refused, and so
-// are anchors, aliases, merge keys, a second document and values of another
+// run shows all of them. Unknown members are refused, and so are anchors, aliases, merge keys, a second document and values of another
 // type. Nothing that may be a secret is repeated in a problem: no value of an
 // unknown member, no piece of the file around a mistake.
 //

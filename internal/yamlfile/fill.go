@@ -11,12 +11,12 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// maxDepth is how deep a file may nest. People write less than ten; the
-// walk is recursive, and the bound keeps its stack small.
+// maxDepth is how deep a file may nest. People write less than ten; the recursion is bounded to
+// keep its stack small.
 const maxDepth = 32
 
-// Place is where something stands in a file. A struct that has a field named
-// At of this type gets its own place from [Reader.Fill].
+// Place is a position in a file. A struct that has a field named At of this type gets its own
+// place from [Reader.Fill].
 type Place struct {
 	Line  int
 	Field string
@@ -189,8 +189,8 @@ func member(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// Nearest is the one of several names that somebody probably meant: at most
-// two letters away, and nearer than half its length.
+// Nearest is the one of several names that was probably meant: at most two letters away, and
+// nearer than half its length.
 func Nearest(name string, known []string) (string, bool) {
 	best, at := "", 3
 	if len(name) > maxShown { // far from everything, and dear to compare

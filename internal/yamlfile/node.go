@@ -9,13 +9,13 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Node is one value of a file, as it stands there. The zero value is none.
+// Node is one value of a file, as written. The zero value is none.
 type Node struct{ n ast.Node }
 
 // There reports whether there is a value at all.
 func (n Node) There() bool { return n.n != nil }
 
-// Line is where it stands, 0 when that is not known.
+// Line is its line, 0 if that is unknown.
 func (n Node) Line() int {
 	if n.n == nil {
 		return 0

@@ -21,8 +21,8 @@ const (
 	// parser's memory grows with the square of it. It is far above maxDepth,
 	// since brackets in texts count too.
 	maxNesting = 1000
-	// maxProblems is how many problems are collected: nobody reads more, and
-	// a hostile file must not make a megabyte of them.
+	// maxProblems bounds the collected problems: more are not read, and a hostile file must not
+	// make a megabyte of them.
 	maxProblems = 200
 )
 
@@ -175,8 +175,8 @@ func (r *Reader) Text(e Entry, field string) string {
 	return s
 }
 
-// Unknown refuses a member that nobody knows. What it holds is not repeated:
-// it may be a secret under a name that we did not think of.
+// Unknown refuses an unknown member. Its value is not repeated: it may be a secret under a name
+// that we did not think of.
 func (r *Reader) Unknown(e Entry, field string, known []string) {
 	place := strings.TrimPrefix(field+"."+Clip(e.Name), ".")
 	if IsSecret(e.Name) {
@@ -226,8 +226,8 @@ func (r *Reader) explain(field string, err error) {
 	}
 }
 
-// nameBefore is the member whose value has the wrong type, as far as the
-// tokens tell: value, colon, name.
+// nameBefore is the member whose value has the wrong type, as far as the tokens show: value,
+// colon, name.
 func nameBefore(e *yaml.TypeError) string {
 	if e.Token == nil || e.Token.Prev == nil || e.Token.Prev.Prev == nil || e.Token.Prev.Value != ":" {
 		return ""

@@ -101,7 +101,7 @@ func TestFillListsEveryProblem(t *testing.T) {
 		"secret":    {"a secret is not repeated", "token: " + secret + "\n", []string{":1: token: a secret does not belong into this file; take it out here"}},
 		"nothing":   {"says nothing", "# a\n", []string{": is empty; want a file that says something"}},
 		"duration":  {"60 of what", "list:\n  - wait: 60\n", []string{`:2: list[0].wait: "60" is no duration; want one such as 10s`}},
-		"anchor":    {"what stands elsewhere", "parts:\n  x: &a {path: b}\n  y: *a\n", []string{":2: parts.x: is an anchor or alias (& or *), which is not taken; want names with values below them", ":3: parts.y: is an anchor or alias (& or *), which is not taken; want names with values below them"}},
+		"anchor":    {"text from another place", "parts:\n  x: &a {path: b}\n  y: *a\n", []string{":2: parts.x: is an anchor or alias (& or *), which is not taken; want names with values below them", ":3: parts.y: is an anchor or alias (& or *), which is not taken; want names with values below them"}},
 		"tag":       {"tags change types", "name: !!str 5\n", []string{":1: name: is a tag (!), which is not taken; want a single value"}},
 		"bad YAML":  {"no piece of the file is shown", "name: \"" + secret + "\n", []string{":1: could not find end character of double-quoted text"}},
 		"twice":     {"the second would win silently", "name: a\nname: b\n", []string{`:2: mapping key "name" already defined at [1:1]`}},

@@ -189,16 +189,16 @@ func answer(w http.ResponseWriter, v any) {
 }
 
 func (p *Provider) configuration(w http.ResponseWriter, _ *http.Request) {
-	said := map[string]any{
+	metadata := map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
 		// A careless or a false provider may list algorithms that a login must refuse.
 		"id_token_signing_alg_values_supported": []string{"RS256", "HS256", "none"},
 	}
 	if p.Methods != nil {
-		said["token_endpoint_auth_methods_supported"] = p.Methods
+		metadata["token_endpoint_auth_methods_supported"] = p.Methods
 	}
-	answer(w, said)
+	answer(w, metadata)
 }
 
 func (p *Provider) keys(w http.ResponseWriter, _ *http.Request) {

@@ -54,7 +54,7 @@ func Start(tb testing.TB) *Receiver {
 	return r
 }
 
-// Close stops it and cuts off who waits: from then on nobody listens there.
+// Close stops it and cuts off connected clients: from then on nothing listens there.
 func (r *Receiver) Close() {
 	r.server.CloseClientConnections()
 	r.server.Close()
@@ -160,10 +160,10 @@ func (r *Receiver) Metrics() []*metrics.Metric { return kept(r, &r.numbers) }
 // Records are the records of logs that were taken, events among them.
 func (r *Receiver) Records() []*logs.LogRecord { return kept(r, &r.records) }
 
-// Resources are those that told, each once for every export.
+// Resources are those of the senders, each once for every export.
 func (r *Receiver) Resources() []*resource.Resource { return kept(r, &r.from) }
 
-// Texts is all that was taken, as JSON, to look for what must not be there.
+// Texts is all that was received, as JSON, to search for what must not be there.
 func (r *Receiver) Texts() []string { return kept(r, &r.bodies) }
 
 func kept[T any](r *Receiver, all *[]T) []T {

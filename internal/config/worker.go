@@ -208,7 +208,7 @@ func (m Metrics) Problem() string {
 	if m.Remote || host == "localhost" || ip != nil && ip.IsLoopback() {
 		return ""
 	}
-	return "can be reached from other machines, and asks nobody who they are; want 127.0.0.1:" + port +
+	return "can be reached from other machines, and needs no login; want 127.0.0.1:" + port +
 		", or {listen: " + yamlfile.Clip(m.Listen) + ", remote: true}"
 }
 

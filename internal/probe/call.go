@@ -133,8 +133,8 @@ func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, 
 	defer r.mu.Unlock()
 	s.sent = time.Now()
 	s.doubt = s.doubt || res.Fate == connectors.FateUnknown
-	if said := res.Receipt.Reply; res.Err != nil && said.Code+said.Message+said.RequestID != "" {
-		res.Err = fmt.Errorf("%w (the destination's own words: code %.200q, message %.500q, request %.200q)", res.Err, said.Code, said.Message, said.RequestID)
+	if answer := res.Receipt.Reply; res.Err != nil && answer.Code+answer.Message+answer.RequestID != "" {
+		res.Err = fmt.Errorf("%w (the destination's own words: code %.200q, message %.500q, request %.200q)", res.Err, answer.Code, answer.Message, answer.RequestID)
 	}
 	return res, nil
 }
