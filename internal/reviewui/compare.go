@@ -212,7 +212,7 @@ func (c *comparer) notices() []string {
 func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
 	var s sheet
 	if r != nil {
-		s.Ref, s.Link = report.Clip(r.Ref, maxName), link(r.URL)
+		s.Ref, s.Link = report.Clip(r.Ref, maxName), httpLink(r.URL)
 		s.Whose = c.whose(*r)
 	}
 	rows := c.declared(r, problems)
@@ -243,9 +243,6 @@ func (c *comparer) whose(r connectors.Record) string {
 	}
 	return "It bears a stamp that is not of this write."
 }
-
-// link is an address that a reviewer may follow, "" for an unsafe one.
-func link(address string) string { return httpLink(address) }
 
 // declared are the rows of the fields that the intent names.
 func (c *comparer) declared(r *connectors.Record, problems []problem) []field {

@@ -21,38 +21,38 @@ const decideWait = 4 * time.Second
 
 // decision is a reviewer's submitted decision about a write.
 type decision struct {
-	value    string // the choice, as in the form
-	word     engine.Word
-	force    bool
-	vouched  bool
-	digest   string
-	seq      int64
-	reason   string
-	typed    string            // the reason as it was typed
-	problems map[string]string // by field
-	failed   string            // why it was not accepted
+	value   string // the choice, as in the form
+	word    engine.Word
+	force   bool
+	Vouched bool
+	Digest  string
+	Seq     int64
+	reason  string
+	Reason  string            // as it was typed
+	Problem map[string]string // by field
+	Error   string            // why it was not accepted
 }
 
 func decisionOf(form url.Values) decision {
-	s := decision{value: form.Get("choice"), vouched: form.Get("vouch") == "yes", digest: form.Get("digest"), typed: form.Get("reason"), problems: map[string]string{}}
+	s := decision{value: form.Get("choice"), Vouched: form.Get("vouch") == "yes", Digest: form.Get("digest"), Reason: form.Get("reason"), Problem: map[string]string{}}
 	var problem string
 	if s.reason, problem = reasonOf(form); problem != "" {
-		s.problems["reason"] = problem
+		s.Problem["reason"] = problem
 	}
 	word, force := strings.CutSuffix(s.value, forced)
 	s.word, s.force = engine.Word(word), force
 	switch {
 	case word == "":
-		s.problems["choice"] = "Choose what is to be done."
+		s.Problem["choice"] = "Choose what is to be done."
 	case labels[s.word] == "":
-		s.problems["choice"] = "That is not one of the choices."
-	case force && !s.vouched:
-		s.problems["choice"] = "This is only done on your word: say that you have looked."
-		s.problems["vouch"] = "Say that you have looked."
+		s.Problem["choice"] = "That is not one of the choices."
+	case force && !s.Vouched:
+		s.Problem["choice"] = "This is only done on your word: say that you have looked."
+		s.Problem["vouch"] = "Say that you have looked."
 	}
 	var err error
-	if s.seq, err = strconv.ParseInt(form.Get("seq"), 10, 64); err != nil || s.digest == "" {
-		s.failed = "The form does not say what you saw. Look at the page again, and decide then."
+	if s.Seq, err = strconv.ParseInt(form.Get("seq"), 10, 64); err != nil || s.Digest == "" {
+		s.Error = "The form does not say what you saw. Look at the page again, and decide then."
 	}
 	return s
 }
@@ -65,14 +65,14 @@ func (d *app) decide(v *visit) error {
 		return err
 	}
 	s, path := decisionOf(v.form), writePath(view.Record.ID)
-	if len(s.problems) > 0 || s.failed != "" {
+	if len(s.Problem) > 0 || s.Error != "" {
 		return d.showWrite(v, http.StatusUnprocessableEntity, view, s, nil)
 	}
 	if s.taken(v.who, view.Events) {
 		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
 	}
-	if s.seq != view.Record.Seq {
-		s.failed = "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."
+	if s.Seq != view.Record.Seq {
+		s.Error = "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."
 		return d.showWrite(v, http.StatusConflict, view, s, nil)
 	}
 	// Decisions about one write are serialized: the second of two clicks finds the result
@@ -81,10 +81,10 @@ func (d *app) decide(v *visit) error {
 		return v.to(path + "?said=busy")
 	}
 	defer d.inHand.Delete(view.Record.ID)
-	if again, err := d.view(v); err != nil || again.Record.Seq != s.seq {
+	if again, err := d.view(v); err != nil || again.Record.Seq != s.Seq {
 		return v.to(path + "?said=busy")
 	}
-	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.digest, Seq: s.seq}, decideWait)
+	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, decideWait)
 	if err == nil {
 		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
 	}
@@ -102,7 +102,7 @@ func (d *app) refused(v *visit, s decision, err error) error {
 	if s.taken(v.who, view.Events) {
 		return v.to(writePath(view.Record.ID) + "?said=" + url.QueryEscape(string(s.word)))
 	}
-	s.failed = f.Text
+	s.Error = f.Text
 	return d.showWrite(v, f.Status, view, s, nil)
 }
 
@@ -115,7 +115,7 @@ var kindsOf = map[engine.Word][]ledger.EventKind{
 // taken reports whether this decision is already in the ledger.
 func (s decision) taken(who access.Identity, events []ledger.Event) bool {
 	return slices.ContainsFunc(events, func(e ledger.Event) bool {
-		return e.Seq > s.seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(kindsOf[s.word], e.Kind)
+		return e.Seq > s.Seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(kindsOf[s.word], e.Kind)
 	})
 }
 

@@ -43,16 +43,9 @@ type profile struct {
 
 // stopped is a stop, with its reason.
 type stopped struct {
-	Scope   string
-	Damaged bool
-	Log     []acted
+	guards.Stopped
 	Release *ask
 	Where   string // where it can be released, if not here
-}
-
-type acted struct {
-	What, By, Reason string
-	At               time.Time
 }
 
 // destinations shows all destinations.
@@ -159,14 +152,7 @@ func (a *ask) or(not *ask) *ask {
 }
 
 func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
-	one := stopped{Scope: report.Clip(s.Scope.String(), 3*maxName), Damaged: s.Damaged}
-	for _, a := range s.Log {
-		what := "stopped"
-		if a.Released {
-			what = "released"
-		}
-		one.Log = append(one.Log, acted{what, report.Clip(a.By, maxName), report.Clip(a.Reason, maxText), a.At})
-	}
+	one := stopped{Stopped: s}
 	switch {
 	case !s.Active && !s.Damaged:
 	case s.Tenant != v.who.Tenant || s.Damaged:

@@ -29,10 +29,10 @@ func FuzzDecision(f *testing.F) {
 			t.Errorf("%d bytes were read", len(body))
 		}
 		s := decisionOf(v.form)
-		if len(s.problems) > 0 || s.failed != "" {
+		if len(s.Problem) > 0 || s.Error != "" {
 			return
 		}
-		if labels[s.word] == "" || len(s.reason) < minReason || len(s.reason) > maxReason || !utf8.ValidString(s.reason) || s.digest == "" || s.force && !s.vouched {
+		if labels[s.word] == "" || len(s.reason) < minReason || len(s.reason) > maxReason || !utf8.ValidString(s.reason) || s.Digest == "" || s.force && !s.Vouched {
 			t.Errorf("%q is taken as %+v", body, s)
 		}
 		if !strings.Contains(body, "choice") || !strings.Contains(body, "reason") || !strings.Contains(body, "digest") {

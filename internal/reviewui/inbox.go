@@ -176,5 +176,5 @@ func waitingStep(s gate.PendingApproval, now time.Time) waiting {
 
 func waitingSaga(s saga.Saga) waiting {
 	return waiting{Link: sagaPath(s.ID), Title: report.Clip("saga "+s.ID, 2*maxName), ID: report.Clip(s.ID, maxName), Why: report.Sentence(s.Reason),
-		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{sagaStatus(s.State)}}
+		Since: s.Since, Ago: report.Ago(s.Since, s.Now), Badges: []badge{badgeOf(sagaBadges, s.State)}}
 }

@@ -91,7 +91,7 @@ func (d *app) saga(v *visit) error {
 }
 
 func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
-	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: sagaStatus(s.State), Reason: report.Sentence(s.Reason)}
+	b := sagaPage{ID: report.Clip(s.ID, 3*maxName), Self: sagaPath(s.ID), Badge: badgeOf(sagaBadges, s.State), Reason: report.Sentence(s.Reason)}
 	b.Facts.at("Begun", s.Created, s.Now)
 	b.Facts.add("Begun by", s.By)
 	b.Facts.at("So since", s.Since, s.Now)

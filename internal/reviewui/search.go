@@ -245,7 +245,7 @@ func (d *app) steps(v *visit, b *searchPage, limit int) error {
 
 func foundStep(t gate.StepTrace) waiting {
 	one := stepRow(t.WorkflowID, t.WorkflowName, t.StepID, t.StepName)
-	one.Why, one.Badges = report.Sentence(t.Reason), []badge{stepStatus(t)}
+	one.Why, one.Badges = report.Sentence(t.Reason), []badge{badgeOf(stepBadges, t.Status())}
 	if by, at := report.LastAsked(t); by != "" {
 		one.Since, one.Ago, one.Who = at, report.Ago(at, time.Now()), "asked by "+by
 	}

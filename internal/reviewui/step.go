@@ -75,7 +75,7 @@ func (d *app) pending(v *visit) (gate.PendingApproval, error) {
 
 func stepBody(s gate.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
-	b := stepPage{Title: stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName).Title, Badge: stepMarks["held"], Waits: true,
+	b := stepPage{Title: stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName).Title, Badge: stepBadges["held"], Waits: true,
 		Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
 	b.about("Why it is held", s.DecisionReason, s.WorkflowID, s.WorkflowName, s.StepID, s.StepType)
 	b.Facts.at("Held since", s.CreatedAt, now)
@@ -106,7 +106,7 @@ func stepBody(s gate.PendingApproval) stepPage {
 // pastStep is a step that is not in the inbox: it was allowed, blocked or decided, or
 // more wait than are listed.
 func pastStep(t gate.StepTrace) stepPage {
-	b := stepPage{Title: foundStep(t).Title, Badge: stepStatus(t), Crowded: t.Waits}
+	b := stepPage{Title: foundStep(t).Title, Badge: badgeOf(stepBadges, t.Status()), Crowded: t.Waits}
 	b.about("Why", t.Reason, t.WorkflowID, t.WorkflowName, t.StepID, t.StepType)
 	b.Facts.search("Operation", t.IdempotencyKey+" of tool "+t.Tool, "operation", t.IdempotencyKey)
 	b.Facts.write("Its write", ledger.ID(t.WriteID))
@@ -176,14 +176,4 @@ func (d *app) decideStep(v *visit) error {
 	}
 	b.Error = f.Text
 	return d.showStep(v, f.Status, b)
-}
-
-// stepMarks are the badges of a step's status.
-var stepMarks = map[string]badge{"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"}, "blocked": {"bad", "✕", "blocked"}}
-
-func stepStatus(t gate.StepTrace) badge {
-	if b, ok := stepMarks[t.Status()]; ok {
-		return b
-	}
-	return badge{"calm", "", t.Status()}
 }

@@ -34,13 +34,15 @@ var statusBadges = map[engine.Status]badge{
 	engine.StatusReported:    {"calm", "·", "reported"},
 }
 
-// status is the badge of a status; an unknown one is shown as it is.
-func status(s engine.Status) badge {
-	if b, ok := statusBadges[s]; ok {
+// badgeOf is the badge of a word; an unknown one is shown as it is.
+func badgeOf[W ~string](all map[W]badge, word W) badge {
+	if b, ok := all[word]; ok {
 		return b
 	}
-	return badge{"warn", "?", report.Clip(string(s), maxName)}
+	return badge{"warn", "?", report.Clip(string(word), maxName)}
 }
+
+func status(s engine.Status) badge { return badgeOf(statusBadges, s) }
 
 var sagaBadges = map[saga.State]badge{
 	saga.Running: {"busy", "…", "running"},
@@ -51,11 +53,10 @@ var sagaBadges = map[saga.State]badge{
 	saga.Closed:  {"calm", "☑", "closed"},
 }
 
-func sagaStatus(s saga.State) badge {
-	if b, ok := sagaBadges[s]; ok {
-		return b
-	}
-	return badge{"warn", "?", report.Clip(string(s), maxName)}
+// stepBadges are those of a step.
+var stepBadges = map[string]badge{
+	"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"},
+	"blocked": {"bad", "✕", "blocked"}, "not waiting": {"calm", "", "not waiting"},
 }
 
 func breakerStatus(b guards.BreakerState) badge {

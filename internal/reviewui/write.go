@@ -43,7 +43,6 @@ type writePage struct {
 	Yield    *ask
 	Step     string // where the gate's step is decided
 	Rights   rights
-	Seq      int64
 }
 
 // ref is the record at the destination.
@@ -57,14 +56,9 @@ type day struct {
 
 // shownText is one event.
 type shownText struct {
-	Seq       int64
-	At        time.Time
-	Since     string
-	What      string
-	Class     string
-	By, Rule  string
-	Details   []*rest
-	Important bool
+	report.Timeline
+	Class   string
+	Details []*rest
 }
 
 // choice is one possible decision.
@@ -78,14 +72,9 @@ type choice struct {
 
 // deciding is the form of a decision.
 type deciding struct {
-	Action  string
-	Digest  string
-	Seq     int64
-	Reason  string
-	Vouched bool
-	Problem map[string]string // by field
-	Error   string
-	Any     bool // the user may make at least one of them
+	decision
+	Action string
+	Any    bool // the user may make at least one of them
 }
 
 // write shows one write.
@@ -99,24 +88,15 @@ func (d *app) write(v *visit) error {
 
 // view reads the write of the path.
 func (d *app) view(v *visit) (service.View, error) {
-	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
-	if err != nil {
-		return view, err
-	}
-	if view.Intent.Write == "" { // a write that undoes another is decoded as it was stored
-		if w, err := intent.DecodeStored(view.Record.Intent); err == nil {
-			view.Intent = w
-		}
-	}
-	return view, nil
+	return d.writes.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
 }
 
 // showWrite shows a write, with a decision that was refused, if any.
 func (d *app) showWrite(v *visit, status int, view service.View, not decision, yield *ask) error {
 	r := view.Record
 	b := d.writeBody(v, view)
-	b.Deciding = deciding{Action: b.Self + "/decision", Digest: r.Digest, Seq: r.Seq, Reason: not.typed,
-		Vouched: not.vouched, Problem: not.problems, Error: not.failed}
+	not.Digest, not.Seq = r.Digest, r.Seq
+	b.Deciding = deciding{decision: not, Action: b.Self + "/decision"}
 	for _, c := range view.Choices {
 		if labels[c.Word] == "" || !c.Allowed && !belongs(c.Word, r.State) {
 			continue // it is for writes in other states
@@ -144,7 +124,7 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: status(view.Outcome.Status),
 		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
 		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
-		Facts: writeFacts(r), Pruned: r.Tombstone, Rights: v.rights(), Seq: r.Seq}
+		Facts: writeFacts(r), Pruned: r.Tombstone, Rights: v.rights()}
 	if r.Delegated && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)
 	}
@@ -254,7 +234,8 @@ func lifeOf(view service.View, paint *painter) (days []day, untold int) {
 	opened := 0
 	for _, one := range all {
 		e := one.Event
-		t := shownText{Seq: e.Seq, At: one.At, Since: one.Since, What: report.Sentence(one.What), Class: classOf(e), By: report.Clip(e.By, maxName), Rule: report.Clip(e.Rule, maxName)}
+		one.What, one.Event.By, one.Event.Rule = report.Sentence(one.What), report.Clip(e.By, maxName), report.Clip(e.Rule, maxName)
+		t := shownText{Timeline: one, Class: classOf(e)}
 		if opened < maxOpen {
 			for _, part := range []*rest{paint.document(evidenceOf(e), e.Evidence), paint.document("how it differs", e.Mismatches)} {
 				if part != nil {
