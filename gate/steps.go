@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 )
 
 // StepList is a workflow with a page of its steps, in the order of their first gate, including
@@ -49,9 +50,8 @@ func (g *Gate) Steps(ctx context.Context, c Caller, workflowID string, limit, of
 		return StepList{}, failed(err)
 	}
 	opts, f := g.options(), d.flow
-	l := StepList{WorkflowID: workflowID, WorkflowName: f.Name, Status: f.Status, StartedAt: d.wf.Created, TraceID: f.TraceID,
-		Reason: f.Reason, EndedBy: f.EndedBy, EndedAt: f.EndedAt, Steps: []StepTrace{}, Offset: offset}
-	opts.clean(c.Tenant, &l)
+	l := opts.list(c.Tenant, d.wf, f)
+	l.Offset = offset
 	q := ledger.DocumentQuery{Tenant: c.Tenant, Kind: kindStep, Collection: workflowID}
 	limit = min(cmp.Or(limit, defaultList), maxList)
 	l.Total, err = g.page(ctx, q, offset, limit, func(p ledger.Document, s step) error {
@@ -62,6 +62,15 @@ func (g *Gate) Steps(ctx context.Context, c Caller, workflowID string, limit, of
 		return StepList{}, failed(err)
 	}
 	return l, nil
+}
+
+// list is a workflow without its steps, redacted.
+func (o *Options) list(tenant string, wf ledger.Document, f flow) StepList {
+	l := StepList{WorkflowID: wf.ID, WorkflowName: f.Name, Status: f.Status, StartedAt: wf.Created, TraceID: f.TraceID,
+		Reason: f.Reason, EndedBy: f.EndedBy, EndedAt: f.EndedAt, Steps: []StepTrace{}}
+	o.clean(tenant, &l)
+	l.Reason = redact.ShownText(l.Reason)
+	return l
 }
 
 // page visits at most limit steps from offset on, and returns how many there are in all.

@@ -2,7 +2,10 @@ package gate
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/readback-go/readback/redact"
 )
 
 // StepTrace is the gate's and the reviewers' decisions about a step, with the callers. It is for
@@ -118,7 +121,7 @@ func (o *Options) trace(tenant, workflowID string, f flow, kept step, now time.T
 	s, _ := kept.lapsed(now)
 	t := StepTrace{WorkflowID: workflowID, WorkflowName: f.Name, StepID: s.ID, StepName: s.Name, StepType: s.Type,
 		Tool: s.tool(), IdempotencyKey: s.Key, WriteID: string(s.Operation), CompletedAt: s.CompletedAt, CompletedBy: s.CompletedBy,
-		Gates: s.Gates, Decisions: []StepDecision{}, Reports: kept.Reports} // an expiry appears once it is recorded, not on each read
+		Gates: s.Gates, Decisions: []StepDecision{}, Reports: slices.Clone(kept.Reports)} // an expiry appears once it is recorded, not on each read
 	t.Decision, t.Reason = s.answer()
 	t.Waits = s.status() == Pending && f.Status == InProgress
 	if s.Prior != nil {
@@ -130,6 +133,24 @@ func (o *Options) trace(tenant, workflowID string, f flow, kept step, now time.T
 		t.Decisions = append(t.Decisions, one.decision())
 	}
 	o.clean(tenant, &t, s)
+	return t.shown()
+}
+
+// shown replaces sealed values by digests: reasons from the ledger are sealed there.
+func (t StepTrace) shown() StepTrace {
+	reasons := []*string{&t.Reason}
+	for i := range t.Decisions {
+		reasons = append(reasons, &t.Decisions[i].Reason)
+		if v := t.Decisions[i].Known.Verification; v != nil {
+			reasons = append(reasons, &v.Reason)
+		}
+	}
+	for i := range t.Reports {
+		reasons = append(reasons, &t.Reports[i].Reason)
+	}
+	for _, r := range reasons {
+		*r = redact.ShownText(*r)
+	}
 	return t
 }
 

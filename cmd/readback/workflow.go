@@ -10,7 +10,6 @@ import (
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
-	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -105,7 +104,6 @@ func (a *app) showStep(ctx context.Context, workflowID, stepID string) (int, err
 	case err != nil:
 		return 0, err
 	}
-	t = service.ShownStep(t)
 	return 0, a.print(t, func() string { return report.Step(t) })
 }
 
@@ -136,7 +134,6 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 		return 0, err
 	}
 	if err == nil {
-		l = service.ShownSteps(l)
 		answer.Gate = &l
 	}
 	found, err := find(ctx, d, ledger.Search{Workflow: workflowID})
@@ -185,7 +182,7 @@ func (a *app) stepsOf(ctx context.Context, d *server.Instance, tool, key string,
 	add := func(t gate.StepTrace) {
 		if at := [2]string{t.WorkflowID, t.StepID}; !seen[at] {
 			seen[at] = true
-			steps = append(steps, service.ShownStep(t))
+			steps = append(steps, t)
 		}
 	}
 	for _, r := range writes {

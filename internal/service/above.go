@@ -89,13 +89,21 @@ func (o *Service) CloseSaga(ctx context.Context, who Who, id, reason string) (sa
 	return s, err
 }
 
-// DecideStep approves a step that the gate holds, or rejects it.
-func (o *Service) DecideStep(ctx context.Context, who Who, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error) {
-	if err := who.May(access.Decide); err != nil {
-		return gate.ApprovalResult{}, err
+// steps fails where there is no gate, or the caller may not do this to its steps.
+func (o *Service) steps(who Who, a access.Act) error {
+	if err := who.May(a); err != nil {
+		return err
 	}
 	if o.parts.Steps == nil {
-		return gate.ApprovalResult{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
+		return fmt.Errorf("%w: there is no gate", ErrUnsupported)
+	}
+	return nil
+}
+
+// DecideStep approves a step that the gate holds, or rejects it.
+func (o *Service) DecideStep(ctx context.Context, who Who, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error) {
+	if err := o.steps(who, access.Decide); err != nil {
+		return gate.ApprovalResult{}, err
 	}
 	how, word := o.parts.Steps.Reject, "reject"
 	if approve {
@@ -109,28 +117,20 @@ func (o *Service) DecideStep(ctx context.Context, who Who, workflowID, stepID st
 // StepTrace is the decision about a step of the own tenant: which caller asked, and by
 // which rules and why it was decided, also where it was blocked and has no write.
 func (o *Service) StepTrace(ctx context.Context, who Who, workflowID, stepID string) (gate.StepTrace, error) {
-	if err := who.May(access.Trace); err != nil {
+	if err := o.steps(who, access.Trace); err != nil {
 		return gate.StepTrace{}, err
 	}
-	if o.parts.Steps == nil {
-		return gate.StepTrace{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
-	}
-	t, err := o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
-	return ShownStep(t), err
+	return o.parts.Steps.Trace(ctx, caller(who), workflowID, stepID)
 }
 
 // WorkflowSteps are the decisions about the steps of a workflow of the own tenant, in the
 // order in which they reached the gate, from offset on; those that were blocked and have
 // no write are among them. The limit is 20 by default and 100 at the most.
 func (o *Service) WorkflowSteps(ctx context.Context, who Who, workflowID string, limit, offset int) (gate.StepList, error) {
-	if err := who.May(access.Trace); err != nil {
+	if err := o.steps(who, access.Trace); err != nil {
 		return gate.StepList{}, err
 	}
-	if o.parts.Steps == nil {
-		return gate.StepList{}, fmt.Errorf("%w: there is no gate", ErrUnsupported)
-	}
-	l, err := o.parts.Steps.Steps(ctx, caller(who), workflowID, limit, offset)
-	return ShownSteps(l), err
+	return o.parts.Steps.Steps(ctx, caller(who), workflowID, limit, offset)
 }
 
 func caller(who Who) gate.Caller {

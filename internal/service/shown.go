@@ -1,9 +1,6 @@
 package service
 
 import (
-	"slices"
-
-	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
@@ -46,33 +43,4 @@ func ShownEvents(all []ledger.Event) []ledger.Event {
 		out[i] = e
 	}
 	return out
-}
-
-// ShownStep is the decision about a step as it may be shown; see [Shown]. The gate has
-// redacted it; what is left are reasons from the ledger, which are sealed there.
-func ShownStep(t gate.StepTrace) gate.StepTrace {
-	t.Reason = redact.ShownText(t.Reason)
-	t.Decisions, t.Reports = slices.Clone(t.Decisions), slices.Clone(t.Reports)
-	for i := range t.Decisions {
-		d := &t.Decisions[i]
-		d.Reason = redact.ShownText(d.Reason)
-		if d.Known.Verification != nil {
-			v := *d.Known.Verification
-			v.Reason = redact.ShownText(v.Reason)
-			d.Known.Verification = &v
-		}
-	}
-	for i := range t.Reports {
-		t.Reports[i].Reason = redact.ShownText(t.Reports[i].Reason)
-	}
-	return t
-}
-
-// ShownSteps are the steps of a workflow as they may be shown; see [ShownStep].
-func ShownSteps(l gate.StepList) gate.StepList {
-	l.Reason, l.Steps = redact.ShownText(l.Reason), slices.Clone(l.Steps)
-	for i, t := range l.Steps {
-		l.Steps[i] = ShownStep(t)
-	}
-	return l
 }
