@@ -18,11 +18,11 @@ func TestDocument(t *testing.T) {
 		act   access.Act
 		means string
 	}{
-		{access.Submit, "declare writes, begin sagas, ask the gate"},
-		{access.Read, "outcomes, sagas and destinations of the own tenant"},
+		{access.Submit, "declare writes, begin sagas, gate steps"},
+		{access.Read, "outcomes, sagas and destinations of their tenant"},
 		{access.Trace, "intents, evidence and events of others' writes; search, activity, numbers"},
-		{access.Decide, "about what waits for a person"},
-		{access.Operate, "stop and release, let operations go, cancel and close sagas"},
+		{access.Decide, "about writes and steps that wait for a reviewer"},
+		{access.Operate, "stop and release, release business operations, cancel and close sagas"},
 	}
 	roles := []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleAuditor, engine.RoleOperator}
 	var b strings.Builder
