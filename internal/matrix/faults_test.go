@@ -49,17 +49,17 @@ const (
 
 // The reasons for a review.
 const (
-	whyFate       = "it may have been applied, nothing shows that it was, nothing shows a repeat harmless"
-	whyLag        = "reads may lag, and without a settle time they prove little about what was there before"
+	whyFate       = "the write may have been applied; nothing shows that it was, or that a repeat is harmless"
+	whyLag        = "reads may lag, and without a settle time they prove little about the earlier state"
 	whyDiffers    = "the record is there and differs from what was declared"
-	whyBased      = "it differs, and the state before was read with a lag: to undo could take back what somebody else did"
-	whyDouble     = "more records are there than declared"
-	whyGone       = "the effect was there and was taken back"
+	whyBased      = "the record differs, and the pre-state was read with a lag: an undo could take back another actor's change"
+	whyDouble     = "the destination has more records than declared"
+	whyGone       = "the destination took the effect back"
 	whyUnread     = "it was sent, and the destination cannot be read"
-	whyLate       = "the destination is wrong about itself: a send landed after its horizon"
+	whyLate       = "the destination is wrong about itself: a send arrived after its horizon"
 	whyStale      = "the destination is wrong about itself: its reads lag by more than its settle time"
-	whyLostAnswer = "it may have been applied by a send whose answer a dead process took along"
-	whyWhose      = "it differs, and a process died with the answer that would prove whose effect that is"
+	whyLostAnswer = "a process died with the response of a send that may have been applied"
+	whyWhose      = "the record differs, and a process died with the response that would prove whose effect it is"
 )
 
 func must(s engine.Status) func(powers) verdict {
@@ -228,7 +228,7 @@ var faultCases = []faultCase{
 	{name: "answer lost, then unreadable three times", faults: []orders.Fault{{Kind: orders.LostAnswer, Times: 1}, {Kind: orders.UnreadableRead, Times: 3}}, spare: true, want: there, once: true},
 	{name: "never readable", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "403"}}, intent: soon, want: unreadable},
 	{name: "never readable after the send", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "page"}}, spare: true, intent: soon, want: unreadableAfter, once: true},
-	{name: "duplicate made behind our back", faults: one(orders.Fault{Kind: orders.DuplicateByOthers}), can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate made by another actor", faults: one(orders.Fault{Kind: orders.DuplicateByOthers}), can: canDouble, want: aPerson(whyDouble), once: true},
 	{name: "duplicate without our stamp", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, How: "nostamp"}), can: canDouble, want: aPerson(whyDouble), once: true},
 	{name: "duplicate 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aPerson(whyDouble), once: true},
 	{name: "taken back at once", faults: one(orders.Fault{Kind: orders.Rollback}), want: takenBack},

@@ -85,10 +85,10 @@ var faultsCounted = []struct{ kind, says string }{
 	{silentDouble, "silent duplicates"},
 	{silentWrong, "silent wrong outcomes"},
 	{lost, "lost intents"},
-	{overHalted, "over-halted: review where a repeat was provably harmless, or the effect there and readable"},
-	{unexpected, "another outcome than the destination's log calls for"},
+	{overHalted, "over-halted: review where a repeat was provably harmless, or the effect was readable"},
+	{unexpected, "an outcome that contradicts the destination's log"},
 	{wasteful, "needless sends, reads or commits where nothing fails"},
-	{other, "anything else: an error to a caller, a send or a read for a mere repeat of the question"},
+	{other, "anything else: an error to a caller, a send or a read for a repeated submission"},
 }
 
 // judge compares the callers' results, and the end, with the destination.

@@ -20,16 +20,16 @@ const (
 	stReserve   stage = "reserve"
 	stAnnounce  stage = "announce a repeat"
 	stSettle    stage = "settle"
-	stReview    stage = "hand to a person"
+	stReview    stage = "send to review"
 	stPutBack   stage = "put back"
 	stRenew     stage = "renew the lease"
-	stUndo      stage = "register the undoing"
-	stRecheck   stage = "note the recheck"
+	stUndo      stage = "register the undo"
+	stRecheck   stage = "record the recheck"
 	stClaim     stage = "claim"
 	stSend      stage = "send"
-	stBefore    stage = "read the state before"
+	stBefore    stage = "read the pre-state"
 	stReadBack  stage = "read back"
-	stReadAgain stage = "look again"
+	stReadAgain stage = "read again"
 )
 
 // how is what happens to a process at one of its calls.
@@ -39,11 +39,11 @@ type how string
 // has taken over its work.
 const (
 	lives    how = ""
-	before   how = "dies before it"           // the call is never made
-	after    how = "dies after it"            // the call has its effect and the answer is lost
-	underWay how = "dies, and it lands later" // of sends: it arrives long after the process died
-	still    how = "stands still before it"   // the call is made late
-	gone     how = "is dead"                  // and makes no call any more
+	before   how = "dies before it"                   // the call is never made
+	after    how = "dies after it"                    // the call has its effect and the answer is lost
+	underWay how = "dies, and the send arrives later" // of sends: it arrives long after the process died
+	still    how = "is suspended before it"           // the call is made late
+	gone     how = "is dead"                          // and makes no call any more
 )
 
 // The times of a process that fails. The horizon of every destination is

@@ -71,7 +71,7 @@ func (s *summary) render() string {
 	for _, cl := range classes {
 		s.renderClass(&b, cl)
 	}
-	b.WriteString("### Notes\n\nThe other outcome comes where the process\n\n")
+	b.WriteString("### Notes\n\nA cell has the other outcome if the process\n\n")
 	for i, n := range s.notes {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, n)
 	}
@@ -114,7 +114,7 @@ func (s *summary) renderTotals(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintf(b, "%d situations, each with every moment of failure: %d cells.\n\n", len(s.cells), total)
-	b.WriteString("| what came of them | cells |\n|---|---:|\n")
+	b.WriteString("| outcome | cells |\n|---|---:|\n")
 	for _, w := range words {
 		fmt.Fprintf(b, "| %s | %d |\n", w.word, by[w.status])
 	}
@@ -241,7 +241,7 @@ func table(b *strings.Builder, rows map[string][]string, cl class, shown func(fa
 			columns = append(columns, []int{i})
 		}
 	}
-	b.WriteString("| the destination's vice |")
+	b.WriteString("| fault |")
 	for _, column := range columns {
 		var names []string
 		for _, i := range column {

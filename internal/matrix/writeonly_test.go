@@ -11,7 +11,7 @@ import (
 const reported = engine.StatusReported
 
 // whyWriteOnly is why a write-only result needs a reviewer.
-const whyWriteOnly = "it may have been applied, nobody can look there, and no further send is harmless"
+const whyWriteOnly = "the write may have been applied, the destination cannot be read, and no further send is harmless"
 
 // writeOnlyProfile is what is left of a profile where nothing can be read.
 func writeOnlyProfile(p connectors.Profile) connectors.Profile {

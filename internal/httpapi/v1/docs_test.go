@@ -62,7 +62,7 @@ func routeTable() string {
 	for _, r := range routes() {
 		right := string(r.act)
 		if right == "" {
-			right = "(anybody)"
+			right = "(everyone)"
 		}
 		fmt.Fprintf(&b, "| `%s %s` | %s | %s |\n", r.method, r.pattern, right, r.summary)
 	}

@@ -29,7 +29,7 @@ func document(version string) []byte {
 		"jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
 		"info": map[string]any{"title": "readback", "version": version,
 			"summary":     "Writes that are declared, sent once, and read back",
-			"description": "Errors are problem documents (RFC 9457); their kinds are listed with each answer. An outcome never holds the raw answer of a destination."},
+			"description": "Errors are problem documents (RFC 9457); each response lists their kinds. An outcome never has the raw response of a destination."},
 		"servers":  []any{map[string]any{"url": "/", "description": "the server that this document was read from"}},
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []any{}}},

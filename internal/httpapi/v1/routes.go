@@ -37,16 +37,16 @@ var (
 func writeRoutes() []route {
 	return []route{
 		{method: "POST", pattern: "/v1/writes", act: access.Submit, name: "submitWrite",
-			summary: "Declare a write. It is recorded before this answers, sent once, and read back.",
+			summary: "Declare a write. The server records it before it responds, sends it once, and reads it back.",
 			headers: []param{keyHeader}, waits: true, body: &payload{of[intent.WriteIntent](), maxIntentBody},
 			answers: []answer{
-				ok[engine.Outcome]("It has ended; status says how. Not every end is a success."),
-				{http.StatusAccepted, of[engine.Outcome](), "It is recorded and has not ended: it goes on by itself, waits for a person, or is verified later."},
+				ok[engine.Outcome]("It has ended with `status`. Not every end is a success."),
+				{http.StatusAccepted, of[engine.Outcome](), "It is recorded and has not ended: it continues, waits for a reviewer, or is verified later."},
 			},
 			problems: []*kind{invalidIntent, otherTenant, unknownDestination, digestMismatch, inFlight, operationBegun, full, unsure},
 			do:       (*call).submit},
 		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites",
-			summary: "Find writes, newest first. All that is given must fit.",
+			summary: "Find writes, newest first. A write must match all parameters.",
 			query: []param{
 				{name: "state", kind: aWord, oneOf: stateWords, many: true, about: "that stand so in the ledger"},
 				{name: "status", kind: aWord, oneOf: statusWords(), many: true, about: "of which became this; unverified ones are among those in progress"},
@@ -63,24 +63,24 @@ func writeRoutes() []route {
 				{name: "after", kind: aCursor, about: "behind this page: next of its answer"},
 				limitParam,
 			},
-			answers: []answer{ok[Writes]("A page of them. It may hold fewer than were asked for; the last one has no next.")},
+			answers: []answer{ok[Writes]("A page of them. It may have fewer than requested; the last page has no next.")},
 			do:      (*call).list},
 		{method: "GET", pattern: "/v1/writes/{id}", act: access.Read, name: "getOutcome", waits: true,
-			summary: "How a write stands. With Prefer: wait it waits for its end.",
+			summary: "Get the outcome of a write. With Prefer: wait the server waits for its end.",
 			answers: []answer{ok[engine.Outcome]("Its outcome.")},
 			do:      (*call).outcome},
 		{method: "GET", pattern: "/v1/writes/{id}/record", act: access.Trace, name: "getRecord",
-			summary: "Everything about a write: what was declared, what was seen, what may be decided now.",
-			answers: []answer{ok[Account]("The whole account of it.")},
+			summary: "Get everything about a write: intent, observations, possible decisions.",
+			answers: []answer{ok[Account]("The write.")},
 			do:      (*call).account},
 		{method: "GET", pattern: "/v1/writes/{id}/events", act: access.Trace, name: "getEvents",
-			summary: "What happened to a write, in order.",
-			answers: []answer{ok[Life]("Its events; none of one that was pruned.")},
+			summary: "Get the events of a write, in order.",
+			answers: []answer{ok[Life]("Its events; none if it was pruned.")},
 			do:      (*call).events},
 		{method: "GET", pattern: "/v1/writes/{id}/receipt", act: access.Trace, name: "getReceipt", optional: true,
-			summary:  "A signed receipt of what was seen of a settled write: an in-toto statement in a DSSE envelope.",
+			summary:  "Get a signed receipt of what was observed of a settled write: an in-toto statement in a DSSE envelope.",
 			query:    []param{{name: "values", kind: aWord, oneOf: []string{"true", "false"}, about: "with the values of the business key and of what was seen, but for sensitive ones. Default: their digests"}},
-			answers:  []answer{ok[Envelope]("The envelope. Whoever has the public key can check it.")},
+			answers:  []answer{ok[Envelope]("The envelope. Everyone with the public key can check it.")},
 			problems: []*kind{notObserved}, do: (*call).receipt},
 	}
 }
@@ -88,14 +88,14 @@ func writeRoutes() []route {
 func decisionRoutes() []route {
 	return []route{
 		{method: "POST", pattern: "/v1/writes/{id}/decision", act: access.Decide, name: "decide", waits: true,
-			summary:  "Decide about a write that waits for a person, in the name of the credentials.",
+			summary:  "Decide about a write that waits for a reviewer, in the name of the credentials.",
 			body:     &payload{of[DecisionRequest](), maxBody},
-			answers:  []answer{ok[engine.Outcome]("It is decided; this is how the write stands now.")},
+			answers:  []answer{ok[engine.Outcome]("The decision is recorded; this is the current outcome.")},
 			problems: []*kind{notWaiting, changed, busy, expired, digestMismatch}, do: (*call).decide},
 		{method: "POST", pattern: "/v1/writes/{id}/yield", act: access.Operate, name: "yield",
-			summary:  "Let the business operation of a write go: from then on its idempotency key stops no other write.",
+			summary:  "Release the business operation of a write: from then on its idempotency key blocks no other write.",
 			body:     &payload{of[ReasonRequest](), maxBody},
-			answers:  []answer{ok[engine.Outcome]("It is let go; this is how the write stands.")},
+			answers:  []answer{ok[engine.Outcome]("The operation is released; this is the current outcome.")},
 			problems: []*kind{notWaiting}, do: (*call).yield},
 	}
 }
@@ -103,7 +103,7 @@ func decisionRoutes() []route {
 func eventRoutes() []route {
 	return []route{
 		{method: "GET", pattern: "/v1/events", act: access.Read, name: "followEvents", stream: true,
-			summary: "A stream of server-sent events: whenever a write waits for a person, no longer does, or has ended. The id of an event is where to go on.",
+			summary: "Stream server-sent events: a write waits for a reviewer, no longer does, or has ended. The stream continues after the ID of an event.",
 			query: []param{
 				{name: "write", kind: aName, about: "of this write alone"},
 				{name: "workflow", kind: aName, about: "of this workflow alone; takes the right to trace"},
@@ -116,40 +116,40 @@ func eventRoutes() []route {
 }
 
 func sagaRoutes() []route {
-	s := ok[saga.Saga]("The saga as it stands.")
+	s := ok[saga.Saga]("The current state of the saga.")
 	return []route{
 		{method: "POST", pattern: "/v1/sagas", act: access.Submit, name: "beginSaga", optional: true,
-			summary: "Begin a saga. The same plan again returns the saga as it stands.",
+			summary: "Begin a saga. A repeat of the plan returns its current state.",
 			body:    &payload{of[saga.Plan](), maxPlanBody},
-			answers: []answer{{http.StatusAccepted, of[saga.Saga](), "It is recorded and goes on by itself."},
-				ok[saga.Saga]("It has ended, or waits for a person.")},
+			answers: []answer{{http.StatusAccepted, of[saga.Saga](), "It is recorded and continues."},
+				ok[saga.Saga]("It has ended, or waits for a reviewer.")},
 			problems: []*kind{invalidSaga, otherTenant, otherPlan}, do: (*call).beginSaga},
 		{method: "GET", pattern: "/v1/sagas", act: access.Trace, name: "listSagas", optional: true,
-			summary: "List sagas, newest first, as they were when they were last worked on.",
+			summary: "List sagas, newest first, each in its state when a worker last continued it.",
 			query: []param{
 				{name: "state", kind: aWord, oneOf: sagaWords, many: true, about: "that stand so"}, limitParam},
 			answers: []answer{ok[Sagas]("The newest of them.")}, do: (*call).listSagas},
 		{method: "GET", pattern: "/v1/sagas/{id}", act: access.Read, name: "getSaga", optional: true,
-			summary: "Where a saga stands, step by step.", answers: []answer{s}, do: (*call).saga},
+			summary: "Get the state of a saga and its steps.", answers: []answer{s}, do: (*call).saga},
 		{method: "POST", pattern: "/v1/sagas/{id}/cancel", act: access.Operate, name: "cancelSaga", optional: true,
-			summary: "Have a saga go back.", body: &payload{of[ReasonRequest](), maxBody},
+			summary: "Cancel a saga: it goes back.", body: &payload{of[ReasonRequest](), maxBody},
 			answers: []answer{s}, problems: []*kind{tooLate}, do: (*call).cancelSaga},
 		{method: "POST", pattern: "/v1/sagas/{id}/close", act: access.Operate, name: "closeSaga", optional: true,
-			summary: "Say that a saga which waits for a person has been seen to.", body: &payload{of[ReasonRequest](), maxBody},
+			summary: "Close a saga that waits for an operator who has corrected its effects by hand.", body: &payload{of[ReasonRequest](), maxBody},
 			answers: []answer{s}, problems: []*kind{notWaiting}, do: (*call).closeSaga},
 	}
 }
 
 func serviceRoutes() []route {
-	stops := ok[Stops]("The stops that hold sends of this tenant, and what is remembered of released ones.")
+	stops := ok[Stops]("The stops that hold sends of this tenant, and recently released ones.")
 	return []route{
 		{method: "GET", pattern: "/v1/destinations", act: access.Read, name: "listDestinations",
-			summary: "What the destinations can do, how they stand, and how far their reads were seen to lag.",
+			summary: "Get the capabilities and the state of the destinations, and the learned lag of their reads.",
 			answers: []answer{ok[Destinations]("All of them, by name.")}, do: (*call).destinations},
 		{method: "GET", pattern: "/v1/stops", act: access.Read, name: "listStops",
-			summary: "The stops.", answers: []answer{stops}, do: (*call).stops},
+			summary: "Get the stops.", answers: []answer{stops}, do: (*call).stops},
 		{method: "POST", pattern: "/v1/stops", act: access.Operate, name: "stop",
-			summary: "Hold sends of this tenant, by every worker, until they are released. What was sent is still read back.",
+			summary: "Hold sends of this tenant, by every worker, until the stop is released. readback still reads back what was sent.",
 			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
 			problems: []*kind{unknownDestination}, do: (*call).stop},
 		{method: "POST", pattern: "/v1/stops/release", act: access.Operate, name: "release",
@@ -157,19 +157,19 @@ func serviceRoutes() []route {
 			body:    &payload{of[StopRequest](), maxBody}, answers: []answer{stops},
 			problems: []*kind{unknownDestination, notStopped}, do: (*call).release},
 		{method: "GET", pattern: "/v1/inbox", act: access.Trace, name: "getInbox",
-			summary: "What waits for a person.", answers: []answer{ok[Inbox]("Writes, steps and sagas.")}, do: (*call).inbox},
+			summary: "Get the writes, steps and sagas that wait for a reviewer.", answers: []answer{ok[Inbox]("Writes, steps and sagas.")}, do: (*call).inbox},
 		{method: "GET", pattern: "/v1/history", act: access.Trace, name: "getHistory",
-			summary: "What became of writes over time.",
+			summary: "Get counts of outcomes over time.",
 			query: []param{
 				{name: "since", kind: aTime, about: "from then on. Default: a day before until"},
 				{name: "until", kind: aTime, about: "until then. Default: now"},
 				{name: "step", kind: aLength, about: "the length of a span, a duration. Default 1h"},
 			},
-			answers: []answer{ok[History]("Counts by span of time.")}, do: (*call).history},
+			answers: []answer{ok[History]("Counts for each span of time.")}, do: (*call).history},
 		{method: "GET", pattern: "/v1/keys", act: access.Trace, name: "listKeys", optional: true,
-			summary: "The public keys of receipts: the one that signs, then those that did.",
-			answers: []answer{ok[Keys]("All that are trusted here.")}, do: (*call).keys},
+			summary: "Get the public keys of receipts: the current one, then earlier ones.",
+			answers: []answer{ok[Keys]("All keys that this server trusts.")}, do: (*call).keys},
 		{method: "GET", pattern: "/openapi.json", name: "getDocument",
-			summary: "This document.", answers: []answer{ok[json.RawMessage]("An OpenAPI 3.1 document.")}, do: (*call).openapi},
+			summary: "Get the OpenAPI document.", answers: []answer{ok[json.RawMessage]("An OpenAPI 3.1 document.")}, do: (*call).openapi},
 	}
 }
