@@ -35,8 +35,8 @@ var classes = []class{
 		o.Versions = true
 		return o
 	}, []string{"update", "delete"}, false, false},
-	{"blind", "nothing can be read there", orders.Plain.Options, []string{"create"}, true, false},
-	{"blind, native", "nothing can be read there, and it deduplicates by our idempotency key", orders.Native.Options, []string{"create"}, true, false},
+	{"write-only", "cannot be read", orders.Plain.Options, []string{"create"}, true, false},
+	{"write-only, native", "cannot be read; deduplicates by our idempotency key", orders.Native.Options, []string{"create"}, true, false},
 }
 
 // all lists the kinds of write that the class is run with.
