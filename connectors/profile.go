@@ -20,6 +20,18 @@ func Within(d time.Duration) Bound {
 	return Bound{d: max(d, 0), declared: true}
 }
 
+// WithinOr is d, otherwise if d is zero, and not declared if d is negative, for options of
+// connectors.
+func WithinOr(d, otherwise time.Duration) Bound {
+	switch {
+	case d < 0:
+		return Bound{}
+	case d == 0:
+		return Within(otherwise)
+	}
+	return Within(d)
+}
+
 // Declared returns the bound and whether there is one.
 func (b Bound) Declared() (time.Duration, bool) { return b.d, b.declared }
 

@@ -58,7 +58,7 @@ func changeOf(w intent.WriteIntent) (flagSet, error) {
 	var f flagSet
 	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
 		if name != "flags" && name != "keywords" {
-			return flagSet{}, unusable("/expect/"+name, "cannot be changed", "flags or keywords: the text of a message in a mailbox is fixed")
+			return flagSet{}, wrong.Field("/expect/"+name, "cannot be changed", "flags or keywords: the text of a message in a mailbox is fixed")
 		}
 		if err := f.take(name, w.Expect[name]); err != nil {
 			return flagSet{}, err
@@ -66,11 +66,11 @@ func changeOf(w intent.WriteIntent) (flagSet, error) {
 	}
 	switch {
 	case len(w.Expect) == 0:
-		return flagSet{}, unusable("/expect", "is empty", "flags or keywords")
+		return flagSet{}, wrong.Field("/expect", "is empty", "flags or keywords")
 	case len(w.Payload) > 0:
-		return flagSet{}, unusable("/payload", "has no place in an update", "nothing")
+		return flagSet{}, wrong.Field("/payload", "has no place in an update", "nothing")
 	case w.Want() != 1:
-		return flagSet{}, unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: an update changes one message")
+		return flagSet{}, wrong.Field("/count", fmt.Sprintf("is %d", w.Want()), "1: an update changes one message")
 	}
 	return f, nil
 }

@@ -38,13 +38,13 @@ func contentOf(w intent.WriteIntent) (content, error) {
 	}
 	for name := range w.Payload {
 		if name != "headers" {
-			return content{}, unusable("/payload/"+name, "has no place in a message", "headers alone")
+			return content{}, wrong.Field("/payload/"+name, "has no place in a message", "headers alone")
 		}
 	}
 	if headers := w.Payload["headers"]; headers != nil {
 		var p *mailtext.Problem
 		if m.headers, p = mailtext.Headers(headers, taken); p != nil {
-			return content{}, problemAt("/payload/headers", p)
+			return content{}, wrong.Text("/payload/headers", p)
 		}
 	}
 	return m, nil
@@ -73,9 +73,9 @@ func (m *content) take(name string, v any) error {
 	case "flags", "keywords":
 		return m.flags.take(name, v)
 	default:
-		return unusable(path, "is nothing that a create can store", "from, to, cc, subject, body, date, flags or keywords")
+		return wrong.Field(path, "is nothing that a create can store", "from, to, cc, subject, body, date, flags or keywords")
 	}
-	return problemAt(path, p)
+	return wrong.Text(path, p)
 }
 
 func dateOf(v any) (time.Time, *mailtext.Problem) {
@@ -109,17 +109,17 @@ func (f *flagSet) take(name string, v any) error {
 	path := "/expect/" + name
 	list, ok := v.([]any)
 	if !ok || len(list) > maxFlags {
-		return problemAt(path, &mailtext.Problem{Is: "is not a list", Want: fmt.Sprintf("at most %d of them; [] for none", maxFlags), Value: ok})
+		return wrong.Text(path, &mailtext.Problem{Is: "is not a list", Want: fmt.Sprintf("at most %d of them; [] for none", maxFlags), Value: ok})
 	}
 	set := make([]imap.Flag, 0, len(list))
 	for i, item := range list {
 		at := fmt.Sprintf("%s/%d", path, i)
 		s, isText := item.(string)
 		if name == "flags" && !slices.ContainsFunc(systemFlags, func(f imap.Flag) bool { return sameFlag(f, imap.Flag(s)) }) {
-			return problemAt(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `\Seen, \Answered, \Flagged, \Deleted or \Draft; others are keywords`, Value: isText, Example: `\Seen`})
+			return wrong.Text(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `\Seen, \Answered, \Flagged, \Deleted or \Draft; others are keywords`, Value: isText, Example: `\Seen`})
 		}
 		if name == "keywords" && !isKeyword(s) {
-			return problemAt(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `printable ASCII without blanks and ( ) { % * " \ ]`, Value: isText, Example: "x"})
+			return wrong.Text(at, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(item))), Want: `printable ASCII without blanks and ( ) { % * " \ ]`, Value: isText, Example: "x"})
 		}
 		if !hasFlag(set, imap.Flag(s)) {
 			set = append(set, imap.Flag(s))

@@ -8,6 +8,7 @@ import (
 	"github.com/emersion/go-imap/v2"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailconn"
 	"github.com/readback-go/readback/internal/mailtext"
 )
 
@@ -43,27 +44,7 @@ var (
 	ErrUnreadable = errors.New("the answer of the server cannot be used")
 )
 
-// unusable is an error about one field of an intent.
-func unusable(path, problem, want string) error {
-	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
-}
-
-// unfit is an error about the value of a field, which takes others, such as the
-// example.
-func unfit(path, problem, want string, example any) error {
-	return connectors.WrongValue(path, example, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
-}
-
-// problemAt is the error about the field at path; nil where there is no problem.
-func problemAt(path string, p *mailtext.Problem) error {
-	if p == nil {
-		return nil
-	}
-	if p.Value {
-		return unfit(path+p.At, p.Is, p.Want, p.Example)
-	}
-	return unusable(path+p.At, p.Is, p.Want)
-}
+var wrong = mailconn.Wrong{Err: ErrIntent}
 
 // rejected is an error of our own about an intent: nothing left us.
 func rejected(err error) error { return connectors.NotSent(err) }

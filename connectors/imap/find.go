@@ -73,11 +73,11 @@ func (c *Connector) Find(ctx context.Context, box, bounces Box, wanted []Wanted)
 func (w Wanted) problem() error {
 	switch {
 	case w.MessageID == "" && w.Stamp == "":
-		return unusable("what is wanted", "is empty", "a Message-ID, a stamp or both")
+		return wrong.Field("what is wanted", "is empty", "a Message-ID, a stamp or both")
 	case w.MessageID != "" && !mailtext.IsMessageID(w.MessageID):
-		return unusable("the Message-ID", fmt.Sprintf("is %q", mailtext.Clip(w.MessageID)), "one in its angle brackets, <left@right>")
+		return wrong.Field("the Message-ID", fmt.Sprintf("is %q", mailtext.Clip(w.MessageID)), "one in its angle brackets, <left@right>")
 	case w.Stamp != "" && !stampForm.MatchString(w.Stamp):
-		return unusable("the stamp", "cannot be in a header", "letters, digits, dots and hyphens")
+		return wrong.Field("the stamp", "cannot be in a header", "letters, digits, dots and hyphens")
 	}
 	return nil
 }

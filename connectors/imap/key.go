@@ -71,16 +71,16 @@ var stampForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // locate turns a business key into an address. The error names the field that cannot be queried.
 func (c *Connector) locate(w intent.WriteIntent, stamp string) (address, error) {
 	if w.Kind != KindMessage && w.Kind != KindNamed {
-		return address{}, unusable("/kind", fmt.Sprintf("is %q", w.Kind), KindMessage+" or "+KindNamed)
+		return address{}, wrong.Field("/kind", fmt.Sprintf("is %q", w.Kind), KindMessage+" or "+KindNamed)
 	}
 	if stamp != "" && !stampForm.MatchString(stamp) {
-		return address{}, unusable("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
+		return address{}, wrong.Field("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
 	}
 	for name := range w.Key {
 		switch name {
 		case "mailbox", "message_id", "uidvalidity", "uid":
 		default:
-			return address{}, unusable("/key/"+name, "cannot be queried", "mailbox, message_id, uidvalidity and uid alone")
+			return address{}, wrong.Field("/key/"+name, "cannot be queried", "mailbox, message_id, uidvalidity and uid alone")
 		}
 	}
 	mailbox, err := c.mailbox(w)
@@ -106,7 +106,7 @@ func (c *Connector) mailbox(w intent.WriteIntent) (string, error) {
 	v, there := w.Key["mailbox"]
 	if !there {
 		if c.o.Mailbox == "" {
-			return "", unusable("/key/mailbox", "is missing", "the name of a mailbox, INBOX for example")
+			return "", wrong.Field("/key/mailbox", "is missing", "the name of a mailbox, INBOX for example")
 		}
 		return c.o.Mailbox, nil
 	}
@@ -133,14 +133,14 @@ func mailboxProblem(name string) string {
 // givenID is the Message-ID that the key names.
 func givenID(w intent.WriteIntent) (string, error) {
 	id, p := mailtext.MessageIDOf(w.Key["message_id"])
-	return id, problemAt("/key/message_id", p)
+	return id, wrong.Text("/key/message_id", p)
 }
 
 // checkFresh refuses a create of KindMessage under any Message-ID but the one
 // it would be given anyway: the profile promises that no other message has it.
 func (c *Connector) checkFresh(w intent.WriteIntent, a address, stamp string) error {
 	if made := c.idOf(stamp); w.Kind == KindMessage && a.messageID != made {
-		return unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(a.messageID)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
+		return wrong.Field("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(a.messageID)), "it left out, or "+made+" as the stamp has it, or kind "+KindNamed)
 	}
 	return nil
 }
@@ -151,9 +151,9 @@ func (c *Connector) idOf(stamp string) string { return "<" + stamp + "@" + c.o.D
 func (c *Connector) madeID(w intent.WriteIntent, stamp string) (string, error) {
 	switch {
 	case w.Write != intent.Create || w.Kind == KindNamed:
-		return "", unusable("/key/message_id", "is missing", "a Message-ID in its angle brackets; only a create of kind "+KindMessage+" goes without")
+		return "", wrong.Field("/key/message_id", "is missing", "a Message-ID in its angle brackets; only a create of kind "+KindMessage+" goes without")
 	case stamp == "":
-		return "", unusable("/key/message_id", "is missing and there is no stamp to make it from", "a Message-ID in its angle brackets")
+		return "", wrong.Field("/key/message_id", "is missing and there is no stamp to make it from", "a Message-ID in its angle brackets")
 	}
 	return c.idOf(stamp), nil
 }
@@ -161,16 +161,16 @@ func (c *Connector) madeID(w intent.WriteIntent, stamp string) (string, error) {
 func handleKey(w intent.WriteIntent, byID bool) (handle, error) {
 	switch {
 	case w.Write == intent.Create:
-		return handle{}, unusable("/key/uid", "is given for a create", "it left out: the server chooses it")
+		return handle{}, wrong.Field("/key/uid", "is given for a create", "it left out: the server chooses it")
 	case byID:
-		return handle{}, unusable("/key/message_id", "is given beside a uid", "one of the two")
+		return handle{}, wrong.Field("/key/message_id", "is given beside a uid", "one of the two")
 	}
 	validity, uid := keyNumber(w.Key["uidvalidity"]), keyNumber(w.Key["uid"])
 	switch {
 	case validity == 0:
-		return handle{}, unusable("/key/uidvalidity", "is missing or not a number", "the mailbox's UIDVALIDITY; a uid means nothing without it")
+		return handle{}, wrong.Field("/key/uidvalidity", "is missing or not a number", "the mailbox's UIDVALIDITY; a uid means nothing without it")
 	case uid == 0:
-		return handle{}, unusable("/key/uid", "is missing or not a number", "the message's UID")
+		return handle{}, wrong.Field("/key/uid", "is missing or not a number", "the message's UID")
 	}
 	return handle{validity, imap.UID(uid)}, nil
 }

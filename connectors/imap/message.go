@@ -58,7 +58,7 @@ func compose(m content, messageID, stamp string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
 	}
 	if len(raw) > maxMessage {
-		return nil, unusable("/expect/body", fmt.Sprintf("makes a message of %d bytes", len(raw)), fmt.Sprintf("at most %d", maxMessage))
+		return nil, wrong.Field("/expect/body", fmt.Sprintf("makes a message of %d bytes", len(raw)), fmt.Sprintf("at most %d", maxMessage))
 	}
 	return raw, nil
 }

@@ -163,8 +163,8 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		Writes:    []intent.WriteType{intent.Create, intent.Update},
 		Unique:    []intent.WriteType{intent.Update},
 		Stamped:   true,
-		Settle:    bound(c.o.Settle, defaultSettle),
-		Horizon:   bound(c.o.Horizon, defaultHorizon),
+		Settle:    connectors.WithinOr(c.o.Settle, defaultSettle),
+		Horizon:   connectors.WithinOr(c.o.Horizon, defaultHorizon),
 		Undo:      []intent.WriteType{intent.Update},
 		Reads:     c.reads(),
 		BulkLimit: bulkLimit,
@@ -209,13 +209,3 @@ func (c *Connector) reads() []connectors.ReadPath {
 
 // pathSearch names the way of reading in observations.
 const pathSearch = "search"
-
-func bound(d, otherwise time.Duration) connectors.Bound {
-	switch {
-	case d < 0:
-		return connectors.Bound{}
-	case d == 0:
-		return connectors.Within(otherwise)
-	}
-	return connectors.Within(d)
-}

@@ -20,9 +20,9 @@ var sampleName = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error) {
 	switch {
 	case kind != KindNamed:
-		return intent.WriteIntent{}, unusable("/kind", fmt.Sprintf("is %q", mailtext.Clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
+		return intent.WriteIntent{}, wrong.Field("/kind", fmt.Sprintf("is %q", mailtext.Clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
 	case !sampleName.MatchString(name):
-		return intent.WriteIntent{}, unusable("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
+		return intent.WriteIntent{}, wrong.Field("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
 	case c.o.Mailbox == "":
 		return intent.WriteIntent{}, fmt.Errorf("%w: the option Mailbox is missing; samples go into it", ErrOptions)
 	}
@@ -40,7 +40,7 @@ func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent
 		in.Expect = intent.Fields{"flags": []any{`\Seen`, `\Flagged`}}
 	case intent.Delete:
 	default:
-		return intent.WriteIntent{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w))), "create, update or delete")
+		return intent.WriteIntent{}, wrong.Field("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w))), "create, update or delete")
 	}
 	return in, nil
 }

@@ -27,7 +27,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	case intent.Delete:
 		receipt, err = c.delete(ctx, r, a)
 	default:
-		err = rejected(unusable("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
+		err = rejected(wrong.Field("/write", fmt.Sprintf("is %q", r.Intent.Write), "create, update or delete; a mailbox has no upsert"))
 	}
 	if no, ok := answerOf(err); ok {
 		receipt.Reply = connectors.Reply{Code: string(no.Code), Message: no.Text}

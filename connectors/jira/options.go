@@ -193,11 +193,11 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		// the workflow leads from a status to itself, as one that is open to all statuses does.
 		Unique:  []intent.WriteType{intent.Delete},
 		Stamped: true,
-		Settle:  bound(c.o.Settle, defaultSettle),
-		Horizon: bound(c.o.Horizon, defaultHorizon),
+		Settle:  connectors.WithinOr(c.o.Settle, defaultSettle),
+		Horizon: connectors.WithinOr(c.o.Horizon, defaultHorizon),
 		// The index may not show a second issue of ours yet when the first is verified: read
 		// again when it has caught up.
-		Recheck:  bound(c.o.Settle, defaultSettle),
+		Recheck:  connectors.WithinOr(c.o.Settle, defaultSettle),
 		Volatile: []string{"/updated"},
 		Compare:  comparisons(),
 		Undo:     []intent.WriteType{intent.Create, intent.Update},
@@ -236,14 +236,4 @@ func comparisons() map[string]intent.Comparison {
 		"/assignee": empty, "/reporter": empty, "/duedate": empty, "/priority": empty, "/parent": empty, "/resolution": empty,
 		"/created": moment, "/updated": moment, "/resolutiondate": moment,
 	}
-}
-
-func bound(d, otherwise time.Duration) connectors.Bound {
-	switch {
-	case d < 0:
-		return connectors.Bound{}
-	case d == 0:
-		return connectors.Within(otherwise)
-	}
-	return connectors.Within(d)
 }

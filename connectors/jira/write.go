@@ -99,7 +99,7 @@ func (w writer) before() (connectors.Record, error) {
 func (w writer) receiptOf(k call, ref, key string) (connectors.Receipt, error) {
 	var receipt connectors.Receipt
 	if k.answer.Status != 0 {
-		receipt.Code, receipt.Reply = k.answer.Code(), k.answer.Said(false)
+		receipt.Code, receipt.Reply = k.answer.Code(), k.answer.Reply(false)
 	}
 	if err := classify(k, w.r.Intent.Write, w.r.Attempt); err != nil {
 		return receipt, err

@@ -43,7 +43,7 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	for field, is := range map[string]string{"account": c.o.Account, "message_id": n.messageID} {
 		if v, there := w.Expect[field]; there && v != is {
 			_, isText := v.(string)
-			return content{}, problemAt("/expect/"+field, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(v))), Want: "it left out, or " + is + ", which it will be", Value: isText, Example: is})
+			return content{}, wrong.Text("/expect/"+field, &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(v))), Want: "it left out, or " + is + ", which it will be", Value: isText, Example: is})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
@@ -58,16 +58,16 @@ func (c *Connector) contentOf(w intent.WriteIntent, n name) (content, error) {
 	}
 	if m.from.Plain == "" {
 		if c.o.From == "" {
-			return content{}, unusable("/expect/from", "is missing", wantAddress+"; or the option From")
+			return content{}, wrong.Field("/expect/from", "is missing", wantAddress+"; or the option From")
 		}
 		from, p := addressOf(c.o.From)
 		if p != nil {
-			return content{}, problemAt("the option From", p)
+			return content{}, wrong.Text("the option From", p)
 		}
 		m.from = from
 	}
 	if len(m.to)+len(m.cc)+len(m.bcc) == 0 {
-		return content{}, unusable("/expect/to", "is missing", "a recipient in to, cc or /payload/bcc")
+		return content{}, wrong.Field("/expect/to", "is missing", "a recipient in to, cc or /payload/bcc")
 	}
 	return m, nil
 }
@@ -89,9 +89,9 @@ func (m *content) take(name string, v any) error {
 		m.body, p = mailtext.Text(v)
 	case "account", "message_id": // contentOf has seen to them
 	default:
-		return unusable("/expect/"+mailtext.Clip(name), "is nothing that a mail can be asked for", "from, to, cc, subject or body")
+		return wrong.Field("/expect/"+mailtext.Clip(name), "is nothing that a mail can be asked for", "from, to, cc, subject or body")
 	}
-	return problemAt("/expect/"+name, p)
+	return wrong.Text("/expect/"+name, p)
 }
 
 func (m *content) carry(name string, v any) error {
@@ -106,9 +106,9 @@ func (m *content) carry(name string, v any) error {
 	case "attachments":
 		m.attachments, p = attachmentsOf(v)
 	default:
-		return unusable("/payload/"+mailtext.Clip(name), "has no place in a mail", "bcc, html, headers or attachments")
+		return wrong.Field("/payload/"+mailtext.Clip(name), "has no place in a mail", "bcc, html, headers or attachments")
 	}
-	return problemAt("/payload/"+name, p)
+	return wrong.Text("/payload/"+name, p)
 }
 
 // ownHeaders are written from other fields, would change how the text is read, or belong to the

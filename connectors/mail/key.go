@@ -20,34 +20,34 @@ type name struct {
 func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 	switch {
 	case w.Kind != KindMessage && w.Kind != KindNamed:
-		return name{}, unusable("/kind", fmt.Sprintf("is %q", mailtext.Clip(w.Kind)), KindMessage+" or "+KindNamed)
+		return name{}, wrong.Field("/kind", fmt.Sprintf("is %q", mailtext.Clip(w.Kind)), KindMessage+" or "+KindNamed)
 	case w.Write != intent.Create:
-		return name{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
+		return name{}, wrong.Field("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w.Write))), "create: a mail that was sent is neither changed nor taken back")
 	case stamp != "" && !stampForm.MatchString(stamp):
-		return name{}, unusable("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
+		return name{}, wrong.Field("the stamp", "cannot be in a Message-ID", "letters, digits, dots and hyphens")
 	}
 	for field := range w.Key {
 		if field != "account" && field != "message_id" {
-			return name{}, unusable("/key/"+mailtext.Clip(field), "cannot be queried", "account and message_id alone")
+			return name{}, wrong.Field("/key/"+mailtext.Clip(field), "cannot be queried", "account and message_id alone")
 		}
 	}
 	if account, there := w.Key["account"]; there && account != c.o.Account {
 		_, isText := account.(string)
-		return name{}, problemAt("/key/account", &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(account))), Want: c.o.Account + ", which this destination sends from", Value: isText, Example: c.o.Account})
+		return name{}, wrong.Text("/key/account", &mailtext.Problem{Is: fmt.Sprintf("is %q", mailtext.Clip(fmt.Sprint(account))), Want: c.o.Account + ", which this destination sends from", Value: isText, Example: c.o.Account})
 	}
 	given, there := w.Key["message_id"]
 	if there {
 		id, p := mailtext.MessageIDOf(given)
 		if p != nil {
-			return name{}, problemAt("/key/message_id", p)
+			return name{}, wrong.Text("/key/message_id", p)
 		}
 		return name{messageID: id, made: w.Kind == KindMessage && stamp != "" && id == c.idOf(stamp)}, nil
 	}
 	switch {
 	case w.Kind == KindNamed:
-		return name{}, unusable("/key/message_id", "is missing", "a Message-ID in its angle brackets, or kind "+KindMessage)
+		return name{}, wrong.Field("/key/message_id", "is missing", "a Message-ID in its angle brackets, or kind "+KindMessage)
 	case stamp == "":
-		return name{}, unusable("/key/message_id", "is missing and there is no stamp to make it from", "a Message-ID in its angle brackets")
+		return name{}, wrong.Field("/key/message_id", "is missing and there is no stamp to make it from", "a Message-ID in its angle brackets")
 	}
 	return name{messageID: c.idOf(stamp), made: true}, nil
 }
@@ -57,11 +57,11 @@ func (c *Connector) locate(w intent.WriteIntent, stamp string) (name, error) {
 func (c *Connector) checkFresh(w intent.WriteIntent, n name, stamp string) error {
 	switch {
 	case w.Want() != 1:
-		return unusable("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
+		return wrong.Field("/count", fmt.Sprintf("is %d", w.Want()), "1: one create sends one mail")
 	case stamp == "":
-		return unusable("the stamp", "is missing", "one: without it the mail could not be distinguished from others")
+		return wrong.Field("the stamp", "is missing", "one: without it the mail could not be distinguished from others")
 	case w.Kind == KindMessage && !n.made:
-		return unusable("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
+		return wrong.Field("/key/message_id", fmt.Sprintf("is %q", mailtext.Clip(n.messageID)), "it left out, or "+c.idOf(stamp)+" as the stamp has it, or kind "+KindNamed)
 	}
 	return nil
 }

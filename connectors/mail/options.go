@@ -251,7 +251,7 @@ func (o Options) checkAddresses() error {
 		return nil
 	}
 	_, p := addressOf(o.From)
-	return problemAt("the option From", p)
+	return wrong.Text("the option From", p)
 }
 
 func (o Options) checkProof() error {
@@ -291,8 +291,8 @@ func profiles(o Options) map[string]connectors.Profile {
 		Writes:       []intent.WriteType{intent.Create},
 		Stamped:      true,
 		Irreversible: []intent.WriteType{intent.Create},
-		Settle:       bound(o.Settle, settle),
-		Horizon:      bound(o.Horizon, defaultHorizon),
+		Settle:       connectors.WithinOr(o.Settle, settle),
+		Horizon:      connectors.WithinOr(o.Horizon, defaultHorizon),
 		Reads:        []connectors.ReadPath{{Path: string(o.Proof), By: "stamp", Strength: connectors.Weak, Independent: independent}},
 		Proof:        proof,
 		BulkLimit:    bulkLimit,
@@ -316,14 +316,4 @@ func profiles(o Options) map[string]connectors.Profile {
 	fresh := p
 	fresh.FreshKeys = true
 	return map[string]connectors.Profile{KindMessage: fresh, KindNamed: p}
-}
-
-func bound(d, otherwise time.Duration) connectors.Bound {
-	switch {
-	case d < 0:
-		return connectors.Bound{}
-	case d == 0:
-		return connectors.Within(otherwise)
-	}
-	return connectors.Within(d)
 }

@@ -92,17 +92,17 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
 		From: cmp.Or(c.o.Sender, m.from.Plain), To: c.recipients(m)}
 	if len(e.To) > maxRecipients {
-		return nil, unusable("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
+		return nil, wrong.Field("the recipients", fmt.Sprintf("are %d, all together", len(e.To)), fmt.Sprintf("at most %d", maxRecipients))
 	}
 	if size := bytes.Index(raw, []byte("\r\n\r\n")); size > maxHeader {
-		return nil, unusable("the header of the mail", fmt.Sprintf("has %d bytes", size), fmt.Sprintf("at most %d; recipients and further headers take the most", maxHeader))
+		return nil, wrong.Field("the header of the mail", fmt.Sprintf("has %d bytes", size), fmt.Sprintf("at most %d; recipients and further headers take the most", maxHeader))
 	}
 	built, err := seal(e, raw)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
 	}
 	if size := len(built); size > maxPrepared {
-		return nil, unusable("the mail", fmt.Sprintf("has %d bytes as it is sent", size), fmt.Sprintf("at most %d; files are a third larger there", maxPrepared))
+		return nil, wrong.Field("the mail", fmt.Sprintf("has %d bytes as it is sent", size), fmt.Sprintf("at most %d; files are a third larger there", maxPrepared))
 	}
 	if _, _, err := open(built, r.Stamp); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
@@ -166,7 +166,7 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 	if bad(e.From) || len(e.To) == 0 || len(e.To) > maxRecipients || slices.ContainsFunc(e.To, bad) {
 		return fail(fmt.Sprintf("its sender or its recipients are no addresses, or there are more than %d", maxRecipients))
 	}
-	if why := wrong(raw, e); why != "" {
+	if why := mismatch(raw, e); why != "" {
 		return fail(why)
 	}
 	if whole, err := seal(e, raw); err != nil || !bytes.Equal(whole, prepared) {
@@ -175,10 +175,10 @@ func open(prepared []byte, stamp string) (envelope, []byte, error) {
 	return e, raw, nil
 }
 
-// wrong returns why these bytes are not the message of the envelope, "" if they are. Lines that
+// mismatch returns why these bytes are not the message of the envelope, "" if they are. Lines that
 // end in anything but CRLF would be changed on the wire, or end the message early; long ones and
 // those beyond ASCII some servers change.
-func wrong(raw []byte, e envelope) string {
+func mismatch(raw []byte, e envelope) string {
 	ends := bytes.Count(raw, []byte("\r\n"))
 	if !bytes.HasSuffix(raw, []byte("\r\n")) || bytes.Count(raw, []byte("\r")) != ends || bytes.Count(raw, []byte("\n")) != ends {
 		return "a line of the message does not end in CRLF"

@@ -16,17 +16,17 @@ var sampleName = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error) {
 	switch {
 	case w != intent.Create:
-		return intent.WriteIntent{}, unusable("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w))), "create: a mail that was sent is neither changed nor taken back")
+		return intent.WriteIntent{}, wrong.Field("/write", fmt.Sprintf("is %q", mailtext.Clip(string(w))), "create: a mail that was sent is neither changed nor taken back")
 	case kind != KindNamed:
-		return intent.WriteIntent{}, unusable("/kind", fmt.Sprintf("is %q", mailtext.Clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
+		return intent.WriteIntent{}, wrong.Field("/kind", fmt.Sprintf("is %q", mailtext.Clip(kind)), KindNamed+": samples have names, and the key of kind "+KindMessage+" has none")
 	case !sampleName.MatchString(name):
-		return intent.WriteIntent{}, unusable("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
+		return intent.WriteIntent{}, wrong.Field("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
 	case c.o.From == "":
 		return intent.WriteIntent{}, fmt.Errorf("%w: the option From is missing; samples go from it to itself", ErrOptions)
 	}
 	from, p := addressOf(c.o.From)
 	if p != nil {
-		return intent.WriteIntent{}, problemAt("the option From", p)
+		return intent.WriteIntent{}, wrong.Text("the option From", p)
 	}
 	return intent.WriteIntent{
 		Kind: kind, Write: w,

@@ -112,7 +112,7 @@ func noPath(a httpsend.Answer, err error) error {
 	if _, foreign := decode(a); foreign != nil {
 		return err
 	}
-	if message := a.Said(true).Message; message != "" {
+	if message := a.Reply(true).Message; message != "" {
 		err = fmt.Errorf("%w (in its own words: %.200q)", err, message)
 	}
 	return fmt.Errorf("%w: %w", connectors.ErrNoTarget, err)

@@ -252,7 +252,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
 	err = w.meaning(a, doc, bodyErr == nil, err)
-	receipt.Reply = a.Said(err != nil)
+	receipt.Reply = a.Reply(err != nil)
 	if err != nil {
 		return receipt, err
 	}

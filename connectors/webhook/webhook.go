@@ -273,7 +273,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil && a.Status == 0 {
 		return connectors.Receipt{}, err
 	}
-	return connectors.Receipt{Code: a.Code(), Reply: a.Said(false)}, meaning(a, err)
+	return connectors.Receipt{Code: a.Code(), Reply: a.Reply(false)}, meaning(a, err)
 }
 
 // meaning is what a status means for a message: only a 2xx accepts it. A receiver that is gone,

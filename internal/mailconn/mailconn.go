@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/mailtext"
 )
 
 // Security is how a connection is protected.
@@ -175,4 +176,32 @@ func (l *limited) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("%w: more than %d bytes", l.tooMuch, l.limit)
 	}
 	return n, err
+}
+
+// Wrong makes errors about the fields of an intent, which wrap Err.
+type Wrong struct{ Err error }
+
+// Field is an error about a field that cannot be used.
+func (w Wrong) Field(path, problem, want string) error {
+	return connectors.WrongField(path, w.err(path, problem, want))
+}
+
+// Value is an error about the value of a field, which takes others, such as the example.
+func (w Wrong) Value(path, problem, want string, example any) error {
+	return connectors.WrongValue(path, example, w.err(path, problem, want))
+}
+
+// Text is the error about the text at path; nil where there is no problem.
+func (w Wrong) Text(path string, p *mailtext.Problem) error {
+	switch {
+	case p == nil:
+		return nil
+	case p.Value:
+		return w.Value(path+p.At, p.Is, p.Want, p.Example)
+	}
+	return w.Field(path+p.At, p.Is, p.Want)
+}
+
+func (w Wrong) err(path, problem, want string) error {
+	return fmt.Errorf("%w: %s %s; want %s", w.Err, path, problem, want)
 }

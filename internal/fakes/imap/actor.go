@@ -20,7 +20,7 @@ type Message struct {
 
 // as runs something as another client would, past the faults.
 func (s *Server) as(do func(c *imapclient.Client) error) error {
-	conn, err := s.behind(context.Background())
+	conn, err := s.backend(context.Background())
 	if err != nil {
 		return fmt.Errorf("fakes/imap: %w", err)
 	}

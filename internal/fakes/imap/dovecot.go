@@ -92,7 +92,7 @@ func (d *Dovecot) NewServer(o Options) (*Server, error) {
 	o.Username, o.Password, o.NoUIDPlus = fmt.Sprintf("user%d", d.accounts.Add(1)), d.password, false
 	o.SpecialUse, o.InProcess = nil, false
 	o.defaults()
-	s, err := newFront(o, d.addr, tcpDialer(d.addr), func() error { return nil })
+	s, err := newServer(o, d.addr, TCPDialer(d.addr), func() error { return nil })
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func (d *Dovecot) Close() error {
 }
 
 func freePort() (int, error) {
-	ln, err := listen()
+	ln, err := Listen(false)
 	if err != nil {
 		return 0, err
 	}

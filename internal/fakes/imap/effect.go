@@ -46,12 +46,6 @@ func (s *Server) count() {
 	s.sends++
 }
 
-func (s *Server) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
 var uidArgument = regexp.MustCompile(`(?i)UID (?:STORE|EXPUNGE) ([0-9,]+)`)
 
 // note records the effect of a command. appended is the match of APPENDUID.

@@ -2,8 +2,6 @@ package imap
 
 import (
 	"bufio"
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -27,19 +25,7 @@ type proxied struct {
 // errEnd ends a connection on purpose.
 var errEnd = errors.New("connection ended on purpose")
 
-func (s *Server) serve(client net.Conn) {
-	if !s.keep(client) {
-		return
-	}
-	defer s.drop(client)
-	if secured, ok := client.(*tls.Conn); ok && secured.HandshakeContext(context.Background()) != nil {
-		return
-	}
-	backend, err := s.behind(context.Background())
-	if err != nil || !s.keep(backend) {
-		return
-	}
-	defer s.drop(backend)
+func (s *Server) serve(client, backend net.Conn) {
 	p := &proxied{srv: s, client: client, r: bufio.NewReader(client), link: &link{backend, bufio.NewReader(backend)}}
 	greeting, err := p.link.response()
 	if err != nil {
@@ -161,7 +147,7 @@ func (p *proxied) stall(c *command) error {
 	p.srv.Stall(func() { close(release); <-done })
 	defer close(done)
 	p.untilGone()
-	if p.srv.ended() {
+	if p.srv.Ended() {
 		return errEnd
 	}
 	<-release

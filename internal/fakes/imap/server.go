@@ -1,18 +1,15 @@
 package imap
 
 import (
-	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 
 	"github.com/emersion/go-imap/v2"
 	"github.com/emersion/go-imap/v2/imapserver"
 	"github.com/emersion/go-imap/v2/imapserver/imapmemserver"
-
-	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // Options configure the server. The zero value is valid.
@@ -40,18 +37,13 @@ type Options struct {
 
 // Server is a running server with faults: a proxy before one that has none.
 type Server struct {
-	*Switches
+	*Proxy
 
 	options Options
-	backend string // the server without faults
-	behind  dialer // dials it
-	ln      net.Listener
-	ends    []func() error
-	busy    sync.WaitGroup
+	direct  string // the address of the server without faults
+	end     func() error
 
 	mu      sync.Mutex
-	closed  bool
-	conns   map[net.Conn]bool
 	sends   int
 	effects []Effect
 	ids     map[place]string // Message-IDs of what came through us
@@ -81,7 +73,7 @@ func NewServer(o Options) (*Server, error) {
 		Caps: caps, InsecureAuth: true,
 		Logger: quiet{},
 	})
-	ln, err := o.listen()
+	ln, err := Listen(o.InProcess)
 	if err != nil {
 		return nil, fmt.Errorf("fakes/imap: %w", err)
 	}
@@ -90,7 +82,7 @@ func NewServer(o Options) (*Server, error) {
 		defer close(served)
 		_ = backend.Serve(ln) // ends with Close
 	}()
-	return newFront(o, ln.Addr().String(), dialerOf(ln), func() error {
+	return newServer(o, ln.Addr().String(), DialerOf(ln), func() error {
 		_ = ln.Close() // by ourselves, since the server may not know it yet
 		<-served
 		return backend.Close()
@@ -118,10 +110,6 @@ type quiet struct{}
 // Printf discards its arguments.
 func (quiet) Printf(string, ...any) {}
 
-func listen() (net.Listener, error) {
-	return new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-}
-
 func (o *Options) defaults() {
 	if o.Username == "" {
 		o.Username = "user"
@@ -134,33 +122,19 @@ func (o *Options) defaults() {
 	}
 }
 
-// newFront puts the faults before a server.
-func newFront(o Options, backend string, behind dialer, end func() error) (*Server, error) {
-	ln, err := o.listen()
+// newServer puts the faults before a server.
+func newServer(o Options, direct string, backend Dialer, end func() error) (*Server, error) {
+	proxy, err := NewProxy(NewSwitches(Forms), o.InProcess, o.TLS, backend)
 	if err != nil {
 		return nil, fmt.Errorf("fakes/imap: %w", err)
 	}
-	s := &Server{
-		Switches: NewSwitches(Forms), options: o, backend: backend, behind: behind, ln: ln, ends: []func() error{end},
-		conns: map[net.Conn]bool{}, ids: map[place]string{}, newest: map[string]uint32{},
-	}
-	if o.TLS != nil {
-		s.ln = tls.NewListener(ln, o.TLS)
-	}
-	s.busy.Go(s.accept)
+	s := &Server{Proxy: proxy, options: o, direct: direct, end: end, ids: map[place]string{}, newest: map[string]uint32{}}
+	s.Serve(s.serve)
 	return s, nil
 }
 
-// Addr is the host and port it listens on.
-func (s *Server) Addr() string { return s.ln.Addr().String() }
-
-// Dial connects to it as a client, wherever it listens: for connectors with a dial option.
-func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	return dialerOf(s.ln)(ctx)
-}
-
 // Direct is where the same server listens without the faults and without TLS.
-func (s *Server) Direct() string { return s.backend }
+func (s *Server) Direct() string { return s.direct }
 
 // Account is the user name and the password.
 func (s *Server) Account() (username, password string) {
@@ -169,52 +143,7 @@ func (s *Server) Account() (username, password string) {
 
 // Close ends the server, its connections and, for a real one, its process.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	err := s.ln.Close()
-	s.busy.Wait()
-	for _, end := range s.ends {
-		if e := end(); err == nil {
-			err = e
-		}
-	}
-	return err
-}
-
-func (s *Server) accept() {
-	for {
-		client, err := s.ln.Accept()
-		if err != nil {
-			return // closed
-		}
-		if s.Shows(fault.Unreachable) {
-			_ = client.Close()
-			continue
-		}
-		s.busy.Go(func() { s.serve(client) })
-	}
-}
-
-// keep remembers a connection to be cut by Close. After Close it cuts the connection
-// itself and returns false.
-func (s *Server) keep(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = c.Close()
-		return false
-	}
-	s.conns[c] = true
-	return true
-}
-
-func (s *Server) drop(c net.Conn) {
-	_ = c.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
+	err := s.Cut()
+	s.Wait()
+	return errors.Join(err, s.end())
 }

@@ -47,9 +47,7 @@ func NewServer(o Options) (*Server, error) {
 	server := smtp.NewServer(back)
 	server.Domain, server.AllowInsecureAuth = "mailtest.invalid", true
 	server.ErrorLog = quiet{}
-	bare := o
-	bare.TLS = nil
-	ln, err := bare.listen()
+	ln, err := fakeimap.Listen(o.InProcess)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("fakes/mail: %w", err), box.Close())
 	}
@@ -58,7 +56,7 @@ func NewServer(o Options) (*Server, error) {
 		defer close(served)
 		_ = server.Serve(ln) // ends with Close
 	}()
-	s, err := newFront(o, box, dialerOf(ln), func() error {
+	s, err := newServer(o, box, fakeimap.DialerOf(ln), func() error {
 		err := ln.Close() // by ourselves, since the server may not know it yet
 		<-served
 		return errors.Join(err, closed(server.Close()))
@@ -66,7 +64,7 @@ func NewServer(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, server.Close(), ln.Close(), box.Close())
 	}
-	back.front.Store(s)
+	back.proxy.Store(s)
 	return s, nil
 }
 
@@ -90,7 +88,7 @@ func closed(err error) error {
 // backend is the server in memory that the proxy uses.
 type backend struct {
 	options Options
-	front   atomic.Pointer[Server]
+	proxy   atomic.Pointer[Server]
 }
 
 // NewSession implements [smtp.Backend].
@@ -175,7 +173,7 @@ func (s *session) Logout() error { return nil }
 
 // file does what a provider does with what it accepts.
 func (b *backend) file(m Message) error {
-	s := b.front.Load()
+	s := b.proxy.Load()
 	if s.Shows(fault.LaggingRead) {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -77,8 +77,7 @@ func (p *Postfix) NewServer(o Options) (*Server, error) {
 	o.Address, o.Password, o.Sent = name+"@"+postfixDomain, password, fakeimap.DovecotSent
 	o.FilesNothing, o.InProcess = true, false
 	o.defaults()
-	dial := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", p.addr) }
-	s, err := newFront(o, box, dial, func() error { return nil })
+	s, err := newServer(o, box, fakeimap.TCPDialer(p.addr), func() error { return nil })
 	if err != nil {
 		return nil, errors.Join(err, box.Close())
 	}

@@ -29,19 +29,7 @@ type proxied struct {
 // errEnd ends a connection on purpose.
 var errEnd = errors.New("connection ended on purpose")
 
-func (s *Server) serve(client net.Conn) {
-	if !s.keep(client) {
-		return
-	}
-	defer s.drop(client)
-	if secured, ok := client.(*tls.Conn); ok && secured.HandshakeContext(context.Background()) != nil {
-		return
-	}
-	link, err := s.behind(context.Background())
-	if err != nil || !s.keep(link) {
-		return
-	}
-	defer s.drop(link)
+func (s *Server) serve(client, link net.Conn) {
 	p := &proxied{srv: s, client: client, r: bufio.NewReader(client), link: link, answer: bufio.NewReader(link)}
 	greeting, err := p.hear()
 	for err == nil {
@@ -270,7 +258,7 @@ func (p *proxied) stall() error {
 	defer close(done)
 	p.untilGone()
 	<-release
-	if !p.srv.ended() {
+	if !p.srv.Ended() {
 		_, _ = p.apply() // no client reads the result
 	}
 	return errEnd

@@ -2,18 +2,15 @@ package mail
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/mail"
 	"slices"
 	"sync"
 	"time"
 
 	fakeimap "github.com/readback-go/readback/internal/fakes/imap"
-	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // Options configure the account. The zero value is valid.
@@ -77,58 +74,27 @@ func header(raw []byte, name string) string {
 type Server struct {
 	// Mailbox is the account's IMAP server, with faults of its own.
 	Mailbox *fakeimap.Server
-	*fakeimap.Switches
+	*fakeimap.Proxy
 
 	options Options
-	behind  func(ctx context.Context) (net.Conn, error) // dials the submission server
-	ln      net.Listener
 	end     func() error // of the server
-	busy    sync.WaitGroup
 
 	mu                 sync.Mutex
-	closed             bool
-	conns              map[net.Conn]bool
 	late               []*time.Timer
 	attempts           int
 	received, accepted []Message
 }
 
-// newFront puts the faults before a submission server.
-func newFront(o Options, box *fakeimap.Server, behind func(ctx context.Context) (net.Conn, error), end func() error) (*Server, error) {
-	ln, err := o.listen()
+// newServer puts the faults before a submission server.
+func newServer(o Options, box *fakeimap.Server, backend fakeimap.Dialer, end func() error) (*Server, error) {
+	proxy, err := fakeimap.NewProxy(fakeimap.NewSwitches(Forms), o.InProcess, o.TLS, backend)
 	if err != nil {
 		return nil, fmt.Errorf("fakes/mail: %w", err)
 	}
-	if o.TLS != nil {
-		ln = tls.NewListener(ln, o.TLS)
-	}
-	s := &Server{Mailbox: box, Switches: fakeimap.NewSwitches(Forms), options: o, behind: behind, ln: ln, end: end,
-		conns: map[net.Conn]bool{}}
-	s.busy.Go(s.accept)
+	s := &Server{Mailbox: box, Proxy: proxy, options: o, end: end}
+	s.Serve(s.serve)
 	return s, nil
 }
-
-func (o Options) listen() (net.Listener, error) {
-	if o.InProcess {
-		return fakeimap.NewPipes(), nil
-	}
-	return new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-}
-
-func dialerOf(ln net.Listener) func(ctx context.Context) (net.Conn, error) {
-	if p, ok := ln.(*fakeimap.Pipes); ok {
-		return p.Dial
-	}
-	return func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
-	}
-}
-
-// Addr is the host and port of the submission server.
-func (s *Server) Addr() string { return s.ln.Addr().String() }
-
-// Dial connects to the submission server, wherever it listens: for connectors with a dial option.
-func (s *Server) Dial(ctx context.Context, _, _ string) (net.Conn, error) { return dialerOf(s.ln)(ctx) }
 
 // Account is the address, which is the user name, and the password.
 func (s *Server) Account() (address, password string) { return s.options.Address, s.options.Password }
@@ -161,57 +127,13 @@ func (s *Server) Attempts() int {
 
 // Close ends the account, its connections and its mailboxes.
 func (s *Server) Close() error {
+	err := s.Cut()
 	s.mu.Lock()
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close()
-	}
 	for _, t := range s.late {
 		t.Stop()
 	}
 	s.mu.Unlock()
-	go s.Release() // nothing is done any more
-	err := s.ln.Close()
-	s.busy.Wait()
+	go s.Release() // has no effect any more
+	s.Wait()
 	return errors.Join(err, s.end(), s.Mailbox.Close())
-}
-
-func (s *Server) accept() {
-	for {
-		client, err := s.ln.Accept()
-		if err != nil {
-			return // closed
-		}
-		if s.Shows(fault.Unreachable) {
-			_ = client.Close()
-			continue
-		}
-		s.busy.Go(func() { s.serve(client) })
-	}
-}
-
-// keep remembers a connection to be cut by Close. After Close it cuts the connection
-// itself and returns false.
-func (s *Server) keep(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = c.Close()
-		return false
-	}
-	s.conns[c] = true
-	return true
-}
-
-func (s *Server) drop(c net.Conn) {
-	_ = c.Close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-}
-
-func (s *Server) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }

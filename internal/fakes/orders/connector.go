@@ -93,7 +93,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	a, err := c.client.Write(req)
 	receipt := connectors.Receipt{Replay: a.Header.Get("Idempotent-Replayed") == "true"}
 	if a.Status != 0 {
-		receipt.Code, receipt.Reply = a.Code(), a.Said(false)
+		receipt.Code, receipt.Reply = a.Code(), a.Reply(false)
 	}
 	if err != nil {
 		return receipt, explain(err, a, r.Intent.Write)

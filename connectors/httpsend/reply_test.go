@@ -11,7 +11,7 @@ import (
 )
 
 // The bodies have the shapes that the vendors document for their errors.
-func TestSaid(t *testing.T) {
+func TestReply(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status  int
 		header  string
@@ -54,7 +54,7 @@ func TestSaid(t *testing.T) {
 			if tt.header != "" {
 				h.Set(tt.header, tt.id)
 			}
-			got := httpsend.Answer{Status: tt.status, Header: h, Body: []byte(tt.body)}.Said(tt.refused)
+			got := httpsend.Answer{Status: tt.status, Header: h, Body: []byte(tt.body)}.Reply(tt.refused)
 			if string(got.Raw) != tt.body {
 				t.Errorf("raw is %q", got.Raw)
 			}

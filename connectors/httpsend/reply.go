@@ -19,10 +19,10 @@ var requestIDs = []string{
 	"X-Arequestid", "X-Amzn-Requestid", "X-Ms-Request-Id", "X-Correlation-Id",
 }
 
-// Said is the destination's own text in the answer: the id of the request and, if the status is
+// Reply is the destination's own text in the answer: the id of the request and, if the status is
 // not a 2xx or refused is set, its code and message. They are taken from the members that most
 // APIs use in a JSON body; other bodies are kept unchanged. Default nothing.
-func (a Answer) Said(refused bool) connectors.Reply {
+func (a Answer) Reply(refused bool) connectors.Reply {
 	var s connectors.Reply
 	for _, name := range requestIDs {
 		s.RequestID = cmp.Or(s.RequestID, a.Header.Get(name))
