@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/redact"
 )
@@ -220,7 +221,7 @@ func (a *app) outcomeOf(ctx context.Context, d *server.Instance, e *engine.Engin
 	if err != nil { // it is in the ledger, and may have been sent by now
 		return 0, &engine.Error{ID: out.ID, Known: engine.KnownNothing, Err: err}
 	}
-	rec = shown(rec)[0]
+	rec = service.Shown(rec)
 	now := engine.OutcomeIn(context.WithoutCancel(ctx), d.Ledger, rec)
 	now.Replayed = out.Replayed
 	code := codeOf(now.Status)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -62,7 +63,7 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	defer d.Close()
 	f.Tenant = d.Tenant
 	recs, listing := d.Ledger.List(ctx, f)
-	recs = shown(recs...)
+	recs = service.ShownAll(recs)
 	left, err := partly(listing)
 	if err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -91,9 +92,9 @@ func (a *app) showOperation(ctx context.Context, tool, key string) (int, error) 
 		report.Operation
 		// Error names what is left out because it cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{report.Operation{Tool: tool, Key: key, Holders: []report.Holder{}, Past: shown(past...), MorePast: more}, left}
+	}{report.Operation{Tool: tool, Key: key, Holders: []report.Holder{}, Past: service.ShownAll(past), MorePast: more}, left}
 	now := a.time()
-	for _, r := range shown(recs...) {
+	for _, r := range service.ShownAll(recs) {
 		now = r.Now
 		answer.Holders = append(answer.Holders, holder(d, r))
 	}
@@ -144,7 +145,7 @@ func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason str
 	if err != nil {
 		return 0, err
 	}
-	return 0, a.print(holder(d, shown(rec)[0]), func() string {
+	return 0, a.print(holder(d, service.Shown(rec)), func() string {
 		return fmt.Sprintf("Operation %q of tool %q is let go: write %s, %s, stops no other any more.\n",
 			report.Safe(rec.IdempotencyKey), report.Safe(rec.Tool), rec.ID, rec.Phase())
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -98,7 +99,7 @@ func (a *app) waiting(ctx context.Context) (int, error) {
 	}
 	defer d.Close()
 	recs, listing := d.Ledger.List(ctx, ledger.Filter{Tenant: d.Tenant, States: []ledger.State{ledger.Review, ledger.Held}, Limit: maxWaiting})
-	recs = shown(recs...)
+	recs = service.ShownAll(recs)
 	left, err := partly(listing)
 	if err != nil {
 		return 0, err

@@ -80,10 +80,3 @@ func knownAt(rec ledger.Record, events []ledger.Event) []known {
 	}
 	return all
 }
-
-// shown are records as they are shown. The built request is left out: it is the
-// destination's matter, and may hold confidential addresses. Sensitive values are
-// replaced by digests.
-func shown(recs ...ledger.Record) []ledger.Record {
-	return append([]ledger.Record{}, service.ShownAll(recs)...)
-}

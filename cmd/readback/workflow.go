@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -140,7 +141,7 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 	if err != nil {
 		return 0, err
 	}
-	answer.Writes, answer.More = shown(found.Records...), found.Next != ""
+	answer.Writes, answer.More = service.ShownAll(found.Records), found.Next != ""
 	if len(found.Unread) > 0 {
 		answer.Error = unread(&ledger.UnreadError{Writes: found.Unread})
 	}

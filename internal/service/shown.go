@@ -17,11 +17,8 @@ func Shown(r ledger.Record) ledger.Record {
 	return r
 }
 
-// ShownAll is Shown of each.
+// ShownAll is Shown of each; it is never nil.
 func ShownAll(all []ledger.Record) []ledger.Record {
-	if len(all) == 0 {
-		return all
-	}
 	out := make([]ledger.Record, len(all))
 	for i, r := range all {
 		out[i] = Shown(r)
