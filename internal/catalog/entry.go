@@ -97,7 +97,7 @@ func declared(p connectors.Profile) []Declared {
 		{"reads that must agree", fmt.Sprint(p.Confirm())},
 		{"undo", list(p.Undo)},
 		{"irreversible", list(p.Irreversible)},
-		{"fields it changes by itself", cmp.Or(strings.Join(p.Volatile, ", "), "none")},
+		{"fields that it changes itself", cmp.Or(strings.Join(p.Volatile, ", "), "none")},
 		{"fields compared by rules", cmp.Or(strings.Join(slices.Sorted(maps.Keys(p.Compare)), ", "), "none")},
 		{"bulk reads", bulk(p.BulkLimit)},
 		{"rate", rate(p.Rate)},
@@ -128,9 +128,9 @@ func windows(by map[intent.WriteType]time.Duration) string {
 func stamp(p connectors.Profile) string {
 	switch {
 	case p.Stamped && p.StampsUpdates:
-		return "creates and updates bear it"
+		return "on creates and updates"
 	case p.Stamped:
-		return "creates bear it"
+		return "on creates"
 	}
 	return "none"
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	_ "embed" // for the template
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -24,20 +25,62 @@ func cell(s string) string {
 
 // Page is an entry as Markdown that can be read in a terminal as well. level is
 // the level of its heading, from 1.
-func Page(e Entry, level int) string {
+func Page(e Entry, level int) string { return render(e, level, nil) }
+
+// render makes the page. alike names the claims that an earlier page has, by its link.
+func render(e Entry, level int, alike []Declared) string {
 	var b strings.Builder
 	err := page.Execute(&b, struct {
 		Entry
-		Heading string
-	}{e, strings.Repeat("#", max(level, 1))})
+		Heading  string
+		Promises []promise
+		Declared []Declared
+		Alike    []Declared
+	}{e, strings.Repeat("#", max(level, 1)), grouped(e.Promises), shortened(e.Declared), alike})
 	if err != nil {
 		panic(err) // the template is ours, and a Builder takes everything
 	}
 	return b.String()
 }
 
+// promise is a sentence that is true of some write types.
+type promise struct{ Writes, Text string }
+
+// grouped joins promises that differ in the name of the write type only.
+func grouped(all []policies.Guarantee) []promise {
+	var by []promise
+	general := map[string]int{}
+	for _, g := range all {
+		text := strings.ReplaceAll(g.Text, string(g.Write), "write")
+		if i, ok := general[text]; ok {
+			by[i] = promise{by[i].Writes + ", " + string(g.Write), text}
+			continue
+		}
+		general[text] = len(by)
+		by = append(by, promise{string(g.Write), g.Text})
+	}
+	return by
+}
+
+// shortened joins the names of what a destination has none of.
+func shortened(all []Declared) []Declared {
+	var some []Declared
+	var none []string
+	for _, d := range all {
+		if d.Value == "none" {
+			none = append(none, d.Name)
+		} else {
+			some = append(some, d)
+		}
+	}
+	if none != nil {
+		some = append(some, Declared{"none", strings.Join(none, ", ")})
+	}
+	return some
+}
+
 // columns are those of the table.
-const columns = "NAME\tNATIVE KEY\tLOOK-UP\tSETTLE\tHORIZON\tCONDITIONAL\tUNDO\tAFTER A LOST ANSWER TO THE FIRST WRITE"
+const columns = "NAME\tNATIVE KEY\tLOOKUP\tSETTLE\tHORIZON\tCONDITIONAL\tUNDO\tAFTER A LOST RESPONSE"
 
 // Rows are the lines of the table, cells separated by tabs, the heading first.
 func Rows(sheets []connectors.Sheet) []string {
@@ -71,7 +114,7 @@ func afterLoss(p connectors.Profile, w intent.WriteType) string {
 	g := policies.Explain(p, w)
 	switch {
 	case !g.Repeats:
-		return fmt.Sprintf("%s: a person decides", w)
+		return fmt.Sprintf("%s: a reviewer decides", w)
 	case g.Row == policies.RowAbsence:
 		return fmt.Sprintf("%s: again after %s of absence", w, report.Short(g.After))
 	}
@@ -85,7 +128,8 @@ var how = map[string]string{
 	policies.RowConditional: "on condition",
 }
 
-// Markdown is the whole catalogue as a document part: the table and the pages.
+// Markdown is the whole catalogue as a document part: the table and the pages. A claim is
+// shown in the first page that has it; later pages name that page.
 func Markdown(sheets []connectors.Sheet) string {
 	var b strings.Builder
 	for i, row := range Rows(sheets) {
@@ -101,8 +145,27 @@ func Markdown(sheets []connectors.Sheet) string {
 			b.WriteString(strings.Repeat("|---", len(cells)) + "|\n")
 		}
 	}
+	shown := map[Claim]string{} // to the link of the page
 	for _, s := range sheets {
-		b.WriteString("\n" + Page(Of(s), 2))
+		link := fmt.Sprintf("[%s: %s](#%s)", s.System, s.Kind, anchor(s))
+		var alike []Declared
+		e := Of(s)
+		e.Claims = slices.DeleteFunc(e.Claims, func(c Claim) bool {
+			at, known := shown[c]
+			if !known {
+				shown[c] = link
+				return false
+			}
+			i := slices.IndexFunc(alike, func(d Declared) bool { return d.Name == at })
+			switch topic := string(c.About); {
+			case i < 0:
+				alike = append(alike, Declared{at, topic})
+			case !strings.HasSuffix(alike[i].Value, topic):
+				alike[i].Value += ", " + topic
+			}
+			return true
+		})
+		b.WriteString("\n" + render(e, 2, alike))
 	}
 	return b.String()
 }
