@@ -81,7 +81,7 @@ func serve(t *testing.T) contracttest.Server {
 			t.Errorf("the gate's work: %v", err)
 		}
 	})
-	gate := httpapi.New(faulty{g, g, g, g, g}, &httpapi.Options{Caller: tested, Logger: quiet})
+	gate := httpapi.New(faulty{g, g}, &httpapi.Options{Caller: tested, Logger: quiet})
 	here := wire.Transport(gate, nil)
 	return contracttest.Server{
 		URL: "http://gate.test", Can: []string{"clock", "roles", "faults", "orders"}, Wait: time.Sleep,

@@ -6,39 +6,21 @@ import (
 	"github.com/readback-go/readback/gate"
 )
 
-// Gate is the gate that the API calls. [*workflow.Gate] is one. Its refusals are
-// [workflow.Error].
+// Gate is what the API calls of a [gate.Gate], whose refusals are a [gate.Error].
 type Gate interface {
-	Workflows
-	Endings
-	Steps
-	Approvals
-}
-
-// Workflows begins and finds workflows.
-type Workflows interface {
 	Create(ctx context.Context, c gate.Caller, r gate.CreateRequest) (gate.Created, error)
 	Get(ctx context.Context, c gate.Caller, workflowID string) (gate.View, error)
 	List(ctx context.Context, c gate.Caller, r gate.ListRequest) (gate.List, error)
-}
 
-// Endings ends workflows, and resumes them.
-type Endings interface {
 	Complete(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 	Fail(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 	Abort(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 	Resume(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
-}
 
-// Steps checks steps, and records their completion.
-type Steps interface {
 	Gate(ctx context.Context, c gate.Caller, workflowID, stepID string, r gate.GateRequest) (gate.GateResponse, error)
 	CompleteStep(ctx context.Context, c gate.Caller, workflowID, stepID string, r gate.CompleteRequest) (*gate.Verification, error)
 	Checkpoints(ctx context.Context, c gate.Caller, workflowID string) (gate.CheckpointList, error)
-}
 
-// Approvals decides about steps that wait for approval.
-type Approvals interface {
 	Approve(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Comment) (gate.ApprovalResult, error)
 	Reject(ctx context.Context, c gate.Caller, workflowID, stepID string, w gate.Comment) (gate.ApprovalResult, error)
 	Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error)

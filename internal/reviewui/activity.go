@@ -34,11 +34,11 @@ func (d *app) activity(v *visit) error {
 	}
 	until := time.Now().UTC().Truncate(w.step).Add(w.step)
 	since := until.Add(-w.back)
-	spans, err := d.past.History(v.r.Context(), v.who, ledger.Past{Since: since, Until: until, Step: w.step})
+	spans, err := d.service.History(v.r.Context(), v.who, ledger.Past{Since: since, Until: until, Step: w.step})
 	if err != nil {
 		return err
 	}
-	repeats, err := d.past.Replays(v.r.Context(), v.who, since, until)
+	repeats, err := d.service.Replays(v.r.Context(), v.who, since, until)
 	if err != nil {
 		return err
 	}

@@ -18,40 +18,28 @@ import (
 	"github.com/readback-go/readback/saga"
 )
 
-// writes is what the review UI needs of writes.
-type writes interface {
+// backend is what the review UI needs of a [service.Service].
+type backend interface {
 	View(ctx context.Context, who access.Identity, id ledger.ID) (service.View, error)
 	Find(ctx context.Context, who access.Identity, s ledger.Search) (ledger.SearchResult, error)
 	Decide(ctx context.Context, who access.Identity, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error)
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error
-}
 
-// tray is the inbox, and the decisions about steps.
-type tray interface {
 	Inbox(ctx context.Context, who access.Identity) (service.Inbox, error)
 	StepTrace(ctx context.Context, who access.Identity, workflowID, stepID string) (gate.StepTrace, error)
 	WorkflowSteps(ctx context.Context, who access.Identity, workflowID string, limit, offset int) (gate.StepList, error)
 	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error)
-}
 
-// switches is what the review UI needs of destinations.
-type switches interface {
 	Destinations(ctx context.Context, who access.Identity) ([]service.Destination, error)
 	Stops(ctx context.Context, who access.Identity) ([]guards.Stopped, error)
 	Stop(ctx context.Context, who access.Identity, s guards.Scope, reason string) error
 	Release(ctx context.Context, who access.Identity, s guards.Scope, reason string) error
-}
 
-// sagas is what the review UI needs of sagas.
-type sagas interface {
 	Saga(ctx context.Context, who access.Identity, id string) (saga.Saga, error)
 	Sagas(ctx context.Context, who access.Identity, limit int, states ...saga.State) ([]saga.Saga, error)
 	CancelSaga(ctx context.Context, who access.Identity, id, reason string) (saga.Saga, error)
 	CloseSaga(ctx context.Context, who access.Identity, id, reason string) (saga.Saga, error)
-}
 
-// past is the feed of changes, and their history.
-type past interface {
 	Follow(ctx context.Context, who access.Identity, after string, limit int) ([]ledger.Change, string, error)
 	Latest(ctx context.Context, who access.Identity) (string, error)
 	Woken(ctx context.Context) <-chan struct{}
@@ -79,16 +67,11 @@ type Options struct {
 
 // app serves the pages.
 type app struct {
-	writes   writes
-	tray     tray
-	switches switches
-	sagas    sagas
-	past     past
-
-	opts   Options
-	log    *slog.Logger
-	mux    *http.ServeMux
-	origin *http.CrossOriginProtection
+	service backend
+	opts    Options
+	log     *slog.Logger
+	mux     *http.ServeMux
+	origin  *http.CrossOriginProtection
 
 	inHand sync.Map // decisions in progress, by write
 }
@@ -96,8 +79,7 @@ type app struct {
 // New returns the handler of all pages. It serves every path; an unknown one gets a page
 // that says so.
 func New(o *service.Service, opts *Options) http.Handler {
-	d := &app{writes: o, tray: o, switches: o, sagas: o, past: o}
-	return d.open(opts)
+	return (&app{service: o}).open(opts)
 }
 
 // open makes an app ready to serve.

@@ -84,7 +84,7 @@ func (d *app) decide(v *visit) error {
 	if again, err := d.view(v); err != nil || again.Record.Seq != s.Seq {
 		return v.to(path + "?said=busy")
 	}
-	_, err = d.writes.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, decideWait)
+	_, err = d.service.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, decideWait)
 	if err == nil {
 		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
 	}
@@ -158,7 +158,7 @@ func (d *app) yield(v *visit) error {
 	path := writePath(view.Record.ID)
 	reason, problem := reasonOf(v.form)
 	if problem == "" {
-		if err = d.writes.Yield(v.r.Context(), v.who, view.Record.ID, reason); err == nil {
+		if err = d.service.Yield(v.r.Context(), v.who, view.Record.ID, reason); err == nil {
 			return v.to(path + "?said=yielded")
 		}
 	}

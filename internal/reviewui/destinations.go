@@ -53,11 +53,11 @@ func (d *app) destinations(v *visit) error { return d.showDestinations(v, http.S
 
 // showDestinations shows them, with a form that was refused, if any.
 func (d *app) showDestinations(v *visit, status int, not *ask) error {
-	all, err := d.switches.Destinations(v.r.Context(), v.who)
+	all, err := d.service.Destinations(v.r.Context(), v.who)
 	if err != nil {
 		return err
 	}
-	stops, err := d.switches.Stops(v.r.Context(), v.who)
+	stops, err := d.service.Stops(v.r.Context(), v.who)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
 func (d *app) stop(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
 	form := &ask{Action: "/destinations/stop", Hidden: []hidden{{"destination", scope.Destination}}, Field: &input{Name: "tool"}}
-	return d.switched(v, form, "stopped", func(reason string) error { return d.switches.Stop(v.r.Context(), v.who, scope, reason) })
+	return d.switched(v, form, "stopped", func(reason string) error { return d.service.Stop(v.r.Context(), v.who, scope, reason) })
 }
 
 // release releases a stop.
@@ -178,7 +178,7 @@ func (d *app) release(v *visit) error {
 	seen := v.form.Get("seen")
 	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}, {"seen", seen}}}
 	return d.switched(v, form, "released", func(reason string) error {
-		stops, err := d.switches.Stops(v.r.Context(), v.who)
+		stops, err := d.service.Stops(v.r.Context(), v.who)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (d *app) release(v *visit) error {
 				return errOtherStop
 			}
 		}
-		return d.switches.Release(v.r.Context(), v.who, scope, reason)
+		return d.service.Release(v.r.Context(), v.who, scope, reason)
 	})
 }
 

@@ -52,7 +52,7 @@ type waiting struct {
 
 // inbox shows what waits for a reviewer.
 func (d *app) inbox(v *visit) error {
-	in, err := d.tray.Inbox(v.r.Context(), v.who)
+	in, err := d.service.Inbox(v.r.Context(), v.who)
 	if err != nil {
 		return err
 	}

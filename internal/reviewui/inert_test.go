@@ -120,7 +120,7 @@ func (f *fake) History(context.Context, access.Identity, ledger.Past) ([]ledger.
 
 // desk is a review UI over a fake.
 func (f *fake) desk(o *Options) *app {
-	d := &app{writes: f, tray: f, switches: f, sagas: f, past: f}
+	d := &app{service: f}
 	if o == nil {
 		o = &Options{Who: byHeader{}, FormToken: formToken}
 	}

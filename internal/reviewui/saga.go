@@ -65,7 +65,7 @@ func (d *app) listSagas(v *visit) error {
 	} else {
 		state = ""
 	}
-	found, err := d.sagas.Sagas(v.r.Context(), v.who, maxSagas, of...)
+	found, err := d.service.Sagas(v.r.Context(), v.who, maxSagas, of...)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (d *app) listSagas(v *visit) error {
 
 // saga shows one saga.
 func (d *app) saga(v *visit) error {
-	s, err := d.sagas.Saga(v.r.Context(), v.who, v.r.PathValue("id"))
+	s, err := d.service.Saga(v.r.Context(), v.who, v.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -180,19 +180,19 @@ func (v *visit) sagaForms(s saga.Saga, not *ask) (cancel, shut *ask) {
 
 func (d *app) cancelSaga(v *visit) error {
 	return d.turnSaga(v, "/cancel", func(id, reason string) (saga.Saga, error) {
-		return d.sagas.CancelSaga(v.r.Context(), v.who, id, reason)
+		return d.service.CancelSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
 func (d *app) closeSaga(v *visit) error {
 	return d.turnSaga(v, "/close", func(id, reason string) (saga.Saga, error) {
-		return d.sagas.CloseSaga(v.r.Context(), v.who, id, reason)
+		return d.service.CloseSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
 func (d *app) turnSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
 	id := v.r.PathValue("id")
-	s, err := d.sagas.Saga(v.r.Context(), v.who, id)
+	s, err := d.service.Saga(v.r.Context(), v.who, id)
 	if err != nil {
 		return err
 	}

@@ -153,7 +153,7 @@ func (d *app) choices(v *visit, b *searchPage) {
 		b.States = append(b.States, option{s, word, s == b.State})
 	}
 	b.Destinations = []option{{"", "any destination", b.Destination == ""}}
-	all, err := d.switches.Destinations(v.r.Context(), v.who)
+	all, err := d.service.Destinations(v.r.Context(), v.who)
 	if err != nil {
 		return // the search works without the list
 	}
@@ -194,7 +194,7 @@ func (d *app) find(v *visit, b *searchPage, base ledger.Search, after string) er
 		}
 	}
 	if b.By == "" {
-		if s, err := d.sagas.Saga(v.r.Context(), v.who, b.Q); err == nil {
+		if s, err := d.service.Saga(v.r.Context(), v.who, b.Q); err == nil {
 			b.Saga, b.SagaName = sagaPath(s.ID), report.Clip(s.ID, maxName)
 		} else if _, expected := failureOf(err); !expected {
 			return err
@@ -205,7 +205,7 @@ func (d *app) find(v *visit, b *searchPage, base ledger.Search, after string) er
 
 // byID finds one write by its id, whatever the filters are.
 func (d *app) byID(v *visit, b *searchPage) error {
-	view, err := d.writes.View(v.r.Context(), v.who, ledger.ID(b.Q))
+	view, err := d.service.View(v.r.Context(), v.who, ledger.ID(b.Q))
 	switch {
 	case errors.Is(err, ledger.ErrNotFound):
 		return nil
@@ -223,7 +223,7 @@ func (d *app) steps(v *visit, b *searchPage, limit int) error {
 	if b.State+b.Destination+b.Since+b.Until != "" {
 		return nil
 	}
-	found, err := d.tray.WorkflowSteps(v.r.Context(), v.who, b.Q, limit, b.From)
+	found, err := d.service.WorkflowSteps(v.r.Context(), v.who, b.Q, limit, b.From)
 	if refused := (*gate.Error)(nil); errors.As(err, &refused) && (refused.Code == gate.NotFound || refused.Code == gate.BadRequest) || errors.Is(err, service.ErrUnsupported) {
 		return nil
 	}
@@ -253,7 +253,7 @@ func foundStep(t gate.StepTrace) waiting {
 }
 
 func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
-	found, err := d.writes.Find(v.r.Context(), v.who, s)
+	found, err := d.service.Find(v.r.Context(), v.who, s)
 	if err != nil {
 		return err
 	}

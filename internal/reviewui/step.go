@@ -61,7 +61,7 @@ func (d *app) step(v *visit) error {
 
 // pending is the step of the path, if it waits.
 func (d *app) pending(v *visit) (gate.PendingApproval, error) {
-	in, err := d.tray.Inbox(v.r.Context(), v.who)
+	in, err := d.service.Inbox(v.r.Context(), v.who)
 	if err != nil {
 		return gate.PendingApproval{}, err
 	}
@@ -126,7 +126,7 @@ func (b *stepPage) about(why, reason, workflow, workflowName, step, kind string)
 
 // showStep shows a step with all decisions about it.
 func (d *app) showStep(v *visit, status int, b stepPage) error {
-	t, err := d.tray.StepTrace(v.r.Context(), v.who, v.r.PathValue("workflow"), v.r.PathValue("step"))
+	t, err := d.service.StepTrace(v.r.Context(), v.who, v.r.PathValue("workflow"), v.r.PathValue("step"))
 	if refused := (*gate.Error)(nil); errors.As(err, &refused) && refused.Code == gate.NotFound {
 		return errUnknownStep
 	}
@@ -167,7 +167,7 @@ func (d *app) decideStep(v *visit) error {
 	if len(b.Problem) > 0 || b.Error != "" {
 		return d.showStep(v, http.StatusUnprocessableEntity, b)
 	}
-	if _, err = d.tray.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", gate.Comment{Comment: reason, ApprovalID: seen}); err == nil {
+	if _, err = d.service.DecideStep(v.r.Context(), v.who, s.WorkflowID, s.StepID, b.Choice == "approve", gate.Comment{Comment: reason, ApprovalID: seen}); err == nil {
 		return v.saying("/inbox", "step")
 	}
 	f, expected := failureOf(err)

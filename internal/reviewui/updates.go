@@ -61,7 +61,7 @@ func (d *app) updates(v *visit) error {
 func (s *stream) begin(ctx context.Context) error {
 	if s.cursor == "" {
 		var err error
-		if s.cursor, err = s.d.past.Latest(ctx, s.v.who); err != nil {
+		if s.cursor, err = s.d.service.Latest(ctx, s.v.who); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (s *stream) begin(ctx context.Context) error {
 }
 
 func (s *stream) run(ctx context.Context) {
-	woken := s.d.past.Woken(ctx)
+	woken := s.d.service.Woken(ctx)
 	again := time.NewTicker(askAgain)
 	defer again.Stop()
 	for {
@@ -106,9 +106,9 @@ func (s *stream) still() error {
 
 // push sends the changes since the last message.
 func (s *stream) push(ctx context.Context) error {
-	changes, next, err := s.d.past.Follow(ctx, s.v.who, s.cursor, maxShown)
+	changes, next, err := s.d.service.Follow(ctx, s.v.who, s.cursor, maxShown)
 	if errors.Is(err, ledger.ErrTooFar) || errors.Is(err, ledger.ErrCursor) { // the page reloads what was missed
-		if next, err = s.d.past.Latest(ctx, s.v.who); err == nil {
+		if next, err = s.d.service.Latest(ctx, s.v.who); err == nil {
 			s.cursor = next
 			return s.send(news{More: true})
 		}

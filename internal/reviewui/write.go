@@ -88,7 +88,7 @@ func (d *app) write(v *visit) error {
 
 // view reads the write of the path.
 func (d *app) view(v *visit) (service.View, error) {
-	return d.writes.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
+	return d.service.View(v.r.Context(), v.who, ledger.ID(v.r.PathValue("id")))
 }
 
 // showWrite shows a write, with a decision that was refused, if any.
