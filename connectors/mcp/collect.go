@@ -40,7 +40,7 @@ func (l *reading) one(ctx context.Context) ([]connectors.Record, error) {
 }
 
 // ours leaves out the records that were not queried.
-func (l *reading) ours(r *read, answered []found) ([]connectors.Record, error) {
+func (l *reading) ours(r *read, answered []result) ([]connectors.Record, error) {
 	var all []connectors.Record
 	for _, f := range answered {
 		rec := l.k.recordOf(f, l.q.Intent.Key)
@@ -173,7 +173,7 @@ func (l *reading) several(ctx context.Context) ([]connectors.Record, error) {
 }
 
 // askEach makes one call for all, or one for each.
-func (l *reading) askEach(ctx context.Context, r *read, all []element) ([]found, error) {
+func (l *reading) askEach(ctx context.Context, r *read, all []element) ([]result, error) {
 	if !r.asksKeys {
 		values := map[string]any{}
 		for _, name := range l.k.keys {
@@ -188,7 +188,7 @@ func (l *reading) askEach(ctx context.Context, r *read, all []element) ([]found,
 	if len(all) > maxAsked {
 		return nil, arguments("there are %d records to be asked for one by one, at most %d", len(all), maxAsked)
 	}
-	var answered []found
+	var answered []result
 	for _, e := range all {
 		values := map[string]any{}
 		for name, v := range e.key {
@@ -204,7 +204,7 @@ func (l *reading) askEach(ctx context.Context, r *read, all []element) ([]found,
 }
 
 // sort assigns records of an answer to their keys.
-func (l *reading) sort(r *read, answered []found, all []element, seen map[string][]intent.Fields) error {
+func (l *reading) sort(r *read, answered []result, all []element, seen map[string][]intent.Fields) error {
 	byLabel := map[string]element{}
 	for _, e := range all {
 		byLabel[e.label] = e

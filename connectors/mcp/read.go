@@ -56,13 +56,13 @@ type reading struct {
 	path   string
 }
 
-// found is a record of an answer, with its outer element.
-type found struct {
+// result is a record of an answer, with its outer element.
+type result struct {
 	doc, outer any
 }
 
 // ask calls one reading tool. A nil list and no error mean that the tool reports no record.
-func (l *reading) ask(ctx context.Context, r *read, values map[string]any) ([]found, error) {
+func (l *reading) ask(ctx context.Context, r *read, values map[string]any) ([]result, error) {
 	l.strong = l.strong && r.strong
 	if l.path == "" {
 		l.path = r.name
@@ -90,7 +90,7 @@ func (l *reading) ask(ctx context.Context, r *read, values map[string]any) ([]fo
 }
 
 // understand parses an answer.
-func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
+func (r *read) understand(res *sdk.CallToolResult) ([]result, error) {
 	if res.IsError {
 		if matching(r.absent, textOf(res)) != nil {
 			return nil, nil
@@ -109,7 +109,7 @@ func (r *read) understand(res *sdk.CallToolResult) ([]found, error) {
 		if !there {
 			return nil, answer("there is no %s in it", r.single.Text())
 		}
-		return []found{{doc: one}}, nil
+		return []result{{doc: one}}, nil
 	}
 	list, err := r.list.All(doc, ErrAnswer)
 	if err != nil {
@@ -132,11 +132,11 @@ func (r *read) saysNone(res *sdk.CallToolResult) bool {
 }
 
 // inner descends one level where the contract says so.
-func (r *read) inner(list []any) ([]found, error) {
-	var all []found
+func (r *read) inner(list []any) ([]result, error) {
+	var all []result
 	for _, e := range list {
 		if r.within == nil {
-			all = append(all, found{doc: e})
+			all = append(all, result{doc: e})
 			continue
 		}
 		v, there := r.within.Value(e)
@@ -145,7 +145,7 @@ func (r *read) inner(list []any) ([]found, error) {
 			return nil, answer("an element of %s has no list %s", r.list.Text, r.within.Text())
 		}
 		for _, i := range inner {
-			all = append(all, found{doc: i, outer: e})
+			all = append(all, result{doc: i, outer: e})
 		}
 		if len(all) > maxRecords {
 			return nil, answer("it shows more than %d records", maxRecords)
@@ -156,7 +156,7 @@ func (r *read) inner(list []any) ([]found, error) {
 
 // record understands one record. A field that its path does not lead to is not
 // there.
-func (k *kind) recordOf(f found, key intent.Fields) connectors.Record {
+func (k *kind) recordOf(f result, key intent.Fields) connectors.Record {
 	r := connectors.Record{Ref: scalar(k.record.ref, f.doc), URL: scalar(k.record.url, f.doc), Version: scalar(k.record.version, f.doc),
 		Fields: intent.Fields{}}
 	if k.record.stamp != nil {
@@ -171,7 +171,7 @@ func (k *kind) recordOf(f found, key intent.Fields) connectors.Record {
 	return r
 }
 
-func (f *field) value(from found, key intent.Fields) (any, bool) {
+func (f *field) value(from result, key intent.Fields) (any, bool) {
 	if f.key != "" {
 		v, there := key[f.key]
 		return v, there

@@ -96,8 +96,8 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 }
 
 // answer is one query's part of the records of a shared request.
-func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
-	mine := found{strong: f.strong}
+func (m *merge) answer(r *read, f result) connectors.BulkAnswer {
+	mine := result{strong: f.strong}
 	for _, rec := range f.records {
 		ours, err := m.takes(rec)
 		if err != nil {
@@ -112,31 +112,31 @@ func (m *merge) answer(r *read, f found) connectors.BulkAnswer {
 }
 
 // askMany makes one bulk request.
-func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) (found, error) {
+func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) (result, error) {
 	d, err := r.request.fill(filling{values: c.given(), each: each, guarded: true})
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	u, err := c.url(d.path, d.query)
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	a, doc, err := c.askPage(ctx, r, d, u)
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	elements, err := r.list.All(doc, ErrAnswer)
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	if _, _, err := c.next(r, d, u, a, doc, len(elements), 1); err != nil {
-		return found{}, err // it has more pages
+		return result{}, err // it has more pages
 	}
-	f := found{strong: r.showsAll(doc, a)}
+	f := result{strong: r.showsAll(doc, a)}
 	for _, e := range elements {
 		rec, kept, err := k.listed(r, e, each...)
 		if err != nil {
-			return found{}, err
+			return result{}, err
 		}
 		if kept {
 			f.records = append(f.records, rec)

@@ -77,7 +77,7 @@ func (m *merge) takes(r connectors.Record) (bool, error) {
 }
 
 // add merges the result of a lookup.
-func (m *merge) add(r *read, f found) {
+func (m *merge) add(r *read, f result) {
 	m.queried = true
 	m.paths = append(m.paths, r.name)
 	if f.strong && (r.key || r.stamp && m.stamped()) {
@@ -104,7 +104,7 @@ func (m *merge) stamped() bool {
 }
 
 // addRef takes in what a read by ref found, which goes before all others.
-func (m *merge) addRef(r *read, ref string, f found) {
+func (m *merge) addRef(r *read, ref string, f result) {
 	for _, rec := range f.records {
 		if m.readBy == "" {
 			m.readBy = r.name

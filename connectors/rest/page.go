@@ -31,8 +31,8 @@ const (
 var errEndless = errors.New("the list has more pages than are read")
 
 // askList reads a list to its end.
-func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (found, error) {
-	f := found{strong: r.strong}
+func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
+	f := result{strong: r.strong}
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}

@@ -104,8 +104,8 @@ func (r *read) canAsk(ref string, v values) bool {
 	return err == nil
 }
 
-// found is what one declared read found.
-type found struct {
+// result is the result of one declared read.
+type result struct {
 	// records are those that match the query; others are not kept.
 	records []connectors.Record
 	// strong means that the read showed everything that was applied before.
@@ -113,12 +113,12 @@ type found struct {
 }
 
 // ask makes one declared read. An answer that is not as declared is an error.
-func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (found, error) {
+func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (result, error) {
 	d, err := r.request.fill(filling{values: v, guarded: true})
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
-	var f found
+	var f result
 	if r.single != nil {
 		f, err = c.askOne(ctx, m, r, d, v)
 	} else {
@@ -189,27 +189,27 @@ func (r *read) accepts(a httpsend.Answer, err error) error {
 }
 
 // askOne reads the one record that the request addresses.
-func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v values) (found, error) {
+func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
 	a, err := c.get(ctx, d)
 	if err = r.accepts(a, err); err != nil {
 		gone, doc, unclear := r.says(a)
 		if gone || unclear != nil {
-			return found{strong: r.showsAll(doc, a)}, unclear
+			return result{strong: r.showsAll(doc, a)}, unclear
 		}
-		return found{}, err
+		return result{}, err
 	}
 	doc, err := decode(a)
 	if err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	if err := met(r.must, doc, a.Header); err != nil {
-		return found{}, err
+		return result{}, err
 	}
 	one, there := r.single.Value(doc)
 	if !there {
-		return found{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.Text())
+		return result{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.Text())
 	}
-	f := found{strong: r.showsAll(doc, a)}
+	f := result{strong: r.showsAll(doc, a)}
 	rec, kept, err := m.k.record.of(one, stampOf(v))
 	if err != nil || !kept {
 		return f, err
