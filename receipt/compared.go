@@ -156,7 +156,7 @@ type Difference struct {
 
 // differencesOf are the mismatches of a read, as stored in the ledger.
 func differencesOf(stored []byte, values bool) (all []Difference, err error) {
-	found, err := verify.Decode(shown(stored))
+	found, err := verify.Decode(redact.Shown(stored))
 	if err != nil {
 		return nil, fmt.Errorf("what a later read found cannot be read: %w", err)
 	}

@@ -287,7 +287,7 @@ func sentLate(late ledger.Event, seen time.Time) bool {
 
 // textOf is a JSON value by its digest, and with its text if values is set.
 func textOf(value []byte, values bool) (Text, error) {
-	form := jsontext.Value(slices.Clone(shown(value)))
+	form := jsontext.Value(slices.Clone(redact.Shown(value)))
 	if err := form.Canonicalize(exactly...); err != nil {
 		return Text{}, err
 	}

@@ -171,7 +171,7 @@ func (l *life) declared(r ledger.Record, o Options) error {
 	if err != nil {
 		return contradiction("write %s: the stored intent cannot be read: %v", r.ID, err)
 	}
-	if l.shown, err = intent.DecodeStored(shown(r.Intent)); err != nil {
+	if l.shown, err = intent.DecodeStored(redact.Shown(r.Intent)); err != nil {
 		return contradiction("write %s: the stored intent cannot be read: %v", r.ID, err)
 	}
 	if l.key, err = intent.Canonical(stored.Key); err != nil {

@@ -2,7 +2,6 @@ package reviewui
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -24,34 +23,31 @@ const (
 	maxEvents  = 300
 )
 
-// mark is the result of comparing a field, as a sign and in words.
-type mark struct{ Class, Sign, Word string }
-
-// The marks.
+// The results of comparing a field.
 var (
-	markSame     = mark{"same", "✓", "as declared"}
-	markDiffers  = mark{"differs", "≠", "differs"}
-	markMissing  = mark{"differs", "∅", "not there"}
-	markExtra    = mark{"differs", "+", "there, and should not be"}
-	markChanged  = mark{"differs", "△", "changed, though nobody asked"}
-	markGone     = mark{"differs", "∅", "gone, though nobody asked"}
-	markAdded    = mark{"differs", "+", "new, though nobody asked"}
-	markIgnored  = mark{"aside", "–", "ignored"}
-	markNotRead  = mark{"aside", "·", "sent, not verified"}
-	markUnread   = mark{"unread", "?", "not read yet"}
-	markNoRecord = mark{"differs", "∅", "no record"}
-	markGoneOK   = mark{"same", "✓", "no record, as declared"}
-	markStill    = mark{"differs", "≠", "still there"}
-	markBefore   = mark{"aside", "·", "required before the send"}
-	markHolds    = mark{"same", "✓", "holds"}
-	markUnsure   = mark{"unread", "?", "cannot be compared here"}
+	markSame     = badge{"same", "✓", "as declared"}
+	markDiffers  = badge{"differs", "≠", "differs"}
+	markMissing  = badge{"differs", "∅", "not there"}
+	markExtra    = badge{"differs", "+", "there, and should not be"}
+	markChanged  = badge{"differs", "△", "changed, though nobody asked"}
+	markGone     = badge{"differs", "∅", "gone, though nobody asked"}
+	markAdded    = badge{"differs", "+", "new, though nobody asked"}
+	markIgnored  = badge{"aside", "–", "ignored"}
+	markNotRead  = badge{"aside", "·", "sent, not verified"}
+	markUnread   = badge{"unread", "?", "not read yet"}
+	markNoRecord = badge{"differs", "∅", "no record"}
+	markGoneOK   = badge{"same", "✓", "no record, as declared"}
+	markStill    = badge{"differs", "≠", "still there"}
+	markBefore   = badge{"aside", "·", "required before the send"}
+	markHolds    = badge{"same", "✓", "holds"}
+	markUnsure   = badge{"unread", "?", "cannot be compared here"}
 )
 
 // field is one row: the declared value beside the observed one.
 type field struct {
 	Path   string
 	Part   string // "key", "expected", "payload", "absent", "required", "not asked for"
-	Mark   mark
+	Mark   badge
 	Want   shown
 	Seen   shown
 	Before shown
@@ -219,19 +215,13 @@ func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
 	rows = append(rows, c.unasked(rows, problems)...)
 	if len(rows) > maxFields {
 		// Fields that differ are never omitted.
-		slices.SortStableFunc(rows, func(a, b field) int { return cmp.Compare(weight(a), weight(b)) })
+		differs := func(f field) bool { return f.Mark.Class == "differs" }
+		rows = append(slices.DeleteFunc(slices.Clone(rows), func(f field) bool { return !differs(f) }), slices.DeleteFunc(rows, differs)...)
 		s.More = len(rows) - maxFields
 		rows = rows[:maxFields]
 	}
 	s.Fields = rows
 	return s
-}
-
-func weight(f field) int {
-	if f.Mark.Class == "differs" {
-		return 0
-	}
-	return 1
 }
 
 func (c *comparer) whose(r connectors.Record) string {
@@ -327,7 +317,7 @@ func (c *comparer) row(what string, l leaf, r *connectors.Record, problems []pro
 
 // compared is a field with the result of its comparison: same without a difference, else
 // the difference, which is deeper in the value or of another kind.
-func compared(f field, same mark, m *problem, deeper, kind string) field {
+func compared(f field, same badge, m *problem, deeper, kind string) field {
 	switch {
 	case m == nil:
 		f.Mark = same
