@@ -382,17 +382,10 @@ func otherKind(want any, r *connectors.Record, path string) string {
 }
 
 func (c *comparer) absent(path string, r *connectors.Record, problems []problem) field {
-	f := field{Path: report.Clip(path, maxShort), Part: "absent", Want: none("must not be there"), Before: c.earlier(path, r), How: "must not exist"}
-	seen, there := lookup(r, path)
+	f := c.plainRow("absent", leaf{path: path}, r)
+	f.Want, f.How = none("must not be there"), "must not exist"
+	_, there := lookup(r, path)
 	m, _ := at(problems, path)
-	switch {
-	case there:
-		f.Seen = c.paint.value(seen)
-	case r == nil:
-		f.Seen = none(c.nothing())
-	default:
-		f.Seen = none("not there")
-	}
 	switch {
 	case !c.read.there:
 		f.Mark = markUnread

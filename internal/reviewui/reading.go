@@ -34,30 +34,26 @@ type problem struct {
 
 // readingOf is the last read that succeeded.
 func readingOf(r ledger.Record, events []ledger.Event) reading {
-	failed, verdict := false, r.Verdict
+	failed := false
 	for _, e := range slices.Backward(events) {
 		switch {
 		case e.Kind != ledger.EvRead:
 		case len(e.Evidence) == 0:
 			failed = true
 		case !e.Before && len(r.Evidence) > 0:
-			n := decodeReading(r.Evidence, r.Mismatches, false, e.Verdict)
-			n.failed = failed
-			return n
+			return decodeReading(r.Evidence, r.Mismatches, false, e.Verdict, failed)
 		case e.Before && r.Sends == 0:
-			n := decodeReading(e.Evidence, e.Mismatches, true, e.Verdict)
-			n.failed = failed
-			return n
+			return decodeReading(e.Evidence, e.Mismatches, true, e.Verdict, failed)
 		}
 	}
 	if len(r.Evidence) > 0 { // its events are not stored
-		return decodeReading(r.Evidence, r.Mismatches, false, verdict)
+		return decodeReading(r.Evidence, r.Mismatches, false, r.Verdict, false)
 	}
 	return reading{}
 }
 
-func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict string) reading {
-	n := reading{before: before, problems: problemsOf(mismatches)}
+func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict string, failed bool) reading {
+	n := reading{before: before, failed: failed, problems: problemsOf(mismatches)}
 	fields := len(n.problems) < verify.MaxMismatches &&
 		slices.ContainsFunc(n.problems, func(p problem) bool { return p.Problem == verify.Differs || p.Problem == verify.NotThere })
 	switch verdict {
