@@ -29,8 +29,8 @@ import (
 )
 
 const (
-	// maxMessage bounds one message of a client in bytes: the largest intent, and room
-	// for the rest of the message.
+	// maxMessage bounds one message of a client in bytes: the largest intent plus the rest of the
+	// message.
 	maxMessage = 1<<20 + 64<<10
 	// maxSessions bounds the sessions of one process over HTTP, and maxOwn those of one
 	// identity among them, so that one client cannot lock the others out. A session costs

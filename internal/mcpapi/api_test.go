@@ -104,11 +104,11 @@ func TestWhoMayComeIn(t *testing.T) {
 		body   string
 		want   int
 	}{
-		"nobody":                      {"credentials are asked for", wire{}, http.MethodPost, initialize, http.StatusUnauthorized},
-		"nobody in a session":         {"its id is no credential", wire{session: open.session}, http.MethodPost, call, http.StatusUnauthorized},
-		"nobody without sessions":     {"in no version", wire{header: http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}}, http.MethodPost, call, http.StatusUnauthorized},
+		"anonymous":                   {"credentials are required", wire{}, http.MethodPost, initialize, http.StatusUnauthorized},
+		"anonymous in a session":      {"its id is no credential", wire{session: open.session}, http.MethodPost, call, http.StatusUnauthorized},
+		"anonymous without sessions":  {"in no version", wire{header: http.Header{"Mcp-Protocol-Version": {"2026-07-28"}}}, http.MethodPost, call, http.StatusUnauthorized},
 		"another agent":               {"a session belongs to who opened it", wire{name: "other", session: open.session}, http.MethodPost, call, http.StatusNotFound},
-		"another tenant":              {"likewise", wire{name: "stranger", session: open.session}, http.MethodPost, call, http.StatusNotFound},
+		"another tenant":              {"likewise", wire{name: "outsider", session: open.session}, http.MethodPost, call, http.StatusNotFound},
 		"a reviewer":                  {"who opened a session with other rights", wire{name: "reviewer", session: open.session}, http.MethodPost, call, http.StatusNotFound},
 		"another agent listens":       {"answers are for who asked", wire{name: "other", session: open.session, header: http.Header{"Accept": {"text/event-stream"}}}, http.MethodGet, "", http.StatusNotFound},
 		"another agent resumes":       {"likewise", wire{name: "other", session: open.session, header: http.Header{"Last-Event-Id": {"x_0"}}}, http.MethodGet, "", http.StatusNotFound},
@@ -116,10 +116,10 @@ func TestWhoMayComeIn(t *testing.T) {
 		"a session that is not":       {"as one that is another's", wire{name: "bot", session: "none"}, http.MethodPost, call, http.StatusNotFound},
 		"two sessions":                {"which one?", wire{name: "bot", header: http.Header{"Mcp-Session-Id": {open.session, "x"}}}, http.MethodPost, call, http.StatusNotFound},
 		"method override":             {"a header is no method", wire{name: "other", session: open.session, header: http.Header{"X-Http-Method-Override": {"DELETE"}}}, http.MethodPost, call, http.StatusNotFound},
-		"a page of another origin":    {"a browser sends it for somebody else", wire{name: "bot", header: http.Header{"Origin": {"https://evil.example"}}}, http.MethodPost, initialize, http.StatusForbidden},
+		"a page of another origin":    {"a browser sends it for another page", wire{name: "bot", header: http.Header{"Origin": {"https://evil.example"}}}, http.MethodPost, initialize, http.StatusForbidden},
 		"a page in a sandbox":         {"null is no origin", wire{name: "bot", header: http.Header{"Origin": {"null"}}}, http.MethodPost, initialize, http.StatusForbidden},
 		"such a page listens":         {"reading is no better", wire{name: "bot", session: open.session, header: http.Header{"Origin": {"https://evil.example"}}}, http.MethodGet, "", http.StatusForbidden},
-		"a name that points here":     {"a stranger made it do so", wire{name: "bot", header: http.Header{"Host": {"evil.example"}, "Origin": {"http://evil.example"}}}, http.MethodPost, initialize, http.StatusForbidden},
+		"a name that points here":     {"an attacker pointed it here", wire{name: "bot", header: http.Header{"Host": {"evil.example"}, "Origin": {"http://evil.example"}}}, http.MethodPost, initialize, http.StatusForbidden},
 		"a call without a session":    {"nothing was initialized", wire{name: "bot"}, http.MethodPost, call, http.StatusOK},
 		"a reviewer makes a call":     {"there is no such tool", wire{name: "reviewer"}, http.MethodPost, initialize, http.StatusOK},
 		"an unknown method of HTTP":   {"as HTTP has it", wire{name: "bot"}, http.MethodPut, call, http.StatusMethodNotAllowed},
@@ -130,13 +130,13 @@ func TestWhoMayComeIn(t *testing.T) {
 		"no method of it":             {"unknown", wire{name: "bot", session: open.session}, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"writes/decide","params":{}}`, http.StatusBadRequest},
 		"a batch":                     {"not in this version", wire{name: "bot", session: open.session}, http.MethodPost, "[" + call + "]", http.StatusBadRequest},
 		"too long":                    {"a megabyte is enough", wire{name: "bot", session: open.session}, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"` + strings.Repeat("x", 2<<20) + `"}}`, http.StatusRequestEntityTooLarge},
-		"too deep":                    {"nobody nests so", wire{name: "bot", session: open.session}, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, http.StatusBadRequest},
+		"too deep":                    {"deeper than the limit", wire{name: "bot", session: open.session}, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`, http.StatusBadRequest},
 		"invalid UTF-8":               {"it would be read as something else", wire{name: "bot", session: open.session}, http.MethodPost, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", http.StatusBadRequest},
 		"nothing":                     {"an empty body", wire{name: "bot", session: open.session}, http.MethodPost, "", http.StatusBadRequest},
 		"two messages after another":  {"one a request", wire{name: "bot", session: open.session}, http.MethodPost, call + call, http.StatusBadRequest},
 		"an origin that is our own":   {"a page of ours", wire{name: "bot", header: http.Header{"Origin": {strings.TrimSuffix(url, mcpapi.Path)}}}, http.MethodPost, initialize, http.StatusOK},
 		"credentials in the query":    {"they would be in logs", wire{url: "?token=rbk_x"}, http.MethodPost, initialize, http.StatusUnauthorized},
-		"a tenant of one's own words": {"the credentials say it", wire{name: "stranger", header: http.Header{"X-Tenant-Id": {"acme"}}}, http.MethodPost, initialize, http.StatusOK},
+		"a tenant of one's own words": {"the credentials name it", wire{name: "outsider", header: http.Header{"X-Tenant-Id": {"acme"}}}, http.MethodPost, initialize, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := c.wire
@@ -149,7 +149,7 @@ func TestWhoMayComeIn(t *testing.T) {
 				t.Error("no word on how to log in")
 			}
 			if strings.Contains(s.body, open.session) {
-				t.Errorf("the session's id is told: %s", s.body)
+				t.Errorf("the answer contains the session's id: %s", s.body)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func TestADecisionIsNoTool(t *testing.T) {
 		}
 	}
 	if b.effects() != 0 {
-		t.Errorf("%d effects of writes that nobody approved", b.effects())
+		t.Errorf("%d effects of unapproved writes", b.effects())
 	}
 }
 
@@ -242,10 +242,10 @@ func TestAStreamIsResumed(t *testing.T) {
 	}
 }
 
-func TestNobodyMeansNoStdio(t *testing.T) {
+func TestStdioNeedsAnIdentity(t *testing.T) {
 	b := newBench(t, orders.Unique.Options(), nil)
 	if err := mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{}).Stdio(t.Context(), access.Identity{}, strings.NewReader(""), nil); err == nil {
-		t.Error("served nobody")
+		t.Error("served without an identity")
 	}
 }
 

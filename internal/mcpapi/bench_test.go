@@ -94,8 +94,8 @@ func (b *bench) stdio(who access.Identity, o *mcp.ClientOptions) *mcp.ClientSess
 	fromServer, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	door := mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"})
-	go func() { done <- door.Stdio(ctx, who, in, out) }()
+	api := mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"})
+	go func() { done <- api.Stdio(ctx, who, in, out) }()
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, o).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
 	if err != nil {
 		b.t.Fatal(err)
@@ -123,7 +123,7 @@ func (byName) Resolve(r *http.Request) (access.Identity, error) {
 		return access.Identity{}, access.ErrUnknown
 	case "reviewer", "auditor", "operator":
 		return access.Identity{Tenant: "acme", Name: name, Role: engine.Role(name), Via: "token", ID: name}, nil
-	case "stranger":
+	case "outsider":
 		return access.Identity{Tenant: "other", Name: name, Role: engine.RoleAgent, Via: "token", ID: name}, nil
 	}
 	return agent(name), nil

@@ -70,7 +70,7 @@ func TestThePageShowsWhatModelsSee(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown := *listed.Tools[0]
-		shown.OutputSchema = nil // stands for itself
+		shown.OutputSchema = nil // is shown in full elsewhere
 		compare(t, "list", shown)
 		for mark, name := range map[string]string{"verified": "create_order", "held": "create_order_held"} {
 			res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"order_id": "A-1-" + mark, "amount_cents": 1999, "currency": "EUR"}})

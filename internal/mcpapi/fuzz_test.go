@@ -15,9 +15,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// FuzzDoor: for every body posted to the API by a caller that may only read, the response
-// is one of the protocol or a problem, never a fault of ours, and nothing is recorded.
-func FuzzDoor(f *testing.F) {
+// FuzzAPI: for every body posted to the API by a caller that may only read, the response is one
+// of the protocol or a problem, never a fault of ours, and nothing is recorded.
+func FuzzAPI(f *testing.F) {
 	world, err := orders.New(orders.Unique.Options())
 	if err != nil {
 		f.Fatal(err)
@@ -33,7 +33,7 @@ func FuzzDoor(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	door := s.HTTP(byName{})
+	api := s.HTTP(byName{})
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, callBody("1", "create_order", anOrder, ""), callBody("1", "get_outcome", `{"id":"wr_1"}`, `{"readback/step":"x"}`),
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`,
@@ -52,7 +52,7 @@ func FuzzDoor(f *testing.F) {
 			"Mcp-Protocol-Version": {version}, "Mcp-Method": {method}, "Mcp-Name": {name}}
 		r.SetBasicAuth("", "reviewer")
 		w := httptest.NewRecorder()
-		door.ServeHTTP(w, r)
+		api.ServeHTTP(w, r)
 		if w.Code >= http.StatusInternalServerError || w.Code == http.StatusUnauthorized {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
@@ -60,7 +60,7 @@ func FuzzDoor(f *testing.F) {
 			t.Errorf("%s: %s", kind, w.Body)
 		}
 		if found, err := l.List(t.Context(), ledger.Filter{Tenant: "acme"}); len(found) != 0 || err != nil || len(world.Effects()) != 0 {
-			t.Fatalf("somebody who may only read has recorded %v, %v", found, err)
+			t.Fatalf("a caller that may only read has recorded %v, %v", found, err)
 		}
 	})
 }

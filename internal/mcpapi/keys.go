@@ -109,25 +109,25 @@ func (v *Visit) Enter() (leave func(), err error) {
 //   - otherwise the session is the workflow, and the calls of a tool in it are
 //     counted. The same JSON-RPC request has the same number.
 func (v *Visit) Name(req *mcp.CallToolRequest, w *intent.WriteIntent) error {
-	said, err := saidOf(req)
+	names, err := namesOf(req)
 	if err != nil {
 		return err
 	}
 	if w.IdempotencyKey == "" {
-		w.IdempotencyKey = said.key
+		w.IdempotencyKey = names.key
 	}
-	w.Workflow, w.Step = said.workflow, said.step
+	w.Workflow, w.Step = names.workflow, names.step
 	switch {
-	case said.workflow == "" && said.step == "" && said.key != "":
-		w.Workflow, w.Step = namedWorkflow, said.key
-	case said.workflow == "":
+	case names.workflow == "" && names.step == "" && names.key != "":
+		w.Workflow, w.Step = namedWorkflow, names.key
+	case names.workflow == "":
 		w.Workflow = v.workflowOf(req)
 	}
 	switch {
-	case said.call >= 0:
-		w.Call = said.call
+	case names.call >= 0:
+		w.Call = names.call
 	case w.Step == "":
-		w.Call, err = v.count(w.Workflow, w.Tool, said.request)
+		w.Call, err = v.count(w.Workflow, w.Tool, names.request)
 	}
 	return err
 }
@@ -170,19 +170,19 @@ func (v *Visit) count(workflow, tool, request string) (int, error) {
 	return n, nil
 }
 
-// said is a client's names for a call.
-type said struct {
+// names are a client's names for a call.
+type names struct {
 	workflow, step, key string
 	call                int // -1 if it is not set
 	request             string
 }
 
-func saidOf(req *mcp.CallToolRequest) (said, error) {
+func namesOf(req *mcp.CallToolRequest) (names, error) {
 	var h http.Header
 	if req.Extra != nil {
 		h = req.Extra.Header
 	}
-	s := said{call: -1}
+	s := names{call: -1}
 	s.request, _ = req.Params.Meta[metaRequest].(string)
 	for _, one := range []struct {
 		to           *string
@@ -192,21 +192,21 @@ func saidOf(req *mcp.CallToolRequest) (said, error) {
 	} {
 		var err error
 		if *one.to, err = name(req.Params.Meta, h, one.meta, one.header); err != nil {
-			return said{}, err
+			return names{}, err
 		}
 	}
 	call, there := req.Params.Meta[MetaCall]
 	if text := h.Get(headerCall); !there && text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return said{}, fmt.Errorf("%w: %s is no number; want 0, 1, 2, …", errNames, headerCall)
+			return names{}, fmt.Errorf("%w: %s is no number; want 0, 1, 2, …", errNames, headerCall)
 		}
 		call, there = float64(n), true
 	}
 	if there {
 		n, ok := call.(float64)
 		if !ok || n != math.Trunc(n) || n < 0 || n > maxCallNumber {
-			return said{}, fmt.Errorf("%w: %s is no whole number from 0 to %d", errNames, MetaCall, maxCallNumber)
+			return names{}, fmt.Errorf("%w: %s is no whole number from 0 to %d", errNames, MetaCall, maxCallNumber)
 		}
 		s.call = int(n)
 	}

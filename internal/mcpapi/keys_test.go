@@ -50,7 +50,7 @@ func TestWhatIsOneCall(t *testing.T) {
 		"same number as text":     {"7 and \"7\" are two ids", []sent{a(1, "7", "A", ""), a(1, `"7"`, "B", "")}, 2, []string{"verified", "verified"}},
 		"one id, two tools":       {"a client may not, and nothing is lost by it", []sent{a(1, "7", "A", ""), once(1, "7", "B", 5)}, 2, []string{"verified", "verified"}},
 		"two legitimate calls":    {"a loop calls one tool twice", []sent{a(1, "7", "A", ""), a(1, "8", "B", "")}, 2, []string{"verified", "verified"}},
-		"again with another id":   {"nothing tells a retry from a second order: the destination's key does", []sent{a(1, "7", "A", ""), a(1, "8", "A", "")}, 1, []string{"verified", "not_applied"}},
+		"again with another id":   {"nothing distinguishes a retry from a second order but the destination's key", []sent{a(1, "7", "A", ""), a(1, "8", "A", "")}, 1, []string{"verified", "not_applied"}},
 		"again in a new session":  {"a session is a workflow", []sent{a(1, "7", "A", ""), a(2, "7", "A", "")}, 1, []string{"verified", "not_applied"}},
 		"operation, another id":   {"the operation is the same", []sent{once(1, "7", "A", 5), once(1, "8", "A", 5)}, 1, []string{"verified", "again:verified"}},
 		"operation, new session":  {"and so it is in another session", []sent{once(1, "7", "A", 5), once(2, "1", "A", 5)}, 1, []string{"verified", "again:verified"}},
@@ -69,7 +69,7 @@ func TestWhatIsOneCall(t *testing.T) {
 		"idempotency key, other values": {"and nothing else by it", []sent{with(a(1, "7", "A", ""), "Idempotency-Key", "k-1"), with(a(1, "8", "B", ""), "Idempotency-Key", "k-1")}, 1, []string{"verified", "refused"}},
 		"idempotency key and steps":     {"it names the operation across workflows", []sent{a(1, "7", "A", `{"readback/workflow":"run-1","readback/step":"s","readback/idempotency_key":"k-1"}`), a(1, "8", "A", `{"readback/workflow":"run-2","readback/step":"s","readback/idempotency_key":"k-1"}`)}, 1, []string{"verified", "again:verified"}},
 		"arguments named as keys":       {"no argument has a part in the key", []sent{a(1, "7", "readback/step", ""), a(1, "8", "B", "")}, 2, []string{"verified", "verified"}},
-		"a forged request id":           {"what the door writes, no client can", []sent{a(1, "7", "A", `{"readback/request":"1"}`), a(1, "8", "B", `{"readback/request":"1"}`)}, 2, []string{"verified", "verified"}},
+		"a forged request id":           {"only the API sets it", []sent{a(1, "7", "A", `{"readback/request":"1"}`), a(1, "8", "B", `{"readback/request":"1"}`)}, 2, []string{"verified", "verified"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, orders.Unique.Options(), nil)

@@ -25,8 +25,8 @@ type wire struct {
 	stopAtHeader bool // disconnect as soon as the response begins
 }
 
-// said is one response: its status, its header and the last message in it.
-type said struct {
+// response is one response: its status, its header and the last message in it.
+type response struct {
 	status  int
 	header  http.Header
 	body    string
@@ -41,7 +41,7 @@ type said struct {
 	lastEvent string
 }
 
-func (w *wire) do(method, body string) said {
+func (w *wire) do(method, body string) response {
 	w.t.Helper()
 	req, err := http.NewRequest(method, w.url, strings.NewReader(body))
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *wire) do(method, body string) said {
 		w.t.Fatal(err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	s := said{status: res.StatusCode, header: res.Header}
+	s := response{status: res.StatusCode, header: res.Header}
 	if w.stopAtHeader {
 		return s
 	}
@@ -86,7 +86,7 @@ func (w *wire) do(method, body string) said {
 	return s
 }
 
-func (s *said) stream(t *testing.T, r io.Reader) {
+func (s *response) stream(t *testing.T, r io.Reader) {
 	t.Helper()
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -130,7 +130,7 @@ func callBody(id, tool, arguments, meta string) string {
 }
 
 // result is the outcome in a response.
-func (b *bench) result(s said) mcpapi.Result {
+func (b *bench) result(s response) mcpapi.Result {
 	b.t.Helper()
 	if s.status != http.StatusOK || s.message.Result == nil {
 		b.t.Fatalf("no result: %d %s", s.status, s.body)

@@ -96,8 +96,8 @@ func TestAPanicEndsOneMessage(t *testing.T) {
 	server := mcp.NewServer(&mcp.Implementation{Name: "panics"}, nil)
 	server.AddTool(&mcp.Tool{Name: "panic", InputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { panic("a mistake of ours") })
-	door := mcpapi.NewAPI(func(access.Identity) *mcp.Server { return server }, mcpapi.APIOptions{Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	l := linesOf(t, door)
+	api := mcpapi.NewAPI(func(access.Identity) *mcp.Server { return server }, mcpapi.APIOptions{Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l := linesOf(t, api)
 	l.initialize()
 	l.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"panic","arguments":{}}}`)
 	if got := l.answer(1); !strings.Contains(got, "-32603") || !strings.Contains(got, "unknown whether the write was applied") || strings.Contains(got, "a mistake of ours") {

@@ -49,7 +49,7 @@ func (r *replays) of(session, stream string) *replay {
 	return s
 }
 
-// Open makes room for a stream.
+// Open prepares a stream.
 func (r *replays) Open(_ context.Context, session, stream string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

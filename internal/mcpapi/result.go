@@ -158,14 +158,14 @@ func refused(err error, name string) (Result, bool) {
 		r.ID, r.Text = string(blocked.Prior.ID), fmt.Sprintf("Nothing was done: the operation was begun before, by write %s, with other values.", blocked.Prior.ID)
 		r.WhatToDo = fmt.Sprintf("Do not call %s again for this operation. Call %s with id %q to hear what became of it. To change what it did takes another tool, or a person.", name, tool.GetOutcome, blocked.Prior.ID)
 	case errors.As(err, &other):
-		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call bears the key of write %s, which asked for something else.", other.ID)
+		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call has the key of write %s, which asked for something else.", other.ID)
 		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to hear what became of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)
 	case errors.As(err, &known) && known.Known != engine.KnownNotApplied:
-		r.ID, r.Status, r.Text = string(known.ID), statusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it goes on by itself."
+		r.ID, r.Status, r.Text = string(known.ID), statusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it continues by itself."
 		r.WhatToDo = fmt.Sprintf("Call %s with id %q in a minute. Do not call %s again before it says that there is no such write.", tool.GetOutcome, known.ID, name)
 	case known == nil && !harmless(err):
-		r.Status, r.Text = statusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it goes on by itself."
-		r.WhatToDo = fmt.Sprintf("Do not call %s again for this. Tell a person that its fate is not known.", name)
+		r.Status, r.Text = statusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it continues by itself."
+		r.WhatToDo = fmt.Sprintf("Do not call %s again for this. Report to the user that its fate is unknown.", name)
 	default:
 		r.Text, r.WhatToDo, r.AskAgain = refusal(err, name)
 	}
@@ -188,18 +188,18 @@ func refusal(err error, name string) (text, todo, again string) {
 	switch {
 	case errors.Is(err, intent.ErrInvalid), errors.Is(err, connectors.ErrUnknownDestination):
 		return "Nothing was done: the destination cannot serve this call: " + err.Error() + ".",
-			"Do not call " + name + " again with these arguments. If they are right, tell a person that this tool is set up wrongly.", string(engine.AgainNo)
+			"Do not call " + name + " again with these arguments. If they are right, report to the user that this tool is set up wrongly.", string(engine.AgainNo)
 	case errors.Is(err, engine.ErrForbidden), errors.Is(err, ledger.ErrBlocked):
 		return "Nothing was done: " + err.Error() + ".",
-			"Do not call " + name + " again with these arguments, and do not try another way. Tell a person if it is needed.", string(engine.AgainNo)
+			"Do not call " + name + " again with these arguments, and do not try another way. Report to the user if it is needed.", string(engine.AgainNo)
 	case errors.Is(err, ledger.ErrFull):
 		return "Nothing was done: too many writes wait already.", "Call " + name + " again in some minutes.", string(engine.AgainLater)
 	case errors.Is(err, errTooMany):
 		return "Nothing was done: " + err.Error() + ".", "Wait for the answers of the calls under way, then call " + name + " again.", string(engine.AgainLater)
 	case errors.Is(err, errNames):
-		return "Nothing was done: " + err.Error() + ".", "The client gives the call a name that cannot be. Tell a person.", string(engine.AgainNo)
+		return "Nothing was done: " + err.Error() + ".", "The client gives the call an invalid name. Report it to the user.", string(engine.AgainNo)
 	}
-	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, tell a person.", string(engine.AgainLater)
+	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, report it to the user.", string(engine.AgainLater)
 }
 
 // Reason is an error for the log, without a model's arguments: these may be secret.

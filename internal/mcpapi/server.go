@@ -252,7 +252,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 func noSuch(id ledger.ID) Result {
 	return Result{
 		ID: string(id), Status: statusRefused, AskAgain: string(engine.AgainNo), Text: "There is no write of this id.",
-		WhatToDo: "Use the id that a tool answered with, as it stands there. If it is that, the write was not recorded, and nothing was done.",
+		WhatToDo: "Use the id of a tool's answer, unchanged. If it is that, the write was not recorded, and nothing was done.",
 	}
 }
 

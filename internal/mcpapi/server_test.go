@@ -56,7 +56,7 @@ func TestListAndCallOverStdio(t *testing.T) {
 	})
 }
 
-func TestInvalidArgumentsAreToldByName(t *testing.T) {
+func TestInvalidArgumentsAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason    string
 		arguments string
@@ -64,7 +64,7 @@ func TestInvalidArgumentsAreToldByName(t *testing.T) {
 	}{
 		"missing":   {"a required one", `{"order_id":"A-1"}`, []tool.Problem{{Argument: "amount_cents", Problem: "is missing", Want: "a whole number"}}},
 		"type":      {"a number in quotes is none", `{"order_id":"A-1","amount_cents":"1999"}`, []tool.Problem{{Argument: "amount_cents", Problem: "is text", Want: "a whole number"}}},
-		"unknown":   {"one that nobody takes", `{"order_id":"A-1","amount_cents":1,"tenant":"x"}`, []tool.Problem{{Argument: "tenant", Problem: "is no argument of this tool", Want: "one of order_id, amount_cents, note"}}},
+		"unknown":   {"an unknown one", `{"order_id":"A-1","amount_cents":1,"tenant":"x"}`, []tool.Problem{{Argument: "tenant", Problem: "is no argument of this tool", Want: "one of order_id, amount_cents, note"}}},
 		"blanks":    {"another spelling of a key is another record", `{"order_id":" A-1","amount_cents":1}`, []tool.Problem{{Argument: "order_id", Problem: "has blanks at its ends", Want: "it without them"}}},
 		"null":      {"null is not left out", `{"order_id":"A-1","amount_cents":1,"note":null}`, []tool.Problem{{Argument: "note", Problem: "is null", Want: "text in quotes, or the argument left out"}}},
 		"no object": {"a list of arguments", `["A-1"]`, []tool.Problem{{Problem: "the arguments are no JSON object", Want: "an object of the arguments by name"}}},
@@ -109,13 +109,13 @@ func (b *bench) slow() {
 	}
 }
 
-func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
+func TestALongWaitSendsProgressAndEndsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		b.slow()
-		var told []mcp.ProgressNotificationParams
+		var progress []mcp.ProgressNotificationParams
 		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
-			told = append(told, *r.Params)
+			progress = append(progress, *r.Params)
 		}})
 		p := &mcp.CallToolParams{Name: "create_order", Arguments: order("A-1")}
 		p.SetProgressToken("t-1")
@@ -134,14 +134,14 @@ func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
 		}
 		synctest.Wait()
 		last := 0.0
-		for _, one := range told {
+		for _, one := range progress {
 			if one.ProgressToken != "t-1" || one.Progress <= last || one.Total != 30 || one.Message == "" {
 				t.Errorf("progress %+v after %v", one, last)
 			}
 			last = one.Progress
 		}
-		if len(told) < 4 {
-			t.Errorf("told %d times", len(told))
+		if len(progress) < 4 {
+			t.Errorf("%d progress notifications", len(progress))
 		}
 		time.Sleep(2 * time.Minute) // of the bubble's clock
 		if r, _ := b.call(s, tool.GetOutcome, map[string]any{"id": r.ID}, nil); r.Status != "verified" || b.effects() != 1 {
@@ -150,12 +150,12 @@ func TestALongWaitEndsInProgressAndTellsMeanwhile(t *testing.T) {
 	})
 }
 
-func TestNobodyIsToldWhoDidNotAsk(t *testing.T) {
+func TestProgressIsSentOnlyIfRequested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		b.slow()
 		s := b.stdio(agent("bot"), &mcp.ClientOptions{ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) {
-			t.Error("told")
+			t.Error("progress was sent")
 		}})
 		b.call(s, "create_order", order("A-1"), nil)
 	})
@@ -217,15 +217,15 @@ func TestNoSuchWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		first, _ := b.call(b.stdio(agent("bot"), nil), "create_order", order("A-1"), nil)
-		stranger := b.stdio(access.Identity{Tenant: "other", Name: "bot", Role: engine.RoleAgent}, nil)
+		outsider := b.stdio(access.Identity{Tenant: "other", Name: "bot", Role: engine.RoleAgent}, nil)
 		for name, id := range map[string]any{"unknown": "wr_none", "another tenant's": first.ID} {
-			r, res := b.call(stranger, tool.GetOutcome, map[string]any{"id": id}, nil)
+			r, res := b.call(outsider, tool.GetOutcome, map[string]any{"id": id}, nil)
 			if !res.IsError || r.Status != "refused" || r.Text != "There is no write of this id." {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
 		for name, arguments := range map[string]map[string]any{"none": {}, "empty": {"id": ""}, "long": {"id": strings.Repeat("x", 1000)}, "more": {"id": "x", "tenant": "acme"}} {
-			if r, res := b.call(stranger, tool.GetOutcome, arguments, nil); !res.IsError || len(r.Problems) == 0 {
+			if r, res := b.call(outsider, tool.GetOutcome, arguments, nil); !res.IsError || len(r.Problems) == 0 {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
@@ -344,8 +344,8 @@ func TestAnOperationUnderWayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestWhoWaitsIsToldWhenTheProcessEnds: the write continues.
-func TestWhoWaitsIsToldWhenTheProcessEnds(t *testing.T) {
+// TestWaitingCallsEndWithTheProcess: the write continues.
+func TestWaitingCallsEndWithTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		closing := make(chan struct{})
 		b := newBench(t, orders.Unique.Options(), func(c *mcpapi.Config) { c.Closing = closing })
@@ -416,7 +416,7 @@ func TestARefusalIsData(t *testing.T) {
 }
 
 // The result says that a verified outcome can still be contradicted, and until when.
-func TestAPendingRecheckIsTold(t *testing.T) {
+func TestResultsContainAPendingRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)

@@ -24,13 +24,13 @@ func (b *bench) lines() *lines {
 	return linesOf(b.t, mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"}))
 }
 
-func linesOf(t *testing.T, door *mcpapi.API) *lines {
+func linesOf(t *testing.T, api *mcpapi.API) *lines {
 	t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		err := door.Stdio(context.Background(), agent("bot"), in, out)
+		err := api.Stdio(context.Background(), agent("bot"), in, out)
 		_ = out.Close()
 		done <- err
 	}()
@@ -48,17 +48,17 @@ func linesOf(t *testing.T, door *mcpapi.API) *lines {
 }
 
 // ask writes a line and reads one.
-func (l *lines) ask(line string) (said said) {
+func (l *lines) ask(line string) (response response) {
 	l.t.Helper()
 	l.say(line)
 	if !l.out.Scan() {
 		l.t.Fatal("no answer")
 	}
-	said.status, said.body = 200, l.out.Text()
-	if err := json.Unmarshal(l.out.Bytes(), &said.message); err != nil {
-		l.t.Fatalf("%v: %s", err, said.body)
+	response.status, response.body = 200, l.out.Text()
+	if err := json.Unmarshal(l.out.Bytes(), &response.message); err != nil {
+		l.t.Fatalf("%v: %s", err, response.body)
 	}
-	return said
+	return response
 }
 
 func (l *lines) say(line string) {

@@ -114,7 +114,7 @@ func (o *Service) openCursor(ctx context.Context, who Who, text string) (string,
 
 // errTooFar has the ledger's reason without its numbers, which count the changes of all
 // tenants.
-var errTooFar = fmt.Errorf("%w: some changes behind it are no longer kept, or the ledger is another one; look up what you want to know, and continue from now", ledger.ErrTooFar)
+var errTooFar = fmt.Errorf("%w: some changes behind it are no longer kept, or the ledger is another one; read the writes that you wait for, and continue from now", ledger.ErrTooFar)
 
 // uncounted is an error about a cursor without its counts.
 func uncounted(err error) error {

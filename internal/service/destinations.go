@@ -41,7 +41,7 @@ func (o *Service) Destinations(ctx context.Context, who Who) ([]Destination, err
 	if err := who.May(access.Read); err != nil {
 		return nil, err
 	}
-	standing, err := guards.Status(ctx, o.parts.Ledger)
+	status, err := guards.Status(ctx, o.parts.Ledger)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (o *Service) Destinations(ctx context.Context, who Who) ([]Destination, err
 				d.Lags = append(d.Lags, l)
 			}
 		}
-		for _, g := range standing.Destinations {
+		for _, g := range status.Destinations {
 			if g.Name == name {
 				d.stand(g)
 			}
 		}
-		for _, s := range visible(standing.Stops, who) {
+		for _, s := range visible(status.Stops, who) {
 			if s.Active && (s.Destination == "" || s.Destination == name) {
 				d.Stops = append(d.Stops, s)
 			}

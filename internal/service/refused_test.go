@@ -11,9 +11,9 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
-// TestRefusalsTellNoValues: the faults of an intent are reported without its sensitive
-// values, as a sentence and as a list of problems.
-func TestRefusalsTellNoValues(t *testing.T) {
+// TestRefusalsContainNoValues: the faults of an intent are reported without its sensitive values,
+// as a sentence and as a list of problems.
+func TestRefusalsContainNoValues(t *testing.T) {
 	v, err := redact.New([]redact.Key{{ID: "k", Secret: []byte("a key of 32 bytes for the tests!")}}, redact.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -22,14 +22,14 @@ func TestRefusalsTellNoValues(t *testing.T) {
 	w := intent.WriteIntent{Expect: intent.Fields{"owner": "Lovelace"}, Sensitive: []string{"/owner"}}
 	given := &intent.InvalidError{Problems: []intent.Problem{{Path: "/expect/owner", Problem: `is "Lovelace"`, Want: "the name in the key"}}}
 	got := o.cleaned(Who{Tenant: "acme"}, given, w)
-	told, ok := errors.AsType[*intent.InvalidError](got)
+	invalid, ok := errors.AsType[*intent.InvalidError](got)
 	if !ok || !errors.Is(got, intent.ErrInvalid) {
 		t.Fatalf("%v is not about an intent any more", got)
 	}
-	if text := got.Error() + told.Problems[0].Problem; strings.Contains(text, "Lovelace") || !strings.Contains(text, redact.ShownPrefix) {
-		t.Errorf("told: %s", text)
+	if text := got.Error() + invalid.Problems[0].Problem; strings.Contains(text, "Lovelace") || !strings.Contains(text, redact.ShownPrefix) {
+		t.Errorf("the refusal contains a value: %s", text)
 	}
 	if given.Problems[0].Problem != `is "Lovelace"` {
-		t.Error("the error of somebody else was changed")
+		t.Error("another caller's error was changed")
 	}
 }

@@ -27,7 +27,7 @@ func scoped(s *engine.Scope) service.Who {
 
 // scopes are those that do not cover the write of [order], by the field that is outside.
 var scopes = map[string]*engine.Scope{
-	"/destination":         {Destinations: []string{"desk"}},
+	"/destination":         {Destinations: []string{"tickets"}},
 	"/kind":                {Kinds: []string{"invoice"}},
 	"/write":               {Writes: []intent.WriteType{intent.Update}},
 	"/tool":                {Tools: []string{"refund"}},
@@ -51,7 +51,7 @@ func TestOutsideOfTheScope(t *testing.T) {
 	}
 	for field, s := range scopes {
 		t.Run(field, func(t *testing.T) {
-			f := newFirm(t)
+			f := newFixture(t)
 			as := scoped(s)
 			refused := func(what, at string, err error) {
 				t.Helper()
@@ -107,7 +107,7 @@ func TestOutsideOfTheScope(t *testing.T) {
 		})
 	}
 	// The undoing of a step is a write of the plan.
-	f := newFirm(t)
+	f := newFixture(t)
 	as := scoped(&engine.Scope{Writes: []intent.WriteType{intent.Create}})
 	var bad *saga.PlanError
 	if _, err := f.BeginSaga(t.Context(), as, step(undone)); !errors.As(err, &bad) || bad.Path != "/steps/0/undo/write" || !errors.Is(err, engine.ErrForbidden) {
@@ -123,7 +123,7 @@ func TestOutsideOfTheScope(t *testing.T) {
 }
 
 // nothing fails if something was recorded or sent.
-func (f firm) nothing(t *testing.T) {
+func (f fixture) nothing(t *testing.T) {
 	t.Helper()
 	records, err := f.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"})
 	sagas, sagaErr := f.Sagas(t.Context(), who(engine.RoleOperator), 10)
@@ -134,7 +134,7 @@ func (f firm) nothing(t *testing.T) {
 
 // What a scope covers goes its way, and lists have no more than that.
 func TestWithinTheScope(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	as := scoped(&engine.Scope{Destinations: []string{"orders"}, Writes: []intent.WriteType{intent.Create}, Tools: []string{"charge"},
 		Max: []engine.Ceiling{{Field: "/amount_cents", Most: "1999"}}})
 	out, err := f.Submit(t.Context(), as, order("A-1", nil), time.Minute)
@@ -149,7 +149,7 @@ func TestWithinTheScope(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	other := scoped(&engine.Scope{Destinations: []string{"desk"}})
+	other := scoped(&engine.Scope{Destinations: []string{"tickets"}})
 	all, err := f.Destinations(t.Context(), as)
 	none, noErr := f.Destinations(t.Context(), other)
 	if err != nil || noErr != nil || len(all) != 1 || len(none) != 0 {
@@ -168,7 +168,7 @@ func TestWithinTheScope(t *testing.T) {
 // A key that a write outside of the scope has used is refused, and nothing of that write
 // is shown.
 func TestAKeyOfAWriteOutsideOfTheScope(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	keyed := func(kind string) intent.WriteIntent {
 		return order("A-1", func(w *intent.WriteIntent) { w.Workflow, w.IdempotencyKey = kind, "charge:A-1" })
 	}
@@ -187,7 +187,7 @@ func TestAKeyOfAWriteOutsideOfTheScope(t *testing.T) {
 
 // Nor is it at the gate.
 func TestAStepWithAKeyOfAWriteOutsideOfTheScope(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	first, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", func(w *intent.WriteIntent) { w.IdempotencyKey = "charge:A-1" }), time.Minute)
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestAStepWithAKeyOfAWriteOutsideOfTheScope(t *testing.T) {
 // A step is refused at the gate by its intent or, where it has none, by its tool; what
 // was recorded of it is neither reported, ended nor shown.
 func TestStepsOutsideOfTheScope(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	wide, narrow := gate.Caller{Tenant: "acme", Name: "bot", Role: engine.RoleAgent}, gate.Caller{Tenant: "acme", Name: "bot", Role: engine.RoleAgent, Scope: &engine.Scope{Tools: []string{"charge"}}}
 	made, err := f.gate.Create(t.Context(), narrow, gate.CreateRequest{WorkflowName: "refund"})
 	if err != nil {

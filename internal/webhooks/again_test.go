@@ -34,12 +34,12 @@ func TestANoticeThatWouldSayMoreNow(t *testing.T) {
 		}
 		b.do(order("A-0"))
 		time.Sleep(time.Second)
-		set(true) // its turn is its own: the notice is made, and the cursor not kept
+		set(true) // the notice is made, and the cursor not kept
 		held := order("A-1")
 		held.Risk = intent.RiskApprove
 		out := b.do(held)
 		time.Sleep(5 * time.Second)
-		if got := b.hooks["ops"].told(); !slices.Contains(got, "write.held A-1") {
+		if got := b.hooks["ops"].notices(); !slices.Contains(got, "write.held A-1") {
 			t.Fatalf("%v; want the notice before the cursor", got)
 		}
 		if _, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "yes"}); err != nil {
@@ -47,7 +47,7 @@ func TestANoticeThatWouldSayMoreNow(t *testing.T) {
 		}
 		set(false)
 		time.Sleep(time.Hour)
-		got := b.hooks["ops"].told()
+		got := b.hooks["ops"].notices()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"write.held A-1", "write.settled A-0", "write.settled A-1"}, got); diff != "" {
 			t.Error(diff)

@@ -133,7 +133,7 @@ func (s *Sender) gap(h Hook, cursor string, now time.Time) intent.WriteIntent {
 		tenant = h.Tenants[0]
 	}
 	return message(h, tenant, "gap/"+hex.EncodeToString(sum[:8]), gapType, now, map[string]any{
-		"text": "Some changes were not told: they were pruned before this hook was told of them. Look up the writes that you wait for.",
+		"text": "Some changes were not delivered: they were pruned before this hook read them. Read the writes that you wait for.",
 	})
 }
 

@@ -25,9 +25,9 @@ const (
 	// batch is how many changes are read before the cursor is stored: so many are read
 	// again after a crash.
 	batch = 100
-	// turnFor is how long one process of several handles a hook exclusively. If it dies,
-	// another one takes over after that. Correctness does not depend on it.
-	turnFor = 15 * time.Second
+	// leaseFor is how long one process of several handles a hook exclusively. If it dies, another
+	// one takes over after that. Correctness does not depend on it.
+	leaseFor = 15 * time.Second
 	// failedFirst and failedMost bound the pause after the ledger failed, or was
 	// full.
 	failedFirst = 500 * time.Millisecond
@@ -111,7 +111,7 @@ func (s *Sender) see(ctx context.Context, h Hook) {
 	failing := backoff.NewExponentialBackOff(backoff.WithInitialInterval(failedFirst),
 		backoff.WithMaxInterval(failedMost), backoff.WithMaxElapsedTime(0))
 	for ctx.Err() == nil {
-		more, err := s.turn(ctx, h)
+		more, err := s.deliver(ctx, h)
 		switch {
 		case err != nil:
 			if ctx.Err() == nil {
@@ -146,15 +146,15 @@ type place struct {
 	Until  time.Time `json:"until,omitzero"`
 }
 
-// turn notifies a hook of the next changes, and reports whether there may be more.
-func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
+// deliver notifies a hook of the next changes, and reports whether there may be more.
+func (s *Sender) deliver(ctx context.Context, h Hook) (more bool, err error) {
 	note, at, now, err := s.place(ctx, h)
 	switch {
 	case err != nil:
 		return false, err
 	case note.Version == 0:
 		return s.arrive(ctx, note)
-	case at.Owner != s.owner && at.Until.After(now) && at.Until.Sub(now) <= turnFor:
+	case at.Owner != s.owner && at.Until.After(now) && at.Until.Sub(now) <= leaseFor:
 		return false, nil
 	}
 	changes, next, err := s.ledger.Follow(ctx, ledger.Following{After: at.Cursor, Limit: batch})
@@ -165,7 +165,7 @@ func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
 		return false, err
 	}
 	if at.Owner != s.owner || at.Until.Before(now) {
-		if note, err = s.keep(ctx, note, place{at.Cursor, s.owner, now.Add(turnFor)}); err != nil {
+		if note, err = s.keep(ctx, note, place{at.Cursor, s.owner, now.Add(leaseFor)}); err != nil {
 			return false, lost(err)
 		}
 	}
@@ -176,7 +176,7 @@ func (s *Sender) turn(ctx context.Context, h Hook) (more bool, err error) {
 	if reached == "" {
 		return false, err
 	}
-	_, stale := s.keep(ctx, note, place{reached, s.owner, now.Add(turnFor)})
+	_, stale := s.keep(ctx, note, place{reached, s.owner, now.Add(leaseFor)})
 	return len(changes) == batch, errors.Join(err, lost(stale))
 }
 
@@ -214,7 +214,7 @@ func (s *Sender) place(ctx context.Context, h Hook) (note ledger.Note, at place,
 	}
 	if err == nil && note.Version != 0 {
 		if bad := json.Unmarshal(note.Value, &at); bad != nil {
-			err = fmt.Errorf("the note %q, which says how far the hook was told, cannot be read: %w; remove it, and the hook is told of what happens from then on", name, bad)
+			err = fmt.Errorf("the note %q, the cursor of the hook, cannot be read: %w; remove it, and the hook gets what happens from then on", name, bad)
 		}
 	}
 	return note, at, now, err
@@ -242,11 +242,11 @@ func (s *Sender) keep(ctx context.Context, note ledger.Note, at place) (ledger.N
 // missed starts again with what is still there, if the hook's next change is gone. It
 // logs that and notifies the hook.
 func (s *Sender) missed(ctx context.Context, h Hook, note ledger.Note, at place, now time.Time, why error) error {
-	s.log(h).Error("a webhook has missed something: the ledger has pruned what it was to be told of next", "error", why)
+	s.log(h).Error("a webhook has missed something: the ledger has pruned its next changes", "error", why)
 	if err := s.enqueue(ctx, h, s.gap(h, at.Cursor, now)); err != nil {
 		return err
 	}
-	_, err := s.keep(ctx, note, place{"", s.owner, now.Add(turnFor)})
+	_, err := s.keep(ctx, note, place{"", s.owner, now.Add(leaseFor)})
 	return lost(err)
 }
 

@@ -86,8 +86,8 @@ func (r *receiver) set(down bool) {
 	r.down = down
 }
 
-// told lists the received notices, as "type of order".
-func (r *receiver) told() (all []string) {
+// notices lists the received notices, as "type of order".
+func (r *receiver) notices() (all []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, id := range r.order {
@@ -173,7 +173,7 @@ func (b *bench) do(w intent.WriteIntent) engine.Outcome {
 	return out
 }
 
-func TestHooksAreTold(t *testing.T) {
+func TestHooksAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "ops")
 		b.do(order("before"))
@@ -186,7 +186,7 @@ func TestHooksAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		got := b.hooks["ops"].told()
+		got := b.hooks["ops"].notices()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"write.held A-2", "write.settled A-1", "write.settled A-2"}, got); diff != "" {
 			t.Error(diff)
@@ -205,13 +205,13 @@ func TestHooksAreTold(t *testing.T) {
 			}
 		}
 		if raw := b.hooks["ops"].raw.String(); strings.Contains(raw, "199900") || strings.Contains(raw, "order_id") {
-			t.Errorf("what was expected, or seen, is told: %s", raw)
+			t.Errorf("the notice contains expected or observed values: %s", raw)
 		}
 	})
 }
 
 // A verified write that a recheck contradicts is notified again, as a review.
-func TestHooksAreToldOfAFlip(t *testing.T) {
+func TestHooksAreNotifiedOfAFlip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Unique.Options()
 		o.Recheck = connectors.Within(time.Hour)
@@ -222,7 +222,7 @@ func TestHooksAreToldOfAFlip(t *testing.T) {
 		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops"}))()
 		out := b.do(order("A-1"))
 		time.Sleep(2 * time.Hour)
-		if diff := cmp.Diff([]string{"write.settled A-1", "write.review A-1"}, b.hooks["ops"].told()); diff != "" {
+		if diff := cmp.Diff([]string{"write.settled A-1", "write.review A-1"}, b.hooks["ops"].notices()); diff != "" {
 			t.Error(diff)
 		}
 		for _, m := range b.hooks["ops"].got {
@@ -283,7 +283,7 @@ func TestTextOfOthersIsMarkedInTheMessage(t *testing.T) {
 }
 
 // A notice of a notice would have a notice.
-func TestNoticesAreNotTold(t *testing.T) {
+func TestNoticesCauseNoNotices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "one", "two")
 		all := webhooks.Events()
@@ -291,7 +291,7 @@ func TestNoticesAreNotTold(t *testing.T) {
 		b.do(order("A-1"))
 		time.Sleep(24 * time.Hour)
 		for name, r := range b.hooks {
-			if got := r.told(); len(got) != 1 || r.requests != 1 {
+			if got := r.notices(); len(got) != 1 || r.requests != 1 {
 				t.Errorf("%s: %d requests, %v", name, r.requests, got)
 			}
 		}
@@ -324,7 +324,7 @@ func TestFilters(t *testing.T) {
 				}
 				b.do(order("A-2"))
 				time.Sleep(time.Hour)
-				got := b.hooks["ops"].told()
+				got := b.hooks["ops"].notices()
 				slices.Sort(got)
 				if diff := cmp.Diff(c.want, got); diff != "" {
 					t.Error(diff)
@@ -345,12 +345,12 @@ func TestAReceiverThatIsDown(t *testing.T) {
 			b.do(order(fmt.Sprint("A-", i)))
 		}
 		time.Sleep(3 * time.Hour)
-		if got := r.told(); len(got) != 0 {
+		if got := r.notices(); len(got) != 0 {
 			t.Fatalf("%v", got)
 		}
 		r.set(false)
 		time.Sleep(3 * time.Hour)
-		got := r.told()
+		got := r.notices()
 		slices.Sort(got)
 		if len(got) != 5 || len(slices.Compact(got)) != 5 {
 			t.Errorf("%v after %d requests", got, r.requests)
@@ -436,7 +436,7 @@ func TestCrashes(t *testing.T) {
 func (b *bench) once(n int) {
 	b.t.Helper()
 	counts := map[string]int{}
-	for _, what := range b.hooks["ops"].told() {
+	for _, what := range b.hooks["ops"].notices() {
 		counts[what]++
 	}
 	for what, times := range counts {
@@ -445,7 +445,7 @@ func (b *bench) once(n int) {
 		}
 	}
 	if len(counts) != n || b.hooks["ops"].requests != n {
-		b.t.Errorf("%d of %d told, in %d requests: %v", len(counts), n, b.hooks["ops"].requests, slices.Sorted(maps.Keys(counts)))
+		b.t.Errorf("%d of %d delivered, in %d requests: %v", len(counts), n, b.hooks["ops"].requests, slices.Sorted(maps.Keys(counts)))
 	}
 }
 
@@ -501,7 +501,7 @@ func TestAGap(t *testing.T) {
 		}
 		defer b.live(b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenants: []string{"acme"}, Events: []string{"write.settled"}}), b.sender(b.ledger, webhooks.Hook{Name: "ops", Tenants: []string{"acme"}}))()
 		time.Sleep(time.Hour)
-		got := b.hooks["ops"].told()
+		got := b.hooks["ops"].notices()
 		slices.Sort(got)
 		if diff := cmp.Diff([]string{"readback.gap", "write.settled A-0", "write.settled A-3"}, got); diff != "" {
 			t.Error(diff)

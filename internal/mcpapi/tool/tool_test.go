@@ -102,7 +102,7 @@ func TestTheOperation(t *testing.T) {
 		"escaped":         {"the same text", `{"invoice":"\u0037721","line":1,"amount":1}`, true},
 		"another line":    {"another operation", `{"invoice":"7721","line":2,"amount":1}`, false},
 		"another invoice": {"another operation", `{"invoice":"772","line":1,"amount":1}`, false},
-		"quotes in it":    {"no text stands for two arguments", `{"invoice":"7721\",\"line\":1}","line":1,"amount":1}`, false},
+		"quotes in it":    {"no text equals two arguments", `{"invoice":"7721\",\"line\":1}","line":1,"amount":1}`, false},
 		"long":            {"a digest", `{"invoice":"` + strings.Repeat("7", 300) + `","line":1,"amount":1}`, false},
 		"not ASCII":       {"a digest", `{"invoice":"Rechnung Nº 7","line":1,"amount":1}`, false},
 	} {

@@ -16,7 +16,7 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-func TestWhatNobodyDeclaredIsEvidence(t *testing.T) {
+func TestUndeclaredFieldsAreEvidence(t *testing.T) {
 	seen := json.RawMessage(`[{"path":"/salary","problem":"changed","want":"41","got":"42"}]`)
 	for name, c := range map[string]struct {
 		role    engine.Role
@@ -24,15 +24,15 @@ func TestWhatNobodyDeclaredIsEvidence(t *testing.T) {
 		value   bool
 		reason  string
 	}{
-		"an agent, a field of nobody's":    {engine.RoleAgent, verify.Collateral, false, "it never named the field"},
-		"an agent, a field that it named":  {engine.RoleAgent, verify.Mismatched, true, "without it nobody can mend the intent"},
-		"a reviewer, a field of nobody's":  {engine.RoleReviewer, verify.Collateral, true, "evidence is for people"},
-		"a role that is none, of nobody's": {"", verify.Collateral, false, "who may nothing sees nothing"},
+		"an agent, an undeclared field":   {engine.RoleAgent, verify.Collateral, false, "it never named the field"},
+		"an agent, a field that it named": {engine.RoleAgent, verify.Mismatched, true, "without it no agent can fix the intent"},
+		"a reviewer, an undeclared field": {engine.RoleReviewer, verify.Collateral, true, "evidence is for reviewers"},
+		"an unknown role, undeclared":     {"", verify.Collateral, false, "who may nothing sees nothing"},
 	} {
 		who := Who{Tenant: "acme", Name: "ana", Role: c.role}
 		out := shown(who, engine.Outcome{Verdict: c.verdict, Mismatches: seen})
 		if got := string(out.Mismatches); strings.Contains(got, "42") != c.value || !strings.Contains(got, "/salary") || !strings.Contains(got, "changed") {
-			t.Errorf("%s: told %s: %s", name, got, c.reason)
+			t.Errorf("%s: got %s: %s", name, got, c.reason)
 		}
 		prior := &ledger.BlockedError{Prior: ledger.Record{ID: "wr_1", Tenant: "acme", Verdict: c.verdict.String(), Mismatches: seen}}
 		err := refused(who, fmt.Errorf("refused: %w", prior))
@@ -48,7 +48,7 @@ func TestWhatNobodyDeclaredIsEvidence(t *testing.T) {
 		t.Error(err)
 	}
 	if got := engine.WithoutEvidence(verify.Collateral, json.RawMessage(`{"got":"42"}`)); got != nil {
-		t.Errorf("what cannot be read is told: %s", got)
+		t.Errorf("unreadable evidence is returned: %s", got)
 	}
 }
 
@@ -69,7 +69,7 @@ func (s stub) Wait(context.Context, string, ledger.ID, bool) (engine.Outcome, er
 
 func (s stub) Get(context.Context, string, ledger.ID) (ledger.Record, error) { return s.record, nil }
 
-func TestEveryWayToAnOutcomeTellsTheSame(t *testing.T) {
+func TestEveryWayToAnOutcomeReturnsTheSame(t *testing.T) {
 	s := stub{record: ledger.Record{ID: "wr_1", Tenant: "acme", State: ledger.Review, Verdict: verify.Collateral.String(),
 		Mismatches: json.RawMessage(`[{"path":"/salary","problem":"changed","want":"41","got":"42"}]`)}}
 	o := New(Parts{Writes: s, Ledger: s})
@@ -84,7 +84,7 @@ func TestEveryWayToAnOutcomeTellsTheSame(t *testing.T) {
 		}
 		for way, got := range map[string]json.RawMessage{"submit": sent.Mismatches, "in the way": prior.Prior.Mismatches, "now": now.Mismatches, "later": later.Mismatches} {
 			if strings.Contains(string(got), "42") != (role == engine.RoleOperator) || !strings.Contains(string(got), "/salary") {
-				t.Errorf("%s is told by %s: %s", role, way, got)
+				t.Errorf("%s gets by %s: %s", role, way, got)
 			}
 		}
 	}

@@ -25,15 +25,15 @@ import (
 	"github.com/readback-go/readback/saga"
 )
 
-// firm is a service with all its parts, with a simulated order destination.
-type firm struct {
+// fixture is a service with all its parts, with a simulated order destination.
+type fixture struct {
 	*service.Service
 	world  *orders.World
 	ledger *ledger.Memory
 	gate   *gate.Gate
 }
 
-func newFirm(t *testing.T) firm {
+func newFixture(t *testing.T) fixture {
 	t.Helper()
 	world, err := orders.New(orders.Plain.Options())
 	if err != nil {
@@ -47,7 +47,7 @@ func newFirm(t *testing.T) firm {
 	e := engine.New(book, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "wire_*", Class: intent.RiskApprove}}})
 	t.Cleanup(e.Close)
 	gate := gate.New(book, &gate.Options{Reader: e})
-	return firm{service.New(service.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate,
+	return fixture{service.New(service.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate,
 		Sagas: saga.New(book, e, nil), Types: map[string]string{"orders": "simulated"}}), world, book, gate}
 }
 
@@ -74,64 +74,64 @@ func plan() saga.Plan {
 // questions are all calls of a service, with the permission that each needs.
 var questions = map[string]struct {
 	act access.Act
-	ask func(ctx context.Context, f firm, as service.Who, id ledger.ID) error
+	ask func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error
 }{
-	"Submit": {access.Submit, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Submit": {access.Submit, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.Submit(ctx, as, order("A-9", nil), time.Minute)
 		return err
 	}},
-	"Outcome": {access.Read, func(ctx context.Context, f firm, as service.Who, id ledger.ID) error {
+	"Outcome": {access.Read, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
 		_, err := f.Outcome(ctx, as, id, 0)
 		return err
 	}},
-	"Final": {access.Read, func(ctx context.Context, f firm, as service.Who, id ledger.ID) error {
+	"Final": {access.Read, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
 		_, err := f.Final(ctx, as, id, 0)
 		return err
 	}},
-	"Begun": {access.Submit, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Begun": {access.Submit, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, _, err := f.Begun(ctx, as, order("A-1", held))
 		return err
 	}},
-	"View": {access.Trace, func(ctx context.Context, f firm, as service.Who, id ledger.ID) error {
+	"View": {access.Trace, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
 		_, err := f.View(ctx, as, id)
 		return err
 	}},
-	"Find": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Find": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, err := f.Find(ctx, as, ledger.Search{Tenant: "acme"})
 		return foreign(err, len(found.Records) > 0, as)
 	}},
-	"Decide": {access.Decide, func(ctx context.Context, f firm, as service.Who, id ledger.ID) error {
-		_, err := f.Decide(ctx, as, id, engine.Decision{Word: engine.WordApprove, By: "somebody else", Reason: "it is right"}, time.Minute)
+	"Decide": {access.Decide, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
+		_, err := f.Decide(ctx, as, id, engine.Decision{Word: engine.WordApprove, By: "another reviewer", Reason: "it is right"}, time.Minute)
 		return err
 	}},
-	"Yield": {access.Operate, func(ctx context.Context, f firm, as service.Who, id ledger.ID) error {
+	"Yield": {access.Operate, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
 		return f.Yield(ctx, as, id, "it never happened")
 	}},
-	"BeginSaga": {access.Submit, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"BeginSaga": {access.Submit, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.BeginSaga(ctx, as, plan())
 		return err
 	}},
-	"Saga": {access.Read, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Saga": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.Saga(ctx, as, "saga-1")
 		return err
 	}},
-	"Sagas": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Sagas": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, err := f.Sagas(ctx, as, 10)
 		return foreign(err, len(found) > 0, as)
 	}},
-	"CancelSaga": {access.Operate, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"CancelSaga": {access.Operate, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.CancelSaga(ctx, as, "saga-1", "not wanted")
 		return err
 	}},
-	"CloseSaga": {access.Operate, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"CloseSaga": {access.Operate, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.CloseSaga(ctx, as, "saga-1", "seen to")
 		return err
 	}},
-	"DecideStep": {access.Decide, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"DecideStep": {access.Decide, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.DecideStep(ctx, as, "wf", "step", true, gate.Comment{Comment: "it is right so"})
 		return err
 	}},
-	"StepTrace": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"StepTrace": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		made, err := f.gate.Create(ctx, gate.Caller{Tenant: "acme", Name: "bot"}, gate.CreateRequest{WorkflowName: "refund"})
 		if err == nil {
 			_, err = f.gate.Gate(ctx, gate.Caller{Tenant: "acme", Name: "bot"}, made.WorkflowID, "pay", gate.GateRequest{StepType: "tool_call"})
@@ -142,7 +142,7 @@ var questions = map[string]struct {
 		found, err := f.StepTrace(ctx, as, made.WorkflowID, "pay")
 		return foreign(err, len(found.Decisions) > 0, as)
 	}},
-	"WorkflowSteps": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"WorkflowSteps": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		made, err := f.gate.Create(ctx, gate.Caller{Tenant: "acme", Name: "bot"}, gate.CreateRequest{WorkflowName: "refund"})
 		if err == nil {
 			_, err = f.gate.Gate(ctx, gate.Caller{Tenant: "acme", Name: "bot"}, made.WorkflowID, "pay", gate.GateRequest{StepType: "tool_call"})
@@ -153,40 +153,40 @@ var questions = map[string]struct {
 		found, err := f.WorkflowSteps(ctx, as, made.WorkflowID, 10, 0)
 		return foreign(err, len(found.Steps) > 0, as)
 	}},
-	"Inbox": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Inbox": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		in, err := f.Inbox(ctx, as)
 		return foreign(err, len(in.Writes) > 0, as)
 	}},
-	"Follow": {access.Read, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Follow": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, _, err := f.Follow(ctx, as, "", 0)
 		return foreign(err, len(found) > 0, as)
 	}},
-	"Latest": {access.Read, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Latest": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.Latest(ctx, as)
 		return err
 	}},
-	"History": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"History": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		now := time.Now()
 		found, err := f.History(ctx, as, ledger.Past{Tenant: "acme", Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: time.Minute})
 		return foreign(err, len(found) > 0, as)
 	}},
-	"Replays": {access.Trace, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Replays": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		now := time.Now()
 		found, err := f.Replays(ctx, as, now.Add(-time.Hour), now.Add(time.Hour))
 		return foreign(err, len(found) > 0, as)
 	}},
-	"Destinations": {access.Read, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Destinations": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		_, err := f.Destinations(ctx, as)
 		return err
 	}},
-	"Stops": {access.Read, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Stops": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, err := f.Stops(ctx, as)
 		return foreign(err, len(found) > 0, as)
 	}},
-	"Stop": {access.Operate, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
-		return f.Stop(ctx, as, guards.Scope{Tenant: "acme", Destination: "orders"}, "the desk is down")
+	"Stop": {access.Operate, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
+		return f.Stop(ctx, as, guards.Scope{Tenant: "acme", Destination: "orders"}, "the destination is down")
 	}},
-	"Release": {access.Operate, func(ctx context.Context, f firm, as service.Who, _ ledger.ID) error {
+	"Release": {access.Operate, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		return f.Release(ctx, as, guards.Scope{Tenant: "acme", Tool: "charge"}, "it is up again")
 	}},
 }
@@ -215,7 +215,7 @@ func TestEveryQuestionIsAskedHere(t *testing.T) {
 }
 
 // world of one tenant: a write that is held, and a stop.
-func (f firm) busy(t *testing.T) ledger.ID {
+func (f fixture) busy(t *testing.T) ledger.ID {
 	t.Helper()
 	out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", held), time.Minute)
 	if err != nil || out.Status != engine.StatusHeld {
@@ -232,7 +232,7 @@ func TestRights(t *testing.T) {
 		for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor, "", "root"} {
 			t.Run(name+"/"+string(role), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					f := newFirm(t)
+					f := newFixture(t)
 					id := f.busy(t)
 					err := q.ask(t.Context(), f, who(role), id)
 					denied := errors.Is(err, access.ErrForbidden) || errors.Is(err, access.ErrUnknown)
@@ -250,11 +250,11 @@ func TestAnotherTenantIsNotThere(t *testing.T) {
 	for name, q := range questions {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFirm(t)
+				f := newFixture(t)
 				id := f.busy(t)
-				stranger := service.Who{Tenant: "umbrella", Name: "eve", Role: engine.RoleOperator}
+				outsider := service.Who{Tenant: "umbrella", Name: "eve", Role: engine.RoleOperator}
 				before := f.state(t, id)
-				if err := q.ask(t.Context(), f, stranger, id); errors.Is(err, errSeen) {
+				if err := q.ask(t.Context(), f, outsider, id); errors.Is(err, errSeen) {
 					t.Error(err)
 				}
 				if after := f.state(t, id); after.Seq != before.Seq {
@@ -269,7 +269,7 @@ func TestAnotherTenantIsNotThere(t *testing.T) {
 	}
 }
 
-func (f firm) state(t *testing.T, id ledger.ID) ledger.Record {
+func (f fixture) state(t *testing.T, id ledger.ID) ledger.Record {
 	t.Helper()
 	r, err := f.ledger.Get(t.Context(), "acme", id)
 	if err != nil {
@@ -279,7 +279,7 @@ func (f firm) state(t *testing.T, id ledger.ID) ledger.Record {
 }
 
 func TestAnIntentOfAnotherTenantIsRefused(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	_, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", func(w *intent.WriteIntent) { w.Tenant = "umbrella" }), time.Minute)
 	if !errors.Is(err, service.ErrTenant) || !errors.Is(err, access.ErrForbidden) {
 		t.Errorf("an intent of another tenant: %v", err)
@@ -302,7 +302,7 @@ func TestAnIntentOfAnotherTenantIsRefused(t *testing.T) {
 // requester of the write cannot make it.
 func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFirm(t)
+		f := newFixture(t)
 		asked := service.Who{Tenant: "acme", Name: "ada", Role: engine.RoleOperator}
 		out, err := f.Submit(t.Context(), asked, order("A-1", held), time.Minute)
 		if err != nil {
@@ -321,11 +321,11 @@ func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 			return allowed
 		}
 		if mine, others := choices(asked), choices(who(engine.RoleReviewer)); slices.Contains(mine, engine.WordApprove) || !slices.Contains(others, engine.WordApprove) {
-			t.Errorf("whoever asked may %v, others may %v", mine, others)
+			t.Errorf("the caller that asked may %v, others may %v", mine, others)
 		}
 		d := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "it is right"}
 		if _, err := f.Decide(t.Context(), asked, out.ID, d, time.Minute); !errors.Is(err, engine.ErrForbidden) {
-			t.Fatalf("whoever asked for it approved it: %v", err)
+			t.Fatalf("the caller that asked for it approved it: %v", err)
 		}
 		d.By = "ada"
 		got, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, d, time.Minute)
@@ -348,29 +348,29 @@ func TestWaitingGoesOnThroughADecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		word engine.Word
 		want engine.Status
-	}{"approved": {engine.WordApprove, engine.StatusVerified}, "denied": {engine.WordDeny, engine.StatusDenied}, "nobody decides": {"", engine.StatusHeld}} {
+	}{"approved": {engine.WordApprove, engine.StatusVerified}, "denied": {engine.WordDeny, engine.StatusDenied}, "no decision": {"", engine.StatusHeld}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFirm(t)
+				f := newFixture(t)
 				out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", held), 0)
 				if err != nil {
 					t.Fatal(err)
 				}
-				began, heard := time.Now(), make(chan engine.Outcome)
+				began, outcomes := time.Now(), make(chan engine.Outcome)
 				go func() {
 					got, err := f.Outcome(t.Context(), who(engine.RoleAgent), out.ID, time.Minute)
 					if err != nil {
 						t.Error(err)
 					}
-					heard <- got
+					outcomes <- got
 				}()
 				time.Sleep(20 * time.Second)
 				if c.word != "" {
-					if _, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, engine.Decision{Word: c.word, Reason: "looked at"}, time.Minute); err != nil {
+					if _, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, engine.Decision{Word: c.word, Reason: "checked"}, time.Minute); err != nil {
 						t.Fatal(err)
 					}
 				}
-				got := <-heard
+				got := <-outcomes
 				if took := time.Since(began); got.Status != c.want || c.word != "" && took > 22*time.Second || c.word == "" && took != time.Minute {
 					t.Errorf("%s after %s; want %s", got.Status, took, c.want)
 				}
@@ -381,7 +381,7 @@ func TestWaitingGoesOnThroughADecision(t *testing.T) {
 
 func TestSubmitWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFirm(t)
+		f := newFixture(t)
 		out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", nil), 0)
 		if err != nil || out.ID == "" || out.Replayed {
 			t.Fatalf("%+v, %v", out, err)
@@ -400,7 +400,7 @@ func TestSubmitWithoutWaiting(t *testing.T) {
 // The most urgent is first: overdue, final, risky, and then the oldest.
 func TestInboxOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFirm(t)
+		f := newFixture(t)
 		if err := f.world.Set(orders.Fault{Kind: orders.DroppedField, Field: "currency"}); err != nil {
 			t.Fatal(err)
 		}
@@ -429,13 +429,13 @@ func TestInboxOrder(t *testing.T) {
 }
 
 func TestDestinationsShowStopsOfTheOwnTenantAlone(t *testing.T) {
-	f := newFirm(t)
+	f := newFixture(t)
 	for tenant, scope := range map[string]guards.Scope{"acme": {Destination: "orders"}, "umbrella": {Tool: "x"}} {
 		if err := f.Stop(t.Context(), service.Who{Tenant: tenant, Name: "op", Role: engine.RoleOperator}, scope, "for the test"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := guards.Stop(t.Context(), f.ledger, guards.Scope{}, "night shift", "everything stands still"); err != nil {
+	if err := guards.Stop(t.Context(), f.ledger, guards.Scope{}, "night shift", "everything is stopped"); err != nil {
 		t.Fatal(err)
 	}
 	all, err := f.Destinations(t.Context(), who(engine.RoleAgent))
@@ -458,7 +458,7 @@ func TestDestinationsShowStopsOfTheOwnTenantAlone(t *testing.T) {
 
 func TestWokenRingsByItselfAndEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFirm(t)
+		f := newFixture(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		rings := f.Woken(ctx)
 		<-rings
@@ -473,7 +473,7 @@ func TestWokenRingsByItselfAndEnds(t *testing.T) {
 // the error of a restored ledger has none of its numbers.
 func TestCursorsCountNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, agent := newFirm(t), who(engine.RoleAgent)
+		f, agent := newFixture(t), who(engine.RoleAgent)
 		eve, auditor := service.Who{Tenant: "umbrella", Name: "eve", Role: engine.RoleAgent}, who(engine.RoleAuditor)
 		for _, id := range []string{"A-1", "A-2", "A-3"} {
 			if _, err := f.Submit(t.Context(), agent, order(id, nil), time.Minute); err != nil {
