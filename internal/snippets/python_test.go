@@ -101,8 +101,8 @@ func TestPython(t *testing.T) {
 			t.Errorf("the same operation with another amount, in %s, says %q; want it refused", run, got)
 		}
 	}
-	if got := p.says(p.python("held.py", strings.ReplaceAll(act, "charge_card", "charge_by_hand"), "invoice-run-7", "A-3")); !strings.HasPrefix(got, "a person has it, go on later: wr_") {
-		t.Errorf("a write that needs a person says %q", got)
+	if got := p.says(p.python("held.py", strings.ReplaceAll(act, "charge_card", "charge_by_hand"), "invoice-run-7", "A-3")); !strings.HasPrefix(got, "a reviewer decides, continue later: wr_") {
+		t.Errorf("a write that needs a reviewer prints %q", got)
 	}
 	p.token = "rbk_wrong"
 	if got := job("invoice-run-7", "A-1"); !strings.HasPrefix(got, "refused: ") {
