@@ -17,6 +17,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/verify"
 )
 
 // pages are all pages of the documentation by their paths, with their text.
@@ -180,8 +181,9 @@ var (
 	node     = regexp.MustCompile(`(?m)\b([a-z]+)\["([^":]*)`)
 )
 
-// Every term of the glossary names something that the code has, and every arrow of the
-// picture is an import that the table of packages permits.
+// Every term of the glossary names something that the code has, and every verdict and state
+// of the code is in the glossary. Every arrow of the picture is an import, and every package
+// that is not below another is in the picture.
 func TestGlossary(t *testing.T) {
 	text := pages(t)["docs/reference/glossary.md"]
 	terms, known := 0, map[string]map[string]bool{}
@@ -211,6 +213,26 @@ func TestGlossary(t *testing.T) {
 	if terms < 40 {
 		t.Errorf("only %d terms were found", terms)
 	}
+	source, err := os.ReadFile(filepath.Join("ledger", "record.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := verify.Verdicts()
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = v.String()
+	}
+	for _, m := range regexp.MustCompile(`\bState += "([a-z]+)"`).FindAllStringSubmatch(string(source), -1) {
+		words = append(words, m[1])
+	}
+	if len(words) < 17 {
+		t.Errorf("only %d verdicts and states were found", len(words))
+	}
+	for _, word := range words {
+		if !strings.Contains(text, "`"+word+"`") {
+			t.Errorf("the glossary does not have %q", word)
+		}
+	}
 
 	folders := map[string][]string{}
 	for _, n := range node.FindAllStringSubmatch(text, -1) {
@@ -238,6 +260,7 @@ func TestGlossary(t *testing.T) {
 	if len(arrows) < 20 {
 		t.Errorf("only %d arrows were found", len(arrows))
 	}
+	shown := map[string]bool{}
 	for _, a := range arrows {
 		from, to := folders[a[1]], folders[a[2]]
 		if from == nil {
@@ -247,15 +270,35 @@ func TestGlossary(t *testing.T) {
 			to = []string{a[2]}
 		}
 		for _, f := range from {
+			shown[f], shown[to[0]] = true, true
 			if imports[f] == nil {
 				t.Errorf("the picture has %s, which is no package: want one of %v", f, slices.Sorted(maps.Keys(imports)))
-			} else if !slices.ContainsFunc(to, func(to string) bool {
-				return slices.Contains(imports[f], to) || f == "cmd/readback" && imports[to] != nil
-			}) {
+			} else if reached := reach(imports, f, f == "cmd/readback"); !slices.ContainsFunc(to, func(to string) bool { return reached[to] }) {
 				t.Errorf("the picture has an arrow from %s to %v, which it does not import", f, to)
 			}
 		}
 	}
+	for _, p := range slices.Concat(floors...) {
+		if !shown[p] && p != "." && !strings.Contains(p, "/") {
+			t.Errorf("the picture does not show %s", p)
+		}
+	}
+}
+
+// reach are the packages that a package imports, or reaches through others.
+func reach(imports map[string][]string, from string, through bool) map[string]bool {
+	all := map[string]bool{}
+	next := imports[from]
+	for len(next) > 0 {
+		p := next[0]
+		if next = next[1:]; !all[p] {
+			all[p] = true
+			if through {
+				next = slices.Concat(next, imports[p])
+			}
+		}
+	}
+	return all
 }
 
 // doc.go names every package of the module, and no other. Its program, and the Go of
