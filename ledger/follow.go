@@ -141,11 +141,12 @@ type Past struct {
 
 // Span counts what happened from From on, for one step. Counts are of writes.
 type Span struct {
-	From    time.Time
-	Settled map[Settlement]int
-	Review  int // handed to a reviewer
-	Held    int
-	Saved   int // see Change.Saved
+	From    time.Time          `json:"from"`
+	Settled map[Settlement]int `json:"settled" jsonschema:"how many were settled, by how"`
+	Review  int                `json:"review" jsonschema:"how many went to a person"`
+	Held    int                `json:"held" jsonschema:"how many were held for approval"`
+	Saved   int                `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: doubles that were prevented"`
 	// Sends and Reads are of the writes that were settled.
-	Sends, Reads int
+	Sends int `json:"sends"`
+	Reads int `json:"reads"`
 }

@@ -24,8 +24,8 @@ const (
 
 // PublicKey is a public key for distribution: its ID, and its PEM.
 type PublicKey struct {
-	ID  string `json:"id"`
-	PEM string `json:"pem"`
+	ID  string `json:"id" jsonschema:"the SHA-256 of the key in DER (SPKI), in hex; receipts name it"`
+	PEM string `json:"pem" jsonschema:"Ed25519, SPKI in PEM"`
 }
 
 // Generate makes a new key: the private half as PKCS #8 and the public one as SPKI, both in PEM.

@@ -187,23 +187,12 @@ type Waiting struct {
 	Final bool   `json:"final,omitempty" jsonschema:"what it does, or may have done, cannot be taken back"`
 }
 
-// Span counts the results of writes in one span of time.
-type Span struct {
-	From    time.Time                 `json:"from"`
-	Settled map[ledger.Settlement]int `json:"settled" jsonschema:"how many were settled, by how"`
-	Review  int                       `json:"review" jsonschema:"how many went to a person"`
-	Held    int                       `json:"held" jsonschema:"how many were held for approval"`
-	Saved   int                       `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: doubles that were prevented"`
-	Sends   int                       `json:"sends"`
-	Reads   int                       `json:"reads"`
-}
-
 // History counts the results of writes over time.
 type History struct {
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until"`
-	Step  string    `json:"step" jsonschema:"the length of a span, as a duration"`
-	Spans []Span    `json:"spans" jsonschema:"oldest first; those in which nothing happened are left out"`
+	Since time.Time     `json:"since"`
+	Until time.Time     `json:"until"`
+	Step  string        `json:"step" jsonschema:"the length of a span, as a duration"`
+	Spans []ledger.Span `json:"spans" jsonschema:"oldest first; those in which nothing happened are left out"`
 }
 
 // Sent is one event of the stream: an event of a write, and the write's current state.

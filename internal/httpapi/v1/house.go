@@ -184,13 +184,11 @@ func (c *call) history(ctx context.Context) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	h := History{Since: past.Since, Until: past.Until, Step: past.Step.String(), Spans: []Span{}}
-	for _, s := range found {
-		settled := s.Settled
-		if settled == nil {
-			settled = map[ledger.Settlement]int{}
+	h := History{Since: past.Since, Until: past.Until, Step: past.Step.String(), Spans: append([]ledger.Span{}, found...)}
+	for i, s := range h.Spans {
+		if s.Settled == nil {
+			h.Spans[i].Settled = map[ledger.Settlement]int{}
 		}
-		h.Spans = append(h.Spans, Span{From: s.From, Settled: settled, Review: s.Review, Held: s.Held, Saved: s.Saved, Sends: s.Sends, Reads: s.Reads})
 	}
 	return reply{status: http.StatusOK, body: h}, nil
 }

@@ -33,13 +33,7 @@ type Signature struct {
 
 // Keys are the public keys of receipts.
 type Keys struct {
-	Keys []Key `json:"keys" jsonschema:"the one that signs first, then those that did"`
-}
-
-// Key is a public key.
-type Key struct {
-	ID  string `json:"id" jsonschema:"the SHA-256 of the key in DER (SPKI), in hex; receipts name it"`
-	PEM string `json:"pem" jsonschema:"Ed25519, SPKI in PEM"`
+	Keys []signing.PublicKey `json:"keys" jsonschema:"the one that signs first, then those that did"`
 }
 
 func (c *call) receipt(ctx context.Context) (reply, error) {
@@ -63,9 +57,5 @@ func (c *call) keys(context.Context) (reply, error) {
 	if from == nil {
 		return reply{}, service.ErrUnsupported
 	}
-	out := Keys{Keys: []Key{}}
-	for _, k := range from.Keys() {
-		out.Keys = append(out.Keys, Key{ID: k.ID, PEM: k.PEM})
-	}
-	return reply{status: http.StatusOK, body: out}, nil
+	return reply{status: http.StatusOK, body: Keys{append([]signing.PublicKey{}, from.Keys()...)}}, nil
 }
