@@ -42,13 +42,13 @@ type Destination struct {
 
 // BreakerState is the status of a circuit breaker.
 type BreakerState struct {
-	State string    // "closed", "open", "half-open"
-	Since time.Time // when it opened or closed; zero: it never opened
-	Until time.Time // when one send passes; zero when closed
-	Why   string
-	Login time.Time // since when the destination has refused our login; zero: it has not
-	By    string    // the worker that opened or closed it
-	Probe string    // the worker whose send is being tried, "" if none is
+	State string    `json:"state" jsonschema:"closed, open or half-open"`
+	Since time.Time `json:"since,omitzero"` // when it opened or closed; zero: it never opened
+	Until time.Time `json:"until,omitzero" jsonschema:"when one send is let through"`
+	Why   string    `json:"reason,omitempty" jsonschema:"for people"`
+	Login time.Time `json:"login_refused_since,omitzero" jsonschema:"since when the destination has refused our login; its writes wait"`
+	By    string    `json:"-"` // the worker that opened or closed it
+	Probe string    `json:"-"` // the worker whose send is being tried, "" if none is
 }
 
 // InUse is how many slots are taken.

@@ -22,17 +22,17 @@ type Destinations struct {
 // Destination is the profile and state of one destination. Times are in seconds; a
 // missing one is not declared, which is not the same as zero.
 type Destination struct {
-	Name     string    `json:"name"`
-	Type     string    `json:"type,omitempty"`
-	Kinds    []Profile `json:"kinds" jsonschema:"the kinds of record there, and what can be done with each"`
-	Lags     []Lag     `json:"lags" jsonschema:"how long effects took to become visible"`
-	Breaker  Breaker   `json:"breaker"`
-	Paused   time.Time `json:"paused_until,omitzero" jsonschema:"until then nothing is sent, because the destination said not now"`
-	PauseWhy string    `json:"pause_reason,omitempty" jsonschema:"what the destination answered; for people"`
-	Rate     *Rate     `json:"rate,omitempty" jsonschema:"the rate at which is sent now"`
-	Limit    int       `json:"limit,omitempty" jsonschema:"how many sends may be under way at once; without it any number"`
-	InUse    int       `json:"in_use" jsonschema:"how many are"`
-	Stops    []Stop    `json:"stops" jsonschema:"the stops in force that hold sends of this tenant to it"`
+	Name     string              `json:"name"`
+	Type     string              `json:"type,omitempty"`
+	Kinds    []Profile           `json:"kinds" jsonschema:"the kinds of record there, and what can be done with each"`
+	Lags     []Lag               `json:"lags" jsonschema:"how long effects took to become visible"`
+	Breaker  guards.BreakerState `json:"breaker"`
+	Paused   time.Time           `json:"paused_until,omitzero" jsonschema:"until then nothing is sent, because the destination said not now"`
+	PauseWhy string              `json:"pause_reason,omitempty" jsonschema:"what the destination answered; for people"`
+	Rate     *Rate               `json:"rate,omitempty" jsonschema:"the rate at which is sent now"`
+	Limit    int                 `json:"limit,omitempty" jsonschema:"how many sends may be under way at once; without it any number"`
+	InUse    int                 `json:"in_use" jsonschema:"how many are"`
+	Stops    []Stop              `json:"stops" jsonschema:"the stops in force that hold sends of this tenant to it"`
 }
 
 // Profile is what a destination supports for one kind of record.
@@ -72,15 +72,6 @@ type Lag struct {
 	P99   float64 `json:"p99_seconds"`
 }
 
-// Breaker is the state of a circuit breaker.
-type Breaker struct {
-	State string    `json:"state" jsonschema:"closed, open or half-open"`
-	Since time.Time `json:"since,omitzero"`
-	Until time.Time `json:"until,omitzero" jsonschema:"when one send is let through"`
-	Why   string    `json:"reason,omitempty" jsonschema:"for people"`
-	Login time.Time `json:"login_refused_since,omitzero" jsonschema:"since when the destination has refused our login; its writes wait"`
-}
-
 // Rate is a number of calls in a number of seconds.
 type Rate struct {
 	Calls      int     `json:"calls"`
@@ -111,7 +102,7 @@ func (c *call) destination(d service.Destination) Destination {
 
 func destinationOf(d service.Destination) Destination {
 	out := Destination{Name: d.Name, Type: d.Type, Kinds: []Profile{}, Lags: []Lag{}, Stops: stopsOf(d.Stops).Stops,
-		Breaker: breakerOf(d.Breaker), Paused: d.Pause, PauseWhy: d.PauseWhy, Limit: d.Limit, InUse: d.InUse}
+		Breaker: d.Breaker, Paused: d.Pause, PauseWhy: d.PauseWhy, Limit: d.Limit, InUse: d.InUse}
 	for _, p := range d.Profiles {
 		out.Kinds = append(out.Kinds, profileOf(p))
 	}
@@ -122,10 +113,6 @@ func destinationOf(d service.Destination) Destination {
 		out.Rate = &Rate{Calls: d.Rate.Calls, PerSeconds: d.Rate.Per.Seconds()}
 	}
 	return out
-}
-
-func breakerOf(b guards.BreakerState) Breaker {
-	return Breaker{State: b.State, Since: b.Since, Until: b.Until, Why: b.Why, Login: b.Login}
 }
 
 func lagOf(l lag.PathLag) Lag {
