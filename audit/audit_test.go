@@ -103,7 +103,7 @@ func signer(t testing.TB) (*signing.Signer, signing.Keys) {
 	return s, keys
 }
 
-// drawer is a keeper in memory.
+// drawer is a head store in memory.
 type drawer struct {
 	mu    sync.Mutex
 	heads []signing.Envelope

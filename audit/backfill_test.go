@@ -24,7 +24,7 @@ func interrupted(t *testing.T) *crime {
 	put(t, c.l, ledger.Document{Tenant: "a", Kind: "gate", ID: "another", Body: []byte(`{}`)})
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour})
 	if must(t, err); did.Compacted < len(c.recs) {
-		t.Fatalf("%d were buried, want all of them", did.Compacted)
+		t.Fatalf("%d were compacted, want all of them", did.Compacted)
 	}
 	life(t, c.l, "a", "later")
 	c.sql(t, "UPDATE ledger_meta SET sealing = 1, backfilled_write = 0, backfilled_document = 0")
@@ -40,7 +40,7 @@ func TestVerifyDuringBackfill(t *testing.T) {
 		t.Errorf("%d not sealed, notes %q; want all that came, and why", r.Unsealed, r.Notes)
 	}
 	if s, err := audit.StatusOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || !s.More {
-		t.Errorf("standing %+v, error %v; want that there is more", s, err)
+		t.Errorf("status %+v, error %v; want that there is more", s, err)
 	}
 	did, err := c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
 	if must(t, err); did.Compacted+did.Forgotten > 0 {
@@ -52,7 +52,7 @@ func TestVerifyDuringBackfill(t *testing.T) {
 		t.Errorf("report: %+v", r)
 	}
 	if s, err := audit.StatusOf(t.Context(), c.l, "a", 10); err != nil || s.Unsealed != 0 || s.More {
-		t.Errorf("standing %+v, error %v; want that all is sealed", s, err)
+		t.Errorf("status %+v, error %v; want that all is sealed", s, err)
 	}
 	did, err = c.l.Prune(t.Context(), ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond})
 	if must(t, err); did.Forgotten < len(c.recs) {
@@ -63,10 +63,10 @@ func TestVerifyDuringBackfill(t *testing.T) {
 
 func TestAlteredDuringBackfill(t *testing.T) {
 	for name, sql := range map[string]string{
-		"a tombstone":          `UPDATE ledger_writes SET body = replace(body, 'verified', 'accepted') WHERE n = 1`,
-		"a write that is gone": `DELETE FROM ledger_writes WHERE n = 1`,
-		"a paper that is gone": `DELETE FROM ledger_documents WHERE id = 'approval'`,
-		"a paper put back":     `UPDATE ledger_documents SET version = 1, body = '{"by":"eve"}' WHERE id = 'approval'`,
+		"a tombstone":             `UPDATE ledger_writes SET body = replace(body, 'verified', 'accepted') WHERE n = 1`,
+		"a write that is gone":    `DELETE FROM ledger_writes WHERE n = 1`,
+		"a document that is gone": `DELETE FROM ledger_documents WHERE id = 'approval'`,
+		"a document put back":     `UPDATE ledger_documents SET version = 1, body = '{"by":"eve"}' WHERE id = 'approval'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := interrupted(t)

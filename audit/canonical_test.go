@@ -57,7 +57,7 @@ func TestNothingUsualIsSlow(t *testing.T) {
 		}
 	}
 	if _, err := appendStruct(nil, reflect.ValueOf(ledger.Event{Evidence: json.RawMessage(`{}`)})); err == nil {
-		t.Error("raw JSON was made canonical without a look at it")
+		t.Error("raw JSON was made canonical unread")
 	}
 }
 

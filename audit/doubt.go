@@ -287,7 +287,7 @@ func (v *verifier) judgeDocument(d *doubts, name documentName, p *glance) {
 	if p == nil {
 		if sealed != nil && !sealed.dropped && !d.dropped[name] {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Document: name.kind + " " + name.id, Entry: sealed.entry,
-				What: "it was filed, and is gone; no rule forgot it"})
+				What: "it was committed, and is gone; no rule deleted it"})
 		}
 		return
 	}

@@ -121,7 +121,7 @@ func TestFalseErasures(t *testing.T) {
 			erase(t, c.l, "er_1", 1, c.recs[0])
 			c.head(t)
 			c.sql(t, `DELETE FROM ledger_documents WHERE kind = 'erasure'`)
-		}, "it was filed, and is gone"},
+		}, "it was committed, and is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene(t)

@@ -31,7 +31,7 @@ var resealed = map[string]tampering{
 		c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %[1]s AND seq = 2;
 			INSERT INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 0, 5)`, c.n(1), next)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
-	"alter an event, and put it back": {"that it was another one for a time stands in the chain", func(t *testing.T, c *crime) {
+	"alter an event, and put it back": {"the chain shows that it was another one for a time", func(t *testing.T, c *crime) {
 		const by = `UPDATE ledger_events SET body = json_set(body, '$.by', '%[3]s') WHERE write = %[1]s AND seq = 2;
 			INSERT OR IGNORE INTO ledger_unsealed (ticket, write, first, last) VALUES (%[2]s, %[1]s, 2, 2)`
 		c.sql(t, by, c.n(1), next, "ann")
@@ -55,7 +55,7 @@ var resealed = map[string]tampering{
 		_, err = c.l.SetRecording(t.Context(), true)
 		must(t, err)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Seq: 2}},
-	"alter a paper": {"an approval of the same version is the same", func(t *testing.T, c *crime) {
+	"alter a document": {"an approval of the same version is the same", func(t *testing.T, c *crime) {
 		c.more(t)
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
 		c.mark(t, ledger.Mark{Kind: ledger.MarkBackfilled, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
@@ -73,14 +73,14 @@ var resealed = map[string]tampering{
 		clean(t, c.l, audit.VerifyOptions{})
 		c.compact(t, 2, "19")
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
-	"alter a tombstone, and put it back": {"that it was another one for a time stands in the chain", func(t *testing.T, c *crime) {
+	"alter a tombstone, and put it back": {"the chain shows that it was another one for a time", func(t *testing.T, c *crime) {
 		for _, ref := range []string{"18", "19"} {
 			c.compact(t, 2, ref)
 			c.more(t)
 		}
 		c.sql(t, `UPDATE ledger_writes SET body = json_set(body, '$.ref', '18') WHERE n = %s`, c.n(2))
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a"}},
-	"alter a paper, and put it back": {"likewise", func(t *testing.T, c *crime) {
+	"alter a document, and put it back": {"likewise", func(t *testing.T, c *crime) {
 		c.more(t)
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
 		c.mark(t, ledger.Mark{Kind: ledger.MarkBackfilled, Tenant: "a", DocumentKind: "gate", DocumentID: "approval"})
@@ -94,7 +94,7 @@ var resealed = map[string]tampering{
 		c.head(t)
 		c.sql(t, `UPDATE ledger_writes SET (body, state, due, settled_at, evidence, seq, lease_until, place, blocks, fence) = (SELECT * FROM kept) WHERE id = '%s'; DROP TABLE kept`, r.ID)
 	}, audit.Problem{Kind: audit.RowDiffers, Tenant: "a"}},
-	"swap binders": {"whose step it is", func(t *testing.T, c *crime) {
+	"swap collections": {"whose step it is", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_documents SET subject = 'another' WHERE id = 'approval'`)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
 }
@@ -139,8 +139,8 @@ func TestSealedForgeriesAreDetected(t *testing.T) {
 // However much waits to be sealed, every alteration is detected.
 func TestManyThatWait(t *testing.T) {
 	c := scene(t)
-	const filings, each = 105, 100
-	for i := range filings {
+	const batches, each = 105, 100
+	for i := range batches {
 		var f ledger.Batch
 		for j := range each {
 			f.Documents = append(f.Documents, ledger.Document{Tenant: "a", Kind: "gate", ID: fmt.Sprintf("p-%d-%d", i, j), State: "asked", Body: []byte(`{}`)})
@@ -150,7 +150,7 @@ func TestManyThatWait(t *testing.T) {
 	}
 	c.sql(t, `UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE seq = 2`)
 	r := check(t, c.l, audit.VerifyOptions{})
-	if len(r.Problems) != len(c.recs) || r.More != 0 || r.Unsealed != filings*each {
-		t.Errorf("%d problems, %d more, %d not sealed; want %d, 0 and %d", len(r.Problems), r.More, r.Unsealed, len(c.recs), filings*each)
+	if len(r.Problems) != len(c.recs) || r.More != 0 || r.Unsealed != batches*each {
+		t.Errorf("%d problems, %d more, %d not sealed; want %d, 0 and %d", len(r.Problems), r.More, r.Unsealed, len(c.recs), batches*each)
 	}
 }

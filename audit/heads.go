@@ -22,7 +22,7 @@ import (
 var ErrNoHead = fmt.Errorf("%w: no head of its audit chain was signed", ledger.ErrNotFound)
 
 // SignHeads signs a head of each chain that moved since the last, keeps it in the ledger, and
-// queues it for the keepers; [Sealer.Work] and [Sealer.Flush] deliver it. It does nothing without
+// queues it for the head stores; [Sealer.Work] and [Sealer.Flush] deliver it. It does nothing without
 // a signer. It returns how many were signed.
 func (s *Sealer) SignHeads(ctx context.Context) (n int, err error) {
 	if s.o.Signer == nil {
@@ -69,7 +69,7 @@ func (s *Sealer) SignAll(ctx context.Context) (int, error) {
 }
 
 // catchUp finds the chains that moved while no signer ran, and queues the newest head of all
-// others again: their keepers may not have them.
+// others again: their head stores may not have them.
 func (s *Sealer) catchUp(ctx context.Context) error {
 	if s.o.Signer == nil {
 		return nil
@@ -178,7 +178,7 @@ func (s *Sealer) give(tenant string, head signing.Envelope) {
 	}
 }
 
-// Flush delivers queued heads to the keepers, and returns what failed.
+// Flush delivers queued heads to the head stores, and returns what failed.
 func (s *Sealer) Flush(ctx context.Context) error {
 	var errs []error
 	for _, k := range s.keep {

@@ -351,7 +351,7 @@ func (w *sealedWrite) lifeOf(life ledger.Lifetime) (c compared, err error) {
 		case err != nil:
 			return c, err
 		case e.Seq <= last:
-			p.Kind, p.What = Reordered, fmt.Sprintf("event %d stands behind event %d", e.Seq, last)
+			p.Kind, p.What = Reordered, fmt.Sprintf("event %d is after event %d", e.Seq, last)
 			c.wrong = append(c.wrong, p)
 		case !known:
 			c.unsealed = append(c.unsealed, e.Seq)

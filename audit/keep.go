@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// keepWithin bounds one call of a keeper. The pause after a failure grows from the first to
+	// keepWithin bounds one call of a head store. The pause after a failure grows from the first to
 	// the second.
 	keepWithin   = 30 * time.Second
 	minKeepPause = time.Second
 	maxKeepPause = 5 * time.Minute
-	// maxPending is how many tenants' heads are queued for one keeper: only the newest of each
+	// maxPending is how many tenants' heads are queued for one head store: only the newest of each
 	// tenant is queued.
 	maxPending = 10_000
-	// maxAnswer is how much of a keeper's response is read.
+	// maxAnswer is how much of a head store's response is read.
 	maxAnswer = 4 << 10
 )
 
@@ -44,7 +44,7 @@ type HeadStore interface {
 // collects.
 type File struct{ path string }
 
-// NewFile returns a keeper that appends to a file. It creates a missing file, readable only by
+// NewFile returns a head store that appends to a file. It creates a missing file, readable only by
 // its owner. It fails if the file cannot be written.
 func NewFile(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -82,7 +82,7 @@ type HTTP struct {
 	header func(context.Context) (http.Header, error)
 }
 
-// NewHTTP returns a keeper that posts to a URL, with headers, such as one for authentication,
+// NewHTTP returns a head store that posts to a URL, with headers, such as one for authentication,
 // fetched for each head; nil for none. Redirects are not followed. Any status from 200 to 299 is
 // success.
 func NewHTTP(to string, header func(context.Context) (http.Header, error)) (*HTTP, error) {
@@ -130,7 +130,7 @@ func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
 	return nil
 }
 
-// keeping delivers heads to one keeper, the newest of each tenant, until it has stored them.
+// keeping delivers heads to one head store, the newest of each tenant, until it has stored them.
 type keeping struct {
 	name  string
 	store HeadStore
@@ -185,7 +185,7 @@ func (k *keeping) flush(ctx context.Context) error {
 		if err != nil {
 			k.count.Failures++
 			k.mu.Unlock()
-			return fmt.Errorf("keeper %s: %w", k.name, err)
+			return fmt.Errorf("head store %s: %w", k.name, err)
 		}
 		k.count.Kept, k.count.At = k.count.Kept+1, time.Now()
 		if k.pending[tenant].Payload == head.Payload { // no newer one was queued meanwhile
@@ -208,7 +208,7 @@ func (k *keeping) work(ctx context.Context, log *slog.Logger) {
 			if err == nil || ctx.Err() != nil {
 				break
 			}
-			log.Warn("a signed head of the audit chain could not be kept; it is tried again, and nothing waits for it", "keeper", k.name, "error", err, "in", wait)
+			log.Warn("a signed head of the audit chain could not be kept; it is tried again, and nothing waits for it", "store", k.name, "error", err, "in", wait)
 			if !pause.For(ctx, wait/2+rand.N(wait)) {
 				return
 			}

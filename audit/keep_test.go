@@ -33,7 +33,7 @@ func headsOf(t *testing.T) (signing.Envelope, signing.Keys) {
 	must(t, s.Flush(t.Context()))
 	own, err := audit.NewestHead(t.Context(), l, "a")
 	if must(t, err); own.Payload != kept.heads[0].Payload {
-		t.Fatal("the ledger keeps another head than the keeper")
+		t.Fatal("the ledger keeps another head than the head store")
 	}
 	if h, err := audit.OpenHead(own, keys); err != nil || h.Entries != 5 || h.Tenant != "a" {
 		t.Fatalf("head %+v, error %v", h, err)
@@ -80,7 +80,7 @@ func TestHTTP(t *testing.T) {
 	must(t, k.Keep(t.Context(), head))
 	for _, status = range []int{301, 307, 400, 500} {
 		if err := k.Keep(t.Context(), head); err == nil {
-			t.Errorf("an answer of %d was taken for a yes", status)
+			t.Errorf("an answer of %d was taken for an acceptance", status)
 		}
 	}
 	text, err := head.Encode()
@@ -128,7 +128,7 @@ type stuck struct{}
 
 func (stuck) Keep(ctx context.Context, _ signing.Envelope) error { <-ctx.Done(); return ctx.Err() }
 
-// A keeper that fails or hangs delays neither sealing nor other keepers, and gets the newest head
+// A head store that fails or hangs delays neither sealing nor other head stores, and gets the newest head
 // when it recovers.
 func TestWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -147,13 +147,13 @@ func TestWork(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(good.all()) != 5 || len(bad.all()) != 0 || idle.Stats().Entries != 0 {
-			t.Errorf("the good keeper has %d, the bad %d, the idle sealer sealed %d", len(good.all()), len(bad.all()), idle.Stats().Entries)
+			t.Errorf("the good head store has %d, the bad %d, the idle sealer sealed %d", len(good.all()), len(bad.all()), idle.Stats().Entries)
 		}
 		time.Sleep(20 * time.Minute)
 		synctest.Wait()
 		stats := s.Stats()
 		if kept := bad.all(); len(kept) != 1 || kept[0].Entries != 25 || stats.HeadStores["bad"].Dropped != 4 || stats.HeadStores["bad"].Failures == 0 || stats.HeadStores["stuck"].Waiting != 1 {
-			t.Errorf("the bad keeper has %+v; stats %+v", kept, stats)
+			t.Errorf("the bad head store has %+v; stats %+v", kept, stats)
 		}
 		end()
 		working.Wait()

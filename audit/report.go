@@ -97,7 +97,7 @@ const (
 
 // notCovered is what no chain contains and no check covers.
 var notCovered = []string{
-	"leases and fences of writes, when papers were created and last changed, marks of damaged rows",
+	"leases and fences of writes, when documents were created and last changed, marks of damaged rows",
 	"the ledger's own row (version, clock, how far events are remembered for sealing)",
 	"the feed of changes and the tables and indices for searching",
 	"entries of the outbox until the ledger takes them in",
@@ -129,7 +129,7 @@ func (p Problem) String() string {
 	case p.Write != "":
 		at = fmt.Sprintf(", write %s", p.Write)
 	case p.Document != "":
-		at = ", paper " + p.Document
+		at = ", document " + p.Document
 	}
 	if p.Entry != 0 {
 		at += fmt.Sprintf(", entry %d", p.Entry)

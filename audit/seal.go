@@ -169,7 +169,7 @@ func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 // whyStuck returns which chains could not be extended; nil for none.
 func (s *Sealer) whyStuck() error {
 	for tenant, err := range s.stuck {
-		return fmt.Errorf("%d chains cannot go on, one of them that of tenant %q: %w", len(s.stuck), tenant, err)
+		return fmt.Errorf("%d chains cannot continue, one of them that of tenant %q: %w", len(s.stuck), tenant, err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (s *Sealer) begin(ctx context.Context) error {
 	}
 	switch {
 	case changed && s.id != "":
-		s.o.Logger.Warn("somebody had switched the audit log off; it is on again, and what came meanwhile is sealed as found")
+		s.o.Logger.Warn("another actor had switched the audit log off; it is on again, and what came meanwhile is sealed as backfilled")
 	case changed:
 		s.o.Logger.Info("the ledger is sealed from now on; what is there is sealed as found")
 	}

@@ -23,11 +23,11 @@ type Stats struct {
 	// Head is when a head was last signed, Heads counts them.
 	Head  time.Time
 	Heads int64
-	// Keepers is the delivery of heads, by keeper name.
+	// HeadStores is the delivery of heads, by head store name.
 	HeadStores map[string]HeadStoreStats
 }
 
-// HeadStoreStats counts for one keeper.
+// HeadStoreStats counts for one head store.
 type HeadStoreStats struct {
 	Kept, Failures int64
 	// Dropped counts heads that were not delivered because a newer one of the same tenant came

@@ -31,7 +31,7 @@ func TestStatusOf(t *testing.T) {
 	_, err = l.SetRecording(ctx, true)
 	must(t, err)
 	if got := status(10); got.Unsealed != 1 || !got.Oldest.IsZero() || got.Chained {
-		t.Errorf("what was there before has waited since nobody knows when: %+v", got)
+		t.Errorf("what was there before has waited for an unknown time: %+v", got)
 	}
 	_, err = s.Seal(ctx)
 	must(t, err)
@@ -59,6 +59,6 @@ func TestStatusOf(t *testing.T) {
 	_, err = l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{p}})
 	must(t, err)
 	if got := status(2); got.BadHead == nil || got.Key != "" || got.Unsealed != 2 {
-		t.Errorf("somebody's head: %+v", got)
+		t.Errorf("another actor's head: %+v", got)
 	}
 }

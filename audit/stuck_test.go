@@ -29,7 +29,7 @@ func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
 			life(t, c.l, "a", "more")
 			life(t, c.l, "b", "more")
 			if n, err := c.s.Seal(t.Context()); n != 5 || err == nil || !strings.Contains(err.Error(), `tenant "a"`) {
-				t.Errorf("%d entries were sealed, error %v; want those of b, and that a cannot go on", n, err)
+				t.Errorf("%d entries were sealed, error %v; want those of b, and that a cannot continue", n, err)
 			}
 			before := len(c.heads.all())
 			if n, err := c.s.SignAll(t.Context()); n != 1 || err == nil {

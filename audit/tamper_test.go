@@ -101,7 +101,7 @@ var tamperings = map[string]tampering{
 		c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3; UPDATE ledger_events SET seq = 3 WHERE write = %[1]s AND seq = 4;
 				UPDATE ledger_events SET seq = 4 WHERE write = %[1]s AND seq = -3`, c.n(3))
 	}, audit.Problem{Kind: audit.Reordered, Tenant: "a"}},
-	"reorder well": {"likewise, by somebody who changes the bodies too", func(t *testing.T, c *crime) {
+	"reorder well": {"likewise, by another actor who changes the bodies too", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_events SET seq = -3 WHERE write = %[1]s AND seq = 3;
 				UPDATE ledger_events SET seq = 3, body = json_set(body, '$.seq', 3) WHERE write = %[1]s AND seq = 4;
 				UPDATE ledger_events SET seq = 4, body = json_set(body, '$.seq', 4) WHERE write = %[1]s AND seq = -3`, c.n(3))
@@ -109,11 +109,11 @@ var tamperings = map[string]tampering{
 	"insert an event on the side": {"likewise", func(t *testing.T, c *crime) {
 		c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT n, 7, '{"seq":7,"at":"2020-01-01T00:00:00Z","fence":1,"kind":"late"}' FROM ledger_writes WHERE n = %s`, c.n(0))
 	}, audit.Problem{Kind: audit.Inserted, Tenant: "a", Seq: 7}},
-	"insert an event": {"an approval that nobody gave", func(t *testing.T, c *crime) {
+	"insert an event": {"a forged approval", func(t *testing.T, c *crime) {
 		c.sql(t, `INSERT INTO ledger_events (write, seq, body) SELECT write, 6, json_set(body, '$.seq', 6, '$.kind', 'rechecked') FROM ledger_events WHERE write = %[1]s AND seq = 5;
 				UPDATE ledger_writes SET seq = 6, body = json_set(body, '$.seq', 6) WHERE n = %[1]s`, c.n(4))
 	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Seq: 6}},
-	"insert a write": {"a payment that nobody asked for", func(t *testing.T, c *crime) {
+	"insert a write": {"a forged payment", func(t *testing.T, c *crime) {
 		const columns = `tenant, tool, idempotency_key, created, intent, state, lease_until, fence, seq, before, evidence, destination, settled_at, blocks`
 		c.sql(t, `INSERT INTO ledger_writes (%[2]s, id, structural_key, body) SELECT %[2]s, replace(id, substr(id, 4, 8), 'ffffffff'), replace(structural_key, substr(id, 4, 8), 'ffffffff'), replace(body, substr(id, 4, 8), 'ffffffff')
 					FROM ledger_writes WHERE n = %[1]s;
@@ -140,14 +140,14 @@ var tamperings = map[string]tampering{
 	"contradict a row": {"what cannot be read cannot be believed", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_writes SET state = 'review' WHERE n = %s`, c.n(2))
 	}, audit.Problem{Kind: audit.Unreadable, Tenant: "a"}},
-	"alter a paper": {"an approval is a paper", func(t *testing.T, c *crime) {
+	"alter a document": {"an approval is a document", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_documents SET body = '{"by":"bob"}' WHERE id = 'approval'`)
 	}, audit.Problem{Kind: audit.Altered, Tenant: "a", Document: "gate approval"}},
-	"delete a paper": {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_documents WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Document: "gate approval"}},
-	"take a paper back": {"an earlier version is another paper", func(t *testing.T, c *crime) {
+	"delete a document": {"likewise", func(t *testing.T, c *crime) { c.sql(t, `DELETE FROM ledger_documents WHERE id = 'approval'`) }, audit.Problem{Kind: audit.Missing, Document: "gate approval"}},
+	"take a document back": {"an earlier version is another document", func(t *testing.T, c *crime) {
 		c.sql(t, `UPDATE ledger_documents SET version = 0 WHERE id = 'approval'`)
 	}, audit.Problem{Kind: audit.Altered, Document: "gate approval"}},
-	"insert a paper": {"an approval that was never filed", func(t *testing.T, c *crime) {
+	"insert a document": {"an approval that was never committed", func(t *testing.T, c *crime) {
 		c.sql(t, `INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, created, state, done, version, updated, body) VALUES ('b', 'gate', 'x', '', '', '', 0, 'approved', 0, 1, 0, '{}')`)
 	}, audit.Problem{Kind: audit.Inserted, Tenant: "b", Document: "gate x"}},
 	"alter a page": {"the chain itself", func(t *testing.T, c *crime) {
@@ -163,8 +163,8 @@ var tamperings = map[string]tampering{
 				UPDATE ledger_documents SET body = (SELECT json_object('format', 1, 'ledger', p.body ->> 'ledger', 'tenant', 'b', 'entries', 5, 'page', 1, 'hash', p.body ->> 'hash', 'at', p.body ->> 'sealed', 'from', 1)
 					FROM ledger_documents AS p WHERE p.tenant = 'b' AND p.id = 'page-000000000001') WHERE tenant = 'b' AND id = 'tip'`, c.n(5))
 	}, audit.Problem{Kind: audit.OlderCopy, Tenant: "b", Entry: 6}},
-	"swap heads":            {"the head of somebody else proves nothing", func(t *testing.T, c *crime) { c.sql(t, swapped, "head") }, audit.Problem{Kind: audit.BadHead}},
-	"a head of another key": {"anybody can make a key", func(t *testing.T, c *crime) { _, c.keys = signer(t) }, audit.Problem{Kind: audit.BadHead}},
+	"swap heads":            {"the head of another actor proves nothing", func(t *testing.T, c *crime) { c.sql(t, swapped, "head") }, audit.Problem{Kind: audit.BadHead}},
+	"a head of another key": {"any actor can make a key", func(t *testing.T, c *crime) { _, c.keys = signer(t) }, audit.Problem{Kind: audit.BadHead}},
 	"a head that was altered": {"a signature is over every byte", func(_ *testing.T, c *crime) {
 		c.heads.heads[0].Payload = c.heads.heads[1].Payload
 	}, audit.Problem{Kind: audit.BadHead}},
@@ -174,7 +174,7 @@ var tamperings = map[string]tampering{
 		other.recs = append(other.recs, life(t, other.l, "a", "more"))
 		other.head(t)
 	}, audit.Problem{Kind: audit.OtherLedger, Tenant: "a"}},
-	"a head of another ledger, of a page that is there": {"it says whose it is, so nobody made this chain anew", func(t *testing.T, c *crime) {
+	"a head of another ledger, of a page that is there": {"it names its ledger, so the chain was not made anew", func(t *testing.T, c *crime) {
 		c.more(t)
 		other := scene(t)
 		other.s = audit.New(other.l, audit.Options{Signer: c.sign, HeadStores: map[string]audit.HeadStore{"drawer": c.heads}})
@@ -199,10 +199,10 @@ var tamperings = map[string]tampering{
 	"make a trigger": {"it changes what is stored behind the engine", func(t *testing.T, c *crime) {
 		c.sql(t, `CREATE TRIGGER quiet BEFORE DELETE ON ledger_notes BEGIN SELECT raise(IGNORE); END`)
 	}, audit.Problem{Kind: audit.Foreign}},
-	"a head of nobody": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
+	"a head of no tenant": {"a tenant that is gone as a whole", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_events WHERE write IN (SELECT n FROM ledger_writes WHERE tenant = 'b'); DELETE FROM ledger_writes WHERE tenant = 'b'; DELETE FROM ledger_documents WHERE tenant = 'b'`)
 	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
-	"everything made anew": {"whoever owns the ledger can make a whole new chain", func(t *testing.T, c *crime) {
+	"everything made anew": {"the owner of the ledger can make a whole new chain", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_documents WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
 				UPDATE ledger_meta SET sealing = 0; DELETE FROM ledger_unsealed`, c.n(0))
 		_, err := audit.New(c.l, audit.Options{}).Seal(t.Context())
@@ -237,7 +237,7 @@ func TestTampering(t *testing.T) {
 				}
 			}
 			if first := r.Problems[0]; !fits(c.want, first) && !slices.Contains(
-				[]string{"cut off the end", "a head of nobody", "swap heads", "everything made anew", "a head of another ledger", "swap pages", "shorten the heads, and delete the ledger's own"}, name) {
+				[]string{"cut off the end", "a head of no tenant", "swap heads", "everything made anew", "a head of another ledger", "swap pages", "shorten the heads, and delete the ledger's own"}, name) {
 				t.Errorf("the first is %s", first)
 			}
 		})

@@ -112,14 +112,14 @@ func (v *verifier) run(ctx context.Context) error {
 		return err
 	}
 	if v.finding {
-		v.report.Notes = append(v.report.Notes, "the audit log was switched on, and part of what was there is not found yet: that counts as not sealed; `readback audit seal` goes on with it")
+		v.report.Notes = append(v.report.Notes, "the audit log was switched on, and its backfill is not complete: the rest counts as not sealed; `readback audit seal` continues it")
 	}
 	switch {
 	case v.unknown == 0:
 	case v.none:
-		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and papers stand in no chain: there is none", v.unknown))
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and documents are in no chain: there is none", v.unknown))
 	default:
-		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and papers may have been sealed on pages that are gone or cannot be read: they could not be compared", v.unknown))
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and documents may have been sealed on pages that are gone or cannot be read: they could not be compared", v.unknown))
 	}
 	return nil
 }
@@ -256,7 +256,7 @@ func (w *chainPass) begin(ctx context.Context, tenant string) error {
 	if err == nil {
 		var says committedTip
 		if err := strictly(tip.Body, &says); err != nil || says.Tenant != tenant || says.Page < 1 {
-			w.add(Problem{Kind: PageAltered, What: "the paper that says where the chain ends was altered"})
+			w.add(Problem{Kind: PageAltered, What: "the document that records the end of the chain was altered"})
 		} else {
 			w.says = says.Page
 		}

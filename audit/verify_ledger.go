@@ -215,9 +215,9 @@ func (s *sealedDocument) compare(name documentName, p glance) *Problem {
 	case p.version != s.version:
 		of.What = fmt.Sprintf("it has version %d; version %d is the last that was sealed", p.version, s.version)
 	case p.digest != s.digest:
-		of.What = fmt.Sprintf("version %d of it says something else than when it was filed", p.version)
+		of.What = fmt.Sprintf("version %d of it differs from when it was committed", p.version)
 	case s.names != (sum{}) && p.names != s.names:
-		of.What = "its binder, subject or trace are others than when it was first filed"
+		of.What = "its collection, subject or trace differ from when it was first committed"
 	default:
 		return nil
 	}

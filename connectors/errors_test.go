@@ -19,7 +19,7 @@ func TestFateOf(t *testing.T) {
 		want   connectors.Fate
 		reason string
 	}{
-		"nil":         {nil, connectors.FateAnswered, "no error is a yes"},
+		"nil":         {nil, connectors.FateAnswered, "no error is an acceptance"},
 		"not sent":    {connectors.NotSent(cause), connectors.FateNotSent, "proof"},
 		"refused":     {connectors.Refused("422", cause), connectors.FateRefused, "a no"},
 		"conflict":    {connectors.Conflict("409", cause), connectors.FateRefused, "a no with a reason"},
@@ -29,7 +29,7 @@ func TestFateOf(t *testing.T) {
 		"other error": {cause, connectors.FateUnknown, "what says nothing is ambiguous"},
 		"deadline":    {context.DeadlineExceeded, connectors.FateUnknown, "a time-out says nothing"},
 		"zero":        {&connectors.Error{}, connectors.FateUnknown, "the zero value is the cautious one"},
-		"answered":    {&connectors.Error{Fate: connectors.FateAnswered, Err: cause}, connectors.FateUnknown, "an error cannot be a yes"},
+		"answered":    {&connectors.Error{Fate: connectors.FateAnswered, Err: cause}, connectors.FateUnknown, "an error cannot be an acceptance"},
 		"own word":    {&connectors.Error{Fate: "lost", Err: cause}, connectors.FateUnknown, "an unknown word is no proof"},
 	}
 	for name, c := range cases {

@@ -20,7 +20,7 @@ func TestScopeHolds(t *testing.T) {
 		"at the ends": {connectors.Scope{From: noon, Until: noon}, noon, true, "both ends belong to it"},
 		"before":      {connectors.Scope{From: noon}, noon.Add(-1), false, "it is older"},
 		"after":       {connectors.Scope{Until: noon}, noon.Add(1), false, "it is younger"},
-		"not known":   {connectors.Scope{From: noon, Until: noon}, time.Time{}, true, "what cannot be told is listed"},
+		"not known":   {connectors.Scope{From: noon, Until: noon}, time.Time{}, true, "what is unknown is listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := c.scope.Holds(c.at); got != c.want {
@@ -47,7 +47,7 @@ func TestScopeOf(t *testing.T) {
 		"created after":                  {after, after, false, true, "it was not there yet"},
 		"created before, changed after":  {before, after, true, false, "it may have been changed in between"},
 		"created before, changed within": {before, within, true, true, "it was changed then"},
-		"nothing said":                   {none, none, true, false, "what cannot be told is listed"},
+		"nothing declared":               {none, none, true, false, "what is unknown is listed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, sure := scope.Of(connectors.Listed{Created: c.created, Changed: c.changed})

@@ -197,7 +197,7 @@ func (p Profile) Valid() error {
 		{"volatile", len(p.Volatile) > 0}, {"compare", len(p.Compare) > 0}, {"read timeout", p.ReadTimeout > 0},
 	} {
 		if claim.claimed {
-			return fmt.Errorf("it is blind and claims %s, which only a read could use or show; leave one of the two out", claim.field)
+			return fmt.Errorf("it is write-only and declares %s, which only a read could use or show; leave one of the two out", claim.field)
 		}
 	}
 	return nil

@@ -59,20 +59,20 @@ func TestWhoMayDecide(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"a person":                     {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is theirs to say"},
+		"a reviewer":                   {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, approves("ada"), nil, "they may decide"},
 		"within the process":           {engine.Principal{}, approves("ada"), nil, "its callers may do everything"},
 		"what they saw":                {engine.Principal{}, with(approves("ada"), digest(w)), nil, "it is the write's digest"},
 		"the agent itself":             {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("crm-agent"), engine.ErrForbidden, "an agent approves nothing"},
 		"another agent":                {engine.Principal{Name: "other", Role: engine.RoleAgent}, approves("other"), engine.ErrForbidden, "an agent approves nothing"},
 		"an agent in ada's name":       {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, approves("ada"), engine.ErrForbidden, "the credentials count"},
 		"an agent that denies":         {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, deny, engine.ErrForbidden, "nor does it deny"},
-		"in another's name":            {engine.Principal{Name: "bob", Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be two"},
+		"in another's name":            {engine.Principal{Name: "bob", Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one reviewer would count as two"},
 		"who asked":                    {engine.Principal{Name: "crm-agent", Role: engine.RoleReviewer}, approves("crm-agent"), engine.ErrForbidden, "whatever else they may do"},
 		"who asked, by name alone":     {engine.Principal{}, approves("crm-agent"), engine.ErrForbidden, "the name is enough"},
 		"who asked, written otherwise": {engine.Principal{}, approves(" CRM-Agent "), engine.ErrForbidden, "it is the same name"},
 		"an auditor":                   {engine.Principal{Name: "eve", Role: engine.RoleAuditor}, approves("eve"), engine.ErrForbidden, "who reads everything changes nothing"},
-		"a role that is none":          {engine.Principal{Name: "ada", Role: "Agent"}, approves("ada"), engine.ErrForbidden, "what nobody understands may do nothing"},
-		"a reviewer without a name":    {engine.Principal{Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one person would be many"},
+		"a role that is none":          {engine.Principal{Name: "ada", Role: "Agent"}, approves("ada"), engine.ErrForbidden, "what is not understood may do nothing"},
+		"a reviewer without a name":    {engine.Principal{Role: engine.RoleReviewer}, approves("ada"), engine.ErrForbidden, "or one reviewer would count as many"},
 		"their own name otherwise":     {engine.Principal{Name: "Ada", Role: engine.RoleReviewer}, approves("ada"), nil, "it is the same name"},
 		"something else":               {engine.Principal{}, with(approves("ada"), digest(order("A-2", intent.Create))), ledger.ErrDigestMismatch, "they saw another write"},
 		"denies something else":        {engine.Principal{}, with(deny, "x"), ledger.ErrDigestMismatch, "they saw another write"},
@@ -109,18 +109,18 @@ func TestTwoPeopleAreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{Approvers: 2, Within: time.Hour}))
 		out := b.asked(order("A-1", intent.Create))
-		if !strings.Contains(out.Text, "2 different people until") {
-			t.Errorf("told %q", out.Text)
+		if !strings.Contains(out.Text, "2 different reviewers until") {
+			t.Errorf("text %q", out.Text)
 		}
 		first, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada"))
 		if err != nil || first.Status != engine.StatusHeld || !strings.Contains(first.ForModel, "1 more of 2") || len(b.world.Calls()) != 0 {
 			t.Fatalf("%+v, %v after %d calls", first, err, len(b.world.Calls()))
 		}
 		if again, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); !errors.Is(err, engine.ErrForbidden) {
-			t.Fatalf("the same person again: %+v, %v", again, err)
+			t.Fatalf("the same reviewer again: %+v, %v", again, err)
 		}
 		if again, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("Ada ")); !errors.Is(err, engine.ErrForbidden) {
-			t.Fatalf("the same person, written otherwise: %+v, %v", again, err)
+			t.Fatalf("the same reviewer, written otherwise: %+v, %v", again, err)
 		}
 		second, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("bob"))
 		if err != nil || second.Status != engine.StatusVerified || !slices.Equal(b.state(out.ID).Agreed, []string{"ada", "bob"}) {
@@ -140,7 +140,7 @@ func TestOneApprovalIsEnoughAndLasts(t *testing.T) {
 		b.engine = b.newEngine(held(policies.RiskRule{Approvers: 3}))
 		b.work(time.Minute)
 		if got := b.state(out.ID); got.Settlement != ledger.Verified {
-			t.Errorf("%s: rules that became stricter ask nobody twice%s", got.Phase(), b.life(out.ID))
+			t.Errorf("%s: stricter rules ask no reviewer twice%s", got.Phase(), b.life(out.ID))
 		}
 	})
 }
@@ -165,23 +165,23 @@ func TestUnapprovedWritesExpire(t *testing.T) {
 		},
 		"who asks again": func(b *bench, _ ledger.ID) {
 			if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusExpired {
-				b.t.Errorf("told %s", out.Status)
+				b.t.Errorf("status %s", out.Status)
 			}
 		},
 		"who waits": func(b *bench, id ledger.ID) {
 			if out, err := b.engine.Wait(b.t.Context(), "acme", id, true); err != nil || out.Status != engine.StatusExpired {
-				b.t.Errorf("told %s, %v", out.Status, err)
+				b.t.Errorf("status %s, %v", out.Status, err)
 			}
 		},
 		"a late approval": func(b *bench, id ledger.ID) {
 			if out, err := b.engine.Resolve(b.t.Context(), "acme", id, approves("ada")); !errors.Is(err, engine.ErrExpired) {
-				b.t.Errorf("told %+v, %v", out, err)
+				b.t.Errorf("outcome %+v, %v", out, err)
 			}
 		},
 		"a late denial": func(b *bench, id ledger.ID) {
 			d := engine.Decision{Word: engine.WordDeny, By: "ada", Reason: "x"}
 			if out, err := b.engine.Resolve(b.t.Context(), "acme", id, d); !errors.Is(err, engine.ErrExpired) {
-				b.t.Errorf("told %+v, %v", out, err)
+				b.t.Errorf("outcome %+v, %v", out, err)
 			}
 		},
 		"where its destination is not known": func(b *bench, _ ledger.ID) {
@@ -279,8 +279,8 @@ func TestUndosNeedAnotherApprover(t *testing.T) {
 		asked  string
 		reason string
 	}{
-		"by itself":         {false, "crm-agent", "it undoes what the agent asked for"},
-		"on somebody's ask": {true, "ada", "it is ada's undoing"},
+		"by itself":              {false, "crm-agent", "it undoes what the agent asked for"},
+		"on another actor's ask": {true, "ada", "it is ada's undoing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

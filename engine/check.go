@@ -420,7 +420,7 @@ func (t *task) putOff() (off bool, err error) {
 		return false, nil
 	}
 	err = t.commit(ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: batchIn(t.now(), within),
-		Rule: "verify", Reason: "the destination said yes; it is looked at in a batch"})
+		Rule: "verify", Reason: "the destination accepted it; it is read back in a batch"})
 	if err != nil {
 		return false, err
 	}

@@ -67,18 +67,18 @@ func undoingOpen(b *bench) ledger.ID {
 func decisionCases() map[string]decisionCase {
 	plain, two := orders.Plain.Options(), held(policies.RiskRule{Approvers: 2})
 	return map[string]decisionCase{
-		"held":                         {destination: plain, opts: held(), begin: askedFor},
-		"held for two":                 {destination: plain, opts: two, begin: askedFor},
-		"held, one of two approved":    {destination: plain, opts: two, begin: halfApproved},
-		"held, too late":               {destination: plain, opts: held(), begin: late},
-		"held, destination unknown":    {destination: plain, opts: held(), begin: askedFor, elsewhere: true},
-		"review, nobody knows":         {destination: boundless(), begin: lost},
-		"review, it differs":           {destination: plain, begin: differs},
-		"review, its undoing is open":  {destination: plain, begin: undoingOpen},
-		"review, destination unknown":  {destination: boundless(), begin: lost, elsewhere: true},
-		"review, what a step did":      {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}, escalated).ID }},
-		"held, what a step does":       {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvHeld}).ID }},
-		"held, and whoever asks asked": {destination: plain, opts: held(), begin: func(b *bench) ledger.ID { return b.askedBy("ada") }},
+		"held":                          {destination: plain, opts: held(), begin: askedFor},
+		"held for two":                  {destination: plain, opts: two, begin: askedFor},
+		"held, one of two approved":     {destination: plain, opts: two, begin: halfApproved},
+		"held, too late":                {destination: plain, opts: held(), begin: late},
+		"held, destination unknown":     {destination: plain, opts: held(), begin: askedFor, elsewhere: true},
+		"review, it is unknown":         {destination: boundless(), begin: lost},
+		"review, it differs":            {destination: plain, begin: differs},
+		"review, its undoing is open":   {destination: plain, begin: undoingOpen},
+		"review, destination unknown":   {destination: boundless(), begin: lost, elsewhere: true},
+		"review, what a step did":       {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}, escalated).ID }},
+		"held, what a step does":        {destination: plain, begin: func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvHeld}).ID }},
+		"held, and asked by a reviewer": {destination: plain, opts: held(), begin: func(b *bench) ledger.ID { return b.askedBy("ada") }},
 	}
 }
 
@@ -205,11 +205,11 @@ func TestChoicesNameTheRisk(t *testing.T) {
 		danger string
 		reason string
 	}{
-		"retry, unknown fate":   {boundless(), lost, engine.WordRetry, true, "Nothing is sent by itself", "a second send could duplicate, because the destination does not deduplicate by our key and the fate of an earlier send is unknown", "only a person can vouch"},
+		"retry, unknown fate":   {boundless(), lost, engine.WordRetry, true, "Nothing is sent by itself", "a second send could duplicate, because the destination does not deduplicate by our key and the fate of an earlier send is unknown", "only a reviewer can vouch"},
 		"retry, it differs":     {exact, differs, engine.WordRetry, false, "Nothing is sent, also with force", "", "it is there"},
 		"retry, harmless":       {native, escalatedInWindow, engine.WordRetry, false, "which is harmless: same idempotency key", "", "the destination makes one of two"},
-		"compensate, it may be": {exact, wrongButCompensable, engine.WordCompensate, false, "Then the record that it made is deleted", "", "the intent says so and the look shows it"},
-		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the intent does not say that it is compensable", "", "nobody allowed it"},
+		"compensate, it may be": {exact, wrongButCompensable, engine.WordCompensate, false, "Then the record that it made is deleted", "", "the intent says so and the read shows it"},
+		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the intent does not say that it is compensable", "", "it was not allowed"},
 		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may land yet", "it is not read again"},
 		"accept, it differs":    {exact, differs, engine.WordAccept, false, "on your responsibility", "what differs stays as it is", "it is as it is"},
 	} {
@@ -255,7 +255,7 @@ func TestChoicesShowWhatIsSent(t *testing.T) {
 		begin func(b *bench) ledger.ID
 		want  string
 	}{
-		"two more": {askedFor, "nothing is sent before 1 more of 2 different people approve. Then: one create is sent to"},
+		"two more": {askedFor, "nothing is sent before 1 more of 2 different reviewers approve. Then: one create is sent to"},
 		"the last": {halfApproved, `One create is sent to "orders", as declared ({"order_id":"A-1"}), and read back`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -117,9 +117,9 @@ func TestBadIntentsAreRefusedAndNotRecorded(t *testing.T) {
 		names  string
 		reason string
 	}{
-		"no key":              {func(w *intent.WriteIntent) { w.Key = nil }, intent.ErrInvalid, "/key", "a record that cannot be looked up cannot be verified"},
+		"no key":              {func(w *intent.WriteIntent) { w.Key = nil }, intent.ErrInvalid, "/key", "a record that cannot be read cannot be verified"},
 		"nothing expected":    {func(w *intent.WriteIntent) { w.Expect = nil }, intent.ErrInvalid, "/expect", "nothing to verify"},
-		"unknown destination": {func(w *intent.WriteIntent) { w.Destination = "elsewhere" }, connectors.ErrUnknownDestination, "/destination", "nobody to send to"},
+		"unknown destination": {func(w *intent.WriteIntent) { w.Destination = "elsewhere" }, connectors.ErrUnknownDestination, "/destination", "there is no destination"},
 		"unknown kind":        {func(w *intent.WriteIntent) { w.Kind = "invoice" }, connectors.ErrUnknownDestination, "/kind", "nothing known about such records"},
 		"compensates":         {func(w *intent.WriteIntent) { w.Compensates = "wr_1" }, intent.ErrInvalid, "/compensates", "the engine alone undoes"},
 	}

@@ -146,7 +146,7 @@ func TestFrozenWithoutALedgerDoesNotSend(t *testing.T) {
 			slow.mu.Lock()
 			defer slow.mu.Unlock()
 			if slow.broken {
-				t.Error("sent while nobody could say whose write it is")
+				t.Error("sent while the ledger could not show the owner of the write")
 			}
 		}}
 		e := b.engineOn(slow, d, nil)

@@ -29,7 +29,7 @@ func TestInProgressOnlyForRecordedWrites(t *testing.T) {
 				}
 				rec, err := b.ledger.Get(context.Background(), "acme", out.ID)
 				if err != nil {
-					t.Fatalf("said to be in progress, and not in the ledger: %v", err)
+					t.Fatalf("reported as in progress, and not in the ledger: %v", err)
 				}
 				if got := engine.OutcomeOf(rec); got.ID != out.ID || !got.Replayed {
 					t.Errorf("outcome of the record %+v", got)

@@ -151,7 +151,7 @@ func TestHeldRepeatIsPutBackWhereItIsChecked(t *testing.T) {
 			t.Errorf("%+v, %v; %s by %q/%q of %q%s", out, err, got.Phase(), got.Rule, got.Reason, got.Owner, b.life(out.ID))
 		}
 		if out = b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 2 {
-			t.Errorf("let go: %+v%s", out, b.life(out.ID))
+			t.Errorf("released: %+v%s", out, b.life(out.ID))
 		}
 		g.check(t, unknown, answered) // the repeated question reached no guard
 	})
@@ -233,11 +233,11 @@ func TestLeaveIsGivenBackOnEveryPath(t *testing.T) {
 		"reservation unsure": {func(_ *bench, l *reserving, _ *connectors.Destination) {
 			l.after = errors.Join(ledger.ErrUnavailable, ledger.ErrUnsure)
 		}, []connectors.Fate{unsent}, "what may be announced is not sent"},
-		"replayed":       {func(b *bench, _ *reserving, _ *connectors.Destination) { b.do(order("A-1", intent.Create)) }, nil, "it was sent before, and nobody is asked"},
-		"behind another": {func(b *bench, _ *reserving, _ *connectors.Destination) { b.ahead("A-1") }, []connectors.Fate{unsent}, "it is not its turn"},
+		"replayed":       {func(b *bench, _ *reserving, _ *connectors.Destination) { b.do(order("A-1", intent.Create)) }, nil, "it was sent before, and no guard is asked"},
+		"behind another": {func(b *bench, _ *reserving, _ *connectors.Destination) { b.ahead("A-1") }, []connectors.Fate{unsent}, "it is queued"},
 		"connector panics": {func(_ *bench, _ *reserving, d *connectors.Destination) {
 			d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { panic("boom") }}
-		}, []connectors.Fate{unknown}, "nobody knows"},
+		}, []connectors.Fate{unknown}, "it is unknown"},
 		"commits fail after": {func(_ *bench, l *reserving, _ *connectors.Destination) { l.Ledger = &breaking{Ledger: l.Ledger} }, []connectors.Fate{answered}, "it was sent all the same"},
 		"fenced before": {func(b *bench, l *reserving, _ *connectors.Destination) {
 			l.Ledger = &stalling{Ledger: l.Ledger, reserve: 4 * time.Second, lease: 2 * time.Second, then: b.takeOver}

@@ -154,14 +154,14 @@ func TestAWaitIsKeptToTheSecond(t *testing.T) {
 						if c.before != nil {
 							c.before(b)
 						}
-						for _, how := range []string{"asked", "asked again", "looked up"} {
-							if how == "looked up" && wait == 0 {
+						for _, how := range []string{"asked", "asked again", "read"} {
+							if how == "read" && wait == 0 {
 								continue // that is the ledger's response
 							}
 							ctx, cancel := context.WithTimeout(t.Context(), wait)
 							began := time.Now()
 							out, err := engine.Outcome{}, error(nil)
-							if how == "looked up" {
+							if how == "read" {
 								out, err = b.engine.Wait(ctx, "acme", ledger.IDOf(order("A-1", intent.Create).StructuralKey()), true)
 							} else {
 								out, err = b.engine.Do(ctx, order("A-1", intent.Create))
@@ -353,7 +353,7 @@ func TestACallerThatDoesNotWaitOnlyRecords(t *testing.T) {
 // No more work is begun for callers that have left, and no pause is waited out: the write waits
 // in the ledger.
 func TestAWriteWhoseCallerLeftPausesInTheLedger(t *testing.T) {
-	for _, how := range []string{"asked", "looked up"} {
+	for _, how := range []string{"asked", "read"} {
 		t.Run(how, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := orders.Lagging.Options()

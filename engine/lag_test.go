@@ -56,8 +56,8 @@ func TestReadsAreScheduledByTheLag(t *testing.T) {
 		reported    [2]time.Duration
 		reason      string
 	}{
-		"one look":              {s, 5 * s, []time.Duration{1100 * time.Millisecond}, 1, 1100 * time.Millisecond, [2]time.Duration{0, 1100 * time.Millisecond}, "it is made when the effect is there"},
-		"two looks":             {s, 5 * s, []time.Duration{s / 2, 1100 * time.Millisecond}, 2, 1100 * time.Millisecond, [2]time.Duration{s / 2, 1100 * time.Millisecond}, "what was missed is told"},
+		"one read":              {s, 5 * s, []time.Duration{1100 * time.Millisecond}, 1, 1100 * time.Millisecond, [2]time.Duration{0, 1100 * time.Millisecond}, "it is made when the effect is there"},
+		"two reads":             {s, 5 * s, []time.Duration{s / 2, 1100 * time.Millisecond}, 2, 1100 * time.Millisecond, [2]time.Duration{s / 2, 1100 * time.Millisecond}, "what was missed is told"},
 		"longer than a moment":  {10 * s, 60 * s, []time.Duration{10100 * time.Millisecond}, 1, 11 * s, [2]time.Duration{0, 10100 * time.Millisecond}, "the write waits in the ledger"},
 		"wrong about the world": {s / 2, 2 * s, []time.Duration{time.Hour}, 1, 2 * s, [2]time.Duration{0, 2 * s}, "not past the settle time"},
 		"at once":               {0, 0, []time.Duration{0}, 1, 0, [2]time.Duration{0, 0}, "nothing lags"},
@@ -72,7 +72,7 @@ func TestReadsAreScheduledByTheLag(t *testing.T) {
 					t.Errorf("%s with %d reads in %s; want %d in about %s: %s%s", out.Status, out.Reads, took, c.reads, c.took, c.reason, b.life(out.ID))
 				}
 				if len(k.reported) != 1 || (k.reported[0] != c.reported && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != orders.Kind || k.paths[0].Path != "list" {
-					t.Errorf("told %v of %+v, want %v", k.reported, k.paths, c.reported)
+					t.Errorf("recorded %v of %+v, want %v", k.reported, k.paths, c.reported)
 				}
 			})
 		})
@@ -133,7 +133,7 @@ func TestReadsThatShowNoLagAreNotRecorded(t *testing.T) {
 				out := b.do(order("A-1", intent.Create))
 				b.work(2 * time.Hour)
 				if rec := b.state(out.ID); len(k.reported) != c.reported || rec.Settlement != "verified" {
-					t.Errorf("told %v, want %d of it; %s%s", k.reported, c.reported, rec.Phase(), b.life(out.ID))
+					t.Errorf("recorded %v, want %d of it; %s%s", k.reported, c.reported, rec.Phase(), b.life(out.ID))
 				}
 			})
 		})

@@ -52,12 +52,12 @@ func TestReadsThatAreNeverDeferred(t *testing.T) {
 		want   engine.Status
 		reason string
 	}{
-		"lost":         {orders.LostAnswer, nil, "", engine.StatusVerified, "nobody knows what became of it"},
-		"dropped":      {orders.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a double"},
-		"refused":      {orders.Refused, nil, "", engine.StatusNotApplied, "there is nothing to look at later"},
+		"lost":         {orders.LostAnswer, nil, "", engine.StatusVerified, "it is unknown what became of it"},
+		"dropped":      {orders.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a duplicate"},
+		"refused":      {orders.Refused, nil, "", engine.StatusNotApplied, "there is nothing to read later"},
 		"throttled":    {orders.Throttled, nil, "", engine.StatusVerified, "its second send is no first one"},
 		"irreversible": {"", func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} }, "", engine.StatusVerified, "it cannot be taken back"},
-		"approved":     {"", nil, intent.RiskApprove, engine.StatusVerified, "a person had to look at it"},
+		"approved":     {"", nil, intent.RiskApprove, engine.StatusVerified, "a reviewer had to approve it"},
 		"answered":     {"", nil, "", engine.StatusUnverified, "all others are put off"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -151,7 +151,7 @@ func (h *history) check() {
 		case a.crowd > 1 && !h.forced[n]:
 			h.fail("write %d was made twice%s", n, h.life(rec.ID))
 		case h.unknown[n] && !rec.Unknown:
-			h.fail("write %d forgot that a send has a fate nobody knows%s", n, h.life(rec.ID))
+			h.fail("write %d forgot that a send has an unknown fate%s", n, h.life(rec.ID))
 		case rec.State == ledger.Review && rec.Reason == "":
 			h.fail("write %d is in review without a reason%s", n, h.life(rec.ID))
 		}
@@ -194,7 +194,7 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 		case folded.State == ledger.Settled && next.State != ledger.Settled && !opens(e):
 			h.fail("event %d opens write %d, which was settled: %s by %q%s", i, n, e.Kind, e.Rule, h.life(rec.ID))
 		case e.Kind == ledger.EvAnnounced && !read && (folded.Unknown || folded.Answered):
-			h.fail("event %d sends write %d again, and nobody read since%s", i, n, h.life(rec.ID))
+			h.fail("event %d sends write %d again, without a read since%s", i, n, h.life(rec.ID))
 		}
 		switch e.Kind {
 		case ledger.EvRead:

@@ -39,7 +39,7 @@ func drawQueuePlan(t *rapid.T) queuePlan {
 	draw := rapid.Custom(func(t *rapid.T) move {
 		m := drawMove(t)
 		m.Kind = rapid.SampledFrom([]string{"submit", "submit", "enqueue", "enqueue", "fault", "pass", "die"}).Draw(t, "kind")
-		m.Write, m.Fault = rapid.IntRange(0, queueWrites-1).Draw(t, "wish"), rapid.SampledFrom(harmless).Draw(t, "vice")
+		m.Write, m.Fault = rapid.IntRange(0, queueWrites-1).Draw(t, "wish"), rapid.SampledFrom(harmless).Draw(t, "fault")
 		return m
 	})
 	return queuePlan{

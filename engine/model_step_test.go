@@ -64,7 +64,7 @@ func (h *history) undo(m move) {
 	after, _ := h.recorded(m.Write)
 	switch {
 	case err == nil && out.Status == engine.StatusVerified && after.Sends > 0:
-		h.fail("write %d was to be undone, and is told to be verified%s", m.Write, h.life(rec.ID))
+		h.fail("write %d was to be undone, and is reported as verified%s", m.Write, h.life(rec.ID))
 	case errors.Is(err, engine.ErrNotWaiting) && after.Child != rec.Child:
 		h.fail("write %d is not to be undone, and is%s", m.Write, h.life(rec.ID))
 	}
@@ -153,7 +153,7 @@ func (h *history) checkOutcome(n int, s engine.Status) {
 	}
 	h.mu.Unlock()
 	if last != "" && s != last && s != engine.StatusReview {
-		h.fail("write %d was told %s and is told %s now%s", n, last, s, h.life(h.id(n)))
+		h.fail("write %d was reported as %s and is reported as %s now%s", n, last, s, h.life(h.id(n)))
 	}
 }
 

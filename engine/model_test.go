@@ -85,7 +85,7 @@ func drawMove(t *rapid.T) move {
 			"die", "die", "decide", "foreign", "undo", "undo"}).Draw(t, "kind"),
 		Write:  rapid.IntRange(0, modelWrites-1).Draw(t, "write"),
 		Engine: rapid.IntRange(0, modelEngines-1).Draw(t, "engine"),
-		Fault:  rapid.SampledFrom(append(kinds, crooked...)).Draw(t, "vice"),
+		Fault:  rapid.SampledFrom(append(kinds, crooked...)).Draw(t, "fault"),
 		Times:  rapid.IntRange(1, 3).Draw(t, "times"),
 		Pass:   time.Duration(rapid.IntRange(1, 7200).Draw(t, "seconds")) * time.Second,
 		Word: rapid.SampledFrom([]engine.Word{engine.WordAccept, engine.WordRetry, engine.WordAbandon,
@@ -242,5 +242,5 @@ func TestModel(t *testing.T) {
 			rt.Fatal(problem)
 		}
 	})
-	t.Logf("%d histories could be decided without a person, and were", decidable)
+	t.Logf("%d histories could be decided without a reviewer, and were", decidable)
 }

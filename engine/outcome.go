@@ -68,7 +68,7 @@ var waitingWords = map[Waiting]string{
 	WaitsRate:        "since the destination takes no more sends now",
 	WaitsBusy:        "since as many calls of the destination as allowed are under way",
 	WaitsStopped:     "since an operator stopped sends",
-	WaitsDestination: "since the destination could not be reached or said not now; it is tried again",
+	WaitsDestination: "since the destination could not be reached or throttled the send; it is tried again",
 	WaitsRecovery:    "since a worker ended while it may have been sent; it is read back first",
 }
 
@@ -350,11 +350,11 @@ func sentence(s Status, r ledger.Record) string {
 	case StatusCompensated:
 		return fmt.Sprintf("The %s was undone, and that was read back.", what)
 	case StatusAccepted:
-		return fmt.Sprintf("A person accepted the %s as it is: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer accepted the %s as it is: %s.", what, r.Reason)
 	case StatusAbandoned:
-		return fmt.Sprintf("A person gave up on the %s; whether it was written stays unknown: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer gave up on the %s; whether it was written stays unknown: %s.", what, r.Reason)
 	case StatusReview:
-		return fmt.Sprintf("A person must look at the %s: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer must decide about the %s: %s.", what, r.Reason)
 	case StatusHeld:
 		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r))
 	case StatusDenied:
@@ -362,14 +362,14 @@ func sentence(s Status, r ledger.Record) string {
 	case StatusExpired:
 		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, r.Reason)
 	case StatusDelegated:
-		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not said that it is done.", what, r.Step, r.Workflow)
+		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not reported it as done.", what, r.Step, r.Workflow)
 	case StatusReported:
 		if !r.Delegated {
-			return fmt.Sprintf("The destination said yes to the %s; it cannot be read there, so it is not verified.", what)
+			return fmt.Sprintf("The destination accepted the %s; it cannot be read there, so it is not verified.", what)
 		}
 		return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow)
 	case StatusUnverified:
-		return fmt.Sprintf("The destination said yes to the %s; whether it is as declared is looked at later.", what)
+		return fmt.Sprintf("The destination accepted the %s; it is read back later.", what)
 	}
 	if r.QueuedBehind != "" {
 		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.QueuedBehind)
@@ -400,12 +400,12 @@ func subject(r ledger.Record) string {
 
 // awaited describes what a held write waits for, and until when.
 func awaited(r ledger.Record) string {
-	what := "a person's approval"
+	what := "a reviewer's approval"
 	switch n := missing(r); {
 	case len(r.Agreed) > 0:
 		what = fmt.Sprintf("%d more of %d approvals", n, r.Need)
 	case n > 1:
-		what = fmt.Sprintf("the approval of %d different people", n)
+		what = fmt.Sprintf("the approval of %d different reviewers", n)
 	}
 	switch {
 	case r.Overdue:
@@ -435,29 +435,29 @@ func advice(s Status, r ledger.Record) string {
 	case StatusCompensated:
 		return "Undone and verified. Do not assume that the operation took effect."
 	case StatusAccepted:
-		return "A person accepted it as it is. Do not call again for this operation."
+		return "A reviewer accepted it as it is. Do not call again for this operation."
 	case StatusAbandoned:
-		return "A person gave it up. Do not call again for this operation without being told to."
+		return "A reviewer gave it up. Do not call again for this operation unless you are instructed to."
 	case StatusReview:
 		return fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID)
 	case StatusHeld:
 		return fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID)
 	case StatusDenied:
-		return "A person denied it. Do not call again."
+		return "A reviewer denied it. Do not call again."
 	case StatusExpired:
 		return "Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call."
 	case StatusDelegated:
-		return fmt.Sprintf("Begun by step %q of workflow %q, which has not said that it is done. Do not do it again.", r.Step, r.Workflow)
+		return fmt.Sprintf("Begun by step %q of workflow %q, which has not reported it as done. Do not do it again.", r.Step, r.Workflow)
 	case StatusReported:
 		if !r.Delegated {
-			return "Sent, and the destination said yes. Unverified: it cannot be read there. Do not call again for this operation."
+			return "Sent, and the destination accepted it. Unverified: it cannot be read there. Do not call again for this operation."
 		}
 		return fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow)
 	case StatusUnverified:
 		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)
 	}
 	if r.QueuedBehind != "" {
-		return fmt.Sprintf("Waiting in line (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind)
+		return fmt.Sprintf("Queued (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind)
 	}
 	if why := waitingWords[waiting(r)]; why != "" {
 		return fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, why)
@@ -485,7 +485,7 @@ func (e *Error) Error() string {
 	if e.Known == KnownNotApplied {
 		return fmt.Sprintf("write %s: not applied, nothing was sent: %v", e.ID, e.Err)
 	}
-	return fmt.Sprintf("write %s: unknown whether applied; as far as the ledger holds it, it goes on by itself: %v", e.ID, e.Err)
+	return fmt.Sprintf("write %s: unknown whether applied; if the ledger holds it, it continues by itself: %v", e.ID, e.Err)
 }
 
 // Unwrap returns the cause.

@@ -31,14 +31,14 @@ func TestYield(t *testing.T) {
 		err        error
 		why        string
 	}{
-		"an operator":       {engine.Principal{Name: "ada", Role: engine.RoleOperator}, "ada", "the bank confirmed that it bounced", false, nil, "it is theirs to say"},
-		"an agent":          {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, "crm-agent", "x", false, engine.ErrForbidden, "an agent overrides nothing"},
-		"a reviewer":        {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, "ada", "x", false, engine.ErrForbidden, "reviewers decide, and operators override"},
-		"in another's name": {engine.Principal{Name: "bob", Role: engine.RoleOperator}, "ada", "x", false, engine.ErrForbidden, "it is kept by name"},
-		"nobody":            {engine.Principal{}, "", "x", false, errors.ErrUnsupported, "it is kept by name"},
-		"only a blank":      {engine.Principal{}, " ", "x", false, errors.ErrUnsupported, "nobody is called that"},
-		"without a reason":  {engine.Principal{}, "ada", "", false, errors.ErrUnsupported, "and with a reason"},
-		"nothing to let go": {engine.Principal{}, "ada", "x", true, engine.ErrNotWaiting, "it stops no other write"},
+		"an operator":        {engine.Principal{Name: "ada", Role: engine.RoleOperator}, "ada", "the bank confirmed that it bounced", false, nil, "they may decide"},
+		"an agent":           {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, "crm-agent", "x", false, engine.ErrForbidden, "an agent overrides nothing"},
+		"a reviewer":         {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, "ada", "x", false, engine.ErrForbidden, "reviewers decide, and operators override"},
+		"in another's name":  {engine.Principal{Name: "bob", Role: engine.RoleOperator}, "ada", "x", false, engine.ErrForbidden, "it is kept by name"},
+		"nobody":             {engine.Principal{}, "", "x", false, errors.ErrUnsupported, "it is kept by name"},
+		"only a blank":       {engine.Principal{}, " ", "x", false, errors.ErrUnsupported, "that is no name"},
+		"without a reason":   {engine.Principal{}, "ada", "", false, errors.ErrUnsupported, "and with a reason"},
+		"nothing to release": {engine.Principal{}, "ada", "x", true, engine.ErrNotWaiting, "it stops no other write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ func TestOwnNames(t *testing.T) {
 		reason            string
 	}{
 		"an agent's notice":   {engine.Principal{Role: engine.RoleAgent}, "webhook:ops", "pay", "/destination", "it would be signed, and say what never happened"},
-		"an operator's":       {engine.Principal{Role: engine.RoleOperator}, "webhook:ops", "pay", "/destination", "nor are people believed to be readback"},
+		"an operator's":       {engine.Principal{Role: engine.RoleOperator}, "webhook:ops", "pay", "/destination", "nor do operators count as readback"},
 		"in a notice's place": {engine.Principal{Role: engine.RoleAgent}, "orders", "readback.notice", "/tool", "the notice would not be made"},
-		"a name like it":      {engine.Principal{Role: engine.RoleAgent}, "orders", "readbacks.notice", "", "it is somebody's own"},
+		"a name like it":      {engine.Principal{Role: engine.RoleAgent}, "orders", "readbacks.notice", "", "it is another actor's own"},
 		"readback itself":     {engine.Principal{}, "orders", "readback.notice", "", "it must"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,7 +131,7 @@ func TestSubscribersHearOfAFlip(t *testing.T) {
 				statuses = append(statuses, out.Status)
 			}
 			if !slices.Equal(statuses, want) {
-				t.Errorf("heard %q, want %q", statuses, want)
+				t.Errorf("statuses %q, want %q", statuses, want)
 			}
 		})
 	}

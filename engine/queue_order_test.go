@@ -31,7 +31,7 @@ func wish(id string, n int, write intent.WriteType) intent.WriteIntent {
 // on the way and whichever worker makes them.
 func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
 	for _, kind := range []orders.FaultKind{"", orders.LostAnswer, orders.DroppedBefore, orders.LateCommit, orders.Unreachable} {
-		t.Run("vice "+string(kind), func(t *testing.T) {
+		t.Run("fault "+string(kind), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Unique.Options(), nil)
 				if kind != "" {
@@ -97,7 +97,7 @@ func TestHeadOfTheQueueIsSentSoon(t *testing.T) {
 					most = 0
 				}
 				if waited := next.FirstSend.Sub(first.SettledAt); waited < 0 || waited > most {
-					t.Errorf("sent %s after its turn came, want at most %s%s", waited, most, b.life(next.ID))
+					t.Errorf("sent %s after it became the head, want at most %s%s", waited, most, b.life(next.ID))
 				}
 			})
 		})
@@ -134,7 +134,7 @@ func TestBehindAReviewIsInProgress(t *testing.T) {
 			t.Fatal(err)
 		}
 		if out := b.do(wish("A-1", 1, intent.Upsert)); out.Status != engine.StatusVerified {
-			t.Errorf("after the person: %+v%s", out, b.life(out.ID))
+			t.Errorf("after the reviewer: %+v%s", out, b.life(out.ID))
 		}
 	})
 }

@@ -62,7 +62,7 @@ func TestEnqueueRefusals(t *testing.T) {
 		"elsewhere":      {elsewhere, connectors.ErrUnknownDestination, "", "nothing recorded"},
 		"another digest": {other, ledger.ErrDigestMismatch, "", "one logical write"},
 		"late":           {late, nil, "settled (not_applied)", "nothing will be sent"},
-		"risky":          {risky, nil, "held", "a person must approve"},
+		"risky":          {risky, nil, "held", "a reviewer must approve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestEnqueueRefusals(t *testing.T) {
 	}
 }
 
-// A full queue refuses with its numbers. Other queues have room, and so has it when a worker
+// A full queue refuses with its numbers. Other queues accept writes, and so does it when a worker
 // has emptied it.
 func TestFullQueueRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -124,7 +124,7 @@ func largeOrder(id string) intent.WriteIntent {
 }
 
 // The intents of a tenant's open writes are bounded in bytes, by every entry point. Other
-// tenants have room, and so has this one when they are settled.
+// tenants may write, and so may this one when they are settled.
 func TestOpenBytesAreBounded(t *testing.T) {
 	for name, accept := range map[string]func(*engine.Engine, context.Context, intent.WriteIntent) error{
 		"enqueued": func(e *engine.Engine, ctx context.Context, w intent.WriteIntent) error {
@@ -229,7 +229,7 @@ func TestAnUncountedLedgerTakesWrites(t *testing.T) {
 	})
 }
 
-// A repeat of a waiting write takes no room from others.
+// A repeat of a waiting write uses no capacity of others.
 func TestRepeatsUseNoCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{MaxQueued: 2})
@@ -243,7 +243,7 @@ func TestRepeatsUseNoCapacity(t *testing.T) {
 	})
 }
 
-// A repeat of a waiting write frees no room either, nor does a refused write: not for a caller
+// A repeat of a waiting write frees no capacity either, nor does a refused write: not for a caller
 // that does not wait, whose write is enqueued.
 func TestRepeatsFreeNoCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -320,19 +320,19 @@ func TestSubscribe(t *testing.T) {
 			ids = append(ids, b.enqueue(w), b.enqueue(w))
 		}
 		go b.work(time.Hour)
-		told := make(map[ledger.ID]string)
+		texts := make(map[ledger.ID]string)
 		for out, err := range b.engine.Subscribe(t.Context(), "acme", ids...) {
-			if told[out.ID] != "" {
-				t.Errorf("%s is told twice", out.ID)
+			if texts[out.ID] != "" {
+				t.Errorf("%s is returned twice", out.ID)
 			}
-			told[out.ID] = string(out.Status)
+			texts[out.ID] = string(out.Status)
 			if err != nil {
-				told[out.ID] = err.Error()
+				texts[out.ID] = err.Error()
 			}
 		}
-		said := slices.Sorted(maps.Values(told))
-		if want := []string{"held", "no such write: wr_none", "verified", "verified", "verified"}; !slices.Equal(said, want) {
-			t.Errorf("told %q, want %q", said, want)
+		got := slices.Sorted(maps.Values(texts))
+		if want := []string{"held", "no such write: wr_none", "verified", "verified", "verified"}; !slices.Equal(got, want) {
+			t.Errorf("returned %q, want %q", got, want)
 		}
 	})
 }
@@ -344,7 +344,7 @@ func TestSubscriberThatLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		for out, err := range b.engine.Subscribe(ctx, "acme", id) {
-			t.Errorf("told %+v, %v; nobody works on it", out, err)
+			t.Errorf("outcome %+v, %v; no worker has it", out, err)
 		}
 		if ctx.Err() == nil {
 			t.Error("ended before its context")
@@ -365,8 +365,8 @@ func TestQueuedWritesAreReadBeforeTheyAreSent(t *testing.T) {
 		state  string
 		reason string
 	}{
-		"risky":  {risky, "held", "no person approved"},
-		"raised": {raised, "held", "no person approved"},
+		"risky":  {risky, "held", "no reviewer approved"},
+		"raised": {raised, "held", "no reviewer approved"},
 		"unfit":  {unfit, "settled (not_applied)", "its destination would only refuse it"},
 	} {
 		t.Run(name, func(t *testing.T) {

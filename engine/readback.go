@@ -281,7 +281,7 @@ func (found ReadResult) beforehand(k verify.Case, s *redact.Scope) ReadResult {
 	if j.Conclusive && !fulfilled(k, k.Seen) {
 		found.Effect = EffectAbsent
 	} else {
-		found.Reason += ", as far as a read can tell that may lag behind"
+		found.Reason += ", as far as a read that may lag shows"
 	}
 	return found
 }
@@ -295,7 +295,7 @@ func (found ReadResult) afterwards(k verify.Case, ended time.Time, s *redact.Sco
 	gone := (j.Verdict == verify.Absent || j.Verdict == verify.Stale) && !j.Conflict
 	switch {
 	case k.Intent.Write == intent.Create && k.Before != nil && len(k.Before.Records) > 0:
-		found.Verdict, found.Reason = verify.Mismatched, "a record under the business key was there before: what a create made cannot be told from it"
+		found.Verdict, found.Reason = verify.Mismatched, "a record under the business key was there before: it cannot be distinguished from what a create made"
 		return found
 	case j.Verdict == verify.Verified && was:
 		found.Effect, found.Verdict = EffectPresent, verify.Vacuous
@@ -312,7 +312,7 @@ func (found ReadResult) afterwards(k verify.Case, ended time.Time, s *redact.Sco
 		found.Reason += ", in a read that shows all that can still land"
 		return found
 	case gone && slices.Contains(k.Profile.Irreversible, k.Intent.Write):
-		found.Reason += "; whether it was made cannot be told, as such a write leaves what cannot be looked for"
+		found.Reason += "; whether it was made is unknown, as such a write leaves nothing to search for"
 		return found
 	}
 	found.After = later(k, ended)

@@ -24,7 +24,7 @@ func (b *bench) readBack(w intent.WriteIntent, c engine.ReadBackCase) engine.Rea
 		b.t.Fatalf("Look: %v", err)
 	}
 	if after, _ := b.world.Count(); after != calls {
-		b.t.Errorf("a look made %d writes", after-calls)
+		b.t.Errorf("a read made %d writes", after-calls)
 	}
 	return found
 }
@@ -56,10 +56,10 @@ func readBackCases() map[string]readBackTest {
 		"not created":          {intent.Create, nil, nil, nil, time.Hour, engine.EffectAbsent, verify.Absent, false, "a strong read after the horizon"},
 		"not created yet":      {intent.Create, nil, nil, nil, 5 * time.Second, engine.EffectUnknown, verify.Absent, true, "it may be on its way"},
 		"nearly the horizon":   {intent.Create, nil, nil, nil, 25 * time.Second, engine.EffectAbsent, verify.Absent, false, "the rest is waited for"},
-		"no horizon":           {intent.Create, nil, horizonless, nil, 100 * time.Hour, engine.EffectUnknown, verify.Absent, false, "nobody knows when it is over"},
+		"no horizon":           {intent.Create, nil, horizonless, nil, 100 * time.Hour, engine.EffectUnknown, verify.Absent, false, "it is unknown when it is over"},
 		"created wrongly":      {intent.Create, nil, nil, func(b *bench) { b.seed(wrong, "") }, time.Hour, engine.EffectUnknown, verify.Mismatched, false, "what is there is not as declared"},
 		"created twice":        {intent.Create, nil, nil, func(b *bench) { wrote(b); wrote(b) }, time.Hour, engine.EffectUnknown, verify.Duplicated, false, "one was declared"},
-		"there before":         {intent.Create, asStored("A-1"), nil, nil, time.Hour, engine.EffectUnknown, verify.Mismatched, false, "it is somebody else's"},
+		"there before":         {intent.Create, asStored("A-1"), nil, nil, time.Hour, engine.EffectUnknown, verify.Mismatched, false, "it is another actor's"},
 		"there before, twice":  {intent.Create, asStored("A-1"), nil, wrote, time.Hour, engine.EffectUnknown, verify.Mismatched, false, "which one is it?"},
 		"updated":              {intent.Update, seeded, nil, set, 0, engine.EffectPresent, verify.Verified, false, "it is as declared, and was not before"},
 		"not updated":          {intent.Update, seeded, nil, nil, time.Hour, engine.EffectAbsent, verify.Stale, false, "it is as before, and nothing can land"},
@@ -217,10 +217,10 @@ func TestReadBackIsRefused(t *testing.T) {
 			c    engine.ReadBackCase
 			want error
 		}{
-			"nobody knows it": {far, engine.ReadBackCase{}, connectors.ErrUnknownDestination},
-			"expects nothing": {empty, engine.ReadBackCase{}, intent.ErrInvalid},
-			"the engine's":    {ours, engine.ReadBackCase{}, intent.ErrInvalid},
-			"no pre-state":    {order("A-1", intent.Create), engine.ReadBackCase{Before: json.RawMessage(`[]`)}, intent.ErrInvalid},
+			"unknown destination": {far, engine.ReadBackCase{}, connectors.ErrUnknownDestination},
+			"expects nothing":     {empty, engine.ReadBackCase{}, intent.ErrInvalid},
+			"the engine's":        {ours, engine.ReadBackCase{}, intent.ErrInvalid},
+			"no pre-state":        {order("A-1", intent.Create), engine.ReadBackCase{Before: json.RawMessage(`[]`)}, intent.ErrInvalid},
 		} {
 			if found, err := b.engine.ReadBack(t.Context(), c.w, c.c); !errors.Is(err, c.want) {
 				t.Errorf("%s: %+v, %v", name, found, err)

@@ -14,11 +14,11 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// recheck reads a settled write again. An effect that is gone, or that appeared or doubled
+// recheck reads a settled write again. An effect that is gone, or that appeared or duplicated
 // later, goes to a reviewer.
 func (t *task) recheck() error {
 	if t.profile.WriteOnly { // it was readable when the recheck was scheduled; none was made
-		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is owed, and " + connectors.ErrWriteOnly.Error() + " any more"}, 0)
+		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is pending, and " + connectors.ErrWriteOnly.Error() + " any more"}, 0)
 	}
 	for {
 		again, err := t.recheckOnce()
@@ -166,7 +166,7 @@ func (t *task) superseded() (ledger.ID, error) {
 }
 
 // supersedes reports the same for one write, which is newer or older than this one. An older
-// one counts if the ledger's clock stood still between their first sends because it had been
+// one counts if the ledger's clock was stopped between their first sends because it had been
 // set back.
 func (t *task) supersedes(r ledger.Record, newer bool) bool {
 	later := r.FirstSend.After(t.rec.FirstSend) || newer && r.FirstSend.Equal(t.rec.FirstSend)

@@ -28,22 +28,22 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 		review  bool
 		reason  string
 	}{
-		"nothing happens":                    {declared, func(*bench) {}, false, "the outcome stands"},
-		"we removed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
-		"we removed it, and owe nothing":     {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
-		"we changed it":                      {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
-		"we changed it, somebody removed it": {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we changed it, it is gone, owed":    {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we removed and made it anew":        {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
-		"somebody removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
-		"somebody removed it, owed":          {pending, func(b *bench) { b.remove("A-1") }, true, "nobody of ours"},
-		"we touched another, theirs is gone": {pending, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
+		"nothing happens":                         {declared, func(*bench) {}, false, "the outcome stays"},
+		"we removed it":                           {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
+		"we removed it, no horizon":               {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
+		"we changed it":                           {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
+		"we changed it, another actor removed it": {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we changed it, it is gone, no horizon":   {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we removed and made it anew":             {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
+		"another actor removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
+		"another actor removed it, no horizon":    {pending, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
+		"we touched another, theirs is gone":      {pending, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
 		"ours was not applied": {pending, func(b *bench) {
 			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			b.do(wish("A-1", 1, intent.Update))
 			b.remove("A-1")
 		}, true, "that changed nothing"},
-		"doubled, and changed by us": {pending, func(b *bench) {
+		"duplicated, and changed by us": {pending, func(b *bench) {
 			b.do(wish("A-1", 1, intent.Update))
 			b.seed(asStored("A-1"), order("A-1", intent.Create).Stamp())
 		}, true, "no write of ours makes two"},
@@ -87,7 +87,7 @@ func TestRecheckKnowsLaterWritesOfOneTime(t *testing.T) {
 		second := b.do(wish("A-1", 1, intent.Delete))
 		third := b.do(wish("A-1", 2, intent.Create))
 		if at := b.state(first.ID).FirstSend; !at.Equal(b.state(second.ID).FirstSend) || !at.Equal(b.state(third.ID).FirstSend) {
-			t.Fatal("the clock did not stand still")
+			t.Fatal("the clock did not stop")
 		}
 		b.remove("A-1")
 		b.work(5 * time.Hour)
@@ -109,7 +109,7 @@ func (b *bench) remove(id string) {
 	}
 }
 
-// A write that a stalled send may have doubled is rechecked twice: soon, and when no process
+// A write that a stalled send may have duplicated is rechecked twice: soon, and when no process
 // can have stalled that long.
 func TestPossibleDuplicatesAreReadTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,9 +141,9 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 		review              bool
 		reason              string
 	}{
-		"at one moment":          {2 * time.Hour, 10 * time.Second, false, "the next look finds nothing against it"},
-		"at one moment, days on": {96 * time.Hour, 10 * time.Second, false, "the next look finds nothing against it"},
-		"for days":               {2 * time.Hour, 100 * time.Hour, true, "a person is told, and decides"},
+		"at one moment":          {2 * time.Hour, 10 * time.Second, false, "the next read finds nothing against it"},
+		"at one moment, days on": {96 * time.Hour, 10 * time.Second, false, "the next read finds nothing against it"},
+		"for days":               {2 * time.Hour, 100 * time.Hour, true, "a reviewer is notified, and decides"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,13 +244,13 @@ func TestATakeoverSchedulesRechecks(t *testing.T) {
 					t.Fatal(err)
 				}
 				announced := ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute}
-				if _, _, err = b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Events: []ledger.Event{announced}, Owner: "stands still", LeaseFor: time.Minute}); err != nil {
+				if _, _, err = b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Events: []ledger.Event{announced}, Owner: "stops", LeaseFor: time.Minute}); err != nil {
 					t.Fatal(err)
 				}
 				out := b.do(w)
 				got := b.state(out.ID)
 				if in := got.Due.Sub(got.LastSend); out.Status != engine.StatusVerified || in < 10*time.Minute {
-					t.Fatalf("%s, to be looked at %s after the send%s", out.Status, in, b.life(out.ID))
+					t.Fatalf("%s, to be read %s after the send%s", out.Status, in, b.life(out.ID))
 				}
 				b.work(time.Hour)
 				if in := b.state(out.ID).Due.Sub(got.LastSend); in < 24*time.Hour {

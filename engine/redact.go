@@ -142,7 +142,7 @@ func (t *task) scope() *redact.Scope {
 	if t.seals == nil {
 		t.seals = t.e.sealer(t.rec)
 		if _, err := t.seals.OpenIntent(t.rec.Intent); err != nil {
-			t.log().Debug("what is sensitive in this write is not known here: of what is said of it only what a pattern finds is taken out", "error", err)
+			t.log().Debug("the sensitive fields of this write are not known here: its texts are redacted by patterns only", "error", err)
 		}
 	}
 	return t.seals
@@ -295,7 +295,7 @@ func (e *Engine) unnamed(w intent.WriteIntent) ledger.Record {
 }
 
 // Opened returns the original intent of a record, for code that submits it to the engine again.
-// It must not be shown to anyone. It fails with [redact.ErrNoKey] where the key that sealed it
+// It must not be shown. It fails with [redact.ErrNoKey] where the key that sealed it
 // is not here, and with [ledger.ErrCorrupt].
 func (e *Engine) Opened(rec ledger.Record) (intent.WriteIntent, error) {
 	w, err := e.sealer(rec).OpenIntent(rec.Intent)

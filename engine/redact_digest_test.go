@@ -33,7 +33,7 @@ func TestARepeatIsRecognisedUnderEveryKey(t *testing.T) {
 		"before a process rotated":    {[]string{"k2", "k1"}, []string{"k1", "k2"}, marked, marked, true, "", "the newer key is known already"},
 		"marked first, then not":      {[]string{"k1"}, []string{"k1"}, marked, unmarked, true, "", "marks have no part in what is asked for"},
 		"marked only the second time": {[]string{"k1"}, []string{"k1"}, unmarked, marked, false, "", "the same"},
-		"without its key":             {[]string{"k1"}, []string{"k2"}, marked, marked, true, "k1", "it cannot be told whether it is the same"},
+		"without its key":             {[]string{"k1"}, []string{"k2"}, marked, marked, true, "k1", "it is unknown whether it is the same"},
 		"without keys":                {[]string{"k1"}, nil, marked, unmarked, true, "k1", "the same"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestWhatCannotBeSealedIsRefused(t *testing.T) {
 		"a token for a name":    {true, func(w *intent.WriteIntent) { w.Payload["rbs1:x"] = true }, "/payload begins with", "the same"},
 		"a token for a step":    {true, func(w *intent.WriteIntent) { w.Step = "rbs1:x" }, "/step begins with", "the same"},
 		"in the context":        {true, func(w *intent.WriteIntent) { w.Context["model"] = "rbs1:x" }, "/context/model begins with", "the same"},
-		"a value for an id":     {true, func(w *intent.WriteIntent) { w.IdempotencyKey = "pay " + canaryKey }, "/idempotency_key tells a sensitive value", "ids are kept in the clear"},
+		"a value for an id":     {true, func(w *intent.WriteIntent) { w.IdempotencyKey = "pay " + canaryKey }, "/idempotency_key contains a sensitive value", "ids are kept in the clear"},
 		"a pattern for a name":  {true, func(w *intent.WriteIntent) { w.Payload["PATTERN-7"] = true }, `/payload has a member whose name the pattern "currency"`, "names are kept in the clear"},
 		"a token without keys":  {false, func(w *intent.WriteIntent) { w.Sensitive, w.Expect["currency"] = nil, "rbs1:x" }, "/expect/currency begins with", "whoever has keys would open it"},
 		"as a way to be undone": {true, nil, "/expect/note begins with", "it would be written"},

@@ -201,7 +201,7 @@ func TestWhatAnOutboxCannotSealIsRefused(t *testing.T) {
 		says   string
 	}{
 		"no keys":           {func(*intent.WriteIntent) {}, nil, "/sensitive"},
-		"a value in a name": {func(w *intent.WriteIntent) { w.IdempotencyKey = "pay 190919" }, vaultOf(t, "k1"), "/idempotency_key tells a sensitive value"},
+		"a value in a name": {func(w *intent.WriteIntent) { w.IdempotencyKey = "pay 190919" }, vaultOf(t, "k1"), "/idempotency_key contains a sensitive value"},
 		"a token":           {func(w *intent.WriteIntent) { w.Payload["note"] = "rbs1:x" }, vaultOf(t, "k1"), "/payload/note begins with"},
 	} {
 		w := private(intent.Create)

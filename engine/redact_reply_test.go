@@ -58,7 +58,7 @@ func TestCodesAreCleaned(t *testing.T) {
 			t.Errorf("codes %q; want the one without what it quotes", codes)
 		}
 		if diff := cmp.Diff(codes, guards.codes); diff != "" {
-			t.Errorf("guards are told another code than is kept (-kept +told):\n%s", diff)
+			t.Errorf("guards receive another code than is kept (-kept +received):\n%s", diff)
 		}
 		b.clean(out)
 	})
@@ -82,7 +82,7 @@ func TestReasonsOfReadsAreRedacted(t *testing.T) {
 		}
 		shown := reason(canaryNote)
 		if got := reason(shown); shown == "" || strings.Contains(got, shown) || !strings.Contains(got, redact.ShownPrefix) {
-			t.Errorf("said %q, then %q", shown, got)
+			t.Errorf("shown %q, then %q", shown, got)
 		}
 	})
 }

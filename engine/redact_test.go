@@ -244,7 +244,7 @@ func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 		reason string
 	}{
 		"create":      {intent.Create, "", nil, nil, engine.StatusVerified, "the values are equal"},
-		"lost answer": {intent.Create, orders.LostAnswer, nil, nil, engine.StatusVerified, "it is looked for by the key as it is"},
+		"lost answer": {intent.Create, orders.LostAnswer, nil, nil, engine.StatusVerified, "it is searched for by the key as it is"},
 		"phantom":     {intent.Create, orders.PhantomSuccess, nil, nil, engine.StatusVerified, "the second send is the same to the byte"},
 		"refused":     {intent.Create, orders.Refused, nil, nil, engine.StatusNotApplied, "what the destination says quotes what it was sent"},
 		"unreadable":  {intent.Update, orders.UnreadableRead, nil, nil, engine.StatusVerified, "as do errors of reads"},
@@ -263,7 +263,7 @@ func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 			if _, err := b.engine.Resolve(b.t.Context(), "acme", id, engine.Decision{Word: engine.WordApprove, By: "kim", Reason: "agreed with " + canaryNote}); err != nil {
 				b.t.Error(err)
 			}
-		}, engine.StatusVerified, "what a person says may quote it too"},
+		}, engine.StatusVerified, "what a reviewer says may quote it too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -410,10 +410,10 @@ func TestReadsAreSealed(t *testing.T) {
 			t.Errorf("%+v, %v", failed, err)
 		}
 		for _, one := range []engine.ReadResult{first, then, failed} {
-			noCanary(t, "a look", text(t, one))
+			noCanary(t, "a read", text(t, one))
 			one.Seen = nil
 			if strings.Contains(text(t, one), redact.Prefix) {
-				t.Errorf("a look shows a token: %+v", one)
+				t.Errorf("a read shows a token: %+v", one)
 			}
 		}
 		other := b.sealing(vaultOf(t, "k2"), nil)

@@ -24,7 +24,7 @@ func TestUndoingsKeepWhatIsSensitiveInTheirWrites(t *testing.T) {
 		}{
 			"an update": {intent.Update, func(w *intent.WriteIntent) {
 				w.Expect = intent.Fields{"currency": "EUR"}
-			}, "what it brings back names what stood in a marked field before"},
+			}, "what it brings back names the former value of a marked field"},
 			"a create": {intent.Create, func(w *intent.WriteIntent) {
 				w.Expect, w.Payload = intent.Fields{"currency": "for " + canaryBefore}, intent.Fields{"note": canaryBefore}
 			}, "what it requires names what the write had in a marked field"},

@@ -110,7 +110,7 @@ func TestAnswersAreSealedWhereThereAreKeys(t *testing.T) {
 }
 
 // The key on the wire and a replayed response are in the trace of a send. A verified write has
-// no refusal, whatever the destination said of it.
+// no refusal, whatever the destination answered.
 func TestKeyOnTheWire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)

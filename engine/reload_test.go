@@ -32,7 +32,7 @@ func TestRisksAreReplaced(t *testing.T) {
 		b.engine.SetRisks(nil)
 		b.work(time.Minute)
 		if again := b.do(order("A-3", intent.Create)); again.Status != engine.StatusHeld || b.state(waits).State != ledger.Held {
-			t.Errorf("looser rules let go what was held: %+v, %s", again, b.state(waits).Phase())
+			t.Errorf("looser rules released what was held: %+v, %s", again, b.state(waits).Phase())
 		}
 		for _, by := range []string{"ada", "bob"} {
 			out, err := b.engine.Resolve(t.Context(), "acme", held.ID, approves(by))
@@ -87,7 +87,7 @@ func TestWhoMayAsk(t *testing.T) {
 		"within the process":  {"", nil, "its callers may do everything"},
 		"a reviewer":          {engine.RoleReviewer, engine.ErrForbidden, "who decides about writes of others has none"},
 		"an auditor":          {engine.RoleAuditor, engine.ErrForbidden, "who reads everything changes nothing"},
-		"a role that is none": {"Operator", engine.ErrForbidden, "what nobody understands may do nothing"},
+		"a role that is none": {"Operator", engine.ErrForbidden, "what is not understood may do nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -100,9 +100,9 @@ const ruleRisk = "risk"
 // the time limit.
 func (t *task) held() ledger.Event {
 	h := policies.Classify(t.e.risks(), t.intent)
-	reason := "its risk class asks for a person's approval"
+	reason := "its risk class requires a reviewer's approval"
 	if h.Approvers > 1 {
-		reason = fmt.Sprintf("its risk class asks for the approval of %d different people", h.Approvers)
+		reason = fmt.Sprintf("its risk class requires the approval of %d different reviewers", h.Approvers)
 	}
 	if len(h.Rules) > 0 {
 		reason += " (" + strings.Join(h.Rules, ", ") + ")"
@@ -123,7 +123,7 @@ func (e *Engine) lapse(rec ledger.Record, claimed time.Time, l lifetime) error {
 	t.adopt(rec, claimed)
 	if e.waitsOn(rec) {
 		t.log().Warn("a held write was not approved in time; it continues to wait", "due", rec.Due.UTC())
-		return t.commit(ledger.Event{Kind: ledger.EvOverdue, Rule: ruleRisk, Reason: overAt(rec) + "; it goes on waiting"})
+		return t.commit(ledger.Event{Kind: ledger.EvOverdue, Rule: ruleRisk, Reason: overAt(rec) + "; it still waits"})
 	}
 	return t.commit(ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, Rule: ruleRisk, Reason: overAt(rec)})
 }
@@ -163,7 +163,7 @@ func (p Principal) decides() error {
 	case !slices.Contains([]Role{"", RoleReviewer, RoleOperator}, p.Role):
 		return fmt.Errorf("%w: the role of the credentials is %q; want %s or %s", ErrForbidden, p.Role, RoleReviewer, RoleOperator)
 	case p.Role != "" && ledger.SamePerson(p.Name, ""):
-		return fmt.Errorf("%w: the credentials name no person, and a decision needs the reviewer's name", ErrForbidden)
+		return fmt.Errorf("%w: the credentials have no name, and a decision needs the reviewer's name", ErrForbidden)
 	}
 	return nil
 }
@@ -179,7 +179,7 @@ func (d Decision) allowed(rec ledger.Record) error {
 	case !ledger.SamePerson(d.By, "") && ledger.SamePerson(d.By, rec.RequestedBy):
 		return fmt.Errorf("%w: %q asked for write %s, and another reviewer must approve it", ErrForbidden, d.By, rec.ID)
 	case ledger.AmongPeople(rec.Agreed, d.By):
-		return fmt.Errorf("%w: %q has approved write %s already, and %d different people must", ErrForbidden, d.By, rec.ID, rec.Need)
+		return fmt.Errorf("%w: %q has approved write %s already, and %d different reviewers must", ErrForbidden, d.By, rec.ID, rec.Need)
 	}
 	return nil
 }
@@ -325,9 +325,9 @@ func (v *chooser) approval() string {
 	case v.damaged == nil && policies.Late(v.stored.intent, r.Now):
 		return "Nothing is sent any more: the deadline that the intent names has passed, and the write ends as not applied."
 	case more > 0:
-		return fmt.Sprintf("Your approval is kept, and nothing is sent before %d more of %d different people approve. Then: %s.", more, r.Need, lower(what))
+		return fmt.Sprintf("Your approval is kept, and nothing is sent before %d more of %d different reviewers approve. Then: %s.", more, r.Need, lower(what))
 	}
-	return what + ". Where an earlier write of the same record is open, it waits its turn."
+	return what + ". Where an earlier write of the same record is open, it is queued behind that."
 }
 
 func (v *chooser) approvalDanger() string {
@@ -362,9 +362,9 @@ func (v *chooser) describeContinuing(c *Choice) {
 		return
 	}
 	k, assumed := v.expected()
-	p, first := policies.Foresee(k), "It is looked at once more first. "
+	p, first := policies.Foresee(k), "It is read once more first. "
 	if assumed {
-		first = "It is looked at once more first; what follows holds where that shows nothing of it. "
+		first = "It is read once more first; what follows applies if that read does not show it. "
 	}
 	if v.profile.WriteOnly {
 		first = "The destination cannot be read first. "
@@ -382,16 +382,16 @@ func (v *chooser) describeContinuing(c *Choice) {
 			c.Effect = first + fmt.Sprintf("Then it is sent again: %s.", p.Retry.Reason)
 		}
 	case c.Force:
-		c.Effect = first + fmt.Sprintf("Nothing is sent by itself, and it comes back to a person: %s. With force it is sent again, once, on your word that it is not there.", p.Retry.Reason)
+		c.Effect = first + fmt.Sprintf("Nothing is sent by itself, and it returns to a reviewer: %s. With force it is sent again, once, on your word that it is not there.", p.Retry.Reason)
 	default:
-		c.Effect = first + fmt.Sprintf("Nothing is sent, also with force, and it comes back to a person: %s.", p.Forced.Reason)
+		c.Effect = first + fmt.Sprintf("Nothing is sent, also with force, and it returns to a reviewer: %s.", p.Forced.Reason)
 	}
 }
 
 // undone describes the effect of an undo.
 func (v *chooser) undone(first string, p policies.Prospect) (effect, danger string) {
 	if p.Kept != "" {
-		return first + fmt.Sprintf("It cannot be undone, and comes back to a person: %s.", p.Kept), ""
+		return first + fmt.Sprintf("It cannot be undone, and returns to a reviewer: %s.", p.Kept), ""
 	}
 	effect = first + fmt.Sprintf("Then %s, by a write of its own that is gated, sent, read back and recorded like any other.", policies.Restores(v.stored.intent.Write))
 	if !slices.Contains(v.profile.Conditional, undoneBy(v.stored.intent.Write)) {
@@ -564,7 +564,7 @@ type Decision struct {
 // Errors of Resolve.
 var (
 	// ErrChanged: the write has changed since the reviewer read it.
-	ErrChanged = errors.New("something has happened to the write since it was looked at")
+	ErrChanged = errors.New("the write has changed since it was read")
 	// ErrNotWaiting: the write is not waiting for such a decision.
 	ErrNotWaiting = errors.New("the write does not wait for this decision")
 	// ErrBusy: a worker holds the write; try again when its lease has ended.

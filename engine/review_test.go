@@ -128,7 +128,7 @@ func TestUnsureReservationIsNotCalledNotApplied(t *testing.T) {
 		b.work(time.Hour)
 		var known *engine.Error
 		if n := len(b.world.Records("A-1")); !errors.As(err, &known) || known.Known == engine.KnownNotApplied && n > 0 {
-			t.Errorf("said %v, and %d records", err, n)
+			t.Errorf("error %v, and %d records", err, n)
 		}
 	})
 }
@@ -164,9 +164,9 @@ func TestAnUnreachableLedger(t *testing.T) {
 		want             string
 	}{
 		"a first call, which finds nothing": {false, false, engine.KnownNotApplied},
-		"a first call, which cannot look":   {false, true, engine.KnownNothing},
+		"a first call, which cannot read":   {false, true, engine.KnownNothing},
 		"a repeat, which finds the first":   {true, false, engine.KnownNothing},
-		"a repeat, which cannot look":       {true, true, engine.KnownNothing},
+		"a repeat, which cannot read":       {true, true, engine.KnownNothing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAnUnreachableLedger(t *testing.T) {
 					err := ask(b.engineOn(down{b.ledger, c.unreadable}, b.world.Destination(), nil))
 					var known *engine.Error
 					if !errors.As(err, &known) || known.Known != c.want || !errors.Is(err, ledger.ErrUnavailable) {
-						t.Errorf("%s: said %v; want %s", how, err, c.want)
+						t.Errorf("%s: error %v; want %s", how, err, c.want)
 					}
 				}
 			})
@@ -202,7 +202,7 @@ func TestQueuedWriteIsNotCalledNotApplied(t *testing.T) {
 		b.work(time.Hour)
 		var known *engine.Error
 		if n := len(b.world.Records("A-1")); !errors.As(err, &known) || known.Known == engine.KnownNotApplied && n > 0 {
-			t.Errorf("said %v, and %d records", err, n)
+			t.Errorf("error %v, and %d records", err, n)
 		}
 	})
 }

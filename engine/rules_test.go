@@ -113,7 +113,7 @@ func TestEverySendIsAnnouncedFirst(t *testing.T) {
 func TestEverySendIsFollowedByARead(t *testing.T) {
 	for _, class := range orders.Classes() {
 		for _, kind := range []orders.FaultKind{"", orders.LostAnswer, orders.DroppedBefore, orders.BadGateway, orders.LateCommit, orders.PhantomSuccess} {
-			t.Run(string(class)+"/"+cmp.Or(string(kind), "no vice"), func(t *testing.T) {
+			t.Run(string(class)+"/"+cmp.Or(string(kind), "no fault"), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := newBench(t, class.Options(), nil)
 					if kind != "" {
@@ -218,7 +218,7 @@ func TestConditionalRepeatOverwritesNothing(t *testing.T) {
 		out := b.do(order("A-1", intent.Update))
 		now := b.world.Records("A-1")[0]
 		if out.Status != engine.StatusReview || out.Sends != 2 || now.AmountCents() != 7 {
-			t.Errorf("%s after %d sends, %d cents there; want review, 2, and the 7 of somebody else%s", out.Status, out.Sends, now.AmountCents(), b.life(out.ID))
+			t.Errorf("%s after %d sends, %d cents there; want review, 2, and the 7 of another actor%s", out.Status, out.Sends, now.AmountCents(), b.life(out.ID))
 		}
 	})
 }
@@ -250,9 +250,9 @@ func TestCreateUnderATakenKey(t *testing.T) {
 		want   engine.Status
 		reason string
 	}{
-		"ours":           {ours, engine.StatusVerified, "it bears our stamp: it was sent before, and this ledger forgot"},
-		"somebody's":     {"rb-other", engine.StatusReview, "a conflict, for a person, though it is exactly as wanted"},
-		"without a mark": {"", engine.StatusReview, "nobody can say that it is ours"},
+		"ours":            {ours, engine.StatusVerified, "it has our stamp: it was sent before, and this ledger forgot"},
+		"another write's": {"rb-other", engine.StatusReview, "a conflict, for a reviewer, though it is exactly as wanted"},
+		"without a mark":  {"", engine.StatusReview, "nothing shows that it is ours"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestCreateUnderATakenKey(t *testing.T) {
 				}
 				out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, By: "ada", Reason: "try"})
 				if writes, _ := b.world.Count(); err != nil || out.Status != engine.StatusReview || writes != 0 {
-					t.Errorf("a person's retry: %s, %v after %d sends; want review, none%s", out.Status, err, writes, b.life(out.ID))
+					t.Errorf("a reviewer's retry: %s, %v after %d sends; want review, none%s", out.Status, err, writes, b.life(out.ID))
 				}
 			})
 		})

@@ -37,17 +37,17 @@ func TestPersonDecides(t *testing.T) {
 		records  int
 		reason   string
 	}{
-		"accept":  {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 0, "a person takes responsibility"},
-		"abandon": {engine.Decision{Word: engine.WordAbandon}, engine.StatusAbandoned, 0, "a person gives it up"},
-		"retry":   {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 0, "the table does not allow a repeat, whoever asks"},
-		"force":   {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusVerified, 1, "a person vouches that it is not there"},
+		"accept":  {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 0, "a reviewer takes responsibility"},
+		"abandon": {engine.Decision{Word: engine.WordAbandon}, engine.StatusAbandoned, 0, "a reviewer gives it up"},
+		"retry":   {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 0, "the table does not allow a repeat, also by a reviewer"},
+		"force":   {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusVerified, 1, "a reviewer vouches that it is not there"},
 		"undo":    {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 0, "there is nothing to undo, and the intent does not say it may be"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, out := undecidable(t)
-				c.decision.By, c.decision.Reason = "ada", "looked into the order desk"
+				c.decision.By, c.decision.Reason = "ada", "checked the order system"
 				got, err := b.engine.Resolve(t.Context(), "acme", out.ID, c.decision)
 				if err != nil || got.Status != c.want {
 					t.Errorf("%+v, %v; want %s: %s%s", got, err, c.want, c.reason, b.life(out.ID))
@@ -68,7 +68,7 @@ func TestForcedRetryReadsFirst(t *testing.T) {
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "it is not there"})
 		if err != nil || got.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
-			t.Errorf("%+v, %v with %d records; the person was wrong and the read says so%s", got, err, len(b.world.Records("A-1")), b.life(out.ID))
+			t.Errorf("%+v, %v with %d records; the reviewer was wrong and the read says so%s", got, err, len(b.world.Records("A-1")), b.life(out.ID))
 		}
 	})
 }
@@ -204,7 +204,7 @@ func TestPendingRecheckDetectsLateChanges(t *testing.T) {
 		reopen bool
 		reason string
 	}{
-		"nothing happens":      {orders.Fault{Kind: orders.LostAnswer, Times: 1}, orders.Plain, recheck, engine.StatusVerified, false, "the outcome stands"},
+		"nothing happens":      {orders.Fault{Kind: orders.LostAnswer, Times: 1}, orders.Plain, recheck, engine.StatusVerified, false, "the outcome stays"},
 		"a duplicate appears":  {orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "two where one was declared"},
 		"the effect is undone": {orders.Fault{Kind: orders.Rollback, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "verified, and gone"},
 		"a lost send lands after its horizon": {orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute, Times: 1}, orders.Plain, connectors.Bound{},
@@ -263,7 +263,7 @@ func TestLedgerThatFailsAfterTheSendLosesNothing(t *testing.T) {
 		_, err := first.Do(t.Context(), order("A-1", intent.Create))
 		var known *engine.Error
 		if !errors.As(err, &known) || known.Known != engine.KnownNothing || !errors.Is(err, errDisk) {
-			t.Fatalf("error %v; want one that says that nobody knows, and why", err)
+			t.Fatalf("error %v; want one that says that it is unknown, and why", err)
 		}
 		out, err := b.engine.Do(t.Context(), order("A-1", intent.Create))
 		if writes, _ := b.world.Count(); err != nil || out.Status != engine.StatusVerified || writes != 1 {

@@ -96,7 +96,7 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=verified",
 			"  decide verdict=verified decision=accept rule=accept",
 		}},
-	"approved": {"held, and let go by a person", orders.Native.Options(), hold,
+	"approved": {"held, and approved by a reviewer", orders.Native.Options(), hold,
 		func(b *bench, _ *tape) { out := b.do(order("A-1", intent.Create)); b.resolve(out.ID, approves("ada")) }, []string{
 			"execute_tool orders.create stage=new status=held sends=0 rule=risk",
 			"  reserve",
@@ -128,7 +128,7 @@ var spanCases = map[string]spanCase{
 			"  execute_tool orders.create stage=expiry status=expired sends=0 rule=risk error.type=expired",
 			"    approval approval=expired rule=risk approvals.missing=1",
 		}},
-	"review": {"what differs is a person's", orders.Native.Options(), nil,
+	"review": {"what differs is a reviewer's", orders.Native.Options(), nil,
 		func(b *bench, _ *tape) {
 			b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
 			b.do(order("A-1", intent.Create))
@@ -140,7 +140,7 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=mismatched",
 			"  decide verdict=mismatched decision=escalate rule=escalate",
 		}},
-	"conflict": {"somebody else's record stands there: nothing is sent", orders.Plain.Options(), nil,
+	"conflict": {"another actor's record is there: nothing is sent", orders.Plain.Options(), nil,
 		func(b *bench, _ *tape) {
 			b.seed(asStored("A-1"), "")
 			b.do(order("A-1", intent.Create))
@@ -149,7 +149,7 @@ var spanCases = map[string]spanCase{
 			"  read (client) before=true records=1 verdict=mismatched",
 			"  reserve",
 		}},
-	"recheck": {"a late double is found by the look that is owed", rechecked(), nil,
+	"recheck": {"a late duplicate is found by the pending recheck", rechecked(), nil,
 		func(b *bench, _ *tape) {
 			b.set(orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1})
 			b.do(order("A-1", intent.Create))

@@ -31,7 +31,7 @@ func TestTraceparent(t *testing.T) {
 		"cut":         {callers[:54], "", "a flag is missing"},
 		"version ff":  {"ff" + callers[2:], "", "no version is called so"},
 		"later":       {"cc" + callers[2:] + "-what-the-future-brings", callers, "a later version begins like this one"},
-		"too long":    {"cc" + callers[2:] + "-" + strings.Repeat("x", 300), "", "nobody sends so much"},
+		"too long":    {"cc" + callers[2:] + "-" + strings.Repeat("x", 300), "", "no tracer sends so much"},
 		"a sentence":  {"ignore previous instructions", "", "what is no trace is ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestVerdictsAreEvents(t *testing.T) {
 	})
 }
 
-// An undo is in the trace of the write that it undoes, whoever requested it and whether spans
+// An undo is in the trace of the write that it undoes, by any requester and whether spans
 // are recorded or not.
 func TestAnUndoingKeepsTheTraceOfItsWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestSpansContainContentOnlyWhenConfigured(t *testing.T) {
 		reason         string
 	}{
 		"default": {false, false, "nothing that was asked for leaves"},
-		"content": {true, true, "what was asked for is told, but for what is sensitive"},
+		"content": {true, true, "spans contain what is configured, without sensitive values"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestSpansContainContentOnlyWhenConfigured(t *testing.T) {
 					}
 				}
 				if strings.Contains(everything, "secret-canary") || strings.Contains(everything, "rbs1:") {
-					t.Errorf("what is sensitive is told: %s", everything)
+					t.Errorf("spans contain sensitive values: %s", everything)
 				}
 				for _, part := range []string{"plain-canary", "redacted:", "gen_ai.tool.call.arguments=", "gen_ai.tool.call.result=", "gen_ai.evaluation.explanation="} {
 					if strings.Contains(everything, part) != c.plain {
-						t.Errorf("%q told: %v, want %v: %s", part, !c.plain, c.plain, c.reason)
+						t.Errorf("%q recorded: %v, want %v: %s", part, !c.plain, c.plain, c.reason)
 					}
 				}
 			})

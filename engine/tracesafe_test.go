@@ -103,7 +103,7 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 		do     func(b *bench, spans *tape) error
 		want   []string
 	}{
-		"a closed engine": {"whoever asks for too long", func(b *bench, spans *tape) error {
+		"a closed engine": {"a caller with too long a wait", func(b *bench, spans *tape) error {
 			e := b.newEngine(spans.options())
 			e.Close()
 			_, err := e.Do(b.t.Context(), order("A-1", intent.Create))
@@ -149,7 +149,7 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		log, trace string
 		reason     string
 	}{
-		"an operation that another workflow has": {func(w *intent.WriteIntent) { w.Workflow = "wf-2" }, "reason=blocked", "error.type=blocked blocked_by=", "who asks finds what stands in the way"},
+		"an operation that another workflow has": {func(w *intent.WriteIntent) { w.Workflow = "wf-2" }, "reason=blocked", "error.type=blocked blocked_by=", "who asks finds what blocks it"},
 		"another intent under one name": {func(w *intent.WriteIntent) { w.Expect = intent.Fields{"amount_cents": jsonNumber(1)} },
 			"reason=digest_mismatch", "error.type=digest_mismatch", "the write of that name is the span's own"},
 	} {
@@ -204,7 +204,7 @@ func TestAnEffectIsRecordedOnce(t *testing.T) {
 		out := b.do(order("A-1", intent.Create))
 		b.work(20 * time.Minute)
 		if rec := b.state(out.ID); rec.Reads < 3 || shown != 1 {
-			t.Errorf("after %d reads the effect was told %d times, want once", rec.Reads, shown)
+			t.Errorf("after %d reads the effect was recorded %d times, want once", rec.Reads, shown)
 		}
 	})
 }

@@ -84,14 +84,14 @@ func TestUndo(t *testing.T) {
 		"a delete":                       {intent.Delete, nil, engine.StatusCompensated, seeded, "it is made again"},
 		"a created record, changed":      {intent.Create, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, engine.StatusReview, with(written(intent.Create), "currency", "CHF"), "their change would be lost"},
 		"a created record, added to":     {intent.Create, func(b *bench) { b.edit(intent.Fields{"note": "call them"}) }, engine.StatusReview, with(written(intent.Create), "note", "call them"), "what they added would be lost"},
-		"a created record, removed":      {intent.Create, func(b *bench) { b.remove("A-1") }, engine.StatusReview, nil, "a person is told that somebody else did it"},
+		"a created record, removed":      {intent.Create, func(b *bench) { b.remove("A-1") }, engine.StatusReview, nil, "a reviewer is notified that another actor did it"},
 		"an updated record, changed":     {intent.Update, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, engine.StatusReview, with(written(intent.Update), "currency", "CHF"), "their change would be overwritten"},
 		"an updated record, and another": {intent.Update, func(b *bench) { b.edit(intent.Fields{"note": "new"}) }, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what we did not set is theirs"},
 		"a deleted record, made again":   {intent.Delete, func(b *bench) { b.seed(seeded, "") }, engine.StatusReview, seeded, "there would be two"},
 		"rechecked after their change": {intent.Update, func(b *bench) {
 			b.edit(intent.Fields{"note": "new"})
 			b.worked(4 * time.Hour)
-		}, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what a later look saw is none of our doing"},
+		}, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what a later read saw is none of our doing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestUndoIsRefused(t *testing.T) {
 		err    error
 		reason string
 	}{
-		"nobody":         {func(b *bench) ledger.ID { return b.do(compensable(order("A-1", intent.Create))).ID }, engine.Undoing{Reason: "x"}, nil, "whoever undoes has a name"},
+		"nobody":         {func(b *bench) ledger.ID { return b.do(compensable(order("A-1", intent.Create))).ID }, engine.Undoing{Reason: "x"}, nil, "an undo needs a name"},
 		"no reason":      {func(b *bench) ledger.ID { return b.do(compensable(order("A-1", intent.Create))).ID }, engine.Undoing{By: "ada"}, nil, "and a reason"},
 		"not to be":      {func(b *bench) ledger.ID { return b.do(order("A-1", intent.Create)).ID }, unwanted, engine.ErrNotWaiting, "it is a pivot"},
 		"not there":      {func(*bench) ledger.ID { return "wr_none" }, unwanted, ledger.ErrNotFound, "there is no such write"},
@@ -169,7 +169,7 @@ func TestUndoIsRefused(t *testing.T) {
 			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			return b.do(compensable(order("A-1", intent.Create))).ID
 		}, unwanted, engine.ErrNotWaiting, "nothing was written"},
-		"what a step does itself": {func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}).ID }, unwanted, engine.ErrNotWaiting, "nobody here knows what it did"},
+		"what a step does itself": {func(b *bench) ledger.ID { return b.delegated(ledger.Event{Kind: ledger.EvDelegated}).ID }, unwanted, engine.ErrNotWaiting, "the engine does not know what it did"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestUndoWaitsInTheQueue(t *testing.T) {
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", child.ID)
 		if err != nil || events[0].QueuedBehind == "" {
-			t.Errorf("the undoing did not stand in line: %v%s", err, b.life(child.ID))
+			t.Errorf("the undoing did not wait in the queue: %v%s", err, b.life(child.ID))
 		}
 	})
 }
@@ -329,7 +329,7 @@ func TestLateDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 	}
 }
 
-// A destination that doubles records by itself does so even when they are undone meanwhile: the
+// A destination that duplicates records by itself does so even when they are undone meanwhile: the
 // recheck is made all the same.
 func TestADestinationsDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -151,7 +151,7 @@ func TestPersonUndoesWhatIsAsDeclared(t *testing.T) {
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordCompensate, By: "ada", Reason: "not wanted any more"})
 		if err != nil || got.Status == engine.StatusVerified {
-			t.Errorf("%s %v: the person's word was dropped%s", got.Status, err, b.life(out.ID))
+			t.Errorf("%s %v: the reviewer's word was dropped%s", got.Status, err, b.life(out.ID))
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestWhatMayBeAnothersIsNotUndone(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 		out := b.do(undoable(order("A-1", intent.Create)))
 		if n := len(b.world.Records("A-1")); n != 1 {
-			t.Errorf("%s: somebody else's record was removed%s", out.Status, b.life(out.ID))
+			t.Errorf("%s: another actor's record was removed%s", out.Status, b.life(out.ID))
 		}
 	})
 }

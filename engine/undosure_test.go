@@ -57,12 +57,12 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 		want    engine.Status
 		reason  string
 	}{
-		"weakly read":       {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
-		"weakly read, told": {intent.Update, lagging, "", &stated, engine.StatusCompensated, "the caller says what is to be there"},
-		"a create, lagging": {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
-		"maybe another's":   {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, engine.StatusReview, "nobody told us that we made it"},
-		"answered":          {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "we were told that we made it"},
-		"no way back":       {intent.Create, nil, "none", nil, engine.StatusReview, "the connector knows none"},
+		"weakly read":         {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
+		"weakly read, stated": {intent.Update, lagging, "", &stated, engine.StatusCompensated, "the caller says what is to be there"},
+		"a create, lagging":   {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
+		"maybe another's":     {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, engine.StatusReview, "no answer showed that we made it"},
+		"answered":            {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "the answer showed that we made it"},
+		"no way back":         {intent.Create, nil, "none", nil, engine.StatusReview, "the connector knows none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,11 +129,11 @@ func TestWhoMayUndo(t *testing.T) {
 		reason string
 	}{
 		"within the process": {engine.Principal{}, "saga wf-1", nil, "its callers may do everything"},
-		"a person":           {engine.Principal{Name: "ada", Role: engine.RoleOperator}, "ada", nil, "it is theirs to say"},
+		"a reviewer":         {engine.Principal{Name: "ada", Role: engine.RoleOperator}, "ada", nil, "they may decide"},
 		"in another's name":  {engine.Principal{Name: "bob", Role: engine.RoleOperator}, "ada", engine.ErrForbidden, "the credentials count"},
 		"the agent itself":   {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, "crm-agent", nil, "it asked for the write"},
 		"another agent":      {engine.Principal{Name: "other", Role: engine.RoleAgent}, "other", engine.ErrForbidden, "it did not"},
-		"an unknown agent":   {engine.Principal{Role: engine.RoleAgent}, "crm-agent", engine.ErrForbidden, "nobody knows that it did"},
+		"an unknown agent":   {engine.Principal{Role: engine.RoleAgent}, "crm-agent", engine.ErrForbidden, "it is unknown that it did"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,19 +185,19 @@ func sinceCases() map[string]sinceCase {
 		"an upsert that made it":          {intent.Upsert, nil, nil, nil, engine.StatusCompensated, "it is deleted"},
 		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, engine.StatusReview, "their change would be lost"},
 		"made anew":                       {intent.Create, nil, (*bench).again, nil, engine.StatusReview, "it looks like ours, and is theirs"},
-		"made anew, told":                 {intent.Create, nil, (*bench).again, &stated, engine.StatusReview, "likewise"},
+		"made anew, stated":               {intent.Create, nil, (*bench).again, &stated, engine.StatusReview, "likewise"},
 		"made anew, an update":            {intent.Update, nil, (*bench).again, nil, engine.StatusReview, "likewise"},
 		"what we did not set":             {intent.Create, nil, set("status", "paid"), nil, engine.StatusReview, "it goes with the record"},
-		"what we did not set, told":       {intent.Create, nil, set("status", "paid"), &stated, engine.StatusReview, "likewise"},
-		"added to, told":                  {intent.Create, nil, set("note", "call them"), &stated, engine.StatusReview, "likewise"},
-		"as we left it, told":             {intent.Create, nil, nil, &stated, engine.StatusCompensated, "all of it is ours"},
+		"what we did not set, stated":     {intent.Create, nil, set("status", "paid"), &stated, engine.StatusReview, "likewise"},
+		"added to, stated":                {intent.Create, nil, set("note", "call them"), &stated, engine.StatusReview, "likewise"},
+		"as we left it, stated":           {intent.Create, nil, nil, &stated, engine.StatusCompensated, "all of it is ours"},
 		"just before, reads lag":          {intent.Create, lagging, set("currency", "CHF"), nil, engine.StatusReview, "the read is older than their change"},
-		"just before, reads lag, told":    {intent.Create, lagging, set("currency", "CHF"), &stated, engine.StatusReview, "likewise"},
+		"just before, reads lag, stated":  {intent.Create, lagging, set("currency", "CHF"), &stated, engine.StatusReview, "likewise"},
 		"nothing, reads lag":              {intent.Create, lagging, nil, nil, engine.StatusCompensated, "it is waited for what others may have done"},
-		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "nobody knows what others have done"},
+		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "it is unknown what others have done"},
 		"what we took away":               {intent.Update, nil, nil, nil, engine.StatusCompensated, "it is brought back"},
 		"what we took away, set":          {intent.Update, nil, set("note", "new"), nil, engine.StatusReview, "it would be overwritten"},
-		"what we took away, set, told":    {intent.Update, nil, set("note", "new"), &back, engine.StatusReview, "likewise"},
+		"what we took away, set, stated":  {intent.Update, nil, set("note", "new"), &back, engine.StatusReview, "likewise"},
 		"changed and changed back": {intent.Update, nil, func(b *bench) {
 			set("currency", "CHF")(b)
 			set("currency", "USD")(b)

@@ -67,8 +67,8 @@ func TestRecheckBesideDamagedRows(t *testing.T) {
 	}{
 		"we removed it":                    {func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, nil, false, "our delete was verified"},
 		"we removed it, which is damaged":  {func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, true, nil, true, "better a needless alarm than none"},
-		"somebody removed it":              {func(b *bench) { b.remove("A-1") }, false, nil, true, "the damaged row is another record's"},
-		"the ledger cannot be listed now":  {func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, ledger.ErrUnavailable, false, "it is looked for again"},
+		"another actor removed it":         {func(b *bench) { b.remove("A-1") }, false, nil, true, "the damaged row is another record's"},
+		"the ledger cannot be listed now":  {func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, ledger.ErrUnavailable, false, "it is searched for again"},
 		"it is there, whatever is damaged": {func(*bench) {}, false, nil, false, "nothing is to be explained"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,11 +29,11 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		"login":       {rec(func(r *ledger.Record) { r.Rule = "login" }), engine.WaitsLogin, "accepts our login again"},
 		"breaker":     {rec(func(r *ledger.Record) { r.Rule = "breaker" }), engine.WaitsBreaker, "sends to the destination fail"},
 		"stopped":     {rec(func(r *ledger.Record) { r.Rule = "stopped" }), engine.WaitsStopped, "an operator stopped sends"},
-		"unreachable": {rec(func(r *ledger.Record) { r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "not_sent" }), engine.WaitsDestination, "said not now; it is tried again"},
+		"unreachable": {rec(func(r *ledger.Record) { r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "not_sent" }), engine.WaitsDestination, "throttled the send; it is tried again"},
 		"login, without guards": {rec(func(r *ledger.Record) {
 			r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "login_refused"
 		}), engine.WaitsLogin, "accepts our login again"},
-		"unreadable before": {rec(func(r *ledger.Record) { r.Rule = "pre-state" }), engine.WaitsDestination, "said not now; it is tried again"},
+		"unreadable before": {rec(func(r *ledger.Record) { r.Rule = "pre-state" }), engine.WaitsDestination, "throttled the send; it is tried again"},
 		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "a worker ended"},
 		"overdue":           {rec(func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }), "", "under way"},
 		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
@@ -84,7 +84,7 @@ func TestOutcomeBehindAReview(t *testing.T) {
 			third := b.enqueue(call(order("A-1", intent.Update), 3+n))
 			got := engine.OutcomeIn(t.Context(), b.ledger, b.state(third))
 			if got.WaitsFor != engine.WaitsReviewer || got.QueuedBehind != first.ID || !strings.Contains(got.ForModel, "A reviewer must decide") {
-				t.Errorf("looked up: %+v", got)
+				t.Errorf("read: %+v", got)
 			}
 		}
 	})

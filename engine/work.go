@@ -21,7 +21,7 @@ import (
 // progress, unless the process that announced it is known to have ended.
 func (t *task) recovered() ledger.Event {
 	ev := ledger.Event{Kind: ledger.EvRecovered, Rule: "recovery", NeedsRecheck: true, SendFor: t.e.leaseFor(t.rec),
-		Reason: "recovered while announced, with no worker on it: it may have been sent, or may yet be by a process that stood still"}
+		Reason: "recovered while announced, with no worker on it: it may have been sent, or may yet be by a process that was stopped"}
 	events, err := t.e.ledger.Events(t.lifetime.hard, t.rec.Tenant, t.rec.ID)
 	if err != nil { // then nothing is known of that process
 		return ev
@@ -400,9 +400,9 @@ func jittered(d time.Duration) time.Duration {
 
 // The housekeeping notes record when a worker last did the work that one worker does for all.
 const (
-	noteStats = "housekeeping/survey"
-	noteEnded = "housekeeping/ended" // and the machine
-	notePrune = "housekeeping/prune"
+	noteQueueStats = "housekeeping/survey"
+	noteEnded      = "housekeeping/ended" // and the machine
+	notePrune      = "housekeeping/prune"
 )
 
 // maintain does the work that no caller requests. It watches for a full outbox, for writes of
@@ -423,7 +423,7 @@ func (w *worker) maintain(ctx context.Context) {
 // stats does the work that needs a count of all writes: one worker does it for the ledger, and
 // one of each machine where that worker does not run.
 func (w *worker) stats(ctx context.Context, every time.Duration) {
-	mine, of := w.due(ctx, noteStats, every)
+	mine, of := w.due(ctx, noteQueueStats, every)
 	here := mine
 	if !mine && processes() != "" && !strings.HasSuffix(of, processes()) {
 		here, _ = w.due(ctx, noteEnded+processes(), every)
@@ -530,7 +530,7 @@ func (w *worker) inheritFirst(ctx context.Context) error {
 // this process, or one that ran beside it. It can send nothing any more, so waiting for its
 // leases gains nothing. For each tenant and state it lists the newest pages, up to the given
 // number, until it has found all leased writes.
-func (w *worker) inherit(ctx context.Context, survey ledger.QueueStats, pages int) error {
+func (w *worker) inherit(ctx context.Context, stats ledger.QueueStats, pages int) error {
 	if processes() == "" {
 		return nil
 	}
@@ -539,7 +539,7 @@ func (w *worker) inherit(ctx context.Context, survey ledger.QueueStats, pages in
 		state  ledger.State
 	}
 	leased, all := make(map[held]int), 0
-	for _, q := range survey.Queues {
+	for _, q := range stats.Queues {
 		if q.State != ledger.Settled && q.Leased > 0 {
 			leased[held{q.Tenant, q.State}] += q.Leased
 			all += q.Leased

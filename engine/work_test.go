@@ -134,7 +134,7 @@ func TestWorkerHandsBack(t *testing.T) {
 		reason      string
 	}{
 		"in time":  {10 * time.Second, 0, 10 * time.Second, "answered", "sends and reads under way end"},
-		"too long": {25 * time.Second, 5 * time.Second, 6 * time.Second, "", "what is cut off has a fate that nobody knows, and that is recorded"},
+		"too long": {25 * time.Second, 5 * time.Second, 6 * time.Second, "", "what is cut off has an unknown fate, and that is recorded"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

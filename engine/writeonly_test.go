@@ -52,16 +52,16 @@ func TestWriteOnly(t *testing.T) {
 		sends   int
 		reason  string
 	}{
-		"a yes":                             {0, "", 0, engine.StatusReported, 1, 1, "it said so, and nobody looked"},
-		"a yes that is a lie":               {0, orders.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
-		"a no":                              {0, orders.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
-		"not now, once":                     {0, orders.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
-		"unreachable, for a while":          {0, orders.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
-		"no answer":                         {0, orders.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
-		"no answer, and it came to nothing": {0, orders.DroppedBefore, 1, engine.StatusReview, 0, 1, "nobody can tell"},
-		"no answer, deduplicated":           {window, orders.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
-		"dropped, deduplicated":             {window, orders.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
-		"never an answer":                   {window, orders.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
+		"an acceptance":               {0, "", 0, engine.StatusReported, 1, 1, "it was reported, and it was not read"},
+		"an acceptance that is a lie": {0, orders.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
+		"a no":                        {0, orders.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
+		"not now, once":               {0, orders.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
+		"unreachable, for a while":    {0, orders.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
+		"no answer":                   {0, orders.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
+		"no answer, and it failed":    {0, orders.DroppedBefore, 1, engine.StatusReview, 0, 1, "it is unknown"},
+		"no answer, deduplicated":     {window, orders.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
+		"dropped, deduplicated":       {window, orders.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
+		"never an answer":             {window, orders.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
 	} {
 		for _, write := range []intent.WriteType{intent.Create, intent.Upsert} {
 			t.Run(name+"/"+string(write), func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestWriteOnly(t *testing.T) {
 						t.Fatal(err)
 					}
 					if rec := b.state(out.ID); !rec.Due.IsZero() {
-						t.Errorf("%s is due at %v, and no look will change it", rec.Phase(), rec.Due)
+						t.Errorf("%s is due at %v, and no read will change it", rec.Phase(), rec.Due)
 					}
 					b.work(time.Duration(30/need.OneIn(10)) * time.Hour)
 					rec := b.state(out.ID)
@@ -104,8 +104,8 @@ func TestWriteOnlyAfterACrash(t *testing.T) {
 		want   engine.Status
 		reason string
 	}{
-		"nobody deduplicates": {0, engine.StatusReview, "it may have arrived"},
-		"it deduplicates":     {24 * time.Hour, engine.StatusReported, "it makes one of two"},
+		"no deduplication": {0, engine.StatusReview, "it may have arrived"},
+		"it deduplicates":  {24 * time.Hour, engine.StatusReported, "it makes one of two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestARecheckOfADestinationThatBecameWriteOnly(t *testing.T) {
 		u := b.writeOnly(0, nil)
 		b.work(24 * time.Hour)
 		got := b.state(out.ID)
-		if out.Status != engine.StatusVerified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is owed") || u.reads.Load() != 0 || got.Seq > 20 {
+		if out.Status != engine.StatusVerified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is pending") || u.reads.Load() != 0 || got.Seq > 20 {
 			t.Errorf("%s, %q%s", got.Phase(), got.Reason, b.life(out.ID))
 		}
 	})
@@ -154,7 +154,7 @@ func TestWriteOnlyReview(t *testing.T) {
 		reason string
 	}{
 		"retry":           {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 1, "nothing shows it harmless"},
-		"retry, by force": {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusReported, 2, "a person vouches"},
+		"retry, by force": {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusReported, 2, "a reviewer vouches"},
 		"compensate":      {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 1, "there is nothing to go by"},
 		"accept":          {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 1, "they take it upon themselves"},
 	} {
@@ -183,7 +183,7 @@ func TestWriteOnlyTexts(t *testing.T) {
 		u := b.writeOnly(0, nil)
 		out := b.do(order("A-1", intent.Create))
 		for _, text := range []string{out.Text, out.ForModel} {
-			if !strings.Contains(text, "erified") || !strings.Contains(text, "said yes") || strings.Contains(text, "step") {
+			if !strings.Contains(text, "erified") || !strings.Contains(text, "accepted") || strings.Contains(text, "step") {
 				t.Errorf("%q", text)
 			}
 		}
@@ -194,7 +194,7 @@ func TestWriteOnlyTexts(t *testing.T) {
 			t.Errorf("undone: %v", err)
 		}
 		if found := b.readBack(order("A-2", intent.Create), engine.ReadBackCase{Began: time.Now().Add(-time.Minute)}); found.Effect != engine.EffectUnknown || !strings.Contains(found.Reason, "nothing can be read") || u.reads.Load() != 0 {
-			t.Errorf("looked: %+v", found)
+			t.Errorf("read: %+v", found)
 		}
 	})
 }

@@ -79,7 +79,7 @@ func (q judging) decide(d documents) (plan, error) {
 		return plan{}, &Error{Code: NotPending, Message: "the step's approval is " + string(s.status())}
 	}
 	if seen := q.comment.ApprovalID; seen != "" && seen != approvalID(q.workflowID, q.stepID, s.Hold.Number) {
-		return plan{}, &Error{Code: NotPending, Field: "approval_id", Message: "this approval is not the one that the step waits for now; look at what it asks for since"}
+		return plan{}, &Error{Code: NotPending, Field: "approval_id", Message: "this approval is not the one that the step waits for now; read the step again"}
 	}
 	if s.Operation != "" && d.rec == nil {
 		return plan{need: needRecord}, nil
@@ -120,9 +120,9 @@ func (q judging) mayJudge(s step, by string) error {
 	case ledger.AmongPeople(s.Hold.Agreed, by):
 		return &Error{Code: Forbidden, Message: by + " has approved this step already; another reviewer must as well"}
 	case q.who.Role != "" && ledger.SamePerson(q.who.Name, ""):
-		return &Error{Code: Forbidden, Message: "an approval needs a person's name"}
+		return &Error{Code: Forbidden, Message: "an approval needs a reviewer's name"}
 	case !trusted && len(s.Askers) > maxAskers:
-		return &Error{Code: Forbidden, Message: "too many different callers asked for this step to tell who did not; gate another step"}
+		return &Error{Code: Forbidden, Message: "too many different callers gated this step, so that no reviewer is known to be another one; gate another step"}
 	case !trusted && ledger.AmongPeople(s.Askers, by):
 		return &Error{Code: Forbidden, Message: by + " asked for this step; another reviewer must approve it"}
 	}

@@ -266,7 +266,7 @@ func (o *Options) takeIntent(c Caller, workflowID, stepID string, r GateRequest)
 		return nil, err
 	}
 	if o.Reader == nil {
-		return nil, badRequest("intent", "cannot be looked at: this gate reads no destinations; leave it out")
+		return nil, badRequest("intent", "cannot be read back: this gate reads no destinations; leave it out")
 	}
 	tool := stepID
 	if r.ToolContext != nil {

@@ -35,7 +35,7 @@ type documents struct {
 	other     *ledger.Document
 	otherStep step
 	rec       *ledger.Record
-	looked    *readBack
+	readBack  *readBack
 	blocked   *ledger.BlockedError
 }
 
@@ -90,7 +90,7 @@ func (g *Gate) carry(ctx context.Context, tenant, workflowID, stepID string, dec
 		given.blocked = nil
 		switch {
 		case err == nil && p.read != nil:
-			if given.looked, err = g.readShared(ctx, *p.read); err != nil {
+			if given.readBack, err = g.readShared(ctx, *p.read); err != nil {
 				return plan{}, err
 			}
 		case err == nil && p.prepare != nil:
@@ -124,7 +124,7 @@ func (g *Gate) once(ctx context.Context, tenant, workflowID, stepID string, give
 	if err != nil {
 		return plan{}, err
 	}
-	d.looked, d.blocked = given.looked, given.blocked
+	d.readBack, d.blocked = given.readBack, given.blocked
 	for {
 		p, err := decide(d)
 		switch {

@@ -71,12 +71,12 @@ func (q completing) decide(d documents) (plan, error) {
 		return plan{need: needRecord}, nil
 	}
 	if w := s.declared(); w != nil && q.canRead && !s.completed() {
-		if !d.looked.fits(s) || !d.looked.done {
+		if !d.readBack.fits(s) || !d.readBack.done {
 			l := s.readAt(*w, d.now, d.now)
 			l.done = true
 			return plan{read: l}, nil
 		}
-		s.Read = &attemptRead{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+		s.Read = &attemptRead{Verification: d.readBack.verification(d.readBack.at, d.now), Fence: s.Lent.Fence}
 	} else if !s.completed() {
 		s.Read = nil // what a gate read before does not apply to the completion
 	}
@@ -85,7 +85,7 @@ func (q completing) decide(d documents) (plan, error) {
 	case s.contradicts(*d.rec) != "":
 		p.events = []ledger.Event{{Kind: ledger.EvEscalated, By: person(q.who.Name), Rule: "reported", Reason: s.contradicts(*d.rec)}}
 	case d.rec.State == ledger.Delegated:
-		p.events = reported(d.looked, person(q.who.Name))
+		p.events = reported(d.readBack, person(q.who.Name))
 	}
 	s.Completions++
 	s.CompletedAt, s.CompletedBy, s.Output = &d.now, q.who.Name, q.output
@@ -103,9 +103,9 @@ func (s step) contradicts(rec ledger.Record) string {
 	case s.completed() || rec.Tombstone:
 		return ""
 	case rec.State == ledger.Delegated && rec.Yielded:
-		return "its caller says that it is done, after a person let the operation go: another workflow may have done it too"
+		return "its caller reports it as done, after a reviewer released the operation: another workflow may have done it too"
 	case rec.State == ledger.Settled && slices.Contains(gaveUp, rec.Settlement):
-		return fmt.Sprintf("its caller says that it is done, after it was settled as %s: another workflow may have done it too", rec.Settlement)
+		return fmt.Sprintf("its caller reports it as done, after it was settled as %s: another workflow may have done it too", rec.Settlement)
 	}
 	return ""
 }
@@ -145,19 +145,19 @@ func (s step) declared() *intent.WriteIntent { return s.Asked.declared() }
 // observed it, review if a read contradicts it, otherwise the caller's report.
 func reported(l *readBack, by string) []ledger.Event {
 	if l == nil || l.failed {
-		return []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Reason: "its caller says that it is done"}}
+		return []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Reason: "its caller reports it as done"}}
 	}
 	read := l.read()
 	switch {
 	case l.Effect == engine.EffectPresent:
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, By: by, Rule: "look", Verdict: read.Verdict,
-			Ref: l.Ref, URL: l.URL, Reason: "its caller says that it is done, and it was seen"}}
+			Ref: l.Ref, URL: l.URL, Reason: "its caller reports it as done, and it was seen"}}
 	case l.Effect == engine.EffectAbsent, slices.Contains(contradictions, read.Verdict):
 		return []ledger.Event{read, {Kind: ledger.EvEscalated, By: by, Rule: "look", Verdict: read.Verdict,
-			Reason: "its caller says that it is done, and the destination says otherwise: " + l.Reason}}
+			Reason: "its caller reports it as done, and the destination says otherwise: " + l.Reason}}
 	}
 	return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: by, Rule: "reported", Verdict: read.Verdict,
-		Reason: "its caller says that it is done; a look could not tell: " + l.Reason}}
+		Reason: "its caller reports it as done; a read could not confirm it: " + l.Reason}}
 }
 
 // contradictions are verdicts that no lag explains.

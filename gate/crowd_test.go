@@ -79,7 +79,7 @@ func checkCrowd(t *testing.T, all []gate.GateResponse) {
 		if r.LeaseGranted {
 			granted++
 		} else if r.LeaseID == "" || r.LeaseHolder == "" || r.RetryAfterSeconds < 1 {
-			t.Errorf("who waits is not told for whom and how long: %+v", r.Lease)
+			t.Errorf("a waiting caller does not get the holder and the time: %+v", r.Lease)
 		}
 	}
 	slices.Sort(counts)

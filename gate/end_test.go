@@ -31,12 +31,12 @@ func TestEnds(t *testing.T) {
 				wf := b.begin()
 				b.ask(wf, "a", call())
 				time.Sleep(time.Minute)
-				before := b.store.filed.Load()
+				before := b.store.commits.Load()
 				got, err := tt.end(b.gate)(t.Context(), agent, wf, tt.say)
 				if err != nil {
 					t.Fatal(err)
 				}
-				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				same(t, "commits", b.store.commits.Load()-before, int64(1))
 				tt.want.WorkflowID, tt.want.Status = wf, tt.status
 				same(t, "the answer", got, tt.want)
 				now, one := time.Now(), 1
@@ -91,7 +91,7 @@ func TestResumeAfterATimeout(t *testing.T) {
 		time.Sleep(24 * time.Hour)
 		_, err := b.gate.Resume(t.Context(), agent, wf, "")
 		if e := asError(t, err); e.Code != gate.StepRejected {
-			t.Errorf("resume after nobody approved: %v", e)
+			t.Errorf("resume without an approval: %v", e)
 		}
 		b.rules.says = gate.Allow
 		if got := b.ask(wf, "instead", call()); got.Decision != gate.Allow { // and its expiry is not recorded yet
@@ -105,9 +105,9 @@ func TestTheEndRefusesWhatWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, wf := holding(t, nil)
 			b.ask(wf, "transfer", keyed(invoice))
-			before := b.store.filed.Load()
+			before := b.store.commits.Load()
 			b.end(wf, how(b.gate))
-			same(t, "commits", b.store.filed.Load()-before, int64(1))
+			same(t, "commits", b.store.commits.Load()-before, int64(1))
 			same(t, "the step", b.view(wf).Steps[0].ApprovalStatus, gate.Rejected)
 			rec := b.operation(wf, "transfer")
 			same(t, "the operation", []any{rec.State, rec.Settlement}, []any{ledger.Settled, ledger.Denied})
@@ -207,7 +207,7 @@ func TestALedgerThatFails(t *testing.T) {
 	b.store.before = func(ledger.Batch) error { return ledger.ErrStale }
 	synctest.Test(t, func(t *testing.T) {
 		if _, err := b.gate.Gate(t.Context(), agent, wf, "a", call()); asError(t, err).Code != gate.Internal {
-			t.Errorf("somebody else was always quicker: %v", err)
+			t.Errorf("another actor was always quicker: %v", err)
 		}
 	})
 }
@@ -236,7 +236,7 @@ func TestAStepThatIsLentWhileItsWorkflowEnds(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
-		same(t, "somebody is at it", b.operation(wf, "transfer").State, ledger.Delegated)
+		same(t, "another actor is at it", b.operation(wf, "transfer").State, ledger.Delegated)
 	})
 }
 
@@ -260,7 +260,7 @@ func TestAnAnswerOfTheLedgerThatIsLost(t *testing.T) {
 			[]any{false, 2, gate.PriorNotCompleted})
 		time.Sleep(time.Minute)
 		got = b.ask(wf, "a", keyed(invoice))
-		same(t, "after the lease that nobody knows of", []any{got.LeaseGranted, got.Fence}, []any{true, int64(2)})
+		same(t, "after the unknown lease", []any{got.LeaseGranted, got.Fence}, []any{true, int64(2)})
 	})
 }
 
@@ -279,13 +279,13 @@ func TestRefusedStepsAreNotRead(t *testing.T) {
 		r.Intent = order
 		b.ask(wf, "transfer", r)
 		time.Sleep(time.Hour)
-		same(t, "looks of a refused approval", b.readsOf(func() {
+		same(t, "reads of a refused approval", b.readsOf(func() {
 			if _, err := b.gate.Reject(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != gate.NoApprovalNeeded {
 				t.Errorf("%v", err)
 			}
 		}), 0)
-		same(t, "looks of an end", b.readsOf(func() { b.end(wf, b.gate.Abort) }), 1)
-		same(t, "looks of a second end", b.readsOf(func() {
+		same(t, "reads of an end", b.readsOf(func() { b.end(wf, b.gate.Abort) }), 1)
+		same(t, "reads of a second end", b.readsOf(func() {
 			if _, err := b.gate.Abort(t.Context(), agent, wf, ""); asError(t, err).Code != gate.Terminal {
 				t.Errorf("%v", err)
 			}

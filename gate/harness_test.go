@@ -39,8 +39,8 @@ type bench struct {
 // counting counts commits.
 type counting struct {
 	gate.Store
-	filed  atomic.Int64
-	before func(ledger.Batch) error // called before each commit
+	commits atomic.Int64
+	before  func(ledger.Batch) error // called before each commit
 }
 
 func (c *counting) Commit(ctx context.Context, f ledger.Batch) (ledger.Committed, error) {
@@ -51,7 +51,7 @@ func (c *counting) Commit(ctx context.Context, f ledger.Batch) (ledger.Committed
 	}
 	did, err := c.Store.Commit(ctx, f)
 	if err == nil {
-		c.filed.Add(1)
+		c.commits.Add(1)
 	}
 	return did, err
 }

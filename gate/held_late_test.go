@@ -96,7 +96,7 @@ func TestNothingIsReservedForWhatIsDone(t *testing.T) {
 	anew.RetryPolicy = "reevaluate"
 	b.ask(wf, "transfer", anew)
 	if got := b.ask(b.begin(), "transfer", keyed(invoice)); got.Prior != nil {
-		t.Errorf("what nobody will ever settle blocks others: %+v", got.Prior)
+		t.Errorf("what no caller will settle blocks others: %+v", got.Prior)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestACompletionWithoutApproval(t *testing.T) {
 	}
 	same(t, "the workflow", b.view(wf), before)
 	if text := logged.String(); !strings.Contains(text, "level=WARN") || !strings.Contains(text, wf) || !strings.Contains(text, agent.Name) {
-		t.Errorf("what is said of it: %q", text)
+		t.Errorf("what is reported about it: %q", text)
 	}
 }
 

@@ -50,7 +50,7 @@ func (s step) lapsed(now time.Time) (step, []ledger.Event) {
 	}
 	h := *s.Hold
 	h.Overdue = true
-	mark := Report{Hold: h.Number, At: now, Decision: Pending, Digest: h.Digest, Reason: "no reviewer decided in time; it goes on waiting"}
+	mark := Report{Hold: h.Number, At: now, Decision: Pending, Digest: h.Digest, Reason: "no reviewer decided in time; it still waits"}
 	events := []ledger.Event{{Kind: ledger.EvOverdue, Rule: "timeout", Reason: mark.Reason}}
 	if h.OnTimeout != policies.OnTimeoutEscalate {
 		h.Status, h.At, h.Overdue = Expired, &now, false

@@ -49,12 +49,12 @@ func TestHoldAndApproval(t *testing.T) {
 			ApprovalID: held.ApprovalID, ToolContext: keyed(invoice).ToolContext,
 		})
 		time.Sleep(time.Hour)
-		before := b.store.filed.Load()
+		before := b.store.commits.Load()
 		got, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, "commits of an approval", b.store.filed.Load()-before, int64(1))
+		same(t, "commits of an approval", b.store.commits.Load()-before, int64(1))
 		now := time.Now()
 		same(t, "the approval", got, gate.ApprovalResult{
 			WorkflowID: wf, StepID: "transfer", Status: "approved", Decision: gate.Allow, Reason: "Previously approved: the rules say require_approval",
@@ -67,7 +67,7 @@ func TestHoldAndApproval(t *testing.T) {
 		again := b.ask(wf, "transfer", keyed(invoice))
 		same(t, "the next gate", []any{again.Decision, again.Reason, again.LeaseGranted, again.Fence, again.RetryContext.LastDecision},
 			[]any{gate.Allow, "Previously approved: the rules say require_approval", true, int64(1), gate.RequireApproval})
-		same(t, "what the last gate said", b.ask(wf, "transfer", keyed(invoice)).RetryContext.LastDecision, gate.Allow)
+		same(t, "the last gate's decision", b.ask(wf, "transfer", keyed(invoice)).RetryContext.LastDecision, gate.Allow)
 		v := b.view(wf).Steps[0]
 		same(t, "the step", []any{v.Decision, v.ApprovalStatus, v.ApprovedBy}, []any{gate.RequireApproval, gate.Approved, "alice"})
 	})
@@ -84,15 +84,15 @@ func TestWhoMayNotApprove(t *testing.T) {
 		want   gate.Code
 	}{
 		"an agent":                {"an agent never decides", gate.Caller{Tenant: tenant, Name: "agent-2", Role: engine.RoleAgent}, gate.Forbidden},
-		"an agent by its name":    {"whoever asked never decides", gate.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleReviewer}, gate.Forbidden},
+		"an agent by its name":    {"a caller never decides its own step", gate.Caller{Tenant: tenant, Name: "carol", Role: engine.RoleReviewer}, gate.Forbidden},
 		"in this process":         {"nor from within", gate.Caller{Tenant: tenant, Name: "carol"}, gate.Forbidden},
-		"whoever asked as well":   {"one who repeats the question asks, too", later, gate.Forbidden},
+		"a second caller":         {"one who repeats the question asks, too", later, gate.Forbidden},
 		"carol in capitals":       {"it is the same name", gate.Caller{Tenant: tenant, Name: "Carol ", Role: engine.RoleReviewer}, gate.Forbidden},
-		"a role that is none":     {"what nobody understands may do nothing", gate.Caller{Tenant: tenant, Name: "alice", Role: "Agent"}, gate.Forbidden},
+		"a role that is none":     {"what is not understood may do nothing", gate.Caller{Tenant: tenant, Name: "alice", Role: "Agent"}, gate.Forbidden},
 		"blanks":                  {"a decision has a name that can be seen", gate.Caller{Tenant: tenant, Name: " ", Role: engine.RoleReviewer}, gate.Forbidden},
 		"nobody":                  {"a decision has a name", gate.Caller{Tenant: tenant, Role: engine.RoleReviewer}, gate.Forbidden},
-		"of another tenant":       {"nobody hears of other tenants' steps", gate.Caller{Tenant: "other", Name: "alice"}, gate.NotFound},
-		"somebody else":           {"a person who did not ask", alice, ""},
+		"of another tenant":       {"other tenants' steps are hidden", gate.Caller{Tenant: "other", Name: "alice"}, gate.NotFound},
+		"another reviewer":        {"a reviewer who did not ask", alice, ""},
 		"a process without names": {"who runs everything alone may do everything", gate.Caller{Tenant: tenant}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestWhatCannotBeApproved(t *testing.T) {
 		want    gate.Code
 	}{
 		"no such step": {"there is nothing to approve", func(*bench, string) {}, gate.NotFound},
-		"allowed": {"nobody asked", func(b *bench, wf string) {
+		"allowed": {"it was not requested", func(b *bench, wf string) {
 			b.rules.says = gate.Allow
 			b.ask(wf, "a", call())
 		}, gate.NoApprovalNeeded},
@@ -147,7 +147,7 @@ func TestWhatCannotBeApproved(t *testing.T) {
 			b.ask(wf, "a", call())
 			time.Sleep(24 * time.Hour)
 		}, gate.ApprovalExpired},
-		"expired, and told": {"it is too late", func(b *bench, wf string) {
+		"expired, and notified": {"it is too late", func(b *bench, wf string) {
 			b.ask(wf, "a", call())
 			time.Sleep(24 * time.Hour)
 			b.ask(wf, "a", call())
@@ -184,10 +184,10 @@ func TestTwoPeople(t *testing.T) {
 	}
 	same(t, "after one", []any{got.Status, got.Decision, b.operation(wf, "transfer").State}, []any{"pending", gate.RequireApproval, ledger.Held})
 	if _, err = b.gate.Approve(t.Context(), alice, wf, "transfer", why); asError(t, err).Code != gate.Forbidden {
-		t.Errorf("one person approved twice: %v", err)
+		t.Errorf("one reviewer approved twice: %v", err)
 	}
 	if _, err = b.gate.Approve(t.Context(), gate.Caller{Tenant: tenant, Name: "Alice "}, wf, "transfer", why); asError(t, err).Code != gate.Forbidden {
-		t.Errorf("one person approved twice, written otherwise: %v", err)
+		t.Errorf("one reviewer approved twice, written otherwise: %v", err)
 	}
 	if still := b.ask(wf, "transfer", keyed(invoice)); still.Decision != gate.RequireApproval {
 		t.Errorf("one of two was enough: %+v", still)
@@ -204,12 +204,12 @@ func TestReject(t *testing.T) {
 	b.ask(wf, "before", call())
 	b.rules.says = gate.RequireApproval
 	b.ask(wf, "transfer", keyed(invoice))
-	before := b.store.filed.Load()
+	before := b.store.commits.Load()
 	got, err := b.gate.Reject(t.Context(), alice, wf, "transfer", why)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "commits", b.store.filed.Load()-before, int64(1))
+	same(t, "commits", b.store.commits.Load()-before, int64(1))
 	same(t, "the answer", []any{got.Status, got.Decision, got.ApprovalStatus, got.RejectedBy}, []any{"rejected", gate.Block, gate.Rejected, "alice"})
 	v := b.view(wf)
 	if reports := v.Steps[1].Reports; len(reports) != 1 || reports[0].By != "alice" || reports[0].Reason != why.Comment || reports[0].Decision != gate.Rejected || len(reports[0].Digest) != 64 || reports[0].At.IsZero() {
@@ -268,11 +268,11 @@ func TestHoldsStayThroughReevaluation(t *testing.T) {
 				b.ask(wf, "a", call())
 				prepare(b, wf)
 				b.rules.says = gate.Allow
-				committed := b.store.filed.Load()
+				committed := b.store.commits.Load()
 				if e := b.refused(wf, "a", asking{StepType: "tool_call", RetryPolicy: "reevaluate"}); e.Code != gate.ApprovalHold {
 					t.Errorf("%v", e)
 				}
-				same(t, "commits", b.store.filed.Load(), committed)
+				same(t, "commits", b.store.commits.Load(), committed)
 			})
 		})
 	}
@@ -290,8 +290,8 @@ func TestTimeoutOfAHold(t *testing.T) {
 	}{
 		"deny, by a worker":           {"no reviewer approved it", "", true, gate.Block, gate.Expired, ledger.Expired, false},
 		"deny, at the next gate":      {"no reviewer approved it", policies.OnTimeoutDeny, false, gate.Block, gate.Expired, ledger.Expired, false},
-		"escalate, by a worker":       {"others are told, and it waits", policies.OnTimeoutEscalate, true, gate.RequireApproval, gate.Pending, "", true},
-		"escalate, at the next gate":  {"others are told, and it waits", policies.OnTimeoutEscalate, false, gate.RequireApproval, gate.Pending, "", true},
+		"escalate, by a worker":       {"others are notified, and it waits", policies.OnTimeoutEscalate, true, gate.RequireApproval, gate.Pending, "", true},
+		"escalate, at the next gate":  {"others are notified, and it waits", policies.OnTimeoutEscalate, false, gate.RequireApproval, gate.Pending, "", true},
 		"an unknown word is a denial": {"what is not understood is denied", "whatever", true, gate.Block, gate.Expired, ledger.Expired, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +315,7 @@ func TestTimeoutOfAHold(t *testing.T) {
 				got := b.ask(wf, "a", keyed(invoice))
 				same(t, tt.reason, []any{got.Decision, b.view(wf).Steps[0].ApprovalStatus}, []any{tt.decision, tt.status})
 				b.ask(wf, "a", keyed(invoice))
-				same(t, "how often it is said", len(b.view(wf).Steps[0].Reports), 1)
+				same(t, "how often it is reported", len(b.view(wf).Steps[0].Reports), 1)
 				rec := b.operation(wf, "a")
 				same(t, "the operation", []any{rec.Settlement, rec.Overdue}, []any{tt.settlement, tt.overdue})
 				if pending, err := b.gate.Pending(t.Context(), alice, 0); err != nil || len(pending) == 1 != tt.overdue || len(pending) == 1 && !pending[0].Overdue {
@@ -395,8 +395,8 @@ func TestRiskOnlyRaises(t *testing.T) {
 		"not below a rule":  {"an intent lowers nothing", risk(intent.RiskApprove), gate.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.transfer"`)}, gate.RequireApproval, 2, "approve"},
 		"two names of tool": {"the more careful of both counts", risk(intent.RiskApprove), gate.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &gate.ToolContext{ToolName: "bank.x"}}, gate.RequireApproval, 2, "approve"},
 		"held by both":      {"the more careful of both counts", risk(intent.RiskApprove), gate.RequireApproval, keyed(invoice), gate.RequireApproval, 2, "approve"},
-		"intent left out":   {"nobody gets by with saying less", elsewhere, gate.Allow, keyed(invoice), gate.RequireApproval, 1, "approve"},
-		"intent elsewhere":  {"what is said counts", elsewhere, gate.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &gate.ToolContext{ToolName: "bank.x"}}, gate.Allow, 0, "auto"},
+		"intent left out":   {"leaving it out gains nothing", elsewhere, gate.Allow, keyed(invoice), gate.RequireApproval, 1, "approve"},
+		"intent elsewhere":  {"what is declared counts", elsewhere, gate.Allow, asking{StepType: "tool_call", Intent: order, ToolContext: &gate.ToolContext{ToolName: "bank.x"}}, gate.Allow, 0, "auto"},
 		"of no tool":        {"a rule for a destination is not for every step", anyTool, gate.Allow, keyed(invoice), gate.Allow, 0, "auto"},
 		"and the other way": {"the more careful of both counts", risk(intent.RiskApprove), gate.Allow, asking{StepType: "tool_call", Intent: replaced(order, `"orders.create"`, `"bank.x"`), ToolContext: &gate.ToolContext{ToolName: "harmless"}}, gate.RequireApproval, 2, "approve"},
 	} {
@@ -426,7 +426,7 @@ func TestWhatWasLentOnceStaysOpenWhenItIsRejected(t *testing.T) {
 		lent   bool
 		state  ledger.State
 	}{
-		"lent":       {"nobody knows what became of it", true, ledger.Delegated},
+		"lent":       {"it is unknown what became of it", true, ledger.Delegated},
 		"never lent": {"nothing can have been done", false, ledger.Settled},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -492,7 +492,7 @@ func TestAStepThatACrowdAskedFor(t *testing.T) {
 		}
 		_, err := b.gate.Approve(t.Context(), alice, wf, "a", why)
 		if (err == nil) != (want == "") || err != nil && asError(t, err).Code != want {
-			t.Errorf("somebody else, after %d: %v", n, err)
+			t.Errorf("another actor, after %d: %v", n, err)
 		}
 	}
 }

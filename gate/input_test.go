@@ -60,13 +60,13 @@ func TestBadGates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
 			wf := b.begin()
-			committed := b.store.filed.Load()
+			committed := b.store.commits.Load()
 			e := b.refused(wf, tt.step, tt.ask)
 			same(t, "code and field of "+e.Message, []any{e.Code, e.Field}, []any{tt.code, tt.field})
 			if !strings.Contains(e.Message, strings.Split(tt.field, ".")[0]) {
 				t.Errorf("the message does not name the field: %q", e.Message)
 			}
-			same(t, "commits", b.store.filed.Load(), committed)
+			same(t, "commits", b.store.commits.Load(), committed)
 			same(t, "steps", len(b.view(wf).Steps), 0)
 		})
 	}
@@ -114,7 +114,7 @@ func TestGoodGates(t *testing.T) {
 	wf := b.begin()
 	b.ask(wf, "a", asking{StepType: "tool_call", StepInput: []byte(`{"id":9007199254740993}`)})
 	if e := b.refused(wf, "a", asking{StepType: "tool_call", StepInput: []byte(`{"id":9007199254740992}`)}); e.Code != gate.InputMismatch {
-		t.Errorf("two numbers that a double takes for one: %v", e)
+		t.Errorf("two numbers that a duplicate takes for one: %v", e)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestBadWorkflows(t *testing.T) {
 		_, err := b.gate.Create(t.Context(), agent, tt.r)
 		e := asError(t, err)
 		same(t, name, []any{e.Code, e.Field}, []any{tt.code, tt.field})
-		same(t, name+": commits", b.store.filed.Load(), int64(0))
+		same(t, name+": commits", b.store.commits.Load(), int64(0))
 	}
 	b := newBench(t, nil)
 	if _, err := b.gate.Create(t.Context(), gate.Caller{}, gate.CreateRequest{WorkflowName: "n"}); asError(t, err).Code != gate.Unauthorized {
@@ -185,7 +185,7 @@ func TestTheLargestStepFits(t *testing.T) {
 	b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: r.IdempotencyKey, Output: fill(256 << 10)})
 	p, err := b.store.Document(t.Context(), tenant, "step", wf+"/a")
 	if err != nil || !utf8.Valid(p.Body) || bytes.Contains(p.Body, []byte(`\u003c`)) {
-		t.Errorf("the paper: %v", err)
+		t.Errorf("the document: %v", err)
 	}
 	t.Logf("%d KiB", len(p.Body)>>10)
 }

@@ -29,7 +29,7 @@ func TestLease(t *testing.T) {
 			t.Fatalf("after the lease had ended: %+v", third.Lease)
 		}
 		same(t, "prior status of the third", third.RetryContext.PriorCompletionStatus, gate.PriorNotCompleted)
-		same(t, "length of a lease that was not said", time.Until(third.LeaseExpiresAt), time.Minute)
+		same(t, "length of a lease that was not reported", time.Until(third.LeaseExpiresAt), time.Minute)
 	})
 }
 
@@ -39,10 +39,10 @@ func TestStaleFence(t *testing.T) {
 		fence  int64
 		want   gate.Code
 	}{
-		"stale":         {"the step went to somebody else since", 1, gate.StaleFence},
+		"stale":         {"the step went to another actor since", 1, gate.StaleFence},
 		"granted":       {"it is the one that was granted", 2, ""},
-		"not said":      {"clients of the published gate know no fence", 0, ""},
-		"never granted": {"nobody was ever told that one", 3, gate.BadRequest},
+		"not given":     {"clients of the published gate know no fence", 0, ""},
+		"never granted": {"it was never issued", 3, gate.BadRequest},
 		"nonsense":      {"fences begin with 1", -1, gate.BadRequest},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 			granted: true, effect: "absent", verdict: "absent",
 		},
 		"unknown": {
-			reason: "while neither is known nobody does it",
+			reason: "while neither is known no caller does it",
 			found: func() engine.ReadResult {
 				return engine.ReadResult{Verdict: verify.Absent, After: after(90 * time.Second)}
 			},
@@ -109,7 +109,7 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 			found:  func() engine.ReadResult { return engine.ReadResult{Verdict: verify.Indeterminate} },
 			effect: "unknown", verdict: "indeterminate", retryAfter: 5,
 		},
-		"a look that fails": {
+		"a read that fails": {
 			reason: "nothing is known then",
 			found:  func() engine.ReadResult { return engine.ReadResult{} },
 			fails:  errBoom,
@@ -130,7 +130,7 @@ func TestVerificationDecidesAboutTheNextLease(t *testing.T) {
 				b.dest.set(tt.found())
 				b.dest.fails = tt.fails
 				got := b.ask(wf, "a", withIntent())
-				same(t, "the looks", b.dest.reads(), []engine.ReadBackCase{{}, {Began: began, Ended: ended, Before: []byte(`{"records":[]}`)}})
+				same(t, "the reads", b.dest.reads(), []engine.ReadBackCase{{}, {Began: began, Ended: ended, Before: []byte(`{"records":[]}`)}})
 				v := got.RetryContext.Verification
 				if v == nil {
 					t.Fatal("no verification")
@@ -159,7 +159,7 @@ func TestAbsenceDuringALeaseIsUnknown(t *testing.T) {
 		reads := len(b.dest.reads())
 		time.Sleep(20 * time.Second)
 		b.ask(wf, "a", withIntent())
-		same(t, "looks before the time to ask again", len(b.dest.reads()), reads)
+		same(t, "reads before the time to ask again", len(b.dest.reads()), reads)
 		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified})
 		time.Sleep(time.Minute)
 		if got = b.ask(wf, "a", withIntent()); got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
@@ -175,11 +175,11 @@ func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
 		granted bool
 	}{
 		"verified":    {"it is done", engine.ReadResult{Effect: engine.EffectPresent, Write: "wr_1"}, false},
-		"under way":   {"it goes on by itself", engine.ReadResult{Write: "wr_1"}, false},
+		"under way":   {"it continues by itself", engine.ReadResult{Write: "wr_1"}, false},
 		"not applied": {"nothing was done", engine.ReadResult{Effect: engine.EffectAbsent, Write: "wr_1"}, true},
 		"fulfilled":   {"the wish was fulfilled before", engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Vacuous}, false},
 		"nothing yet": {"it is to be done", engine.ReadResult{Effect: engine.EffectAbsent}, true},
-		"not known":   {"nobody has begun it here", engine.ReadResult{Verdict: verify.Mismatched}, true},
+		"not known":   {"it was not begun here", engine.ReadResult{Verdict: verify.Mismatched}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestALookOfAnotherAttemptCountsNothing(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent}) // bob did it, and died
 		if got := <-slow; got.LeaseGranted || got.RetryContext.Verification.Effect != "present" {
-			t.Errorf("lent on a look from before the last attempt: %+v, %+v", got.Lease, got.RetryContext.Verification)
+			t.Errorf("lent on a read from before the last attempt: %+v, %+v", got.Lease, got.RetryContext.Verification)
 		}
 	})
 }
@@ -268,13 +268,13 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 		state      ledger.State
 		settlement ledger.Settlement
 	}{
-		"no intent":   {"nobody can look", false, engine.ReadResult{}, nil, ledger.Settled, ledger.Reported},
+		"no intent":   {"it cannot be read", false, engine.ReadResult{}, nil, ledger.Settled, ledger.Reported},
 		"present":     {"it was seen", true, engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified}, nil, ledger.Settled, ledger.Verified},
 		"absent":      {"the caller and the destination disagree", true, engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, ledger.Review, ""},
 		"mismatched":  {"the caller and the destination disagree", true, engine.ReadResult{Verdict: verify.Mismatched}, nil, ledger.Review, ""},
 		"duplicated":  {"it was done twice", true, engine.ReadResult{Verdict: verify.Duplicated}, nil, ledger.Review, ""},
 		"not yet":     {"destinations lag", true, engine.ReadResult{Verdict: verify.Absent}, nil, ledger.Settled, ledger.Reported},
-		"unreachable": {"the caller's word stands", true, engine.ReadResult{}, errBoom, ledger.Settled, ledger.Reported},
+		"unreachable": {"the caller's report is kept", true, engine.ReadResult{}, errBoom, ledger.Settled, ledger.Reported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -286,9 +286,9 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 			b.ask(wf, "a", r)
 			b.dest.set(tt.found)
 			b.dest.fails = tt.fails
-			before := b.store.filed.Load()
+			before := b.store.commits.Load()
 			b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: "k"})
-			same(t, "commits of a completion", b.store.filed.Load()-before, int64(1))
+			same(t, "commits of a completion", b.store.commits.Load()-before, int64(1))
 			rec := b.operation(wf, "a")
 			same(t, tt.reason, []any{rec.State, rec.Settlement}, []any{tt.state, tt.settlement})
 			same(t, "what the step says", b.view(wf).Steps[0].CompletedAt != nil, true)
@@ -310,7 +310,7 @@ func TestEachAttemptIsRead(t *testing.T) {
 		time.Sleep(time.Second)
 		third := b.ask(wf, "a", withIntent())
 		if v := third.RetryContext.Verification; v == nil || v.Effect != "unknown" {
-			t.Errorf("of the second attempt is said what was known of the first: %+v", v)
+			t.Errorf("the second attempt shows what was known of the first: %+v", v)
 		}
 		reads := b.dest.reads()
 		same(t, "since when it may have been sent", reads[len(reads)-1].Began, time.Now().Add(-61*time.Second))
@@ -327,7 +327,7 @@ func TestAnotherIntentIsReadAgain(t *testing.T) {
 	b.dest.set(engine.ReadResult{})
 	other := asking{StepType: "tool_call", RetryPolicy: "reevaluate", Intent: replaced(order, `"A-1"`, `"A-2"`)}
 	if got := b.ask(wf, "a", other); !got.LeaseGranted || got.RetryContext.Verification != nil {
-		t.Errorf("what is known of one record is said of another: %+v", got.RetryContext.Verification)
+		t.Errorf("what is known of one record is reported about another: %+v", got.RetryContext.Verification)
 	}
 }
 
@@ -357,7 +357,7 @@ func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
 		"not there":          {"its caller says what is not so", "wire:1", engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, "absent", "absent", ledger.Review, true},
 		"another":            {"nor is what is there what it declared", "wire:1", engine.ReadResult{Verdict: verify.Mismatched}, nil, "unknown", "mismatched", ledger.Review, true},
 		"cannot be read":     {"nothing is known", "wire:1", engine.ReadResult{}, errBoom, "unknown", "unavailable", ledger.Settled, true},
-		"not there, unnamed": {"without a business operation no review can be filed", "", engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, "absent", "absent", "", true},
+		"not there, unnamed": {"without a business operation no review can be recorded", "", engine.ReadResult{Effect: engine.EffectAbsent, Verdict: verify.Absent}, nil, "absent", "absent", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -368,12 +368,12 @@ func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
 				b.ask(wf, "a", r)
 				b.dest.set(tt.found)
 				b.dest.fails = tt.fails
-				committed := b.store.filed.Load()
+				committed := b.store.commits.Load()
 				seen := b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: tt.key})
 				if seen == nil || seen.Effect != tt.effect || seen.Verdict != tt.verdict {
 					t.Fatalf("%s: the answer to the completion has %+v", tt.reason, seen)
 				}
-				same(t, "commits", b.store.filed.Load()-committed, int64(1))
+				same(t, "commits", b.store.commits.Load()-committed, int64(1))
 				if tt.key != "" {
 					same(t, tt.reason, b.operation(wf, "a").State, tt.state)
 				}
@@ -382,16 +382,16 @@ func TestACompletionIsHeldAgainstTheDestination(t *testing.T) {
 				same(t, "the next gate", []any{got.RetryContext.PriorCompletionStatus, got.LeaseGranted, got.RetryContext.Verification},
 					[]any{gate.PriorCompleted, false, seen})
 				same(t, "completed once more", b.complete(wf, "a", gate.CompleteRequest{IdempotencyKey: tt.key}), seen)
-				same(t, "looks right after", len(b.dest.reads()), reads)
+				same(t, "reads right after", len(b.dest.reads()), reads)
 
 				b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified, Ref: "o-1"})
 				b.dest.fails = nil
 				time.Sleep(time.Minute)
 				got = b.ask(wf, "a", r)
 				if v := got.RetryContext.Verification; v == nil || v.Effect != "present" || got.LeaseGranted {
-					t.Errorf("what came later is not told: %+v", v)
+					t.Errorf("what came later is not reported: %+v", v)
 				}
-				same(t, "looks a minute later", len(b.dest.reads()) > reads, tt.again)
+				same(t, "reads a minute later", len(b.dest.reads()) > reads, tt.again)
 			})
 		})
 	}
@@ -438,7 +438,7 @@ func TestFalseCompletionOutlivesTheProcess(t *testing.T) {
 			got := b.ask(wf, "a", withIntent()).RetryContext
 			same(t, "the status", got.PriorCompletionStatus, gate.PriorCompleted)
 			same(t, "the verification", got.Verification, before)
-			same(t, "looks", len(b.dest.reads()), 0)
+			same(t, "reads", len(b.dest.reads()), 0)
 		}
 		if err := book.Close(); err != nil {
 			t.Fatal(err)

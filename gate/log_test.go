@@ -36,8 +36,8 @@ func TestAFailedReadIsLoggedWithoutValues(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		b.dest.fails = errors.New("no such mailbox: ada@hot.example")
 		b.ask(wf, "a", withIntent())
-		if said := log.String(); !strings.Contains(said, "no such mailbox: redacted") || strings.Contains(said, "ada") {
-			t.Errorf("the log says %q", said)
+		if logged := log.String(); !strings.Contains(logged, "no such mailbox: redacted") || strings.Contains(logged, "ada") {
+			t.Errorf("the log says %q", logged)
 		}
 	})
 }

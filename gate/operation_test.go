@@ -31,7 +31,7 @@ var priors = map[string]struct {
 	differs bool
 }{
 	"in flight": {
-		reason: "somebody is at it", prior: func(*bench, string) {},
+		reason: "another actor is at it", prior: func(*bench, string) {},
 		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
 	},
 	"done": {
@@ -43,11 +43,11 @@ var priors = map[string]struct {
 		second: keyed(map[string]any{"amount": 101}), blocked: true, state: "settled (reported)", differs: true,
 	},
 	"failed, fate unknown": {
-		reason: "nobody knows what became of it", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail) },
+		reason: "it is unknown what became of it", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail) },
 		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
 	},
 	"failed, fate unknown, long ago": {
-		reason: "time does not tell", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail); time.Sleep(1000 * time.Hour) },
+		reason: "time shows nothing", prior: func(b *bench, wf string) { b.end(wf, b.gate.Fail); time.Sleep(1000 * time.Hour) },
 		second: keyed(invoice), blocked: true, state: "entrusted", retry: 5,
 	},
 	"done, long ago": {
@@ -58,10 +58,10 @@ var priors = map[string]struct {
 		reason: "the window begins when it is done", prior: func(b *bench, wf string) { time.Sleep(25 * time.Hour); b.done(wf) },
 		second: keyed(invoice), blocked: true, state: "settled (reported)",
 	},
-	"let go by a person": {
-		reason: "an operator let it go",
+	"approved by a reviewer": {
+		reason: "an operator released it",
 		prior: func(b *bench, wf string) {
-			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"})
+			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank refuses"})
 		},
 		second: keyed(invoice),
 	},
@@ -73,7 +73,7 @@ var priors = map[string]struct {
 		second: keyed(invoice),
 	},
 	"in review": {
-		reason: "a person decides",
+		reason: "a reviewer decides",
 		prior: func(b *bench, wf string) {
 			b.append(b.operation(wf, "transfer"), ledger.Event{Kind: ledger.EvEscalated, Reason: "unclear"})
 		},
@@ -97,9 +97,9 @@ func TestOneOperationAcrossWorkflows(t *testing.T) {
 				one, two := b.begin(), b.begin()
 				b.ask(one, "transfer", keyed(invoice))
 				tt.prior(b, one)
-				before := b.store.filed.Load()
+				before := b.store.commits.Load()
 				got := b.ask(two, "transfer", tt.second)
-				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				same(t, "commits", b.store.commits.Load()-before, int64(1))
 				same(t, "gates counted", got.RetryContext.GateCount, 1)
 				if !tt.blocked {
 					if got.Decision != gate.Allow || !got.LeaseGranted || got.Prior != nil {
@@ -230,12 +230,12 @@ func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
 		state      ledger.State
 		settlement ledger.Settlement
 	}{
-		"unknown":                   {"its fate is not known", engine.ReadResult{}, time.Hour, nil, ledger.Delegated, ""},
-		"absent":                    {"nothing was done", engine.ReadResult{Effect: engine.EffectAbsent}, time.Hour, nil, ledger.Settled, ledger.NotApplied},
-		"absent, and somebody's":    {"somebody may be doing it", engine.ReadResult{Effect: engine.EffectAbsent}, time.Second, nil, ledger.Delegated, ""},
-		"present":                   {"it was seen", engine.ReadResult{Effect: engine.EffectPresent}, time.Hour, nil, ledger.Settled, ledger.Verified},
-		"cannot be looked at":       {"its fate is not known", engine.ReadResult{}, time.Hour, errBoom, ledger.Delegated, ""},
-		"absent, but a look failed": {"what failed says nothing", engine.ReadResult{Effect: engine.EffectAbsent}, time.Hour, errBoom, ledger.Delegated, ""},
+		"unknown":                     {"its fate is not known", engine.ReadResult{}, time.Hour, nil, ledger.Delegated, ""},
+		"absent":                      {"nothing was done", engine.ReadResult{Effect: engine.EffectAbsent}, time.Hour, nil, ledger.Settled, ledger.NotApplied},
+		"absent, and another actor's": {"another actor may be doing it", engine.ReadResult{Effect: engine.EffectAbsent}, time.Second, nil, ledger.Delegated, ""},
+		"present":                     {"it was seen", engine.ReadResult{Effect: engine.EffectPresent}, time.Hour, nil, ledger.Settled, ledger.Verified},
+		"cannot be read":              {"its fate is not known", engine.ReadResult{}, time.Hour, errBoom, ledger.Delegated, ""},
+		"absent, but a read failed":   {"what failed says nothing", engine.ReadResult{Effect: engine.EffectAbsent}, time.Hour, errBoom, ledger.Delegated, ""},
 	} {
 		for how, end := range map[string]func(b *bench) ending{
 			"fail":  func(b *bench) ending { return b.gate.Fail },
@@ -251,9 +251,9 @@ func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
 					time.Sleep(tt.wait)
 					b.dest.set(tt.found)
 					b.dest.fails = tt.fails
-					before := b.store.filed.Load()
+					before := b.store.commits.Load()
 					b.end(wf, end(b))
-					same(t, "commits", b.store.filed.Load()-before, int64(1))
+					same(t, "commits", b.store.commits.Load()-before, int64(1))
 					rec := b.operation(wf, "transfer")
 					same(t, tt.reason, []any{rec.State, rec.Settlement}, []any{tt.state, tt.settlement})
 				})
@@ -269,9 +269,9 @@ func TestAStepWhoseOperationIsGoneIsNotLentAgain(t *testing.T) {
 		want   gate.Decision
 	}{
 		"its own still":        {"nothing has happened", nil, gate.Allow},
-		"let go":               {"another workflow may be at it", []ledger.Event{{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"}}, gate.Block},
-		"in review":            {"a person decides", []ledger.Event{{Kind: ledger.EvEscalated, Reason: "unclear"}}, gate.Block},
-		"ended by a person":    {"it is done, by a person's word", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, gate.Block},
+		"released":             {"another workflow may be at it", []ledger.Event{{Kind: ledger.EvYielded, By: "alice", Reason: "the bank refuses"}}, gate.Block},
+		"in review":            {"a reviewer decides", []ledger.Event{{Kind: ledger.EvEscalated, Reason: "unclear"}}, gate.Block},
+		"ended by a reviewer":  {"it is done, by a reviewer's word", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, gate.Block},
 		"known not to be done": {"another workflow may have begun it since", []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}}, gate.Block},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -283,9 +283,9 @@ func TestAStepWhoseOperationIsGoneIsNotLentAgain(t *testing.T) {
 					b.append(b.operation(wf, "transfer"), tt.events...)
 				}
 				time.Sleep(time.Hour)
-				before := b.store.filed.Load()
+				before := b.store.commits.Load()
 				got := b.ask(wf, "transfer", keyed(invoice))
-				same(t, "commits", b.store.filed.Load()-before, int64(1))
+				same(t, "commits", b.store.commits.Load()-before, int64(1))
 				same(t, tt.reason, got.Decision, tt.want)
 				same(t, "lent", got.Lease != nil && got.LeaseGranted, tt.want == gate.Allow)
 				b.done(wf)
@@ -330,18 +330,18 @@ func TestAnOperationKeepsItsTool(t *testing.T) {
 	}
 }
 
-// A completion of a step that others were told was not done is not ignored: it goes to review.
+// A completion of a step that was reported as not done to others is not ignored: it goes to review.
 func TestACompletionOfWhatWasGivenUp(t *testing.T) {
-	yielded := ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank says no"}
+	yielded := ledger.Event{Kind: ledger.EvYielded, By: "alice", Reason: "the bank refuses"}
 	for name, tt := range map[string]struct {
 		reason string
 		events []ledger.Event
 		state  ledger.State
 	}{
 		"its own still": {"nothing speaks against it", nil, ledger.Settled},
-		"let go":        {"another workflow may have done it too", []ledger.Event{yielded}, ledger.Review},
+		"released":      {"another workflow may have done it too", []ledger.Event{yielded}, ledger.Review},
 		"not applied":   {"another workflow may have done it too", []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}}, ledger.Review},
-		"by a person":   {"a person has said so already", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, ledger.Settled},
+		"by a reviewer": {"a reviewer has said so already", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, ledger.Settled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)
@@ -351,9 +351,9 @@ func TestACompletionOfWhatWasGivenUp(t *testing.T) {
 				b.append(b.operation(one, "transfer"), tt.events...)
 				b.ask(two, "transfer", keyed(invoice))
 			}
-			before := b.store.filed.Load()
+			before := b.store.commits.Load()
 			b.done(one)
-			same(t, "commits", b.store.filed.Load()-before, int64(1))
+			same(t, "commits", b.store.commits.Load()-before, int64(1))
 			rec := b.operation(one, "transfer")
 			same(t, tt.reason, rec.State, tt.state)
 			if tt.state != ledger.Review {
@@ -366,7 +366,7 @@ func TestACompletionOfWhatWasGivenUp(t *testing.T) {
 	}
 }
 
-// A caller that was told to ask again gets the result once it is done, however long that took.
+// A caller that was asked to come back gets the result once it is done, however long that took.
 func TestWhatIsDoneWhileAnotherWorkflowWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(o *gate.Options) { o.Window = time.Hour })
@@ -402,7 +402,7 @@ func TestAnAgentIsShownNoValueOfACollateralChange(t *testing.T) {
 		if kept := b.operation(one, "a").Mismatches; !strings.Contains(string(kept), "after") {
 			t.Fatalf("the ledger keeps %s; want the values", kept)
 		}
-		for where, got := range map[string]any{"the look": seen, "the next gate": b.ask(one, "a", r).RetryContext.Verification, "the block": b.ask(two, "a", r).PriorOutcome} {
+		for where, got := range map[string]any{"the read": seen, "the next gate": b.ask(one, "a", r).RetryContext.Verification, "the block": b.ask(two, "a", r).PriorOutcome} {
 			text := string(raw(got))
 			if strings.Contains(text, `"before"`) || strings.Contains(text, `"after"`) || !strings.Contains(text, "/salary") {
 				t.Errorf("%s shows %s; want the path alone", where, text)

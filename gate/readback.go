@@ -68,9 +68,9 @@ func (g *Gate) readOnce(ctx context.Context, l readRequest) *readBack {
 		if o.Redaction != nil {
 			o.Redaction.Clean(l.intent.Tenant, &why, l.intent)
 		}
-		o.Logger.WarnContext(ctx, "a destination could not be looked at", "tenant", l.intent.Tenant,
+		o.Logger.WarnContext(ctx, "a destination could not be read", "tenant", l.intent.Tenant,
 			"workflow", l.intent.Workflow, "step", l.intent.Step, "destination", l.intent.Destination, "error", why)
-		found = engine.ReadResult{Reason: "the destination could not be looked at"}
+		found = engine.ReadResult{Reason: "the destination could not be read"}
 	}
 	return &readBack{readRequest: l, ReadResult: found, failed: err != nil}
 }
@@ -79,7 +79,7 @@ func (g *Gate) readOnce(ctx context.Context, l readRequest) *readBack {
 func (g *Gate) guarded(ctx context.Context, l readRequest) (found engine.ReadResult, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the look panicked: %v", p)
+			err = fmt.Errorf("the read panicked: %v", p)
 		}
 	}()
 	return g.options().Reader.ReadBack(ctx, l.intent, l.about)

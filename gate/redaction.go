@@ -14,7 +14,7 @@ type Redaction interface {
 	// value.
 	Reveals(tenant, name string) bool
 	// Clean removes sensitive values from what v points to: those that intents mark, and those
-	// that look sensitive.
+	// that are sensitive.
 	Clean(tenant string, v any, of ...intent.WriteIntent)
 }
 
@@ -60,7 +60,7 @@ func (o *Options) redacted(tenant string, err error) error {
 func (o *Options) named(c Caller, names ...string) error {
 	for i := 0; o.Redaction != nil && i+1 < len(names); i += 2 {
 		if names[i+1] != "" && o.Redaction.Reveals(c.Tenant, names[i+1]) {
-			return badRequest(names[i], "tells a sensitive value, and is kept in the clear; want a name that does not, such as a random one")
+			return badRequest(names[i], "contains a sensitive value, and is stored in the clear; want a name that does not, such as a random one")
 		}
 	}
 	return nil

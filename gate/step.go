@@ -111,7 +111,7 @@ func (q gating) rest(d documents, s step, p plan, anew bool) (plan, error) {
 	decision, reason := s.answer()
 	granted := decision == Allow && s.lendable(d.now)
 	switch {
-	case granted && s.Lent.Fence == 0 && q.ask.intent != nil && !d.looked.fits(s):
+	case granted && s.Lent.Fence == 0 && q.ask.intent != nil && !d.readBack.fits(s):
 		return plan{read: s.readAt(*q.ask.intent, time.Time{}, d.now)}, nil
 	case granted && s.Operation != "" && p.reserve == nil && d.rec == nil:
 		return plan{need: needRecord}, nil
@@ -256,8 +256,8 @@ func (q gating) verify(d documents, s step) (step, *readRequest) {
 	if s.completed() {
 		// A completion may have been too early to see the effect.
 		switch {
-		case d.looked.fits(s) && d.looked.done:
-			s.Read = &attemptRead{Verification: d.looked.verification(d.looked.at, d.now), Fence: s.Lent.Fence}
+		case d.readBack.fits(s) && d.readBack.done:
+			s.Read = &attemptRead{Verification: d.readBack.verification(d.readBack.at, d.now), Fence: s.Lent.Fence}
 		case s.Read.Effect != effectPresent && !s.Read.fresh(s, d.now):
 			l := s.readAt(*w, *s.CompletedAt, d.now)
 			l.done = true
@@ -267,14 +267,14 @@ func (q gating) verify(d documents, s step) (step, *readRequest) {
 	}
 	first := s.Lent.Fence == 0
 	switch {
-	case d.looked.fits(s):
+	case d.readBack.fits(s):
 		if first {
-			s.Before = d.looked.kept()
+			s.Before = d.readBack.kept()
 		}
 		// Before the first attempt, only a write of readback or an effect that is already present
 		// is evidence about the step.
-		if s.Read = nil; !first || d.looked.Write != "" || d.looked.Effect == engine.EffectPresent {
-			s.Read = &attemptRead{Verification: d.looked.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
+		if s.Read = nil; !first || d.readBack.Write != "" || d.readBack.Effect == engine.EffectPresent {
+			s.Read = &attemptRead{Verification: d.readBack.verification(s.Lent.Until, d.now), Fence: s.Lent.Fence}
 		}
 	case first && s.Read == nil, s.Read.fresh(s, d.now):
 	default:
@@ -317,9 +317,9 @@ func asker(names []string, name string) []string {
 func (s step) gone(rec ledger.Record) string {
 	switch {
 	case rec.Yielded:
-		return fmt.Sprintf("a person let the business operation of this step go (write %s); another workflow may have begun it", s.Operation)
+		return fmt.Sprintf("a reviewer released the business operation of this step (write %s); another workflow may have begun it", s.Operation)
 	case rec.State == ledger.Review:
-		return fmt.Sprintf("a person must look at the business operation of this step (write %s)", s.Operation)
+		return fmt.Sprintf("a reviewer must decide about the business operation of this step (write %s)", s.Operation)
 	case rec.State != ledger.Delegated:
 		return fmt.Sprintf("the business operation of this step is %s (write %s) though the step was not completed", rec.Phase(), s.Operation)
 	}

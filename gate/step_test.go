@@ -16,9 +16,9 @@ func TestFirstGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
-		before := b.store.filed.Load()
+		before := b.store.commits.Load()
 		got := b.ask(wf, "transfer", asking{StepType: "tool_call", IdempotencyKey: "wire:invoice-7721", StepInput: raw(map[string]any{"amount": 1})})
-		same(t, "commits of one gate", b.store.filed.Load()-before, int64(1))
+		same(t, "commits of one gate", b.store.commits.Load()-before, int64(1))
 		now := time.Now()
 		if got.Lease == nil || got.LeaseID == "" {
 			t.Fatal("the first gate got no lease")
@@ -44,7 +44,7 @@ var checks = map[string]struct {
 	want    gate.Code
 }{
 	"terminal before key": {
-		reason: "a workflow that has ended is told before anything about the step",
+		reason: "a workflow that has ended is reported before anything about the step",
 		prepare: func(b *bench, wf string) {
 			b.ask(wf, "a", asking{StepType: "tool_call", IdempotencyKey: "k"})
 			b.end(wf, b.gate.Fail)
@@ -77,7 +77,7 @@ var checks = map[string]struct {
 		step: "a", ask: call(), want: gate.InputMismatch,
 	},
 	"hold before another's": {
-		reason: "the step's own hold is told before another step's",
+		reason: "the step's own hold is reported before another step's",
 		prepare: func(b *bench, wf string) {
 			held(b)
 			b.ask(wf, "a", call())
@@ -85,7 +85,7 @@ var checks = map[string]struct {
 		step: "a", ask: asking{StepType: "tool_call", RetryPolicy: "reevaluate"}, want: gate.ApprovalHold,
 	},
 	"another step waits": {
-		reason: "nothing new begins while the last other step waits for a person",
+		reason: "nothing new begins while the last other step waits for a reviewer",
 		prepare: func(b *bench, wf string) {
 			held(b)
 			b.ask(wf, "a", call())
@@ -103,12 +103,12 @@ func TestOrderOfChecks(t *testing.T) {
 				b := newBench(t, nil)
 				wf := b.begin()
 				tt.prepare(b, wf)
-				before, committed := b.view(wf), b.store.filed.Load()
+				before, committed := b.view(wf), b.store.commits.Load()
 				e := b.refused(wf, tt.step, tt.ask)
 				if e.Code != tt.want {
 					t.Errorf("refused with %s, want %s: %s", e, tt.want, tt.reason)
 				}
-				same(t, "commits of a refusal", b.store.filed.Load()-committed, int64(0))
+				same(t, "commits of a refusal", b.store.commits.Load()-committed, int64(0))
 				same(t, "the workflow after a refusal", b.view(wf), before)
 			})
 		})
@@ -119,7 +119,7 @@ func TestNoSuchWorkflow(t *testing.T) {
 	b := newBench(t, nil)
 	wf := b.begin()
 	foreign := gate.Caller{Tenant: "other", Name: "x"}
-	for name, c := range map[string]gate.Caller{"of another tenant": foreign, "of nobody": agent} {
+	for name, c := range map[string]gate.Caller{"of another tenant": foreign, "without a tenant": agent} {
 		id := wf
 		if c == agent {
 			id = "wf_00000000"
@@ -157,9 +157,9 @@ func TestRepeatIsCached(t *testing.T) {
 		b.rules.says = gate.Block // which no caller receives
 		time.Sleep(time.Second)
 		first.StepInput = []byte(` {"b":{"c":2.0}, "a":1} `)
-		before := b.store.filed.Load()
+		before := b.store.commits.Load()
 		got := b.ask(wf, "a", first)
-		same(t, "commits of a repeat", b.store.filed.Load()-before, int64(1))
+		same(t, "commits of a repeat", b.store.commits.Load()-before, int64(1))
 		same(t, "decision, cached, source", []any{got.Decision, got.Cached, got.DecisionSource}, []any{gate.Allow, true, "cached"})
 		same(t, "times the rules were asked", len(b.rules.asked), 1)
 		now := time.Now()
@@ -197,7 +197,7 @@ func TestPriorOutput(t *testing.T) {
 		want           string
 	}{
 		"on request":     {"an object is given when asked for", `{"id": 7}`, true, `{"id":7}`},
-		"not asked for":  {"nobody pays for what they did not ask for", `{"id":7}`, false, ""},
+		"not asked for":  {"a caller pays only for what it requested", `{"id":7}`, false, ""},
 		"an array":       {"the contract knows objects and null", `[1]`, true, ""},
 		"a scalar":       {"the contract knows objects and null", `7`, true, ""},
 		"nothing":        {"there is none", ``, true, ""},
@@ -240,13 +240,13 @@ func TestRulesWithoutAnAnswer(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
 		change(b.rules)
-		before := b.store.filed.Load()
+		before := b.store.commits.Load()
 		if e := b.refused(wf, "a", call()); e.Code != gate.Internal {
 			t.Errorf("%s: %v, want %s", name, e, gate.Internal)
 		} else if blamed := strings.HasSuffix(e.Message, "nothing was recorded: rule dear: "+errBoom.Error()); blamed != (name == "one rule") {
-			t.Errorf("%s: told %q", name, e.Message)
+			t.Errorf("%s: message %q", name, e.Message)
 		}
-		same(t, name+": commits", b.store.filed.Load(), before)
+		same(t, name+": commits", b.store.commits.Load(), before)
 	}
 }
 
@@ -261,10 +261,10 @@ func TestOneGateAmongManySteps(t *testing.T) {
 		same(t, "index of "+s.StepID, s.StepIndex, i)
 	}
 	same(t, "current step", v.CurrentStepIndex, 2)
-	before := b.store.filed.Load()
+	before := b.store.commits.Load()
 	b.rules.says = gate.RequireApproval
 	b.ask(wf, "d", call())
-	same(t, "commits of a gate that holds", b.store.filed.Load()-before, int64(1))
+	same(t, "commits of a gate that holds", b.store.commits.Load()-before, int64(1))
 	if e := b.refused(wf, "b", asking{StepType: "tool_call", RetryPolicy: "reevaluate"}); e.Code != gate.ApprovalPending {
 		t.Errorf("reevaluating beside a hold: %v", e)
 	}

@@ -53,7 +53,7 @@ func TestTheTraceOfAStep(t *testing.T) {
 		t.Errorf("at %v (-want +got):\n%s", got.Decisions[0].At, diff)
 	}
 	if _, omitted := got.Entries(); omitted != 2 {
-		t.Errorf("%d answers are said to be gone, want 2", omitted)
+		t.Errorf("%d answers are reported as omitted, want 2", omitted)
 	}
 	foreign := alice
 	foreign.Tenant = "other"
@@ -88,44 +88,44 @@ func under(key string) asking {
 
 var stories = map[string]story{
 	"allowed twice": {"the second asks no rule, and finds it lent", func(b *bench, wf string) { b.ask(wf, "pay", call()); b.ask(wf, "pay", call()) }, "allowed",
-		[]string{"The gate said allow, and granted the lease to the caller", "The gate said allow again, without asking the rules, and did not lend the step"},
+		[]string{"The gate answered allow, and granted the lease to the caller", "The gate answered allow again, without asking the rules, and did not lend the step"},
 		[]string{"it was asked for the first time", "it was asked for 2 times by then, first 0s before, was not reported as completed, had been answered allow"}, []gate.Describer{gate.TheGate, gate.TheGate}},
 	"completed": {"a replay of what is done", func(b *bench, wf string) {
 		b.ask(wf, "pay", call())
 		b.complete(wf, "pay", gate.CompleteRequest{})
 		time.Sleep(time.Minute)
 		b.ask(wf, "pay", call())
-	}, "completed", []string{"The gate said allow, and granted the lease to the caller", "The gate said allow again, without asking the rules, and did not lend the step"},
+	}, "completed", []string{"The gate answered allow, and granted the lease to the caller", "The gate answered allow again, without asking the rules, and did not lend the step"},
 		[]string{"first time", "first 1m0s before, was reported as completed"}, []gate.Describer{gate.TheGate, gate.TheGate}},
-	"held and approved": {"a person stands between two answers", func(b *bench, wf string) {
+	"held and approved": {"a reviewer decided between two answers", func(b *bench, wf string) {
 		b.rules.says = gate.RequireApproval
 		b.ask(wf, "pay", call())
 		time.Sleep(time.Minute)
 		_, _ = b.gate.Approve(b.t.Context(), alice, wf, "pay", gate.Comment{Comment: "checked"})
 		time.Sleep(time.Minute)
 		b.ask(wf, "pay", call())
-	}, "allowed", []string{"The gate said require_approval", "It was approved", "The gate said allow again, without asking the rules, and granted the lease to the caller"},
+	}, "allowed", []string{"The gate answered require_approval", "It was approved", "The gate answered allow again, without asking the rules, and granted the lease to the caller"},
 		[]string{"first time", "", "had been answered require_approval"}, []gate.Describer{gate.TheGate, gate.APerson, gate.TheGate}},
 	"too late": {"the clock decides as well", func(b *bench, wf string) {
 		b.rules.says = gate.RequireApproval
 		b.ask(wf, "pay", call())
 		time.Sleep(48 * time.Hour)
 		b.ask(wf, "pay", call())
-	}, "blocked", []string{"The gate said require_approval", "Its time was over", "The gate said block again, without asking the rules"},
+	}, "blocked", []string{"The gate answered require_approval", "Its time was over", "The gate answered block again, without asking the rules"},
 		[]string{"first time", "", "first 48h0m0s before"}, []gate.Describer{gate.TheGate, gate.TheClock, gate.TheGate}},
-	"blocked by another": {"the rules would have let it go", func(b *bench, wf string) {
+	"blocked by another": {"the rules would have allowed it", func(b *bench, wf string) {
 		other := b.begin()
 		b.ask(other, "pay", under("wire:1"))
 		b.ask(wf, "pay", under("wire:1"))
-	}, "blocked", []string{"The gate said block"}, []string{"it was asked for the first time; the rules alone said allow"}, []gate.Describer{gate.TheGate}},
-	"seen at the destination": {"what a look found was known", func(b *bench, wf string) {
+	}, "blocked", []string{"The gate answered block"}, []string{"it was asked for the first time; the rules alone gave allow"}, []gate.Describer{gate.TheGate}},
+	"seen at the destination": {"what a read found was known", func(b *bench, wf string) {
 		r := call()
 		r.Intent = []byte(`{"destination":"orders","kind":"order","key":{"order_id":"A-1"},"write":"create","expect":{"amount_cents":1999}}`)
 		b.ask(wf, "pay", r)
 		time.Sleep(time.Hour)
 		b.dest.set(engine.ReadResult{Effect: engine.EffectPresent, Reason: "it is there"})
 		b.ask(wf, "pay", r)
-	}, "allowed", []string{"The gate said allow, and granted the lease to the caller", "The gate said allow again, without asking the rules, and did not lend the step"},
+	}, "allowed", []string{"The gate answered allow, and granted the lease to the caller", "The gate answered allow again, without asking the rules, and did not lend the step"},
 		[]string{"first time", "at the destination its effect was present, verdict "}, []gate.Describer{gate.TheGate, gate.TheGate}},
 }
 
@@ -140,7 +140,7 @@ func TestTimelineEntries(t *testing.T) {
 				tt.do(b, wf)
 				got, err := b.gate.Trace(t.Context(), alice, wf, "pay")
 				if err != nil || got.Status() != tt.status {
-					t.Fatalf("%s: it stands as %q, %v; want %q", tt.reason, got.Status(), err, tt.status)
+					t.Fatalf("%s: it is %q, %v; want %q", tt.reason, got.Status(), err, tt.status)
 				}
 				entries, _ := got.Entries()
 				var what []string
@@ -231,7 +231,7 @@ func TestUndoneSteps(t *testing.T) {
 	}{
 		"begun and blocked": {"the newest first", alice, "wire:1", []string{blocked + "/pay blocked", holder + "/pay allowed"}},
 		"completed":         {"its write says where it is", alice, "wire:3", nil},
-		"nobody's":          {"no such key", alice, "wire:4", nil},
+		"no one's":          {"no such key", alice, "wire:4", nil},
 		"no key":            {"steps without one have no operation", alice, "", nil},
 		"another tenant":    {"its keys are its own", foreign, "wire:1", nil},
 	} {
@@ -269,9 +269,9 @@ func TestUndoneIsBounded(t *testing.T) {
 	asks(old, 1, "wire:1")
 	asks(wf, 101, "wire:2")
 	find("the oldest of few", "wire:1", 1, false)
-	find("more than are told", "wire:2", 100, true)
+	find("more than are returned", "wire:2", 100, true)
 	asks(wf, 898, "wire:3")
-	find("the last that is looked at", "wire:1", 1, false)
+	find("the last that is read", "wire:1", 1, false)
 	asks(b.begin(), 1, "wire:4")
-	find("behind those that are looked at", "wire:1", 0, true)
+	find("behind those that are read", "wire:1", 0, true)
 }

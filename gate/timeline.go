@@ -87,7 +87,7 @@ func (t StepTrace) Last() (Entry, bool) {
 }
 
 func (d StepDecision) entry() Entry {
-	t := Entry{At: d.At, By: TheGate, What: "The gate said " + string(d.Decision), Why: d.Reason, Name: d.By, Rules: d.Rules,
+	t := Entry{At: d.At, By: TheGate, What: "The gate answered " + string(d.Decision), Why: d.Reason, Name: d.By, Rules: d.Rules,
 		Asked: d.asked(), Known: d.known(), Trace: d.Trace, Allowed: d.Decision == Allow}
 	if d.Ruled == "" {
 		t.What += " again, without asking the rules"
@@ -137,7 +137,7 @@ func (d StepDecision) known() string {
 		text += ", had been answered " + string(k.Last)
 	}
 	if d.Ruled != "" && d.Ruled != d.Decision {
-		text += "; the rules alone said " + string(d.Ruled)
+		text += "; the rules alone gave " + string(d.Ruled)
 	}
 	if v := k.Verification; v != nil {
 		text += fmt.Sprintf("; at the destination its effect was %s, verdict %s", v.Effect, v.Verdict)

@@ -36,7 +36,7 @@ func TestDecisionsSayInWhichTrace(t *testing.T) {
 	}
 	reports := b.view(made.WorkflowID).Steps[0].Reports
 	if len(reports) != 1 || reports[0].By != "alice" || reports[0].Reason != "checked" || reports[0].At.IsZero() || reports[0].Trace != alicesTrace {
-		t.Errorf("heard %+v", reports)
+		t.Errorf("reports %+v", reports)
 	}
 	if got, err := b.gate.Trace(t.Context(), alice, made.WorkflowID, "pay"); err != nil || got.Waits || got.Decision != gate.Allow || len(got.Reports) != 1 {
 		t.Errorf("%+v, %v; want it approved", got, err)

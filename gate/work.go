@@ -24,7 +24,7 @@ const (
 func (g *Gate) Work(ctx context.Context) error {
 	for {
 		if err := g.lapse(ctx); err != nil && ctx.Err() == nil {
-			g.options().Logger.WarnContext(ctx, "holds that are due could not be looked at", "error", err)
+			g.options().Logger.WarnContext(ctx, "holds that are due could not be read", "error", err)
 		}
 		if !pause.For(ctx, workEvery) {
 			return context.Cause(ctx)

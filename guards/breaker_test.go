@@ -42,7 +42,7 @@ func TestWhatOpensTheBreaker(t *testing.T) {
 		set    guards.Breaker
 		opens  bool
 	}{
-		"unknown":            {"nobody knows what it does", repeat(5, made(connectors.FateUnknown, "")), guards.Breaker{}, true},
+		"unknown":            {"it is unknown what it does", repeat(5, made(connectors.FateUnknown, "")), guards.Breaker{}, true},
 		"not sent":           {"it cannot be reached", repeat(5, made(connectors.FateNotSent, "")), guards.Breaker{}, true},
 		"too few":            {"four failures are not five", repeat(4, made(connectors.FateUnknown, "")), guards.Breaker{}, false},
 		"refused":            {"the caller's fault", repeat(50, made(connectors.FateRefused, "422")), guards.Breaker{}, false},
@@ -281,7 +281,7 @@ func TestATripIsPublishedLater(t *testing.T) {
 		passes(t, crew.workers[1], write(crm))(answered)
 		w.link.fail(nil)
 		held(t, w, write(crm), "breaker")
-		time.Sleep(10 * time.Second) // the keeper tries more rarely while it fails
+		time.Sleep(10 * time.Second) // maintenance is retried more rarely while it fails
 		held(t, crew.workers[1], write(crm), "breaker")
 	})
 }
@@ -460,7 +460,7 @@ func TestARefusedLoginOfAReadHoldsTheDestination(t *testing.T) {
 				passes(t, w, write(crm))(engine.Sent{Fate: connectors.FateLogin, Code: "401", Took: 1})
 				w.readLogin(verify.Verified, "") // with the credentials of reads
 				if login().IsZero() {
-					t.Error("the login of sends is refused, and a read is said to show that it works")
+					t.Error("the login of sends is refused, and a read is reported to show that it works")
 				}
 				held(t, w, write(crm), "login")
 			})

@@ -108,7 +108,7 @@ type Guards struct {
 	mu         sync.Mutex
 	dests      map[string]*destination
 	closed     bool
-	maintainer chan struct{} // closed when the current keeper ends; nil: there is none
+	maintainer chan struct{} // closed when the current maintenance loop ends; nil: there is none
 }
 
 var _ engine.Guards = (*Guards)(nil)

@@ -26,7 +26,7 @@ func (g *Guards) kick() {
 	g.attend()
 }
 
-// attend ensures that a keeper runs. It runs as long as there are changes to publish or slots to
+// attend ensures that the maintenance loop runs. It runs as long as there are changes to publish or slots to
 // renew.
 func (g *Guards) attend() {
 	g.mu.Lock()
@@ -37,7 +37,7 @@ func (g *Guards) attend() {
 	}
 }
 
-// keep is the keeper's loop.
+// keep is the maintenance loop.
 func (g *Guards) keep() {
 	failing, pause := newTendPace(), tendEvery
 	for {
@@ -64,7 +64,7 @@ func (g *Guards) keep() {
 	}
 }
 
-// rest ends the keeper when nothing is left to do, or nothing can be done.
+// rest ends the maintenance loop when nothing is left to do, or nothing can be done.
 func (g *Guards) rest(busy bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *Guards) Close() error {
 	return err
 }
 
-// newTendPace is the backoff of the keeper while the ledger fails.
+// newTendPace is the backoff of the maintenance loop while the ledger fails.
 func newTendPace() backoff.BackOff {
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(tendEvery), backoff.WithMultiplier(2),

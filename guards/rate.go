@@ -18,7 +18,7 @@ const (
 	// enterFor is how long Enter may wait for a permit. A shorter wait costs less than putting
 	// the write back and taking it out again; a longer one keeps the worker from other writes.
 	enterFor = time.Second
-	// pauseFirst and pauseMost bound the pause after a destination said "not now" without a time;
+	// pauseFirst and pauseMost bound the pause after a destination throttled a send without a time;
 	// each such answer after the last pause doubles it. pauseLongest bounds the pause that a
 	// destination may ask for: an absurd value must not stop it forever.
 	pauseFirst   = time.Second
@@ -337,7 +337,7 @@ func (r *rates) tend(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if news != nil {
-		r.log.Warn("sends are paused: the destination said not now", "destination", r.destination, "answer", news.why)
+		r.log.Warn("sends are paused: the destination throttled them", "destination", r.destination, "answer", news.why)
 	}
 	if r.news == news {
 		r.news = nil

@@ -46,7 +46,7 @@ func TestRateIsKeptByAllWorkersTogether(t *testing.T) {
 		workers, each   int
 		during, latency time.Duration
 	}{
-		"one worker":     {"nobody to share with", rate(100, time.Second), 1, 16, 10 * time.Second, 0},
+		"one worker":     {"no other worker", rate(100, time.Second), 1, 16, 10 * time.Second, 0},
 		"many workers":   {"no worker may count alone", rate(100, time.Second), 8, 4, 10 * time.Second, 0},
 		"few calls":      {"bursts and batches of one", rate(3, time.Second), 5, 2, 20 * time.Second, 0},
 		"per minute":     {"a window much longer than a wait", rate(30, time.Minute), 4, 3, 5 * time.Minute, 0},
@@ -122,7 +122,7 @@ func TestPermitsOfADeadWorkerAreLostNotDouble(t *testing.T) {
 			t.Errorf("%d sends within a second, at most 100", got)
 		}
 		if got := len(log.at); got < 450 {
-			t.Errorf("only %d sends; the others must go on at the full rate", got)
+			t.Errorf("only %d sends; the others must continue at the full rate", got)
 		}
 	})
 }

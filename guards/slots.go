@@ -24,7 +24,7 @@ const (
 	// busyFirst is the shortest time after which a write that got no slot asks again.
 	busyFirst = 250 * time.Millisecond
 	// deferredMore is how late a read that was put back may ask again and still come before the
-	// sends: an idle worker looks for work every quarter of a second.
+	// sends: an idle worker searches for work every quarter of a second.
 	deferredMore = time.Second
 )
 
@@ -223,7 +223,7 @@ func (s *slots) wait(n int, first bool) {
 	}
 }
 
-// more leases slots for all waiting callers, or renews the lease. Its caller holds turn.
+// more leases slots for all waiting callers, or renews the lease. Its caller holds lock.
 func (s *slots) more(ctx context.Context) error {
 	s.mu.Lock()
 	want := min(max(s.inUse+s.waiting, s.held), s.limit())

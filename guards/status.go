@@ -27,7 +27,7 @@ type Destination struct {
 	Name string
 	// Rate is that of the worker that wrote last; zero if there is none.
 	Rate connectors.Rate
-	// Pause is until when sends pause because the destination said "not now", Why its answer;
+	// Pause is until when sends pause because the destination throttled a send, Why its answer;
 	// zero if nothing is paused.
 	Pause    time.Time
 	PauseWhy string

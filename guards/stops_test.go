@@ -64,7 +64,7 @@ func TestStopAndReleaseTakeEffectEverywhereWithinASecond(t *testing.T) {
 			for i, w := range crew.workers {
 				for !done(w) {
 					if time.Since(began) > time.Second {
-						t.Fatalf("%s: worker %d has not heard of it after a second", what, i)
+						t.Fatalf("%s: worker %d does not know it after a second", what, i)
 					}
 					time.Sleep(10 * time.Millisecond)
 				}

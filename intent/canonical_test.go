@@ -16,7 +16,7 @@ func TestCanonical(t *testing.T) {
 		in     any
 		want   string
 	}{
-		"order of RFC 8785": {"names sort by UTF-16 code unit, so 😀 stands before U+FB33", map[string]any{
+		"order of RFC 8785": {"names sort by UTF-16 code unit, so 😀 comes before U+FB33", map[string]any{
 			"\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh", "1": "One",
 			"\U0001f600": "Emoji: Grinning Face", "\u0080": "Control", "\u00f6": "Latin Small Letter O With Diaeresis",
 		}, "{\"\\r\":\"Carriage Return\",\"1\":\"One\",\"\u0080\":\"Control\",\"ö\":\"Latin Small Letter O With Diaeresis\",\"€\":\"Euro Sign\",\"😀\":\"Emoji: Grinning Face\",\"\ufb33\":\"Hebrew Letter Dalet With Dagesh\"}"},
@@ -66,7 +66,7 @@ func TestCanonicalRefuses(t *testing.T) {
 		"invalid UTF-8": {"replacing bytes would merge values", Fields{"a": []any{"\xff"}}, "/a/0"},
 		"in a name":     {"replacing bytes would merge names", Fields{"a": map[string]any{"\xff": 1}}, "/a"},
 		"in a Go slice": {"the same on the way over JSON text", Fields{"a": []string{"ok", "\xff"}}, "/a/1"},
-		"without end":   {"a walk must end", cyclic, "/self/self"},
+		"without end":   {"a traversal must end", cyclic, "/self/self"},
 		"a channel":     {"JSON has none", Fields{"a": make(chan int)}, "/a"},
 		"twice":         {"raw JSON is checked too", Fields{"a": json.RawMessage(`{"x":1,"x":2}`)}, "/a/x"},
 	} {

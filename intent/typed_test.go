@@ -50,8 +50,8 @@ func TestFrom(t *testing.T) {
 		Tenant: "acme", Workflow: "w", Tool: "t", Destination: "d", Kind: "order", Write: Upsert, Ignore: []string{"/etag"},
 		Expect: Fields{"currency": "EUR", "rate": 2},
 	}
-	room := append(make([]string, 0, 9), base.Ignore...) // a slice that From could write behind
-	base.Ignore = room
+	spare := append(make([]string, 0, 9), base.Ignore...) // a slice that From could write behind
+	base.Ignore = spare
 	n := func(s string) any { return json.Number(s) }
 	record := order{
 		Number: "A-17", Line: 3, Amount: 12.5, Address: address{City: "Köln", Draft: "x"}, Shipping: &address{City: "Bonn"},
@@ -86,7 +86,7 @@ func TestFrom(t *testing.T) {
 		}
 		checkStable(t, got)
 	}
-	if diff := cmp.Diff(Fields{"currency": "EUR", "rate": 2}, base.Expect); diff != "" || room[:2][1] != "" {
+	if diff := cmp.Diff(Fields{"currency": "EUR", "rate": 2}, base.Expect); diff != "" || spare[:2][1] != "" {
 		t.Errorf("the base changed: %s %v", diff, base.Ignore)
 	}
 }
@@ -233,7 +233,7 @@ var refusedByFrom = map[string]struct {
 	}, "/address has the readback tag on an embedded struct"},
 	"holds itself": {"no path ends", func() (WriteIntent, error) { return From(WriteIntent{}, node{}) }, "/next is of a type that holds itself and has readback tags"},
 	"NaN":          {"JSON has none", func() (WriteIntent, error) { return From(WriteIntent{}, order{Amount: math.NaN()}) }, "/expect/amount cannot be written as JSON"},
-	"duration": {"nobody knows the unit", func() (WriteIntent, error) {
+	"duration": {"the unit is unknown", func() (WriteIntent, error) {
 		return From(WriteIntent{}, struct {
 			D time.Duration `json:"d" readback:"payload"`
 		}{})

@@ -20,14 +20,14 @@ func TestReadsAreMadeWhenTheySucceed(t *testing.T) {
 		reads, over float64 // at most
 	}{
 		"0":               {"nothing to wait for", 1.01, 0},
-		"50ms":            {"one look, just after it", 1.1, 1.2},
-		"300ms":           {"one look, just after it", 1.1, 1.2},
-		"2s":              {"one look, just after it", 1.1, 1.2},
-		"50ms/jitter":     {"one look, after nearly all", 1.3, 1.25},
-		"300ms/jitter":    {"one look, after nearly all", 1.3, 1.25},
-		"2s/jitter":       {"one look, after nearly all", 1.3, 1.25},
-		"300ms/lognormal": {"a second look now and then", 1.5, 1.75},
-		"2s/lognormal":    {"a second look now and then", 1.5, 1.75},
+		"50ms":            {"one read, just after it", 1.1, 1.2},
+		"300ms":           {"one read, just after it", 1.1, 1.2},
+		"2s":              {"one read, just after it", 1.1, 1.2},
+		"50ms/jitter":     {"one read, after nearly all", 1.3, 1.25},
+		"300ms/jitter":    {"one read, after nearly all", 1.3, 1.25},
+		"2s/jitter":       {"one read, after nearly all", 1.3, 1.25},
+		"300ms/lognormal": {"a second read now and then", 1.5, 1.75},
+		"2s/lognormal":    {"a second read now and then", 1.5, 1.75},
 		"mostly 0":        {"at once, and once more for one in ten", 1.3, 1.4},
 		"two modes":       {"once for the quick ones, once more for the slow", 1.8, 4},
 	} {
@@ -99,10 +99,10 @@ func TestAWorldThatChanges(t *testing.T) {
 		before, since time.Duration
 		within        int // writes
 	}{
-		"much slower":     {"looks fail beyond all that was known", 50 * ms, 2000 * ms, 30},
+		"much slower":     {"reads fail beyond all that was known", 50 * ms, 2000 * ms, 30},
 		"slower":          {"likewise", 300 * ms, 400 * ms, 30},
 		"no more at once": {"likewise", 0, 300 * ms, 30},
-		"much quicker":    {"early looks succeed against expectation", 2000 * ms, 50 * ms, 200},
+		"much quicker":    {"early reads succeed against expectation", 2000 * ms, 50 * ms, 200},
 		"quicker":         {"likewise", 300 * ms, 200 * ms, 200},
 		"at once":         {"likewise", 300 * ms, 0, 200},
 	} {
@@ -130,7 +130,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		return ok
 	}
 	if ask(ordersPath, 0, 0) {
-		t.Error("it knows when to look before it has seen anything")
+		t.Error("it has a plan before it has seen anything")
 	}
 	for range 7 {
 		book.Seen(ordersPath, 280*time.Millisecond, 310*time.Millisecond)
@@ -142,7 +142,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	other, kind := ordersPath, ordersPath
 	other.Destination, kind.Kind = "bookings", "item"
 	search, anyPath, wide := ordersPath, ordersPath, ordersPath
-	wide.Destination = "rooms"
+	wide.Destination = "elsewhere"
 	for range 8 {
 		book.Seen(wide, 200*time.Millisecond, 400*time.Millisecond)
 	}
@@ -160,8 +160,8 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		"later":             {"part of them are not visible yet", ordersPath, 290 * time.Millisecond, 1, true},
 		"hardly before":     {"too little of what is known is left", wide, 396 * time.Millisecond, 1, false},
 		"beyond":            {"all of them were visible by then", ordersPath, 400 * time.Millisecond, 1, false},
-		"beyond, unlooked":  {"the first look is due", ordersPath, 400 * time.Millisecond, 0, true},
-		"many looks":        {"it is outside what was learned", ordersPath, 290 * time.Millisecond, 6, false},
+		"beyond, unlooked":  {"the first read is due", ordersPath, 400 * time.Millisecond, 0, true},
+		"many reads":        {"it is outside what was learned", ordersPath, 290 * time.Millisecond, 6, false},
 		"other destination": {"nothing is known of it", other, 0, 0, false},
 		"other kind":        {"nothing is known of it", kind, 0, 0, false},
 		"clock went back":   {"no moment after a send", ordersPath, -time.Second, 0, false},
@@ -173,7 +173,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		})
 	}
 	if pause, _ := book.Next(ordersPath, 400*time.Millisecond, 0); pause != 0 {
-		t.Errorf("a look that is due waits %s", pause)
+		t.Errorf("a read that is due waits %s", pause)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestNonsenseTeachesNothing(t *testing.T) {
 		book.Seen(engine.LagPath{Destination: string(make([]byte, 300))}, 0, time.Second)
 	}
 	if _, ok := book.Next(ordersPath, 0, 0); ok {
-		t.Error("it claims to know when to look")
+		t.Error("it claims to have a plan")
 	}
 	if _, ok := book.Next(engine.LagPath{Destination: string(make([]byte, 300))}, 0, 0); ok {
 		t.Error("it keeps names of any length")

@@ -73,7 +73,7 @@ func TestWorkersShareWhatTheyLearn(t *testing.T) {
 		for i, b := range []*lag.Book{one, two, opened(t, notes)} {
 			if !around(b, 200*ms, 320*ms) {
 				pause, ok := b.Next(ordersPath, 0, 0)
-				t.Errorf("book %d: %s, %t; want a look near 300 ms, learned from both", i, pause, ok)
+				t.Errorf("book %d: %s, %t; want a read near 300 ms, learned from both", i, pause, ok)
 			}
 		}
 		for _, path := range []string{ordersPath.Path, ""} {
@@ -132,7 +132,7 @@ func TestAllForgetTogether(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		if !around(two, 1900*ms, 2050*ms) {
 			pause, ok := two.Next(ordersPath, 0, 0)
-			t.Errorf("the other looks after %s, %t; want near 2 s", pause, ok)
+			t.Errorf("the other reads after %s, %t; want near 2 s", pause, ok)
 		}
 		if l := statsOf(t, notes)[ordersPath.Path]; l.Count > 21 || l.P50 < 1900*ms {
 			t.Errorf("the ledger has %+v; want the new writes alone", l)
@@ -238,10 +238,10 @@ func TestAnUnreachableLedger(t *testing.T) {
 				b.Seen(other, 0, 0)
 				time.Sleep(2 * time.Minute)
 				if !around(b, 200*ms, 320*ms) {
-					t.Error("it does not look by what it has learned itself")
+					t.Error("it does not use what it has learned itself")
 				}
 				if err := b.Sync(t.Context()); err == nil && !errors.Is(d.set, ledger.ErrStale) {
-					t.Error("that nothing was saved is not said")
+					t.Error("that nothing was saved is not reported")
 				}
 				notes.fail(nil, nil)
 				time.Sleep(time.Minute)
@@ -280,10 +280,10 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 		change func(v map[string]any) any
 		mended bool // written anew when there is something to share
 	}{
-		"no JSON":         {"somebody damaged it", func(map[string]any) any { return nil }, true},
-		"another type":    {"somebody damaged it", func(map[string]any) any { return []int{1} }, true},
-		"no sketch":       {"somebody damaged it", func(v map[string]any) any { v["sketch"] = "AAAA////"; return v }, true},
-		"cut":             {"somebody damaged it", func(v map[string]any) any { v["sketch"] = v["sketch"].(string)[:8]; return v }, true},
+		"no JSON":         {"another actor damaged it", func(map[string]any) any { return nil }, true},
+		"another type":    {"another actor damaged it", func(map[string]any) any { return []int{1} }, true},
+		"no sketch":       {"another actor damaged it", func(v map[string]any) any { v["sketch"] = "AAAA////"; return v }, true},
+		"cut":             {"another actor damaged it", func(v map[string]any) any { v["sketch"] = v["sketch"].(string)[:8]; return v }, true},
 		"epoch":           {"none could follow", func(v map[string]any) any { v["epoch"] = int64(1) << 60; return v }, true},
 		"huge":            {"no sketch is so large", func(v map[string]any) any { v["path"] = strings.Repeat("x", 100<<10); return v }, true},
 		"later version":   {"a newer program wrote it", func(v map[string]any) any { v["v"] = 2; return v }, false},
@@ -309,7 +309,7 @@ func TestNotesThatCannotBeRead(t *testing.T) {
 					t.Error("it is believed")
 				}
 				if n := strings.Count(log.String(), "passed over"); n != 1 {
-					t.Errorf("said %d times, want once:\n%s", n, log.String())
+					t.Errorf("logged %d times, want once:\n%s", n, log.String())
 				}
 				record(b, 20, 90*ms, 110*ms)
 				if err := b.Close(); err != nil {
@@ -370,7 +370,7 @@ func FuzzNotes(f *testing.F) {
 		for _, path := range []engine.LagPath{ordersPath, {Destination: "orders", Kind: "order"}} {
 			for reads := range 3 {
 				if pause, ok := b.Next(path, 10*ms, reads); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
-					t.Errorf("look %d: %s, %t", reads, pause, ok)
+					t.Errorf("read %d: %s, %t", reads, pause, ok)
 				}
 			}
 			b.Seen(path, 90*ms, 110*ms)

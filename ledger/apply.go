@@ -78,13 +78,13 @@ func check(r Record, e Event) error {
 	case r.Delegated && slices.Contains([]EventKind{EvAnnounced, EvDirected, EvCompensating, EvDeferred}, e.Kind):
 		return fmt.Errorf("its caller makes the write itself; it is never sent or undone from here")
 	case e.Kind == EvDelegated && !r.Delegated:
-		return fmt.Errorf("only what was reserved for its caller can be entrusted to it")
+		return fmt.Errorf("only what was reserved for its caller can be delegated to it")
 	case e.Kind == EvYielded && (e.By == "" || e.Reason == ""):
-		return fmt.Errorf("letting a business operation go needs the person's name and a reason")
+		return fmt.Errorf("releasing a business operation needs the reviewer's name and a reason")
 	case e.Kind == EvCompensating && r.State == Settled && (r.Settlement != Verified || e.By == ""):
-		return fmt.Errorf("a settled write can be undone only when it is verified, by somebody with a name")
+		return fmt.Errorf("a settled write can be undone only when it is verified, by an actor with a name")
 	case e.Kind == EvSettled && e.Settlement == Reported && !reportable(r, e):
-		return fmt.Errorf("only an entrusted write is settled by what its caller, who has a name, reports, and only one that was answered with yes by what the destination said")
+		return fmt.Errorf("only a delegated write is settled by the report of its caller, who has a name, and only an accepted one by the destination's answer")
 	case e.Kind == EvSettled && (e.Settlement == Denied || e.Settlement == Expired) && r.State != Held:
 		return fmt.Errorf("only a held write can be denied, or expire")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:
@@ -94,15 +94,15 @@ func check(r Record, e Event) error {
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
 	case e.Kind == EvSettled && slices.Contains([]Settlement{Accepted, Abandoned, Denied}, e.Settlement) && e.By == "":
-		return fmt.Errorf("settled as %s needs the person's name", e.Settlement)
+		return fmt.Errorf("settled as %s needs the reviewer's name", e.Settlement)
 	case e.Kind == EvCompensating && e.Child == "":
 		return fmt.Errorf("compensating needs the compensating write")
 	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
-		return fmt.Errorf("a person's decision needs a name and a reason")
+		return fmt.Errorf("a reviewer's decision needs a name and a reason")
 	case (e.Kind == EvAnnounced || e.Kind == EvEscalated) && r.QueuedBehind != "":
 		return fmt.Errorf("it waits behind write %s of the same business key", r.QueuedBehind)
 	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
-		return fmt.Errorf("only the look after an answered send can be put off as unverified")
+		return fmt.Errorf("only the read after an answered send can be deferred as unverified")
 	case e.Repair && (e.Kind != EvAnnounced || r.Sends == 0):
 		return fmt.Errorf("only a send after the first can be a repair")
 	case e.Kind == EvAnnounced && e.Generation < r.Generation:
@@ -126,19 +126,19 @@ func checkApproval(r Record, e Event, now time.Time) error {
 	case e.Kind != EvApproved && e.Kind != EvAgreed:
 		return nil
 	case SamePerson(e.By, ""):
-		return fmt.Errorf("an approval needs the person's name")
+		return fmt.Errorf("an approval needs the reviewer's name")
 	case SamePerson(e.By, r.RequestedBy):
 		return fmt.Errorf("%q asked for this write, and another reviewer must approve it", e.By)
 	case AmongPeople(r.Agreed, e.By):
-		return fmt.Errorf("%q has approved it already; %d different people must", e.By, r.Need)
+		return fmt.Errorf("%q has approved it already; %d different reviewers must", e.By, r.Need)
 	case e.Digest != "" && e.Digest != r.Digest:
 		return fmt.Errorf("the approval is for digest %s, the write has %s", e.Digest, r.Digest)
 	case !r.Due.IsZero() && !r.Overdue && !now.Before(r.Due):
 		return fmt.Errorf("%w: the time for it was over at %s", ErrExpired, r.Due.UTC().Format(time.RFC3339))
 	case e.Kind == EvApproved && len(r.Agreed)+1 < r.Need:
-		return fmt.Errorf("%d different people must approve it, and this is number %d", r.Need, len(r.Agreed)+1)
+		return fmt.Errorf("%d different reviewers must approve it, and this is number %d", r.Need, len(r.Agreed)+1)
 	case e.Kind == EvAgreed && len(r.Agreed)+1 >= max(r.Need, 1):
-		return fmt.Errorf("this is the last approval that it needs: that lets it go")
+		return fmt.Errorf("this is the last approval that it needs: it is sent with that")
 	}
 	return nil
 }
@@ -336,7 +336,7 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	}
 	r.Intent = bytes.Clone(r.Intent)
 	if r.Delegated && (r.KeyDigest != "" || len(res.Events) == 0) {
-		return r, nil, fmt.Errorf("reserve: write %s is entrusted to its caller: it has no key digest, and is held or entrusted with its reservation", r.ID)
+		return r, nil, fmt.Errorf("reserve: write %s is delegated to its caller: it has no key digest, and is held or delegated with its reservation", r.ID)
 	}
 	who, err := identityOf(r)
 	if err != nil {
@@ -430,7 +430,7 @@ func orderly(r Record, events []Event) error {
 	for _, e := range events {
 		switch {
 		case e.Kind == EvFreed:
-			return fmt.Errorf("only the ledger itself frees a write, when the one before it leaves the line")
+			return fmt.Errorf("only the ledger itself frees a write, when the one before it leaves the queue")
 		case e.Kind == EvApproved && r.State != Held:
 			return fmt.Errorf("%q is for a write that was held before this append", e.Kind)
 		}

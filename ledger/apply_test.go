@@ -70,7 +70,7 @@ func inState(s ledger.State) ledger.Record {
 
 // proper returns an event of a kind with all required fields.
 func proper(kind ledger.EventKind, s ledger.State) ledger.Event {
-	e := ledger.Event{Kind: kind, By: "someone", Reason: "reason", Child: "wr_2", Settlement: ledger.Verified}
+	e := ledger.Event{Kind: kind, By: "ann", Reason: "reason", Child: "wr_2", Settlement: ledger.Verified}
 	if s == ledger.Held {
 		e.Settlement = ledger.Denied
 	}
@@ -138,19 +138,19 @@ func TestRefusals(t *testing.T) {
 			"a held write was not sent", ledger.Held, settle(ledger.Verified), "approved, denied or expire"},
 		"held and not applied": {
 			"expired is not rejected", ledger.Held, settle(ledger.NotApplied), "approved, denied or expire"},
-		"accepted by nobody": {
+		"accepted without a name": {
 			"responsibility has a name", ledger.Review,
 			with(ledger.EvSettled, func(e *ledger.Event) { e.Settlement, e.By = ledger.Accepted, "" }), "name"},
-		"abandoned by nobody": {
+		"abandoned without a name": {
 			"responsibility has a name", ledger.Review,
 			with(ledger.EvSettled, func(e *ledger.Event) { e.Settlement, e.By = ledger.Abandoned, "" }), "name"},
-		"approved by nobody": {
+		"approved without a name": {
 			"an approval has a name", ledger.Held,
 			with(ledger.EvApproved, func(e *ledger.Event) { e.By = "" }), "name"},
 		"compensating with nothing": {
 			"a parent that waits for no child waits for ever", ledger.Checking,
 			with(ledger.EvCompensating, func(e *ledger.Event) { e.Child = "" }), "compensating write"},
-		"directed by nobody": {
+		"directed without a name": {
 			"a decision has a name", ledger.Review,
 			with(ledger.EvDirected, func(e *ledger.Event) { e.By = "" }), "name"},
 		"directed without a reason": {
@@ -221,7 +221,7 @@ var effects = map[string]struct {
 			r.KeySend, r.LastSend = at, at
 		}},
 	"sent": {
-		"when the send ended, the horizon begins; it ended before it was told",
+		"when the send ended, the horizon begins; it ended before it was recorded",
 		func(r *ledger.Record) { r.LastSend = at.Add(time.Minute) },
 		ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Ago: 2 * time.Second, Ref: "17", URL: "u", Version: "v"},
 		func(r *ledger.Record) {
@@ -238,7 +238,7 @@ var effects = map[string]struct {
 		ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused"},
 		func(r *ledger.Record) { r.State, r.LastFate, r.LastSend = ledger.Checking, "refused", at }},
 	"sent, a conflict": {
-		"what the destination said when it did not say yes is kept until the next send",
+		"what the destination answered when it did not accept is kept until the next send",
 		nil, ledger.Sending, ledger.Event{Kind: ledger.EvSent, Fate: "refused", Conflict: true, Reason: "409", RetryAfter: time.Second},
 		func(r *ledger.Record) {
 			r.State, r.LastFate, r.LastSend, r.Reason = ledger.Checking, "refused", at, "409"
@@ -258,14 +258,14 @@ var effects = map[string]struct {
 		nil, ledger.Queued, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
 		func(r *ledger.Record) { r.Reads, r.Before = 2, json.RawMessage("1") }},
 	"reads in a row": {
-		"reads that said the same are one event and count as many",
+		"reads with the same result are one event and count as many",
 		nil, ledger.Checking, ledger.Event{Kind: ledger.EvRead, Count: 5, Verdict: "absent", Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},
 		func(r *ledger.Record) {
 			r.Reads, r.Verdict, r.Evidence, r.Mismatches = 6, "absent", json.RawMessage("1"), json.RawMessage("2")
 			r.FirstRead = at
 		}},
 	"deferred": {
-		"who puts a record back lets go of it", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},
+		"a record that is put back has no owner", nil, ledger.Checking, ledger.Event{Kind: ledger.EvDeferred, In: time.Minute, Reason: "wait"},
 		func(r *ledger.Record) {
 			r.Owner, r.LeaseUntil, r.Due, r.Reason = "", time.Time{}, at.Add(time.Minute), "wait"
 		}},
@@ -279,8 +279,8 @@ var effects = map[string]struct {
 			r.State, r.Settlement, r.SettledAt, r.Directed, r.Rule, r.LeftQueue = ledger.Settled, ledger.NotApplied, at, "", "r", true
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 		}},
-	"settled, recheck owed": {
-		"a recheck that is owed has a due time", nil,
+	"settled, recheck pending": {
+		"a recheck that is pending has a due time", nil,
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour},
 		func(r *ledger.Record) {
 			r.LeftQueue = true
@@ -288,7 +288,7 @@ var effects = map[string]struct {
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, at.Add(time.Hour)
 			r.RecheckUntil = at.Add(time.Hour)
 		}},
-	"settled, two rechecks owed": {
+	"settled, two rechecks pending": {
 		"it is known until when the outcome can change", nil,
 		ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour, Until: 24 * time.Hour},
 		func(r *ledger.Record) {
@@ -321,7 +321,7 @@ var effects = map[string]struct {
 			r.Owner, r.LeaseUntil, r.Due = "", time.Time{}, time.Time{}
 		}},
 	"directed": {
-		"a person's decision is work at once", nil, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "q", Directed: "retry"},
+		"a reviewer's decision is work at once", nil, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "q", Directed: "retry"},
 		func(r *ledger.Record) { r.State, r.Directed, r.Due, r.Reason = ledger.Checking, "retry", at, "q" }},
 	"compensating": {
 		"the parent names its child", func(r *ledger.Record) { r.Directed = "compensate" },

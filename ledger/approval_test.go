@@ -19,35 +19,35 @@ func TestCheckApproval(t *testing.T) {
 		says   string // "": allowed
 		is     error
 	}{
-		"one": {"one person is enough unless more are asked for",
+		"one": {"one reviewer is enough unless more are required",
 			nil, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "", nil},
-		"one of one": {"likewise when it is said",
+		"one of one": {"likewise when it is declared",
 			func(r *ledger.Record) { r.Need = 1 }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "", nil},
-		"nobody": {"an approval has a name",
+		"no name": {"an approval has a name",
 			nil, ledger.Event{Kind: ledger.EvApproved}, "name", nil},
-		"nobody agrees": {"and so has half of one",
+		"no name agrees": {"and so has half of one",
 			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed}, "name", nil},
 		"who asked": {"an agent never approves its own write",
 			nil, ledger.Event{Kind: ledger.EvApproved, By: "agent"}, "another reviewer", nil},
 		"who asked agrees": {"nor is it one of two",
 			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed, By: "agent"}, "another reviewer", nil},
-		"who asked is not known": {"a write that nobody is known to have asked for can be approved by anybody",
+		"who asked is not known": {"a write without a known requester can be approved by any reviewer",
 			func(r *ledger.Record) { r.RequestedBy = "" }, ledger.Event{Kind: ledger.EvApproved, By: "agent"}, "", nil},
-		"the first of two": {"two people are two",
+		"the first of two": {"two reviewers are two",
 			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvAgreed, By: "ann"}, "", nil},
 		"one alone of two": {"one is not enough where two are needed",
-			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "2 different people", nil},
-		"the same twice": {"one person is not two",
+			func(r *ledger.Record) { r.Need = 2 }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "2 different reviewers", nil},
+		"the same twice": {"one reviewer is not two",
 			func(r *ledger.Record) { r.Need, r.Agreed = 2, []string{"ann"} }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "already", nil},
-		"the second of two": {"the second one lets it go",
+		"the second of two": {"the second one approves it",
 			func(r *ledger.Record) { r.Need, r.Agreed = 2, []string{"ann"} }, ledger.Event{Kind: ledger.EvApproved, By: "bob"}, "", nil},
-		"agrees as the last": {"a write must not wait for nobody",
+		"agrees as the last": {"a write must not wait without a reason",
 			func(r *ledger.Record) { r.Need, r.Agreed = 2, []string{"ann"} }, ledger.Event{Kind: ledger.EvAgreed, By: "bob"}, "last", nil},
 		"agrees alone": {"likewise where one is enough",
 			nil, ledger.Event{Kind: ledger.EvAgreed, By: "bob"}, "last", nil},
 		"the second of three": {"and so on",
 			func(r *ledger.Record) { r.Need, r.Agreed = 3, []string{"ann"} }, ledger.Event{Kind: ledger.EvApproved, By: "bob"}, "number 2", nil},
-		"what was seen": {"an approval is for what the person saw",
+		"what was seen": {"an approval is for what the reviewer saw",
 			nil, ledger.Event{Kind: ledger.EvApproved, By: "ann", Digest: "d1"}, "", nil},
 		"something else": {"and for nothing else",
 			nil, ledger.Event{Kind: ledger.EvApproved, By: "ann", Digest: "d2"}, "digest d2", nil},
@@ -59,7 +59,7 @@ func TestCheckApproval(t *testing.T) {
 			func(r *ledger.Record) { r.Due, r.Need = at, 2 }, ledger.Event{Kind: ledger.EvAgreed, By: "ann"}, "over", ledger.ErrExpired},
 		"without an end": {"a hold without an end never expires",
 			func(r *ledger.Record) { r.Due = time.Time{} }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "", nil},
-		"overdue": {"where it goes on waiting it can be approved",
+		"overdue": {"while it waits it can be approved",
 			func(r *ledger.Record) { r.Due, r.Overdue = earlier, true }, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, "", nil},
 	} {
 		before := inState(ledger.Held)
@@ -100,12 +100,12 @@ var approvalEffects = map[string]struct {
 			r.Owner, r.LeaseUntil, r.Rule, r.Reason = "", time.Time{}, "risk", "dear"
 		}},
 	"held for ever": {
-		"without an end nobody is woken", nil, ledger.Queued, ledger.Event{Kind: ledger.EvHeld},
+		"without an end no worker is woken", nil, ledger.Queued, ledger.Event{Kind: ledger.EvHeld},
 		func(r *ledger.Record) {
 			r.State, r.Due, r.Owner, r.LeaseUntil = ledger.Held, time.Time{}, "", time.Time{}
 		}},
 	"agreed": {
-		"one of several does not let it go, does not begin the time anew, and is not why it is held",
+		"one of several does not approve it, does not begin the time anew, and is not why it is held",
 		func(r *ledger.Record) { r.Need, r.Agreed, r.Rule, r.Reason = 3, []string{"ann"}, "risk", "dear" },
 		ledger.Held, ledger.Event{Kind: ledger.EvAgreed, By: "bob", Reason: "fine", Rule: "x"},
 		func(r *ledger.Record) { r.Agreed, r.Owner, r.LeaseUntil = []string{"ann", "bob"}, "", time.Time{} }},
@@ -114,38 +114,38 @@ var approvalEffects = map[string]struct {
 		func(r *ledger.Record) {
 			r.State, r.Agreed, r.QueuedAt, r.Due, r.Reason = ledger.Queued, []string{"ann"}, at, at, "fine"
 		}},
-	"approved, entrusted": {
-		"whoever asked has to come again for it: it is nobody's work",
+	"approved, delegated": {
+		"its caller has to ask again: it is no worker's work",
 		func(r *ledger.Record) { r.Delegated = true }, ledger.Held, ledger.Event{Kind: ledger.EvApproved, By: "ann"},
 		func(r *ledger.Record) {
 			r.State, r.Agreed, r.QueuedAt, r.Due = ledger.Delegated, []string{"ann"}, at, time.Time{}
 			r.Owner, r.LeaseUntil = "", time.Time{}
 		}},
 	"overdue": {
-		"it goes on waiting, for ever unless it is said until when", nil, ledger.Held, ledger.Event{Kind: ledger.EvOverdue, Reason: "told"},
+		"it waits for ever unless the event has a time", nil, ledger.Held, ledger.Event{Kind: ledger.EvOverdue, Reason: "told"},
 		func(r *ledger.Record) {
 			r.Overdue, r.Due, r.Owner, r.LeaseUntil, r.Reason = true, time.Time{}, "", time.Time{}, "told"
 		}},
 	"overdue again": {
-		"and somebody looks again when it is said", nil, ledger.Held, ledger.Event{Kind: ledger.EvOverdue, In: time.Hour},
+		"and it is due again at the time of the event", nil, ledger.Held, ledger.Event{Kind: ledger.EvOverdue, In: time.Hour},
 		func(r *ledger.Record) {
 			r.Overdue, r.Due, r.Owner, r.LeaseUntil = true, at.Add(time.Hour), "", time.Time{}
 		}},
 	"expired": {
-		"an end of its own: nothing was sent, and nobody refused it", nil, ledger.Held,
+		"an end of its own: nothing was sent, and no reviewer refused it", nil, ledger.Held,
 		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired},
 		func(r *ledger.Record) {
 			r.State, r.Settlement, r.SettledAt, r.LeftQueue = ledger.Settled, ledger.Expired, at, true
 			r.Due, r.Owner, r.LeaseUntil = time.Time{}, "", time.Time{}
 		}},
-	"entrusted": {
-		"nobody holds it, and it is never due",
+	"delegated": {
+		"it has no owner, and it is never due",
 		func(r *ledger.Record) { r.Delegated = true }, ledger.Queued, ledger.Event{Kind: ledger.EvDelegated, By: "agent"},
 		func(r *ledger.Record) {
 			r.State, r.Due, r.Owner, r.LeaseUntil = ledger.Delegated, time.Time{}, "", time.Time{}
 		}},
 	"reported": {
-		"its caller says that it is done", nil, ledger.Delegated,
+		"its caller reports it as done", nil, ledger.Delegated,
 		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"},
 		func(r *ledger.Record) {
 			r.State, r.Settlement, r.SettledAt, r.LeftQueue = ledger.Settled, ledger.Reported, at, true
@@ -153,11 +153,11 @@ var approvalEffects = map[string]struct {
 		}},
 	"yielded": {
 		"letting the operation go changes nothing else about the write: not why it is in review, not who works on it",
-		func(r *ledger.Record) { r.Rule, r.Reason = "horizon", "nobody knows" }, ledger.Review,
+		func(r *ledger.Record) { r.Rule, r.Reason = "horizon", "it is unknown" }, ledger.Review,
 		ledger.Event{Kind: ledger.EvYielded, By: "ann", Rule: "override", Reason: "made by hand"},
 		func(r *ledger.Record) { r.Yielded = true }},
 	"undone later": {
-		"a settled write that is undone is open again, and holds nobody in its line up",
+		"a settled write that is undone is open again, and delays no other write in its queue",
 		func(r *ledger.Record) { r.LeftQueue, r.KeyDigest, r.Due = true, "k", time.Time{} }, ledger.Settled,
 		ledger.Event{Kind: ledger.EvCompensating, By: "ann", Child: "wr_2", Evidence: []byte("1")},
 		func(r *ledger.Record) {
@@ -194,29 +194,29 @@ func TestDelegatedRefusals(t *testing.T) {
 	}{
 		"announced": {"what its caller makes is never sent from here",
 			func(r *ledger.Record) { r.Delegated = true }, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced}, "never sent"},
-		"put back": {"nor is it anybody's work",
+		"put back": {"nor is it any worker's work",
 			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvDeferred}, "never sent"},
-		"directed": {"nor can a person tell us to send it",
+		"directed": {"nor can a reviewer have it sent",
 			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvDirected, By: "p", Reason: "r"}, "never sent"},
 		"undone": {"nor to undo it",
 			func(r *ledger.Record) { r.Delegated = true }, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, By: "p", Child: "wr_2"}, "undone from here"},
-		"let go": {"a write of ours is not its caller's",
+		"released": {"a write of ours is not its caller's",
 			nil, ledger.Queued, ledger.Event{Kind: ledger.EvDelegated}, "reserved for its caller"},
 		"reported": {"nor does what a caller says settle it",
-			nil, ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "entrusted"},
-		"reported in review": {"what a person has before them is not settled by the caller's word",
-			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "entrusted"},
-		"reported by nobody": {"who says so has a name",
+			nil, ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "delegated"},
+		"reported in review": {"what a reviewer has before them is not settled by the caller's word",
+			func(r *ledger.Record) { r.Delegated = true }, ledger.Review, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}, "delegated"},
+		"reported without a name": {"a reporter has a name",
 			nil, ledger.Delegated, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported}, "name"},
 		"expired when it was sent": {"expired promises that nothing was sent",
 			nil, ledger.Checking, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired}, "held"},
-		"expired when entrusted": {"or made",
+		"expired when delegated": {"or made",
 			nil, ledger.Delegated, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired}, "held"},
-		"yielded by nobody": {"an override has a name",
+		"yielded without a name": {"an override has a name",
 			nil, ledger.Review, ledger.Event{Kind: ledger.EvYielded, Reason: "r"}, "name"},
 		"yielded without a reason": {"and a reason",
 			nil, ledger.Review, ledger.Event{Kind: ledger.EvYielded, By: "p"}, "reason"},
-		"undone by nobody": {"what was verified is undone by somebody",
+		"undone without a name": {"what was verified is undone by another actor",
 			nil, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_2"}, "name"},
 		"undone and never verified": {"what is not known to have been done cannot be undone",
 			func(r *ledger.Record) { r.Settlement = ledger.Accepted }, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, By: "p", Child: "wr_2"}, "verified"},
@@ -253,6 +253,6 @@ func TestAgreedIsNotShared(t *testing.T) {
 	one, _ := ledger.Apply(held, ledger.Event{Kind: ledger.EvApproved, By: "one"}, at)
 	_, _ = ledger.Apply(held, ledger.Event{Kind: ledger.EvApproved, By: "two"}, at)
 	if !slices.Equal(one.Agreed, []string{"ann", "one"}) {
-		t.Errorf("agreed %v: somebody else's name stands in it", one.Agreed)
+		t.Errorf("agreed %v: it contains another actor's name", one.Agreed)
 	}
 }

@@ -51,9 +51,9 @@ func PlaceOf(cursor string) (Place, error) {
 func (p Place) Reaches(oldest, newest int64, have *int64) error {
 	switch {
 	case p.N < oldest-1:
-		return fmt.Errorf("%w: it is behind change %d, and the oldest that is still there is %d; look up what you want to know, and go on from Latest", ErrTooFar, p.N, oldest)
+		return fmt.Errorf("%w: it is behind change %d, and the oldest that is still there is %d; read the current state, and continue from Latest", ErrTooFar, p.N, oldest)
 	case p.N > newest || have != nil && p.N > 0 && *have != p.Mark:
-		return fmt.Errorf("%w: it is behind change %d, which this ledger does not know: it is another one, or was put back to an earlier state; look up what you want to know, and go on from Latest", ErrTooFar, p.N)
+		return fmt.Errorf("%w: it is behind change %d, which this ledger does not know: it is another one, or was put back to an earlier state; read the current state, and continue from Latest", ErrTooFar, p.N)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func SearchCursor(n int64) string { return writeCursor + strconv.FormatInt(n, 10
 func ParseSearchCursor(cursor string) (n int64, err error) {
 	n, err = strconv.ParseInt(strings.TrimPrefix(cursor, writeCursor), 10, 64)
 	if err != nil || n < 0 || SearchCursor(n) != cursor {
-		return 0, fmt.Errorf("%w: %.40q; want what a search said comes next, or none to begin at its start", ErrCursor, cursor)
+		return 0, fmt.Errorf("%w: %.40q; want the cursor that a search returned, or none to begin at its start", ErrCursor, cursor)
 	}
 	return n, nil
 }

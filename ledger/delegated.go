@@ -29,7 +29,7 @@ func NewDelegated(o Operation) (Record, error) {
 	for name, text := range map[string]string{"tenant": o.Tenant, "workflow": o.Workflow, "step": o.Step, "tool": o.Tool,
 		"idempotency key": o.IdempotencyKey, "digest": o.Digest, "what is asked for": string(o.Asked)} {
 		if text == "" {
-			return Record{}, fmt.Errorf("entrusted write: the %s is missing", name)
+			return Record{}, fmt.Errorf("delegated write: the %s is missing", name)
 		}
 	}
 	key := intent.StepKey(o.Tenant, o.Workflow, o.Step)

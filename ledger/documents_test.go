@@ -29,7 +29,7 @@ func TestDocumentNext(t *testing.T) {
 	}{
 		"new":             {"it begins now", 0, ledger.Document{}, first},
 		"over the last":   {"what it belongs to and when it came never changes", 3, have, over},
-		"over an older":   {"somebody else was quicker", 2, have, ledger.Document{}},
+		"over an older":   {"another actor was quicker", 2, have, ledger.Document{}},
 		"over a newer":    {"it was never read", 4, have, ledger.Document{}},
 		"there already":   {"it is not new", 0, have, ledger.Document{}},
 		"no longer there": {"nor is it there by chance", 1, ledger.Document{}, ledger.Document{}},
@@ -67,12 +67,12 @@ func TestBatchCheck(t *testing.T) {
 		batch  ledger.Batch
 		says   string // "": nothing is wrong
 	}{
-		"nothing":       {"a filing of nothing is a mistake", ledger.Batch{}, "0 parts"},
+		"nothing":       {"a batch of nothing is a mistake", ledger.Batch{}, "0 parts"},
 		"a reservation": {"is enough", ledger.Batch{Reserve: &ledger.Reservation{}}, ""},
 		"one unchanged": {"likewise: it asks whether something still is so", ledger.Batch{Unchanged: []ledger.Document{document(nil)}}, ""},
 		"the most":      {"others wait for it", many(100), ""},
 		"too many":      {"others wait for it", many(101), "101 parts"},
-		"two papers":    {"are two", ledger.Batch{Documents: []ledger.Document{document(nil), other}}, ""},
+		"two documents": {"are two", ledger.Batch{Documents: []ledger.Document{document(nil), other}}, ""},
 		"one twice":     {"which of them should stand?", ledger.Batch{Documents: []ledger.Document{document(nil), other, document(nil)}}, "twice"},
 		"written and unchanged": {"it is one or the other",
 			ledger.Batch{Documents: []ledger.Document{document(nil)}, Unchanged: []ledger.Document{document(nil)}}, "twice"},
@@ -82,7 +82,7 @@ func TestBatchCheck(t *testing.T) {
 		"unchanged, no body": {"of those only the name and the version count",
 			ledger.Batch{Unchanged: []ledger.Document{document(func(p *ledger.Document) { p.Body = nil })}}, ""},
 		"unchanged, no name": {"but those do", ledger.Batch{Unchanged: []ledger.Document{document(func(p *ledger.Document) { p.Tenant = "" })}}, "tenant"},
-		"no kind":            {"every paper has one", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.Kind = "" })}}, "kind"},
+		"no kind":            {"every document has one", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.Kind = "" })}}, "kind"},
 		"no id":              {"likewise", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.ID = "" })}}, "id"},
 		"long id":            {"names are bounded", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.ID = strings.Repeat("i", 601) })}}, "601 bytes"},
 		"below zero":         {"a version is one that was read", ledger.Batch{Documents: []ledger.Document{document(func(p *ledger.Document) { p.Version = -1 })}}, "version"},
@@ -102,9 +102,9 @@ func TestForgetsDocument(t *testing.T) {
 		want     bool
 	}{
 		"done":     {"it is over", ledger.Document{Done: true, Updated: at.Add(-2 * time.Hour)}, true},
-		"of late":  {"somebody may still ask", ledger.Document{Done: true, Updated: at.Add(-2*time.Hour + 1)}, false},
-		"not done": {"it goes on", ledger.Document{Updated: at.Add(-1000 * time.Hour)}, false},
-		"due":      {"somebody is to look at it", ledger.Document{Done: true, Updated: at.Add(-1000 * time.Hour), Due: earlier}, false},
+		"of late":  {"another actor may still ask", ledger.Document{Done: true, Updated: at.Add(-2*time.Hour + 1)}, false},
+		"not done": {"it continues", ledger.Document{Updated: at.Add(-1000 * time.Hour)}, false},
+		"due":      {"it is due for a check", ledger.Document{Done: true, Updated: at.Add(-1000 * time.Hour), Due: earlier}, false},
 	} {
 		if got := p.ForgetsDocument(c.document, at); got != c.want {
 			t.Errorf("%s: %v, want %v; reason: %s", name, got, c.want, c.reason)
@@ -115,7 +115,7 @@ func TestForgetsDocument(t *testing.T) {
 		want           bool
 	}{{"w", "w", true}, {"w", "s", false}, {"", "", false}, {"", "w", false}} {
 		if got := (ledger.Document{Collection: c.collection, ID: c.id}).Covers(); got != c.want {
-			t.Errorf("binder %q, id %q: covers %v", c.collection, c.id, got)
+			t.Errorf("collection %q, id %q: covers %v", c.collection, c.id, got)
 		}
 	}
 }

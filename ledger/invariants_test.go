@@ -41,7 +41,7 @@ func anyEvent(t *rapid.T) ledger.Event {
 		Child:      rapid.SampledFrom([]ledger.ID{"", "wr_2"}).Draw(t, "child"),
 		Need:       rapid.IntRange(0, 2).Draw(t, "need"),
 		Directed:   "retry",
-		Conflict:   rapid.Bool().Draw(t, "conflict"), NeedsRecheck: rapid.Bool().Draw(t, "owes"),
+		Conflict:   rapid.Bool().Draw(t, "conflict"), NeedsRecheck: rapid.Bool().Draw(t, "needs recheck"),
 	}
 }
 
@@ -66,7 +66,7 @@ func broken(r ledger.Record) string {
 	case r.Settlement == ledger.Verified && r.Reads == 0:
 		return "verified and never read"
 	case r.State == ledger.Sending && r.Due.IsZero():
-		return "announced, and nobody would ever look"
+		return "announced, and no read will ever follow"
 	}
 	return brokenApproval(r)
 }
@@ -85,11 +85,11 @@ func brokenApproval(r ledger.Record) string {
 	case r.State != ledger.Held && r.Settlement != ledger.Denied && r.Settlement != ledger.Expired && len(r.Agreed) < r.Need && !reportedDone(r):
 		return fmt.Sprintf("%s after %d of %d have agreed", r.Phase(), len(r.Agreed), r.Need)
 	case r.Delegated && (r.Sends > 0 || r.State == ledger.Checking || r.State == ledger.Compensating):
-		return fmt.Sprintf("entrusted, and %s after %d sends", r.State, r.Sends)
+		return fmt.Sprintf("delegated, and %s after %d sends", r.State, r.Sends)
 	case !r.Delegated && (r.State == ledger.Delegated || r.Settlement == ledger.Reported):
-		return "its caller was let make it, and it is not entrusted"
+		return "its caller may make it, and it is not delegated"
 	case r.State == ledger.Delegated && !r.Due.IsZero():
-		return "nobody's work, and due"
+		return "no actor's work, and due"
 	}
 	return ""
 }
@@ -114,7 +114,7 @@ func worse(a, b ledger.Record) string {
 	case b.Updated.Before(a.Updated):
 		return "time ran backwards"
 	case a.State == ledger.Sending && b.State != ledger.Sending && b.State != ledger.Checking:
-		return fmt.Sprintf("from sending to %s without a look", b.State)
+		return fmt.Sprintf("from sending to %s without a read", b.State)
 	}
 	return ""
 }

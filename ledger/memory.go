@@ -166,8 +166,8 @@ func (m *Memory) last(keyDigest string) (last Record, found bool) {
 
 // expedite brings forward the read of a write that another one is now queued behind.
 func (m *Memory) expedite(last Record, now time.Time) {
-	if hurried, events, changed := Expedite(last, now); changed {
-		m.store(last, hurried, events)
+	if expedited, events, changed := Expedite(last, now); changed {
+		m.store(last, expedited, events)
 	}
 }
 

@@ -47,8 +47,8 @@ func TestBlocks(t *testing.T) {
 		}, false},
 		"another's step":  {"but not another's", func(p *ledger.Record, _ *ledger.Reservation) { p.Delegated = true }, true},
 		"another's write": {"nor the other way", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Delegated = true }, true},
-		"yielded":         {"a person has let it go", func(p *ledger.Record, _ *ledger.Reservation) { p.Yielded = true }, false},
-		"open and old": {"nobody knows what became of it", func(p *ledger.Record, _ *ledger.Reservation) {
+		"yielded":         {"a reviewer released it", func(p *ledger.Record, _ *ledger.Reservation) { p.Yielded = true }, false},
+		"open and old": {"it is unknown what became of it", func(p *ledger.Record, _ *ledger.Reservation) {
 			p.State, p.Created = ledger.Delegated, at.Add(-1000*time.Hour)
 		}, true},
 		"in review and old": {"likewise", func(p *ledger.Record, _ *ledger.Reservation) {
@@ -58,7 +58,7 @@ func TestBlocks(t *testing.T) {
 		"settled before it":     {"it was another time", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Verified, 2*time.Hour+1) }, false},
 		"without a window":      {"for ever", func(p *ledger.Record, r *ledger.Reservation) { ended(p, ledger.Reported, 1000*time.Hour); r.Window = 0 }, true},
 		"reported":              {"its caller says so", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Reported, 0) }, true},
-		"accepted":              {"a person says so", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Accepted, 0) }, true},
+		"accepted":              {"a reviewer says so", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Accepted, 0) }, true},
 		"abandoned":             {"it may have been done", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Abandoned, 0) }, true},
 		"not applied":           {"it was not", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.NotApplied, 0) }, false},
 		"compensated":           {"it was undone", func(p *ledger.Record, _ *ledger.Reservation) { ended(p, ledger.Compensated, 0) }, false},
@@ -117,7 +117,7 @@ func TestNewDelegated(t *testing.T) {
 		t.Errorf("another step: %s, error %v", other.ID, err)
 	}
 	for name, res := range map[string]ledger.Reservation{
-		"without events": {Record: rec}, "in a line": {Record: inQueue(rec), Events: []ledger.Event{{Kind: ledger.EvDelegated}}},
+		"without events": {Record: rec}, "in a queue": {Record: inQueue(rec), Events: []ledger.Event{{Kind: ledger.EvDelegated}}},
 	} {
 		if _, _, err := ledger.Begin(res, "", at); err == nil {
 			t.Errorf("%s: it was begun", name)
@@ -132,7 +132,7 @@ func TestClaimableDelegated(t *testing.T) {
 		r := inState(state)
 		r.Delegated, r.LeaseUntil = true, time.Time{}
 		if got := r.Claimable(at, true); got != want {
-			t.Errorf("%s: claimable %v, want %v; reason: what is in its caller's hands is nobody else's", state, got, want)
+			t.Errorf("%s: claimable %v, want %v; reason: what is in its caller's hands is no other actor's", state, got, want)
 		}
 	}
 }

@@ -12,20 +12,20 @@ func TestSamePerson(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		"the same":          {"ann", "ann", true, "to the letter"},
-		"another":           {"ann", "bob", false, "two people"},
-		"longer":            {"ann", "anna", false, "two people"},
-		"capitals":          {"Ann", "aNN", true, "nobody is told apart by them"},
-		"blanks around":     {" ann", "ann\t", true, "they cannot be seen"},
-		"blanks between":    {"ann  lee", "Ann\u00a0Lee", true, "nor how many there are, or of which kind"},
-		"put together":      {"J\u00f6rg", "jo\u0308rg", true, "two ways to write one letter"},
-		"wide letters":      {"\uff21nn", "ann", true, "likewise"},
-		"another letter":    {"jorg", "j\u00f6rg", false, "these are two letters"},
-		"an address":        {"Ann@Example.org", "ann@example.org", true, "people are named by these, too"},
-		"nobody and blanks": {"", " \t", true, "a name that cannot be seen is none"},
-		"nobody":            {"", "ann", false, "nobody is not somebody"},
-		"not to be written": {"ann\x00", "Ann\x00 ", true, "whatever it is, it is the same"},
-		"and told apart":    {"ann\x00", "ann", false, "whatever it is, it is something else"},
+		"the same":           {"ann", "ann", true, "to the letter"},
+		"another":            {"ann", "bob", false, "two names"},
+		"longer":             {"ann", "anna", false, "two names"},
+		"capitals":           {"Ann", "aNN", true, "letter case distinguishes no one"},
+		"blanks around":      {" ann", "ann\t", true, "they cannot be seen"},
+		"blanks between":     {"ann  lee", "Ann\u00a0Lee", true, "nor how many there are, or of which kind"},
+		"put together":       {"J\u00f6rg", "jo\u0308rg", true, "two ways to write one letter"},
+		"wide letters":       {"\uff21nn", "ann", true, "likewise"},
+		"another letter":     {"jorg", "j\u00f6rg", false, "these are two letters"},
+		"an address":         {"Ann@Example.org", "ann@example.org", true, "these are names, too"},
+		"no name and blanks": {"", " \t", true, "a name that cannot be seen is none"},
+		"no name":            {"", "ann", false, "an empty name is not another actor"},
+		"not to be written":  {"ann\x00", "Ann\x00 ", true, "whatever it is, it is the same"},
+		"and distinguished":  {"ann\x00", "ann", false, "whatever it is, it is something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := ledger.SamePerson(c.a, c.b); got != c.want || ledger.SamePerson(c.b, c.a) != c.want {
@@ -37,6 +37,6 @@ func TestSamePerson(t *testing.T) {
 		})
 	}
 	if ledger.AmongPeople(nil, "ann") {
-		t.Error("ann is among nobody")
+		t.Error("ann is in an empty list")
 	}
 }

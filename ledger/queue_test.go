@@ -57,13 +57,13 @@ func (s *queueModel) pass(t *rapid.T) {
 
 func (s *queueModel) reserve(t *rapid.T) {
 	s.pass(t)
-	n := rapid.IntRange(0, keys*writesPerKey-1).Draw(t, "door")
+	n := rapid.IntRange(0, keys*writesPerKey-1).Draw(t, "write")
 	key := fmt.Sprintf("%032x%032x", n, n)
 	if s.find(ledger.IDOf(key)) != nil {
 		return
 	}
 	res := ledger.Reservation{
-		Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, KeyDigest: fmt.Sprint("house ", n%keys), Tenant: "a", Intent: []byte("{}")},
+		Record: ledger.Record{ID: ledger.IDOf(key), StructuralKey: key, KeyDigest: fmt.Sprint("key ", n%keys), Tenant: "a", Intent: []byte("{}")},
 		Owner:  rapid.SampledFrom([]string{"", "one"}).Draw(t, "owner"), LeaseFor: time.Minute,
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "events") {
@@ -88,7 +88,7 @@ func queueEvent(t *rapid.T) ledger.Event {
 	if e.Kind == ledger.EvDeferred {
 		e.Unverified = rapid.Bool().Draw(t, "unverified")
 	}
-	e.QueuedBehind = rapid.SampledFrom([]ledger.ID{"", "wr_of nobody"}).Draw(t, "behind")
+	e.QueuedBehind = rapid.SampledFrom([]ledger.ID{"", "wr_none"}).Draw(t, "behind")
 	return e
 }
 
@@ -158,7 +158,7 @@ func (s *queueModel) check(t *rapid.T) {
 		case r.QueuedBehind == "":
 			heads[r.KeyDigest] = r.ID
 			if r.State == ledger.Queued && r.Due.IsZero() {
-				t.Fatalf("%s is first, and nobody would ever look", r.ID)
+				t.Fatalf("%s is first, and no worker will ever take it", r.ID)
 			}
 		case followers[r.QueuedBehind] != "":
 			t.Fatalf("%s and %s are both behind %s", r.ID, followers[r.QueuedBehind], r.QueuedBehind)
@@ -176,7 +176,7 @@ func (s *queueModel) check(t *rapid.T) {
 			reached++
 		}
 		if reached != n {
-			t.Fatalf("of %d in line %d wait for what is not in it", n, n-reached)
+			t.Fatalf("of %d queued %d wait for what is not in it", n, n-reached)
 		}
 	}
 }

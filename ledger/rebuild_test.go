@@ -72,7 +72,7 @@ func TestRebuildRefuses(t *testing.T) {
 		"no identity":      {"the events do not say whose life it is", change(0, func(e *ledger.Event) { e.Evidence = nil }), ledger.ErrCorrupt},
 		"a broken one":     {"the identity is no JSON", change(0, func(e *ledger.Event) { e.Evidence = []byte("{") }), ledger.ErrCorrupt},
 		"another's":        {"an id follows from its structural key", change(0, func(e *ledger.Event) { e.Evidence = []byte(`{"id":"wr_1","tenant":"a","structural_key":"2"}`) }), ledger.ErrCorrupt},
-		"nobody's":         {"an identity names its tenant", change(0, func(e *ledger.Event) { e.Evidence = []byte(`{}`) }), ledger.ErrCorrupt},
+		"no tenant's":      {"an identity names its tenant", change(0, func(e *ledger.Event) { e.Evidence = []byte(`{}`) }), ledger.ErrCorrupt},
 		"only a beginning": {"a life may be cut short: what is left still holds", func(e []ledger.Event) []ledger.Event { return e[:4] }, nil},
 	}
 	for name, tt := range tests {

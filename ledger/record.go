@@ -134,7 +134,7 @@ type Record struct {
 	Answered bool   `json:"answered,omitempty"`
 	LastFate string `json:"last_fate,omitempty"`
 	// LastConflict, LastRefusal and RetryAfter are from the destination's response to the last
-	// send, if that was not a yes.
+	// send, if that was not an acceptance.
 	LastConflict bool          `json:"last_conflict,omitempty"`
 	LastRefusal  string        `json:"last_refusal,omitempty"`
 	RetryAfter   time.Duration `json:"retry_after,omitempty"`

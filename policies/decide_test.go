@@ -42,18 +42,18 @@ func TestDecideBounds(t *testing.T) {
 		"undo a pivot":                    {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Pivot }), policies.Compensate, policies.Escalate},
 		"undo a retryable":                {"the intent does not allow it", with(differs, func(c *policies.Case) { c.Intent.Reversibility = intent.Retryable }), policies.Compensate, policies.Escalate},
 		"undo by a connector that cannot": {"there is no way back", with(differs, func(c *policies.Case) { c.Invertible = false }), policies.Compensate, policies.Escalate},
-		"undo somebody else's":            {"not ours", with(differs, conflict), policies.Compensate, policies.Escalate},
+		"undo another actor's":            {"not ours", with(differs, conflict), policies.Compensate, policies.Escalate},
 		"undo nothing":                    {"nothing is there", read(differs, verify.Absent, 0), policies.Compensate, policies.Escalate},
 		"undo what is as before":          {"nothing was done", read(differs, verify.Stale, 0), policies.Compensate, policies.Escalate},
-		"undo the unread":                 {"nobody looked", read(differs, verify.Unavailable, 0), policies.Compensate, policies.Escalate},
-		"undo the unproven":               {"nobody saw", read(differs, verify.Indeterminate, 0), policies.Compensate, policies.Escalate},
+		"undo the unread":                 {"it was not read", read(differs, verify.Unavailable, 0), policies.Compensate, policies.Escalate},
+		"undo the unproven":               {"it was not seen", read(differs, verify.Indeterminate, 0), policies.Compensate, policies.Escalate},
 		"undo by a weak read":             {"it may be older than the send", readWeakly(differs, verify.Mismatched, 0), policies.Compensate, policies.Escalate},
 		"undo the unknown":                {"the send may land after the undoing", with(differs, fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
 		"undo after the horizon":          {"nothing can land any more", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown), own), policies.Compensate, policies.Compensate},
 		"undo what may be another's":      {"nothing proves that it is ours", with(read(differs, verify.Mismatched, horizon), fate(connectors.FateUnknown)), policies.Compensate, policies.Escalate},
-		"wait":                            {"waiting harms nobody", lost(), policies.Wait, policies.Wait},
-		"a word that is none":             {"what nobody knows is for a person", read(lost(), verify.Verified, 0), policies.Kind(99), policies.Escalate},
-		"the zero decision":               {"a forgotten field hands it to a person", read(lost(), verify.Verified, 0), policies.Kind(0), policies.Escalate},
+		"wait":                            {"waiting is harmless", lost(), policies.Wait, policies.Wait},
+		"a word that is none":             {"a reviewer decides about what is unknown", read(lost(), verify.Verified, 0), policies.Kind(99), policies.Escalate},
+		"the zero decision":               {"a forgotten field hands it to a reviewer", read(lost(), verify.Verified, 0), policies.Kind(0), policies.Escalate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := policies.Decide(d.c, []policies.Policy{saying(d.says)})
@@ -86,10 +86,10 @@ func TestDecideOrder(t *testing.T) {
 		says   string
 	}{
 		"the first that decides":   {"in order", []policies.Policy{pass, saying(policies.Wait), saying(policies.Accept)}, policies.Wait, "because"},
-		"nobody":                   {"a person decides", []policies.Policy{pass}, policies.Escalate, "no policy"},
-		"none":                     {"a person decides", nil, policies.Escalate, "no policy"},
+		"a policy that passes":     {"a reviewer decides", []policies.Policy{pass}, policies.Escalate, "no policy"},
+		"none":                     {"a reviewer decides", nil, policies.Escalate, "no policy"},
 		"one that panics":          {"it might have said stop", []policies.Policy{crash, saying(policies.Accept)}, policies.Escalate, "division by zero"},
-		"one that is not there":    {"nobody knows what it would have said", []policies.Policy{nil, saying(policies.Accept)}, policies.Escalate, "panicked"},
+		"one that is not there":    {"it is unknown what it would have said", []policies.Policy{nil, saying(policies.Accept)}, policies.Escalate, "panicked"},
 		"a permit it wrote itself": {"only the table permits", []policies.Policy{always(policies.Decision{Kind: policies.Retry, Permit: policies.Permit{Allowed: true}})}, policies.Escalate, "not sent again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestKindWords(t *testing.T) {
 		}
 	}
 	if got := policies.Kind(200).String(); got != "escalate" {
-		t.Errorf("a kind nobody knows reads %q", got)
+		t.Errorf("an unknown kind reads %q", got)
 	}
 }
 
@@ -136,14 +136,14 @@ func TestRecheck(t *testing.T) {
 		"as before, written to":       {"rolled back under a new version", true, intent.Update, undone, policies.Escalate},
 		"deleted and back":            {"rolled back", true, intent.Delete, conclusive(verify.Stale), policies.Escalate},
 		"deleted and back, otherwise": {"rolled back under a new version", true, intent.Delete, undone, policies.Escalate},
-		"deleted, another there":      {"somebody made a new one", true, intent.Delete, conclusive(verify.Mismatched), policies.Accept},
+		"deleted, another there":      {"another actor made a new one", true, intent.Delete, conclusive(verify.Mismatched), policies.Accept},
 		"deleted":                     {"as it should be", true, intent.Delete, conclusive(verify.Verified), policies.Accept},
 		"doubled":                     {"a late duplicate", true, intent.Create, conclusive(verify.Duplicated), policies.Escalate},
-		"doubled, weak":               {"a duplicate is there, however weak the read that shows it", true, intent.Create, weak(verify.Duplicated, 0), policies.Escalate},
+		"duplicated, weak":            {"a duplicate is there, however weak the read that shows it", true, intent.Create, weak(verify.Duplicated, 0), policies.Escalate},
 		"changed since":               {"others may change it", true, intent.Create, conclusive(verify.Mismatched), policies.Accept},
 		"changed beside":              {"others may change it", true, intent.Update, conclusive(verify.Collateral), policies.Accept},
 		"failed":                      {"it bounced, says a report", true, intent.Create, failed, policies.Escalate},
-		"failed, not applied":         {"it came, and came to nothing", false, intent.Create, failed, policies.Escalate},
+		"failed, not applied":         {"it came, and failed", false, intent.Create, failed, policies.Escalate},
 		"unreadable":                  {"nothing was seen", true, intent.Create, conclusive(verify.Unavailable), policies.Wait},
 		"proves nothing":              {"nothing was seen", true, intent.Delete, conclusive(verify.Indeterminate), policies.Wait},
 		"not applied, absent":         {"as it should be", false, intent.Create, conclusive(verify.Absent), policies.Accept},
@@ -151,9 +151,9 @@ func TestRecheck(t *testing.T) {
 		"not applied, came":           {"it landed late", false, intent.Create, conclusive(verify.Verified), policies.Escalate},
 		"not applied, differing":      {"it landed late", false, intent.Create, conclusive(verify.Mismatched), policies.Escalate},
 		"not applied, collateral":     {"it landed late, on a record that changed", false, intent.Update, conclusive(verify.Collateral), policies.Escalate},
-		"not applied, theirs":         {"somebody else's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Conclusive: true}, policies.Accept},
-		"not applied, doubled":        {"it landed twice", false, intent.Create, conclusive(verify.Duplicated), policies.Escalate},
-		"not applied, written to":     {"the fields are as before, whoever touched them", false, intent.Update, undone, policies.Accept},
+		"not applied, theirs":         {"another actor's record", false, intent.Create, verify.Judgement{Verdict: verify.Mismatched, Conflict: true, Conclusive: true}, policies.Accept},
+		"not applied, duplicated":     {"it landed twice", false, intent.Create, conclusive(verify.Duplicated), policies.Escalate},
+		"not applied, written to":     {"the fields are as before, whatever happened between", false, intent.Update, undone, policies.Accept},
 		"not deleted, changed":        {"it is still there", false, intent.Delete, conclusive(verify.Mismatched), policies.Accept},
 		"not deleted, gone":           {"it landed late", false, intent.Delete, conclusive(verify.Verified), policies.Escalate},
 		"not applied, as before":      {"as it should be", false, intent.Update, conclusive(verify.Stale), policies.Accept},
@@ -174,7 +174,7 @@ func TestRecheck(t *testing.T) {
 // The reason of a recheck that confirms an outcome does not contradict the read.
 func TestARecheckDoesNotContradictItself(t *testing.T) {
 	found := map[verify.Verdict]string{verify.Verified: "found exactly as declared", verify.Mismatched: "1 field differs from what was expected",
-		verify.Collateral: "2 fields that the intent does not mention have changed", verify.Absent: "no record bears the stamp", verify.Stale: "the record still is as it was before the send",
+		verify.Collateral: "2 fields that the intent does not mention have changed", verify.Absent: "no record has the stamp", verify.Stale: "the record still is as it was before the send",
 		verify.Vacuous: "the record was as expected before"}
 	for verdict, reason := range found {
 		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {
@@ -267,10 +267,10 @@ func TestPreparingTooLong(t *testing.T) {
 	}{
 		"unreadable":       {"a day's patience: nothing was sent", plain(), unread, 24 * time.Hour, false},
 		"unreadable, more": {"who still wants it says so again", plain(), unread, 24*time.Hour + 1, true},
-		"weak":             {"a later read is firm", plain(), weak, settle, false},
-		"weak, settled":    {"it was firm", plain(), weak, settle + 1, true},
+		"weak":             {"a later read is conclusive", plain(), weak, settle, false},
+		"weak, settled":    {"it was conclusive", plain(), weak, settle + 1, true},
 		"undeclared":       {"a minute's patience", connectors.Profile{}, weak, time.Minute, false},
-		"undeclared, more": {"no read will ever be firm", connectors.Profile{}, weak, time.Minute + 1, true},
+		"undeclared, more": {"no read will ever be conclusive", connectors.Profile{}, weak, time.Minute + 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := policies.PreparingTooLong(d.p, d.j, d.age); got != d.want {

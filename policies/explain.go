@@ -76,9 +76,9 @@ func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time
 		return fmt.Sprintf("a repeated %s is sent only on the condition that the record is as it was before the first one", w)
 	case RowAbsence:
 		if p.WriteOnly {
-			return fmt.Sprintf("an answered %s is reported and never verified, as nothing can be read there; after a lost answer a person decides, and nothing is sent again by itself: %s", w, permit.Reason)
+			return fmt.Sprintf("an answered %s is reported and never verified, as nothing can be read there; after a lost answer a reviewer decides, and nothing is sent again by itself: %s", w, permit.Reason)
 		}
-		return fmt.Sprintf("after a lost answer the effect of the %s is looked for, and it is sent again when that is still missing after %s; a request delayed for longer could still double it, which a later look would find", w, after)
+		return fmt.Sprintf("after a lost answer the effect of the %s is searched for, and it is sent again if it is still missing after %s; a request delayed for longer could still duplicate it, which a later read would show", w, after)
 	}
-	return fmt.Sprintf("after a lost answer the effect of the %s is looked for; where it is missing a person decides, and nothing is sent again by itself: %s", w, permit.Reason)
+	return fmt.Sprintf("after a lost answer the effect of the %s is searched for; where it is missing a reviewer decides, and nothing is sent again by itself: %s", w, permit.Reason)
 }

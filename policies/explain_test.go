@@ -24,7 +24,7 @@ func TestExplain(t *testing.T) {
 		reason  string
 	}{
 		"nothing declared": {connectors.Profile{},
-			policies.Guarantee{Row: policies.RowNone}, "a person decides", "the zero value is the cautious one"},
+			policies.Guarantee{Row: policies.RowNone}, "a reviewer decides", "the zero value is the cautious one"},
 		"no horizon": {connectors.Profile{Settle: minute, Reads: strong},
 			policies.Guarantee{Row: policies.RowNone}, "no horizon", "it may land for ever"},
 		"no settle time": {connectors.Profile{Horizon: minute},
@@ -42,7 +42,7 @@ func TestExplain(t *testing.T) {
 		"native": {connectors.Profile{NativeWindow: map[intent.WriteType]time.Duration{intent.Create: time.Hour, intent.Update: time.Hour, intent.Upsert: time.Hour, intent.Delete: time.Hour}},
 			policies.Guarantee{Row: policies.RowNativeKey, Repeats: true}, "same key", "at once"},
 		"a window too short to be met": {connectors.Profile{NativeWindow: map[intent.WriteType]time.Duration{intent.Create: time.Second, intent.Update: time.Second, intent.Upsert: time.Second, intent.Delete: time.Second}},
-			policies.Guarantee{Row: policies.RowNone}, "a person decides", "the repeat could land after it"},
+			policies.Guarantee{Row: policies.RowNone}, "a reviewer decides", "the repeat could land after it"},
 		"unique": {connectors.Profile{Unique: every},
 			policies.Guarantee{Row: policies.RowUnique, Repeats: true}, "meets the one record", "at once"},
 		"conditional": {connectors.Profile{Conditional: every},

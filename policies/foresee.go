@@ -43,7 +43,7 @@ func Foresee(c Case) Prospect {
 func doubling(c Case, p Permit) string {
 	switch p.Row {
 	case RowAbsence:
-		return "a request that was on its way for longer than the horizon could still land beside it; a later look would find that"
+		return "a request that was on its way for longer than the horizon could still arrive and duplicate it; a later read would show that"
 	case RowPerson:
 		return "a second send could duplicate, because " + strings.Join(because(c), " and ")
 	}
@@ -65,7 +65,7 @@ func because(c Case) []string {
 	case c.Unknown:
 		all = append(all, "the fate of an earlier send is unknown")
 	case c.Last == connectors.FateAnswered, c.Answered:
-		all = append(all, "the destination said yes to an earlier send")
+		all = append(all, "the destination accepted an earlier send")
 	}
 	if slices.Contains(c.Profile.Irreversible, c.Intent.Write) {
 		all = append(all, fmt.Sprintf("a %s cannot be taken back", c.Intent.Write))

@@ -59,7 +59,7 @@ const (
 	// recheckShare is the same for a failing recheck, whose outcome is known except for the
 	// recheck: one that fails for three days is read a hundred times.
 	recheckShare = 10
-	// recheckLast is when a write that may be doubled is rechecked a second and last time. A
+	// recheckLast is when a write that may be duplicated is rechecked a second and last time. A
 	// stopped process or sleeping machine with a half-sent request resumes within a day, or the
 	// other side has long closed its connection.
 	recheckLast = 24 * time.Hour

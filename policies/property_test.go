@@ -38,7 +38,7 @@ func anyProfile(t *rapid.T) connectors.Profile {
 		Settle: anyBound(t, "settle", settle), Horizon: anyBound(t, "horizon", horizon),
 		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"),
 		Stamped: rapid.Bool().Draw(t, "stamped"), FreshKeys: rapid.Bool().Draw(t, "fresh"),
-		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), WriteOnly: rapid.IntRange(0, 3).Draw(t, "blind") == 0,
+		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), WriteOnly: rapid.IntRange(0, 3).Draw(t, "write_only") == 0,
 		NativeWindow: map[intent.WriteType]time.Duration{},
 	}
 	for _, w := range anyOf(t, "native") {
@@ -60,7 +60,7 @@ func anyCase(t *rapid.T) policies.Case {
 		Profile: anyProfile(t),
 		Judgement: verify.Judgement{
 			Verdict: rapid.SampledFrom(verify.Verdicts()).Draw(t, "verdict"), Conflict: flag("conflict"),
-			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Conclusive: flag("firm"), Since: at("since"), AsOf: at("as_of"),
+			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Conclusive: flag("conclusive"), Since: at("since"), AsOf: at("as_of"),
 		},
 		Agreeing: rapid.IntRange(0, 3).Draw(t, "agreeing"),
 		Sends:    rapid.IntRange(0, 5).Draw(t, "sends"), EffectSeen: flag("effect_seen"),
@@ -113,7 +113,7 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 		switch d.Kind {
 		case policies.Accept:
 			if c.Profile.WriteOnly || c.Verdict != verify.Verified && c.Verdict != verify.Vacuous {
-				t.Fatalf("accepted on %s, blind %v", c.Verdict, c.Profile.WriteOnly)
+				t.Fatalf("accepted on %s, write-only %v", c.Verdict, c.Profile.WriteOnly)
 			}
 		case policies.Retry:
 			if !permit.Allowed || d.Permit != permit {
@@ -129,7 +129,7 @@ func TestNoPolicyOverridesTheRules(t *testing.T) {
 			}
 		case policies.Report:
 			if !c.Profile.WriteOnly || !c.Answered {
-				t.Fatal("reported where it can be read, or without a yes")
+				t.Fatal("reported where it can be read, or without an acceptance")
 			}
 		case policies.Escalate, policies.Wait:
 		default:
@@ -155,19 +155,19 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 		window := c.Profile.NativeWindow[c.Intent.Write]
 		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
-		person := c.Directed == policies.DirectForce && (asBefore && p.NeedsRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
+		vouched := c.Directed == policies.DirectForce && (asBefore && p.NeedsRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
 		switch {
-		case c.Profile.WriteOnly && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !person:
-			t.Fatalf("nobody can look, and %s", p.Row)
+		case c.Profile.WriteOnly && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !vouched:
+			t.Fatalf("it cannot be read, and %s", p.Row)
 		case c.Late, c.Conflict, c.Sends > 0 && c.Sends-c.Unsent >= c.Budget:
 			t.Fatal("late, in conflict, or over budget")
-		case c.Sends > 0 && mayBeApplied && !(proven && p.NeedsRecheck) && !recognised && !conditional && !person:
+		case c.Sends > 0 && mayBeApplied && !(proven && p.NeedsRecheck) && !recognised && !conditional && !vouched:
 			t.Fatalf("nothing makes it harmless: %+v", p)
-		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !person:
+		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !vouched:
 			t.Fatal("irreversible, and nothing makes the repeat harmless")
 		case p.NewKey && c.Last != connectors.FateAnswered:
 			t.Fatal("a new key after an unanswered send")
-		case p.NewKey && !proven && !person:
+		case p.NewKey && !proven && !vouched:
 			t.Fatal("a new key without conclusive absence")
 		}
 	})
@@ -186,7 +186,7 @@ func TestNotAppliedIsKnown(t *testing.T) {
 		case !c.Conclusive, !c.Profile.Horizon.Passed(c.AsOf):
 			t.Fatal("a send may have landed unseen")
 		case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
-			t.Fatal("irreversible effects cannot be looked for")
+			t.Fatal("irreversible effects cannot be searched for")
 		}
 	})
 }

@@ -41,7 +41,7 @@ func Late(w intent.WriteIntent, now time.Time) bool {
 
 // Rechecks returns how long after its last send a write that was settled this way is to be read
 // again, in order. Where a send could still arrive: when it should have, and no sooner than
-// soonest. Where one may have been doubled: once more when no process can still be stalled.
+// soonest. Where one may have been duplicated: once more when no process can still be stalled.
 // Where the destination asks for it: then too, even if the write was undone meanwhile, because
 // the destination may double an effect by itself.
 func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Settlement, soonest time.Duration) []time.Duration {

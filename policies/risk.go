@@ -131,7 +131,7 @@ func matches(pattern, name string) bool {
 func (r RiskRule) Check() error {
 	for _, p := range []struct{ field, pattern string }{{"tool", r.Tool}, {"destination", r.Destination}, {"kind", r.Kind}} {
 		if _, err := path.Match(p.pattern, ""); err != nil {
-			return fmt.Errorf("%s: %q is no pattern; want a name, in which * stands for any letters and ? for one", p.field, p.pattern)
+			return fmt.Errorf("%s: %q is no pattern; want a name, in which * matches any letters and ? one letter", p.field, p.pattern)
 		}
 	}
 	for _, t := range r.Writes {

@@ -28,7 +28,7 @@ func TestClassify(t *testing.T) {
 		"nothing asked":     {nil, wire(), Hold{Class: intent.RiskAuto, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny}, "the defaults"},
 		"the intent itself": {nil, asks(wire(), intent.RiskApprove), Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny}, "its own class counts"},
 		"a word that is none": {nil, asks(wire(), "wild"), Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny},
-			"what nobody understands is held"},
+			"what is not understood is held"},
 		"a bare rule": {[]RiskRule{{}}, wire(), Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"1"}},
 			"the zero rule is the careful one"},
 		"raised": {[]RiskRule{{Name: "log", Class: intent.RiskLog}}, wire(), Hold{Class: intent.RiskLog, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"log"}}, "log is more than auto"},
@@ -37,7 +37,7 @@ func TestClassify(t *testing.T) {
 		"not lowered by a later rule": {[]RiskRule{{Name: "a"}, {Name: "b", Class: intent.RiskAuto}}, wire(),
 			Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"a", "b"}}, "nor what another rule says"},
 		"most of all": {[]RiskRule{{Name: "a", Approvers: 2, Within: time.Hour, OnTimeout: OnTimeoutEscalate}, {Name: "b", Approvers: 1, Within: 2 * time.Hour, OnTimeout: OnTimeoutDeny}}, wire(),
-			Hold{Class: intent.RiskApprove, Approvers: 2, Within: time.Hour, OnTimeout: OnTimeoutDeny, Rules: []string{"a", "b"}}, "most people, least time, deny"},
+			Hold{Class: intent.RiskApprove, Approvers: 2, Within: time.Hour, OnTimeout: OnTimeoutDeny, Rules: []string{"a", "b"}}, "most reviewers, least time, deny"},
 		"escalate": {[]RiskRule{{Name: "a", OnTimeout: OnTimeoutEscalate}, {Name: "b", Class: intent.RiskLog}}, wire(),
 			Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutEscalate, Rules: []string{"a", "b"}}, "a rule that only logs says nothing about holds"},
 		"silence denies": {[]RiskRule{{Name: "a", OnTimeout: OnTimeoutEscalate}, {Name: "b"}}, wire(),
@@ -51,7 +51,7 @@ func TestClassify(t *testing.T) {
 		"a slash is a letter": {[]RiskRule{{Name: "all", Destination: "*"}}, wire(),
 			Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"all"}}, "a rule for everything is for everything"},
 		"no pattern": {[]RiskRule{{Name: "bad", Tool: "["}}, wire(),
-			Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"bad"}}, "what nobody understands is held"},
+			Hold{Class: intent.RiskApprove, Approvers: 1, Within: day, OnTimeout: OnTimeoutDeny, Rules: []string{"bad"}}, "what is not understood is held"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, Classify(c.rules, c.w)); diff != "" {

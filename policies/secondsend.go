@@ -59,7 +59,7 @@ func SecondSend(c Case) Permit {
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
-		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowPerson, Reason: "a person says that it is not there"}
+		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowPerson, Reason: "a reviewer states that it is not there"}
 	case gone(c):
 		return refuse(whyGone(c))
 	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
@@ -87,9 +87,9 @@ func createsLate(c Case) bool { return c.Unknown && c.Intent.Write == intent.Cre
 func writeOnly(c Case) Permit {
 	switch {
 	case replayed(c):
-		return refuse("the destination said yes, and it cannot be read back")
+		return refuse("the destination accepted it, and it cannot be read back")
 	case c.Directed == DirectForce:
-		return Permit{Allowed: true, Row: RowPerson, Reason: "a person says that it did not arrive"}
+		return Permit{Allowed: true, Row: RowPerson, Reason: "a reviewer states that it did not arrive"}
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
@@ -114,7 +114,7 @@ func repair(c Case) Permit {
 	case c.Unknown && !settledFate(c):
 		return refuse("a send may still land, over what the repair stores")
 	case c.Repaired && slices.Contains(c.Profile.Irreversible, intent.Update):
-		return refuse("the update is irreversible, and what it did may lie where no read looks")
+		return refuse("the update is irreversible, and no read shows all that it did")
 	}
 	return Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: RowRepair,
 		Reason: "an update stores what the destination did not store in the record that this write alone made"}
@@ -219,7 +219,7 @@ func missingProof(c Case) string {
 	_, horizon := c.Profile.Horizon.Declared()
 	switch {
 	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
-		return "the write is irreversible, and what it did may lie where no read looks"
+		return "the write is irreversible, and no read shows all that it did"
 	case !untouched(c):
 		return "the last read does not show the state from before the send"
 	case hidden(c):

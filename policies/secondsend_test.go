@@ -130,27 +130,27 @@ func allowed(row string) policies.Permit { return policies.Permit{Allowed: true,
 func TestSecondSendAfterRefusals(t *testing.T) {
 	nothing := allowed(policies.RowNothingSent)
 	for name, r := range map[string]second{
-		"never sent":                {"nothing was sent", policies.Case{}, nothing},
-		"not sent":                  {"proof that nothing left us", with(lost(), fate(connectors.FateNotSent)), nothing},
-		"throttled":                 {"the destination said not now", with(lost(), fate(connectors.FateThrottled)), nothing},
-		"refused":                   {"the destination said no to the first send", with(lost(), fate(connectors.FateRefused)), nothing},
-		"refused, unread":           {"the refusal is the proof", with(read(lost(), verify.Unavailable, 0), fate(connectors.FateRefused)), nothing},
-		"refused, irreversible":     {"even so: it was not applied", with(lost(), fate(connectors.FateRefused), irreversible), nothing},
-		"unknown":                   {"it may have been applied", lost(), refused},
-		"answered":                  {"it may have been applied", with(lost(), fate(connectors.FateAnswered)), refused},
-		"unknown, then refused":     {"a refusal does not take back an earlier send", with(lost(), fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), refused},
-		"unknown, then not sent":    {"nor does a dial that failed", with(lost(), fate(connectors.FateNotSent), sends(2, 1, 4), func(c *policies.Case) { c.Unknown = true }), refused},
-		"answered, then refused":    {"nor of one that was answered", with(lost(), fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Answered = true }), refused},
-		"refused, and it is there":  {"a refusal that a read contradicts proves nothing", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused)), refused},
-		"refused, differs":          {"nor with other values", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), refused},
-		"refused, doubled":          {"nor twice", with(read(lost(), verify.Duplicated, 0), fate(connectors.FateRefused)), refused},
-		"conflict, something else":  {"the refusal said so: the one that differs is what was there", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict), nothing},
-		"conflict, ours":            {"our stamp on it says that it is ours", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, stamped), refused},
-		"conflict, as declared":     {"one that is as declared may be ours", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused), refusedForConflict), refused},
-		"never sent, a person asks": {"a read shows that nothing is there", with(read(policies.Case{}, verify.Absent, 0), func(c *policies.Case) { c.Directed = policies.DirectRetry }), nothing},
-		"never sent, not read":      {"what stopped it may still be there", with(read(policies.Case{}, verify.Unavailable, 0), func(c *policies.Case) { c.Directed = policies.DirectRetry }), refused},
-		"somebody else's":           {"a first send beside it is not ours to make either", with(policies.Case{}, conflict), refused},
-		"refused, somebody else's":  {"no repeat helps", with(lost(), fate(connectors.FateRefused), conflict), refused},
+		"never sent":                  {"nothing was sent", policies.Case{}, nothing},
+		"not sent":                    {"proof that nothing left us", with(lost(), fate(connectors.FateNotSent)), nothing},
+		"throttled":                   {"the destination throttled it", with(lost(), fate(connectors.FateThrottled)), nothing},
+		"refused":                     {"the destination refused the first send", with(lost(), fate(connectors.FateRefused)), nothing},
+		"refused, unread":             {"the refusal is the proof", with(read(lost(), verify.Unavailable, 0), fate(connectors.FateRefused)), nothing},
+		"refused, irreversible":       {"even so: it was not applied", with(lost(), fate(connectors.FateRefused), irreversible), nothing},
+		"unknown":                     {"it may have been applied", lost(), refused},
+		"answered":                    {"it may have been applied", with(lost(), fate(connectors.FateAnswered)), refused},
+		"unknown, then refused":       {"a refusal does not take back an earlier send", with(lost(), fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), refused},
+		"unknown, then not sent":      {"nor does a dial that failed", with(lost(), fate(connectors.FateNotSent), sends(2, 1, 4), func(c *policies.Case) { c.Unknown = true }), refused},
+		"answered, then refused":      {"nor of one that was answered", with(lost(), fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Answered = true }), refused},
+		"refused, and it is there":    {"a refusal that a read contradicts proves nothing", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused)), refused},
+		"refused, differs":            {"nor with other values", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), refused},
+		"refused, duplicated":         {"nor twice", with(read(lost(), verify.Duplicated, 0), fate(connectors.FateRefused)), refused},
+		"conflict, something else":    {"the refusal shows it: the one that differs is what was there", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict), nothing},
+		"conflict, ours":              {"our stamp on it says that it is ours", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, stamped), refused},
+		"conflict, as declared":       {"one that is as declared may be ours", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused), refusedForConflict), refused},
+		"never sent, a reviewer asks": {"a read shows that nothing is there", with(read(policies.Case{}, verify.Absent, 0), func(c *policies.Case) { c.Directed = policies.DirectRetry }), nothing},
+		"never sent, not read":        {"what stopped it may still be there", with(read(policies.Case{}, verify.Unavailable, 0), func(c *policies.Case) { c.Directed = policies.DirectRetry }), refused},
+		"another actor's":             {"a first send beside it is not ours to make either", with(policies.Case{}, conflict), refused},
+		"refused, another actor's":    {"no repeat helps", with(lost(), fate(connectors.FateRefused), conflict), refused},
 	} {
 		t.Run(name, r.run)
 	}
@@ -175,8 +175,8 @@ func TestSecondSendWithinBounds(t *testing.T) {
 		"deadline, not sent":      {"nothing is begun after it", with(lost(), fate(connectors.FateNotSent), late), refused},
 		"deadline, native":        {"nothing is begun after it", with(lost(), native, late), refused},
 		"deadline, conclusive":    {"nothing is begun after it", with(read(lost(), verify.Absent, horizon), late), refused},
-		"deadline, a person":      {"not even by a person", with(lost(), forced, late), refused},
-		"budget, a person":        {"not even by a person", with(lost(), forced, sends(4, 0, 4)), refused},
+		"deadline, a reviewer":    {"not even by a reviewer", with(lost(), forced, late), refused},
+		"budget, a reviewer":      {"not even by a reviewer", with(lost(), forced, sends(4, 0, 4)), refused},
 		"budget, nothing applied": {"a lifetime budget", with(lost(), unique, fate(connectors.FateRefused), sends(5, 0, 4)), refused},
 	} {
 		t.Run(name, r.run)
@@ -205,7 +205,7 @@ func TestSecondSendRepair(t *testing.T) {
 		"late":                    {"no send is begun after the deadline", with(differs, late), refused},
 		"no budget":               {"a repair counts as a send", with(differs, sends(4, 0, 4)), refused},
 		"lost":                    {"the first repair cannot arrive any more", with(differs, repaired(connectors.FateUnknown)), repair},
-		"lost, irreversible": {"nobody sees all that an update does", with(differs, repaired(connectors.FateUnknown),
+		"lost, irreversible": {"no read shows all that an update does", with(differs, repaired(connectors.FateUnknown),
 			func(c *policies.Case) { c.Profile.Irreversible = []intent.WriteType{intent.Update} }), refused},
 		"answered":    {"the destination does not store it", with(differs, repaired(connectors.FateAnswered)), refused},
 		"refused":     {"the destination does not take it", with(differs, repaired(connectors.FateRefused)), refused},
@@ -231,14 +231,14 @@ func TestSecondSendRecognised(t *testing.T) {
 		"native, short window":        {"a send that lands late meets a key that is forgotten", with(lost(), window(horizon)), refused},
 		"native, longer send":         {"the send's own time counts", with(lost(), native, sinceKey(fits), func(c *policies.Case) { c.Profile.SendTimeout = time.Minute }), refused},
 		"native, no horizon":          {"the window is taken at its word", with(lost(), native, sinceKey(fits+horizon), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), nativeKey},
-		"native, clock went back":     {"nobody knows how old the key is", with(lost(), native, sinceKey(-1)), refused},
+		"native, clock went back":     {"it is unknown how old the key is", with(lost(), native, sinceKey(-1)), refused},
 		"native, there":               {"it landed", with(read(lost(), verify.Verified, 0), native), refused},
 		"native, differs":             {"it landed", with(read(lost(), verify.Mismatched, 0), native), refused},
 		"native, unread":              {"after an unknown comes a read, never a send", with(read(lost(), verify.Unavailable, 0), native), refused},
 		"native, not read":            {"after an unknown comes a read, never a send", with(read(lost(), verify.Indeterminate, 0), native), refused},
 		"native, irreversible":        {"the destination makes one effect of both sends", with(lost(), native, irreversible), nativeKey},
 		"native, irreversible, later": {"the key is forgotten", with(lost(), native, irreversible, sinceKey(fits+1)), refused},
-		"native, somebody else's":     {"no repeat helps", with(lost(), native, conflict), refused},
+		"native, another actor's":     {"no repeat helps", with(lost(), native, conflict), refused},
 		"native, refused later":       {"the refusal leaves the earlier send unknown, and its key serves", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), nativeKey},
 
 		"unique":                   {"a repeat meets the unique key, unless the record was deleted before it arrives", with(lost(), unique), rechecked(uniqueKey)},
@@ -248,7 +248,7 @@ func TestSecondSendRecognised(t *testing.T) {
 		"unique, other write type": {"creates are unique, updates not", with(lost(), unique, write(intent.Update)), refused},
 		"unique, irreversible":     {"the destination refuses the second", with(lost(), unique, irreversible), rechecked(uniqueKey)},
 		"unique, unread":           {"after an unknown comes a read", with(read(lost(), verify.Unavailable, 0), unique), refused},
-		"unique, doubled":          {"a repeat mends no duplicate", with(read(lost(), verify.Duplicated, 0), unique), refused},
+		"unique, duplicated":       {"a repeat mends no duplicate", with(read(lost(), verify.Duplicated, 0), unique), refused},
 		"unique, collateral":       {"a repeat brings nothing back", with(read(update, verify.Collateral, 0), unique), refused},
 		"unique create, differs":   {"a create replaces no values", with(read(lost(), verify.Mismatched, 0), unique), refused},
 		"unique update, differs":   {"a repeat replaces the values of the one record, which are our own", with(read(update, verify.Mismatched, 0), unique, own), uniqueKey},
@@ -256,10 +256,10 @@ func TestSecondSendRecognised(t *testing.T) {
 		"unique upsert, not ours":  {"another actor may have set the values since", with(read(update, verify.Mismatched, 0), write(intent.Upsert), unique), refused},
 		"unique update, differs, weak": {"a read that lags may show what the send has replaced since",
 			with(readWeakly(update, verify.Mismatched, 0), unique, own), refused},
-		"unique update, differs, theirs": {"somebody else's record is not replaced", with(read(update, verify.Mismatched, 0), unique, own, conflict), refused},
-		"unique update, gone":            {"what somebody removed is not made again", with(read(update, verify.Absent, time.Hour), unique, conflict), refused},
-		"update, differs":                {"without a unique key nobody knows what it replaces", read(update, verify.Mismatched, time.Hour), refused},
-		"seen and gone": {"its effect was seen: whoever took it back may have meant to", with(lost(), unique, native,
+		"unique update, differs, theirs": {"another actor's record is not replaced", with(read(update, verify.Mismatched, 0), unique, own, conflict), refused},
+		"unique update, gone":            {"what another actor removed is not made again", with(read(update, verify.Absent, time.Hour), unique, conflict), refused},
+		"update, differs":                {"without a unique key it is unknown what it replaces", read(update, verify.Mismatched, time.Hour), refused},
+		"seen and gone": {"its effect was seen: the actor who took it back may have meant to", with(lost(), unique, native,
 			func(c *policies.Case) { c.EffectSeen = true }), refused},
 	} {
 		t.Run(name, r.run)
@@ -292,7 +292,7 @@ func TestSecondSendConclusive(t *testing.T) {
 	for name, r := range map[string]second{
 		"strong, at the horizon":     {"nothing can land any more", read(lost(), verify.Absent, horizon), permit},
 		"strong, before the horizon": {"a late send may still land", read(lost(), verify.Absent, horizon-1), refused},
-		"strong, no horizon":         {"nobody knows how late a send may land", with(read(lost(), verify.Absent, 1000*time.Hour), undeclaredHorizon), refused},
+		"strong, no horizon":         {"it is unknown how late a send may land", with(read(lost(), verify.Absent, 1000*time.Hour), undeclaredHorizon), refused},
 		"strong, no settle time":     {"a strong read needs none", with(read(lost(), verify.Absent, horizon), undeclaredSettle), permit},
 		"begun before, ended after": {"a read that took long does not show what landed meanwhile",
 			with(read(lost(), verify.Absent, horizon-1), func(c *policies.Case) { c.SinceSend = time.Hour }), refused},
@@ -304,10 +304,10 @@ func TestSecondSendConclusive(t *testing.T) {
 		"there":                      {"it landed", read(lost(), verify.Verified, horizon), refused},
 		"unread":                     {"nothing was seen", read(lost(), verify.Unavailable, horizon), refused},
 		"not proven":                 {"nothing was seen", read(lost(), verify.Indeterminate, horizon), refused},
-		"gone":                       {"what somebody removed was there", with(read(lost(), verify.Absent, horizon), conflict), refused},
-		"seen before":                {"it was there, and somebody took it back", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), refused},
+		"gone":                       {"what another actor removed was there", with(read(lost(), verify.Absent, horizon), conflict), refused},
+		"seen before":                {"it was there, and another actor took it back", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), refused},
 		"hidden":                     {"the destination says that something is there", with(read(lost(), verify.Absent, horizon), refusedForConflict), refused},
-		"irreversible":               {"irreversible writes go to a person", with(read(lost(), verify.Absent, horizon), irreversible), refused},
+		"irreversible":               {"irreversible writes go to a reviewer", with(read(lost(), verify.Absent, horizon), irreversible), refused},
 		"nothing declared":           {"the cautious zero", with(read(policies.Case{Sends: 1, Unknown: true, Budget: 4}, verify.Absent, 1000*time.Hour)), refused},
 	} {
 		t.Run(name, r.run)
@@ -321,16 +321,16 @@ func TestSecondSendKeys(t *testing.T) {
 	same := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowAbsence}
 	fresh := same
 	fresh.NewKey = true
-	person := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowPerson}
-	personFresh := person
-	personFresh.NewKey = true
+	vouched := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowPerson}
+	vouchedFresh := vouched
+	vouchedFresh.NewKey = true
 	atHorizon := func(c policies.Case) policies.Case { return read(c, verify.Absent, horizon) }
 	both := func(c *policies.Case) { c.Unknown, c.Answered = true, true; takesBack(c) }
 	for name, r := range map[string]second{
 		"burnt":                          {"the destination would replay its yes", answered, refused},
 		"burnt, unique":                  {"a unique key does not help: the answer is replayed before it", with(answered, unique), refused},
 		"burnt, differs":                 {"a repeat would be answered and change nothing", with(read(lost(), verify.Mismatched, horizon), write(intent.Update), native, unique, fate(connectors.FateAnswered)), refused},
-		"burnt, conclusive":              {"it said yes and stored nothing: a new key", atHorizon(answered), fresh},
+		"burnt, conclusive":              {"it accepted it and stored nothing: a new key", atHorizon(answered), fresh},
 		"burnt, conclusive, weak":        {"the lagging read shows enough", readWeakly(answered, verify.Absent, horizon+settle), fresh},
 		"burnt, and nothing declared":    {"another actor may have removed it", with(atHorizon(answered), func(c *policies.Case) { c.Profile.Rollback = connectors.Bound{} }), refused},
 		"burnt, not conclusive":          {"it may yet appear", read(answered, verify.Absent, horizon-1), refused},
@@ -342,16 +342,16 @@ func TestSecondSendKeys(t *testing.T) {
 		"answered, then refused": {"the new key was not used up", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), both), allowed(policies.RowNativeKey)},
 		"no native key":          {"a new generation is a new key all the same", atHorizon(with(lost(), fate(connectors.FateAnswered), takesBack)), fresh},
 
-		"a person, unanswered":          {"after an unanswered send never a new key, not even then", with(lost(), native, forced), person},
-		"a person, answered":            {"the key is burnt", with(answered, forced), personFresh},
-		"a person, answered then not":   {"the last send is unanswered", with(lost(), native, forced, sends(2, 0, 4), both), person},
-		"a person, irreversible":        {"this is the person's to decide", with(lost(), irreversible, forced), person},
-		"a person, seen before":         {"the person knows why it is gone", with(lost(), forced, func(c *policies.Case) { c.EffectSeen = true }), person},
-		"a person, and it is there":     {"the person was wrong", with(read(lost(), verify.Verified, 0), forced), refused},
-		"a person, unread":              {"nobody looked", with(read(lost(), verify.Unavailable, 0), forced), refused},
-		"a person, somebody else's":     {"no repeat helps", with(lost(), forced, conflict), refused},
-		"a person without force":        {"who does not vouch is bound by the table", with(lost(), func(c *policies.Case) { c.Directed = policies.DirectRetry }), refused},
-		"a person without force, later": {"and served by it", with(atHorizon(lost()), func(c *policies.Case) { c.Directed = policies.DirectRetry }), same},
+		"a reviewer, unanswered":          {"after an unanswered send never a new key, not even then", with(lost(), native, forced), vouched},
+		"a reviewer, answered":            {"the key is burnt", with(answered, forced), vouchedFresh},
+		"a reviewer, answered then not":   {"the last send is unanswered", with(lost(), native, forced, sends(2, 0, 4), both), vouched},
+		"a reviewer, irreversible":        {"this is the reviewer's to decide", with(lost(), irreversible, forced), vouched},
+		"a reviewer, seen before":         {"the reviewer knows why it is gone", with(lost(), forced, func(c *policies.Case) { c.EffectSeen = true }), vouched},
+		"a reviewer, and it is there":     {"the reviewer was wrong", with(read(lost(), verify.Verified, 0), forced), refused},
+		"a reviewer, unread":              {"it was not read", with(read(lost(), verify.Unavailable, 0), forced), refused},
+		"a reviewer, another actor's":     {"no repeat helps", with(lost(), forced, conflict), refused},
+		"a reviewer without force":        {"who does not vouch is bound by the table", with(lost(), func(c *policies.Case) { c.Directed = policies.DirectRetry }), refused},
+		"a reviewer without force, later": {"and served by it", with(atHorizon(lost()), func(c *policies.Case) { c.Directed = policies.DirectRetry }), same},
 	} {
 		t.Run(name, r.run)
 	}
@@ -385,13 +385,13 @@ func TestKnownNotApplied(t *testing.T) {
 		"refused":                  {"a definite no", with(lost(), fate(connectors.FateRefused)), true},
 		"refused, irreversible":    {"a definite no", with(lost(), fate(connectors.FateRefused), irreversible), true},
 		"refused, budget used up":  {"what is known does not depend on what may follow", with(lost(), fate(connectors.FateRefused), sends(4, 0, 4)), true},
-		"refused, somebody else's": {"that record is not ours", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), conflict), true},
+		"refused, another actor's": {"that record is not ours", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), conflict), true},
 		"refused, and there":       {"a read contradicts the refusal", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused)), false},
 		"conflict, as declared":    {"it may be ours: a proxy may have sent it twice", with(read(lost(), verify.Verified, 0), fate(connectors.FateRefused), refusedForConflict), false},
-		"conflict, differs":        {"something else is there, as the refusal said", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict), true},
+		"conflict, differs":        {"something else is there, as the refusal showed", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict), true},
 		"unknown":                  {"it may have been applied", lost(), false},
 		"unknown, then refused":    {"a refusal does not take back an earlier send", with(lost(), fate(connectors.FateRefused), func(c *policies.Case) { c.Unknown = true }), false},
-		"answered":                 {"it said yes", with(lost(), fate(connectors.FateAnswered)), false},
+		"answered":                 {"it accepted it", with(lost(), fate(connectors.FateAnswered)), false},
 		"unknown, conclusive":      {"nothing there and nothing to come", read(lost(), verify.Absent, horizon), true},
 		"answered, conclusive":     {"another actor may have removed it", with(read(lost(), verify.Absent, horizon), fate(connectors.FateAnswered)), false},
 		"answered, as before":      {"another actor may have set it back", with(read(lost(), verify.Stale, horizon), write(intent.Update), fate(connectors.FateAnswered)), false},
@@ -405,11 +405,11 @@ func TestKnownNotApplied(t *testing.T) {
 		"key in use":               {"the earlier send was under way, and the horizon is past", with(read(lost(), verify.Absent, horizon), refusedForConflict, native), true},
 		"key in use, unique too":   {"it may have meant the record", with(read(lost(), verify.Absent, horizon), refusedForConflict, native, unique), false},
 		"stale, conclusive":        {"as before and nothing to come", with(read(lost(), verify.Stale, horizon), write(intent.Update)), true},
-		"irreversible, conclusive": {"the effect cannot be looked for", with(read(lost(), verify.Absent, horizon), irreversible), false},
+		"irreversible, conclusive": {"the effect cannot be searched for", with(read(lost(), verify.Absent, horizon), irreversible), false},
 		"gone":                     {"it may have been applied and then removed", with(read(lost(), verify.Absent, horizon), conflict), false},
 		"seen before":              {"it was applied", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), false},
-		"unread":                   {"nobody looked", read(lost(), verify.Unavailable, 1000*time.Hour), false},
-		"not proven":               {"nobody saw", read(lost(), verify.Indeterminate, 1000*time.Hour), false},
+		"unread":                   {"it was not read", read(lost(), verify.Unavailable, 1000*time.Hour), false},
+		"not proven":               {"it was not seen", read(lost(), verify.Indeterminate, 1000*time.Hour), false},
 		"differs":                  {"something was applied", read(lost(), verify.Mismatched, 1000*time.Hour), false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // append([]policies.Policy{mine}, policies.Standard()...).
 func Standard() []Policy {
 	return []Policy{
-		Func(acceptSeen), Func(notTakenUp), Func(person), Func(unseen), Func(patience),
+		Func(acceptSeen), Func(notTakenUp), Func(byReviewer), Func(unseen), Func(patience),
 		Func(differing), Func(again), Func(settledAbsent), Func(unproven),
 	}
 }
@@ -107,7 +107,7 @@ func Undo(c Case, stated bool) Decision {
 	why := ""
 	switch {
 	case c.Verdict != verify.Verified:
-		why = "the look by which it was settled does not show what it left"
+		why = "the read by which it was settled does not show what it left"
 	case !c.Own:
 		why = notProvenOurs
 	case !stated && c.Intent.Write != intent.Create && !based(c):
@@ -232,13 +232,13 @@ func waitThenRetry(c Case, pause time.Duration, why string) Decision {
 	return Decision{Kind: Retry, Rule: "retry", Reason: why}
 }
 
-// person does what a reviewer directed. The rules of Decide apply to it too.
-func person(c Case) (Decision, bool) {
+// byReviewer does what a reviewer directed. The rules of Decide apply to it too.
+func byReviewer(c Case) (Decision, bool) {
 	switch c.Directed {
 	case DirectRetry, DirectForce:
-		return Decision{Kind: Retry, Rule: "person", Reason: "a person asked for another send"}, true
+		return Decision{Kind: Retry, Rule: "person", Reason: "a reviewer asked for another send"}, true
 	case DirectCompensate:
-		return Decision{Kind: Compensate, Rule: "person", Reason: "a person asked to undo it"}, true
+		return Decision{Kind: Compensate, Rule: "person", Reason: "a reviewer asked to undo it"}, true
 	}
 	return Decision{}, false
 }
@@ -375,7 +375,7 @@ func settledAbsent(c Case) (Decision, bool) {
 // unproven escalates the remaining cases to a reviewer.
 func unproven(c Case) (Decision, bool) {
 	why := map[verify.Verdict]string{
-		verify.Unavailable:   "the destination could not be read in time to tell",
+		verify.Unavailable:   "the destination could not be read in time",
 		verify.Indeterminate: "the time is up and nothing is proven",
 		verify.Duplicated:    "there is more than was declared",
 		verify.Collateral:    "something changed that the intent does not mention",
@@ -389,7 +389,7 @@ func unproven(c Case) (Decision, bool) {
 // Recheck decides about a later read of a settled write: Accept when nothing contradicts the
 // outcome, Wait when the read must be repeated, Escalate when the outcome is no longer true.
 // Later changes of fields by other actors do not contradict it. Only an effect that is gone,
-// that was doubled, or that appeared after all does.
+// that was duplicated, or that appeared after all does.
 //
 // A weak read that shows no contradiction is believed as late as one that shows nothing after a
 // send.
@@ -402,19 +402,19 @@ func Recheck(c Case, verified bool) Decision {
 	}
 	switch {
 	case c.Verdict == verify.Unavailable, c.Verdict == verify.Indeterminate:
-		return says(Wait, "the recheck that is owed could not be made")
+		return says(Wait, "the pending recheck could not be made")
 	case verified && c.Failed:
 		return says(Escalate, "it was verified, and a later report says that it failed")
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
-		return says(Escalate, "a later look found more records than declared")
+		return says(Escalate, "a later read showed more records than declared")
 	case verified && c.Again:
 		return says(Escalate, "it was verified, deleted since, and made again: an earlier send arrived late")
 	case !verified && came:
-		return says(Escalate, "it was settled as not applied, or as undone, and a later look found it")
+		return says(Escalate, "it was settled as not applied, or as undone, and a later read showed it")
 	case !c.Conclusive && c.Since < lag(c):
 		return says(Wait, "the read may be older than the send")
 	case verified && gone && c.Profile.Proof == "": // otherwise what is gone is not the effect
-		return says(Escalate, "it was verified, and a later look did not find it any more")
+		return says(Escalate, "it was verified, and a later read did not show it any more")
 	}
 	return says(Accept, unbroken(c, verified))
 }

@@ -53,9 +53,9 @@ func TestStandardAccepts(t *testing.T) {
 		"seen twice":               {reason: "two reads in a row agree", c: with(seen, twice(2)), want: policies.Accept},
 		"too late, and seen":       {reason: "a deadline is for sends", c: with(seen, late), want: policies.Accept},
 		"refused, yet there":       {reason: "the record cannot be ours", c: with(seen, refusedOnce), want: policies.Escalate},
-		"conflict, yet the same":   {reason: "nobody can tell whose it is", c: with(seen, refusedOnce, refusedForConflict), want: policies.Escalate},
+		"conflict, yet the same":   {reason: "its owner cannot be known", c: with(seen, refusedOnce, refusedForConflict), want: policies.Escalate},
 		"refused, our stamp":       {reason: "the stamp says that it is ours", c: with(seen, refusedOnce, stamped), want: policies.Accept},
-		"refused, our key":         {reason: "nobody else can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
+		"refused, our key":         {reason: "no other actor can have made that key", c: with(seen, refusedOnce, func(c *policies.Case) { c.Profile.FreshKeys = true }), want: policies.Accept},
 		"unknown, then refused":    {reason: "a conflict on a second send says that the first landed", c: with(seen, refusedOnce, refusedForConflict, func(c *policies.Case) { c.Unknown = true }), want: policies.Accept},
 		"update, repeated":         {reason: "the first may land over the next write", c: with(seen, repeated, write(intent.Update)), want: policies.Wait, after: time.Minute},
 		"delete, repeated":         {reason: "the first may remove what the next write makes", c: with(seen, repeated, write(intent.Delete)), want: policies.Wait, after: time.Minute},
@@ -71,7 +71,7 @@ func TestStandardAccepts(t *testing.T) {
 			c.Profile.NativeWindow = map[intent.WriteType]time.Duration{intent.Update: time.Hour}
 		}), want: policies.Accept},
 		"repeated, condition":  {reason: "the destination refuses it", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Profile.Conditional = []intent.WriteType{intent.Update} }), want: policies.Accept},
-		"repeated, no horizon": {reason: "nobody knows when it is over", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Accept},
+		"repeated, no horizon": {reason: "it is unknown when it is over", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Accept},
 		"refused, repeated":    {reason: "the fate of the first is known", c: with(seen, repeated, write(intent.Update), func(c *policies.Case) { c.Unknown, c.Answered = false, true }), want: policies.Accept},
 		"refused delete, gone": {reason: "gone is gone", c: with(seen, write(intent.Delete), refusedOnce, refusedForConflict), want: policies.Accept},
 	} {
@@ -92,12 +92,12 @@ func TestStandardAfterRefusals(t *testing.T) {
 		"hundredth time":       {"and ends at five minutes", with(unsent, times(100)), policies.Wait, 5 * time.Minute, ""},
 		"throttled":            {"Retry-After", with(unsent, fate(connectors.FateThrottled), asked(10*time.Minute)), policies.Wait, 10 * time.Minute, ""},
 		"throttled, then":      {"Retry-After is over", with(unsent, fate(connectors.FateThrottled), asked(10*time.Minute), ago(10*time.Minute)), policies.Retry, 0, again},
-		"throttled for ever":   {"nobody parks a write for a week", with(unsent, fate(connectors.FateThrottled), asked(168*time.Hour)), policies.Wait, time.Hour, ""},
+		"throttled for ever":   {"no write is parked for a week", with(unsent, fate(connectors.FateThrottled), asked(168*time.Hour)), policies.Wait, time.Hour, ""},
 		"throttled, briefly":   {"the backoff is longer", with(unsent, fate(connectors.FateThrottled), asked(time.Millisecond)), policies.Wait, time.Second, ""},
 		"refused":              {"it will be refused again", with(lost(), fate(connectors.FateRefused)), policies.Fail, 0, ""},
 		"refused, differs":     {"another actor's record contradicts no refusal", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused)), policies.Fail, 0, ""},
 		"refused, our stamp":   {"a read contradicts it", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), stamped), policies.Escalate, 0, ""},
-		"conflict":             {"somebody else's record", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, conflict), policies.Fail, 0, ""},
+		"conflict":             {"another actor's record", with(read(lost(), verify.Mismatched, 0), fate(connectors.FateRefused), refusedForConflict, conflict), policies.Fail, 0, ""},
 		"deadline":             {"no send is begun any more, and none was made", with(unsent, late), policies.Fail, 0, ""},
 		"a day":                {"who still wants it must say so again", with(unsent, func(c *policies.Case) { c.Age = 24*time.Hour + 1 }), policies.Fail, 0, ""},
 		"not quite a day":      {"it is still wanted", with(unsent, ago(time.Hour), func(c *policies.Case) { c.Age = 24 * time.Hour }), policies.Retry, 0, again},
@@ -117,23 +117,23 @@ func TestStandardIsPatient(t *testing.T) {
 	for name, d := range map[string]decided{
 		"unreadable":               {reason: "a read that fails is no absence", c: read(lost(), verify.Unavailable, 0), want: wait},
 		"unreadable for long":      {reason: "at least a minute", c: read(lost(), verify.Unavailable, time.Minute-1), want: wait},
-		"unreadable too long":      {reason: "a person must look", c: with(read(lost(), verify.Unavailable, time.Minute), readLong), want: policies.Escalate},
+		"unreadable too long":      {reason: "a reviewer must decide", c: with(read(lost(), verify.Unavailable, time.Minute), readLong), want: policies.Escalate},
 		"unreadable for a while":   {reason: "the window has not passed", c: with(read(lost(), verify.Unavailable, 0), readLong), want: wait},
 		"unreadable, few reads":    {reason: "reads count, and not minutes", c: with(read(lost(), verify.Unavailable, time.Hour), func(c *policies.Case) { c.Unproven = 9 }), want: wait},
 		"unreadable, just asked":   {reason: "after a downtime the destination has its chance to answer", c: read(lost(), verify.Unavailable, time.Hour), want: wait},
 		"not proven":               {reason: "a later read may prove it", c: read(lost(), verify.Indeterminate, both-1), want: wait},
 		"never proven":             {reason: "the time is up", c: with(read(lost(), verify.Indeterminate, both), readLong), want: policies.Escalate},
 		"weak mismatch":            {reason: "the read may be older than the send", c: readWeakly(lost(), verify.Mismatched, settle-1), want: wait},
-		"firm mismatch":            {reason: "a person decides", c: read(lost(), verify.Mismatched, 0), want: policies.Escalate},
-		"weak, never firm":         {reason: "the time is up", c: readWeakly(with(lost(), noSettle), verify.Mismatched, time.Minute), want: policies.Escalate},
-		"weak conflict":            {reason: "somebody else's record stays", c: with(readWeakly(lost(), verify.Mismatched, 0), conflict), want: policies.Escalate},
+		"conclusive mismatch":      {reason: "a reviewer decides", c: read(lost(), verify.Mismatched, 0), want: policies.Escalate},
+		"weak, never conclusive":   {reason: "the time is up", c: readWeakly(with(lost(), noSettle), verify.Mismatched, time.Minute), want: policies.Escalate},
+		"weak conflict":            {reason: "another actor's record stays", c: with(readWeakly(lost(), verify.Mismatched, 0), conflict), want: policies.Escalate},
 		"weak absence":             {reason: "the record may not be shown yet", c: readWeakly(with(lost(), unique), verify.Absent, settle-1), want: wait},
 		"weak absence, settled":    {reason: "the unique key makes a repeat harmless", c: readWeakly(with(lost(), unique), verify.Absent, settle), want: policies.Retry, row: policies.RowUnique},
 		"weak, undeclared":         {reason: "a minute's patience where nothing is declared", c: readWeakly(with(lost(), unique, noSettle), verify.Absent, time.Minute-1), want: wait},
 		"weak, undeclared, later":  {reason: "harmless whatever we see", c: readWeakly(with(lost(), unique, noSettle), verify.Absent, time.Minute), want: policies.Retry, row: policies.RowUnique},
-		"weak, native":             {reason: "the answer to a repeat tells more than further reads", c: readWeakly(with(lost(), native), verify.Absent, 0), want: policies.Retry, row: policies.RowNativeKey},
-		"weak, native, undeclared": {reason: "the answer to a repeat tells more than further reads", c: readWeakly(with(lost(), native, noSettle), verify.Absent, 0), want: policies.Retry, row: policies.RowNativeKey},
-		"weak, native, spent":      {reason: "no repeat is left to tell more", c: readWeakly(with(lost(), native, sends(4, 0, 4)), verify.Absent, settle-1), want: wait},
+		"weak, native":             {reason: "the answer to a repeat shows more than further reads", c: readWeakly(with(lost(), native), verify.Absent, 0), want: policies.Retry, row: policies.RowNativeKey},
+		"weak, native, undeclared": {reason: "the answer to a repeat shows more than further reads", c: readWeakly(with(lost(), native, noSettle), verify.Absent, 0), want: policies.Retry, row: policies.RowNativeKey},
+		"weak, native, spent":      {reason: "no repeat is left to show more", c: readWeakly(with(lost(), native, sends(4, 0, 4)), verify.Absent, settle-1), want: wait},
 		"weak, native, answered":   {reason: "the record may not be shown yet", c: readWeakly(with(lost(), native, fate(connectors.FateAnswered)), verify.Absent, 0), want: wait},
 		"absent, horizon open":     {reason: "it may still land", c: read(lost(), verify.Absent, horizon-1), want: wait},
 		"absent, horizon passed":   {reason: "conclusive", c: read(lost(), verify.Absent, horizon), want: policies.Retry, row: policies.RowAbsence},
@@ -143,8 +143,8 @@ func TestStandardIsPatient(t *testing.T) {
 		"absent, no horizon":       {reason: "it may land within a minute", c: read(with(lost(), noHorizon), verify.Absent, time.Minute-1), want: wait},
 		"absent, never known":      {reason: "undecidable", c: read(with(lost(), noHorizon), verify.Absent, time.Minute), want: policies.Escalate},
 		"irreversible":             {reason: "it may appear", c: read(with(lost(), irreversible), verify.Absent, both-1), want: wait},
-		"irreversible, later":      {reason: "and if not, a person decides", c: read(with(lost(), irreversible), verify.Absent, both), want: policies.Escalate},
-		"seen and gone":            {reason: "a person decides", c: with(read(lost(), verify.Absent, both), func(c *policies.Case) { c.EffectSeen = true }), want: policies.Escalate},
+		"irreversible, later":      {reason: "and if not, a reviewer decides", c: read(with(lost(), irreversible), verify.Absent, both), want: policies.Escalate},
+		"seen and gone":            {reason: "a reviewer decides", c: with(read(lost(), verify.Absent, both), func(c *policies.Case) { c.EffectSeen = true }), want: policies.Escalate},
 		"gone":                     {reason: "it was there before: no need to wait", c: with(read(lost(), verify.Absent, 0), write(intent.Update), conflict), want: policies.Escalate},
 		"gone, weak":               {reason: "a replica may not know the record yet", c: with(readWeakly(lost(), verify.Absent, 0), write(intent.Update), conflict), want: wait},
 		"stale":                    {reason: "a lagging replica", c: readWeakly(with(lost(), write(intent.Update)), verify.Stale, 0), want: wait},
@@ -189,7 +189,7 @@ func TestStandardOnWhatDiffers(t *testing.T) {
 	answered := fate(connectors.FateAnswered)
 	weaklyBased := func(c *policies.Case) { c.Based = false }
 	for name, d := range map[string]decided{
-		"by default":              {reason: "a person decides", c: differs, want: policies.Escalate},
+		"by default":              {reason: "a reviewer decides", c: differs, want: policies.Escalate},
 		"retry":                   {reason: "the table does not allow it", c: with(differs, retry), want: policies.Escalate},
 		"retry, unique":           {reason: "a repeat replaces the values", c: with(differs, retry, unique), want: policies.Retry, row: policies.RowUnique},
 		"undo":                    {reason: "the destination answered: nothing else is coming", c: with(differs, undo, answered), want: policies.Compensate},
@@ -198,12 +198,12 @@ func TestStandardOnWhatDiffers(t *testing.T) {
 		"undo, maybe another's":   {reason: "a reviewer decides", c: with(differs, undo, answered, anothers), want: policies.Escalate},
 		"undo, unknown":           {reason: "a send may still land after the undoing", c: with(differs, undo), want: policies.Wait},
 		"undo, unknown, later":    {reason: "nothing can land any more", c: with(read(differs, verify.Mismatched, horizon), own, undo), want: policies.Compensate},
-		"undo, somebody else's":   {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
+		"undo, another actor's":   {reason: "not ours to undo", c: with(differs, undo, answered, conflict), want: policies.Escalate},
 		"undo, no way back":       {reason: "the connector cannot", c: with(differs, undo, answered, func(c *policies.Case) { c.Invertible = false }), want: policies.Escalate},
 		"undo, not compensable":   {reason: "the intent does not say so", c: with(differs, undo, answered, func(c *policies.Case) { c.Intent.Reversibility = "" }), want: policies.Escalate},
-		"undo, never known":       {reason: "no horizon: a person decides", c: with(read(differs, verify.Mismatched, time.Minute), own, undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
-		"doubled":                 {reason: "a person decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
-		"collateral":              {reason: "a person decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
+		"undo, never known":       {reason: "no horizon: a reviewer decides", c: with(read(differs, verify.Mismatched, time.Minute), own, undo, func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), want: policies.Escalate},
+		"doubled":                 {reason: "a reviewer decides", c: with(read(lost(), verify.Duplicated, 0), undo), want: policies.Escalate},
+		"collateral":              {reason: "a reviewer decides", c: read(differs, verify.Collateral, 0), want: policies.Escalate},
 	} {
 		t.Run(name, d.run)
 	}
@@ -216,14 +216,14 @@ func TestStandardObeysPeople(t *testing.T) {
 	differs := read(lost(), verify.Mismatched, horizon)
 	undo := func(c *policies.Case) { c.Intent.Reversibility, c.Invertible = intent.Compensable, true }
 	for name, d := range map[string]decided{
-		"retry":               {reason: "the rules hold for people", c: with(lost(), directed(policies.DirectRetry)), want: policies.Escalate},
-		"retry, harmless":     {reason: "at once, without the pause", c: with(lost(), native, sends(3, 0, 4), directed(policies.DirectRetry)), want: policies.Retry, row: policies.RowNativeKey},
-		"force":               {reason: "the person vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowPerson},
-		"force, and there":    {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), own, forced), want: policies.Accept},
-		"undo":                {reason: "a person asked", c: with(differs, undo, directed(policies.DirectCompensate)), want: policies.Compensate},
-		"undo nothing":        {reason: "nothing is there", c: with(read(lost(), verify.Absent, horizon), undo, directed(policies.DirectCompensate)), want: policies.Escalate},
-		"undo, theirs":        {reason: "not ours to undo", c: with(differs, undo, conflict, directed(policies.DirectCompensate)), want: policies.Escalate},
-		"a word nobody knows": {reason: "as if nothing had been said", c: with(lost(), directed("shrug")), want: policies.Wait},
+		"retry":            {reason: "the rules apply to reviewers", c: with(lost(), directed(policies.DirectRetry)), want: policies.Escalate},
+		"retry, harmless":  {reason: "at once, without the pause", c: with(lost(), native, sends(3, 0, 4), directed(policies.DirectRetry)), want: policies.Retry, row: policies.RowNativeKey},
+		"force":            {reason: "the reviewer vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowPerson},
+		"force, and there": {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), own, forced), want: policies.Accept},
+		"undo":             {reason: "a reviewer asked", c: with(differs, undo, directed(policies.DirectCompensate)), want: policies.Compensate},
+		"undo nothing":     {reason: "nothing is there", c: with(read(lost(), verify.Absent, horizon), undo, directed(policies.DirectCompensate)), want: policies.Escalate},
+		"undo, theirs":     {reason: "not ours to undo", c: with(differs, undo, conflict, directed(policies.DirectCompensate)), want: policies.Escalate},
+		"an unknown word":  {reason: "as if there were none", c: with(lost(), directed("shrug")), want: policies.Wait},
 	} {
 		t.Run(name, d.run)
 	}
@@ -238,7 +238,7 @@ func TestReasonsCarryTheEvidence(t *testing.T) {
 	c = with(lost(), fate(connectors.FateRefused))
 	c.LastRefusal = "card declined"
 	if d := policies.Decide(c, policies.Standard()); !strings.Contains(d.Reason, "card declined") {
-		t.Errorf("%q does not say what the destination said", d.Reason)
+		t.Errorf("%q does not contain the destination's answer", d.Reason)
 	}
 }
 

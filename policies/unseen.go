@@ -8,7 +8,7 @@ func unseen(c Case) (Decision, bool) {
 		return Decision{}, false
 	}
 	if c.Answered {
-		return Decision{Kind: Report, Rule: "blind", Reason: "the destination said yes; it cannot be read"}, true
+		return Decision{Kind: Report, Rule: "blind", Reason: "the destination accepted it; it cannot be read"}, true
 	}
 	permit := SecondSend(c)
 	if !permit.Allowed || spent(c) {

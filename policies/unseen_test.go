@@ -38,14 +38,14 @@ func TestWriteOnly(t *testing.T) {
 		want   policies.Kind
 		says   string
 	}{
-		"answered":                       {"a yes is all there is", with(unread(), fate(connectors.FateAnswered)), policies.Report, "said yes"},
-		"answered after an unknown one":  {"it said yes to the same key", with(unread(), fate(connectors.FateAnswered), both, sent(2)), policies.Report, "said yes"},
+		"answered":                       {"an acceptance is all there is", with(unread(), fate(connectors.FateAnswered)), policies.Report, "accepted it"},
+		"answered after an unknown one":  {"it accepted the same key", with(unread(), fate(connectors.FateAnswered), both, sent(2)), policies.Report, "accepted it"},
 		"refused at once":                {"nothing was applied", with(unread(), fate(connectors.FateRefused)), policies.Fail, "no answer"},
 		"refused after an unknown one":   {"a later no erases nothing", with(unread(), func(c *policies.Case) { c.Last = connectors.FateRefused }, sent(2)), policies.Escalate, "may have arrived"},
 		"throttled":                      {"it is tried again", with(unread(), fate(connectors.FateThrottled)), policies.Wait, ""},
 		"not sent, for a day":            {"it is known that nothing was", with(unread(), fate(connectors.FateNotSent), since(25*time.Hour)), policies.Fail, ""},
 		"not answered":                   {"nothing shows whether it arrived", unread(), policies.Escalate, "does not deduplicate"},
-		"not answered, much later":       {"no time makes absence of what nobody sees", with(unread(), since(1000*time.Hour)), policies.Escalate, "does not deduplicate"},
+		"not answered, much later":       {"no time proves absence where nothing can be read", with(unread(), since(1000*time.Hour)), policies.Escalate, "does not deduplicate"},
 		"deduplicated":                   {"it makes one of two", with(unread(), native), policies.Wait, "same idempotency key"},
 		"deduplicated, its pause over":   {"it makes one of two", with(unread(), native, since(time.Minute)), policies.Retry, "same idempotency key"},
 		"deduplicated, window over":      {"it has forgotten the key", with(unread(), native, since(1000*time.Hour)), policies.Escalate, "may be over"},
@@ -53,11 +53,11 @@ func TestWriteOnly(t *testing.T) {
 		"deduplicated, too late":         {"the deadline has passed", with(unread(), native, late, since(time.Minute)), policies.Escalate, "deadline"},
 		"deduplicated, and irreversible": {"it makes one of two", with(unread(), native, irreversible, since(time.Minute)), policies.Retry, "same idempotency key"},
 		"unique, which no read shows":    {"only the key makes one of two", with(unread(), unique, since(time.Hour)), policies.Escalate, "does not deduplicate"},
-		"a person asks":                  {"nothing shows it harmless", with(unread(), asked(policies.DirectRetry)), policies.Escalate, "does not deduplicate"},
-		"a person vouches":               {"it is their word", with(unread(), asked(policies.DirectForce)), policies.Retry, ""},
-		"a person has it undone":         {"there is nothing to go by", with(unread(), asked(policies.DirectCompensate)), policies.Escalate, "the destination cannot be read"},
-		"never sent, a person asks":      {"it was never sent", with(unread(), sent(0), fate(connectors.FateUnknown), asked(policies.DirectRetry)), policies.Retry, ""},
-		"a verdict from nowhere":         {"nobody can have seen it", with(read(unread(), verify.Verified, 0), fate(connectors.FateUnknown)), policies.Escalate, ""},
+		"a reviewer asks":                {"nothing shows it harmless", with(unread(), asked(policies.DirectRetry)), policies.Escalate, "does not deduplicate"},
+		"a reviewer vouches":             {"it is their word", with(unread(), asked(policies.DirectForce)), policies.Retry, ""},
+		"a reviewer has it undone":       {"there is nothing to go by", with(unread(), asked(policies.DirectCompensate)), policies.Escalate, "the destination cannot be read"},
+		"never sent, a reviewer asks":    {"it was never sent", with(unread(), sent(0), fate(connectors.FateUnknown), asked(policies.DirectRetry)), policies.Retry, ""},
+		"a verdict from nowhere":         {"it cannot have been seen", with(read(unread(), verify.Verified, 0), fate(connectors.FateUnknown)), policies.Escalate, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := policies.Decide(d.c, policies.Standard())
@@ -93,7 +93,7 @@ func TestWriteOnlyPauses(t *testing.T) {
 func TestWriteOnlyKeepsItsKey(t *testing.T) {
 	for name, c := range map[string]policies.Case{
 		"by the window": with(unread(), native, since(time.Minute)),
-		"by a person":   with(unread(), forced),
+		"by a reviewer": with(unread(), forced),
 	} {
 		if p := policies.SecondSend(c); !p.Allowed || p.NewKey || p.NeedsRecheck {
 			t.Errorf("%s: %+v", name, p)
@@ -108,10 +108,10 @@ func TestReportIsBounded(t *testing.T) {
 		c    policies.Case
 		want policies.Kind
 	}{
-		"answered, blind":     {answered, policies.Report},
-		"not answered":        {unread(), policies.Escalate},
-		"it could be read":    {with(answered, func(c *policies.Case) { c.Profile.WriteOnly = false }), policies.Escalate},
-		"nobody looked there": {with(unread(), func(c *policies.Case) { c.Profile = connectors.Profile{} }), policies.Escalate},
+		"answered, write-only": {answered, policies.Report},
+		"not answered":         {unread(), policies.Escalate},
+		"it could be read":     {with(answered, func(c *policies.Case) { c.Profile.WriteOnly = false }), policies.Escalate},
+		"it was not read":      {with(unread(), func(c *policies.Case) { c.Profile = connectors.Profile{} }), policies.Escalate},
 	} {
 		if got := policies.Decide(d.c, []policies.Policy{saying(policies.Report)}); got.Kind != d.want {
 			t.Errorf("%s: %s, want %s", name, got.Kind, d.want)

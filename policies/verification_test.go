@@ -34,8 +34,8 @@ func TestReadLater(t *testing.T) {
 		reason string
 	}{
 		"no rule":            {nil, w, connectors.Profile{}, 0, false, "always is the default"},
-		"batch":              {[]policies.Verification{batch}, w, connectors.Profile{}, time.Minute, true, "as told"},
-		"always":             {of(func(v *policies.Verification) { v.Mode = policies.Always }), w, connectors.Profile{}, time.Minute, false, "as told"},
+		"batch":              {[]policies.Verification{batch}, w, connectors.Profile{}, time.Minute, true, "as configured"},
+		"always":             {of(func(v *policies.Verification) { v.Mode = policies.Always }), w, connectors.Profile{}, time.Minute, false, "as configured"},
 		"an unknown mode":    {of(func(v *policies.Verification) { v.Mode = "never" }), w, connectors.Profile{}, time.Minute, false, "the careful way is the default"},
 		"no time":            {of(func(v *policies.Verification) { v.Within = 0 }), w, connectors.Profile{}, time.Hour, true, "an hour by default"},
 		"destination":        {of(func(v *policies.Verification) { v.Destination = "orders" }), w, connectors.Profile{}, time.Minute, true, "it fits"},
@@ -43,15 +43,15 @@ func TestReadLater(t *testing.T) {
 		"other kind":         {of(func(v *policies.Verification) { v.Kind = "invoice" }), w, connectors.Profile{}, 0, false, "no rule fits"},
 		"risk, by default":   {of(func(v *policies.Verification) { v.Risk = intent.RiskAuto }), w, connectors.Profile{}, time.Minute, true, "auto is what says nothing"},
 		"other risk":         {of(func(v *policies.Verification) { v.Risk = intent.RiskLog }), w, connectors.Profile{}, 0, false, "no rule fits"},
-		"first that fits":    {[]policies.Verification{{Kind: "order"}, batch}, w, connectors.Profile{}, time.Hour, false, "always stands first"},
+		"first that fits":    {[]policies.Verification{{Kind: "order"}, batch}, w, connectors.Profile{}, time.Hour, false, "always comes first"},
 		"first that doesn't": {[]policies.Verification{{Kind: "invoice"}, batch}, w, connectors.Profile{}, time.Minute, true, "the second fits"},
-		"approved":           {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }), connectors.Profile{}, 0, false, "a person had to look at it"},
+		"approved":           {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }), connectors.Profile{}, 0, false, "a reviewer had to approve it"},
 		"irreversible":       {[]policies.Verification{batch}, w, cannot, 0, false, "it cannot be taken back"},
 		"an undoing":         {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.Compensates = "wr_1" }), connectors.Profile{}, 0, false, "what it undoes waits for it"},
 		"to be sent again":   {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchRetry }), connectors.Profile{}, 0, false, "it would write over what others did meanwhile"},
 		"to be undone":       {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchCompensate }), connectors.Profile{}, 0, false, "it would undo what others did meanwhile"},
-		"to be looked into":  {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchEscalate }), connectors.Profile{}, time.Minute, true, "a person looks before anything is done"},
-		"no part":            {of(func(v *policies.Verification) { v.Mode = policies.Sample }), w, connectors.Profile{}, time.Minute, true, "none is looked at at once"},
+		"to be looked into":  {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchEscalate }), connectors.Profile{}, time.Minute, true, "a reviewer looks before anything is done"},
+		"no part":            {of(func(v *policies.Verification) { v.Mode = policies.Sample }), w, connectors.Profile{}, time.Minute, true, "none is read at once"},
 		"the whole":          {of(func(v *policies.Verification) { v.Mode, v.Part = policies.Sample, 1 }), w, connectors.Profile{}, time.Minute, false, "all are"},
 		"not a number":       {of(func(v *policies.Verification) { v.Mode, v.Part = policies.Sample, math.NaN() }), w, connectors.Profile{}, time.Minute, true, "no key is below it"},
 	} {
@@ -81,7 +81,7 @@ func TestSampleIsOfTheSizeAskedFor(t *testing.T) {
 			}
 		}
 		if got := float64(atOnce) / writes; math.Abs(got-part) > 0.02 {
-			t.Errorf("%.3f are looked at at once, want %.2f", got, part)
+			t.Errorf("%.3f are read at once, want %.2f", got, part)
 		}
 	}
 }

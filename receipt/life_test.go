@@ -72,7 +72,7 @@ var (
 	sawNothing = ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(nothingSeen)}
 	verified   = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"}
 	notApplied = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied"}
-	toAPerson  = ledger.Event{Kind: ledger.EvEscalated, Rule: "recheck"}
+	escalated  = ledger.Event{Kind: ledger.EvEscalated, Rule: "recheck"}
 )
 
 // sentLate is late evidence of a worker that had lost the write: a send that long ago.
@@ -106,30 +106,30 @@ func TestWhatTheEventsDoNotShow(t *testing.T) {
 		"nothing came of it":           {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, soon, nil, ""},
 		"it may still land":            {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
 		"answered, and may still land": {[]ledger.Event{announced, answered, sawNothing, notApplied}, false, late, receipt.ErrNotObserved, "could still have landed"},
-		"nobody knows for how long":    {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, connectors.Profile{}, receipt.ErrNotObserved, "could still have landed"},
-		"nobody knows how it lags":     {[]ledger.Event{announced, unanswered, saw("absent", nothingWeakly), notApplied}, false, soon, receipt.ErrNotObserved, "may have lagged"},
+		"it is unknown for how long":   {[]ledger.Event{announced, unanswered, sawNothing, notApplied}, false, connectors.Profile{}, receipt.ErrNotObserved, "could still have landed"},
+		"it is unknown how it lags":    {[]ledger.Event{announced, unanswered, saw("absent", nothingWeakly), notApplied}, false, soon, receipt.ErrNotObserved, "may have lagged"},
 		"it lags as far as it lands":   {[]ledger.Event{announced, unanswered, saw("absent", nothingWeakly), notApplied}, false, lags, receipt.ErrNotObserved, "could still have landed"},
 		"absent, and there":            {[]ledger.Event{announced, unanswered, saw("absent", oneSeen), notApplied}, false, soon, receipt.ErrContradiction, "found 1 records"},
 		"not applied, and seen":        {[]ledger.Event{announced, unanswered, sawOne, notApplied}, false, soon, receipt.ErrNotObserved, `judged "verified"`},
 		"not there before":             {[]ledger.Event{announced, unanswered, nothingBefore, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
 		"not read after":               {[]ledger.Event{announced, unanswered, sawNothing, announced, unanswered, notApplied}, false, soon, receipt.ErrNotObserved, "was not read after its last send"},
 		"its caller's own":             {[]ledger.Event{{Kind: ledger.EvDelegated}, sawOne, verified}, true, soon, receipt.ErrNotObserved, "made by its caller"},
-		"looked at later":              {[]ledger.Event{announced, answered, {Kind: ledger.EvDeferred, Unverified: true, In: time.Hour}}, false, soon, receipt.ErrNotObserved, "is looked at later"},
-		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "nobody looked"},
+		"read later":                   {[]ledger.Event{announced, answered, {Kind: ledger.EvDeferred, Unverified: true, In: time.Hour}}, false, soon, receipt.ErrNotObserved, "is read back later"},
+		"reported":                     {[]ledger.Event{announced, answered, {Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "one"}}, false, soon, receipt.ErrNotObserved, "it was not verified"},
 		"expired":                      {[]ledger.Event{{Kind: ledger.EvHeld}, {Kind: ledger.EvSettled, Settlement: ledger.Expired}}, false, soon, receipt.ErrNotObserved, "no reviewer approved it in time"},
 		"under way":                    {[]ledger.Event{announced, answered, sawOne}, false, soon, receipt.ErrNotObserved, "under way (checking)"},
-		"doubled later":                {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson}, false, soon, receipt.ErrNotObserved, "waits for a person"},
-		"doubled later, and accepted so": {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), toAPerson,
-			{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "ada"}}, false, soon, receipt.ErrNotObserved, "a person took responsibility"},
-		"gone later, and seen again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, sawOne, verified}, false, soon, nil, ""},
+		"duplicated later":             {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), escalated}, false, soon, receipt.ErrNotObserved, "waits for a reviewer"},
+		"duplicated later, and accepted so": {[]ledger.Event{announced, answered, sawOne, verified, saw("duplicated", oneSeen), escalated,
+			{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "ada"}}, false, soon, receipt.ErrNotObserved, "a reviewer accepted it"},
+		"gone later, and seen again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, escalated, sawOne, verified}, false, soon, nil, ""},
 		"sent late by another": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered)}, false, soon,
 			receipt.ErrNotObserved, "sent after it was seen, by a worker that had lost it"},
-		"given up, and sent late":        {[]ledger.Event{announced, unanswered, sawNothing, notApplied, sentLate(0, "")}, false, soon, receipt.ErrNotObserved, "sent after it was seen"},
-		"sent late, before it was seen":  {[]ledger.Event{announced, answered, sawOne, verified, sentLate(time.Minute, ledger.FateAnswered)}, false, soon, nil, ""},
-		"sent late, and refused":         {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, "refused")}, false, soon, nil, ""},
-		"sent late, and looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered), sawOne, {Kind: ledger.EvRechecked}}, false, soon, nil, ""},
-		"learned late, but of no send":   {[]ledger.Event{announced, answered, sawOne, verified, {Kind: ledger.EvLate, Evidence: []byte(`[{"kind":"read"}]`)}}, false, soon, nil, ""},
-		"gone later, and not looked at again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, toAPerson, verified}, false, soon,
+		"given up, and sent late":       {[]ledger.Event{announced, unanswered, sawNothing, notApplied, sentLate(0, "")}, false, soon, receipt.ErrNotObserved, "sent after it was seen"},
+		"sent late, before it was seen": {[]ledger.Event{announced, answered, sawOne, verified, sentLate(time.Minute, ledger.FateAnswered)}, false, soon, nil, ""},
+		"sent late, and refused":        {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, "refused")}, false, soon, nil, ""},
+		"sent late, and read again":     {[]ledger.Event{announced, answered, sawOne, verified, sentLate(0, ledger.FateAnswered), sawOne, {Kind: ledger.EvRechecked}}, false, soon, nil, ""},
+		"learned late, but of no send":  {[]ledger.Event{announced, answered, sawOne, verified, {Kind: ledger.EvLate, Evidence: []byte(`[{"kind":"read"}]`)}}, false, soon, nil, ""},
+		"gone later, and not read again": {[]ledger.Event{announced, answered, sawOne, verified, sawNothing, escalated, verified}, false, soon,
 			receipt.ErrContradiction, `judged "absent"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestReadStatements(t *testing.T) {
 		t.Errorf("seen %v before it was settled", lag)
 	}
 	if diff := cmp.Diff([]string{"cy", "dan"}, p.By.Approved); diff != "" {
-		t.Errorf("who let it go, after it was held again: %s", diff)
+		t.Errorf("the approvers, after it was held again: %s", diff)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestByWhichWayItWasRead(t *testing.T) {
 		want    receipt.Independence
 		reason  string
 	}{
-		"nothing is said":         {[]ledger.Event{sawOne}, connectors.Profile{}, receipt.OwnCall, "the least is claimed"},
+		"nothing is declared":     {[]ledger.Event{sawOne}, connectors.Profile{}, receipt.OwnCall, "the least is claimed"},
 		"another interface":       {[]ledger.Event{by("other_interface")}, connectors.Profile{}, receipt.OtherInterface, "the read says so"},
 		"another server":          {[]ledger.Event{by("other_server")}, standby, receipt.OtherServer, "the read says so"},
 		"no longer configured":    {[]ledger.Event{by("other_server")}, connectors.Profile{}, receipt.OtherServer, "it was so when it was read"},
@@ -243,7 +243,7 @@ func TestUndoingsThatDoNotCount(t *testing.T) {
 		"seen":            {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, nil, ""},
 		"of another":      {other, []ledger.Event{announced, answered, saw("verified", nothingSeen), verified}, receipt.ErrContradiction, "by another intent"},
 		"not applied":     {undoing(parent.ID), []ledger.Event{announced, unanswered, saw("stale", oneSeen), notApplied}, receipt.ErrNotObserved, "settled (not_applied)"},
-		"with a person":   {undoing(parent.ID), []ledger.Event{announced, unanswered, {Kind: ledger.EvEscalated}}, receipt.ErrNotObserved, "waits for a person"},
+		"with a reviewer": {undoing(parent.ID), []ledger.Event{announced, unanswered, {Kind: ledger.EvEscalated}}, receipt.ErrNotObserved, "waits for a reviewer"},
 		"and still there": {undoing(parent.ID), []ledger.Event{announced, answered, saw("verified", oneSeen), verified}, receipt.ErrContradiction, "its read found 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -247,7 +247,7 @@ func (l *life) rechecks(values bool) (*Rechecks, error) {
 		}
 	}
 	if open != "" {
-		return nil, unobserved("write %s was looked at again and judged %q, and nothing is decided about that; ask again later", l.rec.ID, open)
+		return nil, unobserved("write %s was read again and judged %q, and nothing is decided about that; ask again later", l.rec.ID, open)
 	}
 	return since, nil
 }
@@ -268,7 +268,7 @@ func (l *life) late(seen time.Time) error {
 		}
 	}
 	if open != nil {
-		return unobserved("write %s was sent after it was seen, by a worker that had lost it (event %d), and was not looked at since; ask again later", l.rec.ID, open.Seq)
+		return unobserved("write %s was sent after it was seen, by a worker that had lost it (event %d), and was not read since; ask again later", l.rec.ID, open.Seq)
 	}
 	return nil
 }

@@ -136,11 +136,11 @@ func lifeOf(r ledger.Record, events []ledger.Event, o Options) (*life, error) {
 
 // why is the reason against a receipt, for each settlement that is no observation.
 var why = map[ledger.Settlement]string{
-	ledger.Accepted:  "a person took responsibility for it as it is, and that is no observation",
-	ledger.Abandoned: "a person gave it up, and its effect stays unknown",
-	ledger.Denied:    "a person refused it: nothing was sent, and nothing was to be observed",
+	ledger.Accepted:  "a reviewer accepted it as it is, and that is no observation",
+	ledger.Abandoned: "a reviewer gave it up, and its effect stays unknown",
+	ledger.Denied:    "a reviewer refused it: nothing was sent, and nothing was to be observed",
 	ledger.Expired:   "no reviewer approved it in time: nothing was sent, and nothing was to be observed",
-	ledger.Reported:  "whoever made it says that it is done, and nobody looked",
+	ledger.Reported:  "its caller reported success; it was not verified",
 }
 
 // settled refuses a write whose result is not known, or was not observed.
@@ -148,13 +148,13 @@ func (l *life) settled() error {
 	r := l.rec
 	switch {
 	case r.Delegated:
-		return unobserved("write %s was made by its caller: which intent a look was held against is not in its events", r.ID)
+		return unobserved("write %s was made by its caller: the intent that a read was compared with is not in its events", r.ID)
 	case r.State == ledger.Review:
-		return unobserved("write %s waits for a person; nothing is settled about it", r.ID)
+		return unobserved("write %s waits for a reviewer; it is not settled", r.ID)
 	case r.State == ledger.Held:
 		return unobserved("write %s waits for approval; nothing was sent", r.ID)
 	case r.Unverified:
-		return unobserved("write %s was answered with yes and is looked at later; ask again then", r.ID)
+		return unobserved("write %s was accepted and is read back later; ask again then", r.ID)
 	case r.State != ledger.Settled:
 		return unobserved("write %s is under way (%s); ask again when it is settled", r.ID, r.Phase())
 	}

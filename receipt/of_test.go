@@ -103,7 +103,7 @@ func TestWhatAReceiptSays(t *testing.T) {
 		}
 		for _, value := range []string{"1999", "USD", "A-1"} {
 			if strings.Contains(strings.ReplaceAll(string(payload), p.Observed.Ref, ""), value) {
-				t.Errorf("nobody asked for values, and %q is in %s", value, payload)
+				t.Errorf("values were not requested, and %q is in %s", value, payload)
 			}
 		}
 		full, err := b.receipt(out.ID, receipt.Options{Values: true})
@@ -210,23 +210,23 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 		"held": {func(b *bench) ledger.ID { return b.held() }, "waits for approval"},
 		"denied": {func(b *bench) ledger.ID {
 			return b.decided(b.held(), engine.WordDeny)
-		}, "a person refused it"},
-		"in review":     {func(b *bench) ledger.ID { return b.inReview() }, "waits for a person"},
-		"accepted":      {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAccept) }, "a person took responsibility"},
-		"abandoned":     {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAbandon) }, "a person gave it up"},
-		"looked at now": {func(b *bench) ledger.ID { return b.rechecked("absent") }, `was looked at again and judged "absent"`},
-		"found doubled, and not readable since": {func(b *bench) ledger.ID {
+		}, "a reviewer refused it"},
+		"in review": {func(b *bench) ledger.ID { return b.inReview() }, "waits for a reviewer"},
+		"accepted":  {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAccept) }, "a reviewer accepted it"},
+		"abandoned": {func(b *bench) ledger.ID { return b.decided(b.inReview(), engine.WordAbandon) }, "a reviewer gave it up"},
+		"read now":  {func(b *bench) ledger.ID { return b.rechecked("absent") }, `was read again and judged "absent"`},
+		"found duplicated, and not readable since": {func(b *bench) ledger.ID {
 			return b.rechecked("duplicated", notYet, ledger.Event{Kind: ledger.EvRead, Verdict: "unavailable"}, notYet)
-		}, `was looked at again and judged "duplicated"`},
+		}, `was read again and judged "duplicated"`},
 		"undone, and there again": {func(b *bench) ledger.ID {
 			out := b.undone()
 			return b.appended(out.ID, ledger.Event{Kind: ledger.EvRead, Verdict: "verified"}, notYet)
-		}, `was looked at again and judged "verified"`},
+		}, `was read again and judged "verified"`},
 		"undone, and the undoing is in doubt": {func(b *bench) ledger.ID {
 			out := b.undone()
 			b.appended(out.Undoing, ledger.Event{Kind: ledger.EvRead, Verdict: "mismatched"}, notYet)
 			return out.ID
-		}, `was looked at again and judged "mismatched"`},
+		}, `was read again and judged "mismatched"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -508,7 +508,7 @@ func TestAnAlteredLedgerGivesNoReceipt(t *testing.T) {
 		"the destination":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Destination = "other" }, receipt.ErrContradiction},
 		"the tenant":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Tenant = "other" }, receipt.ErrContradiction},
 		"who approved it":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Agreed = []string{"eve"} }, receipt.ErrContradiction},
-		"that nobody did":     {func(r *ledger.Record, _ *[]ledger.Event) { r.Agreed = nil }, receipt.ErrContradiction},
+		"that no one gave":    {func(r *ledger.Record, _ *[]ledger.Event) { r.Agreed = nil }, receipt.ErrContradiction},
 		"who did, as it says": {func(_ *ledger.Record, e *[]ledger.Event) { event(*e, ledger.EvApproved).By = "eve" }, receipt.ErrContradiction},
 		"the reason":          {func(r *ledger.Record, _ *[]ledger.Event) { r.Reason = "all is well" }, receipt.ErrContradiction},
 		"what differed":       {func(r *ledger.Record, _ *[]ledger.Event) { r.Mismatches = []byte(`[]`) }, receipt.ErrContradiction},

@@ -167,7 +167,7 @@ func checkIdentity(p Predicate, subject Subject) error {
 	case !isDigest(w.StructuralKey) || string(ledger.IDOf(w.StructuralKey)) != subject.Name:
 		return invalid("structural_key", "%s is not that of write %s", clip(w.StructuralKey), clip(subject.Name))
 	case p.Tenant == "" || w.Destination == "" || w.Kind == "" || p.Readback == "":
-		return invalid("predicate", "tenant, destination, kind and readback must be said")
+		return invalid("predicate", "tenant, destination, kind and readback are required")
 	case !slices.Contains([]intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}, w.Type):
 		return invalid("write/type", "%s is none", clip(string(w.Type)))
 	}
@@ -223,7 +223,7 @@ func (p Predicate) checkTimes() error {
 	t, a := p.Times, p.Attempts
 	switch {
 	case t.Created.IsZero() || t.Seen.IsZero() || t.Settled.IsZero() || p.Read.At.IsZero():
-		return invalid("times", "created, seen, settled and the time of the read must be said")
+		return invalid("times", "created, seen, settled and the time of the read are required")
 	case t.Seen.After(t.Settled) || t.Created.After(t.Settled):
 		return invalid("times", "it was settled before it was there, or seen")
 	case a.Unsent < 0 || a.Unsent > a.Sends || a.Reads < 0:
@@ -239,9 +239,9 @@ func (p Predicate) checkTimes() error {
 func (p Predicate) checkRest() error {
 	switch {
 	case p.By.Rule == "":
-		return invalid("by/rule", "it must be said")
+		return invalid("by/rule", "it is required")
 	case len(p.By.Approved) > maxNames:
-		return invalid("by/approved", "%d people, at most %d are named", len(p.By.Approved), maxNames)
+		return invalid("by/approved", "%d reviewers, at most %d are named", len(p.By.Approved), maxNames)
 	case p.Trace != "" && !isHex(p.Trace):
 		return invalid("trace", "%s is no trace id", clip(p.Trace))
 	case p.Ledger.Event < 1:
@@ -249,7 +249,7 @@ func (p Predicate) checkRest() error {
 	case p.Ledger.Head != nil && (!isDigest(p.Ledger.Head.Digest.SHA256) || p.Ledger.Head.Ledger == "" || p.Ledger.Head.At.IsZero()):
 		return invalid("ledger/head", "%s; a ledger, a time and a SHA-256 in hex are wanted", clip(p.Ledger.Head.Digest.SHA256))
 	case p.Rechecks != nil && (p.Rechecks.Reads < 1 || p.Rechecks.Last.IsZero() || p.Rechecks.Verdict == ""):
-		return invalid("rechecks", "reads, last and verdict must be said")
+		return invalid("rechecks", "reads, last and verdict are required")
 	}
 	return nil
 }
@@ -261,13 +261,13 @@ func (s Statement) checkVersion() error {
 	r := p.Rechecks
 	if s.PredicateType == firstType {
 		if p.Compared != nil || p.Recheck != nil || !p.Ledger.At.IsZero() || r != nil && (len(r.Differences) > 0 || r.ChangedBy != "") {
-			return invalid("predicateType", "compared, recheck, ledger/at, rechecks/found and rechecks/changed_by are not said in %q", firstType)
+			return invalid("predicateType", "compared, recheck, ledger/at, rechecks/found and rechecks/changed_by do not exist in %q", firstType)
 		}
 		return nil
 	}
 	switch {
 	case p.Compared == nil || p.Ledger.At.IsZero():
-		return invalid("compared", "what was compared, and ledger/at, must be said")
+		return invalid("compared", "what was compared, and ledger/at, are required")
 	case p.Recheck != nil && (p.Recheck.Due.IsZero() || p.Recheck.Until.Before(p.Recheck.Due)):
 		return invalid("recheck", "it ends before it is due")
 	case p.Recheck != nil && p.Recheck.State != recheckState(p.Recheck.Due, p.Ledger.At):
@@ -284,7 +284,7 @@ func (s Statement) checkVersion() error {
 				}
 			}
 			if d.Problem == "" {
-				return invalid(fmt.Sprintf("rechecks/found/%d", i), "problem must be said")
+				return invalid(fmt.Sprintf("rechecks/found/%d", i), "problem is required")
 			}
 		}
 		if r.ChangedBy != "" && !strings.HasPrefix(r.ChangedBy, string(ledger.IDOf(""))) {

@@ -164,7 +164,7 @@ var contradictions = map[string]struct {
 	"another subject":        {func(m map[string]any) { at(m, "subject", 0)["name"] = "wr_00000000000000000000000000000000" }, "is not that of write"},
 	"no digest":              {func(m map[string]any) { at(m, "subject", 0, "digest")["sha256"] = "" }, "a SHA-256 in hex"},
 	"a member more":          {func(m map[string]any) { at(m, "predicate")["approved"] = true }, "unknown object member name"},
-	"a member less":          {func(m map[string]any) { delete(at(m, "predicate"), "tenant") }, "must be said"},
+	"a member less":          {func(m map[string]any) { delete(at(m, "predicate"), "tenant") }, "required"},
 	"an empty one":           {func(m map[string]any) { at(m, "predicate")["trace"] = "" }, "not in the one form"},
 	"a settlement":           {func(m map[string]any) { at(m, "predicate")["settlement"] = "accepted" }, "there is no receipt of"},
 	"another settlement":     {func(m map[string]any) { at(m, "predicate")["settlement"] = "not_applied" }, "there is no receipt of"},
@@ -195,7 +195,7 @@ var contradictions = map[string]struct {
 		delete(at(m, "predicate", "times"), "first_send")
 		delete(at(m, "predicate", "times"), "last_send")
 	}, "nothing was sent"},
-	"no time":               {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "must be said"},
+	"no time":               {func(m map[string]any) { delete(at(m, "predicate", "times"), "seen") }, "required"},
 	"sends without a time":  {func(m map[string]any) { delete(at(m, "predicate", "times"), "last_send") }, "times of sends"},
 	"more unsent than sent": {func(m map[string]any) { at(m, "predicate", "attempts")["unsent"] = 2 }, "cannot be"},
 	"neither digest":        {func(m map[string]any) { at(m, "subject", 0)["digest"] = map[string]any{} }, "either a SHA-256"},
@@ -229,7 +229,7 @@ var contradictions = map[string]struct {
 		at(m, "predicate", "rechecks")["found"] = []any{map[string]any{"path": "/a", "problem": "differs", "found": map[string]any{"digest": map[string]any{"sha256": strings.Repeat("0", 64)}, "value": "1"}}}
 	}, "rechecks/found"},
 	"changed by what":                  {func(m map[string]any) { at(m, "predicate", "rechecks")["changed_by"] = "ann" }, "is no write"},
-	"more than the first version says": {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "2") + "1" }, "are not said in"},
+	"more than the first version says": {func(m map[string]any) { m["predicateType"] = strings.TrimSuffix(receipt.PredicateType, "2") + "1" }, "do not exist in"},
 }
 
 // A receipt that contradicts itself is refused although the holder of the key signed it.

@@ -45,7 +45,7 @@ func TestOtherWaysOfWriting(t *testing.T) {
 			t.Errorf("%s (%s): %q", title, tc.reason, got)
 		}
 		if short := strings.Contains(title, "short"); !short && s.Reveals(tc.text) == tc.open {
-			t.Errorf("%s (%s): as a value it tells: %t", title, tc.reason, !tc.open)
+			t.Errorf("%s (%s): as a value it is found: %t", title, tc.reason, !tc.open)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestNamesThatAreValues(t *testing.T) {
 		"a word":       {"it is all of the name", "Lovelace", false},
 		"a field":      {"a mere word is in many names", "lovelace_id", true},
 		"a number":     {"it is one that nothing else is", "1234567", false},
-		"another":      {"it tells nothing", "contact", true},
+		"another":      {"it contains nothing", "contact", true},
 	} {
 		w := sample(t)
 		w.Expect, w.Sensitive = fields(t, `{"email":"ada@hot.example","surname":"Lovelace","number":1234567.0}`), []string{"/email", "/surname", "/number"}
@@ -143,7 +143,7 @@ func TestSensitivePathsAreRefused(t *testing.T) {
 			t.Errorf("%s (%s): %v; want %q", title, tc.reason, err, tc.want)
 		}
 		if err != nil && (strings.Contains(err.Error(), "DE0212") || strings.Contains(err.Error(), "4111")) {
-			t.Errorf("%s: the error tells the value: %v", title, err)
+			t.Errorf("%s: the error contains the value: %v", title, err)
 		}
 	}
 }

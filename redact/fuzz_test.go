@@ -121,11 +121,11 @@ func FuzzText(f *testing.F) {
 			got := s.Text(before + way + after)
 			rest := shownExpr.ReplaceAllString(got, "\x00") // digits of a digest and the text after it can match by chance
 			if strings.Contains(strings.ToLower(rest), strings.ToLower(value)) {
-				t.Errorf("%q tells %q", got, value)
+				t.Errorf("%q contains %q", got, value)
 			}
 		}
 		if got := s.Text(before); !s.Reveals(before) && got != before {
-			t.Errorf("%q became %q, which tells nothing", before, got)
+			t.Errorf("%q became %q, which hid nothing", before, got)
 		}
 	})
 }

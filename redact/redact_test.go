@@ -59,10 +59,10 @@ func TestNewRefusesWhatCannotBeAKey(t *testing.T) {
 		"none":          {"nothing could be sealed", nil, nil, "there is no key"},
 		"short":         {"a password is no key", []Key{{"a", []byte("secret")}}, nil, `"a" has 6 bytes; want 32`},
 		"zeros":         {"a file that was never filled", []Key{key("a", 0)}, nil, "all zeros"},
-		"id":            {"it stands in a token", []Key{key("a:b", 1)}, nil, `the id is "a:b"`},
+		"id":            {"it is part of a token", []Key{key("a:b", 1)}, nil, `the id is "a:b"`},
 		"twice":         {"which one opens?", []Key{key("a", 1), key("a", 2)}, nil, `"a" is there twice`},
 		"the same":      {"a rotation that is none, and an id that opens nothing of its own", []Key{key("a", 1), key("b", 1)}, nil, `"b" is the same key as "a"`},
-		"pattern":       {"nobody would know what it found", []Key{key("a", 1)}, []Pattern{{"", cards.Regexp}}, "want a name"},
+		"pattern":       {"its finds would have no name", []Key{key("a", 1)}, []Pattern{{"", cards.Regexp}}, "want a name"},
 		"empty pattern": {"everything would be sensitive", []Key{key("a", 1)}, []Pattern{{"x", regexp.MustCompile(`x*`)}}, "finds the empty text"},
 	} {
 		_, err := New(tc.keys, Options{Patterns: tc.patterns})
@@ -80,7 +80,7 @@ func TestIntentIsSealedAndOpened(t *testing.T) {
 	}
 	for _, secret := range []string{"DE0212", "129.5", "true", "Birkenweg", "zip", "4111111111111111", "4242424242424242"} {
 		if bytes.Contains(stored, []byte(secret)) {
-			t.Errorf("%s stands in %s", secret, stored)
+			t.Errorf("%s is in %s", secret, stored)
 		}
 	}
 	shut, err := intent.DecodeStored(stored)
@@ -175,7 +175,7 @@ func TestDigestsCompare(t *testing.T) {
 	v := vault(t, []Key{key("k", 1)})
 	digest := func(tenant, write string, value any) string { return v.Scope(tenant, write).Digest(value) }
 	if digest("acme", "wr_1", "x") != digest("acme", "wr_2", "x") {
-		t.Error("equal values of two writes cannot be told to be equal")
+		t.Error("equal values of two writes cannot be recognised as equal")
 	}
 	if digest("acme", "w", json.Number("1.0")) != digest("acme", "w", json.Number("1")) {
 		t.Error("one number has two digests")
@@ -243,8 +243,8 @@ func TestWithoutKeys(t *testing.T) {
 	if err != nil || !bytes.Equal(plain, encoded) {
 		t.Errorf("%s, %v; want the intent as it is", plain, err)
 	}
-	look := connectors.Observation{Records: []connectors.Record{{Fields: intent.Fields{"a": "rbs1:x"}}}}
-	if _, err := none.Scope("acme", "wr_1").SealObservation(look); !errors.Is(err, ErrNoKey) {
+	read := connectors.Observation{Records: []connectors.Record{{Fields: intent.Fields{"a": "rbs1:x"}}}}
+	if _, err := none.Scope("acme", "wr_1").SealObservation(read); !errors.Is(err, ErrNoKey) {
 		t.Errorf("what looks like a token was kept: %v", err)
 	}
 	if got := none.Scope("acme", "wr_1").SealName("rbs1:x"); got != "" {

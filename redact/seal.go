@@ -155,7 +155,7 @@ func (s *Scope) checkNames(w intent.WriteIntent) error {
 		{"/kind", w.Kind}, {"/idempotency_key", w.IdempotencyKey}, {"/correlation_id", w.CorrelationID},
 	} {
 		if w.Compensates == "" && s.names(n.name) { // an undoing has the names of an accepted write
-			problems = append(problems, intent.Problem{Path: n.path, Problem: "tells a sensitive value, and is kept in the clear",
+			problems = append(problems, intent.Problem{Path: n.path, Problem: "contains a sensitive value, and is stored in the clear",
 				Want: "a name that does not, such as a random one"})
 		}
 	}
@@ -184,7 +184,7 @@ func (s *Scope) checkPaths(w intent.WriteIntent, problems *[]intent.Problem) {
 		for _, path := range list.paths {
 			for name := range intent.Pointer(path).Tokens() {
 				if s.vault.Matches(name) != "" || s.met.words(name, func(one *literal, _ bool) bool { return one.odd() }) {
-					*problems = append(*problems, intent.Problem{Path: list.at, Problem: "has a path that tells a sensitive value, and paths are kept in the clear",
+					*problems = append(*problems, intent.Problem{Path: list.at, Problem: "has a path that contains a sensitive value, and paths are stored in the clear",
 						Want: "the path of the object around it"})
 					break
 				}

@@ -16,7 +16,7 @@ import (
 )
 
 // withheld replaces a sentence that could not be kept in part.
-const withheld = "what was said here could tell a sensitive value, and is not kept"
+const withheld = "this text could contain a sensitive value, and is not stored"
 
 // literal is a value that was met, in one of its spellings.
 type literal struct {

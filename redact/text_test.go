@@ -38,7 +38,7 @@ func TestText(t *testing.T) {
 		"boolean":        {"as a word of its own", "vip is true, construed", "vip is " + shown(true) + ", construed"},
 		"overlapping":    {"no part of either may stay", "alpha-beta-gamma-delta", shown("alpha-beta")},
 		"cut":            {"what is long is often cut", "got " + long[:60] + "… (90 bytes)", "got " + shown(long) + "… (90 bytes)"},
-		"cut early":      {"who cuts does not look where", "you said card 41111111111111", "you said card " + shown("4111111111111111")},
+		"cut early":      {"a text is cut anywhere", "you said card 41111111111111", "you said card " + shown("4111111111111111")},
 		"cut with dots":  {"and says so", "you said alpha-be… (90 bytes)", "you said " + shown("alpha-beta") + "… (90 bytes)"},
 		"not cut":        {"a word that a value begins with", "the alpha-betics", "the alpha-betics"},
 		"not cut, short": {"little of it says little", "all about alpha", "all about alpha"},
@@ -46,8 +46,8 @@ func TestText(t *testing.T) {
 		"JSON in JSON":   {"an answer quoted in an answer", `{"body":"{\"got\":\"Jürgen \\\"J\\\" <O'Neil>/1\"}"}`, `{"body":"{\"got\":\"` + shown(name) + `\"}"}`},
 		"JSON in Go":     {"an answer quoted in an error", strconv.Quote(`{"got":"Jürgen \"J\" \u003cO'Neil\u003e/1"}`), `"{\"got\":\"` + shown(name) + `\"}"`},
 		"JSON in a URL":  {"a query that is JSON", url.QueryEscape(`{"q":"Jürgen \"J\" <O'Neil>/1"}`), url.QueryEscape(`{"q":"`) + shown(name) + url.QueryEscape(`"}`)},
-		"long":           {"it goes on for longer than is looked for", "got " + f["huge"].(string), withheld},
-		"pattern":        {"whoever's it is", "mail to a.b@c.example, please", "mail to " + shown("a.b@c.example") + ", please"},
+		"long":           {"it continues for longer than is searched for", "got " + f["huge"].(string), withheld},
+		"pattern":        {"also where it is not marked", "mail to a.b@c.example, please", "mail to " + shown("a.b@c.example") + ", please"},
 		"too long":       {"it is not searched", strings.Repeat("y", maxText+1), withheld},
 		"bytes":          {"destinations send what they like", "\xff" + name + "\xff", "\xff" + shown(name) + "\xff"},
 	} {
@@ -68,10 +68,10 @@ func TestTooManyValues(t *testing.T) {
 	}
 	s.Learn(intent.Fields{"list": list})
 	if got := s.Text("found"); got != withheld {
-		t.Errorf("%q; want nothing said where not all values can be looked for", got)
+		t.Errorf("%q; want nothing shown where not all values can be searched for", got)
 	}
 	if !s.Reveals("anything") {
-		t.Error("a name was not taken to tell a value")
+		t.Error("a name was not recognised as a value")
 	}
 }
 
@@ -87,8 +87,8 @@ func TestSearchIsBounded(t *testing.T) {
 		withholds bool
 		reason    string
 	}{
-		"nearly each of them": {strings.Repeat("a", maxText), true, "looking through it would take a second"},
-		"long and harmless":   {strings.Repeat("b", maxText), false, "it is looked through at once"},
+		"nearly each of them": {strings.Repeat("a", maxText), true, "scanning it would take a second"},
+		"long and harmless":   {strings.Repeat("b", maxText), false, "it is scanned at once"},
 		"short":               {strings.Repeat("a", 2*minLiteral), false, "few letters are few comparisons"},
 	} {
 		if _, withhold := s.met.find(c.text, true); withhold != c.withholds {
@@ -105,9 +105,9 @@ func TestNamesAreRefused(t *testing.T) {
 		change func(*intent.WriteIntent)
 		want   string
 	}{
-		"idempotency key": {"it is looked up in the clear", func(w *intent.WriteIntent) { w.IdempotencyKey = "pay:DE02120300000000202051" }, "/idempotency_key tells a sensitive value"},
-		"workflow":        {"it is part of the structural key", func(w *intent.WriteIntent) { w.Workflow = "wf de02120300000000202051" }, "/workflow tells"},
-		"pattern":         {"whoever's it is", func(w *intent.WriteIntent) { w.CorrelationID = "4111111111111111" }, "/correlation_id tells"},
+		"idempotency key": {"it is looked up in the clear", func(w *intent.WriteIntent) { w.IdempotencyKey = "pay:DE02120300000000202051" }, "/idempotency_key contains a sensitive value"},
+		"workflow":        {"it is part of the structural key", func(w *intent.WriteIntent) { w.Workflow = "wf de02120300000000202051" }, "/workflow contains"},
+		"pattern":         {"also where it is not marked", func(w *intent.WriteIntent) { w.CorrelationID = "4111111111111111" }, "/correlation_id contains"},
 		"member name":     {"names are kept", func(w *intent.WriteIntent) { w.Payload["4111111111111111"] = "x" }, `/payload has a member whose name the pattern "card" is found in`},
 		"its own names":   {"sealed with their object", func(w *intent.WriteIntent) { w.Expect["address"] = map[string]any{"4111111111111111": "x"} }, ""},
 		"part of a word":  {"by chance", func(w *intent.WriteIntent) { w.Workflow = "xDE02120300000000202051x" }, ""},
@@ -122,7 +122,7 @@ func TestNamesAreRefused(t *testing.T) {
 		case tc.want != "" && (!errors.Is(err, intent.ErrInvalid) || !strings.Contains(err.Error(), tc.want)):
 			t.Errorf("%s (%s): %v; want %q", name, tc.reason, err, tc.want)
 		case err != nil && strings.Contains(strings.ToLower(err.Error()), "de0212"):
-			t.Errorf("%s: the error tells the value: %v", name, err)
+			t.Errorf("%s: the error contains the value: %v", name, err)
 		}
 	}
 }

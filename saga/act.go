@@ -55,7 +55,7 @@ func (r *Runner) Run(ctx context.Context, tenant, id string) (Saga, error) {
 // workflow blocked. It fails with [engine.ErrForbidden] for an agent.
 func (r *Runner) Resume(ctx context.Context, tenant, id string) (Saga, error) {
 	if engine.Caller(ctx).Role == engine.RoleAgent {
-		return Saga{}, fmt.Errorf("%w: an agent does not ask again for what saga %q gave up for a person", engine.ErrForbidden, id)
+		return Saga{}, fmt.Errorf("%w: an agent does not ask again for what saga %q handed to a reviewer", engine.ErrForbidden, id)
 	}
 	return r.runs(ctx, tenant, id, true)
 }
@@ -366,7 +366,7 @@ func (r *Runner) troubled(ctx context.Context, t *loaded, m move, why error) (ov
 	}
 	now := fresh.document.Now
 	what := map[doing]string{begin: "begin", carry: "work on", undo: "undo"}[m.do]
-	r.opts.Logger.Warn("a saga cannot go on", "saga", t.document.ID, "tenant", t.document.Tenant, "step", t.body.Steps[m.step].Name, "error", r.errorText(t.document.Tenant, t.body, why))
+	r.opts.Logger.Warn("a saga cannot continue", "saga", t.document.ID, "tenant", t.document.Tenant, "step", t.body.Steps[m.step].Name, "error", r.errorText(t.document.Tenant, t.body, why))
 	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
 	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), personMost), restMost)), nil)

@@ -31,7 +31,7 @@ func TestPivotIsWithdrawnWhenTheSagaGoesBack(t *testing.T) {
 		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusDenied, "")
 		yes := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "pay it"}
 		if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[2].WriteID, yes); !errors.Is(err, engine.ErrNotWaiting) {
-			t.Errorf("the pivot is let go: %v", err)
+			t.Errorf("the pivot is released: %v", err)
 		}
 		b.there("")
 	})
@@ -163,7 +163,7 @@ func TestEngineThatFails(t *testing.T) {
 			t.Errorf("since %s, was %s: %s", s.Since, since, s.Reason)
 		}
 		if v := b.document().Version; v > 400 {
-			t.Errorf("%d filings in half a day", v)
+			t.Errorf("%d batches in half a day", v)
 		}
 		b.set(orders.Fault{Kind: orders.UnreadableRead, Key: "C-1", Times: 20})
 		time.Sleep(6 * time.Minute)

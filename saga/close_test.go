@@ -96,7 +96,7 @@ func TestTooEarlyToClose(t *testing.T) {
 		"held":      {func(_ *bench, p *saga.Plan) { p.Steps[0].Intent.Risk = intent.RiskApprove }, time.Minute, "waits for approval"},
 		"in review": {func(b *bench, _ *saga.Plan) {
 			b.set(orders.Fault{Kind: orders.DroppedField, Key: "P-1", Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
-		}, time.Hour, "a person must look at step"},
+		}, time.Hour, "a reviewer must decide about step"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,11 +129,11 @@ func TestOpenWriteIsNotClosed(t *testing.T) {
 		b.reopen(0)
 		b.decide(0, engine.WordAbandon)
 		b.want(b.run(time.Minute), saga.Review, engine.StatusAbandoned, engine.StatusVerified, engine.StatusHeld)
-		if _, err := b.runner.Close(t.Context(), "acme", "saga-1", "ada", "nobody will know"); !errors.Is(err, saga.ErrNotWaiting) || !strings.Contains(err.Error(), `step "pay"`) {
+		if _, err := b.runner.Close(t.Context(), "acme", "saga-1", "ada", "to test"); !errors.Is(err, saga.ErrNotWaiting) || !strings.Contains(err.Error(), `step "pay"`) {
 			t.Errorf("the pivot is held: %v", err)
 		}
 		b.decide(2, engine.WordDeny)
-		if _, err := b.runner.Close(t.Context(), "acme", "saga-1", "ada", "nobody will know"); err != nil {
+		if _, err := b.runner.Close(t.Context(), "acme", "saga-1", "ada", "to test"); err != nil {
 			t.Error(err)
 		}
 	})

@@ -178,7 +178,7 @@ func (b body) first(i int, now time.Time, urged bool) move {
 	s := b.Steps[i]
 	switch {
 	case b.Stopped != nil:
-		return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("cancelled by %s before step %q was begun: %s; what was done before stands", b.Stopped.By, s.Name, b.Stopped.Reason)}
+		return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("cancelled by %s before step %q was begun: %s; what was done before stays", b.Stopped.By, s.Name, b.Stopped.Reason)}
 	case s.Blocked != nil && !urged:
 		return move{do: rest, step: i, state: Review, reason: s.Blocked.why(s.Name)}
 	case s.Grace > 0 && s.NotBefore.IsZero():
@@ -204,9 +204,9 @@ func (b body) waits(i int, k known, now time.Time) move {
 		return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is under way", name)}
 	case fateUnverified:
 		if !now.Before(k.rec.Due) {
-			return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is looked at", name)}
+			return move{do: carry, step: i, state: state, reason: fmt.Sprintf("step %q is read back", name)}
 		}
-		return move{do: rest, step: i, state: state, at: k.rec.Due, reason: fmt.Sprintf("step %q was sent, and is looked at later", name)}
+		return move{do: rest, step: i, state: state, at: k.rec.Due, reason: fmt.Sprintf("step %q was sent, and is read back later", name)}
 	case fateHeld:
 		waits := move{do: rest, step: i, state: state, poll: true, reason: fmt.Sprintf("step %q waits for approval (write %s)", name, k.rec.ID)}
 		if !k.rec.Due.IsZero() && !now.Before(k.rec.Due) {
@@ -214,7 +214,7 @@ func (b body) waits(i int, k known, now time.Time) move {
 		}
 		return waits
 	case fateReview:
-		return move{do: rest, step: i, state: Review, poll: true, reason: fmt.Sprintf("a person must look at step %q (write %s): %s", name, k.rec.ID, k.rec.Reason)}
+		return move{do: rest, step: i, state: Review, poll: true, reason: fmt.Sprintf("a reviewer must decide about step %q (write %s): %s", name, k.rec.ID, k.rec.Reason)}
 	}
 	return move{do: rest, step: i, state: Review, reason: fmt.Sprintf("whether step %q was done is not known and will not be (write %s); the saga goes neither on nor back by itself", name, b.Steps[i].write())}
 }
@@ -283,7 +283,7 @@ func back(b body, k []known, now time.Time) move {
 		case f == fateDone && k[i].rec.Sends == 0:
 			why = "it was found as declared before it was sent, and this ledger does not know who made it"
 		case f == fateAccepted:
-			why = "a person took responsibility for it as it is"
+			why = "a reviewer accepted it as it is"
 		case f == fateUnknown:
 			why = "it is not known whether it was done"
 		case k[i].withdrawable(now):
@@ -297,7 +297,7 @@ func back(b body, k []known, now time.Time) move {
 		case stays[s.Name]:
 			why = "what depends on it stays"
 		case k[i].rec.Child != "": // the engine begins one undoing of a write, and no other
-			why = fmt.Sprintf("its undoing (write %s) came to nothing, and it stands", k[i].rec.Child)
+			why = fmt.Sprintf("its undo (write %s) failed, and it remains", k[i].rec.Child)
 		default:
 			return move{do: undo, step: i, state: Undoing, reason: fmt.Sprintf("step %q is being undone", s.Name)}
 		}

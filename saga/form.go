@@ -148,7 +148,7 @@ func (p Plan) decodeIntent(i int, at string, text jsontext.Value, left map[strin
 		return intent.WriteIntent{}, p.wrong(i, at, "a write intent, those members alone that the contract has", "has more than %d members", maxMembers)
 	}
 	for name, value := range left {
-		if _, said := have[name]; said {
+		if _, ok := have[name]; ok {
 			continue
 		}
 		put, err := intent.Canonical(value)

@@ -150,7 +150,7 @@ func TestNewerForm(t *testing.T) {
 			t.Fatal(err)
 		}
 		if store.reads.Load() > 300 {
-			t.Errorf("it was looked at %d times in an hour", store.reads.Load())
+			t.Errorf("it was read %d times in an hour", store.reads.Load())
 		}
 		if now := b.document(); string(now.Body) != string(p.Body) || now.Version > p.Version+100 {
 			t.Errorf("version %d after %d", now.Version, p.Version)
@@ -176,13 +176,13 @@ func TestAWorkerThatEndsPutsBack(t *testing.T) {
 }
 
 // The happy path commits once for each step, and once each for the beginning and the end.
-func TestFilingsOfASaga(t *testing.T) {
+func TestCommitsOfASaga(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		b.begin(four())
 		b.want(b.run(time.Hour), saga.Done)
 		if v := b.document().Version; v != 6 {
-			t.Errorf("%d filings, want 6", v)
+			t.Errorf("%d batches, want 6", v)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestNoHotLoop(t *testing.T) {
 	})
 }
 
-// An approval that never comes turns the saga back, even if only the saga works on the ledger.
+// A missing approval makes the saga go back, even if only the saga works on the ledger.
 func TestApprovalThatNeverComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)

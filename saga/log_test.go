@@ -45,8 +45,8 @@ func TestErrorsAreLoggedWithoutValues(t *testing.T) {
 		reason string
 		why    error
 	}{
-		"a person must look": {"a write that nobody can work on", errors.New("no such mailbox: ada@hot.example")},
-		"it is put back":     {"a ledger that is away", errors.Join(ledger.ErrUnavailable, errors.New("no such mailbox: ada@hot.example"))},
+		"a reviewer must decide": {"a write that no worker can continue", errors.New("no such mailbox: ada@hot.example")},
+		"it is put back":         {"a ledger that is unreachable", errors.Join(ledger.ErrUnavailable, errors.New("no such mailbox: ada@hot.example"))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

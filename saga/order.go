@@ -54,8 +54,8 @@ func (p Plan) check(d destinations) (Plan, []checked, error) {
 			return p, nil, err
 		}
 	}
-	for _, look := range []func([]checked) error{p.names, p.cycle, p.pivots, p.dependencies, p.records} {
-		if err := look(steps); err != nil {
+	for _, check := range []func([]checked) error{p.names, p.cycle, p.pivots, p.dependencies, p.records} {
+		if err := check(steps); err != nil {
 			return p, nil, err
 		}
 	}
@@ -83,13 +83,13 @@ func (p Plan) step(i int, d destinations) (checked, error) {
 	switch {
 	case profile.WriteOnly:
 		return s, p.wrong(i, "/intent/destination", "one at which the step can be read back",
-			"is %q, where nothing can be read of kind %q: the saga could never go on behind this step, nor back", w.Destination, w.Kind)
+			"is %q, where nothing can be read of kind %q: the saga could neither continue after this step nor go back", w.Destination, w.Kind)
 	case !slices.Contains([]Revert{Easy, Hard, Never}, s.Revert):
 		return s, p.wrong(i, "/revert", "easy (or nothing), hard or never", "is %q", string(s.Revert))
 	case s.Grace < 0 || s.Grace > MaxGrace:
 		return s, p.wrong(i, "/grace", fmt.Sprintf("0 to %s", MaxGrace), "is %s", s.Grace)
 	case w.Call+maxCalls > maxCall:
-		return s, p.wrong(i, "/intent/call", fmt.Sprintf("at most %d, so that there is room for repeats", maxCall-maxCalls), "is %d", w.Call)
+		return s, p.wrong(i, "/intent/call", fmt.Sprintf("at most %d, which leaves numbers for repeats", maxCall-maxCalls), "is %d", w.Call)
 	case s.class == intent.Compensable && irreversible:
 		return s, p.wrong(i, "/intent/reversibility", "pivot or retryable",
 			"is compensable, and %q says that a %s of kind %q can never be taken back", w.Destination, w.Write, w.Kind)

@@ -64,7 +64,7 @@ func TestOrder(t *testing.T) {
 		plan   Plan
 		want   string
 	}{
-		"as written":        {"what is equal stays as it stands", planned(at("b", "crm", c), at("a", "crm", c)), "b a"},
+		"as written":        {"what is equal keeps its order", planned(at("b", "crm", c), at("a", "crm", c)), "b a"},
 		"classes":           {"compensable, pivot, retryable", planned(at("r", "crm", r), at("p", "crm", p), at("c", "crm", c)), "c p r"},
 		"hardest last":      {"the hardest to take back come last", planned(with(at("a", "crm", c), hard), at("b", "crm", c)), "b a"},
 		"irreversible last": {"of the retryable ones too", planned(at("p", "crm", p), at("mail", "press", r), at("log", "crm", r)), "p log mail"},
@@ -116,42 +116,42 @@ func TestRefusedPlans(t *testing.T) {
 		step, path string
 		says       string
 	}{
-		"no tenant":        {Plan{ID: "x", Steps: []Step{at("a", "crm", c)}}, "", "/tenant", "is missing"},
-		"no id":            {Plan{Tenant: "x", Steps: []Step{at("a", "crm", c)}}, "", "/id", "is missing"},
-		"no steps":         {planned(), "", "/steps", "has 0 steps"},
-		"too many steps":   {planned(many...), "", "/steps", "want 1 to 32"},
-		"no name":          {planned(at("", "crm", c)), "", "/steps/0/name", "is missing"},
-		"bad name":         {planned(at(" a", "crm", c)), " a", "/steps/0/intent/step", "printable ASCII"},
-		"name twice":       {planned(at("a", "crm", c), with(at("a", "crm", c), func(s *Step) { s.Intent.Key = intent.Fields{"id": "b"} })), "a", "/steps/1/name", "is that of step 0 too"},
-		"unknown after":    {planned(at("a", "crm", c, "z")), "a", "/steps/0/after/0", "there is no such step"},
-		"after twice":      {planned(at("a", "crm", c), at("b", "crm", c, "a", "a")), "b", "/steps/1/after/1", "twice"},
-		"after itself":     {planned(at("a", "crm", c, "a")), "a", "/steps/0/after", "a -> a"},
-		"cycle":            {planned(at("x", "crm", c), at("a", "crm", c, "x", "c"), at("b", "crm", c, "a"), at("c", "crm", c, "b")), "a", "/steps/1/after", "a -> b -> c -> a"},
-		"invalid intent":   {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Expect = nil })), "a", "/steps/0/intent/expect", "want"},
-		"unknown place":    {planned(at("a", "moon", c)), "a", "/steps/0/intent", "unknown destination"},
-		"two pivots":       {planned(at("a", "crm", p), at("b", "crm", "")), "b", "/steps/1/intent/reversibility", `step "a" is one too`},
-		"no way back":      {planned(at("a", "dumb", c)), "a", "/steps/0/undo", "cannot undo"},
-		"irreversible":     {planned(at("a", "press", c)), "a", "/steps/0/intent/reversibility", "can never be taken back"},
-		"never, undone":    {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = Never })), "a", "/steps/0/intent/reversibility", "revert says"},
-		"bad revert":       {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = "maybe" })), "a", "/steps/0/revert", `"maybe"`},
-		"a blind step":     {planned(at("a", "crm", c), at("tell", "hook", r)), "tell", "/steps/1/intent/destination", "nothing can be read"},
-		"undo of a pivot":  {planned(with(at("a", "crm", p), func(s *Step) { s.Undo = undo })), "a", "/steps/0/undo", "never undone"},
-		"undo elsewhere":   {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: intent.Delete, Key: intent.Fields{"id": "z"}} })), "a", "/steps/0/undo/key", "another record"},
-		"invalid undo":     {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: "burn"} })), "a", "/steps/0/undo/write", "one of"},
-		"pivot too early":  {planned(at("p", "crm", p), at("c", "crm", c, "p")), "c", "/steps/1/after/0", `"p", which is the pivot`},
-		"retry too early":  {planned(at("r", "crm", r), at("p", "crm", p, "r")), "p", "/steps/1/after/0", "the hardest to take back last"},
-		"hard too early":   {planned(with(at("h", "crm", c), func(s *Step) { s.Revert = Hard }), at("e", "crm", c, "h")), "e", "/steps/1/after/0", "hard to take back"},
-		"mail too early":   {planned(at("mail", "press", r), at("log", "crm", r, "mail")), "log", "/steps/1/after/0", "impossible to take back"},
-		"one record":       {planned(with(at("a", "crm", c), sameRecord), with(at("b", "crm", c), sameRecord)), "b", "/steps/1/after", "the same record"},
-		"one operation":    {planned(with(at("a", "crm", c), sameOperation), with(at("b", "crm", c, "a"), sameOperation)), "b", "/steps/1/intent/idempotency_key", "a repeat of the first"},
-		"negative grace":   {planned(with(at("a", "crm", c), func(s *Step) { s.Grace = -1 })), "a", "/steps/0/grace", "0 to"},
-		"grace too long":   {planned(with(at("a", "crm", c), func(s *Step) { s.Grace = MaxGrace + 1 })), "a", "/steps/0/grace", "0 to"},
-		"other tenant":     {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Tenant = "else" })), "a", "/steps/0/intent/tenant", "contradicts the plan"},
-		"other workflow":   {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Workflow = "wf-9" })), "a", "/steps/0/intent/workflow", "contradicts the plan"},
-		"other step":       {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Step = "b" })), "a", "/steps/0/intent/step", "contradicts the plan"},
-		"a parent":         {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Compensates = "wr_1" })), "a", "/steps/0/intent/compensates", "is set"},
-		"no calls left":    {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Call = maxCall })), "a", "/steps/0/intent/call", "room for repeats"},
-		"undo of a tenant": {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Tenant: "else", Write: intent.Delete} })), "a", "/steps/0/undo/tenant", "contradicts the plan"},
+		"no tenant":         {Plan{ID: "x", Steps: []Step{at("a", "crm", c)}}, "", "/tenant", "is missing"},
+		"no id":             {Plan{Tenant: "x", Steps: []Step{at("a", "crm", c)}}, "", "/id", "is missing"},
+		"no steps":          {planned(), "", "/steps", "has 0 steps"},
+		"too many steps":    {planned(many...), "", "/steps", "want 1 to 32"},
+		"no name":           {planned(at("", "crm", c)), "", "/steps/0/name", "is missing"},
+		"bad name":          {planned(at(" a", "crm", c)), " a", "/steps/0/intent/step", "printable ASCII"},
+		"name twice":        {planned(at("a", "crm", c), with(at("a", "crm", c), func(s *Step) { s.Intent.Key = intent.Fields{"id": "b"} })), "a", "/steps/1/name", "is that of step 0 too"},
+		"unknown after":     {planned(at("a", "crm", c, "z")), "a", "/steps/0/after/0", "there is no such step"},
+		"after twice":       {planned(at("a", "crm", c), at("b", "crm", c, "a", "a")), "b", "/steps/1/after/1", "twice"},
+		"after itself":      {planned(at("a", "crm", c, "a")), "a", "/steps/0/after", "a -> a"},
+		"cycle":             {planned(at("x", "crm", c), at("a", "crm", c, "x", "c"), at("b", "crm", c, "a"), at("c", "crm", c, "b")), "a", "/steps/1/after", "a -> b -> c -> a"},
+		"invalid intent":    {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Expect = nil })), "a", "/steps/0/intent/expect", "want"},
+		"unknown place":     {planned(at("a", "moon", c)), "a", "/steps/0/intent", "unknown destination"},
+		"two pivots":        {planned(at("a", "crm", p), at("b", "crm", "")), "b", "/steps/1/intent/reversibility", `step "a" is one too`},
+		"no way back":       {planned(at("a", "dumb", c)), "a", "/steps/0/undo", "cannot undo"},
+		"irreversible":      {planned(at("a", "press", c)), "a", "/steps/0/intent/reversibility", "can never be taken back"},
+		"never, undone":     {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = Never })), "a", "/steps/0/intent/reversibility", "revert says"},
+		"bad revert":        {planned(with(at("a", "crm", c), func(s *Step) { s.Revert = "maybe" })), "a", "/steps/0/revert", `"maybe"`},
+		"a write-only step": {planned(at("a", "crm", c), at("tell", "hook", r)), "tell", "/steps/1/intent/destination", "nothing can be read"},
+		"undo of a pivot":   {planned(with(at("a", "crm", p), func(s *Step) { s.Undo = undo })), "a", "/steps/0/undo", "never undone"},
+		"undo elsewhere":    {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: intent.Delete, Key: intent.Fields{"id": "z"}} })), "a", "/steps/0/undo/key", "another record"},
+		"invalid undo":      {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Write: "burn"} })), "a", "/steps/0/undo/write", "one of"},
+		"pivot too early":   {planned(at("p", "crm", p), at("c", "crm", c, "p")), "c", "/steps/1/after/0", `"p", which is the pivot`},
+		"retry too early":   {planned(at("r", "crm", r), at("p", "crm", p, "r")), "p", "/steps/1/after/0", "the hardest to take back last"},
+		"hard too early":    {planned(with(at("h", "crm", c), func(s *Step) { s.Revert = Hard }), at("e", "crm", c, "h")), "e", "/steps/1/after/0", "hard to take back"},
+		"mail too early":    {planned(at("mail", "press", r), at("log", "crm", r, "mail")), "log", "/steps/1/after/0", "impossible to take back"},
+		"one record":        {planned(with(at("a", "crm", c), sameRecord), with(at("b", "crm", c), sameRecord)), "b", "/steps/1/after", "the same record"},
+		"one operation":     {planned(with(at("a", "crm", c), sameOperation), with(at("b", "crm", c, "a"), sameOperation)), "b", "/steps/1/intent/idempotency_key", "a repeat of the first"},
+		"negative grace":    {planned(with(at("a", "crm", c), func(s *Step) { s.Grace = -1 })), "a", "/steps/0/grace", "0 to"},
+		"grace too long":    {planned(with(at("a", "crm", c), func(s *Step) { s.Grace = MaxGrace + 1 })), "a", "/steps/0/grace", "0 to"},
+		"other tenant":      {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Tenant = "else" })), "a", "/steps/0/intent/tenant", "contradicts the plan"},
+		"other workflow":    {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Workflow = "wf-9" })), "a", "/steps/0/intent/workflow", "contradicts the plan"},
+		"other step":        {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Step = "b" })), "a", "/steps/0/intent/step", "contradicts the plan"},
+		"a parent":          {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Compensates = "wr_1" })), "a", "/steps/0/intent/compensates", "is set"},
+		"no calls left":     {planned(with(at("a", "crm", c), func(s *Step) { s.Intent.Call = maxCall })), "a", "/steps/0/intent/call", "numbers for repeats"},
+		"undo of a tenant":  {planned(with(at("a", "crm", c), func(s *Step) { s.Undo = &intent.WriteIntent{Tenant: "else", Write: intent.Delete} })), "a", "/steps/0/undo/tenant", "contradicts the plan"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := tt.plan.check(fakeDestinations{})
@@ -166,7 +166,7 @@ func TestRefusedPlans(t *testing.T) {
 	}
 }
 
-// A plan with the same requests in the same order is accepted if the rules look alike: two steps
+// A plan with the same requests in the same order is accepted if the rules are alike: two steps
 // of one record in order, fresh keys, an undoing of its own.
 func TestAcceptedPlans(t *testing.T) {
 	sameRecord := func(s *Step) { s.Intent.Key = intent.Fields{"id": "one"} }

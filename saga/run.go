@@ -368,7 +368,7 @@ func (r *Runner) file(ctx context.Context, t *loaded, due time.Time, reserve *le
 		return committed, err
 	}
 	if p.State == string(Review) && t.document.State != p.State {
-		r.opts.Logger.Warn("a person must look at a saga", "saga", p.ID, "tenant", p.Tenant, "correlation", t.body.CorrelationID, "reason", t.body.Reason)
+		r.opts.Logger.Warn("a reviewer must decide about a saga", "saga", p.ID, "tenant", p.Tenant, "correlation", t.body.CorrelationID, "reason", t.body.Reason)
 	}
 	t.document = committed.Documents[0]
 	return committed, nil

@@ -215,8 +215,8 @@ func TestAStepFailsAtEachPosition(t *testing.T) {
 	}{
 		"C-1": {"nothing was done yet", "", saga.Undone},
 		"T-1": {"the contact is undone", "", saga.Undone},
-		"P-1": {"a pivot that is not applied turns the saga back", "", saga.Undone},
-		"M-1": {"behind the pivot it is tried again, and then a person is asked", "CTP", saga.Review},
+		"P-1": {"a pivot that is not applied makes the saga go back", "", saga.Undone},
+		"M-1": {"behind the pivot it is tried again, and then a reviewer is asked", "CTP", saga.Review},
 	} {
 		t.Run(failing, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -91,7 +91,7 @@ func TestUndoingIsRegisteredFirst(t *testing.T) {
 				return false
 			}
 			if got, _ := b.ledger.Get(t.Context(), "acme", f.Reserve.Record.ID); got.Sends > 0 {
-				t.Errorf("%s was sent before it was filed", got.Step)
+				t.Errorf("%s was sent before it was committed", got.Step)
 			}
 			body := string(f.Documents[0].Body)
 			if at := strings.LastIndex(body, `"undo_id":"`); at >= 0 {
@@ -121,7 +121,7 @@ func TestCancel(t *testing.T) {
 	}{
 		"before anything":  {"nothing is begun", "contact", nil, saga.Undone, ""},
 		"before the pivot": {"what was done is undone", "pay", nil, saga.Undone, ""},
-		"behind the pivot": {"it only goes on", "mail", saga.ErrTooLate, saga.Done, "CTPM"},
+		"behind the pivot": {"it only continues", "mail", saga.ErrTooLate, saga.Done, "CTPM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -179,10 +179,10 @@ func TestWhoMayCancel(t *testing.T) {
 	}{
 		"the agent that began it": {"it takes its own word back", engine.Principal{Name: "bot", Role: engine.RoleAgent}, "bot", nil},
 		"another agent":           {"agents decide about nothing of others", engine.Principal{Name: "bot2", Role: engine.RoleAgent}, "bot2", engine.ErrForbidden},
-		"a nameless agent":        {"nobody knows whether it is the same", engine.Principal{Role: engine.RoleAgent}, "bot", engine.ErrForbidden},
+		"a nameless agent":        {"it is unknown whether it is the same", engine.Principal{Role: engine.RoleAgent}, "bot", engine.ErrForbidden},
 		"in another's name":       {"a name is that of the credentials", engine.Principal{Name: "rita", Role: engine.RoleReviewer}, "ada", engine.ErrForbidden},
-		"a reviewer":              {"people may", engine.Principal{Name: "rita", Role: engine.RoleReviewer}, "rita", nil},
-		"this process":            {"and whoever is inside", engine.Principal{}, "ada", nil},
+		"a reviewer":              {"a reviewer may", engine.Principal{Name: "rita", Role: engine.RoleReviewer}, "rita", nil},
+		"this process":            {"and the process itself", engine.Principal{}, "ada", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestGrace(t *testing.T) {
 		"not cancelled":          {"it is sent when the grace is over", 0, 2, saga.Done, "CTPM", nil},
 		"cancelled in time":      {"the pivot is never sent", 4 * time.Minute, 2, saga.Undone, "", nil},
 		"cancelled too late":     {"it was sent", 6 * time.Minute, 2, saga.Done, "CTPM", saga.ErrTooLate},
-		"behind the pivot":       {"the mail is never sent, the rest stands", 4 * time.Minute, 3, saga.Review, "CTP", nil},
+		"behind the pivot":       {"the mail is never sent, the rest stays", 4 * time.Minute, 3, saga.Review, "CTP", nil},
 		"behind it and too late": {"it was sent", 6 * time.Minute, 3, saga.Done, "CTPM", saga.ErrTooLate},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,8 +299,8 @@ func TestCancelWithdraws(t *testing.T) {
 		change func(*bench, *saga.Plan)
 		status engine.Status
 	}{
-		"held": {"nobody has to deny it", func(_ *bench, p *saga.Plan) { p.Steps[1].Intent.Risk = intent.RiskApprove }, engine.StatusDenied},
-		"in line": {"it does not wait for its turn to be undone", func(b *bench, _ *saga.Plan) {
+		"held": {"no reviewer has to deny it", func(_ *bench, p *saga.Plan) { p.Steps[1].Intent.Risk = intent.RiskApprove }, engine.StatusDenied},
+		"queued": {"it does not wait in the queue to be undone", func(b *bench, _ *saga.Plan) {
 			before := create("T-1", intent.Pivot)
 			before.Tenant, before.Workflow, before.Risk, before.Expect = "acme", "other", intent.RiskAuto, intent.Fields{"currency": "USD"}
 			b.set(orders.Fault{Kind: orders.UnreadableRead, Key: "T-1"})

@@ -59,7 +59,7 @@ func TestASagaStaysInItsTrace(t *testing.T) {
 			}
 			for _, e := range events {
 				if e.Trace != "" {
-					t.Errorf("write %s: %s is said to be caused in trace %q", r.ID, e.Kind, e.Trace)
+					t.Errorf("write %s: %s is reported as caused in trace %q", r.ID, e.Kind, e.Trace)
 				}
 			}
 		}
@@ -79,7 +79,7 @@ func TestWhoCancelsSaysInWhichTrace(t *testing.T) {
 		}
 		want := saga.Decision{By: "ada", Reason: "no longer wanted", At: s.Back.At, Rule: "person", Trace: cancelledIn}
 		if *s.Back != want {
-			t.Errorf("turn %+v, want %+v", *s.Back, want)
+			t.Errorf("decision %+v, want %+v", *s.Back, want)
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", s.Steps[0].WriteID)
 		if err != nil {

@@ -144,10 +144,10 @@ func TestRetriesAreBounded(t *testing.T) {
 		}
 		bot := engine.As(t.Context(), engine.Principal{Name: "bot", Role: engine.RoleAgent})
 		if _, err := b.runner.Resume(bot, "acme", "saga-1"); !errors.Is(err, engine.ErrForbidden) {
-			t.Errorf("an agent makes it go on: %v", err)
+			t.Errorf("an agent makes it continue: %v", err)
 		}
 		if s = b.run(time.Hour); s.Steps[3].Attempts != 3 {
-			t.Errorf("who runs it at will makes it go on: %s", picture(s))
+			t.Errorf("who runs it at will makes it continue: %s", picture(s))
 		}
 		s = b.resume(time.Hour)
 		b.want(s, saga.Done)

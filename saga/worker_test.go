@@ -61,7 +61,7 @@ func TestWorkerBesideADamagedDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		if store.reads > 10_000 {
-			t.Errorf("the worker looked %d times, without a pause", store.reads)
+			t.Errorf("the worker read %d times, without a pause", store.reads)
 		}
 		b.want(b.get(), saga.Done)
 	})
@@ -99,7 +99,7 @@ func TestASagaGoesOnAtOnceAfterADecision(t *testing.T) {
 				if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[0].WriteID, engine.Decision{Word: c.word, By: "ada", Reason: "seen"}); err != nil {
 					t.Fatal(err)
 				}
-				if now := b.get(); now.State == saga.Review || strings.Contains(now.Reason, "must look") || strings.Contains(now.Reason, "waits for approval") {
+				if now := b.get(); now.State == saga.Review || strings.Contains(now.Reason, "must decide") || strings.Contains(now.Reason, "waits for approval") {
 					t.Errorf("after the decision: %s: %s", now.State, now.Reason)
 				}
 				time.Sleep(5 * time.Second)

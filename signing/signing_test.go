@@ -160,10 +160,10 @@ func TestKeysOfTheWrongKind(t *testing.T) {
 		"no PKCS #8":                  {private(retype(key.public, "PRIVATE KEY")), "no PKCS #8"},
 		"no SPKI":                     {public(retype(key.private, "PUBLIC KEY")), "no SPKI"},
 		"more than any key":           {public(bytes.Repeat(key.public, 2000)), "a key has at most"},
-		"more than anybody trusts":    {tooMany(t), "at most 100 are trusted"},
+		"more than are trusted":       {tooMany(t), "at most 100 are trusted"},
 		"headers":                     {private(bytes.Replace(key.private, []byte("KEY-----\n"), []byte("KEY-----\nA: b\n\n"), 1)), "has headers"},
 		"the second of two is no key": {second(key), "public key 2 of 2"},
-		"a signer that nobody made":   {unmade(), "a signer without a key"},
+		"a zero signer":               {unmade(), "a signer without a key"},
 		"a signer that is not there":  {unmadePointer(), "a signer without a key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestEnvelopesThatAreRefused(t *testing.T) {
 		is     error
 		reason string
 	}{
-		"nobody is trusted": {good, signing.Keys{}, signing.ErrKey, "(trusted: none)"},
+		"no key is trusted": {good, signing.Keys{}, signing.ErrKey, "(trusted: none)"},
 		"an unknown key":    {foreign, key.keys(t), signing.ErrKey, "which is not trusted here (trusted: " + key.signer(t).ID() + ")"},
 		"no key id":         {with(func(e *signing.Envelope) { e.Signatures[0].KeyID = "" }), key.keys(t), signing.ErrKey, "not trusted"},
 		"another's key id": {with(func(e *signing.Envelope) { e.Signatures[0].KeyID = other.signer(t).ID() }),

@@ -25,8 +25,8 @@ func Gauges(mp metric.MeterProvider, known *connectors.Registry, from ledger.Mai
 		name, unit, what string
 	}{
 		{&g.up, "readback.ledger.up", "1", "1 when the ledger could be counted."},
-		{&g.queued, "readback.queue.writes", "{write}", "Open writes, by state; in state settled those that owe a recheck."},
-		{&g.reviews, "readback.reviews.open", "{write}", "Writes that wait for a person to decide what became of them."},
+		{&g.queued, "readback.queue.writes", "{write}", "Open writes, by state; in state settled those with a pending recheck."},
+		{&g.reviews, "readback.reviews.open", "{write}", "Writes that wait for a reviewer's decision."},
 		{&g.held, "readback.held.open", "{write}", "Writes that wait for an approval."},
 		{&g.outbox, "readback.outbox.entries", "{write}", "Writes that were enqueued in transactions of their callers and are not in the ledger proper yet."},
 	} {

@@ -48,7 +48,7 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 	i := instruments{mp.Meter(Scope)}
 	return &Meter{
 		words: NewWords(known), tools: map[string]bool{},
-		writes:     i.counter("readback.writes", "{write}", "Writes that were settled, by their outcome; that went to a person (review); or whose look is put off on purpose (unverified)."),
+		writes:     i.counter("readback.writes", "{write}", "Writes that were settled, by outcome; that went to a reviewer (review); or whose read is postponed on purpose (unverified)."),
 		sends:      i.counter("readback.sends", "{send}", "Sends, by what became of them."),
 		reads:      i.counter("readback.reads", "{read}", "Reads of destinations after a send, by verdict."),
 		replays:    i.counter("readback.replays", "{call}", "Calls for a write that was requested before. They got its outcome."),
@@ -126,7 +126,7 @@ func (m *Meter) Observe(a engine.Activity) {
 }
 
 // Prevented reports whether a first read that showed an effect prevented a duplicate: the result
-// of the last send was unknown, and a second send would have doubled it.
+// of the last send was unknown, and a second send would have duplicated it.
 func Prevented(rec ledger.Record, v verify.Verdict) bool {
 	return rec.Sends > 0 && rec.LastFate == ledger.FateUnknown && v != verify.Duplicated && v != verify.Indeterminate
 }

@@ -168,7 +168,7 @@ func happenings() map[string]happening {
 		"seen after an answer": {"that is the lag", func(m *telemetry.Meter) {
 			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: good, Verdict: verify.Verified, Took: 4 * time.Second})
 		}, at("readback.visibility.lag [s] {readback.destination=orders readback.kind=order} 4 in 1")},
-		"seen after no answer": {"whoever had sent again would have doubled it, and when it was applied nobody knows", func(m *telemetry.Meter) {
+		"seen after no answer": {"a second send would have duplicated it, and the time of the effect is unknown", func(m *telemetry.Meter) {
 			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: unknown, Verdict: verify.Verified, Took: 4 * time.Second})
 		}, at("readback.duplicates.prevented [{write}] {readback.destination=orders readback.kind=order readback.prevented_by=read} 1")},
 		"seen twice after no answer": {"nothing was prevented", func(m *telemetry.Meter) {
@@ -293,7 +293,7 @@ func TestTeeCallsEach(t *testing.T) {
 		names[strings.Fields(line)[0]] = true
 	}
 	if len(names) != 14 {
-		t.Errorf("%d names were told of: %v", len(names), names)
+		t.Errorf("%d names were reported: %v", len(names), names)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestTheDocumentation(t *testing.T) {
 		documented[name] = unit + " " + strings.Join(sorted(strings.Split(attributes, ", ")), ", ")
 	}
 	if diff := cmp.Diff(reported, documented); diff != "" {
-		t.Errorf("docs/operate/observe.md (-told +documented):\n%s", diff)
+		t.Errorf("docs/operate/observe.md (-reported +documented):\n%s", diff)
 	}
 }
 

@@ -15,18 +15,18 @@ func TestJudgeBefore(t *testing.T) {
 	require := func(w *intent.WriteIntent) { w.Require = intent.Fields{"state": "open"} }
 	cases := map[string]judgeCase{
 		"create, nothing":       {reason: "send", write: intent.Create, seen: strong(), want: verify.Indeterminate, conclusive: true},
-		"create, nothing, weak": {reason: "send: nobody can wait for a proof that a key is free", write: intent.Create, seen: weak(), want: verify.Indeterminate},
-		"create, somebody else's": {reason: "a conflict, for a person, even where it is as expected", write: intent.Create, profile: stamped, seen: strong(record(t, "rb-theirs", isPaid)),
+		"create, nothing, weak": {reason: "send: there is no proof that a key is free", write: intent.Create, seen: weak(), want: verify.Indeterminate},
+		"create, another actor's": {reason: "a conflict, for a reviewer, even where it is as expected", write: intent.Create, profile: stamped, seen: strong(record(t, "rb-theirs", isPaid)),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
 		"create, taken, weak": {reason: "a record that a weak read shows may be gone since", write: intent.Create, profile: stamped, seen: weak(record(t, "", isPaid)),
 			want: verify.Mismatched, conflict: true, found: []string{` not ours: "A"`}},
-		"create, taken, no stamps": {reason: "nobody can tell whose it is", write: intent.Create, seen: strong(record(t, "", isPaid)),
+		"create, taken, no stamps": {reason: "its owner cannot be known", write: intent.Create, seen: strong(record(t, "", isPaid)),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
-		"create, our own earlier send": {reason: "it bears our stamp: done before, and this ledger forgot", write: intent.Create, profile: stamped, seen: weak(record(t, ourStamp, isPaid)),
+		"create, our own earlier send": {reason: "it has our stamp: done before, and this ledger forgot", write: intent.Create, profile: stamped, seen: weak(record(t, ourStamp, isPaid)),
 			want: verify.Verified, record: true},
-		"create, our own, differing": {reason: "a person must see it", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isOpen)),
+		"create, our own, differing": {reason: "a reviewer must see it", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isOpen)),
 			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
-		"create, our own twice": {reason: "a person must see it", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isPaid), named(record(t, ourStamp, isPaid), "B")),
+		"create, our own twice": {reason: "a reviewer must see it", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isPaid), named(record(t, ourStamp, isPaid), "B")),
 			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"create, ours and theirs": {reason: "a conflict", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isPaid), named(record(t, "", isPaid), "B")),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`, ` not ours: "B"`}},
@@ -64,7 +64,7 @@ func TestJudgeBefore(t *testing.T) {
 		"delete, two": {reason: "one was declared: nothing is sent", write: intent.Delete, seen: strong(open, named(open, "B")),
 			want: verify.Duplicated, conflict: true, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"delete, one of two": {reason: "two were declared", write: intent.Delete, count: 2, seen: strong(open), want: verify.Absent, conclusive: true, found: []string{`/count count: 2 > 1`}},
-		"delete, requirement not held": {reason: "somebody changed it: nothing is sent", write: intent.Delete, change: require, seen: strong(done),
+		"delete, requirement not held": {reason: "another actor changed it: nothing is sent", write: intent.Delete, change: require, seen: strong(done),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{`/state differs: "open" > "paid"`}},
 	}
 	for name, c := range cases {

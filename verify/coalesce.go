@@ -243,7 +243,7 @@ func (c *Coalescer) run(ctx context.Context, one *call) {
 			a.err = err
 		} else {
 			a.seen, a.err = answers[i].Observation, answers[i].Err
-			a.seen.At = begun(a.seen.At, began)
+			a.seen.At = startOf(a.seen.At, began)
 		}
 		close(a.done)
 	}

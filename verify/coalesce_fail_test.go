@@ -39,7 +39,7 @@ func TestABulkReadThatFails(t *testing.T) {
 		"forbidden": {"no bulk read works, single ones do", &shelf{fail: func([]connectors.Query) error { return errors.New("403") }}, "403", true, false},
 		"panic":     {"as an error", &shelf{fail: func([]connectors.Query) error { panic("oh") }}, "panicked: oh", true, false},
 		"illegible": {"as an error", &shelf{fail: func([]connectors.Query) error { var e *connectors.Error; return e }}, "panicked", true, false},
-		"too few":   {"an answer cannot be told from another", &shelf{short: true}, "answers to", true, false},
+		"too few":   {"one answer cannot be distinguished from another", &shelf{short: true}, "answers to", true, false},
 		"throttled": {"smaller calls would be more of them", &shelf{fail: func([]connectors.Query) error { return connectors.Throttled(0, errors.New("429")) }}, "429", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,11 +87,11 @@ func TestAFailedBulkReadNamesNoOtherWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &shelf{takes: 10 * time.Millisecond, fail: func(qs []connectors.Query) error {
-					said, err := json.Marshal(qs)
+					names, err := json.Marshal(qs)
 					if err != nil {
 						t.Error(err)
 					}
-					return connectors.Throttled(time.Minute, fmt.Errorf("429 for %s", said))
+					return connectors.Throttled(time.Minute, fmt.Errorf("429 for %s", names))
 				}}
 				c, p := coalesced(s, nil)
 				var wg sync.WaitGroup

@@ -146,7 +146,7 @@ func readAll(t *testing.T, c connectors.Connector, p connectors.Profile, n int) 
 				t.Errorf("read %d got another's answer (-want +got):\n%s", i, diff)
 			}
 			if obs.At.After(began) {
-				t.Errorf("read %d is said to have begun %s after it was asked", i, obs.At.Sub(began))
+				t.Errorf("read %d is reported to have begun %s after it was asked", i, obs.At.Sub(began))
 			}
 		})
 	}
@@ -316,7 +316,7 @@ func TestABulkReadIsNoYoungerThanItsBeginning(t *testing.T) {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				obs, err := c.Read(t.Context(), asks(i))
 				if err != nil || (i > 0 && !obs.At.Equal(begin.Add(s.takes))) {
-					t.Errorf("read %d is said to have begun after %s, %v", i, obs.At.Sub(begin), err)
+					t.Errorf("read %d is reported to have begun after %s, %v", i, obs.At.Sub(begin), err)
 				}
 			})
 		}
@@ -355,7 +355,7 @@ func TestWhoGivesUpSpoilsNothing(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		if took := time.Since(began); s.ended != 1 || took != 1600*time.Millisecond {
-			t.Errorf("%d calls ended early, after %s; want the one for which nobody waits", s.ended, took)
+			t.Errorf("%d calls ended early, after %s; want the one for which no caller waits", s.ended, took)
 		}
 		for i, err := range readAll(t, c, p, 3) {
 			if err != nil {

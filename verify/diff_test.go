@@ -77,7 +77,7 @@ func (c diffCase) run(t *testing.T) {
 func TestDiffOfValues(t *testing.T) {
 	for name, c := range map[string]diffCase{
 		"as wanted": {reason: "key and expected fields are equal", key: `{"id":"A"}`, expect: `{"n":1}`, got: `{"id":"A","n":1}`},
-		"extra members": {reason: "what nobody asked about does not count, nested or not",
+		"extra members": {reason: "what was not requested does not count, nested or not",
 			expect: `{"a":{"x":1}}`, got: `{"a":{"x":1,"y":2},"b":3}`},
 		"key differs": {reason: "a record found by its stamp must still be the one under the key",
 			key: `{"id":"A"}`, expect: `{"n":1}`, got: `{"id":"B","n":1}`, want: []string{`/id differs: "A" > "B"`}},
@@ -246,13 +246,13 @@ func TestMismatchJSON(t *testing.T) {
 		"null was wanted":    {verify.Mismatch{Path: "/a", Problem: verify.Differs, Got: "x"}, `{"got":"x","path":"/a","problem":"differs","want":null}`},
 		"null is not there":  {verify.Mismatch{Path: "/a", Problem: verify.NotThere}, `{"path":"/a","problem":"not there","want":null}`},
 		"null is there":      {verify.Mismatch{Path: "/a", Problem: verify.NotExpected}, `{"got":null,"path":"/a","problem":"not expected"}`},
-		"somebody else's":    {verify.Mismatch{Problem: verify.NotOurs, Got: "ord_1"}, `{"got":"ord_1","path":"","problem":"not ours"}`},
+		"another actor's":    {verify.Mismatch{Problem: verify.NotOurs, Got: "ord_1"}, `{"got":"ord_1","path":"","problem":"not ours"}`},
 		"numbers stay exact": {verify.Mismatch{Path: "/n", Problem: verify.Differs, Want: json.Number("1.10"), Got: json.Number("1e2")}, `{"got":1e2,"path":"/n","problem":"differs","want":1.10}`},
 	}
 	for name, c := range cases {
 		text, err := json.Marshal(c.m)
 		if err != nil || string(text) != c.want {
-			t.Errorf("%s: %s, %v; want %s: null and not there are told apart", name, text, err, c.want)
+			t.Errorf("%s: %s, %v; want %s: null and not there are distinguished", name, text, err, c.want)
 		}
 	}
 }

@@ -175,7 +175,7 @@ func judgeAbsent(c Case) Judgement {
 		}
 		return Judgement{Verdict: Absent, Conflict: true, Reason: why}
 	}
-	return Judgement{Verdict: Absent, Reason: "no record bears the stamp or matches the business key"}
+	return Judgement{Verdict: Absent, Reason: "no record has the stamp or matches the business key"}
 }
 
 // judgeFields judges the declared number of records by their fields.

@@ -88,7 +88,7 @@ func (c judgeCase) run(t *testing.T, judge func(verify.Case) verify.Judgement) {
 	k := verify.Case{Intent: w, Profile: c.profile, Stamp: ourStamp, Before: c.before, Seen: c.seen, Since: c.since}
 	j := judge(k)
 	if j.Verdict != c.want || j.Conflict != c.conflict || j.Conclusive != c.conclusive {
-		t.Errorf("%s, conflict %t, firm %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Conclusive, c.want, c.conflict, c.conclusive, c.reason, j.Reason)
+		t.Errorf("%s, conflict %t, conclusive %t; want %s, %t, %t: %s (%s)", j.Verdict, j.Conflict, j.Conclusive, c.want, c.conflict, c.conclusive, c.reason, j.Reason)
 	}
 	if diff := cmp.Diff(append([]string{}, c.found...), describeAll(j.Mismatches)); diff != "" {
 		t.Errorf("mismatches (-want +got): %s\n%s", c.reason, diff)
@@ -118,7 +118,7 @@ func TestJudgeCreate(t *testing.T) {
 	cases := map[string]judgeCase{
 		"verified by a strong read": {reason: "one record, as expected, read after the send", write: intent.Create, seen: strong(ours),
 			want: verify.Verified, conclusive: true, record: true},
-		"verified by its stamp": {reason: "a record that bears our stamp was made by our send, however weak the read", write: intent.Create,
+		"verified by its stamp": {reason: "a record that has our stamp was made by our send, however weak the read", write: intent.Create,
 			profile: stamped, seen: weak(ours), want: verify.Verified, record: true},
 		"verified by a fresh key": {reason: "nothing older can be under a key that we made", write: intent.Create,
 			profile: freshKeys, seen: weak(theirs), want: verify.Verified, record: true},
@@ -137,19 +137,19 @@ func TestJudgeCreate(t *testing.T) {
 			since: 59 * time.Second, want: verify.Absent},
 		"mismatched": {reason: "another value", write: intent.Create, profile: stamped, seen: strong(record(t, ourStamp, isOpen)),
 			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
-		"somebody else's": {reason: "another tenant's or workflow's record under our key", write: intent.Create, profile: stamped, seen: strong(theirs),
+		"another actor's": {reason: "another tenant's or workflow's record under our key", write: intent.Create, profile: stamped, seen: strong(theirs),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
 		"without stamp": {reason: "no stamp where ours would be shown", write: intent.Create, profile: stamped, seen: strong(record(t, "", isPaid)),
 			want: verify.Mismatched, conflict: true, conclusive: true, found: []string{` not ours: "A"`}},
-		"ours beside somebody else's": {reason: "the key matches two records, one was declared", write: intent.Create, profile: stamped,
+		"ours beside another actor's": {reason: "the key matches two records, one was declared", write: intent.Create, profile: stamped,
 			seen: strong(ours, named(theirs, "B")), want: verify.Mismatched, conflict: true, ours: true, conclusive: true, found: []string{` not ours: "B"`}},
-		"there before": {reason: "what was there before a create is somebody else's, also where no stamp says so", write: intent.Create,
+		"there before": {reason: "what was there before a create is another actor's, also where no stamp says so", write: intent.Create,
 			before: one(record(t, "", isOpen)), seen: strong(record(t, "", isOpen)), want: verify.Mismatched, conflict: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"in place of another": {reason: "a create changes no record that there was", write: intent.Create, profile: stamped,
 			before: one(named(record(t, "rb-theirs", `{"id":"1","state":"open","note":"n"}`), "B")), seen: strong(ours), want: verify.Verified, conclusive: true, record: true},
 		"duplicated": {reason: "two of ours", write: intent.Create, profile: stamped, seen: strong(ours, named(ours, "B")),
 			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
-		"duplicated, told apart by nothing": {reason: "two under the key", write: intent.Create, seen: strong(ours, named(theirs, "B")),
+		"duplicated, distinguished by nothing": {reason: "two under the key", write: intent.Create, seen: strong(ours, named(theirs, "B")),
 			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 		"duplicated among others": {reason: "two of ours and one of theirs", write: intent.Create, profile: stamped,
 			seen: strong(ours, named(ours, "B"), named(theirs, "C")), want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
@@ -169,7 +169,7 @@ func TestJudgeWithoutStamp(t *testing.T) {
 	w := paid(intent.Create)
 	j := verify.Judge(verify.Case{Intent: w, Profile: stamped, Seen: strong(record(t, "", isPaid))})
 	if j.Verdict != verify.Mismatched || !j.Conflict {
-		t.Errorf("%s: an empty stamp is nobody's, not ours", j.Verdict)
+		t.Errorf("%s: an empty stamp is no actor's, not ours", j.Verdict)
 	}
 }
 
@@ -188,9 +188,9 @@ func TestJudgeUpdate(t *testing.T) {
 			before: one(open), seen: weak(done), since: time.Minute, want: verify.Verified, conclusive: true, record: true},
 		"weak, stamped at creation only": {reason: "our stamp on it would be from another write", write: intent.Update,
 			profile: connectors.Profile{Stamped: true}, before: one(record(t, ourStamp, isOpen)), seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
-		"weak, bears our stamp": {reason: "updates are stamped there: this was our write", write: intent.Update, profile: stampsAll,
+		"weak, has our stamp": {reason: "updates are stamped there: this was our write", write: intent.Update, profile: stampsAll,
 			before: one(open), seen: weak(record(t, ourStamp, isPaid)), want: verify.Verified, record: true},
-		"weak, bears another stamp": {reason: "somebody else's update with the same values", write: intent.Update, profile: stampsAll,
+		"weak, has another stamp": {reason: "another actor's update with the same values", write: intent.Update, profile: stampsAll,
 			before: one(open), seen: weak(record(t, "rb-theirs", isPaid)), want: verify.Indeterminate},
 	} {
 		t.Run(name, func(t *testing.T) { c.run(t, verify.Judge) })
@@ -220,7 +220,7 @@ func TestJudgeUpdateAsBefore(t *testing.T) {
 			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"without pre-state": {reason: "without one nothing is known to be as before", write: intent.Update, seen: strong(open),
 			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
-		"another version": {reason: "somebody wrote to it, and it looks as before", write: intent.Update, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")),
+		"another version": {reason: "another actor wrote to it, and it looks as before", write: intent.Update, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")),
 			want: verify.Mismatched, undone: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"our stamp, old fields": {reason: "our send was applied and the field dropped", write: intent.Update, profile: stampsAll, before: one(open), seen: strong(record(t, ourStamp, isOpen)),
 			want: verify.Mismatched, undone: true, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
@@ -228,9 +228,9 @@ func TestJudgeUpdateAsBefore(t *testing.T) {
 			want: verify.Mismatched, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
 		"records without ids": {reason: "the only one is the same one", write: intent.Update, before: one(named(open, "")), seen: strong(named(open, "")),
 			want: verify.Stale, conclusive: true, found: []string{`/state differs: "paid" > "open"`}},
-		"gone": {reason: "somebody removed it: that is not the state from before", write: intent.Update, before: one(open), seen: strong(),
+		"gone": {reason: "another actor removed it: that is not the state from before", write: intent.Update, before: one(open), seen: strong(),
 			want: verify.Absent, conflict: true, conclusive: true},
-		"gone, no pre-state": {reason: "nobody knows what was there", write: intent.Update, seen: strong(), want: verify.Absent, conflict: true, conclusive: true},
+		"gone, no pre-state": {reason: "it is unknown what was there", write: intent.Update, seen: strong(), want: verify.Absent, conflict: true, conclusive: true},
 		"two": {reason: "the key no longer names one record", write: intent.Update, before: one(open), seen: strong(done, named(done, "B")),
 			want: verify.Duplicated, conclusive: true, found: []string{`/count count: 1 > 2`}},
 	} {
@@ -243,7 +243,7 @@ func TestJudgeCollateral(t *testing.T) {
 	rich := func(text string) connectors.Record { return record(t, "", text) }
 	before := rich(whole)
 	for name, c := range map[string]judgeCase{
-		"collateral": {reason: "a field nobody asked to change", write: intent.Update, before: one(before),
+		"collateral": {reason: "an undeclared change", write: intent.Update, before: one(before),
 			seen: strong(rich(`{"id":"1","state":"paid","note":"lost","seen":1,"a":{"x":1,"y":1}}`)),
 			want: verify.Collateral, conclusive: true, found: []string{`/note changed: "n" > "lost"`}},
 		"collateral, null": {reason: "null is a change, and is not missing", write: intent.Update, before: one(before),
@@ -266,7 +266,7 @@ func TestJudgeCollateral(t *testing.T) {
 				w.Expect["b"] = map[string]any{"x": "2"}
 			},
 			seen: strong(rich(`{"id":"1","state":"paid","a":{"x":"2"},"b":{"x":"2"}}`)), want: verify.Verified, conclusive: true, record: true},
-		"new empty object": {reason: "nobody asked for it", write: intent.Update, before: one(open),
+		"new empty object": {reason: "it was not requested", write: intent.Update, before: one(open),
 			seen: strong(rich(`{"id":"1","state":"paid","a":{}}`)), want: verify.Collateral, conclusive: true, found: []string{`/a not expected: {}`}},
 		"payload, absent and volatile": {reason: "what was sent, what was to go, and what changes by itself", write: intent.Update, profile: updates, before: one(before),
 			change: func(w *intent.WriteIntent) {
@@ -300,7 +300,7 @@ func TestJudgeUpdateOfSeveral(t *testing.T) {
 		"one of two is another": {reason: "two records as expected are what was declared", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
 			seen:   strong(named(done, "A"), named(done, "C")), want: verify.Verified, conclusive: true},
-		"two swapped, as before": {reason: "records nobody knew before are not those from before", write: intent.Update, count: 2,
+		"two swapped, as before": {reason: "records that were not seen before are not those from before", write: intent.Update, count: 2,
 			before: &connectors.Observation{Records: []connectors.Record{named(open, "A"), named(open, "B")}},
 			seen:   strong(named(open, "A"), named(open, "C")), want: verify.Mismatched, conclusive: true,
 			found: []string{`/state differs: "paid" > "open"`, `/state differs: "paid" > "open"`}},
@@ -319,15 +319,15 @@ func TestJudgeUpdateOfSeveral(t *testing.T) {
 func TestJudgeUpsert(t *testing.T) {
 	open := record(t, "", isOpen)
 	cases := map[string]judgeCase{
-		"created, stamped": {reason: "nothing was there, and this bears our stamp", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+		"created, stamped": {reason: "nothing was there, and this has our stamp", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
 			before: nothing(), seen: weak(record(t, ourStamp, isPaid)), want: verify.Verified, record: true},
-		"created, another stamp": {reason: "somebody else may have created it", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+		"created, another stamp": {reason: "another actor may have created it", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
 			before: nothing(), seen: weak(record(t, "rb-theirs", isPaid)), want: verify.Indeterminate},
 		"was there, stamped": {reason: "a stamp from its creation says nothing about this write", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
 			before: one(open), seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
-		"no pre-state, stamped": {reason: "nobody knows whether it was created", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
+		"no pre-state, stamped": {reason: "it is unknown whether it was created", write: intent.Upsert, profile: connectors.Profile{Stamped: true},
 			seen: weak(record(t, ourStamp, isPaid)), want: verify.Indeterminate},
-		"somebody else's, strong": {reason: "an upsert takes the record as it finds it", write: intent.Upsert, profile: stamped,
+		"another actor's, strong": {reason: "an upsert takes the record as it finds it", write: intent.Upsert, profile: stamped,
 			before: one(open), seen: strong(record(t, "rb-theirs", isPaid)), want: verify.Verified, conclusive: true, record: true},
 		"absent": {reason: "nothing before, nothing now", write: intent.Upsert, before: nothing(), seen: strong(), want: verify.Absent, conclusive: true},
 		"gone":   {reason: "it was there before", write: intent.Upsert, before: one(open), seen: strong(), want: verify.Absent, conflict: true, conclusive: true},
@@ -350,9 +350,9 @@ func TestJudgeDelete(t *testing.T) {
 			before: one(open), seen: weak(), since: 1000 * time.Hour, want: verify.Indeterminate},
 		"gone, settled":  {reason: "the settle time has passed", write: intent.Delete, profile: settles, before: one(open), seen: weak(), since: time.Minute, want: verify.Verified, conclusive: true},
 		"still there":    {reason: "as before: a lagging read or a lost send", write: intent.Delete, before: one(open), seen: weak(open), want: verify.Stale, found: there},
-		"changed":        {reason: "somebody changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, undone: true, conclusive: true, found: there},
-		"another record": {reason: "somebody made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, conclusive: true, found: there},
-		"new version":    {reason: "somebody wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, undone: true, conclusive: true, found: there},
+		"changed":        {reason: "another actor changed it", write: intent.Delete, before: one(open), seen: strong(record(t, "", isPaid)), want: verify.Mismatched, undone: true, conclusive: true, found: there},
+		"another record": {reason: "another actor made a new one, and it must not be deleted", write: intent.Delete, before: one(open), seen: strong(named(open, "B")), want: verify.Mismatched, conclusive: true, found: there},
+		"new version":    {reason: "another actor wrote to it", write: intent.Delete, before: one(versioned(open, "1")), seen: strong(versioned(open, "2")), want: verify.Mismatched, undone: true, conclusive: true, found: there},
 		"version shown once": {reason: "a read that shows no version does not say that it changed", write: intent.Delete,
 			before: one(versioned(open, "1")), seen: weak(open), want: verify.Stale, found: there},
 		"one of two": {reason: "half a delete", write: intent.Delete, count: 2,
@@ -416,8 +416,8 @@ func TestAsOf(t *testing.T) {
 	}{
 		"strong":     {"when it began", settles, strong(), 90 * time.Second, 90 * time.Second},
 		"weak":       {"the settle time before it began", settles, weak(), 90 * time.Second, 30 * time.Second},
-		"too early":  {"not firm: nothing is sure", settles, weak(), 59 * time.Second, 0},
-		"undeclared": {"not firm: nobody knows how far it lags", plain, weak(), time.Hour, 0},
+		"too early":  {"not conclusive: nothing is sure", settles, weak(), 59 * time.Second, 0},
+		"undeclared": {"not conclusive: it is unknown how far it lags", plain, weak(), time.Hour, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -436,7 +436,7 @@ func TestEffect(t *testing.T) {
 			t.Errorf("%s shows an effect: %t", v, got)
 		}
 		if (verify.Judgement{Verdict: v, Conflict: true}).Effect() {
-			t.Errorf("%s: what is somebody else's is no effect of ours", v)
+			t.Errorf("%s: what is another actor's is no effect of ours", v)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q c
 	if err != nil {
 		return connectors.Observation{}, err
 	}
-	obs.At = begun(obs.At, began)
+	obs.At = startOf(obs.At, began)
 	obs.Records = slices.Clone(obs.Records) // the connector may keep its own
 	for i, r := range obs.Records {
 		fields, err := intent.Normalize(r.Fields)
@@ -133,16 +133,16 @@ func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q c
 	return obs, nil
 }
 
-// begun returns when a read began, according to its connector, but not after our request and
+// startOf returns when a read began, according to its connector, but not after our request and
 // not at a time that JSON cannot hold.
-func begun(said, asked time.Time) time.Time {
+func startOf(reported, asked time.Time) time.Time {
 	switch {
-	case said.IsZero(), said.After(asked):
+	case reported.IsZero(), reported.After(asked):
 		return asked
-	case said.Before(time.Unix(0, 0)):
+	case reported.Before(time.Unix(0, 0)):
 		return time.Unix(0, 0).UTC()
 	}
-	return said
+	return reported
 }
 
 func read(ctx context.Context, c connectors.Connector, q connectors.Query) (obs connectors.Observation, err error) {

@@ -49,7 +49,7 @@ func TestSend(t *testing.T) {
 		after    time.Duration
 		says     string
 	}{
-		"answered":  {"the destination said yes", answer(nil), connectors.FateAnswered, "299", false, 0, ""},
+		"answered":  {"the destination accepted it", answer(nil), connectors.FateAnswered, "299", false, 0, ""},
 		"any error": {"an error of no known kind says nothing", answer(errNet), connectors.FateUnknown, "299", false, 0, "reset"},
 		"not sent":  {"proof that nothing left us", answer(connectors.NotSent(errNet)), connectors.FateNotSent, "", false, 0, "nothing was sent"},
 		"refused":   {"a definite no", answer(connectors.Refused("422", errNet)), connectors.FateRefused, "422", false, 0, "refused"},
@@ -58,7 +58,7 @@ func TestSend(t *testing.T) {
 		"wrapped":   {"the kind is kept under a wrapping", answer(fmt.Errorf("orders: %w", connectors.Refused("400", errNet))), connectors.FateRefused, "400", false, 0, "orders"},
 		"known code, unknown fate": {"a 503 says nothing, whatever it asks for",
 			answer(&connectors.Error{Code: "503", RetryAfter: time.Second, Err: errNet}), connectors.FateUnknown, "503", false, time.Second, "unknown"},
-		"fate of another world": {"a fate nobody knows is unknown", answer(&connectors.Error{Fate: "probably", Err: errNet}), connectors.FateUnknown, "", false, 0, "unknown"},
+		"fate of another world": {"a fate that is not defined is unknown", answer(&connectors.Error{Fate: "probably", Err: errNet}), connectors.FateUnknown, "", false, 0, "unknown"},
 		"error that says answered": {"an error never means yes", answer(&connectors.Error{Fate: connectors.FateAnswered, Err: errNet}),
 			connectors.FateUnknown, "", false, 0, "unknown"},
 		"panic": {"what panicked may have been sent", func(context.Context) (connectors.Receipt, error) { panic("index out of range") },
@@ -66,7 +66,7 @@ func TestSend(t *testing.T) {
 		"long panic": {"a panic's text is cut", func(context.Context) (connectors.Receipt, error) { panic(strings.Repeat("x", 1<<20)) },
 			connectors.FateUnknown, "", false, 0, "panicked: xxx"},
 		"nil error pointer": {"an error value that cannot even be asked", answer(noError), connectors.FateUnknown, "", false, 0, "panicked"},
-		"time-out": {"nobody knows what became of it", func(ctx context.Context) (connectors.Receipt, error) {
+		"time-out": {"it is unknown what became of it", func(ctx context.Context) (connectors.Receipt, error) {
 			<-ctx.Done()
 			return connectors.Receipt{}, fmt.Errorf("no answer: %w", ctx.Err())
 		}, connectors.FateUnknown, "", false, 0, "deadline"},
@@ -159,7 +159,7 @@ func TestRead(t *testing.T) {
 			}
 			judge, _ := verify.ReadOnce(t.Context(), conn, connectors.Query{}, verify.Case{Intent: paid(intent.Create), Since: time.Second})
 			if unread := judge.Verdict == verify.Unavailable; unread != (c.fails != "") {
-				t.Errorf("a look says %s: %s", judge.Verdict, c.reason)
+				t.Errorf("a read says %s: %s", judge.Verdict, c.reason)
 			}
 			if judge.Since != time.Second {
 				t.Errorf("since %s, want 1s, read or not", judge.Since)
@@ -227,10 +227,10 @@ func (illegible) Read(context.Context, connectors.Query) (connectors.Observation
 func TestErrorThatCannotBeReadIsAnError(t *testing.T) {
 	p := connectors.Profile{}
 	if res := verify.Send(t.Context(), illegible{}, p, connectors.Request{}); res.Fate != connectors.FateUnknown || res.Err == nil || res.Err.Error() == "" {
-		t.Errorf("send: %+v, want an unknown fate that can be told", res)
+		t.Errorf("send: %+v, want an unknown fate that can be encoded", res)
 	}
 	if j, _ := verify.ReadOnce(t.Context(), illegible{}, connectors.Query{}, verify.Case{Profile: p}); j.Verdict != verify.Unavailable {
-		t.Errorf("look: %+v, want unavailable", j)
+		t.Errorf("read: %+v, want unavailable", j)
 	}
 }
 

@@ -19,13 +19,13 @@ func TestUndone(t *testing.T) {
 		want   bool
 		reason string
 	}{
-		"update, old fields under a new version": {intent.Update, versioned(open, "2"), true, "somebody took it back"},
-		"update, other fields":                   {intent.Update, versioned(void, "2"), false, "somebody changed it since"},
+		"update, old fields under a new version": {intent.Update, versioned(open, "2"), true, "another actor took it back"},
+		"update, other fields":                   {intent.Update, versioned(void, "2"), false, "another actor changed it since"},
 		"update, another record":                 {intent.Update, named(open, "B"), false, "not the record of before"},
 		"update, untouched":                      {intent.Update, versioned(open, "1"), false, "stale says so already"},
 		"delete, back under a new version":       {intent.Delete, versioned(open, "2"), true, "the deleted record is there again"},
 		"delete, back with other fields":         {intent.Delete, versioned(void, "2"), true, "the deleted record is there again"},
-		"delete, another record":                 {intent.Delete, named(open, "B"), false, "somebody made a new one"},
+		"delete, another record":                 {intent.Delete, named(open, "B"), false, "another actor made a new one"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := verify.Judge(verify.Case{Intent: paid(c.write), Before: one(versioned(open, "1")), Seen: strong(c.seen)})

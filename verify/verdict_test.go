@@ -39,7 +39,7 @@ func TestForgottenVerdictProvesNothing(t *testing.T) {
 		t.Errorf("the zero judgement is %+v", zero)
 	}
 	if got := verify.Verdict(99); got.String() != "indeterminate" {
-		t.Errorf("a verdict nobody knows reads %q", got)
+		t.Errorf("an unknown verdict reads %q", got)
 	}
 	for _, word := range []string{"", "Verified", "ok", "success"} {
 		if got := verify.ParseVerdict(word); got != verify.Indeterminate {

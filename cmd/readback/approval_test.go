@@ -18,7 +18,7 @@ func TestTwoApprovals(t *testing.T) {
 	held := id(t, p.submit(exitHeld, order("A-1", ""), "--by", "bot"))
 	digest := p.writes()[0].Digest
 	list := p.want(exitVerified, p.run("review"))
-	says(t, list, held+" held", "approvals 0 of 2; 2 different people must still approve", "until", "asked by bot, who may not approve it", "digest "+digest,
+	says(t, list, held+" held", "approvals 0 of 2; 2 different reviewers must still approve", "until", "asked by bot, who may not approve it", "digest "+digest,
 		"readback review "+held+" approve|deny --digest "+digest)
 	approve := func(want int, by string, more ...string) result {
 		t.Helper()

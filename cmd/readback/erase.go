@@ -216,7 +216,7 @@ func (a *app) eraseListCommand() *cobra.Command {
 				for _, e := range all {
 					state := "finished"
 					if e.Finished.IsZero() {
-						state = "not finished: the same command goes on with it"
+						state = "not finished: the same command continues it"
 					}
 					rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", e.ID, e.At.UTC().Format(time.RFC3339), report.Safe(e.By), e.Writes, state, report.Safe(e.Reason)))
 				}

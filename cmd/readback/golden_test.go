@@ -126,7 +126,7 @@ func (h *history) lives() map[string]ledger.Record {
 	lostOrder := order("A-1", `,"correlation_id":"corr-7","idempotency_key":"order:1"`)
 	rec := h.begin(lostOrder, nothing, announced)
 	rec = h.then(2*time.Second, rec, lost,
-		ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Count: 3, Reason: "no record bears the stamp or matches the business key", Evidence: seen("")},
+		ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Count: 3, Reason: "no record has the stamp or matches the business key", Evidence: seen("")},
 		ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Reason: "found exactly as declared", Ref: "ord_000001", URL: "http://orders.example/orders/ord_000001", Version: "3",
 			Evidence: seen(stored(h.t, lostOrder, `{"amount_cents":1999,"currency":"USD","order_id":"A-1","status":"open"}`))})
 	all["verified"] = h.then(10*time.Millisecond, rec,
@@ -142,7 +142,7 @@ func (h *history) lives() map[string]ledger.Record {
 	all["review"] = h.then(time.Millisecond, rec, ledger.Event{Kind: ledger.EvEscalated, Rule: "escalate", In: time.Minute,
 		Reason: "2 fields differ from what was expected; the destination said \x1b[31m\"\u202etxet\"\x1b[0m"})
 
-	all["held"] = h.begin(order("A-3", `,"risk":"approve"`), ledger.Event{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class asks for a person's approval"})
+	all["held"] = h.begin(order("A-3", `,"risk":"approve"`), ledger.Event{Kind: ledger.EvHeld, Rule: "risk", Reason: "its risk class requires a reviewer's approval"})
 
 	rec = h.begin(order("A-4", ""), nothing, announced)
 	all["sending"] = rec

@@ -74,9 +74,9 @@ func TestWhyDidNothingHappen(t *testing.T) {
 		not    []string
 	}{
 		"by the operation": {"both steps, with what was decided", operation, exitVerified, []string{
-			`ALLOWED step "order" of workflow ` + n.begun + ` ("shop")`, "The gate said allow, and granted the lease to the caller", "write " + string(prior),
+			`ALLOWED step "order" of workflow ` + n.begun + ` ("shop")`, "The gate answered allow, and granted the lease to the caller", "write " + string(prior),
 			`BLOCKED step "again" of workflow ` + n.blocked, `in its way write ` + string(prior) + ` of step "order" of workflow ` + n.begun + ", then entrusted",
-			"The gate said block.", "Asked by bot-7: tool create_order, risk class auto, retry policy idempotent, digest ", "Known: It was asked for the first time; the rules alone said allow.", "In trace " + stepTrace,
+			"The gate answered block.", "Asked by bot-7: tool create_order, risk class auto, retry policy idempotent, digest ", "Known: It was asked for the first time; the rules alone gave allow.", "In trace " + stepTrace,
 		}, []string{"late"}},
 		"another tool":           {"one key means something else to another tool", []string{"operation", "show", "--tool", "other", "--key", "order:1"}, exitVerified, []string{"Nobody has begun"}, []string{n.blocked}},
 		"the operation, tenant":  {"nothing crosses tenants", append(operation, "--tenant", "other"), exitVerified, []string{"Nobody has begun"}, []string{n.blocked, "bot-7"}},

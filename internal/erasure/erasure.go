@@ -374,7 +374,7 @@ func (s *Service) Erase(ctx context.Context, found *Matches, by, reason string) 
 		return did, err
 	}
 	if err := s.all(ctx, found, &did, &erased); err != nil {
-		return did, fmt.Errorf("erasure %s was interrupted after %d writes, which stay erased; the same command goes on with it: %w", did.ID, erased, err)
+		return did, fmt.Errorf("erasure %s was interrupted after %d writes, which stay erased; the same command continues it: %w", did.ID, erased, err)
 	}
 	if did.Writes = erased; resumed { // another process may be running the same one
 		if did.Writes, err = s.count(ctx, did.Tenant, did.ID); err != nil {

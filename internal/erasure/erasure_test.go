@@ -367,15 +367,15 @@ func TestBadErasures(t *testing.T) {
 		by, reason string
 		want       string
 	}{
-		"no name":             {ada, " ", "x", "the operator's name is missing"},
-		"no reason":           {ada, "ben", " ", "the reason is missing"},
-		"a reason that tells": {ada, "ben", "ADA@example.com asked", `the reason contains the value of "email", and a reason is kept for ever`},
-		"a long reason":       {ada, "ben", strings.Repeat("x", 3000), "want at most 2000"},
-		"no tenant":           {erasure.Subject{Destination: "crm", Key: ada.Key}, "ben", "x", "the tenant is missing"},
-		"no key":              {erasure.Subject{Tenant: "acme", Destination: "crm"}, "ben", "x", "the destination or the key is missing; want both, or one write"},
-		"both":                {erasure.Subject{Tenant: "acme", Destination: "crm", Key: ada.Key, Write: rec.ID}, "ben", "x", "want one of them"},
-		"unknown":             {erasure.Subject{Tenant: "acme", Destination: "cmr", Key: ada.Key}, "ben", "x", `nothing is known of destination "cmr"`},
-		"another's write":     {erasure.Subject{Tenant: "other", Write: rec.ID}, "ben", "x", "no such write"},
+		"no name":               {ada, " ", "x", "the operator's name is missing"},
+		"no reason":             {ada, "ben", " ", "the reason is missing"},
+		"a reason with a value": {ada, "ben", "ADA@example.com asked", `the reason contains the value of "email", and a reason is kept for ever`},
+		"a long reason":         {ada, "ben", strings.Repeat("x", 3000), "want at most 2000"},
+		"no tenant":             {erasure.Subject{Destination: "crm", Key: ada.Key}, "ben", "x", "the tenant is missing"},
+		"no key":                {erasure.Subject{Tenant: "acme", Destination: "crm"}, "ben", "x", "the destination or the key is missing; want both, or one write"},
+		"both":                  {erasure.Subject{Tenant: "acme", Destination: "crm", Key: ada.Key, Write: rec.ID}, "ben", "x", "want one of them"},
+		"unknown":               {erasure.Subject{Tenant: "acme", Destination: "cmr", Key: ada.Key}, "ben", "x", `nothing is known of destination "cmr"`},
+		"another's write":       {erasure.Subject{Tenant: "other", Write: rec.ID}, "ben", "x", "no such write"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := f.Find(t.Context(), c.of)

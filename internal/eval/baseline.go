@@ -84,7 +84,7 @@ func ReadBaseline(path string) (*Baseline, error) {
 			return nil, fmt.Errorf("%w: %s: rates.%s: %d of %d cases cannot be", ErrBaseline, path, yamlfile.Clip(name), r.Cases, r.Of)
 		}
 		if n := len(m.samples); m.samples != nil && n != min(m.of, maxSamples) {
-			return nil, fmt.Errorf("%w: %s: rates.%s: has %d values, and is said to be of %d cases; want one for each, up to %d", ErrBaseline, path, yamlfile.Clip(name), n, m.of, maxSamples)
+			return nil, fmt.Errorf("%w: %s: rates.%s: has %d values, and is declared to be of %d cases; want one for each, up to %d", ErrBaseline, path, yamlfile.Clip(name), n, m.of, maxSamples)
 		}
 		b.rates[name] = m
 	}

@@ -31,7 +31,7 @@ func (t *target) withheld() string {
 	case t.seen.err != nil:
 		return "it could not be read: " + t.seen.err.Error()
 	case !t.seen.conclusive:
-		return cmp.Or(t.seen.why, "nobody knows how old the read is")
+		return cmp.Or(t.seen.why, "the age of the read is unknown")
 	}
 	return ""
 }
@@ -218,7 +218,7 @@ func (b *bound) gaps(c *Check, l listing) {
 func strange(l listing, r connectors.Listed, says string) Named {
 	n := Named{Name: l.scope.Destination.Value + "/" + l.scope.Kind.Value + " " + r.Ref, Says: says, Refs: []string{r.Ref}}
 	if r.Stamp != "" {
-		n.Says += "; it bears the stamp " + visible.Clip(r.Stamp, 60)
+		n.Says += "; it has the stamp " + visible.Clip(r.Stamp, 60)
 	}
 	return n
 }

@@ -94,7 +94,7 @@ func (t *target) judgeNothing(m member) judged {
 	there, known := t.leftSomething(m)
 	switch {
 	case !known:
-		return judged{says: "whether this write left something cannot be told: its records do not say by whom they were changed"}
+		return judged{says: "whether this write left something is unknown: its records do not show who changed them"}
 	case there:
 		return judged{known: true, says: "claimed " + m.status + ", and its effect is there"}
 	}

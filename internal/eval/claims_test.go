@@ -82,8 +82,8 @@ func claimsCases() map[string]claimsCase {
 			"exactly fail, expected fail, verified fail, undeclared pass", 1, 0, 0, "it is not true any more"},
 		"verified and another": {plain, []claimed{{intent.Create, "settled", "verified"}}, func(s *stage) { s.there("A-1", 99, create) },
 			"exactly pass, expected fail, verified fail, undeclared pass", 1, 0, 0, "another amount"},
-		"verified, somebody else's": {plain, []claimed{{intent.Create, "settled", "verified"}}, func(s *stage) { s.there("A-1", 100, "") },
-			"exactly fail, expected pass, verified fail, undeclared pass", 1, 0, 0, "it bears no stamp of ours"},
+		"verified, another actor's": {plain, []claimed{{intent.Create, "settled", "verified"}}, func(s *stage) { s.there("A-1", 100, "") },
+			"exactly fail, expected pass, verified fail, undeclared pass", 1, 0, 0, "it has no stamp of ours"},
 		"not applied and there": {plain, []claimed{{intent.Create, "settled", "not_applied"}}, mine,
 			"exactly fail, expected not-checked, verified fail, undeclared pass", 1, 0, 0, "it was applied: the next one doubles it"},
 		"not applied, harmless again": {plain, []claimed{{intent.Create, "settled", "not_applied"}}, nothing,
@@ -99,11 +99,11 @@ func claimsCases() map[string]claimsCase {
 		"held and exact": {plain, []claimed{{intent.Create, "held", ""}}, mine,
 			"exactly pass, expected not-checked, verified not-checked, undeclared pass", 0, 1, 0, "it waits although it is there"},
 		"review and nothing": {plain, []claimed{{intent.Create, "review", ""}}, nothing,
-			"exactly pass, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "that is for a person"},
+			"exactly pass, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "that is for a reviewer"},
 		"review and another": {plain, []claimed{{intent.Create, "review", ""}}, func(s *stage) { s.there("A-1", 99, create) },
-			"exactly pass, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "that is for a person"},
-		"review and doubled": {plain, []claimed{{intent.Create, "review", ""}}, func(s *stage) { mine(s); mine(s) },
-			"exactly fail, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "more than anybody declared"},
+			"exactly pass, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "that is for a reviewer"},
+		"review and duplicated": {plain, []claimed{{intent.Create, "review", ""}}, func(s *stage) { mine(s); mine(s) },
+			"exactly fail, expected not-checked, verified not-checked, undeclared pass", 0, 0, 0, "more than was declared"},
 		"created, then deleted": {plain, []claimed{{intent.Create, "settled", "verified"}, {intent.Delete, "settled", "verified"}}, nothing,
 			"exactly pass, expected not-checked, verified pass, undeclared pass", 0, 0, 0, "the later write is what counts"},
 		"created, then deleted, and there": {plain, []claimed{{intent.Create, "settled", "verified"}, {intent.Delete, "settled", "verified"}}, mine,
@@ -113,7 +113,7 @@ func claimsCases() map[string]claimsCase {
 		"compensated and there": {plain, []claimed{{intent.Create, "settled", "compensated"}}, mine,
 			"exactly fail, expected not-checked, verified fail, undeclared pass", 1, 0, 0, "it was not undone"},
 		"denied and there": {plain, []claimed{{intent.Create, "settled", "denied"}}, mine,
-			"exactly fail, expected not-checked, verified fail, undeclared pass", 1, 0, 0, "it was sent though a person refused it"},
+			"exactly fail, expected not-checked, verified fail, undeclared pass", 1, 0, 0, "it was sent though a reviewer refused it"},
 		"sent and not declared": {plain, []claimed{{intent.Create, "settled", "verified"}}, func(s *stage) {
 			mine(s)
 			s.there("B-2", 1, declared(intent.Create, "B-2", 9).Stamp())
@@ -166,8 +166,8 @@ func TestUpdatesAreLaidOver(t *testing.T) {
 	}{
 		"verified, and as it says":  {"settled", "verified", 200, "exactly pass, expected pass, verified pass, undeclared pass", "the update counts"},
 		"verified, and as before":   {"settled", "verified", 100, "exactly pass, expected fail, verified fail, undeclared pass", "it was not changed"},
-		"not applied, and before":   {"settled", "not_applied", 100, "exactly pass, expected pass, verified not-checked, undeclared pass", "whose change a record shows cannot be told"},
-		"in review, either is good": {"review", "", 100, "exactly pass, expected not-checked, verified pass, undeclared pass", "nobody knows which it is"},
+		"not applied, and before":   {"settled", "not_applied", 100, "exactly pass, expected pass, verified not-checked, undeclared pass", "a record does not show whose change it has"},
+		"in review, either is good": {"review", "", 100, "exactly pass, expected not-checked, verified pass, undeclared pass", "it is unknown which it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -86,7 +86,7 @@ func TestCollateralInRooms(t *testing.T) {
 	}{
 		"nothing":         {oneOrder + scopes, func(*stage) {}, "collateral pass", "each is in its room"},
 		"one gone":        {oneOrder + scopes, func(s *stage) { s.remove("B-1") }, "collateral fail", "no room shows it"},
-		"another changed": {oneOrder + scopes, func(s *stage) { s.edit("B-1", intent.Fields{"note": "x"}) }, "collateral fail", "nobody asked for that"},
+		"another changed": {oneOrder + scopes, func(s *stage) { s.edit("B-1", intent.Fields{"note": "x"}) }, "collateral fail", "that was not declared"},
 		"ours alone": {oneOrder + `checks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kind: order, of: ours}]}}`,
 			func(*stage) {}, "collateral pass", "it was read for what is declared, and is in no list of ours"},
 	} {
@@ -130,7 +130,7 @@ func TestCollateralThatIsUndone(t *testing.T) {
 		reason string
 	}{
 		"as it was":             {roomed{}, workflow + scopes, func(*stage) {}, "collateral pass", "only the amount changed"},
-		"the note was removed":  {roomed{}, workflow + scopes, func(s *stage) { s.edit("A-1", intent.Fields{"note": nil}) }, "collateral fail", "nobody asked for that"},
+		"the note was removed":  {roomed{}, workflow + scopes, func(s *stage) { s.edit("A-1", intent.Fields{"note": nil}) }, "collateral fail", "that was not declared"},
 		"reads show more":       {roomed{hide: "status"}, workflow + scopes, func(*stage) {}, "collateral pass", "lists show fewer fields"},
 		"reads show fewer":      {roomed{lose: "note"}, workflow + scopes, func(*stage) {}, "collateral pass", "the list shows it as it was"},
 		"reads show fewer, but": {roomed{lose: "note"}, workflow + scopes, func(s *stage) { s.edit("A-1", intent.Fields{"note": "y"}) }, "collateral fail", "the list shows the change"},

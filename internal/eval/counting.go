@@ -9,7 +9,7 @@ import (
 )
 
 // left returns the writes that should have left a record under the key: creates not claimed to
-// have left none, after the last delete. stamps are all that such a record may have. tell is
+// have left none, after the last delete. stamps are all that such a record may have. countable is
 // false if stamps are inconclusive: the destination shows none, one is unknown, or an earlier
 // record was updated.
 func (t *target) left() (creates []member, stamps []string, countable bool) {

@@ -52,11 +52,11 @@ func declaredCases() map[string]declaredCase {
 	return map[string]declaredCase{
 		"a delete that was denied":                      {one(intent.Delete, "settled", "denied"), ofBefore, "exactly pass, expected not-checked", "what was not to go is there"},
 		"a delete that waits":                           {one(intent.Delete, "review", ""), ofBefore, "exactly pass, expected not-checked", "it may still be there"},
-		"a delete that was denied, and gone":            {one(intent.Delete, "settled", "denied"), func(*stage) {}, "exactly pass, expected not-checked", "nobody knows whether it was ever there"},
+		"a delete that was denied, and gone":            {one(intent.Delete, "settled", "denied"), func(*stage) {}, "exactly pass, expected not-checked", "it is unknown whether it was ever there"},
 		"an update that was denied":                     {one(intent.Update, "settled", "denied"), ofBefore, "exactly pass, expected not-checked", "the record was there before"},
 		"an update that was denied, of two":             {one(intent.Update, "settled", "denied"), func(s *stage) { ofBefore(s); ofBefore(s) }, "exactly fail, expected not-checked", "nobody declared two"},
-		"a create that was denied, and somebody else's": {one(intent.Create, "settled", "not_applied"), ofBefore, "exactly pass, expected not-checked", "theirs bears no stamp of ours"},
-		"a create that waits, and somebody else's":      {one(intent.Create, "review", ""), ofBefore, "exactly pass, expected not-checked", "a conflict is for a person"},
+		"a create that was denied, and another actor's": {one(intent.Create, "settled", "not_applied"), ofBefore, "exactly pass, expected not-checked", "theirs has no stamp of ours"},
+		"a create that waits, and another actor's":      {one(intent.Create, "review", ""), ofBefore, "exactly pass, expected not-checked", "a conflict is for a reviewer"},
 		"a create that was denied, and ours": {one(intent.Create, "settled", "not_applied"), func(s *stage) { ofBefore(s); s.there("A-1", 100, mine) },
 			"exactly fail, expected not-checked", "ours should not be there"},
 		"the same write on two pages": {func(t *testing.T) []string {
@@ -336,7 +336,7 @@ func TestNothingAsked(t *testing.T) {
 	r, err := eval.Run(t.Context(), f, s.registry(), eval.Options{Tier: 1})
 	var xml bytes.Buffer
 	if err != nil || r.JUnit(&xml) != nil || !strings.Contains(xml.String(), "<error") {
-		t.Errorf("%v; a tier of which nothing is asked looks good in XML:\n%s", err, &xml)
+		t.Errorf("%v; a tier of which nothing is asked counts as good in XML:\n%s", err, &xml)
 	}
 }
 

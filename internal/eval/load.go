@@ -322,7 +322,7 @@ func (l *loader) checks(c *checksForm) {
 	}
 	for _, s := range c.Undeclared {
 		if s.Of.Value == ofAll {
-			l.At(s.Of.Place, "is all; what was sent is told by its stamp, so that only ours can be meant")
+			l.At(s.Of.Place, "is all; what was sent is recognised by its stamp, so that only ours can be meant")
 		}
 	}
 }
@@ -341,7 +341,7 @@ func (l *loader) scope(s scopeForm) {
 		l.Say(s.At.Line, s.At.Field+".kind", "is missing; want the kind of record there")
 	}
 	if of := s.Of.Value; of != "" && of != ofOurs && of != ofAll {
-		l.At(s.Of.Place, "is %q; want ours (what bears a stamp of readback) or all", yamlfile.Clip(of))
+		l.At(s.Of.Place, "is %q; want ours (what has a stamp of readback) or all", yamlfile.Clip(of))
 	}
 	if !s.From.IsZero() && !s.Until.IsZero() && s.Until.Before(s.From.Time) {
 		l.At(s.At, "ends before it begins")

@@ -44,8 +44,8 @@ func TestAListIsEnough(t *testing.T) {
 		reason       string
 	}{
 		"all as declared": {func(*stage) {}, "exactly pass, expected pass, unaccounted pass", 0, 3, "three pages show all of it"},
-		"one is doubled": {func(s *stage) { s.there("A-7", 100, "") }, "exactly fail, expected pass, unaccounted pass", 1, 4,
-			"that one alone is looked into"},
+		"one is duplicated": {func(s *stage) { s.there("A-7", 100, "") }, "exactly fail, expected pass, unaccounted pass", 1, 4,
+			"that one alone is checked"},
 		"one is lost": {func(s *stage) { s.remove("A-7") }, "exactly fail, expected fail, unaccounted pass", 1, 3, "likewise, and there are two pages"},
 		"one differs": {func(s *stage) { s.edit("A-7", intent.Fields{"amount_cents": json.Number("1")}) },
 			"exactly pass, expected fail, unaccounted pass", 1, 4, "likewise"},
@@ -360,7 +360,7 @@ func TestMemoryOfManyKeys(t *testing.T) {
 	if err != nil || r.Verdict() != eval.VerdictPassed || r.Declared != keys || c.reads.Load() != 0 {
 		t.Fatalf("%v, %q of %d by %d reads\n%s", err, r.Verdict(), r.Declared, c.reads.Load(), r.Text())
 	}
-	if want := []string{"looking at what was declared", "listing orders/order"}; !slices.Equal(doing, want) {
+	if want := []string{"reading what was declared", "listing orders/order"}; !slices.Equal(doing, want) {
 		t.Errorf("progress was %q, want %q", doing, want)
 	}
 	t.Logf("%d bytes for each key", grown/keys)

@@ -95,12 +95,12 @@ var known = map[string]struct {
 	"replays":          {"calls that got the outcome of an earlier one", false, "of calls", false},
 	"retries":          {"writes that were sent more than once", false, "of writes sent", false},
 	"duplicates":       {"writes of which more records were found than declared", false, "of writes", false},
-	"review":           {"writes that wait for a person", false, "of writes", false},
+	"review":           {"writes that wait for a reviewer", false, "of writes", false},
 	"lag":              {"how long reads lagged behind writes", true, "s", false},
 	"time_to_verified": {"from the last send until it was settled as verified", true, "s", false},
 	"reads_per_write":  {"reads of a write that was sent", true, "reads", false},
 	"silent_wrong":     {"claims that the world denies", false, "of claims", true},
-	"over_halting":     {"writes that wait for a person though the world is as declared", false, "of claims", true},
+	"over_halting":     {"writes that wait for a reviewer though the world is as declared", false, "of claims", true},
 	"false_aborts":     {"writes given up that could have been sent again without harm", false, "of claims", true},
 }
 
@@ -357,7 +357,7 @@ func (r *rates) against(one *Rate, now, was measure, form rateForm) {
 	worse := form.Worse.Value
 	switch {
 	case !one.Asked:
-		one.Why = "told, and not asked to be compared"
+		one.Why = "reported, and not requested to be compared"
 	case now.of < least || was.of < least:
 		one.Why = fmt.Sprintf("%d cases now and %d in the baseline are too few; want %d", now.of, was.of, least)
 	case up && worse != "down", down && (worse == "down" || worse == "either"):

@@ -148,7 +148,7 @@ func TestBaselineThatDoesNotFit(t *testing.T) {
 		"without end":        {strings.Replace(good, "1x2", "Infx2", 1), `"Infx2"; want values of 0 to`},
 		"below nothing":      {strings.Replace(good, "1x2", "-1x2", 1), `"-1x2"; want values of 0 to`},
 		"huge":               {strings.Replace(good, "1x2", "1e308x2", 1), `"1e308x2"; want values of 0 to`},
-		"fewer values":       {strings.Replace(good, `"of":2,`, `"of":500,`, 1), "has 2 values, and is said to be of 500 cases"},
+		"fewer values":       {strings.Replace(good, `"of":2,`, `"of":500,`, 1), "has 2 values, and is declared to be of 500 cases"},
 		"impossible":         {strings.Replace(good, `"cases":1`, `"cases":101`, 1), "101 of 100 cases cannot be"},
 		"no baseline":        {"nonsense", "is no baseline"},
 	} {

@@ -225,12 +225,12 @@ func (c *Check) settle(good, bad string) {
 	case c.Wrong > 0:
 		c.Result, c.Why = Fail, fmt.Sprintf("%d %s", c.Wrong, bad)
 	case c.Unchecked > 0:
-		c.Result, c.Why = NotChecked, fmt.Sprintf("%d of %d could not be told", c.Unchecked, c.Read)
+		c.Result, c.Why = NotChecked, fmt.Sprintf("%d of %d could not be decided", c.Unchecked, c.Read)
 		if len(c.Unread) > 0 {
 			c.Why += ": " + c.Unread[0].Says
 		}
 	case c.Read == 0:
-		c.Result, c.Why = NotChecked, "there is nothing to look at"
+		c.Result, c.Why = NotChecked, "there is nothing to check"
 	default:
 		c.Result, c.Why = Pass, fmt.Sprintf("%d %s", c.Read, good)
 	}

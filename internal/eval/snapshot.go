@@ -69,7 +69,7 @@ func readSnapshot(ps *problems, path, name string, ended time.Time) []snapRecord
 		}
 	}
 	if n := len(lines) - 1; n >= 0 && n != head.Records {
-		ps.say(path, 0, "records", "are %d, and %d are said to be there; want the whole snapshot, as `readback eval --snapshot` writes it", n, head.Records)
+		ps.say(path, 0, "records", "are %d, and the file declares %d; want the whole snapshot, as `readback eval --snapshot` writes it", n, head.Records)
 	}
 	return all
 }
@@ -160,7 +160,7 @@ type worldReads struct {
 
 // collateral: fields that no write named are unchanged.
 func (b *bound) collateral(lists []listing, found func(string, bool, Named)) Check {
-	c := Check{Name: "collateral", About: "what nobody asked to change has not changed", onFinding: found}
+	c := Check{Name: "collateral", About: "nothing has changed that was not declared", onFinding: found}
 	was := b.before()
 	k := worldReads{was: was, touched: map[string]bool{}, listed: map[string]connectors.Listed{}, whole: map[string]bool{}}
 	for _, l := range lists {
@@ -185,7 +185,7 @@ func (b *bound) collateral(lists []listing, found func(string, bool, Named)) Che
 		c.Result, c.Why, c.Strength = NotChecked, "nothing is known of how it was before; want snapshot:, as `readback eval --snapshot` writes it, or unchanged: in effects", "none"
 		return c
 	}
-	c.settle("records have changed only as declared", "records have changed in ways that nobody asked for")
+	c.settle("records have changed only as declared", "records have changed in undeclared ways")
 	return c
 }
 
@@ -211,7 +211,7 @@ func (b *bound) collateralOf(c *Check, t *target, k worldReads) {
 		}
 		c.Read++
 		if !known && len(t.unchanged) == 0 {
-			c.unknown(t.named("it was updated, and nobody knows how it was before; want it in the snapshot"))
+			c.unknown(t.named("it was updated, and its earlier state is unknown; want it in the snapshot"))
 			continue
 		}
 		if why := t.withheld(); why != "" {

@@ -49,19 +49,19 @@ func TestCollateral(t *testing.T) {
 	}{
 		"only what was asked for": {edit(intent.Fields{"amount_cents": json.Number("200")}), "collateral pass", nil, "updated_at changes by itself"},
 		"another field too": {edit(intent.Fields{"amount_cents": json.Number("200"), "note": "gone"}), "collateral fail",
-			[]string{`{"order_id":"A-1"}: /note`}, "nobody asked for a note"},
+			[]string{`{"order_id":"A-1"}: /note`}, "the note was not declared"},
 		"another record": {func(s *stage, was map[string]orders.Order) {
 			edit(intent.Fields{"amount_cents": json.Number("200")})(s, was)
 			if _, err := s.world.Edit(was["A-2"].ID, intent.Fields{"amount_cents": json.Number("7")}); err != nil {
 				s.Fatal(err)
 			}
-		}, "collateral fail", []string{"orders/order ord_000002: /amount_cents is 7, want 100"}, "nobody asked for that one"},
+		}, "collateral fail", []string{"orders/order ord_000002: /amount_cents is 7, want 100"}, "that was not declared"},
 		"a record is gone": {func(s *stage, was map[string]orders.Order) {
 			edit(intent.Fields{"amount_cents": json.Number("200")})(s, was)
 			if err := s.world.Remove(was["A-2"].ID); err != nil {
 				s.Fatal(err)
 			}
-		}, "collateral fail", []string{"it was there before, and is gone"}, "nobody asked for that"},
+		}, "collateral fail", []string{"it was there before, and is gone"}, "that was not declared"},
 		"a record is gone, as declared": {func(s *stage, was map[string]orders.Order) {
 			if err := s.world.Remove(was["A-3"].ID); err != nil {
 				s.Fatal(err)
@@ -71,7 +71,7 @@ func TestCollateral(t *testing.T) {
 			if err := s.world.Set(orders.Fault{Kind: orders.UnreadableRead, Skip: 2}); err != nil {
 				s.Fatal(err)
 			}
-		}, "collateral not-checked", nil, "what is gone cannot be told"},
+		}, "collateral not-checked", nil, "what is gone is unknown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -151,11 +151,11 @@ func TestCollateralOfWrites(t *testing.T) {
 	}{
 		"an update":                      {intent.Update, "settled", "verified", edited, "collateral pass", "it asked for that"},
 		"an update that waits":           {intent.Update, "review", "", edited, "collateral pass", "it may have been made"},
-		"an update that was denied":      {intent.Update, "settled", "denied", edited, "collateral fail", "nobody was to change that"},
+		"an update that was denied":      {intent.Update, "settled", "denied", edited, "collateral fail", "that was not to be changed"},
 		"an update that waits, and gone": {intent.Update, "review", "", removed, "collateral fail", "an update takes nothing away"},
 		"a create that waits, and gone":  {intent.Create, "review", "", removed, "collateral fail", "a create takes nothing away"},
 		"a delete":                       {intent.Delete, "settled", "verified", removed, "collateral pass", "it asked for that"},
-		"a delete that was denied":       {intent.Delete, "settled", "denied", removed, "collateral fail", "nobody was to take that away"},
+		"a delete that was denied":       {intent.Delete, "settled", "denied", removed, "collateral fail", "that was not to be removed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestUnknownCollateral(t *testing.T) {
 		s.write("writes.json", exportLine(t, declared(intent.Update, "A-1", 0), "settled", "verified", 0))
 		r := s.eval(head + "workflow: {name: wf, writes: writes.json}\nchecks: {collateral: {snapshot: before.jsonl}}\n")
 		if results(r) != "collateral not-checked" {
-			t.Errorf("an update of what nobody knows: %s\n%s", results(r), r.Text())
+			t.Errorf("an update of an unknown record: %s\n%s", results(r), r.Text())
 		}
 
 		const checks = two + "checks: {collateral: {snapshot: before.jsonl}}\n"

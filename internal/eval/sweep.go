@@ -203,7 +203,7 @@ func (s *sweep) narrow(whole bool) {
 var errWide = fmt.Errorf("%w: it holds far more records than are declared", connectors.ErrScope)
 
 // errStop ends a list for a reason that is not the destination's.
-var errStop = errors.New("the evaluation cannot go on")
+var errStop = errors.New("the evaluation cannot continue")
 
 // run lists until the list is conclusive, or the patience is used up.
 func (s *sweep) run(ctx context.Context, r *reader, progress func(Progress)) error {

@@ -126,7 +126,7 @@ func bind(ctx context.Context, f *File, reg *connectors.Registry, progress func(
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		progress(Progress{"looking at what was declared", begin, len(f.items)})
+		progress(Progress{"reading what was declared", begin, len(f.items)})
 		all := make([]boundItem, min(batch, len(f.items)-begin))
 		parallel(len(all), func(i int) { all[i] = b.item(uint32(begin + i)) }) //nolint:gosec // files are bounded
 		for _, one := range all {

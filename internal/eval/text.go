@@ -95,7 +95,7 @@ func (c *Claims) text(b *strings.Builder) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(b, "\nClaims, weighed against the world: %d judged, %d that nobody can judge\n", c.Judged, c.Unjudged)
+	fmt.Fprintf(b, "\nClaims, weighed against the world: %d judged, %d that cannot be judged\n", c.Judged, c.Unjudged)
 	for _, s := range []struct {
 		what  string
 		share Share

@@ -81,11 +81,11 @@ func (b *bound) clean(t *target, records []connectors.Record) (tally, bool) {
 // add adds a tally, and notes the list that it rests on.
 func (w *weighing) add(t tally, l connectors.Listing) {
 	for _, one := range []struct {
-		c      *Check
-		looked int
+		c       *Check
+		checked int
 	}{{&w.exactly, t.exactly}, {&w.expected, t.expected}, {&w.verified, t.verified}} {
-		if one.looked > 0 {
-			one.c.Read += one.looked
+		if one.checked > 0 {
+			one.c.Read += one.checked
 			one.c.rests(string(l.Strength), l.Path)
 		}
 	}

@@ -235,7 +235,7 @@ func TestAFloodByOneAgent(t *testing.T) {
 		accepted, refused := f.flood()
 		done <- flooding{accepted, refused}
 	}()
-	during := f.quiet("during") // while it goes on, and the destination hangs
+	during := f.quiet("during") // while it continues, and the destination hangs
 	got := <-done
 	took := time.Since(began)
 	grown := f.s.resident(t) - before
@@ -279,7 +279,7 @@ func (f *flooded) settled(accepted map[ledger.ID]string) {
 				break
 			}
 			select {
-			case <-time.After(50 * time.Millisecond): // the process beside this one has no other way to tell
+			case <-time.After(50 * time.Millisecond): // the process beside this one has no other signal
 			case <-f.t.Context().Done():
 				f.t.Fatal("it does not settle")
 			}

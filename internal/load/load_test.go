@@ -80,7 +80,7 @@ type tally struct {
 	elapsed time.Duration
 }
 
-// press has clients write one write after the other until more says no.
+// press has clients write one write after the other until more refuses.
 func press(t *testing.T, do entryPoint, more func(n int64) bool) *tally {
 	t.Helper()
 	seen := &tally{orders: map[orders.Class][]string{}, status: map[engine.Status]int{}}
@@ -193,7 +193,7 @@ func inProcess(t *testing.T, where map[orders.Class]string) entryPoint {
 func TestMemoryStaysFlat(t *testing.T) {
 	need.Long(t) // a minute on a slow machine; `make load` makes many more writes
 	if *total < 10 {
-		t.Fatalf("-load.writes is %d; want at least 10: each tenth is looked at", *total)
+		t.Fatalf("-load.writes is %d; want at least 10: each tenth is read", *total)
 	}
 	_, where := newWorlds(t)
 	s := serve(t, configuration(t, where))

@@ -17,7 +17,7 @@ func approvals(r ledger.Record, now time.Time) []string {
 	}
 	have := "approvals\t" + Approvals(r)
 	if missing := r.Need - len(r.Agreed); missing > 1 {
-		have += fmt.Sprintf("; %d different people must still approve", missing)
+		have += fmt.Sprintf("; %d different reviewers must still approve", missing)
 	}
 	rows := []string{have}
 	switch {

@@ -20,7 +20,7 @@ func TestApprovals(t *testing.T) {
 		want   []string
 	}{
 		"one":      {"an old one, without a time", func(*ledger.Record) {}, []string{"approvals\t0 of 1", "digest\td1g"}},
-		"two":      {"who has, and how many must", func(r *ledger.Record) { r.Need = 3; r.Agreed = []string{"ann"} }, []string{"approvals\t1 of 3: ann; 2 different people must still approve", "digest\td1g"}},
+		"two":      {"who has, and how many must", func(r *ledger.Record) { r.Need = 3; r.Agreed = []string{"ann"} }, []string{"approvals\t1 of 3: ann; 2 different reviewers must still approve", "digest\td1g"}},
 		"until":    {"how long there is", func(r *ledger.Record) { r.Due = now.Add(3 * time.Hour) }, []string{"approvals\t0 of 1", "until\t2026-01-31 15:00:00.000Z (3 hours from now)", "digest\td1g"}},
 		"over":     {"a worker has not seen it yet", func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }, []string{"approvals\t0 of 1", "was until\t2026-01-31 11:00:00.000Z (1 hour ago); it can be approved no more", "digest\td1g"}},
 		"overdue":  {"it goes on waiting", func(r *ledger.Record) { r.Overdue = true }, []string{"approvals\t0 of 1", "overdue\tno reviewer approved it in time; it goes on waiting", "digest\td1g"}},

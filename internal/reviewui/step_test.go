@@ -59,7 +59,7 @@ func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 		}
 		checkPage(t, a)
 		from := 0
-		for _, want := range []string{"blocked", "The gate said block", "Nobody is there <b>now</b>", "Asked for: tool pay/1, risk class auto", "Known: it was asked for the first time", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate said block again, without asking the rules", "trace " + laterTrace, "waits for nobody"} {
+		for _, want := range []string{"blocked", "The gate answered block", "Nobody is there <b>now</b>", "Asked for: tool pay/1, risk class auto", "Known: it was asked for the first time", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate answered block again, without asking the rules", "trace " + laterTrace, "waits for nobody"} {
 			i := strings.Index(a.text()[from:], want)
 			if i < 0 {
 				t.Fatalf("the page does not say %q behind what comes before it: %s", want, a.text())
@@ -102,7 +102,7 @@ func TestADecidedStepSaysWhoDecided(t *testing.T) {
 	}
 	a := auditor.get(t, s, path)
 	checkPage(t, a)
-	asked, decided := strings.Index(a.text(), "The gate said require_approval"), strings.Index(a.text(), "It was approved"+report.Sentence(why)+"decided by rita")
+	asked, decided := strings.Index(a.text(), "The gate answered require_approval"), strings.Index(a.text(), "It was approved"+report.Sentence(why)+"decided by rita")
 	if asked < 0 || decided < asked || !strings.Contains(a.text(), "asked by bot-7") {
 		t.Errorf("the page does not tell what was decided, in order: %s", a.text())
 	}

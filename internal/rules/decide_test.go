@@ -54,8 +54,8 @@ func TestConditions(t *testing.T) {
 		"cost and tokens":    {"a cost is compared with whole numbers too", full, `step.cost > 12 && step.cost < 12.6 && step.tokens == 120 && step.tokens_in == 100 && step.tokens_out == 20`, true},
 		"retries":            {"as in the retry context", full, `step.gate_count == 4 && step.completion_count == 1 && step.prior_completion_status == "completed" && step.prior_output_available && step.last_decision == "require_approval" && step.idempotency_key == "wire:7721" && step.retry_policy == "reevaluate"`, true},
 		"age":                {"whole seconds", full, `step.first_attempt_age_seconds == 90`, true},
-		"verification":       {"what a look found", full, `has(step.verification) && step.verification.effect == "absent" && step.verification.verdict == "absent"`, true},
-		"no verification":    {"nobody looked: it is neither", bare, `!has(step.verification) && step.verification.effect == ""`, true},
+		"verification":       {"what a read found", full, `has(step.verification) && step.verification.effect == "absent" && step.verification.verdict == "absent"`, true},
+		"no verification":    {"it was not read: it is neither", bare, `!has(step.verification) && step.verification.effect == ""`, true},
 		"input":              {"numbers are compared as numbers", full, `step.input.amount > 1000 && "vip" in step.input.tags && step.input.none == null && step.tool_input.amount == step.input.amount`, true},
 		"doubles":            {"the digits do not change the type", full, `step.tool_input.amount * 1.5 == 1800.0`, true},
 		"type asked first":   {"what a text or null compares with is not asked", full, `type(step.tool_input.note) == double && step.tool_input.note > 5 || type(step.input.none) == double && step.input.none > 5`, false},
@@ -104,12 +104,12 @@ func TestNoAnswer(t *testing.T) {
 		"no overload": {"a text against a number", full, `step.tool_input.note > 5`, "a value is of a type that does not fit (no such overload); ask for its type first, as in type(step.input.amount) == double"},
 		"null":        {"likewise", full, `has(step.input.none) && step.input.none > 5`, "a value is of a type that does not fit (no such overload: _>_); ask for its type first, as in type(step.input.amount) == double"},
 		"no number":   {"a number that no double holds", full, `step.input.big > 5`, "the number 1e999 is out of range"},
-		"long text":   {"costs are estimated with less", long, `step.input.text.contains("y")`, "a text of 70000 bytes is longer than rules may look at (65536)"},
-		"long list":   {"likewise", long, `step.input.more.exists(i, i == 1)`, "a list of 1001 elements is longer than rules may look at (1000)"},
-		"large map":   {"likewise", long, `"a" in step.input.wide`, "a mapping of 1001 members is larger than rules may look at (1000)"},
-		"long word":   {"likewise", long, `step.tool == "x"`, "a word of 70000 bytes is longer than rules may look at (1020)"},
-		"long name":   {"costs are estimated with names as long as names are", long, `step.input.items.exists(i, step.name.contains("x"))`, "a word of 60000 bytes is longer than rules may look at (1020)"},
-		"long tenant": {"likewise", gate.Facts{Tenant: strings.Repeat("t", 1021)}, `tenant == "x"`, "a word of 1021 bytes is longer than rules may look at (1020)"},
+		"long text":   {"costs are estimated with less", long, `step.input.text.contains("y")`, "a text of 70000 bytes is longer than rules may read (65536)"},
+		"long list":   {"likewise", long, `step.input.more.exists(i, i == 1)`, "a list of 1001 elements is longer than rules may read (1000)"},
+		"large map":   {"likewise", long, `"a" in step.input.wide`, "a mapping of 1001 members is larger than rules may read (1000)"},
+		"long word":   {"likewise", long, `step.tool == "x"`, "a word of 70000 bytes is longer than rules may read (1020)"},
+		"long name":   {"costs are estimated with names as long as names are", long, `step.input.items.exists(i, step.name.contains("x"))`, "a word of 60000 bytes is longer than rules may read (1020)"},
+		"long tenant": {"likewise", gate.Facts{Tenant: strings.Repeat("t", 1021)}, `tenant == "x"`, "a word of 1021 bytes is longer than rules may read (1020)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestNoAnswer(t *testing.T) {
 			}
 			var one *gate.UnansweredError
 			if !errors.As(err, &one) || one.Rule != "a" || one.Error() != tt.want {
-				t.Errorf("the gate is told %+v; want rule a: %s", one, tt.want)
+				t.Errorf("the gate gets %+v; want rule a: %s", one, tt.want)
 			}
 			if want := "no answer: rule a (f:3): " + tt.want; err.Error() != want {
 				t.Errorf("error %q, want %q", err, want)
@@ -171,7 +171,7 @@ rules:
     reason: too dear
   - id: repeat
     name: Repeated transfers
-    description: nobody transfers four times
+    description: at most three transfers
     when: step.retry_policy == "reevaluate" && step.gate_count > 3 && step.idempotency_key != "" && step.input.amount > 5
     decision: require_approval
     reason: asked too often
@@ -182,7 +182,7 @@ rules:
 		t.Fatal(err)
 	}
 	repeat := gate.PolicyMatch{PolicyID: "repeat", PolicyName: "Repeated transfers", Action: "require_approval", Reason: "asked too often", RiskLevel: "high",
-		PolicyDescription: "nobody transfers four times",
+		PolicyDescription: "at most three transfers",
 		MatchedRule:       `step.retry_policy == "reevaluate" && step.gate_count > 3 && step.idempotency_key != "" && step.input.amount > 5 (step.gate_count is 4, step.retry_policy is "reevaluate")`}
 	want := gate.Ruling{Decision: gate.RequireApproval, Reason: "asked too often", Matched: []gate.PolicyMatch{repeat},
 		Evaluated: []gate.PolicyMatch{{PolicyID: "cheap", PolicyName: "cheap", Action: "block", Reason: "does not hold: step.cost > 100 (step.cost is 12.5)"}, repeat}}

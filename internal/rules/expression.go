@@ -85,7 +85,7 @@ func compile(env *cel.Env, source string) (*expression, []fault) {
 		return start("makes a value with { }; want a condition about those that there are")
 	}
 	if foreignPattern(checked) {
-		return start("matches a text with a pattern that is not written in the rule; want the pattern as a text in quotes: whoever asks must not choose the work")
+		return start("matches a text with a pattern that is not written in the rule; want the pattern as a text in quotes: the caller must not choose the cost")
 	}
 	cost, err := env.EstimateCost(checked, sizesOf(checked))
 	if err != nil {

@@ -58,7 +58,7 @@ func TestEvaluationIsInterrupted(t *testing.T) {
 	for i := range items {
 		items[i] = float64(i)
 	}
-	items[maxMembers-1] = "the walk would fail here in another way"
+	items[maxMembers-1] = "the traversal would fail here in another way"
 	f := gate.Facts{Input: map[string]any{"items": items}}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -67,7 +67,7 @@ func TestEvaluationIsInterrupted(t *testing.T) {
 	}
 	out, _, err := e.program.ContextEval(gone, values(&f))
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
-		t.Errorf("%v, %v; want that the walk was interrupted", out, err)
+		t.Errorf("%v, %v; want that the evaluation was interrupted", out, err)
 	}
 }
 

@@ -205,7 +205,7 @@ func (l *loader) rule(w written) *rule {
 		l.At(member(w.Decision, "decision"), "is %q; want one of %s", yamlfile.Clip(string(r.decision)), strings.Join(decisions, ", "))
 	}
 	if r.reason == "" {
-		l.At(member(w.Reason, "reason"), "is missing; want why, in words for whoever is told the decision")
+		l.At(member(w.Reason, "reason"), "is missing; want the reason, in words for the recipient of the decision")
 	}
 	if r.level != "" && !slices.Contains(levels, r.level) {
 		l.At(member(w.RiskLevel, "risk_level"), "is %q; want one of %s", yamlfile.Clip(r.level), strings.Join(levels, ", "))

@@ -73,7 +73,7 @@ func steps(t *rapid.T) gate.Facts {
 			f.PriorCompletionStatus, f.PriorOutputAvailable = gate.PriorCompleted, true
 		}
 	}
-	if rapid.Bool().Draw(t, "looked") {
+	if rapid.Bool().Draw(t, "read") {
 		f.Verification = &gate.Verification{Effect: word("effect", "present", "absent", "unknown")}
 	}
 	if rapid.Bool().Draw(t, "with input") {

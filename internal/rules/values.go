@@ -164,17 +164,17 @@ func (b bounded) NativeToValue(v any) ref.Val {
 		return types.Double(d)
 	case string:
 		if len(v) > maxText {
-			return types.NewErr("a text of %d bytes is longer than rules may look at (%d)", len(v), maxText)
+			return types.NewErr("a text of %d bytes is longer than rules may read (%d)", len(v), maxText)
 		}
 		return types.String(v)
 	case map[string]any:
 		if len(v) > maxMembers {
-			return types.NewErr("a mapping of %d members is larger than rules may look at (%d)", len(v), maxMembers)
+			return types.NewErr("a mapping of %d members is larger than rules may read (%d)", len(v), maxMembers)
 		}
 		return types.NewStringInterfaceMap(b, v)
 	case []any:
 		if len(v) > maxMembers {
-			return types.NewErr("a list of %d elements is longer than rules may look at (%d)", len(v), maxMembers)
+			return types.NewErr("a list of %d elements is longer than rules may read (%d)", len(v), maxMembers)
 		}
 		return types.NewDynamicList(b, v)
 	}
@@ -184,7 +184,7 @@ func (b bounded) NativeToValue(v any) ref.Val {
 // word is a name or another single word. One longer than costs are estimated with is refused.
 func word(s string) ref.Val {
 	if len(s) > maxWord {
-		return types.NewErr("a word of %d bytes is longer than rules may look at (%d)", len(s), maxWord)
+		return types.NewErr("a word of %d bytes is longer than rules may read (%d)", len(s), maxWord)
 	}
 	return types.String(s)
 }

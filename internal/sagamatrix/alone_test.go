@@ -60,7 +60,7 @@ func alone(t *testing.T, p plan, step string, v faultKind) {
 		t.Fatal(err)
 	}
 	if v != "" && !m.met {
-		t.Errorf("the vice was never met")
+		t.Errorf("the fault was never met")
 	}
 	a := w[step].account()
 	if a.twice(v) {
@@ -70,7 +70,7 @@ func alone(t *testing.T, p plan, step string, v faultKind) {
 		t.Errorf("%s (%s), want %s; there is %+v", got, out.Text, want, a)
 	}
 	if want := map[engine.Status]status{engine.StatusVerified: asDeclared, engine.StatusNotApplied: asBefore, engine.StatusCompensated: asBefore}[out.Status]; want != "" && a.Status != want {
-		t.Errorf("%s, and the destination stands %s: %+v", out.Status, a.Status, a)
+		t.Errorf("%s, and the destination is %s: %+v", out.Status, a.Status, a)
 	}
 }
 

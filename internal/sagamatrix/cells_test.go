@@ -89,15 +89,15 @@ func (p plan) onUndoing(step string, v faultKind) bool {
 type end string
 
 const (
-	done   end = "all done"
-	undone end = "all undone"
-	person end = "a person knows"
-	half   end = "half done, and nobody knows"
-	wrong  end = "something else than is said"
-	doing  end = "never ends"
+	done            end = "all done"
+	undone          end = "all undone"
+	reviewerDecides end = "a reviewer knows"
+	half            end = "half done, and not reported"
+	wrong           end = "something else than is reported"
+	doing           end = "never ends"
 )
 
-var ends = []end{done, undone, person, half, wrong, doing}
+var ends = []end{done, undone, reviewerDecides, half, wrong, doing}
 
 // want is a possible result of a run, and why it may need a reviewer.
 type want struct {
@@ -110,7 +110,7 @@ const (
 	whyDiffers = "what is there differs from what was declared"
 	whyDouble  = "more records are there than were declared"
 	whyGone    = "what was seen is gone"
-	whyMail    = "it is not known whether the mail went out, and a second one is sent by nobody else"
+	whyMail    = "it is not known whether the mail went out, and no second one is sent"
 	whyAfter   = "the order decided it, and the mail is refused for good"
 	whyUndo    = "the destination refuses to undo"
 	whyNamed   = "a send was answered, and nothing of it is there"
@@ -121,7 +121,7 @@ const (
 func (c cell) wants(at point) want {
 	w := c.led()
 	if c.mailUnknown(at) && w.why == "" {
-		return want{append(w.may, person), whyMail}
+		return want{append(w.may, reviewerDecides), whyMail}
 	}
 	return w
 }
@@ -132,7 +132,7 @@ func (c cell) led() want {
 	usual := want{may: []end{done}}
 	switch {
 	case c.failing == letter && c.plan.sale:
-		usual = want{[]end{person}, whyAfter}
+		usual = want{[]end{reviewerDecides}, whyAfter}
 	case c.failing != "":
 		usual = want{may: []end{undone}}
 	}
@@ -142,12 +142,12 @@ func (c cell) led() want {
 	if c.undoing {
 		switch c.fault {
 		case refused:
-			return want{[]end{person, undone}, whyUndo} // a process that lost the answer tries again
+			return want{[]end{reviewerDecides, undone}, whyUndo} // a process that lost the answer tries again
 		case noField, otherForm:
-			return want{[]end{person}, whyDiffers}
+			return want{[]end{reviewerDecides}, whyDiffers}
 		case phantom:
 			if c.plan.sale && c.step == contact { // an update
-				return want{append(usual.may, person), whyNamed}
+				return want{append(usual.may, reviewerDecides), whyNamed}
 			}
 		}
 		return usual
@@ -161,7 +161,7 @@ func (c cell) led() want {
 	}
 	switch leadsTo(c.step, c.fault, in) {
 	case engine.StatusReview:
-		return want{append(usual.may, person), c.whyReview()}
+		return want{append(usual.may, reviewerDecides), c.whyReview()}
 	case engine.StatusNotApplied: // a process that lost the refusal tries again, and is not refused
 		if in.Reversibility == intent.Retryable {
 			return usual

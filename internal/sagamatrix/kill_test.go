@@ -66,14 +66,14 @@ func kill(t *testing.T, c cell, nth int) {
 	want := c.led().may
 	mail := slices.IndexFunc(r.writes, func(w ledger.Record) bool { return w.Step == letter })
 	if mail >= 0 && r.writes[mail].State == ledger.Review && r.writes[mail].Unknown {
-		want = append(want, person) // it was killed between the announcement and the answer
+		want = append(want, reviewerDecides) // it was killed between the announcement and the answer
 	}
 	if !slices.Contains(want, r.end) {
 		t.Errorf("killed %s: %s, want %v: %s\n%+v", at, r.end, want, r.final.Reason, r.accounts)
 	}
 	for _, name := range steps {
 		if a := r.accounts[name]; a.twice(r.faultAt(name)) {
-			t.Errorf("killed %s: %s: %s: %+v", at, doubled, name, a)
+			t.Errorf("killed %s: %s: %s: %+v", at, doneTwice, name, a)
 		}
 	}
 }

@@ -84,7 +84,7 @@ type result struct {
 func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 	undisturbed := live(t, c, point{})
 	if c.fault != "" && !undisturbed.met {
-		undisturbed.flaw("%s: the vice was never met", wrong)
+		undisturbed.flaw("%s: the fault was never met", wrong)
 	}
 	for i, at := range points(undisturbed.first) {
 		r := undisturbed
@@ -98,7 +98,7 @@ func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 			story = r.describe()
 		}
 		one := result{cell: c, point: at, end: r.end, flaws: r.flaws}
-		if one.end == person {
+		if one.end == reviewerDecides {
 			one.why = r.wants().why
 		}
 		found = append(found, one)

@@ -11,9 +11,9 @@ import (
 
 // The flaws that the matrix counts beside the ends. All must be 0.
 const (
-	doubled    = "done twice"
+	doneTwice  = "done twice"
 	mailEarly  = "the mail went before the rest was there"
-	overHalted = "a person was needed, although a read could tell"
+	overHalted = "a reviewer was needed, although a read could decide"
 	unexpected = "another end than the cell calls for"
 )
 
@@ -21,7 +21,7 @@ const (
 func (r *run) judge() {
 	for _, name := range steps {
 		if a := r.accounts[name]; a.twice(r.faultAt(name)) {
-			r.flaw("%s: %s: %+v", doubled, name, a)
+			r.flaw("%s: %s: %+v", doneTwice, name, a)
 		}
 	}
 	r.end = r.ended()
@@ -30,7 +30,7 @@ func (r *run) judge() {
 	case r.end == half || r.end == wrong || r.end == doing:
 		r.flaw("%s", r.end)
 	case slices.Contains(want.may, r.end):
-	case r.end == person:
+	case r.end == reviewerDecides:
 		r.flaw("%s: %s: want %v", overHalted, r.final.Reason, want.may)
 	default:
 		r.flaw("%s: %s: want %v", unexpected, r.end, want.may)
@@ -44,7 +44,7 @@ func (r *run) wants() want {
 		w.may = []end{undone}
 	}
 	if w.why == "" && slices.Contains(w.may, undone) && slices.ContainsFunc(r.writes, r.unproven) {
-		return want{append(w.may, person), whyWhose}
+		return want{append(w.may, reviewerDecides), whyWhose}
 	}
 	return w
 }
@@ -76,7 +76,7 @@ func (r *run) ended() end {
 	known := r.final.State == saga.Review || slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.State == ledger.Review })
 	switch {
 	case known && r.pictured():
-		return person
+		return reviewerDecides
 	case known:
 		return wrong
 	case !r.final.Over():
@@ -116,7 +116,7 @@ func (r *run) mailGoes() {
 	}
 	for _, name := range steps[:len(steps)-1] {
 		if a := r.world[name].account(); a.Status != asDeclared {
-			r.flaw("%s: %s stands %s", mailEarly, name, a.Status)
+			r.flaw("%s: %s is %s", mailEarly, name, a.Status)
 		}
 		if !r.verified(name) {
 			r.flaw("%s: %s is not verified", mailEarly, name)

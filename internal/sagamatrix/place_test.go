@@ -81,7 +81,7 @@ const (
 	redirected  faultKind = "redirected elsewhere"
 	phantom     faultKind = "phantom success"
 	unreachable faultKind = "no connection"
-	throttled   faultKind = "told to wait"
+	throttled   faultKind = "throttled"
 	refused     faultKind = "refused once"
 	noField     faultKind = "a field is silently not stored"
 	otherForm   faultKind = "a field is stored in another form"
@@ -138,4 +138,4 @@ func knows(step string, v faultKind) bool {
 }
 
 // unknown is the error of a destination without such a fault.
-func unknown(v faultKind) error { return fmt.Errorf("this destination has no vice %q", v) }
+func unknown(v faultKind) error { return fmt.Errorf("this destination has no fault %q", v) }

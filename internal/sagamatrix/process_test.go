@@ -25,7 +25,7 @@ const (
 	toReserve    = "reserve"
 	toAnnounce   = "announce a send"
 	toSettle     = "settle"
-	toReview     = "hand to a person"
+	toReview     = "hand to a reviewer"
 	toUndo       = "register the undoing"
 	toClaim      = "claim"
 	toPutBack    = "put back"
@@ -44,7 +44,7 @@ const (
 	before   how = "dies before it"           // the call is never made
 	after    how = "dies after it"            // the call has its effect and the answer is lost
 	underWay how = "dies, and it lands later" // of sends: it arrives long after the process died
-	still    how = "stands still before it"   // the call is made late
+	still    how = "stops before it"          // the call is made late
 	gone     how = "is dead"                  // and makes no call any more
 )
 
@@ -80,7 +80,7 @@ type process struct {
 	// ctx ends with the process: a dead one waits for nothing.
 	ctx context.Context
 	die context.CancelFunc
-	// tell is called before and after each call. Default nil.
+	// onCall is called before and after each call. Default nil.
 	onCall func(s stage, when string)
 
 	mu      sync.Mutex
@@ -155,7 +155,7 @@ func (p *process) call(s stage, do func()) error {
 	return nil
 }
 
-// book is the ledger as a process reaches it: writes and papers.
+// book is the ledger as a process reaches it: writes and documents.
 type book struct {
 	ledger.Ledger
 	p *process

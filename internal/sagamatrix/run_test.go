@@ -93,7 +93,7 @@ func (r *run) processes(t *testing.T) {
 		return // it ended without reaching that point
 	}
 	if r.cell.cancelled {
-		r.cancel(newProcess(t.Context(), "person", point{}))
+		r.cancel(newProcess(t.Context(), "reviewer", point{}))
 	}
 	// Whether the caller comes back, or a worker finds what was left, alternates.
 	r.life(newProcess(t.Context(), "second", point{}), r.point.how != after)

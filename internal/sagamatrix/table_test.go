@@ -20,7 +20,7 @@ func table(results []result) string {
 	fmt.Fprintf(&b, "%d lives of a saga of four steps\n\n", len(results))
 	counted(&b, "", results, func(result) string { return "all" })
 	counted(&b, "what fails for good", results, func(r result) string { return r.cell.plan.name + ": " + orNothing(r.cell.failing) })
-	counted(&b, "the vice", results, func(r result) string {
+	counted(&b, "the fault", results, func(r result) string {
 		if r.cell.undoing {
 			return "undoing: " + string(r.cell.fault)
 		}
@@ -36,8 +36,8 @@ func table(results []result) string {
 		}
 		return what + ": " + string(r.point.how)
 	})
-	counted(&b, "why a person", results, func(r result) string { return r.why })
-	for _, kind := range []string{doubled, mailEarly, overHalted, unexpected, string(half), string(wrong), string(doing)} {
+	counted(&b, "why a reviewer", results, func(r result) string { return r.why })
+	for _, kind := range []string{doneTwice, mailEarly, overHalted, unexpected, string(half), string(wrong), string(doing)} {
 		fmt.Fprintf(&b, "%-60s %d\n", kind, flaws[kind])
 	}
 	return b.String()

@@ -36,7 +36,7 @@ func (s *Store) Clean(tenant string, v any, of ...intent.WriteIntent) {
 	cleaner{scope}.value(reflect.ValueOf(v))
 }
 
-// cleaner walks values.
+// cleaner traverses values.
 type cleaner struct{ scope *redact.Scope }
 
 var (

@@ -52,7 +52,7 @@ func TestDocumentsAreSealedWhole(t *testing.T) {
 			}
 			got, err := s.Document(t.Context(), "acme", kind, "p-1")
 			if err != nil || string(got.Body) != body || string(committed.Documents[0].Body) != body {
-				t.Errorf("it is read as %s and filed as %s: %v", got.Body, committed.Documents[0].Body, err)
+				t.Errorf("it is read as %s and stored as %s: %v", got.Body, committed.Documents[0].Body, err)
 			}
 			found, n, err := s.FindDocuments(t.Context(), ledger.DocumentQuery{Tenant: "acme", Kind: kind, Trace: "of ada@hot.example"})
 			if err != nil || n != 1 || string(found[0].Body) != body {
@@ -64,7 +64,7 @@ func TestDocumentsAreSealedWhole(t *testing.T) {
 			}
 			got.Body = json.RawMessage(`{"again":true}`)
 			if _, err := s.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{got}}); err != nil {
-				t.Errorf("it cannot be filed again: %v", err)
+				t.Errorf("it cannot be committed again: %v", err)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestADocumentCannotBeMovedOrOpenedByOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := s.Document(t.Context(), "acme", "saga", "p-2"); !errors.Is(err, redact.ErrToken) {
-		t.Errorf("a moved paper is read: %s, %v", got.Body, err)
+		t.Errorf("a moved document is read: %s, %v", got.Body, err)
 	}
 	other := sealed.New(l, vault(t, "k2"), nil)
 	if got, err := other.Document(t.Context(), "acme", "saga", "p-1"); !errors.Is(err, redact.ErrNoKey) {
@@ -186,7 +186,7 @@ func TestNamesStayNames(t *testing.T) {
 		PolicyIDs: []string{"p", "Lovelace"}, Policies: []policy{{"123", "of 0123"}}, Reason: "0123"}
 	s.Clean("acme", &exposing, w)
 	if text := fmt.Sprintf("%+v", exposing); strings.Contains(text, "123") || strings.Contains(strings.ToLower(text), "lovelace") || strings.Contains(text, "hot") {
-		t.Errorf("told: %s", text)
+		t.Errorf("shown: %s", text)
 	}
 }
 

@@ -73,7 +73,7 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 		}
 		return errDead
 	case "stall before":
-		p.run.logf("worker %d stands still for %v before %s", p.worker, stall, op)
+		p.run.logf("worker %d stops for %v before %s", p.worker, stall, op)
 		time.Sleep(stall)
 	}
 	if err := pause(ctx, p.latency(name, nth, "there", longest)); err != nil {
@@ -89,7 +89,7 @@ func (p *process) call(ctx context.Context, op string, id ledger.ID, longest tim
 		p.die(op, id)
 		return errDead
 	case "stall after":
-		p.run.logf("worker %d stands still for %v after %s", p.worker, stall, op)
+		p.run.logf("worker %d stops for %v after %s", p.worker, stall, op)
 		_ = pause(ctx, p.latency(name, nth, "back", longest))
 		time.Sleep(stall)
 		return err // the answer had arrived

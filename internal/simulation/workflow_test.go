@@ -40,7 +40,7 @@ type workflows struct {
 type store struct {
 	ledger.Documents
 	*process
-	about ledger.ID // the write that its filings count as calls of
+	about ledger.ID // the write that its batches count as calls of
 }
 
 func (d store) Commit(ctx context.Context, f ledger.Batch) (done ledger.Committed, err error) {

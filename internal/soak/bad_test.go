@@ -64,10 +64,10 @@ func TestOutboxRowDamagedByHand(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Reason == "" {
 		t.Errorf("the damaged entry: %v; want that it is refused, and why", err)
 	}
-	survey, err := s.book.QueueStats(s.ctx)
+	stats, err := s.book.QueueStats(s.ctx)
 	s.must(err)
-	if len(survey.Refused) != 1 || survey.Refused[0].ID != bad || survey.Outbox != 0 {
-		t.Errorf("the survey shows %+v and %d in the outbox", survey.Refused, survey.Outbox)
+	if len(stats.Refused) != 1 || stats.Refused[0].ID != bad || stats.Outbox != 0 {
+		t.Errorf("the stats show %+v and %d in the outbox", stats.Refused, stats.Outbox)
 	}
 	t.Log(err, refused)
 	s.once("good", "later")
@@ -84,10 +84,10 @@ func TestLedgerRowDamagedByHand(t *testing.T) {
 	s.verified(good)
 	s.enqueue(change("later", 1))
 	s.verified(changeID("later", 1))
-	survey, err := s.book.QueueStats(s.ctx)
+	stats, err := s.book.QueueStats(s.ctx)
 	s.must(err)
-	if len(survey.Damaged) != 1 || survey.Damaged[0].ID != bad || survey.Damaged[0].Reason == "" {
-		t.Errorf("the survey shows as damaged %+v; want %s", survey.Damaged, bad)
+	if len(stats.Damaged) != 1 || stats.Damaged[0].ID != bad || stats.Damaged[0].Reason == "" {
+		t.Errorf("the stats show as damaged %+v; want %s", stats.Damaged, bad)
 	}
 	if _, err := s.book.Get(s.ctx, tenant, bad); !errors.Is(err, ledger.ErrCorrupt) {
 		t.Errorf("the damaged row: %v; want that the ledger is corrupt", err)

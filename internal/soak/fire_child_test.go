@@ -36,7 +36,7 @@ func ordersProcess() error {
 
 // poolWorker works on a ledger that it shares, until it is asked to end, killed or cut off.
 func poolWorker() error {
-	ctx, heard := commands()
+	ctx, released := commands()
 	book, err := postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
 	for err != nil { // the database is unreachable
 		fmt.Println("no ledger:", err)
@@ -45,7 +45,7 @@ func poolWorker() error {
 		}
 		book, err = postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
 	}
-	h := &holding{at: os.Getenv("SOAK_HOLD"), released: heard}
+	h := &holding{at: os.Getenv("SOAK_HOLD"), released: released}
 	e, err := newEngine(h.ledger(book), h.connector)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ type enqueuer struct {
 }
 
 func enqueuerProcess() error {
-	ctx, heard := commands()
+	ctx, released := commands()
 	number, records, changes := envInt("SOAK_NUMBER"), envInt("SOAK_RECORDS"), envInt("SOAK_CHANGES")
 	pool, err := pgxpool.New(ctx, os.Getenv("SOAK_DSN"))
 	if err != nil {
@@ -84,7 +84,7 @@ func enqueuerProcess() error {
 	for n := 1; n <= changes; n++ {
 		if n == held+1 {
 			select {
-			case <-heard:
+			case <-released:
 			case <-ctx.Done():
 				return ctx.Err()
 			}

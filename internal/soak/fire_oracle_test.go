@@ -70,7 +70,7 @@ func (f *fire) account() {
 	}
 	f.t.Logf("of %d: %d verified, %d refused by the destination, %d in review, %d behind one of those; %d sent more than once",
 		total, sum.verified, sum.notApplied, sum.reviews, sum.behind, sum.again)
-	f.t.Logf("duplicates %d, lost %d, out of order %d, false aborts %d, reviews: %d unexplained, %d that a longer look would have spared",
+	f.t.Logf("duplicates %d, lost %d, out of order %d, false aborts %d, reviews: %d unexplained, %d that a longer read would have avoided",
 		sum.duplicates, sum.lost, sum.disorder, sum.falseAborts, sum.unexplained, sum.overHalted)
 	for reason, times := range sum.reasons {
 		f.t.Logf("%5d: %s", times, reason)

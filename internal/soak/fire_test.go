@@ -155,11 +155,11 @@ func (f *fire) burn(ctx context.Context) {
 	for i := range workers {
 		f.start(i)
 	}
-	kill, cut, act, look := time.NewTicker(f.size.kill), time.NewTicker(f.size.cut), time.NewTimer(f.size.breathe), time.NewTicker(250*time.Millisecond)
+	kill, cut, act, check := time.NewTicker(f.size.kill), time.NewTicker(f.size.cut), time.NewTimer(f.size.breathe), time.NewTicker(250*time.Millisecond)
 	defer kill.Stop()
 	defer cut.Stop()
 	defer act.Stop()
-	defer look.Stop()
+	defer check.Stop()
 	acts := f.acts()
 	for {
 		select {
@@ -190,7 +190,7 @@ func (f *fire) burn(ctx context.Context) {
 			if len(acts) == 0 {
 				f.release()
 			}
-		case <-look.C:
+		case <-check.C:
 			if f.finished == enqueuers && f.drained(ctx) {
 				return
 			}
@@ -287,11 +287,11 @@ func (f *fire) drained(ctx context.Context) bool {
 		return false
 	}
 	defer book.Close()
-	survey, err := book.QueueStats(ctx)
-	if err != nil || survey.Outbox > 0 {
+	stats, err := book.QueueStats(ctx)
+	if err != nil || stats.Outbox > 0 {
 		return false
 	}
-	for _, q := range survey.Queues {
+	for _, q := range stats.Queues {
 		if q.State != "review" && q.State != "settled" && q.Count > q.Waiting {
 			return false
 		}
@@ -308,9 +308,9 @@ func (f *fire) state() string {
 		return err.Error()
 	}
 	defer book.Close()
-	survey, err := book.QueueStats(ctx)
-	text := fmt.Sprintf("%d of %d enqueuers finished; outbox %d, refused %v, damaged %v, error %v", f.finished, enqueuers, survey.Outbox, survey.Refused, survey.Damaged, err)
-	for _, q := range survey.Queues {
+	stats, err := book.QueueStats(ctx)
+	text := fmt.Sprintf("%d of %d enqueuers finished; outbox %d, refused %v, damaged %v, error %v", f.finished, enqueuers, stats.Outbox, stats.Refused, stats.Damaged, err)
+	for _, q := range stats.Queues {
 		text += fmt.Sprintf("\n  %s: %d, due %d, leased %d, orphaned %d, behind %d", q.State, q.Count, q.Due, q.Leased, q.Orphaned, q.Waiting)
 	}
 	open, err := book.List(ctx, ledger.Filter{Tenant: tenant, States: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking}})

@@ -186,7 +186,7 @@ func TestFrozenWithinTheSend(t *testing.T) {
 	deaf(s.worker())
 	rec := s.verified(id)
 	if rec.Due.IsZero() || !rec.NeedsRecheck {
-		t.Fatalf("verified by a second send, and no recheck is owed%s", life(s.book, rec))
+		t.Fatalf("verified by a second send, and no recheck is pending%s", life(s.book, rec))
 	}
 	s.must(first.signal(syscall.SIGCONT))
 	s.must(first.send("on"))

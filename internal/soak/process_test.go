@@ -101,7 +101,7 @@ func (p *process) next(t *testing.T) string {
 		}
 		return line
 	case <-timer.C:
-		t.Fatalf("the child said nothing for %v", patience)
+		t.Fatalf("the child wrote nothing for %v", patience)
 	}
 	return ""
 }

@@ -61,8 +61,8 @@ var appending = map[string]scenario{
 			h.append(rec, ledger.Event{Kind: ledger.EvRecovered})
 		},
 	},
-	"lease over, nobody came": {
-		"a slow worker may finish while nobody has taken over",
+	"lease over, no takeover": {
+		"a slow worker may finish while no other has taken over",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			h.sleep(2 * lease)

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// heldFor holds a write for so many people, until a time.
+// heldFor holds a write for so many reviewers, until a time.
 func heldFor(need int, in time.Duration) ledger.Event {
 	return ledger.Event{Kind: ledger.EvHeld, Need: need, In: in, Rule: "risk", Reason: "it is dear"}
 }
@@ -28,7 +28,7 @@ func (h *harness) asking(workflow string, events ...ledger.Event) ledger.Record 
 }
 
 var approvals = map[string]scenario{
-	"two people": {
+	"two reviewers": {
 		"where two are asked for, two different ones must agree, and the time does not begin anew",
 		func(h *harness) {
 			rec := h.asking("w1", heldFor(2, time.Hour))
@@ -54,7 +54,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"of what was seen": {
-		"an approval is for what the person saw",
+		"an approval is for what the reviewer saw",
 		func(h *harness) {
 			rec := h.asking("w1", held)
 			other := approvedBy("ann")
@@ -68,7 +68,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"not by who asked": {
-		"nobody approves a write of their own",
+		"no reviewer approves a write of their own",
 		func(h *harness) {
 			rec := h.asking("w1", held)
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, approvedBy("agent"))
@@ -80,7 +80,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"ended without approval": {
-		"what a person has can be sent again: what was never let go must not get there",
+		"what a reviewer has can be sent again: what was never approved must not get there",
 		func(h *harness) {
 			for how, rec := range map[ledger.Settlement]ledger.Record{ledger.Denied: h.asking("w1", held), ledger.Expired: h.asking("w2", heldFor(0, time.Hour))} {
 				rec = h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "ann", Reason: "for the test"})
@@ -90,7 +90,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"due": {
-		"a hold whose time is over is work: somebody has to end it. Until then it is not",
+		"a hold whose time is over is work: another actor has to end it. Until then it is not",
 		func(h *harness) {
 			rec := h.asking("w1", heldFor(0, time.Hour))
 			never := h.asking("w2", held)
@@ -102,7 +102,7 @@ var approvals = map[string]scenario{
 			if rec.State != ledger.Held {
 				h.Fatalf("lent in state %s", rec.State)
 			}
-			rec = h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, By: "worker", Reason: "nobody looked"})
+			rec = h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Expired, By: "worker", Reason: "no decision"})
 			if rec.Phase() != "settled (expired)" || rec.Owner != "" || !rec.Due.IsZero() {
 				h.Errorf("%s, owner %q, due %s", rec.Phase(), rec.Owner, rec.Due)
 			}
@@ -113,7 +113,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"too late": {
-		"an approval that comes too late lets nothing go, also when nobody has ended the hold yet",
+		"an approval that comes too late sends nothing, also when no worker has ended the hold yet",
 		func(h *harness) {
 			rec := h.asking("w1", heldFor(0, time.Hour))
 			two := h.asking("w2", heldFor(2, time.Hour))
@@ -124,11 +124,11 @@ var approvals = map[string]scenario{
 		},
 	},
 	"overdue": {
-		"where others are told instead, the write goes on waiting, and can still be approved",
+		"where others are notified instead, the write still waits, and can be approved",
 		func(h *harness) {
 			rec := h.asking("w1", heldFor(0, time.Hour))
 			h.sleep(2 * time.Hour)
-			rec = h.append(h.taken(rec, ledger.Claim{}), ledger.Event{Kind: ledger.EvOverdue, By: "worker", Reason: "told the others"})
+			rec = h.append(h.taken(rec, ledger.Claim{}), ledger.Event{Kind: ledger.EvOverdue, By: "worker", Reason: "notified the others"})
 			if !rec.Overdue || rec.State != ledger.Held || !rec.Due.IsZero() || rec.Owner != "" {
 				h.Errorf("overdue %v, %s, due %s, owner %q", rec.Overdue, rec.State, rec.Due, rec.Owner)
 			}
@@ -139,12 +139,12 @@ var approvals = map[string]scenario{
 		},
 	},
 	"once": {
-		"of any number of people who approve at once, one lets it go",
+		"of any number of reviewers who approve at once, one causes the send",
 		func(h *harness) {
 			rec := h.asking("w1", held)
 			var won atomic.Int32
 			together(16, func(i int) {
-				_, err := h.ledger.Append(context.Background(), rec.ID, rec.Fence, approvedBy(fmt.Sprint("person ", i)))
+				_, err := h.ledger.Append(context.Background(), rec.ID, rec.Fence, approvedBy(fmt.Sprint("reviewer ", i)))
 				switch {
 				case err == nil:
 					won.Add(1)
@@ -153,11 +153,11 @@ var approvals = map[string]scenario{
 				}
 			})
 			if got := h.get(rec); won.Load() != 1 || len(got.Agreed) != 1 || got.State != ledger.Queued {
-				h.Errorf("%d let it go: %s, by %v", won.Load(), got.State, got.Agreed)
+				h.Errorf("%d approved it: %s, by %v", won.Load(), got.State, got.Agreed)
 			}
 		},
 	},
-	"joins its line": {
+	"joins its queue": {
 		"a write that was approved by two goes behind what was reserved meanwhile",
 		func(h *harness) {
 			res := h.reservation(update("a", "x", 1), heldFor(2, time.Hour))
@@ -176,7 +176,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"undone later": {
-		"a write that was settled as verified can be undone by somebody with a name, and by nobody else",
+		"a write that was settled as verified can be undone by another actor with a name, and by no other actor",
 		func(h *harness) {
 			parent := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
 			behind := h.fresh(update("a", "x", 1), announced)
@@ -190,7 +190,7 @@ var approvals = map[string]scenario{
 				h.Errorf("%s, due %s", parent.Phase(), parent.Due)
 			}
 			h.same(parent, h.get(parent))
-			h.blocked(h.reservation(named("a", "w3", "invoice 7")), parent) // nobody knows yet
+			h.blocked(h.reservation(named("a", "w3", "invoice 7")), parent) // it is unknown yet
 			parent = h.append(h.taken(parent, ledger.Claim{}), settled(ledger.Compensated))
 			h.same(parent, h.get(parent))
 			h.fresh(named("a", "w3", "invoice 7"))

@@ -34,7 +34,7 @@ func (h *harness) everything() everything {
 	}
 	documents, _, err := h.ledger.FindDocuments(context.Background(), ledger.DocumentQuery{Tenant: "a", Kind: "step", Limit: 1000})
 	if err != nil {
-		h.Fatalf("find papers: %v", err)
+		h.Fatalf("find documents: %v", err)
 	}
 	for _, p := range documents {
 		p.Now = time.Time{}
@@ -56,7 +56,7 @@ func (h *harness) untouched(before everything, what string) {
 	}
 }
 
-// part adds something to a filing.
+// part adds something to a batch.
 type part func(*ledger.Batch)
 
 func batchOf(parts ...part) (f ledger.Batch) {
@@ -84,7 +84,7 @@ func changes(r ledger.Record, events ...ledger.Event) part {
 	}
 }
 
-// fixture is a ledger with papers and writes in it, and the parts of filings on
+// fixture is a ledger with documents and writes in it, and the parts of batches on
 // them.
 type fixture struct {
 	sound map[string]part // what can be done
@@ -115,13 +115,13 @@ func (h *harness) fixture() fixture {
 	absent := document("a", "basis")
 	return fixture{
 		sound: map[string]part{
-			"paper": writes(step), "new paper": writes(document("a", "new")), "unchanged": restsOn(basis),
+			"document": writes(step), "new document": writes(document("a", "new")), "unchanged": restsOn(basis),
 			"reserve": reserves(h.reservation(update("a", "x", 3), announced)),
 			"append":  changes(first, sent, seen, verified), // frees the one behind it
 		},
 		wrong: map[string]wrong{
-			"stale paper":            {writes(old), ledger.ErrStale},
-			"paper that is there":    {writes(absent), ledger.ErrStale},
+			"stale document":         {writes(old), ledger.ErrStale},
+			"document that is there": {writes(absent), ledger.ErrStale},
 			"stale basis":            {restsOn(old), ledger.ErrStale},
 			"blocked":                {reserves(h.reservation(named("a", "w", "invoice 7"))), ledger.ErrBlocked},
 			"another digest":         {reserves(h.reservation(changed)), ledger.ErrDigestMismatch},
@@ -145,8 +145,8 @@ func (h *harness) refusedBatch(before everything, f ledger.Batch, want error, wh
 	h.untouched(before, what)
 }
 
-// wakes begins to listen for work; what it returns says that some was heard of.
-func (h *harness) wakes() (notified func()) {
+// awaitWork begins to listen for work; what it returns says that some was heard of.
+func (h *harness) awaitWork() (notified func()) {
 	h.Helper()
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)
 	woken := h.ledger.Woken(ctx)
@@ -156,14 +156,14 @@ func (h *harness) wakes() (notified func()) {
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			h.Error("nobody was woken")
+			h.Error("no worker was woken")
 		}
 	}
 }
 
-var filings = map[string]scenario{
+var batches = map[string]scenario{
 	"all or nothing": {
-		"of a filing that fails nothing is left, whichever part fails and whatever stands beside it",
+		"of a batch that fails nothing is left, whichever part fails and whatever else it contains",
 		func(h *harness) {
 			d := h.fixture()
 			before := h.everything()
@@ -189,7 +189,7 @@ var filings = map[string]scenario{
 			}
 			did := h.file(batchOf(all...))
 			if len(did.Documents) != 2 || !did.Fresh || did.Reserved.State != ledger.Queued || len(did.Appended) != 1 || did.Appended[0].State != ledger.Settled || did.Now.IsZero() {
-				h.Errorf("filed %+v", did)
+				h.Errorf("committed %+v", did)
 			}
 			for _, p := range did.Documents {
 				h.sameDocument(p, h.document(p))
@@ -220,7 +220,7 @@ var filings = map[string]scenario{
 		},
 	},
 	"how things stand": {
-		"what is returned is how each write stands after the whole filing, also where a later part of it changed it once more",
+		"what is returned is the state of each write after the whole batch, also where a later part of it changed it once more",
 		func(h *harness) {
 			first := h.fresh(update("a", "x", 1), announced)
 			late := changes(first, ledger.Event{Kind: ledger.EvLate, Ref: "17"})
@@ -235,20 +235,20 @@ var filings = map[string]scenario{
 		},
 	},
 	"repeat": {
-		"a step that is repeated finds its write, and its paper can still be filed",
+		"a step that is repeated finds its write, and its document can still be committed",
 		func(h *harness) {
 			res := h.reservation(wish("a", "w1"), announced)
 			rec := h.reserve(res)
 			did := h.file(batchOf(reserves(res), writes(document("a", "s1"))))
 			if did.Fresh || len(did.Documents) != 1 {
-				h.Errorf("fresh %v, papers %v", did.Fresh, did.Documents)
+				h.Errorf("fresh %v, documents %v", did.Fresh, did.Documents)
 			}
 			h.same(rec, did.Reserved)
 			h.document(document("a", "s1"))
 		},
 	},
 	"blocked says by whom": {
-		"a gate tells which workflow has begun the operation",
+		"a gate reports which workflow has begun the operation",
 		func(h *harness) {
 			prior := h.fresh(named("a", "w1", "invoice 7"), announced)
 			_, err := h.ledger.Commit(context.Background(), batchOf(reserves(h.reservation(named("a", "w2", "invoice 7"))), writes(document("a", "s1"))))
@@ -258,13 +258,13 @@ var filings = map[string]scenario{
 			h.noDocument(document("a", "s1"))
 		},
 	},
-	"nobody's": {
-		"a write that is filed for nobody is work for anybody",
+	"no owner's": {
+		"a write that is reserved without an owner is work for any worker",
 		func(h *harness) {
 			for i, more := range []part{func(*ledger.Batch) {}, restsOn(document("a", "absent"))} { // drivers may do them otherwise
 				res := h.reservation(wish("a", fmt.Sprint("w", i)))
 				res.Owner, res.LeaseFor = "", 0
-				notified := h.wakes()
+				notified := h.awaitWork()
 				did := h.file(batchOf(reserves(res), writes(document("a", fmt.Sprint("s", i))), more))
 				notified()
 				h.taken(did.Reserved, ledger.Claim{})
@@ -272,7 +272,7 @@ var filings = map[string]scenario{
 		},
 	},
 	"late": {
-		"evidence of a past holder may be filed with a paper",
+		"evidence of a past holder may be committed with a document",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			late := changes(ledger.Record{ID: rec.ID, Fence: rec.Fence + 7}, ledger.Event{Kind: ledger.EvLate, Ref: "17"})
@@ -283,7 +283,7 @@ var filings = map[string]scenario{
 		},
 	},
 	"forward or back": {
-		"a write stands in the ledger exactly when the decision to make it does, whoever decided otherwise at the same time",
+		"a write is in the ledger exactly when the decision to make it is, whatever other gates decide at the same time",
 		func(h *harness) {
 			for round := range 10 {
 				saga := h.put(document("a", fmt.Sprint("saga", round)))
@@ -310,13 +310,13 @@ var filings = map[string]scenario{
 				_, err := h.ledger.Get(context.Background(), "a", res.Record.ID)
 				state := h.document(saga).State
 				if forward.Load() == back.Load() || (err == nil) != forward.Load() || (state == "forward") != forward.Load() {
-					h.Errorf("forward %v, back %v, paper %q, write: %v", forward.Load(), back.Load(), state, err)
+					h.Errorf("forward %v, back %v, document %q, write: %v", forward.Load(), back.Load(), state, err)
 				}
 			}
 		},
 	},
 	"one reservation": {
-		"of any number of gates of one step, one makes its paper and its write",
+		"of any number of gates of one step, one makes its document and its write",
 		func(h *harness) {
 			var won atomic.Int32
 			together(16, func(int) {
@@ -334,7 +334,7 @@ var filings = map[string]scenario{
 		},
 	},
 	"bounds": {
-		"a filing of nothing, of too much, or of one paper twice is a mistake, and is told as such",
+		"a batch of nothing, of too much, or of one document twice is a mistake, and is reported as one",
 		func(h *harness) {
 			many := func(n int, body string) (f ledger.Batch) {
 				for i := range n {
@@ -357,14 +357,14 @@ var filings = map[string]scenario{
 			}
 			h.file(many(100, "{}"))
 			if _, total := h.find(steps(nil)); total != 100 {
-				h.Errorf("%d papers", total)
+				h.Errorf("%d documents", total)
 			}
 		},
 	},
 }
 
-// clashes says that parts cannot stand in one filing at all: two reservations,
-// or one paper twice.
+// clashes reports whether parts cannot be in one batch at all: two reservations,
+// or one document twice.
 func clashes(f ledger.Batch, with []string) bool {
 	reservations, seen := 0, map[string]bool{}
 	for _, name := range with {
@@ -381,10 +381,10 @@ func clashes(f ledger.Batch, with []string) bool {
 	return reservations > 1
 }
 
-// outboxFilings need an outbox.
-var outboxFilings = map[string]scenario{
+// outboxBatches need an outbox.
+var outboxBatches = map[string]scenario{
 	"behind what was enqueued": {
-		"a filing does not overtake what stands in the outbox",
+		"a batch does not overtake the outbox",
 		func(h *harness) {
 			h.enqueue(update("a", "x", 1), update("a", "x", 2))
 			did := h.file(batchOf(reserves(h.reservation(update("a", "x", 3), announced)), writes(document("a", "s1"))))
@@ -399,7 +399,7 @@ var outboxFilings = map[string]scenario{
 		},
 	},
 	"enqueued as well": {
-		"a write that was enqueued and is filed too is one write",
+		"a write that was enqueued and is reserved too is one write",
 		func(h *harness) {
 			h.enqueue(wish("a", "w1"))
 			did := h.file(batchOf(reserves(h.reservation(wish("a", "w1"), announced)), writes(document("a", "s1"))))
@@ -409,7 +409,7 @@ var outboxFilings = map[string]scenario{
 		},
 	},
 	"refused": {
-		"what is taken in before a filing stays taken in when the filing is refused, and nothing else",
+		"what is taken in before a batch stays taken in when the batch is refused, and nothing else",
 		func(h *harness) {
 			old := h.put(document("a", "s1"))
 			h.put(old)

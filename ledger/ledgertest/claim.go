@@ -88,7 +88,7 @@ var claiming = map[string]scenario{
 		},
 	},
 	"append extends": {
-		"whoever works keeps the record",
+		"a worker keeps its record",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			h.sleep(lease - time.Minute)
@@ -116,7 +116,7 @@ var claiming = map[string]scenario{
 		},
 	},
 	"early": {
-		"a person's decision need not wait until a record is due; a poll must",
+		"a reviewer's decision need not wait until a record is due; a poll must",
 		func(h *harness) {
 			later := h.append(h.fresh(wish("a", "w1")), deferred(time.Minute))
 			never := h.append(h.fresh(wish("a", "w2")), escalated)
@@ -139,7 +139,7 @@ var claiming = map[string]scenario{
 		},
 	},
 	"settled": {
-		"a settled write is work only while a recheck is owed",
+		"a settled write is work only while a recheck is pending",
 		func(h *harness) {
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			pending := verified
@@ -166,13 +166,13 @@ var claiming = map[string]scenario{
 		},
 	},
 	"held": {
-		"nothing that waits for a person is work, until the person has spoken",
+		"nothing that waits for a reviewer is work, until the reviewer has spoken",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), held)
 			h.sleep(2 * lease)
 			h.nothing(ledger.Claim{Limit: 10})
 			rec = h.taken(rec, ledger.Claim{Tenant: "a", ID: rec.ID, Early: true})
-			h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "someone"}, deferred(0))
+			h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "ann"}, deferred(0))
 			h.taken(rec, ledger.Claim{Owner: "three"})
 		},
 	},

@@ -160,7 +160,7 @@ var concurrency = map[string]scenario{
 		},
 	},
 	"readers": {
-		"whoever reads while others write sees a record that follows from its events",
+		"a read during writes returns a record that follows from its events",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			h.append(rec, sent)

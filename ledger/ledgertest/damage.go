@@ -82,7 +82,7 @@ var damages = map[string]tearing{
 		},
 	},
 	"nothing else": {
-		"more damaged rows than one listing names end it before its time, and it can go on",
+		"more damaged rows than one listing names end it before its time, and it can continue",
 		func(h *harness, tear func(ledger.Record)) {
 			oldest := heldUp(h, "oldest")
 			for i := range ledger.MaxUnread + 5 {
@@ -140,8 +140,8 @@ var damages = map[string]tearing{
 			}
 		},
 	},
-	"waits for a person": {
-		"what only people look at is met by nobody else: the survey names it",
+	"waits for a reviewer": {
+		"what only reviewers read is met by no worker: the inventory names it",
 		func(h *harness, tear func(ledger.Record)) {
 			bad := []ledger.Record{heldUp(h, "w1"), reviewed(h, "w2")}
 			heldUp(h, "w3")
@@ -175,7 +175,7 @@ var damages = map[string]tearing{
 			for round, compacted := range []int{2, 0} {
 				did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
 				if did.Compacted != compacted {
-					h.Errorf("round %d: %d buried, want %d", round, did.Compacted, compacted)
+					h.Errorf("round %d: %d compacted, want %d", round, did.Compacted, compacted)
 				}
 				h.names(err, all[0])
 			}
@@ -234,7 +234,7 @@ func (h *harness) names(err error, left ...ledger.Record) {
 	}
 }
 
-// unreadable wants that whoever asks for this write hears that it is damaged.
+// unreadable checks that a read of this write reports it as damaged.
 func (h *harness) unreadable(r ledger.Record) {
 	h.Helper()
 	_, getting := h.ledger.Get(context.Background(), r.Tenant, r.ID)

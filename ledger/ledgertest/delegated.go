@@ -23,7 +23,7 @@ func operation(tenant, workflow, step, key string) ledger.Operation {
 }
 
 // handed is the reservation of what a step does by itself. Without events it is
-// let go at once.
+// approved at once.
 func (h *harness) handed(o ledger.Operation, events ...ledger.Event) ledger.Reservation {
 	h.Helper()
 	rec, err := ledger.NewDelegated(o)
@@ -36,13 +36,13 @@ func (h *harness) handed(o ledger.Operation, events ...ledger.Event) ledger.Rese
 	return ledger.Reservation{Record: rec, Events: events}
 }
 
-// reported ends a write that was let go: its caller says that it is done.
+// reported ends a write that was approved: its caller reports it as done.
 var reported = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Reported, By: "agent"}
 
 // yielded lets the business operation of a write go.
-var yielded = ledger.Event{Kind: ledger.EvYielded, By: "someone", Reason: "made by hand"}
+var yielded = ledger.Event{Kind: ledger.EvYielded, By: "ann", Reason: "made by hand"}
 
-var entrusting = map[string]scenario{
+var delegating = map[string]scenario{
 	"a life": {
 		"what a caller makes itself is known like any other write, and comes back as it was",
 		func(h *harness) {
@@ -77,12 +77,12 @@ var entrusting = map[string]scenario{
 		},
 	},
 	"held": {
-		"what a step does by itself can wait for a person, and whoever asked comes again for it",
+		"what a step does by itself can wait for a reviewer, and its caller asks again",
 		func(h *harness) {
 			rec := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7"), ledger.Event{Kind: ledger.EvHeld, In: time.Hour}))
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, asDelegated)
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, ledger.Event{Kind: ledger.EvApproved, By: "agent"})
-			rec = h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "someone"})
+			rec = h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "ann"})
 			if rec.State != ledger.Delegated || !rec.Due.IsZero() || rec.Owner != "" || rec.QueuedBehind != "" {
 				h.Errorf("approved: %s, due %s, owner %q", rec.State, rec.Due, rec.Owner)
 			}
@@ -92,7 +92,7 @@ var entrusting = map[string]scenario{
 		},
 	},
 	"never lent": {
-		"nobody but its caller makes the write",
+		"only its caller makes the write",
 		func(h *harness) {
 			rec := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
 			h.sleep(1000 * time.Hour)
@@ -105,11 +105,11 @@ var entrusting = map[string]scenario{
 			}
 			h.append(rec, escalated)
 			h.nothing(ledger.Claim{Limit: 10})
-			h.taken(rec, ledger.Claim{Tenant: "a", ID: rec.ID, Early: true}) // for a person's decision
+			h.taken(rec, ledger.Claim{Tenant: "a", ID: rec.ID, Early: true}) // for a reviewer's decision
 		},
 	},
 	"not without its events": {
-		"a write that nobody may send must not stand in the queue",
+		"a write that may not be sent must not be in the queue",
 		func(h *harness) {
 			res := h.handed(operation("a", "w1", "s1", "invoice 7"))
 			res.Events = nil
@@ -122,21 +122,21 @@ var entrusting = map[string]scenario{
 			}
 		},
 	},
-	"survey": {
-		"what is in callers' hands is counted as open, and as nobody's work",
+	"stats": {
+		"what is in callers' hands is counted as open, and as no actor's work",
 		func(h *harness) {
 			o := operation("a", "w1", "s1", "invoice 7")
 			o.Destination = "shop"
 			rec := h.reserve(h.handed(o))
 			want := []ledger.Queue{{Tenant: "a", Destination: "shop", State: ledger.Delegated, Count: 1, Bytes: int64(len(rec.Intent)), OldestCreated: rec.Created}}
-			if diff := cmp.Diff(want, h.survey().Queues); diff != "" {
+			if diff := cmp.Diff(want, h.queueStats().Queues); diff != "" {
 				h.Errorf("queues (-want +got):\n%s", diff)
 			}
 			if recs := h.list(ledger.Filter{Tenant: "a", States: []ledger.State{ledger.Delegated}}); len(recs) != 1 || recs[0].ID != rec.ID {
 				h.Errorf("listed %v", ids(recs))
 			}
 			h.append(rec, reported)
-			if queues := h.survey().Queues; len(queues) != 0 {
+			if queues := h.queueStats().Queues; len(queues) != 0 {
 				h.Errorf("queues when it is done: %v", queues)
 			}
 		},
@@ -215,7 +215,7 @@ var stepOperations = map[string]scenario{
 		},
 	},
 	"window": {
-		"what was reported blocks for the window; what nobody has ended blocks however old it is",
+		"what was reported blocks for the window; what has not ended blocks however old it is",
 		func(h *harness) {
 			within := func(res ledger.Reservation) ledger.Reservation { res.Window = 24 * time.Hour; return res }
 			open := h.reserve(h.handed(operation("a", "w1", "s1", "open")))
@@ -249,15 +249,15 @@ var stepOperations = map[string]scenario{
 		},
 	},
 	"yielded write": {
-		"a person can let the operation of a write go as well, by name and with a reason",
+		"a reviewer can let the operation of a write go as well, by name and with a reason",
 		func(h *harness) {
 			prior := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, escalated)
-			for _, e := range []ledger.Event{{Kind: ledger.EvYielded, By: "someone"}, {Kind: ledger.EvYielded, Reason: "r"}} {
+			for _, e := range []ledger.Event{{Kind: ledger.EvYielded, By: "ann"}, {Kind: ledger.EvYielded, Reason: "r"}} {
 				h.refused(ledger.ErrIllegalMove, prior, prior.Fence, e)
 			}
 			h.blocked(h.reservation(named("a", "w2", "invoice 7")), prior)
 			prior = h.append(prior, yielded)
-			if !prior.Yielded || prior.State != ledger.Review || prior.Reason != "nobody knows" {
+			if !prior.Yielded || prior.State != ledger.Review || prior.Reason != "it is unknown" {
 				h.Errorf("yielded %v, %s, reason %q", prior.Yielded, prior.State, prior.Reason)
 			}
 			h.same(prior, h.get(prior))
@@ -291,7 +291,7 @@ var stepOperations = map[string]scenario{
 		},
 	},
 	"received": {
-		"a key that was given to two different things is told with both digests",
+		"a key that was given to two different things is refused with both digests",
 		func(h *harness) {
 			prior := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
 			res := h.reservation(named("a", "w2", "invoice 7"))
@@ -315,8 +315,8 @@ var stepOperations = map[string]scenario{
 			}
 		},
 	},
-	"in one filing": {
-		"a gate's step and its operation are taken together, or another workflow's is told",
+	"in one batch": {
+		"a gate's step and its operation are taken together, or another workflow's is reported",
 		func(h *harness) {
 			did := h.file(batchOf(reserves(h.handed(operation("a", "w1", "s1", "invoice 7"))), writes(document("a", "w1/s1"))))
 			_, err := h.ledger.Commit(context.Background(), batchOf(reserves(h.handed(operation("a", "w2", "s1", "invoice 7"))), writes(document("a", "w2/s1"))))

@@ -127,7 +127,7 @@ func (k DigestKeys) Run(t *testing.T) {
 				p.Errorf("%d writes are listed, want the one", len(all))
 			}
 			h.absent(update("a", "x", 2))
-			if n := h.survey().Outbox; n != 0 {
+			if n := h.queueStats().Outbox; n != 0 {
 				p.Errorf("%d wait in the outbox", n)
 			}
 		},

@@ -20,7 +20,7 @@ func (h *harness) finds(q ledger.DocumentQuery, total int, want ...string) {
 	}
 }
 
-// steps is a query for papers of kind "step" of tenant "a".
+// steps is a query for documents of kind "step" of tenant "a".
 func steps(change func(*ledger.DocumentQuery)) ledger.DocumentQuery {
 	q := ledger.DocumentQuery{Tenant: "a", Kind: "step"}
 	if change != nil {
@@ -29,7 +29,7 @@ func steps(change func(*ledger.DocumentQuery)) ledger.DocumentQuery {
 	return q
 }
 
-// library files papers s0 to s9 of tenant a, each with one binder of two, one
+// library files documents s0 to s9 of tenant a, each with one collection of two, one
 // state of three, one subject of two and one trace of five; and others beside.
 func (h *harness) library() {
 	h.Helper()
@@ -47,7 +47,7 @@ func (h *harness) library() {
 
 var documentLists = map[string]scenario{
 	"newest first": {
-		"who lists papers sees what came last, of one tenant and kind, in whatever order they were changed",
+		"who lists documents sees what came last, of one tenant and kind, in whatever order they were changed",
 		func(h *harness) {
 			h.library()
 			h.put(h.document(document("a", "s2")))
@@ -71,8 +71,8 @@ var documentLists = map[string]scenario{
 			h.finds(steps(func(q *ledger.DocumentQuery) { q.Trace, q.Subject, q.States = "t2", "who0", []string{"open"} }), 0)
 		},
 	},
-	"binder": {
-		"what is in one binder is read in the order in which it came",
+	"collection": {
+		"what is in one collection is read in the order in which it came",
 		func(h *harness) {
 			h.library()
 			h.finds(steps(func(q *ledger.DocumentQuery) { q.Collection = "w1" }), 5, "s1", "s3", "s5", "s7", "s9")
@@ -85,15 +85,15 @@ var documentLists = map[string]scenario{
 		},
 	},
 	"pages": {
-		"pages of any size show each paper once, and the count is of all of them",
+		"pages of any size show each document once, and the count is of all of them",
 		func(h *harness) {
 			h.library()
 			for name, change := range map[string]func(*ledger.DocumentQuery){
-				"all":     func(*ledger.DocumentQuery) {},
-				"states":  func(q *ledger.DocumentQuery) { q.States = []string{"over", "open", "held"} },
-				"binder":  func(q *ledger.DocumentQuery) { q.Collection = "w0" },
-				"subject": func(q *ledger.DocumentQuery) { q.Subject = "who0" },
-				"trace":   func(q *ledger.DocumentQuery) { q.Trace = "t3" },
+				"all":        func(*ledger.DocumentQuery) {},
+				"states":     func(q *ledger.DocumentQuery) { q.States = []string{"over", "open", "held"} },
+				"collection": func(q *ledger.DocumentQuery) { q.Collection = "w0" },
+				"subject":    func(q *ledger.DocumentQuery) { q.Subject = "who0" },
+				"trace":      func(q *ledger.DocumentQuery) { q.Trace = "t3" },
 			} {
 				whole, total := h.find(steps(change))
 				for size := 1; size <= 4; size++ {
@@ -114,7 +114,7 @@ var documentLists = map[string]scenario{
 		},
 	},
 	"a new state": {
-		"a paper is listed under the state that it has now",
+		"a document is listed under the state that it has now",
 		func(h *harness) {
 			p := document("a", "s1")
 			p.State = "held"
@@ -126,7 +126,7 @@ var documentLists = map[string]scenario{
 		},
 	},
 	"whole": {
-		"what is listed is the whole paper",
+		"what is listed is the whole document",
 		func(h *harness) {
 			p := document("a", "s1")
 			p.Collection, p.State, p.Body = "w1", "held", awkward.raw
@@ -141,7 +141,7 @@ var documentLists = map[string]scenario{
 		},
 	},
 	"bounds": {
-		"a listing of everybody's papers, or of endless ones, is a mistake",
+		"a listing of everybody's documents, or of endless ones, is a mistake",
 		func(h *harness) {
 			for name, q := range map[string]ledger.DocumentQuery{
 				"no tenant": {Kind: "step"}, "no kind": {Tenant: "a"}, "offset below zero": {Tenant: "a", Kind: "step", Offset: -1},
@@ -166,7 +166,7 @@ var documentLists = map[string]scenario{
 	},
 }
 
-// cover makes a paper that covers its binder, with some papers in it.
+// cover makes a document that covers its collection, with some documents in it.
 func (h *harness) cover(tenant, id string, bound int) ledger.Document {
 	h.Helper()
 	p := ledger.Document{Tenant: tenant, Kind: "workflow", ID: id, Collection: id, Body: json.RawMessage("{}")}
@@ -181,7 +181,7 @@ func (h *harness) cover(tenant, id string, bound int) ledger.Document {
 
 var documentPruning = map[string]scenario{
 	"done": {
-		"a paper that is done is forgotten as long after its last change as a write; no other ever is",
+		"a document that is done is forgotten as long after its last change as a write; no other ever is",
 		func(h *harness) {
 			open := h.put(document("a", "open"))
 			over := h.put(document("a", "over"))
@@ -205,7 +205,7 @@ var documentPruning = map[string]scenario{
 		},
 	},
 	"done and due": {
-		"somebody is to look at it, whatever it says; and what goes on after all is not done",
+		"it is due for a check, whatever it contains; and what continues after all is not done",
 		func(h *harness) {
 			p := document("a", "due")
 			p.Done, p.Due = true, h.put(document("a", "s0")).Now.Add(time.Hour)
@@ -224,8 +224,8 @@ var documentPruning = map[string]scenario{
 			h.noDocument(p)
 		},
 	},
-	"binder": {
-		"what is in a binder is forgotten with its cover, and with nothing else",
+	"collection": {
+		"what is in a collection is forgotten with its cover, and with nothing else",
 		func(h *harness) {
 			cover := h.cover("a", "w1", 3)
 			h.cover("b", "w1", 1)
@@ -244,8 +244,8 @@ var documentPruning = map[string]scenario{
 			h.finds(ledger.DocumentQuery{Tenant: "b", Kind: "step"}, 1, "w1/0")
 		},
 	},
-	"binder in use": {
-		"a binder of which something is due, or was changed of late, is forgotten as a whole and later",
+	"collection in use": {
+		"a collection of which something is due, or was changed of late, is forgotten as a whole and later",
 		func(h *harness) {
 			cover := h.cover("a", "w1", 2)
 			cover.Done = true
@@ -265,7 +265,7 @@ var documentPruning = map[string]scenario{
 		},
 	},
 	"limit": {
-		"one call does a bounded part, and the next ones the rest; a cover is there as long as its binder",
+		"one call does a bounded part, and the next ones the rest; a cover is there as long as its collection",
 		func(h *harness) {
 			cover := h.cover("a", "w1", 150)
 			cover.Done = true
@@ -294,7 +294,7 @@ var documentPruning = map[string]scenario{
 		},
 	},
 	"past what stays": {
-		"binders that cannot be forgotten yet do not keep the later ones",
+		"collections that cannot be forgotten yet do not keep the later ones",
 		func(h *harness) {
 			var later []ledger.Document
 			for i := range 70 {
@@ -313,7 +313,7 @@ var documentPruning = map[string]scenario{
 			h.pruned(ledger.Pruned{Documents: 1})
 			h.noDocument(p)
 			if slices.ContainsFunc(later, func(p ledger.Document) bool { return h.document(p).Version != p.Version }) {
-				h.Error("a binder was changed")
+				h.Error("a collection was changed")
 			}
 		},
 	},

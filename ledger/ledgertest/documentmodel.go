@@ -15,17 +15,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shelf is the plainest ledger of papers beside a real one: the machine that
-// rapid drives. All its papers are of one kind, which no other shelf has.
+// shelf is the plainest ledger of documents beside a real one: the machine that
+// rapid drives. All its documents are of one kind, which no other shelf has.
 type shelf struct {
 	h         *harness
 	kind      string
 	documents []ledger.Document // in the order in which they came
-	now       time.Time         // of the last filing
+	now       time.Time         // of the last batch
 	dues      time.Duration     // grows with each due time
 }
 
-// The words that papers of a shelf are made of.
+// The words that documents of a shelf are made of.
 var (
 	shelfTenants = []string{"a", "b"}
 	shelfIDs     = []string{"1", "2", "3", "4", "5", "6"}
@@ -36,7 +36,7 @@ func (s *shelf) find(tenant, id string) int {
 	return slices.IndexFunc(s.documents, func(p ledger.Document) bool { return p.Tenant == tenant && p.ID == id })
 }
 
-// version is that of a paper, or a wrong one.
+// version is that of a document, or a wrong one.
 func (s *shelf) version(t *rapid.T, tenant, id string) (version int64) {
 	if i := s.find(tenant, id); i >= 0 {
 		version = s.documents[i].Version
@@ -44,7 +44,7 @@ func (s *shelf) version(t *rapid.T, tenant, id string) (version int64) {
 	return max(0, version+rapid.SampledFrom([]int64{0, 0, 0, 0, 0, 0, 1, -1}).Draw(t, "off by"))
 }
 
-// file files some papers, perhaps over versions that are gone.
+// file files some documents, perhaps over versions that are gone.
 func (s *shelf) file(t *rapid.T) {
 	var f ledger.Batch
 	word := func(name string) string { return rapid.SampledFrom(shelfWords).Draw(t, name) }
@@ -55,10 +55,10 @@ func (s *shelf) file(t *rapid.T) {
 			f.Unchanged = append(f.Unchanged, p)
 			continue
 		}
-		p.Collection, p.Subject, p.Trace, p.State = word("binder"), word("subject"), word("trace"), word("state")
+		p.Collection, p.Subject, p.Trace, p.State = word("collection"), word("subject"), word("trace"), word("state")
 		p.Done = rapid.Bool().Draw(t, "done")
 		if rapid.Bool().Draw(t, "due") && !s.now.IsZero() {
-			s.dues++ // no two at the same time: which of those comes first is nobody's business
+			s.dues++ // no two at the same time: which of those comes first is no actor's business
 			in := time.Duration(rapid.Int64Range(0, int64(2*time.Hour)).Draw(t, "in"))
 			p.Due = s.now.Add(in).Truncate(time.Microsecond).Add(s.dues)
 		}
@@ -78,7 +78,7 @@ func (s *shelf) file(t *rapid.T) {
 	}
 }
 
-// keep puts onto the shelf what was filed.
+// keep puts onto the shelf what was committed.
 func (s *shelf) keep(t *rapid.T, asked []ledger.Document, did ledger.Committed) {
 	s.now = did.Now
 	for i, want := range asked {
@@ -95,12 +95,12 @@ func (s *shelf) keep(t *rapid.T, asked []ledger.Document, did ledger.Committed) 
 	}
 }
 
-// query finds some papers.
+// query finds some documents.
 func (s *shelf) query(t *rapid.T) {
 	word := func(name string) string { return rapid.SampledFrom(shelfWords).Draw(t, name) }
 	q := ledger.DocumentQuery{
 		Tenant: rapid.SampledFrom(shelfTenants).Draw(t, "tenant"), Kind: s.kind,
-		Collection: word("binder"), Subject: word("subject"), Trace: word("trace"),
+		Collection: word("collection"), Subject: word("subject"), Trace: word("trace"),
 		States: rapid.SliceOfN(rapid.SampledFrom(shelfWords), 0, 2).Draw(t, "states"),
 		Limit:  rapid.IntRange(1, 4).Draw(t, "limit"), Offset: rapid.IntRange(0, 4).Draw(t, "offset"),
 	}
@@ -122,7 +122,7 @@ func (s *shelf) query(t *rapid.T) {
 	s.equal(t, want[:min(q.Limit, len(want))], got)
 }
 
-// due lets time pass and looks what is due.
+// due lets time pass and checks what is due.
 func (s *shelf) due(t *rapid.T) {
 	s.h.sleep(time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "pass")))
 	limit := rapid.IntRange(1, 5).Draw(t, "limit")
@@ -137,11 +137,11 @@ func (s *shelf) due(t *rapid.T) {
 
 func (s *shelf) equal(t *rapid.T, want, got []ledger.Document) {
 	if diff := gocmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Document{}, "Now"), cmpopts.EquateEmpty()); diff != "" {
-		t.Fatalf("papers (-want +got):\n%s", diff)
+		t.Fatalf("documents (-want +got):\n%s", diff)
 	}
 }
 
-// check reads each paper by its name.
+// check reads each document by its name.
 func (s *shelf) check(t *rapid.T) {
 	for _, tenant := range shelfTenants {
 		for _, id := range shelfIDs {
@@ -150,7 +150,7 @@ func (s *shelf) check(t *rapid.T) {
 			switch {
 			case i < 0 && errors.Is(err, ledger.ErrNoDocument):
 			case i < 0 || err != nil:
-				t.Fatalf("paper %s of %s: %+v, error %v; want it there: %v", id, tenant, got, err, i >= 0)
+				t.Fatalf("document %s of %s: %+v, error %v; want it there: %v", id, tenant, got, err, i >= 0)
 			default:
 				s.equal(t, s.documents[i:i+1], []ledger.Document{got})
 			}
@@ -160,7 +160,7 @@ func (s *shelf) check(t *rapid.T) {
 
 var documentModel = map[string]scenario{
 	"any history": {
-		"whatever is filed in whatever order, a ledger of papers does what the plainest one would do",
+		"whatever is committed in whatever order, a ledger of documents does what the plainest one would do",
 		func(h *harness) {
 			shelves := 0
 			// In a bubble a test must not be asked for its deadline.

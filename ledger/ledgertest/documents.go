@@ -27,13 +27,13 @@ func (h *harness) file(f ledger.Batch) ledger.Committed {
 	return did
 }
 
-// put files one paper.
+// put files one document.
 func (h *harness) put(p ledger.Document) ledger.Document {
 	h.Helper()
 	return h.file(ledger.Batch{Documents: []ledger.Document{p}}).Documents[0]
 }
 
-// overtaken files what somebody else has changed meanwhile.
+// overtaken files what another actor has changed meanwhile.
 func (h *harness) overtaken(f ledger.Batch) {
 	h.Helper()
 	if did, err := h.ledger.Commit(context.Background(), f); !errors.Is(err, ledger.ErrStale) {
@@ -45,7 +45,7 @@ func (h *harness) document(p ledger.Document) ledger.Document {
 	h.Helper()
 	got, err := h.ledger.Document(context.Background(), p.Tenant, p.Kind, p.ID)
 	if err != nil {
-		h.Fatalf("paper: %v", err)
+		h.Fatalf("document: %v", err)
 	}
 	return got
 }
@@ -54,7 +54,7 @@ func (h *harness) document(p ledger.Document) ledger.Document {
 func (h *harness) noDocument(p ledger.Document) {
 	h.Helper()
 	if got, err := h.ledger.Document(context.Background(), p.Tenant, p.Kind, p.ID); !errors.Is(err, ledger.ErrNoDocument) || !errors.Is(err, ledger.ErrNotFound) {
-		h.Errorf("paper %s: %+v, error %v; want that there is none", p.ID, got, err)
+		h.Errorf("document %s: %+v, error %v; want that there is none", p.ID, got, err)
 	}
 }
 
@@ -62,7 +62,7 @@ func (h *harness) find(q ledger.DocumentQuery) (names []string, total int) {
 	h.Helper()
 	found, total, err := h.ledger.FindDocuments(context.Background(), q)
 	if err != nil {
-		h.Fatalf("find papers: %v", err)
+		h.Fatalf("find documents: %v", err)
 	}
 	return idsOf(found), total
 }
@@ -72,7 +72,7 @@ func (h *harness) due(kind string, limit int) []ledger.Document {
 	h.Helper()
 	due, now, err := h.ledger.DueDocuments(context.Background(), kind, limit)
 	if err != nil || now.IsZero() {
-		h.Fatalf("due papers: at %s, error %v", now, err)
+		h.Fatalf("due documents: at %s, error %v", now, err)
 	}
 	return due
 }
@@ -84,11 +84,11 @@ func idsOf(documents []ledger.Document) (names []string) {
 	return names
 }
 
-// sameDocument compares papers, but for the time at which they were looked at.
+// sameDocument compares documents, but for the time at which they were read.
 func (h *harness) sameDocument(want, got ledger.Document) {
 	h.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Document{}, "Now")); diff != "" {
-		h.Errorf("papers differ (-want +got):\n%s", diff)
+		h.Errorf("documents differ (-want +got):\n%s", diff)
 	}
 }
 
@@ -99,7 +99,7 @@ func document(tenant, id string) ledger.Document {
 
 var documents = map[string]scenario{
 	"round trip": {
-		"what is filed comes back as it was, to the byte and the nanosecond",
+		"what is committed comes back as it was, to the byte and the nanosecond",
 		func(h *harness) {
 			now := h.put(document("a", "first")).Now
 			want := ledger.Document{
@@ -119,14 +119,14 @@ var documents = map[string]scenario{
 		},
 	},
 	"changed": {
-		"a paper is changed over the version that was read; what it belongs to never changes",
+		"a document is changed over the version that was read; what it belongs to never changes",
 		func(h *harness) {
 			p := document("a", "s1")
 			p.Collection, p.Subject, p.Trace, p.Due = "w1", "who", "trace", h.put(document("a", "s0")).Now.Add(time.Hour)
 			first := h.put(p)
 			h.sleep(time.Minute)
 			next := first
-			next.Collection, next.Subject, next.Trace, next.Created = "w2", "somebody", "another", time.Time{}
+			next.Collection, next.Subject, next.Trace, next.Created = "w2", "subject", "another", time.Time{}
 			next.State, next.Due, next.Done, next.Body = "over", time.Time{}, true, json.RawMessage(`[]`)
 			second := h.put(next)
 			if second.Updated.Sub(first.Updated) < time.Minute {
@@ -139,7 +139,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"stale": {
-		"who has not seen what stands there must not write over it",
+		"a writer that has not read the present version must not write over it",
 		func(h *harness) {
 			p := document("a", "s1")
 			guess := p
@@ -155,7 +155,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"unchanged": {
-		"a decision that rests on another paper falls when that one was changed",
+		"a decision that rests on another document falls when that one was changed",
 		func(h *harness) {
 			w := h.put(document("a", "w"))
 			absent := document("a", "x")
@@ -170,14 +170,14 @@ var documents = map[string]scenario{
 		},
 	},
 	"names": {
-		"papers of other tenants, kinds and ids are other papers",
+		"documents of other tenants, kinds and ids are other documents",
 		func(h *harness) {
 			h.noDocument(document("a", "s1"))
 			for i, p := range []ledger.Document{document("a", "s1"), document("b", "s1"), document("a", "S1"), {Tenant: "a", Kind: "saga", ID: "s1"}} {
 				p.Body = json.RawMessage(fmt.Sprint(i))
 				h.put(p)
 				if got := h.document(p); string(got.Body) != fmt.Sprint(i) {
-					h.Errorf("paper %d says %s", i, got.Body)
+					h.Errorf("document %d says %s", i, got.Body)
 				}
 			}
 			h.noDocument(document("c", "s1"))
@@ -185,7 +185,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"reused buffers": {
-		"a caller that writes the next body into the same memory must not change the paper",
+		"a caller that writes the next body into the same memory must not change the document",
 		func(h *harness) {
 			p := document("a", "s1")
 			p.Body = json.RawMessage(`{"state":"open"}`)
@@ -199,7 +199,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"one winner": {
-		"of any number of workers that change a paper at once, one does for each version, and the others hear it",
+		"of any number of workers that change a document at once, one does for each version, and the others are refused",
 		func(h *harness) {
 			at := h.put(document("a", "s1"))
 			for round := range 5 {
@@ -228,7 +228,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"one maker": {
-		"the same for a paper that is not there yet",
+		"the same for a document that is not there yet",
 		func(h *harness) {
 			var won atomic.Int32
 			together(16, func(i int) {
@@ -248,7 +248,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"due": {
-		"what is to be looked at is found when its time has come, of all tenants, oldest first",
+		"what is to be read is found when its time has come, of all tenants, oldest first",
 		func(h *harness) {
 			now := h.put(document("a", "never")).Now
 			for id, in := range map[string]time.Duration{"third": 3 * time.Minute, "first": time.Minute, "second": 2 * time.Minute, "later": time.Hour} {
@@ -282,7 +282,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"taken once": {
-		"of any number of workers that see a paper is due, one works on it",
+		"of any number of workers that see a document is due, one works on it",
 		func(h *harness) {
 			p := document("a", "s1")
 			p.Due = h.put(document("a", "s0")).Now.Add(time.Second)
@@ -331,7 +331,7 @@ var documents = map[string]scenario{
 		},
 	},
 	"bounds": {
-		"a paper is small: what is too large is refused with the name of the field, and what fits is kept",
+		"a document is small: what is too large is refused with the name of the field, and what fits is kept",
 		func(h *harness) {
 			long := func(n int) string { return strings.Repeat("n", n) }
 			largest := ledger.Document{
@@ -355,7 +355,7 @@ var documents = map[string]scenario{
 				}
 			}
 			if _, total := h.find(ledger.DocumentQuery{Tenant: largest.Tenant, Kind: largest.Kind}); total != 1 {
-				h.Errorf("%d papers, want 1", total)
+				h.Errorf("%d documents, want 1", total)
 			}
 		},
 	},

@@ -83,7 +83,7 @@ func (h *harness) says(tenant, who string) (where []string) {
 	}
 	for _, p := range h.kept() {
 		if p.Tenant == tenant {
-			found("paper", p)
+			found("document", p)
 		}
 	}
 	return where
@@ -141,10 +141,10 @@ var erasing = map[string]scenario{
 			h.nothing(ledger.Claim{Tenant: "a", ID: rec.ID, Early: true})
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, ledger.Event{Kind: ledger.EvLate, By: "one", Ref: person})
 			h.append(h.get(rec), yielded)
-			other.Step = "after a person let it go"
+			other.Step = "after the release"
 			h.fresh(other)
 			if again := h.get(rec); !again.Yielded {
-				h.Errorf("an operation whose write was erased cannot be let go: %+v", again)
+				h.Errorf("an operation whose write was erased cannot be released: %+v", again)
 			}
 		},
 	},
@@ -210,7 +210,7 @@ var erasing = map[string]scenario{
 		"what is not settled, or has a pending recheck, is not erased, and it is named: it could be sent again",
 		func(h *harness) {
 			open := h.append(h.fresh(wish("a", "open"), announced), sent)
-			pending := h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
+			pending := h.append(h.fresh(wish("a", "recheck"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour})
 			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
 			undo := wish("a", "undo")
@@ -238,7 +238,7 @@ var erasing = map[string]scenario{
 			}
 		},
 	},
-	"papers": {
+	"documents": {
 		"the documents of an ended workflow and a finished saga go with all that they hold; what is under way stays",
 		func(h *harness) {
 			h.put(ledger.Document{Tenant: "a", Kind: "workflow", ID: "w", Collection: "w", Done: true, Body: []byte(`{"n": "` + person + `"}`)})
@@ -375,7 +375,7 @@ var holding = map[string]scenario{
 			h.erased(h.erasure("er_1", "a", rec), ledger.Erased{Left: []ledger.LeftOver{{Write: rec.ID, Why: "legal"}}})
 		},
 	},
-	"papers": {
+	"documents": {
 		"while a tenant has a hold, none of its documents is erased: a document does not say which record it is about",
 		func(h *harness) {
 			h.recordedOf("a", person)

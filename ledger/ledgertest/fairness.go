@@ -70,7 +70,7 @@ var fairness = map[string]scenario{
 		},
 	},
 	"the rest goes to who has more": {
-		"a turn that nobody needs is not lost",
+		"a place in the rotation that no party needs is not lost",
 		func(h *harness) {
 			h.backlog("a", "d1", 20)
 			h.backlog("b", "d1", 3)
@@ -79,7 +79,7 @@ var fairness = map[string]scenario{
 		},
 	},
 	"oldest of each": {
-		"whose turn it is gives what waits longest there",
+		"each party gives what waits longest there",
 		func(h *harness) {
 			var want []ledger.ID
 			for _, in := range []time.Duration{5 * time.Minute, 3 * time.Minute, 4 * time.Minute} {
@@ -100,8 +100,8 @@ var fairness = map[string]scenario{
 			}
 		},
 	},
-	"states in one turn": {
-		"queued sends and owed rechecks of one party share its turn, oldest due first",
+	"states in one place": {
+		"queued sends and pending rechecks of one party share its place in the rotation, oldest due first",
 		func(h *harness) {
 			pending := verified
 			pending.In = time.Minute

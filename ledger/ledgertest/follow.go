@@ -67,7 +67,7 @@ func (h *harness) tooFar(cursor string) {
 	}
 }
 
-// published holds the changes that are told of every record that was made against its
+// published holds the changes that are reported of every record that was made against its
 // events.
 func (h *harness) published() {
 	h.Helper()
@@ -100,7 +100,7 @@ func (h *harness) published() {
 			want = want[1:]
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(ledger.Change{}, "Cursor"), cmpopts.EquateEmpty()); diff != "" {
-			h.Errorf("write %s: what is told differs from its events (-want +got):\n%s", made.ID, diff)
+			h.Errorf("write %s: its changes differ from its events (-want +got):\n%s", made.ID, diff)
 		}
 	}
 }
@@ -114,15 +114,15 @@ func kinds(changes []ledger.Change) (out []string) {
 }
 
 var following = map[string]scenario{
-	"what is told": {
-		"whoever waits outside hears when a write goes to a person, comes back and ends, and of nothing else",
+	"what is published": {
+		"a follower gets a change when a write goes to a reviewer, comes back and ends, and no other",
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, missing, deferred(0))
 			if changes, next := h.follow(ledger.Following{}); len(changes) != 0 || next != "" {
-				h.Errorf("%v were told, next %q; want nothing yet", kinds(changes), next)
+				h.Errorf("%v were published, next %q; want nothing yet", kinds(changes), next)
 			}
 			rec = h.append(rec, escalated)
-			rec = h.append(rec, ledger.Event{Kind: ledger.EvDirected, By: "ann", Reason: "look again", Directed: "check"})
+			rec = h.append(rec, ledger.Event{Kind: ledger.EvDirected, By: "ann", Reason: "check again", Directed: "check"})
 			rec = h.append(rec, seen, verified)
 			changes := h.followed(ledger.Following{})
 			want := []ledger.Change{
@@ -131,12 +131,12 @@ var following = map[string]scenario{
 				{Tenant: "a", ID: rec.ID, Kind: ledger.EvSettled, Settlement: ledger.Verified, Destination: "shop", Sends: 1, Reads: 2},
 			}
 			if diff := cmp.Diff(want, changes, cmpopts.IgnoreFields(ledger.Change{}, "Cursor", "At", "Seq")); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},
 	"saved": {
-		"that a double was prevented is told of the write that was not sent again, and of no other",
+		"a prevented duplicate is reported for the write that was not sent again, and for no other",
 		func(h *harness) {
 			unknown := ledger.Event{Kind: ledger.EvSent}
 			unsent := ledger.Event{Kind: ledger.EvSent, Fate: "not_sent"}
@@ -155,7 +155,7 @@ var following = map[string]scenario{
 		},
 	},
 	"several events": {
-		"of several events of one append each is told as things were then",
+		"of several events of one append each is published with the state of that time",
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, missing, escalated,
 				ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Count: 3}, verified)
@@ -164,30 +164,30 @@ var following = map[string]scenario{
 				{Tenant: "a", ID: rec.ID, Seq: 7, Kind: ledger.EvSettled, Settlement: ledger.Verified, Destination: "shop", Sends: 1, Reads: 4},
 			}
 			if diff := cmp.Diff(want, h.followed(ledger.Following{Limit: 1}), cmpopts.IgnoreFields(ledger.Change{}, "Cursor", "At")); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},
 	"held from the start": {
-		"a write that is held with its reservation is told of",
+		"a write that is held with its reservation is reported",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), held)
 			h.append(rec, ledger.Event{Kind: ledger.EvApproved, By: "ann"})
 			want := []string{fmt.Sprint(rec.ID, " held "), fmt.Sprint(rec.ID, " approved ")}
 			if diff := cmp.Diff(want, kinds(h.followed(ledger.Following{}))); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},
 	"entrusted": {
-		"what a caller makes itself ends like any other write, and is let go like any other",
+		"what a caller makes itself ends like any other write, and is released like any other",
 		func(h *harness) {
 			rec := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
 			h.append(rec, reported)
 			h.append(rec, yielded)
 			want := []string{fmt.Sprint(rec.ID, " settled reported"), fmt.Sprint(rec.ID, " yielded ")}
 			if diff := cmp.Diff(want, kinds(h.followed(ledger.Following{}))); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},
@@ -199,7 +199,7 @@ var following = map[string]scenario{
 			h.refused(ledger.ErrIllegalMove, rec, rec.Fence, sent, escalated, sent)
 			h.replayed(h.reservation(wish("a", "w1"), held))
 			if changes, _ := h.follow(ledger.Following{}); len(changes) != 0 {
-				h.Errorf("told: %v", kinds(changes))
+				h.Errorf("changes: %v", kinds(changes))
 			}
 		},
 	},
@@ -210,10 +210,10 @@ var following = map[string]scenario{
 			for i := range 23 {
 				tenant := []string{"a", "b", "c"}[i%3*(i%2)]
 				rec := h.append(h.fresh(wish(tenant, fmt.Sprint("w", i)), announced), sent, escalated)
-				said := fmt.Sprint(rec.ID, " escalated ")
-				of[""], of[tenant] = append(of[""], said), append(of[tenant], said)
+				text := fmt.Sprint(rec.ID, " escalated ")
+				of[""], of[tenant] = append(of[""], text), append(of[tenant], text)
 			}
-			for _, tenant := range []string{"", "a", "b", "c", "nobody"} {
+			for _, tenant := range []string{"", "a", "b", "c", "unused"} {
 				all := h.followed(ledger.Following{Tenant: tenant})
 				if diff := cmp.Diff(of[tenant], kinds(all)); diff != "" {
 					h.Fatalf("tenant %q (-want +got):\n%s", tenant, diff)
@@ -243,19 +243,19 @@ var following = map[string]scenario{
 			from := h.latest()
 			changes, next := h.follow(ledger.Following{After: from})
 			if len(changes) != 0 || next != from {
-				h.Errorf("told %v, next %q; want nothing, and the same cursor %q", kinds(changes), next, from)
+				h.Errorf("changes %v, next %q; want nothing, and the same cursor %q", kinds(changes), next, from)
 			}
 			h.append(rec, seen, verified)
 			for _, tenant := range []string{"", "a"} {
 				changes, next = h.follow(ledger.Following{Tenant: tenant, After: from})
 				if len(changes) != 1 || changes[0].Kind != ledger.EvSettled || next != h.latest() || next != changes[0].Cursor {
-					h.Errorf("told %v, next %q; want that it is settled, and the latest cursor", kinds(changes), next)
+					h.Errorf("changes %v, next %q; want that it is settled, and the latest cursor", kinds(changes), next)
 				}
 			}
 		},
 	},
 	"no such cursor": {
-		"a cursor is one that was given, or an error: never a guess where to go on",
+		"a cursor is one that was given, or an error: never a guess where to continue",
 		func(h *harness) {
 			h.append(h.fresh(wish("a", "w1"), announced), sent, escalated)
 			good := h.latest()
@@ -287,7 +287,7 @@ var following = map[string]scenario{
 		},
 	},
 	"bounds": {
-		"what is asked for is bounded, and said to be so",
+		"a request is bounded, and the bound is reported",
 		func(h *harness) {
 			for _, limit := range []int{-1, 1001} {
 				if _, _, err := h.ledger.Follow(context.Background(), ledger.Following{Limit: limit}); err == nil {
@@ -303,7 +303,7 @@ var following = map[string]scenario{
 		},
 	},
 	"pruned": {
-		"who was away for too long hears that something was missed, who stands just behind the edge does not",
+		"a follower that was away for too long is told that it missed changes, one just within the bound is not",
 		func(h *harness) {
 			var cursors []string
 			rec := h.fresh(wish("a", "w0"), announced)
@@ -343,14 +343,14 @@ var following = map[string]scenario{
 				h.append(h.fresh(wish("a", fmt.Sprint("w", day)), announced), sent, escalated)
 				var changes []ledger.Change
 				if changes, next = h.follow(ledger.Following{Tenant: "b", After: next}); len(changes) != 0 || next != h.latest() {
-					h.Fatalf("day %d: told %v, next %q; want nothing, and the latest cursor", day, kinds(changes), next)
+					h.Fatalf("day %d: changes %v, next %q; want nothing, and the latest cursor", day, kinds(changes), next)
 				}
 				h.sleep(24 * time.Hour)
 				h.prune(0)
 			}
 			h.append(rec, seen, verified)
 			if got := h.followed(ledger.Following{Tenant: "b", After: next}); len(got) != 1 || got[0].Kind != ledger.EvSettled {
-				h.Errorf("told %v; want that it is settled", kinds(got))
+				h.Errorf("changes %v; want that it is settled", kinds(got))
 			}
 		},
 	},
@@ -368,7 +368,7 @@ var following = map[string]scenario{
 			}
 			h.append(rec, seen, verified)
 			if got := h.followed(ledger.Following{After: last}); len(got) != 1 || got[0].Kind != ledger.EvSettled {
-				h.Errorf("told %v; want that it is settled", kinds(got))
+				h.Errorf("changes %v; want that it is settled", kinds(got))
 			}
 		},
 	},
@@ -382,7 +382,7 @@ var following = map[string]scenario{
 			select {
 			case <-notified:
 			case <-ctx.Done():
-				h.Error("nobody was told")
+				h.Error("no notification was sent")
 			}
 		},
 	},
@@ -418,11 +418,11 @@ var following = map[string]scenario{
 			readers.Wait()
 			h.made = append(h.made, made...)
 			if diff := cmp.Diff(received[0], received[1]); diff != "" {
-				h.Errorf("two heard different things:\n%s", diff)
+				h.Errorf("two followers got different changes:\n%s", diff)
 			}
 			ofA := slices.DeleteFunc(slices.Clone(received[0]), func(c ledger.Change) bool { return c.Tenant != "a" })
 			if diff := cmp.Diff(ofA, received[2]); diff != "" || len(received[0]) != writers*each {
-				h.Errorf("%d were heard of %d; of tenant a:\n%s", len(received[0]), writers*each, diff)
+				h.Errorf("%d changes of %d arrived; of tenant a:\n%s", len(received[0]), writers*each, diff)
 			}
 		},
 	},

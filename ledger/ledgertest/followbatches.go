@@ -10,9 +10,9 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-var followedFilings = map[string]scenario{
-	"filing": {
-		"what is reserved and changed together with papers is told like anything else, or none of it",
+var followedBatches = map[string]scenario{
+	"batch": {
+		"what is reserved and changed together with documents is reported like any other change, or not at all",
 		func(h *harness) {
 			first := h.fresh(wish("a", "w1"), announced)
 			next := h.reservation(wish("a", "w2"), held)
@@ -21,7 +21,7 @@ var followedFilings = map[string]scenario{
 				h.Fatalf("file: error %v", err)
 			}
 			if changes, _ := h.follow(ledger.Following{}); len(changes) != 0 {
-				h.Errorf("told of what was refused: %v", kinds(changes))
+				h.Errorf("changes of what was refused: %v", kinds(changes))
 			}
 			f.Append[0].Fence = first.Fence
 			did, err := h.ledger.Commit(context.Background(), f)
@@ -31,15 +31,15 @@ var followedFilings = map[string]scenario{
 			h.made = append(h.made, did.Reserved)
 			want := []string{fmt.Sprint(did.Reserved.ID, " held "), fmt.Sprint(first.ID, " escalated ")}
 			got := kinds(h.followed(ledger.Following{}))
-			slices.Sort(want) // which of the two is first is nobody's promise
+			slices.Sort(want) // which of the two is first is no actor's promise
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},
 	"one write": {
-		"a filing that changes one write tells of it",
+		"a batch that changes one write reports it",
 		func(h *harness) {
 			res := h.reservation(wish("a", "w1"), held)
 			p := document("a", "s1")
@@ -56,7 +56,7 @@ var followedFilings = map[string]scenario{
 			}
 			want := []string{fmt.Sprint(did.Reserved.ID, " held "), fmt.Sprint(did.Reserved.ID, " settled denied")}
 			if diff := cmp.Diff(want, kinds(h.followed(ledger.Following{}))); diff != "" {
-				h.Errorf("told (-want +got):\n%s", diff)
+				h.Errorf("changes (-want +got):\n%s", diff)
 			}
 		},
 	},

@@ -52,45 +52,45 @@ type scenario struct {
 // and clean up through t.
 func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 	subjects := map[string]map[string]scenario{
-		"reserve":     reserving,
-		"claim":       claiming,
-		"append":      appending,
-		"late":        late,
-		"read":        reading,
-		"tenant":      tenants,
-		"operation":   operations,
-		"look-up":     lookups,
-		"model":       operationModel,
-		"round trip":  roundTrips,
-		"concurrency": concurrency,
-		"line":        lines,
-		"line join":   joining,
-		"line race":   queueRaces,
-		"key digest":  keyDigests,
-		"fairness":    fairness,
-		"notes":       noting,
-		"prune":       pruning,
-		"erase":       erasing,
-		"hold":        holding,
-		"survey":      surveying,
-		"wake":        waking,
-		"outbox":      outbox,
-		"papers":      documents,
-		"paper list":  documentLists,
-		"paper prune": documentPruning,
-		"paper model": documentModel,
-		"filing":      filings,
-		"entrusted":   entrusting,
-		"step":        stepOperations,
-		"approval":    approvals,
-		"outbox file": outboxFilings,
-		"follow":      following,
-		"follow file": followedFilings,
-		"history":     histories,
-		"search":      searching,
-		"search page": searchPages,
-		"chronicle":   chronicling,
-		"witness":     witnessing,
+		"reserve":        reserving,
+		"claim":          claiming,
+		"append":         appending,
+		"late":           late,
+		"read":           reading,
+		"tenant":         tenants,
+		"operation":      operations,
+		"look-up":        lookups,
+		"model":          operationModel,
+		"round trip":     roundTrips,
+		"concurrency":    concurrency,
+		"line":           lines,
+		"line join":      joining,
+		"line race":      queueRaces,
+		"key digest":     keyDigests,
+		"fairness":       fairness,
+		"notes":          noting,
+		"prune":          pruning,
+		"erase":          erasing,
+		"hold":           holding,
+		"stats":          statistics,
+		"wake":           waking,
+		"outbox":         outbox,
+		"documents":      documents,
+		"document list":  documentLists,
+		"document prune": documentPruning,
+		"document model": documentModel,
+		"batch":          batches,
+		"delegated":      delegating,
+		"step":           stepOperations,
+		"approval":       approvals,
+		"outbox batch":   outboxBatches,
+		"follow":         following,
+		"follow batch":   followedBatches,
+		"history":        histories,
+		"search":         searching,
+		"search page":    searchPages,
+		"recording":      recording,
+		"audit reads":    auditReads,
 	}
 	for subject, scenarios := range subjects {
 		if o.Enqueue == nil && strings.HasPrefix(subject, "outbox") {
@@ -100,7 +100,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 			names := slices.Sorted(maps.Keys(scenarios))
 			for i := len(names) - 1; i >= 0; i -= max(o.OneIn, 1) {
 				name := names[i]
-				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name], subject != "chronicle") })
+				t.Run(name, func(t *testing.T) { one(t, open, o, scenarios[name], subject != "recording") })
 			}
 		})
 	}
@@ -283,7 +283,7 @@ func (h *harness) nothing(c ledger.Claim) {
 	}
 }
 
-// same compares records, but for the time at which they were looked at.
+// same compares records, but for the time at which they were read.
 func (h *harness) same(want, got ledger.Record, but ...string) {
 	h.Helper()
 	but = append(but, "Now")
@@ -320,7 +320,7 @@ func (h *harness) consistent() {
 		h.rebuilt(have)
 	}
 	h.published()
-	h.chronicled()
+	h.checkFeed()
 }
 
 // rebuilt holds a record against its events alone.
@@ -368,7 +368,7 @@ var (
 	seen      = ledger.Event{Kind: ledger.EvRead, Verdict: "verified"}
 	missing   = ledger.Event{Kind: ledger.EvRead, Verdict: "absent"}
 	verified  = ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified}
-	escalated = ledger.Event{Kind: ledger.EvEscalated, Reason: "nobody knows"}
+	escalated = ledger.Event{Kind: ledger.EvEscalated, Reason: "it is unknown"}
 	held      = ledger.Event{Kind: ledger.EvHeld}
 )
 
@@ -379,5 +379,5 @@ func deferred(in time.Duration) ledger.Event {
 
 // settled ends a write that was sent, in a way.
 func settled(how ledger.Settlement) ledger.Event {
-	return ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "someone"}
+	return ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "ann"}
 }

@@ -41,7 +41,7 @@ const (
 
 // Linearizable makes random histories of concurrent calls on a few writes, and
 // checks that each is one that a ledger which does one call after another could
-// have given: no change lost, no fence passed, no write before its turn. Open
+// have given: no change lost, no fence passed, no write before the head of its queue. Open
 // returns one or more ledgers on the same store; it is called once.
 func Linearizable(t *testing.T, open func(t *testing.T) []ledger.Ledger, o Linear) {
 	t.Helper()
@@ -70,7 +70,7 @@ func Linearizable(t *testing.T, open func(t *testing.T) []ledger.Ledger, o Linea
 	}
 }
 
-// effort bounds the search for an order of one line of a history, by the states of the model
+// effort bounds the search for an order of one queue of a history, by the states of the model
 // that are made and compared. Most lines need some thousands, and those of which
 // many calls may have happened or not, more than there is time for. It is no time, so
 // that no machine is too busy for it.
@@ -187,7 +187,7 @@ func (h *history) explain() (text string) {
 		}
 		text += "\n"
 	}
-	return text + "said to have done nothing:\n" + strings.Join(h.undone, "\n")
+	return text + "reported as without effect:\n" + strings.Join(h.undone, "\n")
 }
 
 // client is one goroutine with what it believes.
@@ -197,7 +197,7 @@ type client struct {
 	random *rand.Rand
 	ledger ledger.Ledger
 	known  map[ledger.ID]ledger.Record // as it last saw each
-	alone  bool                        // nobody else is at work, and nothing is given up
+	alone  bool                        // no other actor is at work, and nothing is given up
 }
 
 // plausible are the words for a write in a state, as often as they stand here;
@@ -322,7 +322,7 @@ func (c *client) noteError(do call, err error, began, ended int64) {
 		a.none = true
 	case errors.Is(err, ledger.ErrUnsure), do.what == "claim" && errors.Is(err, context.DeadlineExceeded):
 		// It may come about at any time from its beginning on. Who gives up a
-		// claim need not be told: a lease that nobody knows of ends by itself.
+		// claim is left out: a lease that is not known of ends by itself.
 		a.unsure, ended = true, math.MaxInt64
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ledger.ErrUnavailable):
 		// Nothing was applied: if it was, nothing will explain what others see.

@@ -70,7 +70,7 @@ var honest = map[string]struct {
 	ledger faulty
 }{
 	"sound": {"a ledger without a fault is none", faulty{}},
-	"unsure": {"a call of which nobody knows may have been applied or not", faulty{
+	"unsure": {"a call of unknown result may have been applied or not", faulty{
 		reserve: func(ctx context.Context, l *ledger.Memory, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
 			if sometimes() {
 				return rec, false, errUnsure
@@ -103,7 +103,7 @@ var broken = map[string]struct {
 	reason string
 	ledger faulty
 }{
-	"no fence": {"whoever lost a write to another one goes on with it", faulty{
+	"no fence": {"a worker that lost a write to another one continues with it", faulty{
 		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
 			if rec, err := l.Get(ctx, "a", id); err == nil {
 				fence = rec.Fence
@@ -129,7 +129,7 @@ var broken = map[string]struct {
 			return l.Append(ctx, id, fence, events...)
 		},
 	}},
-	"said to have failed": {"a change is there that was said not to be", faulty{
+	"reported as failed": {"a change is there that was reported as failed", faulty{
 		append: func(ctx context.Context, l *ledger.Memory, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
 			rec, err := l.Append(ctx, id, fence, events...)
 			if sometimes() {
@@ -157,7 +157,7 @@ var broken = map[string]struct {
 			return l.Claim(ctx, c)
 		},
 	}},
-	"old answers": {"a read shows what was, after somebody heard of what is", faulty{
+	"old answers": {"a read shows what was, after another actor read what is", faulty{
 		get: func() func(ctx context.Context, l *ledger.Memory, tenant string, id ledger.ID) (ledger.Record, error) {
 			var kept = make(chan map[ledger.ID]ledger.Record, 1)
 			kept <- map[ledger.ID]ledger.Record{}

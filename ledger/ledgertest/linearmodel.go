@@ -9,11 +9,11 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// What a ledger promises, said once more as a machine that does one call after
-// another: the state, the fence and the line of a few writes about one record.
+// What a ledger promises, written once more as a machine that does one call after
+// another: the state, the fence and the queue of a few writes about one record.
 // It shares no code with package ledger.
 
-// queueSize is how many writes one line of the model has.
+// queueSize is how many writes one queue of the model has.
 const queueSize = 5
 
 // dueness is when a record wants work.
@@ -25,7 +25,7 @@ const (
 	muchLater
 )
 
-// view is what callers see of a write, as far as the model tells it.
+// view is what callers see of a write, as far as the model has it.
 type view struct {
 	state        ledger.State
 	owner        string
@@ -62,7 +62,7 @@ type entry struct {
 // compared with ==.
 type queueState struct {
 	writes [queueSize]entry
-	order  [queueSize]int8 // who stands in line, by number from 1, first to last
+	order  [queueSize]int8 // who waits in the queue, by number from 1, first to last
 }
 
 func (s queueState) queued() (in []int) {
@@ -99,11 +99,11 @@ type call struct {
 	owner        string // reserve, claim: in whose name; "" only queues
 	long         bool   // reserve, claim: a lease that does not end by itself
 	early        bool   // claim
-	any          bool   // claim: of whatever is due, if nobody knows what it got
+	any          bool   // claim: of whatever is due, if it is unknown what it got
 	fence        int64  // append
 }
 
-// answer is what came back: a view, or an error, or nothing that anybody knows.
+// answer is what came back: a view, or an error, or nothing that is known.
 type answer struct {
 	got     view
 	fresh   bool
@@ -114,7 +114,7 @@ type answer struct {
 	illegal bool
 }
 
-// String is a call and its answer for a person: the writes by their numbers.
+// String is a call and its answer for a reviewer: the writes by their numbers.
 func (c call) String(a answer) string {
 	asked := fmt.Sprintf("%s %d", c.what, c.write)
 	switch {
@@ -191,7 +191,7 @@ func (s *queueState) reserve(c call) {
 	s.setOrder(append(in, c.write))
 }
 
-// join puts a write at the end of a line.
+// join puts a write at the end of a queue.
 func (s *queueState) join(i int) {
 	in := s.queued()
 	w := &s.writes[i]
@@ -206,7 +206,7 @@ func (s *queueState) join(i int) {
 	s.setOrder(append(in, i))
 }
 
-// leave takes a write out of its line, and lets the next one go.
+// leave takes a write out of its queue, and lets the next one go.
 func (s *queueState) leave(i int) {
 	in := s.queued()
 	place := slices.Index(in, i)
@@ -293,7 +293,7 @@ func (s *queueState) append(i int, what string) {
 
 // appends are the events of each word of the model.
 var appends = map[string][]ledger.Event{
-	"late":     {{Kind: ledger.EvLate, By: "somebody"}},
+	"late":     {{Kind: ledger.EvLate, By: "ann"}},
 	"announce": {announced},
 	"answer":   {sent},
 	"settle":   {seen, verified},

@@ -43,7 +43,7 @@ var lookups = map[string]scenario{
 		},
 	},
 	"in the order of their ends": {
-		"whoever is told of another one hears of the one that ended last, whichever began first",
+		"of several prior writes the one that ended last is reported, whichever began first",
 		func(h *harness) {
 			first := h.reserve(h.handed(operation("a", "w1", "s1", "invoice 7")))
 			h.sleep(time.Minute)
@@ -54,7 +54,7 @@ var lookups = map[string]scenario{
 			h.blocked(h.reservation(named("a", "w2", "invoice 7")), first)
 		},
 	},
-	"nobody else's": {
+	"no other actor's": {
 		"no answer crosses tenants, tools or keys",
 		func(h *harness) {
 			mine := h.fresh(named("a", "w1", "invoice 7"))
@@ -78,14 +78,14 @@ var lookups = map[string]scenario{
 		},
 	},
 	"came to nothing": {
-		"what is known not to have happened, or was let go, stops nobody",
+		"what is known not to have happened, or was released, blocks no other write",
 		func(h *harness) {
 			h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: "not applied", Reason: "refused"})
 			second := h.fresh(named("a", "w2", "invoice 7"))
 			tool := named("a", "w1", "invoice 7").Tool
 			h.holders("a", tool, "invoice 7", second)
-			h.append(second, ledger.Event{Kind: ledger.EvYielded, By: "ann", Reason: "the bank says no"})
+			h.append(second, ledger.Event{Kind: ledger.EvYielded, By: "ann", Reason: "the bank refuses"})
 			h.holders("a", tool, "invoice 7")
 		},
 	},

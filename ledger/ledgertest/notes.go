@@ -29,7 +29,7 @@ func (h *harness) stale(n ledger.Note) {
 	}
 }
 
-// noted is what stands under a prefix: the names and their values.
+// noted is what is under a prefix: the names and their values.
 func (h *harness) noted(prefix string) (found []string) {
 	h.Helper()
 	notes, _, err := h.ledger.Notes(context.Background(), prefix)
@@ -70,7 +70,7 @@ var noting = map[string]scenario{
 		},
 	},
 	"stale": {
-		"who has not seen what stands there must not write over it",
+		"a writer that has not read the present version must not write over it",
 		func(h *harness) {
 			h.stale(note("stop/a", "on", 1))
 			first := h.setNote(note("stop/a", "on", 0))
@@ -103,7 +103,7 @@ var noting = map[string]scenario{
 		},
 	},
 	"prefix": {
-		"who asks for its own notes gets all of them, in order, and nobody else's",
+		"who asks for its own notes gets all of them, in order, and no other actor's",
 		func(h *harness) {
 			for _, name := range []string{"b", "a/2", "a/1", "a%", "a_x", "A/1", "a/ü", "a\\"} {
 				h.setNote(note(name, name, 0))
@@ -141,7 +141,7 @@ var noting = map[string]scenario{
 		},
 	},
 	"one setter": {
-		"of any number of workers that change a note at once, exactly one does, and the others hear it",
+		"of any number of workers that change a note at once, exactly one does, and the others are refused",
 		func(h *harness) {
 			at := h.setNote(note("rate/shop", "start", 0))
 			for round := range 5 {
@@ -168,7 +168,7 @@ var noting = map[string]scenario{
 					}
 				}
 				if diff := cmp.Diff([]string{"rate/shop=" + string(at.Value)}, h.noted("rate")); diff != "" {
-					h.Errorf("round %d (-what the winner set +what stands there):\n%s", round, diff)
+					h.Errorf("round %d (-what the winner set +what is there):\n%s", round, diff)
 				}
 			}
 		},

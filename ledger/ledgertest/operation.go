@@ -77,7 +77,7 @@ var operations = map[string]scenario{
 		},
 	},
 	"done long after it was begun": {
-		"whoever was told to wait for it must not do it again the moment it is done",
+		"a caller that had to wait for it must not do it again the moment it is done",
 		func(h *harness) {
 			prior := h.fresh(named("a", "w1", "invoice 7"), held)
 			res := h.reservation(named("a", "w2", "invoice 7"))
@@ -127,7 +127,7 @@ var operations = map[string]scenario{
 		},
 	},
 	"one of several": {
-		"a prior write that came to nothing does not hide one that did not",
+		"a prior write that failed does not hide one that did not",
 		func(h *harness) {
 			h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, missing, settled(ledger.NotApplied))
 			h.sleep(time.Minute)

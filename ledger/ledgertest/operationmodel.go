@@ -80,7 +80,7 @@ func (d *docket) reserve(t *rapid.T) {
 	}
 }
 
-// prior is whom the rule says that a reservation is told of.
+// prior is the write that the rule reports to a reservation.
 func (d *docket) prior(res ledger.Reservation, now time.Time) (prior ledger.Record, blocks bool) {
 	all := d.sorted(func(r ledger.Record) bool { return ledger.Blocks(r, res, now) })
 	if len(all) == 0 {
@@ -159,18 +159,18 @@ func (d *docket) settle(t *rapid.T) {
 }
 
 func (d *docket) undo(t *rapid.T) {
-	d.change(t, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_child", By: "someone", Reason: "r"}, settled(ledger.Compensated))
+	d.change(t, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_child", By: "ann", Reason: "r"}, settled(ledger.Compensated))
 }
 
 func (d *docket) approve(t *rapid.T) {
-	d.change(t, ledger.Event{Kind: ledger.EvApproved, By: "someone"})
+	d.change(t, ledger.Event{Kind: ledger.EvApproved, By: "ann"})
 }
 func (d *docket) yield(t *rapid.T)  { d.change(t, yielded) }
 func (d *docket) reopen(t *rapid.T) { d.change(t, escalated) }
 
 func (d *docket) pass(t *rapid.T) { d.h.sleep(rapid.SampledFrom(docketTimes[1:]).Draw(t, "by")) }
 
-// prune buries what was settled a day ago, and forgets nothing.
+// prune compacts what was settled a day ago, and forgets nothing.
 func (d *docket) prune(*rapid.T) {
 	if _, err := d.h.ledger.Prune(context.Background(), ledger.Prune{Keep: 24 * time.Hour, Remember: 100000 * time.Hour, Limit: 1000}); err != nil {
 		d.h.Fatal(err)
@@ -204,7 +204,7 @@ func (d *docket) same(t *rapid.T, want, got ledger.Record, but ...string) {
 // describe is all there is.
 func (d *docket) describe() (text string) {
 	for _, r := range d.made {
-		text += fmt.Sprintf("\n%s: %s %s %s %q, %s, entrusted %v, yielded %v, parent %q, created %s",
+		text += fmt.Sprintf("\n%s: %s %s %s %q, %s, delegated %v, yielded %v, parent %q, created %s",
 			r.ID, r.Tenant, r.Workflow, r.Tool, r.IdempotencyKey, r.Phase(), r.Delegated, r.Yielded, r.Parent, r.Created.Format(time.RFC3339Nano))
 	}
 	return text
@@ -212,7 +212,7 @@ func (d *docket) describe() (text string) {
 
 var operationModel = map[string]scenario{
 	"who blocks whom": {
-		"a look-up that walks an index another way than the rule lets an operation be done twice, or names another one on each ledger",
+		"a look-up that reads an index another way than the rule lets an operation be done twice, or names another one on each ledger",
 		func(h *harness) {
 			n := 0
 			// In a bubble a test must not be asked for its deadline.
@@ -221,7 +221,7 @@ var operationModel = map[string]scenario{
 				d := &docket{h: h, name: fmt.Sprint("docket ", n, " ")}
 				t.Repeat(map[string]func(*rapid.T){
 					"reserve": d.reserve, "reserve more": d.reserve, "settle": d.settle, "settle more": d.settle, "undo": d.undo, "approve": d.approve, "yield": d.yield,
-					"reopen": d.reopen, "pass": d.pass, "prune": d.prune, "look": d.operation,
+					"reopen": d.reopen, "pass": d.pass, "prune": d.prune, "operation": d.operation,
 				})
 			})
 		},

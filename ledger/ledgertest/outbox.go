@@ -95,7 +95,7 @@ func (h *harness) admitted() (order []ledger.ID) {
 			h.made = append(h.made, rec)
 			h.append(rec, announced, sent, seen, verified)
 		}
-		if len(got) == 0 && h.survey().Outbox == 0 {
+		if len(got) == 0 && h.queueStats().Outbox == 0 {
 			return order
 		}
 	}
@@ -103,10 +103,10 @@ func (h *harness) admitted() (order []ledger.ID) {
 	return nil
 }
 
-// reasonOf is why an entry was refused, as the survey lists it.
+// reasonOf is why an entry was refused, as the stats list it.
 func (h *harness) reasonOf(w intent.WriteIntent) string {
 	h.Helper()
-	for _, r := range h.survey().Refused {
+	for _, r := range h.queueStats().Refused {
 		if r.ID == h.id(w) && r.Tenant == w.Tenant && !r.At.IsZero() {
 			return r.Reason
 		}
@@ -121,8 +121,8 @@ var outbox = map[string]scenario{
 		func(h *harness) {
 			w := wish("a", "w1")
 			h.enqueue(w)
-			if s := h.survey(); s.Outbox != 1 || s.Oldest.IsZero() || len(s.Queues) != 0 {
-				h.Errorf("survey before: %+v", s)
+			if s := h.queueStats(); s.Outbox != 1 || s.Oldest.IsZero() || len(s.Queues) != 0 {
+				h.Errorf("stats before: %+v", s)
 			}
 			got := h.claim(ledger.Claim{})
 			if len(got) != 1 || got[0].ID != h.id(w) || got[0].State != ledger.Queued || got[0].Owner != "two" {
@@ -131,8 +131,8 @@ var outbox = map[string]scenario{
 			h.made = append(h.made, got[0])
 			want := h.reservation(w).Record
 			h.same(h.digested(want), got[0].Identity())
-			if s := h.survey(); s.Outbox != 0 || !s.Oldest.IsZero() {
-				h.Errorf("survey after: %+v", s)
+			if s := h.queueStats(); s.Outbox != 0 || !s.Oldest.IsZero() {
+				h.Errorf("stats after: %+v", s)
 			}
 			h.append(got[0], announced, sent, seen, verified)
 		},
@@ -145,14 +145,14 @@ var outbox = map[string]scenario{
 			}
 			h.absent(wish("a", "w1"))
 			h.nothing(ledger.Claim{Limit: 10})
-			if s := h.survey(); s.Outbox != 0 {
-				h.Errorf("survey: %+v", s)
+			if s := h.queueStats(); s.Outbox != 0 {
+				h.Errorf("stats: %+v", s)
 			}
 			h.fresh(wish("a", "w1"))
 		},
 	},
 	"looked up": {
-		"who enqueued can ask at once, and nobody else",
+		"who enqueued can ask at once, and no other actor",
 		func(h *harness) {
 			h.enqueue(wish("a", "w1"))
 			if _, err := h.ledger.Get(context.Background(), "b", h.id(wish("a", "w1"))); !errors.Is(err, ledger.ErrNotFound) {
@@ -190,7 +190,7 @@ var outbox = map[string]scenario{
 			if diff := cmp.Diff([]ledger.ID{h.id(w)}, h.admitted()); diff != "" {
 				h.Errorf("lent (-want +got):\n%s", diff)
 			}
-			if s := h.survey(); s.Refused != nil {
+			if s := h.queueStats(); s.Refused != nil {
 				h.Errorf("a repeat was refused: %v", s.Refused)
 			}
 		},
@@ -217,7 +217,7 @@ var outbox = map[string]scenario{
 		},
 	},
 	"behind what was submitted": {
-		"the line is one, whichever way its writes came",
+		"there is one queue, whichever way its writes came",
 		func(h *harness) {
 			first := h.fresh(update("a", "x", 1), announced)
 			h.enqueue(update("a", "x", 2))
@@ -273,7 +273,7 @@ var outbox = map[string]scenario{
 			h.unsealedErased(e, ledger.Erased{Left: left})
 			h.sleep(remember)
 			h.prune(0)
-			if n := len(h.survey().Refused); n != 1 {
+			if n := len(h.queueStats().Refused); n != 1 {
 				h.Errorf("%d refused entries are left under a hold, want 1", n)
 			}
 			h.endHold(p)
@@ -281,7 +281,7 @@ var outbox = map[string]scenario{
 			other.KeyDigests = e.KeyDigests
 			h.unsealedErased(other, ledger.Erased{})
 			h.unsealedErased(e, ledger.Erased{Refused: 1, Left: left})
-			if n := len(h.survey().Refused); n != 0 {
+			if n := len(h.queueStats().Refused); n != 0 {
 				h.Errorf("%d refused entries are left", n)
 			}
 		},
@@ -313,8 +313,8 @@ var outbox = map[string]scenario{
 			h.absent(second)
 		},
 	},
-	"refused in a line": {
-		"what is refused leaves the line as it was",
+	"refused in a queue": {
+		"what is refused leaves the queue as it was",
 		func(h *harness) {
 			first := h.fresh(named("a", "w1", "invoice 7"), announced)
 			again, next := named("a", "w2", "invoice 7"), wish("a", "w3")
@@ -333,7 +333,7 @@ var outbox = map[string]scenario{
 		},
 	},
 	"many workers": {
-		"however many look at once, each entry is taken once and in its order",
+		"however many read at once, each entry is taken once and in its order",
 		func(h *harness) {
 			const records, each = 3, 5
 			for n := range each {
@@ -383,7 +383,7 @@ var outbox = map[string]scenario{
 		},
 	},
 	"undoing": {
-		"the undoing of a settled write comes after what a caller's transaction said before it",
+		"the undoing of a settled write comes after what a caller's transaction enqueued before it",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, verified)
 			h.enqueue(about("k", "w2"))
@@ -411,7 +411,7 @@ var outbox = map[string]scenario{
 			if _, err := h.ledger.Get(context.Background(), "a", h.id(first)); !errors.Is(err, ledger.ErrNoKey) || !strings.Contains(err.Error(), string(h.id(first))) {
 				h.Errorf("get: error %v, want the missing key", err)
 			}
-			if s := h.survey(); s.Outbox != 3 || len(s.Refused) != 0 {
+			if s := h.queueStats(); s.Outbox != 3 || len(s.Refused) != 0 {
 				h.Errorf("%d wait, %d are refused; want 3 and none", s.Outbox, len(s.Refused))
 			}
 			h.ledger.KeepWith(opened)
@@ -477,7 +477,7 @@ var outbox = map[string]scenario{
 		},
 	},
 	"hot line": {
-		"a long line of writes about one record keeps no other write waiting",
+		"a long queue of writes about one record keeps no other write waiting",
 		func(h *harness) {
 			var ws []intent.WriteIntent
 			for n := range 300 {
@@ -485,9 +485,9 @@ var outbox = map[string]scenario{
 			}
 			h.enqueue(append(ws, update("b", "cold", 1))...)
 			got := ids(h.claim(ledger.Claim{Limit: 10}))
-			got = append(got, ids(h.claim(ledger.Claim{Limit: 10}))...) // a look takes in a bounded part
+			got = append(got, ids(h.claim(ledger.Claim{Limit: 10}))...) // a read takes in a bounded part
 			if !slices.Contains(got, h.id(update("b", "cold", 1))) {
-				h.Errorf("lent %v, want also the write that has nothing to do with the line", got)
+				h.Errorf("lent %v, want also the write of another queue", got)
 			}
 		},
 	},

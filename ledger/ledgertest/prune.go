@@ -104,7 +104,7 @@ var pruning = map[string]scenario{
 		},
 	},
 	"tombstone lets its operation go": {
-		"a person can let go what an old write stops, for as long as it does so",
+		"a reviewer can release what an old write blocks, for as long as it does so",
 		func(h *harness) {
 			rec := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
 			h.sleep(keep)
@@ -115,7 +115,7 @@ var pruning = map[string]scenario{
 				h.Errorf("tombstone %v, yielded %v", got.Tombstone, got.Yielded)
 			}
 			if events := h.events(rec); len(events) != 1 || events[0].By != yielded.By || events[0].Reason != yielded.Reason {
-				h.Errorf("events %v, want who let it go, and why", events)
+				h.Errorf("events %v, want who released it, and why", events)
 			}
 			h.fresh(named("a", "w2", "invoice 7"))
 			h.sleep(remember - keep)
@@ -124,7 +124,7 @@ var pruning = map[string]scenario{
 		},
 	},
 	"tombstone is no work": {
-		"nobody can work on a write that no longer says what it asks for; evidence of a past holder is kept",
+		"no worker can continue a write without its intent; evidence of a past holder is kept",
 		func(h *harness) {
 			rec := h.done("w1")
 			h.sleep(keep)
@@ -160,7 +160,7 @@ var pruning = map[string]scenario{
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, escalated)
 			h.sleep(2 * remember)
-			h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "someone"})
+			h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "ann"})
 			h.sleep(keep - time.Minute)
 			h.pruned(ledger.Pruned{})
 			h.sleep(time.Minute)
@@ -169,16 +169,16 @@ var pruning = map[string]scenario{
 		},
 	},
 	"open stays": {
-		"what is not settled is never forgotten, however old; nor what owes a recheck or is looked at now",
+		"what is not settled is never forgotten, however old; nor what needs a recheck or is read now",
 		func(h *harness) {
 			h.fresh(wish("a", "queued"))
 			h.fresh(wish("a", "held"), held)
 			h.fresh(wish("a", "sending"), announced)
 			h.append(h.fresh(wish("a", "checking"), announced), sent, deferred(time.Hour))
 			h.append(h.fresh(wish("a", "review"), announced), sent, escalated)
-			h.append(h.fresh(wish("a", "owes"), announced), sent, seen,
+			h.append(h.fresh(wish("a", "recheck"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: 10 * remember})
-			leased := h.done("looked at")
+			leased := h.done("leased")
 			h.sleep(2 * remember)
 			h.taken(leased, ledger.Claim{Tenant: "a", ID: leased.ID, Early: true})
 			h.pruned(ledger.Pruned{})
@@ -188,7 +188,7 @@ var pruning = map[string]scenario{
 		},
 	},
 	"recheck made": {
-		"a write that owed a recheck is forgotten like any other when it was made",
+		"a write is forgotten like any other after its recheck",
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour})
@@ -221,7 +221,7 @@ var pruning = map[string]scenario{
 		},
 	},
 	"re-opened": {
-		"a person who looks at a write again still finds how its undoing ended",
+		"a reviewer still finds how the undo of a write ended",
 		func(h *harness) {
 			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
 			undo := wish("a", "undo")
@@ -231,7 +231,7 @@ var pruning = map[string]scenario{
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
 			h.sleep(keep)
 			if got := h.prune(1); got.Compacted != 1 || !h.get(child).Tombstone {
-				h.Fatalf("buried %d; want the undoing", got.Compacted)
+				h.Fatalf("compacted %d; want the undoing", got.Compacted)
 			}
 			h.lost(child)
 			h.append(h.taken(parent, ledger.Claim{Tenant: "a", ID: parent.ID, Early: true}), escalated)
@@ -240,7 +240,7 @@ var pruning = map[string]scenario{
 		},
 	},
 	"line": {
-		"the write whose turn it is does not suffer from the forgetting of the one before it",
+		"the head of a queue is not affected when the one before it is forgotten",
 		func(h *harness) {
 			first := h.fresh(wish("a", "w1"), announced)
 			w := wish("a", "w2")
@@ -267,7 +267,7 @@ var pruning = map[string]scenario{
 			h.sleep(keep)
 			for _, want := range []int{3, 3, 1, 0} {
 				if got := h.prune(3); got.Compacted != want || got.Forgotten != 0 {
-					h.Fatalf("buried %d, forgotten %d; want %d buried", got.Compacted, got.Forgotten, want)
+					h.Fatalf("compacted %d, forgotten %d; want %d compacted", got.Compacted, got.Forgotten, want)
 				}
 				if want == 3 && !h.get(all[0]).Tombstone {
 					h.Error("the oldest was not taken first")
@@ -276,7 +276,7 @@ var pruning = map[string]scenario{
 			h.sleep(remember)
 			for _, want := range []int{5, 2, 0} {
 				if got := h.prune(5); got.Forgotten != want || got.Compacted != 0 {
-					h.Fatalf("buried %d, forgotten %d; want %d forgotten", got.Compacted, got.Forgotten, want)
+					h.Fatalf("compacted %d, forgotten %d; want %d forgotten", got.Compacted, got.Forgotten, want)
 				}
 			}
 		},
@@ -295,7 +295,7 @@ var pruning = map[string]scenario{
 			later := h.done("later")
 			h.sleep(keep)
 			if got := h.prune(2); got.Compacted != 1 {
-				h.Errorf("buried %d, want the later one", got.Compacted)
+				h.Errorf("compacted %d, want the later one", got.Compacted)
 			}
 			h.lost(later)
 		},
@@ -417,7 +417,7 @@ var pruning = map[string]scenario{
 				compacted += d.Compacted
 			}
 			if compacted != 20 || h.prune(0).Compacted != 0 {
-				h.Errorf("%d were buried, want 20", compacted)
+				h.Errorf("%d were compacted, want 20", compacted)
 			}
 		},
 	},

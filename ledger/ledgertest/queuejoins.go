@@ -6,7 +6,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// joining is how writes come into a line, and what that does to the one before.
+// joining is how writes join a queue, and what that does to the one before.
 var joining = map[string]scenario{
 	"needs no line": {
 		"what is appended to one mailbox would wait for whatever was appended before",
@@ -18,7 +18,7 @@ var joining = map[string]scenario{
 			alone.Unordered = true
 			first = h.append(first, alone)
 			if first.InQueue() || first.State != ledger.Sending {
-				h.Errorf("%s, in line %v", first.State, first.InQueue())
+				h.Errorf("%s, queued %v", first.State, first.InQueue())
 			}
 			h.append(h.atHead(next), alone)
 			h.append(first, sent, escalated)
@@ -28,7 +28,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"held": {
-		"a held write has no place: what waits for a person must not hold up what does not",
+		"a held write has no place: what waits for a reviewer must not hold up what does not",
 		func(h *harness) {
 			waits := h.fresh(about("k", "held"), held)
 			if waits.QueuedBehind != "" || waits.State != ledger.Held {
@@ -66,7 +66,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"approved and worked on": {
-		"who approves and wants to go on at once must not overtake the line",
+		"an approver who continues at once must not overtake the queue",
 		func(h *harness) {
 			waits := h.fresh(about("k", "held"), held)
 			first := h.fresh(about("k", "first"), announced)
@@ -79,7 +79,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"approved into an empty line": {
-		"where nobody is before it an approved write is work at once",
+		"with none before it an approved write is work at once",
 		func(h *harness) {
 			first := h.fresh(about("k", "first"), announced)
 			waits := h.fresh(about("k", "held"), held)
@@ -92,7 +92,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"denied": {
-		"a held write that is denied has never been in line, and frees nobody",
+		"a held write that is denied has never been queued, and frees no other",
 		func(h *harness) {
 			waits := h.fresh(about("k", "held"), held)
 			first := h.fresh(about("k", "first"), announced)
@@ -101,7 +101,7 @@ var joining = map[string]scenario{
 			h.queuedBehind(second, first)
 		},
 	},
-	"held in line": {
+	"held queued": {
 		"a write that is held while others wait for it lets them go",
 		func(h *harness) {
 			first := h.fresh(about("k", "first"))
@@ -114,8 +114,8 @@ var joining = map[string]scenario{
 			h.inOrder(first.KeyDigest)
 		},
 	},
-	"nobody's": {
-		"a write without an owner is only queued: whoever asks gets it at once",
+	"no owner's": {
+		"a write without an owner is only queued: the next claim gets it",
 		func(h *harness) {
 			rec := h.queuedUp(about("k", "w1"))
 			if rec.State != ledger.Queued || rec.Owner != "" || !rec.LeaseUntil.IsZero() || rec.Due.IsZero() || rec.QueuedBehind != "" {
@@ -130,7 +130,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"put off": {
-		"a look that was put off, for nobody waited, is brought forward when somebody does",
+		"a read that was deferred because no caller waited is expedited when one does",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "first"), announced), sent, putOff)
 			h.nothing(ledger.Claim{Limit: 10})
@@ -158,7 +158,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"put off and not last": {
-		"only the one that is waited for directly has to hurry: the others wait for themselves",
+		"only the one that is waited for directly is expedited: the others wait for themselves",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "first"), announced), sent, putOff)
 			second := h.queuedUp(about("k", "second"))
@@ -170,7 +170,7 @@ var joining = map[string]scenario{
 		},
 	},
 	"put back for a reason": {
-		"a write that waits on purpose (Retry-After, a poll) is not made to hurry",
+		"a write that waits on purpose (Retry-After, a poll) is not expedited",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "first"), announced), sent, missing, deferred(time.Hour))
 			h.queuedUp(about("k", "second"))

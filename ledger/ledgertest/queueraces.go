@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// crowd is a line under many hands: some reserve, others claim, send and
+// crowd is a queue with many workers: some reserve, others claim, send and
 // settle. It remembers behind whom each was reserved.
 type crowd struct {
 	*harness
@@ -21,7 +21,7 @@ type crowd struct {
 	joined    atomic.Int32
 }
 
-// step looks at the line after each change.
+// step checks the queue after each change.
 func (c *crowd) step() bool {
 	wrong, err := queueProblem(context.Background(), c.ledger, "a", c.keyDigest)
 	if wrong != "" || err != nil {
@@ -70,7 +70,7 @@ func (c *crowd) work(owner string) (int, error) {
 			return 0, fmt.Errorf("append: %w", err)
 		}
 		if !c.step() {
-			return 0, errors.New("the line is broken")
+			return 0, errors.New("the queue is broken")
 		}
 	}
 	return len(recs), nil
@@ -154,7 +154,7 @@ var queueRaces = map[string]scenario{
 		},
 	},
 	"several leave at once": {
-		"when a write and the ones behind it leave at the same moment, the first that is left has its turn",
+		"when a write and the ones behind it leave at the same moment, the first that is left is the head",
 		func(h *harness) {
 			const leaving = 3
 			for round := range 12 {

@@ -16,7 +16,7 @@ func about(key, workflow string) intent.WriteIntent {
 	return w
 }
 
-// queuedUp reserves a wish that only waits for whoever claims it.
+// queuedUp reserves a wish that only waits for a claim.
 func (h *harness) queuedUp(w intent.WriteIntent) ledger.Record {
 	h.Helper()
 	res := h.reservation(w)
@@ -24,30 +24,30 @@ func (h *harness) queuedUp(w intent.WriteIntent) ledger.Record {
 	return h.reserve(res)
 }
 
-// queuedBehind looks whether a write waits behind another one: with no lease and no
-// due time, and nobody gets it, by whatever name.
+// queuedBehind checks that a write waits behind another one: with no lease and no
+// due time, and that no claim gets it, by whatever name.
 func (h *harness) queuedBehind(r, before ledger.Record) {
 	h.Helper()
 	got := h.get(r)
 	if got.QueuedBehind != before.ID || got.State != ledger.Queued || !got.Due.IsZero() || got.Owner != "" || !got.LeaseUntil.IsZero() || got.Sends != 0 {
-		h.Errorf("write %s: %s behind %q, due %s, owner %q until %s, %d sends; want it queued behind %s, in nobody's hands",
+		h.Errorf("write %s: %s behind %q, due %s, owner %q until %s, %d sends; want it queued behind %s, in no actor's hands",
 			r.ID, got.State, got.QueuedBehind, got.Due, got.Owner, got.LeaseUntil, got.Sends, before.ID)
 	}
 	h.nothing(ledger.Claim{Tenant: r.Tenant, ID: r.ID})
 	h.nothing(ledger.Claim{Tenant: r.Tenant, ID: r.ID, Early: true})
 }
 
-// atHead looks whether a write that waited may go on, and claims it.
+// atHead checks that a write that waited may continue, and claims it.
 func (h *harness) atHead(r ledger.Record) ledger.Record {
 	h.Helper()
 	if got := h.get(r); got.QueuedBehind != "" || got.State == ledger.Queued && got.Due.IsZero() {
-		h.Fatalf("write %s waits behind %q, due %s; want its turn", r.ID, got.QueuedBehind, got.Due)
+		h.Fatalf("write %s waits behind %q, due %s; want it at the head", r.ID, got.QueuedBehind, got.Due)
 	}
 	return h.taken(r, ledger.Claim{Tenant: r.Tenant, ID: r.ID})
 }
 
-// queueProblem says what is wrong with the line of a key digest, or "": of those in
-// it exactly one is first, and each other one stands behind exactly one.
+// queueProblem returns what is wrong with the queue of a key digest, or "": of those in
+// it exactly one is first, and each other one is behind exactly one.
 func queueProblem(ctx context.Context, l ledger.Ledger, tenant, keyDigest string) (string, error) {
 	recs, err := l.List(ctx, ledger.Filter{Tenant: tenant, KeyDigest: keyDigest, Limit: 1000})
 	if err != nil {
@@ -66,12 +66,12 @@ func queueProblem(ctx context.Context, l ledger.Ledger, tenant, keyDigest string
 	seen, at := 0, ledger.ID("")
 	for ; len(followers[at]) > 0; seen++ {
 		if len(followers[at]) > 1 {
-			return "several stand behind " + string(at) + " (none: first)", nil
+			return "several are behind " + string(at) + " (none: first)", nil
 		}
 		at = followers[at][0]
 	}
 	if seen != in {
-		return "some of the line wait for what is not in it", nil
+		return "some of the queue wait for what is not in it", nil
 	}
 	return "", nil
 }
@@ -83,11 +83,11 @@ func (h *harness) inOrder(keyDigest string) {
 	}
 }
 
-// putOff ends the work on a write whose send was answered: it is looked at
-// later, and nobody waits for it.
+// putOff ends the work on a write whose send was answered: it is read
+// later, and no caller waits for it.
 var putOff = ledger.Event{Kind: ledger.EvDeferred, In: time.Hour, Unverified: true}
 
-var approved = ledger.Event{Kind: ledger.EvApproved, By: "someone"}
+var approved = ledger.Event{Kind: ledger.EvApproved, By: "ann"}
 
 var lines = map[string]scenario{
 	"one after another": {
@@ -104,7 +104,7 @@ var lines = map[string]scenario{
 			h.append(first, verified)
 			freed := h.atHead(second)
 			if freed.QueuedAt.Before(h.get(first).SettledAt) {
-				h.Errorf("queued since %s: before its turn, at %s", freed.QueuedAt, h.get(first).SettledAt)
+				h.Errorf("queued since %s: before it was the head, at %s", freed.QueuedAt, h.get(first).SettledAt)
 			}
 			last := h.events(second)[1]
 			if last.Kind != ledger.EvFreed || ledger.ID(last.By) != first.ID {
@@ -114,7 +114,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"found by any claim": {
-		"a write that is freed is work for whoever asks first, and none that waits is",
+		"a write that is freed is work for the first claim, and none that waits is",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			second, third := h.queuedUp(about("k", "w2")), h.queuedUp(about("k", "w3"))
@@ -127,7 +127,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"the last one": {
-		"a line has one order: each waits for the one that came before it",
+		"a queue has one order: each waits for the one that came before it",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			second, third := h.queuedUp(about("k", "w2")), h.queuedUp(about("k", "w3"))
@@ -139,7 +139,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"one leaves the middle": {
-		"who stood behind it waits for what it waited for, and is neither first nor forgotten",
+		"the write behind it waits for what it waited for, and is neither first nor forgotten",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			second, third := h.queuedUp(about("k", "w2")), h.queuedUp(about("k", "w3"))
@@ -155,7 +155,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"the last one leaves": {
-		"nobody waits for what is gone",
+		"no caller waits for what is gone",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			second := h.queuedUp(about("k", "w2"))
@@ -183,7 +183,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"what its caller would do": {
-		"a write whose turn it is not was not announced, whatever its caller wanted to do first",
+		"a write that is not the head was not announced, whatever its caller wanted to do first",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			second := h.fresh(about("k", "w2"), ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: "absent"}, announced)
@@ -205,7 +205,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"review": {
-		"what nobody knows about the one before may yet land: a write in review holds its place",
+		"what is unknown about the one before may yet land: a write in review holds its place",
 		func(h *harness) {
 			first := h.fresh(about("k", "w1"), announced)
 			first = h.append(first, sent, missing, escalated)
@@ -213,14 +213,14 @@ var lines = map[string]scenario{
 			h.queuedBehind(second, first)
 			h.nothing(ledger.Claim{Limit: 10})
 			first = h.taken(first, ledger.Claim{Tenant: "a", ID: first.ID, Early: true})
-			h.append(first, ledger.Event{Kind: ledger.EvDirected, By: "someone", Reason: "look", Directed: "retry"}, deferred(time.Minute))
+			h.append(first, ledger.Event{Kind: ledger.EvDirected, By: "ann", Reason: "check", Directed: "retry"}, deferred(time.Minute))
 			h.queuedBehind(second, first)
 			h.append(h.get(first), settled(ledger.Abandoned))
 			h.atHead(second)
 		},
 	},
 	"every ending": {
-		"whatever way a write ends, the next one goes on",
+		"whatever way a write ends, the next one continues",
 		func(h *harness) {
 			for _, how := range []ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned} {
 				first := h.fresh(about(string(how), string(how)+" w1"), announced)
@@ -231,7 +231,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"re-opened": {
-		"a write that was done once holds nobody up again, also when a recheck re-opens it",
+		"a write that was done once delays no other again, also when a recheck re-opens it",
 		func(h *harness) {
 			pending := verified
 			pending.In = time.Minute
@@ -252,7 +252,7 @@ var lines = map[string]scenario{
 		},
 	},
 	"compensation": {
-		"an undoing acts in the place of the write that it undoes, which stays in line: it must not wait for it",
+		"an undoing acts in the place of the write that it undoes, which stays queued: it must not wait for it",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "w1"), announced), sent, missing)
 			undoing := about("k", "w1")
@@ -271,11 +271,11 @@ var lines = map[string]scenario{
 		},
 	},
 	"compensation of what was settled": {
-		"a write that was settled has left its line: its undoing must overtake nobody, and nobody it",
+		"a write that was settled has left its queue: its undo must overtake no other, and no other it",
 		func(h *harness) {
 			first := h.append(h.fresh(about("k", "w1"), announced), sent, seen, verified)
 			second := h.fresh(about("k", "w2"), announced)
-			first = h.append(first, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_0", By: "someone"})
+			first = h.append(first, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_0", By: "ann"})
 			child := h.reserve(h.undoing(first))
 			h.queuedBehind(child, second)
 			h.same(child, h.get(child))
@@ -312,29 +312,29 @@ func (h *harness) aboutOne(f ledger.Filter, want ...ledger.Record) {
 }
 
 var keyDigests = map[string]scenario{
-	"open or owed": {
-		"what is still to be done about one record is found without a walk through all that was ever done",
+	"open or pending": {
+		"what is still to be done about one record is found without a scan of all that was ever done",
 		func(h *harness) {
 			pending := verified
 			pending.In = time.Hour
 			h.append(h.fresh(about("k", "done"), announced), sent, seen, verified)
-			owing := h.append(h.fresh(about("k", "owing"), announced), sent, seen, pending)
+			rechecked := h.append(h.fresh(about("k", "recheck"), announced), sent, seen, pending)
 			waits := h.fresh(about("k", "held"), held)
 			first := h.fresh(about("k", "first"), announced)
 			h.fresh(about("l", "another"), announced)
 			second := h.queuedUp(about("k", "second"))
-			all := []ledger.Record{second, first, waits, owing}
+			all := []ledger.Record{second, first, waits, rechecked}
 			f := ledger.Filter{KeyDigest: first.KeyDigest}
 			h.aboutOne(f, all...)
 			f.Limit = 3
 			h.aboutOne(f, all[:3]...)
 			f.Before = waits.ID
-			h.aboutOne(f, owing)
+			h.aboutOne(f, rechecked)
 			f = ledger.Filter{Tenant: "a", KeyDigest: first.KeyDigest, States: []ledger.State{ledger.Settled, ledger.Held}}
-			h.aboutOne(f, waits, owing)
+			h.aboutOne(f, waits, rechecked)
 			recs := h.list(f)
 			h.same(h.get(waits), recs[0])
-			h.same(h.get(owing), recs[1])
+			h.same(h.get(rechecked), recs[1])
 			if got := h.list(ledger.Filter{Tenant: "b", KeyDigest: first.KeyDigest}); len(got) != 0 {
 				h.Errorf("another tenant sees %v", ids(got))
 			}

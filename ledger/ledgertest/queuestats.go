@@ -11,32 +11,32 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-func (h *harness) survey() ledger.QueueStats {
+func (h *harness) queueStats() ledger.QueueStats {
 	h.Helper()
 	s, err := h.ledger.QueueStats(context.Background())
 	if err != nil {
-		h.Fatalf("survey: %v", err)
+		h.Fatalf("stats: %v", err)
 	}
 	return s
 }
 
-// counted compares the queues of a survey, but for their times.
+// counted compares the queues of the stats, but for their times.
 func (h *harness) counted(want ...ledger.Queue) ledger.QueueStats {
 	h.Helper()
-	s := h.survey()
+	s := h.queueStats()
 	if diff := cmp.Diff(want, s.Queues, cmpopts.IgnoreFields(ledger.Queue{}, "OldestDue", "OldestCreated", "Bytes")); diff != "" {
 		h.Fatalf("queues (-want +got):\n%s", diff)
 	}
 	return s
 }
 
-var surveying = map[string]scenario{
+var statistics = map[string]scenario{
 	"empty": {
-		"a ledger without work has no queues, and still tells the time",
+		"a ledger without work has no queues, and still returns the time",
 		func(h *harness) {
 			h.done("w1")
 			if s := h.counted(); s.Now.IsZero() || s.Outbox != 0 || !s.Oldest.IsZero() || s.Refused != nil || s.Damaged != nil {
-				h.Errorf("survey %+v", s)
+				h.Errorf("stats %+v", s)
 			}
 		},
 	},
@@ -83,7 +83,7 @@ var surveying = map[string]scenario{
 			}
 			h.fresh(wish("b", "w4"), held)
 			var all int64
-			for _, q := range h.survey().Queues {
+			for _, q := range h.queueStats().Queues {
 				switch q.Tenant {
 				case "a":
 					all += q.Bytes
@@ -99,7 +99,7 @@ var surveying = map[string]scenario{
 		},
 	},
 	"orphans": {
-		"work that somebody died over is seen as such",
+		"the work of a worker that died is recognised",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			h.sleep(2 * lease)
@@ -112,7 +112,7 @@ var surveying = map[string]scenario{
 		},
 	},
 	"rechecks": {
-		"a settled write counts as long as it owes a look",
+		"a settled write counts as long as it needs a read",
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen,
 				ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, In: time.Hour})
@@ -136,7 +136,7 @@ var waking = map[string]scenario{
 			select {
 			case <-woken:
 			case <-ctx.Done():
-				h.Error("nobody was woken")
+				h.Error("no worker was woken")
 			}
 		},
 	},

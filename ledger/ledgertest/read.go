@@ -28,7 +28,7 @@ var reading = map[string]scenario{
 		},
 	},
 	"now": {
-		"whoever reads a record learns what time it is on the ledger's clock",
+		"a read of a record returns the time on the ledger's clock",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"))
 			h.sleep(lease)
@@ -81,7 +81,7 @@ var reading = map[string]scenario{
 		},
 	},
 	"whole records": {
-		"a listing shows what a look at each record shows",
+		"a listing shows what a read of each record shows",
 		func(h *harness) {
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			h.fresh(wish("a", "w2"), held)

@@ -12,7 +12,7 @@ import (
 
 var reserving = map[string]scenario{
 	"new": {
-		"a write that is new belongs to whoever asked, before anybody else can see it",
+		"a write that is new belongs to its caller, before any other can see it",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), announced)
 			if rec.State != ledger.Sending || rec.Owner != "one" || rec.Fence < 1 || rec.Seq != 2 || rec.Sends != 1 {
@@ -66,7 +66,7 @@ var reserving = map[string]scenario{
 			held := h.fresh(about("k", "w1"), ledger.Event{Kind: ledger.EvHeld, In: time.Hour})
 			res := h.reservation(about("k", "w2"), announced)
 			h.precheck(res.Record, ledger.Precheck{Contended: true})
-			h.append(held, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: "someone"})
+			h.append(held, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Denied, By: "ann"})
 			h.precheck(res.Record, ledger.Precheck{})
 		},
 	},
@@ -139,7 +139,7 @@ var reserving = map[string]scenario{
 		},
 	},
 	"half a record": {
-		"a record that nobody could find again, or work on, is not taken",
+		"a record that could not be found again, or worked on, is refused",
 		func(h *harness) {
 			for name, spoil := range map[string]func(*ledger.Record){
 				"no tenant":  func(r *ledger.Record) { r.Tenant = "" },
@@ -167,7 +167,7 @@ var reserving = map[string]scenario{
 		},
 	},
 	"held": {
-		"a held write is recorded, nobody works on it and nothing is due",
+		"a held write is recorded, no worker has it and nothing is due",
 		func(h *harness) {
 			rec := h.fresh(wish("a", "w1"), held)
 			if rec.State != ledger.Held || rec.Owner != "" || !rec.LeaseUntil.IsZero() || !rec.Due.IsZero() {

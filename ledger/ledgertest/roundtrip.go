@@ -46,10 +46,10 @@ var roundTrips = map[string]scenario{
 	"refusal": {
 		"why a destination refused is kept until the next send",
 		func(h *harness) {
-			said := ledger.Refusal{Status: "422", Code: "taken", Message: awkward.text, RequestID: "req_1"}
+			refusal := ledger.Refusal{Status: "422", Code: "taken", Message: awkward.text, RequestID: "req_1"}
 			rec := h.append(h.fresh(wish("a", "w1"), announced),
-				ledger.Event{Kind: ledger.EvSent, Fate: "refused", Code: said.Status, ErrorCode: said.Code, Message: said.Message, RequestID: said.RequestID})
-			if diff := cmp.Diff(&said, h.get(rec).Refusal); diff != "" {
+				ledger.Event{Kind: ledger.EvSent, Fate: "refused", Code: refusal.Status, ErrorCode: refusal.Code, Message: refusal.Message, RequestID: refusal.RequestID})
+			if diff := cmp.Diff(&refusal, h.get(rec).Refusal); diff != "" {
 				h.Errorf("refusal (-want +got):\n%s", diff)
 			}
 			if rec = h.append(rec, announced); h.get(rec).Refusal != nil {

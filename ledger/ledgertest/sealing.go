@@ -18,7 +18,7 @@ func (h *harness) setRecording(on, change bool) {
 	h.Helper()
 	changed, err := h.ledger.SetRecording(context.Background(), on)
 	if err != nil || changed != change {
-		h.Fatalf("chronicle %v: changed %v, error %v; want changed %v", on, changed, err, change)
+		h.Fatalf("recording %v: changed %v, error %v; want changed %v", on, changed, err, change)
 	}
 }
 
@@ -69,9 +69,9 @@ func (h *harness) seal() {
 	h.runs = append(h.runs, runs...)
 }
 
-// chronicled holds the runs that a scenario left against the events of every
+// checkFeed holds the runs that a scenario left with the events of every
 // record that was made: each event is in exactly one.
-func (h *harness) chronicled() {
+func (h *harness) checkFeed() {
 	h.Helper()
 	if !h.recorded {
 		return
@@ -96,25 +96,25 @@ func (h *harness) chronicled() {
 }
 
 // marks are those of some runs, as words.
-func marks(runs []ledger.Run) (said []string) {
+func marks(runs []ledger.Run) (texts []string) {
 	for _, r := range runs {
 		switch m := r.Mark; {
 		case r.Unread != nil:
-			said = append(said, fmt.Sprint("unread ", r.Unread))
+			texts = append(texts, fmt.Sprint("unread ", r.Unread))
 		case m == nil:
-			said = append(said, fmt.Sprintf("%s %d-%d of %d", r.ID, r.First, r.Last, len(r.Events)))
+			texts = append(texts, fmt.Sprintf("%s %d-%d of %d", r.ID, r.First, r.Last, len(r.Events)))
 		case m.DocumentID != "":
-			said = append(said, fmt.Sprintf("%s %s %s v%d", m.Kind, m.DocumentKind, m.DocumentID, m.Version))
+			texts = append(texts, fmt.Sprintf("%s %s %s v%d", m.Kind, m.DocumentKind, m.DocumentID, m.Version))
 		default:
-			said = append(said, fmt.Sprintf("%s %s %d", m.Kind, m.Write, m.Seq))
+			texts = append(texts, fmt.Sprintf("%s %s %d", m.Kind, m.Write, m.Seq))
 		}
 	}
-	return said
+	return texts
 }
 
-var chronicling = map[string]scenario{
+var recording = map[string]scenario{
 	"off": {
-		"a ledger that nobody seals must not grow for ever",
+		"a ledger that is not sealed must not grow for ever",
 		func(h *harness) {
 			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
@@ -191,8 +191,8 @@ var chronicling = map[string]scenario{
 			}
 		},
 	},
-	"papers": {
-		"an approval that is altered is to be found, so every filing leaves its digest, and nothing else does",
+	"documents": {
+		"an approval that is altered is to be found, so every batch leaves its digest, and nothing else does",
 		func(h *harness) {
 			h.setRecording(true, true)
 			p := h.put(ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Collection: "b", State: "open", Body: []byte(`{"n": 1.0}`)})
@@ -213,8 +213,8 @@ var chronicling = map[string]scenario{
 			}
 		},
 	},
-	"papers with writes": {
-		"whatever else is done in the same step, a paper leaves its mark and a write its run, or neither does",
+	"documents with writes": {
+		"whatever else is done in the same step, a document leaves its mark and a write its run, or neither does",
 		func(h *harness) {
 			h.setRecording(true, true)
 			one, res := h.fresh(wish("a", "w1")), h.reservation(wish("a", "w2"))
@@ -233,7 +233,7 @@ var chronicling = map[string]scenario{
 			both[1].Events = []ledger.Event{announced, announced}
 			both[0].Events = []ledger.Event{seen}
 			if _, err := h.ledger.Commit(context.Background(), ledger.Batch{Documents: page("s4"), Append: both}); err == nil {
-				h.Fatal("a filing with an event that is not legal was done")
+				h.Fatal("a batch with an event that is not legal was done")
 			}
 			got := marks(h.unsealed(100))
 			slices.Sort(got)
@@ -256,7 +256,7 @@ var chronicling = map[string]scenario{
 			h.sleep(keep)
 			did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
 			if err != nil || did.Compacted != 0 {
-				h.Fatalf("before its events were sealed: buried %d, error %v", did.Compacted, err)
+				h.Fatalf("before its events were sealed: compacted %d, error %v", did.Compacted, err)
 			}
 			h.seal()
 			h.pruned(ledger.Pruned{Compacted: 1})
@@ -275,13 +275,13 @@ var chronicling = map[string]scenario{
 			}
 			h.seal()
 			h.pruned(ledger.Pruned{Forgotten: 1})
-			if said := marks(h.unsealed(10)); len(said) != 1 || said[0] != fmt.Sprintf("forgotten %s %d", rec.ID, rec.Seq+1) {
-				h.Errorf("the mark of what is forgotten: %v", said)
+			if texts := marks(h.unsealed(10)); len(texts) != 1 || texts[0] != fmt.Sprintf("forgotten %s %d", rec.ID, rec.Seq+1) {
+				h.Errorf("the mark of what is forgotten: %v", texts)
 			}
 		},
 	},
-	"prune papers": {
-		"a paper that retention forgets is told from one that somebody deleted",
+	"prune documents": {
+		"a document that retention forgets is distinguished from one that another actor deleted",
 		func(h *harness) {
 			h.setRecording(true, true)
 			cover := h.cover("a", "b1", 2)

@@ -166,7 +166,7 @@ var searching = map[string]scenario{
 		func(h *harness) {
 			all := h.shelf()
 			h.meets(ledger.Search{Tenant: "a"}, selected(ledger.Search{Tenant: "a"}, all))
-			h.meets(ledger.Search{Tenant: "nobody"}, nil)
+			h.meets(ledger.Search{Tenant: "unused"}, nil)
 			for _, ways := range narrowed(all) {
 				for _, way := range ways {
 					s := ledger.Search{Tenant: "a"}
@@ -239,7 +239,7 @@ var searching = map[string]scenario{
 		},
 	},
 	"settled long ago": {
-		"a record at the destination is looked up by its key also when nothing is open about it any more",
+		"a record at the destination is looked up by its key even when nothing is open about it any more",
 		func(h *harness) {
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
 			h.meets(ledger.Search{Tenant: "a", KeyDigest: rec.KeyDigest}, []ledger.Record{rec})
@@ -298,7 +298,7 @@ var searching = map[string]scenario{
 
 var searchPages = map[string]scenario{
 	"while rows are added": {
-		"what was there when a walk began is met once, whatever comes and changes meanwhile",
+		"what was there when a scan began is met once, whatever comes and changes meanwhile",
 		func(h *harness) {
 			for _, oldest := range []bool{false, true} {
 				prefix := fmt.Sprint("w", oldest)
@@ -333,7 +333,7 @@ var searchPages = map[string]scenario{
 		},
 	},
 	"bounded": {
-		"a search that finds nothing among many ends its page, and says where to go on",
+		"a search that finds nothing among many ends its page, and says where to continue",
 		func(h *harness) {
 			target := h.fresh(wish("a", "target"))
 			for i := range ledger.MaxScanned + 10 {
@@ -347,7 +347,7 @@ var searchPages = map[string]scenario{
 				s.Tenant = "a"
 				found := h.search(s)
 				if len(found.Records) != 0 || found.Next == "" {
-					h.Errorf("%+v: %d found, next %q; want an empty page, and where to go on", s, len(found.Records), found.Next)
+					h.Errorf("%+v: %d found, next %q; want an empty page, and where to continue", s, len(found.Records), found.Next)
 				}
 			}
 			if got := h.searched(ledger.Search{Tenant: "a", Destination: "shop"}); len(got) != 1 || got[0].ID != target.ID {

@@ -6,29 +6,29 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// wait is what waits to be sealed: how far each write and each paper has come, and
-// each filing.
+// wait is what waits to be sealed: how far each write and each document has come, and
+// each batch.
 type wait struct {
 	next      map[ledger.ID]int64
 	documents map[string]int64
-	once      map[filed]bool
+	once      map[committedDocument]bool
 }
 
-// committed is one filing of a paper; a paper that was found counts as it is when it is
+// committed is one batch of a document; a document that was found counts as it is when it is
 // read.
-type filed struct {
+type committedDocument struct {
 	id         string
 	version    int64
 	backfilled bool
 }
 
 // AllUnsealed holds what is not sealed against what the ledger has, of which nothing
-// is sealed: each event is there once, in the order of its write, each paper was found
-// once, and each later filing is there once. There must be so many writes and papers
-// at the least, and papers must differ in their ids.
+// is sealed: each event is there once, in the order of its write, each document was found
+// once, and each later batch is there once. There must be so many writes and documents
+// at the least, and documents must differ in their ids.
 func AllUnsealed(t *testing.T, l ledger.Ledger, writes, documents int) {
 	t.Helper()
-	w := wait{map[ledger.ID]int64{}, map[string]int64{}, map[filed]bool{}}
+	w := wait{map[ledger.ID]int64{}, map[string]int64{}, map[committedDocument]bool{}}
 	for after := int64(0); ; {
 		runs, err := l.Unsealed(t.Context(), after, 1000)
 		if err != nil {
@@ -43,12 +43,12 @@ func AllUnsealed(t *testing.T, l ledger.Ledger, writes, documents int) {
 		}
 	}
 	for f := range w.once {
-		if f.backfilled && w.once[filed{f.id, 1, false}] {
-			t.Errorf("paper %s was found, and was new as well", f.id)
+		if f.backfilled && w.once[committedDocument{f.id, 1, false}] {
+			t.Errorf("document %s was found, and was new as well", f.id)
 		}
 	}
 	if haveWrites, haveDocuments := w.writes(t, l), w.kept(t, l); haveWrites < writes || haveDocuments < documents {
-		t.Fatalf("%d writes and %d papers; want %d and %d that were there", haveWrites, haveDocuments, writes, documents)
+		t.Fatalf("%d writes and %d documents; want %d and %d that were there", haveWrites, haveDocuments, writes, documents)
 	}
 }
 
@@ -69,7 +69,7 @@ func OneMore(t *testing.T, l ledger.Ledger, r ledger.Record) ledger.Record {
 	return r
 }
 
-// GoesOn switches it on where somebody was interrupted in the middle of finding what
+// GoesOn switches recording on where another actor was interrupted in the middle of finding what
 // was there, while some of the writes change before and after, and holds what is not
 // sealed then against the ledger ([AllUnsealed]).
 func GoesOn(t *testing.T, l ledger.Ledger, some []ledger.Record, writes, documents int) {
@@ -93,7 +93,7 @@ func (w *wait) take(t *testing.T, r ledger.Run) {
 		t.Fatalf("ticket %d: %v", r.Ticket, r.Unread)
 	}
 	if m := r.Mark; m != nil {
-		f := filed{m.DocumentID, m.Version, r.Backfilled}
+		f := committedDocument{m.DocumentID, m.Version, r.Backfilled}
 		if r.Backfilled {
 			f.version = 0
 		}
@@ -128,7 +128,7 @@ func (w *wait) writes(t *testing.T, l ledger.Ledger) (n int) {
 	}
 }
 
-// kept goes over all papers, and counts them.
+// kept goes over all documents, and counts them.
 func (w *wait) kept(t *testing.T, l ledger.Ledger) (n int) {
 	t.Helper()
 	for after := (ledger.Document{}); ; {
@@ -138,7 +138,7 @@ func (w *wait) kept(t *testing.T, l ledger.Ledger) (n int) {
 		}
 		for _, p := range some {
 			if after = p; w.documents[p.ID] != p.Version {
-				t.Fatalf("paper %s: version %d waits to be sealed, and it has %d", p.ID, w.documents[p.ID], p.Version)
+				t.Fatalf("document %s: version %d waits to be sealed, and it has %d", p.ID, w.documents[p.ID], p.Version)
 			}
 		}
 		if n += len(some); len(some) < 1000 {

@@ -77,7 +77,7 @@ func TestAnswerLost(t *testing.T) {
 		"a statement of its own": {"its commit is part of it", "statement",
 			func(l *postgres.Ledger, _ ledger.Record) error { return reserveNow(t, l, about("other", 1)) },
 			func(l *postgres.Ledger, _ ledger.Record) bool { return there(t, l, idOf(about("other", 1))) }},
-		"the end of a transaction": {"a place in line takes several statements", "commit",
+		"the end of a transaction": {"a place queued takes several statements", "commit",
 			func(l *postgres.Ledger, _ ledger.Record) error { return reserveNow(t, l, about("r", 2)) },
 			func(l *postgres.Ledger, _ ledger.Record) bool { return there(t, l, idOf(about("r", 2))) }},
 		"an append": {"the announcement of a send may stand", "statement",
@@ -111,7 +111,7 @@ func TestAnswerLost(t *testing.T) {
 				t.Fatalf("no answer was lost: the statement is not known any more; error %v", err)
 			}
 			if !errors.Is(err, ledger.ErrUnsure) || !errors.Is(err, ledger.ErrUnavailable) {
-				t.Errorf("error %v, want that nobody knows: %s", err, c.reason)
+				t.Errorf("error %v, want that it is unknown: %s", err, c.reason)
 			}
 			if !c.done(d.open(nil), head) {
 				t.Errorf("it was not done, or twice: %s", c.reason)

@@ -31,7 +31,7 @@ const allBackfilled = "~"
 // long. A call continues where an interrupted one ended, and several may run at once. What is
 // left when it is switched off is deleted in portions as well.
 func (l *Ledger) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
-	as, all, left, err := l.chronicling(ctx)
+	as, all, left, err := l.recording(ctx)
 	if err != nil || as == on && (on && all || !on && !left) { // already done; then no caller has to wait
 		return false, err
 	}
@@ -50,13 +50,13 @@ func (l *Ledger) SetRecording(ctx context.Context, on bool) (changed bool, err e
 
 // Finding implements [ledger.Feed].
 func (l *Ledger) Finding(ctx context.Context) (bool, error) {
-	on, all, _, err := l.chronicling(ctx)
+	on, all, _, err := l.recording(ctx)
 	return on && !all, err
 }
 
-// chronicling reports whether unsealed events are recorded, whether the backfill is complete, and
+// recording reports whether unsealed events are recorded, whether the backfill is complete, and
 // whether any unsealed rows are left.
-func (l *Ledger) chronicling(ctx context.Context) (on, all, left bool, err error) {
+func (l *Ledger) recording(ctx context.Context) (on, all, left bool, err error) {
 	err = l.read(ctx, l.sql.Text("sealing"), nil, func(rows pgx.Rows) error {
 		_, err := pgx.CollectExactlyOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, r.Scan(&on, &all, &left)

@@ -103,7 +103,7 @@ func TestBackfillInPortions(t *testing.T) {
 		}
 	}
 	if least := 1 + oldWrites/postgres.MaxBackfilled + oldDocuments/postgres.MaxBackfilled; portions < least {
-		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
+		t.Errorf("it took %d portions, want %d at least: no caller may wait for all of it", portions, least)
 	}
 	if changed, err := l.SetRecording(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
@@ -153,7 +153,7 @@ func TestSwitchedOffInPortions(t *testing.T) {
 		t.Errorf("%d runs, error %v; it is off", len(runs), err)
 	}
 	if more, err := l.Switch(true, true, func() {}); more || err != nil {
-		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
+		t.Errorf("more %v, error %v; another actor has switched it off", more, err)
 	}
 	if changed, err := l.SetRecording(t.Context(), true); !changed || err != nil {
 		t.Errorf("changed %v, error %v", changed, err)

@@ -47,7 +47,7 @@ func TestBatchAnswerLost(t *testing.T) {
 				t.Fatalf("no answer was lost: the statement is not known any more; error %v", err)
 			}
 			if !errors.Is(err, ledger.ErrUnsure) || !errors.Is(err, ledger.ErrUnavailable) {
-				t.Errorf("error %v, want that nobody knows: %s", err, c.reason)
+				t.Errorf("error %v, want that it is unknown: %s", err, c.reason)
 			}
 			if _, err := l.Commit(t.Context(), f); !errors.Is(err, ledger.ErrStale) {
 				t.Errorf("again: error %v, want that it is stale", err)
@@ -168,8 +168,8 @@ func TestBatchGivenUp(t *testing.T) {
 	d := fresh(t)
 	l := d.open(nil)
 	file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}})
-	person := begin(t, d.open(nil))
-	_, err := person.Exec(t.Context(), "UPDATE ledger_documents SET updated = updated")
+	blocker := begin(t, d.open(nil))
+	_, err := blocker.Exec(t.Context(), "UPDATE ledger_documents SET updated = updated")
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error)
@@ -178,24 +178,24 @@ func TestBatchGivenUp(t *testing.T) {
 		result <- err
 	}()
 	for waiting := 0; waiting == 0; { // for the lock
-		must(t, person.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
+		must(t, blocker.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
 	}
 	cancel()
 	if err := <-result; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that the caller gave up", err)
 	}
-	must(t, person.Rollback(t.Context()))
+	must(t, blocker.Rollback(t.Context()))
 	if p, err := l.Document(t.Context(), "acme", "step", "p"); err != nil || p.Version != 1 {
 		t.Errorf("version %d, error %v: something was applied", p.Version, err)
 	}
 }
 
-// behindAPerson commits a batch while another session has locked the documents, and lets that
+// behindATransaction commits a batch while another session has locked the documents, and lets that
 // session act when the batch waits.
-func behindAPerson(t *testing.T, d *database, l *postgres.Ledger, lock string, f ledger.Batch, then func(person pgx.Tx) error) ledger.Committed {
+func behindATransaction(t *testing.T, d *database, l *postgres.Ledger, lock string, f ledger.Batch, then func(blocker pgx.Tx) error) ledger.Committed {
 	t.Helper()
-	person := begin(t, d.open(nil))
-	_, err := person.Exec(t.Context(), lock)
+	blocker := begin(t, d.open(nil))
+	_, err := blocker.Exec(t.Context(), lock)
 	must(t, err)
 	var did ledger.Committed
 	result := make(chan error)
@@ -205,9 +205,9 @@ func behindAPerson(t *testing.T, d *database, l *postgres.Ledger, lock string, f
 		result <- err
 	}()
 	for waiting := 0; waiting == 0; {
-		must(t, person.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
+		must(t, blocker.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&waiting))
 	}
-	must(t, then(person))
+	must(t, then(blocker))
 	must(t, <-result)
 	return did
 }
@@ -221,7 +221,7 @@ func TestBatchOfAVersionToCome(t *testing.T) {
 	for what, reserve := range map[string]*ledger.Reservation{"documents": nil, "documents and a write": delegated(t, "w", "s", "wire:1")} {
 		p.Version++ // by the other session
 		f := ledger.Batch{Documents: []ledger.Document{p}, Reserve: reserve}
-		did := behindAPerson(t, d, l, "UPDATE ledger_documents SET version = version + 1", f, func(person pgx.Tx) error { return person.Commit(t.Context()) })
+		did := behindATransaction(t, d, l, "UPDATE ledger_documents SET version = version + 1", f, func(blocker pgx.Tx) error { return blocker.Commit(t.Context()) })
 		got, err := l.Document(t.Context(), "acme", "step", "p")
 		must(t, err)
 		if p = did.Documents[0]; got.Version != p.Version || p.Collection != "w" || reserve != nil && !there(t, l, reserve.Record.ID) {
@@ -237,9 +237,9 @@ func TestBatchThatWaitedLeasesFromThen(t *testing.T) {
 	file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}})
 	res := reservation(t, asked("w"))
 	f := ledger.Batch{Documents: []ledger.Document{page("acme", "p", 1)}, Reserve: &res}
-	did := behindAPerson(t, d, l, "SELECT FROM ledger_documents FOR UPDATE", f, func(person pgx.Tx) error {
+	did := behindATransaction(t, d, l, "SELECT FROM ledger_documents FOR UPDATE", f, func(blocker pgx.Tx) error {
 		d.move(2 * res.LeaseFor)
-		return person.Rollback(t.Context())
+		return blocker.Rollback(t.Context())
 	})
 	rec, err := l.Get(t.Context(), "acme", did.Reserved.ID)
 	must(t, err)
@@ -264,7 +264,7 @@ func TestOneOperationOfSteps(t *testing.T) {
 		_, err = ledgers[1].Commit(t.Context(), ledger.Batch{Reserve: delegated(t, "other", "a", key)})
 		var blocked *ledger.BlockedError
 		if !errors.As(err, &blocked) || blocked.Prior.ID != second.ID {
-			t.Fatalf("error %v, want the step that stands", err)
+			t.Fatalf("error %v, want the step that is there", err)
 		}
 		none.ID, none.Fence = second.ID, second.Fence
 		file(t, ledgers[0], ledger.Batch{Append: []ledger.Appending{none}})

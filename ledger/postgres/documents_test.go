@@ -65,7 +65,7 @@ func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)
 
 // What a step needs from its gate to its end is one statement each time: one round trip and one
 // commit.
-func TestFilingsOfOneStatement(t *testing.T) {
+func TestBatchesOfOneStatement(t *testing.T) {
 	d, count := fresh(t), &counter{}
 	config, err := pgxpool.ParseConfig(d.dsn())
 	must(t, err)
@@ -78,7 +78,7 @@ func TestFilingsOfOneStatement(t *testing.T) {
 	workflow.Kind = "workflow"
 	one := func(what string, f func() ledger.Committed) ledger.Committed {
 		t.Helper()
-		file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "look at the clock before "+what, 0)}})
+		file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "read the clock before "+what, 0)}})
 		before, commits := count.asked.Load(), l.Stats().Commits
 		did := f()
 		if asked := count.asked.Load() - before; asked != 1 {
@@ -111,7 +111,7 @@ func TestFilingsOfOneStatement(t *testing.T) {
 
 // Many batches about few documents and writes, in any order of names, from the connections of
 // several processes: no two deadlock, and each that did not fail with ErrStale did everything.
-func TestFilingsAtOnce(t *testing.T) {
+func TestConcurrentBatches(t *testing.T) {
 	d := fresh(t)
 	ledgers := []*postgres.Ledger{d.open(nil), d.open(nil), d.open(nil)}
 	const documents, filers, rounds = 6, 12, 18
@@ -167,7 +167,7 @@ func TestFilingsAtOnce(t *testing.T) {
 		all += done[i].Load()
 	}
 	if all == 0 {
-		t.Error("no filing was done")
+		t.Error("no batch was done")
 	}
 	noDeadlocks(t, ledgers[0])
 }
@@ -260,9 +260,9 @@ func TestUnchangedHolds(t *testing.T) {
 		there  bool
 		more   bool // a second append, so that it is a transaction
 	}{
-		"changed":                   {"what is to stay as it is stays so until the filing is durable", true, false},
+		"changed":                   {"what is to stay as it is stays so until the batch is durable", true, false},
 		"changed, in a transaction": {"the same with several statements between", true, true},
-		"made":                      {"what is not to be there is not made before the filing is durable", false, false},
+		"made":                      {"what is not to be there is not made before the batch is durable", false, false},
 		"made, in a transaction":    {"the same with several statements between", false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestUnchangedHolds(t *testing.T) {
 				}
 				wg.Wait()
 				if won.Load() != 1 {
-					t.Fatalf("round %d: %d of two filings were done, want 1: %s", round, won.Load(), c.reason)
+					t.Fatalf("round %d: %d of two batches were done, want 1: %s", round, won.Load(), c.reason)
 				}
 			}
 		})
@@ -302,7 +302,7 @@ func TestUnchangedHolds(t *testing.T) {
 
 // A collection with a document that another session has locked is deleted as a whole and later,
 // and the pruning does not wait for it.
-func TestPruneBesideAFiling(t *testing.T) {
+func TestPruneDuringABatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		held string
 		want [2]int // first, and after the lock is released
@@ -320,8 +320,8 @@ func TestPruneBesideAFiling(t *testing.T) {
 			alone.Collection, alone.Done = "", true
 			file(t, l, ledger.Batch{Documents: []ledger.Document{cover, page("acme", "s1", 0), page("acme", "s2", 0), alone}})
 			d.move(48 * time.Hour)
-			person := begin(t, d.open(nil))
-			_, err := person.Exec(t.Context(), c.held)
+			blocker := begin(t, d.open(nil))
+			_, err := blocker.Exec(t.Context(), c.held)
 			must(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
@@ -330,7 +330,7 @@ func TestPruneBesideAFiling(t *testing.T) {
 				if err != nil || did.Documents != want {
 					t.Errorf("%d documents were forgotten, error %v, want %d", did.Documents, err, want)
 				}
-				_ = person.Rollback(t.Context()) // the first time
+				_ = blocker.Rollback(t.Context()) // the first time
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func TestFailedWhileCommitting(t *testing.T) {
 		reason        string
 	}{
 		"connection lost":        {io.ErrUnexpectedEOF, true, false, "the answer may be what was lost"},
-		"no answer in time":      {context.DeadlineExceeded, true, false, "nobody waited for it"},
+		"no answer in time":      {context.DeadlineExceeded, true, false, "no caller waited for it"},
 		"ended by the server":    {answer("FATAL", "57P01"), true, false, "it can come behind the commit"},
 		"ended by a pooler":      {answer("ERROR", "08006"), true, false, "the pooler lost its server and keeps its client"},
 		"unknown to a pooler":    {answer("ERROR", "08007"), true, false, "it says so"},
@@ -64,7 +64,7 @@ func TestLost(t *testing.T) {
 		"a damaged row":     {fmt.Errorf("write: %w", ledger.ErrCorrupt), false, "it is as damaged on any connection"},
 		"no such write":     {ledger.ErrNotFound, false, "nor is it there"},
 		"the clock":         {ledger.ErrClock, false, "all have one clock"},
-		"the caller":        {context.Canceled, false, "nobody waits any more"},
+		"the caller":        {context.Canceled, false, "no caller waits any more"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := lost(c.err); got != c.lost {

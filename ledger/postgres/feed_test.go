@@ -71,7 +71,7 @@ func (d *database) waits(l *postgres.Ledger, n int) {
 			return
 		}
 	}
-	d.t.Fatal("nobody waits")
+	d.t.Fatal("no caller waits")
 }
 
 // A change whose transaction took its number first and was committed last reaches followers that
@@ -116,8 +116,8 @@ func TestLongTransactionsDelayNoOther(t *testing.T) {
 	d, elsewhere := fresh(t), fresh(t)
 	l := d.open(nil)
 	for _, where := range []*database{d, elsewhere} {
-		person := begin(t, where.open(nil))
-		_, err := person.Exec(t.Context(), "CREATE TABLE unfinished (n INT)")
+		blocker := begin(t, where.open(nil))
+		_, err := blocker.Exec(t.Context(), "CREATE TABLE unfinished (n INT)")
 		must(t, err)
 	}
 	must(t, pair(l, reservation(t, asked("w"))))
@@ -135,15 +135,15 @@ func TestFollowWhileLocked(t *testing.T) {
 	must(t, pair(l, reservation(t, asked("w1"))))
 	r := &reader{l: l}
 	must(t, r.catchUp())
-	person := begin(t, l)
-	_, err := person.Exec(t.Context(), "UPDATE ledger_published SET last = last")
+	blocker := begin(t, l)
+	_, err := blocker.Exec(t.Context(), "UPDATE ledger_published SET last = last")
 	must(t, err)
 	must(t, pair(l, reservation(t, asked("w2"))))
 	r.q.After = ""
 	if err := r.catchUp(); err != nil || len(r.received) != 2 { // the first one, twice
 		t.Errorf("got %d, error %v", len(r.received), err)
 	}
-	must(t, person.Rollback(t.Context()))
+	must(t, blocker.Rollback(t.Context()))
 	if err := r.catchUp(); err != nil || len(r.received) != 3 {
 		t.Errorf("got %d, error %v; want the second one now", len(r.received), err)
 	}
@@ -261,8 +261,8 @@ func TestNotifiedByOtherProcesses(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
 	changed, woken := there.Changed(t.Context()), there.Woken(t.Context())
-	hears(t, changed, "the first look")
-	hears(t, woken, "the first look")
+	hears(t, changed, "the first read")
+	hears(t, woken, "the first read")
 	d.listens(here)
 	must(t, pair(here, reservation(t, asked("w1"))))
 	hears(t, changed, "settled in another process")

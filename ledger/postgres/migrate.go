@@ -94,7 +94,7 @@ func (l *Ledger) migrate(ctx context.Context, texts []string, keys ledger.Keys) 
 		have, err := l.haveVersion(ctx)
 		switch {
 		case err == nil && have > len(texts):
-			return fmt.Errorf("%w: %s has version %d, this program knows versions up to %d: use the program that upgraded it, or a newer one; programs that run already go on as long as they can",
+			return fmt.Errorf("%w: %s has version %d, this program knows versions up to %d: use the program that upgraded it, or a newer one; programs that run already continue as long as they can",
 				ledger.ErrVersion, l.name, have, len(texts))
 		case err == nil && have == len(texts):
 			return nil

@@ -92,7 +92,7 @@ func TestOperationLookUp(t *testing.T) {
 			t.Errorf("without a key: asked %v", without)
 		}
 	})
-	for key, most := range map[string]float64{"freed": 0, "weekly": 1, "nobody's": 0} {
+	for key, most := range map[string]float64{"freed": 0, "weekly": 1, "unused": 0} {
 		t.Run(key, func(t *testing.T) {
 			asked := map[string]int{}
 			since := time.Now().Add(-24 * time.Hour).UnixNano()
@@ -119,7 +119,7 @@ func TestOperationLookUp(t *testing.T) {
 		rec, _, err := l.Reserve(t.Context(), reservation(t, ask("freed", "freed")))
 		must(t, err)
 		if rec.State != ledger.Sending {
-			t.Errorf("a key that came to nothing: %s", rec.Phase())
+			t.Errorf("a key that failed: %s", rec.Phase())
 		}
 	})
 }

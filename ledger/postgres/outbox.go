@@ -91,9 +91,9 @@ func (o Outbox) enqueue(w intent.WriteIntent, ask func(query string, args []any,
 		name = "enqueue_quietly"
 	}
 	var enqueued int64
-	var notified string
+	var received string
 	query, args := qualified(o.Schema, fromFiles.Text(name)), []any{string(rec.ID), rec.Tenant, rec.KeyDigest, string(rec.Intent)}
-	if err := ask(query, args, &enqueued, &notified); err != nil {
+	if err := ask(query, args, &enqueued, &received); err != nil {
 		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, err)
 	}
 	if enqueued == 0 {

@@ -117,6 +117,6 @@ func TestOutboxUnderFire(t *testing.T) {
 		}
 	}
 	if s, err := first.QueueStats(ctx); err != nil || s.Outbox != 0 || len(s.Queues) != 0 || len(s.Refused) != 0 {
-		t.Errorf("survey %+v, error %v", s, err)
+		t.Errorf("stats %+v, error %v", s, err)
 	}
 }

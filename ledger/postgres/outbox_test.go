@@ -195,10 +195,10 @@ func TestEnqueuersOverlap(t *testing.T) {
 func TestEnqueuedRowDamaged(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, damage, says string }{
 		"no JSON":      {"it cannot be decoded", `intent = '{"tenant":'`, "not valid JSON"},
-		"unknown":      {"nobody knows what it asks for", `intent = (intent::jsonb || '{"wish":1}')::text`, "/wish"},
+		"unknown":      {"it is unknown what it asks for", `intent = (intent::jsonb || '{"wish":1}')::text`, "/wish"},
 		"another id":   {"the caller would wait for ever", `id = 'wr_1'`, "damaged"},
 		"another line": {"it would overtake others", `key_digest = 'hmac:ledger:x'`, "damaged"},
-		"tenant":       {"it is somebody else's", `tenant = 'b'`, "damaged"},
+		"tenant":       {"it is another actor's", `tenant = 'b'`, "damaged"},
 		"undoing":      {"only the engine undoes", `intent = (intent::jsonb || '{"compensates":"wr_1"}')::text`, "/compensates"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestEnqueuedRowDamaged(t *testing.T) {
 			are(t, append(lent(t, l), lent(t, l)...), about("r", 2))
 			s, err := l.QueueStats(context.Background())
 			if err != nil || s.Outbox != 0 || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, tc.says) {
-				t.Fatalf("survey %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
+				t.Fatalf("stats %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
 			}
 		})
 	}
@@ -225,11 +225,11 @@ func TestEnqueuedForNewerProgram(t *testing.T) {
 	must(t, enqueue(t, l, true, asked("w1"), asked("w2")))
 	are(t, lent(t, l), asked("w2"))
 	if s, err := l.QueueStats(ctx); err != nil || s.Outbox != 1 || len(s.Refused) != 0 {
-		t.Errorf("survey %+v, error %v; want one that waits", s, err)
+		t.Errorf("stats %+v, error %v; want one that waits", s, err)
 	}
 	d.exec(`UPDATE ledger_writes SET body = (body::jsonb - 'news')::text`)
 	are(t, lent(t, l))
 	if s, err := l.QueueStats(ctx); err != nil || s.Outbox != 0 || len(s.Refused) != 0 {
-		t.Errorf("survey %+v, error %v; want nothing left", s, err)
+		t.Errorf("stats %+v, error %v; want nothing left", s, err)
 	}
 }

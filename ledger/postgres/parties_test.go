@@ -29,9 +29,9 @@ func TestManyIdleParties(t *testing.T) {
 		fill   func(d *database)
 		claims int
 	}{
-		"more than one claim visits": {"the next claim goes on from there",
+		"more than one claim visits": {"the next claim continues from there",
 			func(d *database) { d.idle("a", "settled", 1, 6000, later) }, 2},
-		"behind the end of the walk": {"a claim goes round once",
+		"behind the end of the scan": {"a claim goes round once",
 			func(d *database) { d.idle("z", "settled", 1, 300, later) }, 1},
 		"paused with a backlog": {"what is passed over is no work",
 			func(d *database) { d.idle("a", "queued", 1, 1000, long) }, 1},
@@ -40,7 +40,7 @@ func TestManyIdleParties(t *testing.T) {
 			d := fresh(t)
 			l := d.open(nil)
 			c.fill(d)
-			if name == "behind the end of the walk" { // there it ends
+			if name == "behind the end of the scan" { // there it ends
 				w := asked("first")
 				w.Tenant, w.Destination = "t000100", "z"
 				rec, _, err := l.Reserve(t.Context(), reservation(t, w))

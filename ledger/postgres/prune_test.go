@@ -38,6 +38,6 @@ func TestPruneReadsOnlyWhatIsDue(t *testing.T) {
 	_, err = l.Prune(t.Context(), ledger.Prune{Keep: ledger.Forever, Remember: ledger.Forever, Destinations: map[string]time.Duration{"crm": time.Hour}})
 	unread, ok := errors.AsType[*ledger.UnreadError](err)
 	if !ok || len(unread.Writes) != 3 {
-		t.Errorf("error %v; want that the 3 of crm, and no others, were looked at", err)
+		t.Errorf("error %v; want that the 3 of crm, and no others, were read", err)
 	}
 }

@@ -105,7 +105,7 @@ func TestRecordingDuringAPruning(t *testing.T) {
 	must(t, err)
 	must(t, <-result)
 	if !b.ran.Load() || did.Compacted != 1 {
-		t.Fatalf("buried %d, ran %v: the statement is not known any more", did.Compacted, b.ran.Load())
+		t.Fatalf("compacted %d, ran %v: the statement is not known any more", did.Compacted, b.ran.Load())
 	}
 	runs := all(t, l)
 	if len(runs) != 1 || runs[0].Mark == nil || runs[0].Mark.Kind != ledger.MarkPruned || runs[0].Mark.Write != rec.ID {
@@ -125,7 +125,7 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	b.f = func() {
 		sealed(t, l, all(t, l))
 		if did, err := l.Prune(context.Background(), soon); err != nil || did.Compacted != 1 {
-			t.Errorf("buried %d, error %v", did.Compacted, err)
+			t.Errorf("compacted %d, error %v", did.Compacted, err)
 		}
 	}
 	for _, r := range all(t, late) {
@@ -235,8 +235,8 @@ func TestRecordingBlocksNoWriter(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			d := fresh(t)
 			l, other := d.open(nil), d.open(nil)
-			person, tx, result := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
-			_, err := person.Exec(t.Context(), "LOCK TABLE ledger_unsealed IN "+mode+" MODE")
+			blocker, tx, result := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
+			_, err := blocker.Exec(t.Context(), "LOCK TABLE ledger_unsealed IN "+mode+" MODE")
 			must(t, err)
 			go func() {
 				_, err := l.SetRecording(context.Background(), true)
@@ -247,7 +247,7 @@ func TestRecordingBlocksNoWriter(t *testing.T) {
 			defer end()
 			rec, _, err := other.Reserve(ctx, reservation(t, asked("w")))
 			must(t, err)
-			must(t, person.Rollback(t.Context()))
+			must(t, blocker.Rollback(t.Context()))
 			must(t, <-result)
 			if runs := all(t, l); len(runs) != 1 || runs[0].ID != rec.ID || len(runs[0].Events) != int(rec.Seq) {
 				t.Errorf("%+v; want what was written meanwhile", runs)

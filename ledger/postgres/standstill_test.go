@@ -25,7 +25,7 @@ func TestIdleTransaction(t *testing.T) {
 		var most string
 		must(t, tx.QueryRow(ctx, "SHOW idle_in_transaction_session_timeout").Scan(&most))
 		if most != "30s" {
-			t.Errorf("a transaction may stand still for %q, want 30s", most)
+			t.Errorf("a transaction may stop for %q, want 30s", most)
 		}
 		_, err := tx.Exec(ctx, "UPDATE ledger_writes SET followed = TRUE WHERE id = $1", string(head))
 		must(t, err)
@@ -33,7 +33,7 @@ func TestIdleTransaction(t *testing.T) {
 		must(t, err)
 		got, err := d.open(nil).Claim(ctx, ledger.Claim{Owner: "two", LeaseFor: time.Minute, Tenant: "acme", ID: head}) // waits
 		if err != nil || len(got) != 1 {
-			t.Errorf("lent %d, error %v; want the head of the line", len(got), err)
+			t.Errorf("lent %d, error %v; want the head of the queue", len(got), err)
 		}
 		_, err = tx.Exec(ctx, "SELECT 1")
 		return err
@@ -56,14 +56,14 @@ func TestLockedQueueDelaysNoOther(t *testing.T) {
 	must(t, enqueue(t, l, true, about("r", 1)))
 	are(t, claimed(t, l), about("r", 1))
 	must(t, enqueue(t, l, true, about("r", 2), about("s", 1)))
-	person := begin(t, d.open(nil))
-	_, err := person.Exec(ctx, "UPDATE ledger_writes SET damaged = NULL")
+	blocker := begin(t, d.open(nil))
+	_, err := blocker.Exec(ctx, "UPDATE ledger_writes SET damaged = NULL")
 	must(t, err)
 	are(t, claimed(t, l), about("s", 1))
-	must(t, person.Rollback(ctx))
+	must(t, blocker.Rollback(ctx))
 	are(t, claimed(t, l))
 	if rec, err := l.Get(ctx, "acme", idOf(about("r", 2))); err != nil || rec.QueuedBehind != idOf(about("r", 1)) {
-		t.Errorf("behind %q, error %v; want it in its line", rec.QueuedBehind, err)
+		t.Errorf("behind %q, error %v; want it in its queue", rec.QueuedBehind, err)
 	}
 }
 
@@ -114,6 +114,6 @@ func TestBrokenQueueDelaysNoOther(t *testing.T) {
 	d.exec("UPDATE ledger_writes SET followed = FALSE WHERE id = '" + string(idOf(about("r", 1))) + "'")
 	are(t, claimed(t, l))
 	if rec, err := l.Get(t.Context(), "acme", idOf(about("r", 2))); err != nil || rec.QueuedBehind != idOf(about("r", 1)) {
-		t.Errorf("behind %q, error %v; want it in its line", rec.QueuedBehind, err)
+		t.Errorf("behind %q, error %v; want it in its queue", rec.QueuedBehind, err)
 	}
 }

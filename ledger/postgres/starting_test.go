@@ -133,20 +133,20 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 			_, err := l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{page(rec.Tenant, fmt.Sprint("p", number), 0)}, Append: []ledger.Appending{late, late}})
 			return err
 		},
-		"no paper": func() error {
+		"no document": func() error {
 			if _, err := l.Document(ctx, rec.Tenant, "step", "none"); !errors.Is(err, ledger.ErrNoDocument) {
 				return err
 			}
 			return nil
 		},
-		"find papers": func() error {
+		"find documents": func() error {
 			_, _, err := l.FindDocuments(ctx, ledger.DocumentQuery{Tenant: rec.Tenant, Kind: "step"})
 			return err
 		},
-		"due papers": func() error { _, _, err := l.DueDocuments(ctx, "step", 1); return err },
-		"prune":      func() error { _, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: time.Hour}); return err },
-		"follow":     func() error { _, _, err := l.Follow(ctx, ledger.Following{Limit: 1000}); return err },
-		"latest":     func() error { _, err := l.Latest(ctx); return err },
+		"due documents": func() error { _, _, err := l.DueDocuments(ctx, "step", 1); return err },
+		"prune":         func() error { _, err := l.Prune(ctx, ledger.Prune{Keep: time.Hour, Remember: time.Hour}); return err },
+		"follow":        func() error { _, _, err := l.Follow(ctx, ledger.Following{Limit: 1000}); return err },
+		"latest":        func() error { _, err := l.Latest(ctx); return err },
 		"find": func() error {
 			for _, s := range []ledger.Search{{}, {Oldest: true}, {Workflow: rec.Workflow}, {Settlements: []ledger.Settlement{ledger.Denied}}} {
 				s.Tenant = rec.Tenant

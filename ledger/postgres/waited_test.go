@@ -14,15 +14,15 @@ import (
 
 // whileLocked makes a call while another session has locked what it needs, and does something
 // when the call waits, before that session releases the lock without a change.
-func whileLocked(t *testing.T, person pgx.Tx, call func() error, then func()) {
+func whileLocked(t *testing.T, blocker pgx.Tx, call func() error, then func()) {
 	t.Helper()
 	result := make(chan error)
 	go func() { result <- call() }()
 	for waiting := 0; waiting == 0; {
-		must(t, person.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))").Scan(&waiting))
+		must(t, blocker.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))").Scan(&waiting))
 	}
 	then()
-	must(t, person.Rollback(t.Context()))
+	must(t, blocker.Rollback(t.Context()))
 	must(t, <-result)
 }
 
@@ -30,17 +30,17 @@ func whileLocked(t *testing.T, person pgx.Tx, call func() error, then func()) {
 // that waits for it.
 var waited = map[string]struct {
 	reason string
-	lock   func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation)
+	lock   func(t *testing.T, l *postgres.Ledger, blocker pgx.Tx, res ledger.Reservation)
 	call   func(l *postgres.Ledger, res ledger.Reservation) error
 }{
 	"an append": {
-		"somebody has the row locked",
-		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+		"another actor has the row locked",
+		func(t *testing.T, l *postgres.Ledger, blocker pgx.Tx, res ledger.Reservation) {
 			early := res
 			early.Events = nil
 			_, _, err := l.Reserve(t.Context(), early)
 			must(t, err)
-			_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			_, err = blocker.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
 			must(t, err)
 		},
 		func(l *postgres.Ledger, res ledger.Reservation) error {
@@ -49,10 +49,10 @@ var waited = map[string]struct {
 		},
 	},
 	"a reservation": {
-		"somebody may be just making the same write",
-		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+		"another actor may be just making the same write",
+		func(t *testing.T, l *postgres.Ledger, blocker pgx.Tx, res ledger.Reservation) {
 			query, args := l.Reserving(t, res)
-			_, err := person.Exec(t.Context(), query, args...)
+			_, err := blocker.Exec(t.Context(), query, args...)
 			must(t, err)
 		},
 		func(l *postgres.Ledger, res ledger.Reservation) error {
@@ -60,13 +60,13 @@ var waited = map[string]struct {
 			return err
 		},
 	},
-	"a filing": {
-		"somebody has the write locked, and not the paper",
-		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+	"a batch": {
+		"another actor has the write locked, and not the document",
+		func(t *testing.T, l *postgres.Ledger, blocker pgx.Tx, res ledger.Reservation) {
 			early := res
 			early.Events = nil
 			file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", "p", 0)}, Reserve: &early})
-			_, err := person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			_, err := blocker.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
 			must(t, err)
 		},
 		func(l *postgres.Ledger, res ledger.Reservation) error {
@@ -76,12 +76,12 @@ var waited = map[string]struct {
 		},
 	},
 	"a claim": {
-		"somebody has the row locked",
-		func(t *testing.T, l *postgres.Ledger, person pgx.Tx, res ledger.Reservation) {
+		"another actor has the row locked",
+		func(t *testing.T, l *postgres.Ledger, blocker pgx.Tx, res ledger.Reservation) {
 			res.Owner, res.LeaseFor = "", 0
 			_, _, err := l.Reserve(t.Context(), res)
 			must(t, err)
-			_, err = person.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
+			_, err = blocker.Exec(t.Context(), "SELECT FROM ledger_writes FOR UPDATE")
 			must(t, err)
 		},
 		func(l *postgres.Ledger, res ledger.Reservation) error {
@@ -102,9 +102,9 @@ func TestChangesThatWaitedCountFromThen(t *testing.T) {
 			d := fresh(t).movable()
 			l := d.open(nil)
 			res := reservation(t, asked("w"))
-			person := begin(t, d.open(nil))
-			c.lock(t, l, person, res)
-			whileLocked(t, person, func() error { return c.call(l, res) }, func() { d.move(2 * res.LeaseFor) })
+			blocker := begin(t, d.open(nil))
+			c.lock(t, l, blocker, res)
+			whileLocked(t, blocker, func() error { return c.call(l, res) }, func() { d.move(2 * res.LeaseFor) })
 			rec, err := l.Get(t.Context(), "acme", res.Record.ID)
 			must(t, err)
 			if rec.State != ledger.Sending || !rec.LeaseUntil.After(rec.Now) || name != "a claim" && !rec.LastSend.After(rec.Now) {
@@ -123,12 +123,12 @@ func TestLateTransactionsAreMadeSmaller(t *testing.T) {
 	for i := range 5 {
 		all = append(all, reservation(t, asked(fmt.Sprint("w", i))))
 	}
-	person := begin(t, d.open(nil))
+	blocker := begin(t, d.open(nil))
 	query, args := l.Reserving(t, all[3])
-	_, err := person.Exec(t.Context(), query, args...)
+	_, err := blocker.Exec(t.Context(), query, args...)
 	must(t, err)
 	before := l.Stats().Commits
-	whileLocked(t, person, func() error {
+	whileLocked(t, blocker, func() error {
 		made, err := l.ReserveTogether(all...)
 		if made != len(all) {
 			t.Errorf("%d of %d were made", made, len(all))

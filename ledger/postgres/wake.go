@@ -153,7 +153,7 @@ func (w *wake) due() (channels []string) {
 // listen receives notifications of the other processes, as long as that is possible.
 func (l *Ledger) listen(ctx context.Context) {
 	for wait := minListenPause; ctx.Err() == nil; wait = min(2*wait, maxListenPause) {
-		if notified := l.hear(ctx); notified {
+		if received := l.hear(ctx); received {
 			wait = minListenPause
 		}
 		pause(ctx, wait/2+rand.N(wait))
@@ -182,18 +182,18 @@ func (l *Ledger) hear(ctx context.Context) (listened bool) {
 	defer close(news)
 	l.wake.background.Go(func() { pass(ctx, work, &l.notifier) })
 	l.wake.background.Go(func() { pass(ctx, news, &l.subscribers) })
-	for notified := ""; ; { // also at first: earlier notifications were missed
-		if notified != newsChannel {
+	for received := ""; ; { // also at first: earlier notifications were missed
+		if received != newsChannel {
 			put(work)
 		}
-		if notified != workChannel {
+		if received != workChannel {
 			put(news)
 		}
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return true
 		}
-		notified = n.Channel
+		received = n.Channel
 	}
 }
 
@@ -206,8 +206,8 @@ func put(into chan<- struct{}) {
 }
 
 // pass passes notifications to waiters in this process, at a limited rate.
-func pass(ctx context.Context, notified <-chan struct{}, notifier *ledger.Notifier) {
-	for range notified {
+func pass(ctx context.Context, received <-chan struct{}, notifier *ledger.Notifier) {
+	for range received {
 		notifier.Notify()
 		pause(ctx, wakeEvery)
 	}

@@ -18,7 +18,7 @@ func hears(t *testing.T, woken <-chan struct{}, what string) {
 	select {
 	case <-woken:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s: nobody was woken", what)
+		t.Fatalf("%s: no worker was woken", what)
 	}
 }
 
@@ -42,7 +42,7 @@ func (d *database) listens(l *postgres.Ledger) {
 			return
 		}
 	}
-	d.t.Fatal("nobody listens")
+	d.t.Fatal("no subscriber")
 }
 
 // Another process is notified of new work, whichever way it came.
@@ -50,7 +50,7 @@ func TestWokenByOthers(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
 	woken := there.Woken(t.Context())
-	hears(t, woken, "the first look")
+	hears(t, woken, "the first read")
 	d.listens(here)
 	queued(t, here, "w1")
 	hears(t, woken, "queued in another process")
@@ -120,7 +120,7 @@ func TestWokenWithoutListen(t *testing.T) {
 	queued(t, l, "w1")
 	hears(t, woken, "queued in this process")
 	are(t, lent(t, l), wanted)
-	for what, rests := range map[string][]ledger.Document{"filed": nil, "filed in a transaction": {page("acme", "none", 0)}} {
+	for what, rests := range map[string][]ledger.Document{"committed": nil, "committed in a transaction": {page("acme", "none", 0)}} {
 		res := reservation(t, asked(what))
 		res.Owner, res.Events = "", nil
 		file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", what, 0)}, Reserve: &res, Unchanged: rests})

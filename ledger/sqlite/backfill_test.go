@@ -77,7 +77,7 @@ func TestBackfillInPortions(t *testing.T) {
 		put(t, one, ledger.Document{Tenant: "acme", Kind: "step", ID: fmt.Sprint("new", portions), Body: []byte(`{}`)})
 	}
 	if least := 1 + oldWrites/sqlite.MaxBackfilled + oldDocuments/sqlite.MaxBackfilled; portions < least {
-		t.Errorf("it took %d portions, want %d at least: nobody may wait for all of it", portions, least)
+		t.Errorf("it took %d portions, want %d at least: no caller may wait for all of it", portions, least)
 	}
 	if changed, err := l.SetRecording(t.Context(), true); changed || err != nil {
 		t.Errorf("changed %v, error %v; it was on", changed, err)
@@ -131,7 +131,7 @@ func TestFindingIsInterrupted(t *testing.T) {
 		t.Errorf("changed %v, error %v; want it off", changed, err)
 	}
 	if more, err := l.SwitchOn(true, func() {}); more || err != nil {
-		t.Errorf("more %v, error %v; somebody has switched it off", more, err)
+		t.Errorf("more %v, error %v; another actor has switched it off", more, err)
 	}
 	if finding, err := l.Finding(t.Context()); finding || err != nil {
 		t.Errorf("it is being found: %v, error %v; it is off", finding, err)
@@ -182,7 +182,7 @@ func TestFindingIsKilled(t *testing.T) {
 			must(t, cmd.Start())
 			output, err := bufio.NewReader(out).ReadString('\n')
 			if err != nil || strings.TrimSpace(output) != "here" {
-				t.Errorf("it said %q, error %v", output, err)
+				t.Errorf("it wrote %q, error %v", output, err)
 			}
 			must(t, cmd.Process.Kill()) // SIGKILL
 			_ = cmd.Wait()              // which says that it was killed

@@ -57,7 +57,7 @@ func takeStep(l *sqlite.Ledger, name string) error {
 			continue
 		}
 		if err == nil {
-			fmt.Println("filed", name)
+			fmt.Println("committed", name)
 		}
 		return err
 	}
@@ -111,7 +111,7 @@ func TestFilersKilled(t *testing.T) {
 	}
 	for name := range reported {
 		if !steps[name] {
-			t.Errorf("step %s was filed, and is not there", name)
+			t.Errorf("step %s was committed, and is not there", name)
 		}
 	}
 	recs, err := l.List(t.Context(), ledger.Filter{Tenant: "acme", Limit: 1000})

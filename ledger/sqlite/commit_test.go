@@ -86,7 +86,7 @@ func TestGroupCommit(t *testing.T) {
 		want    string
 	}{
 		"alone":   {"all of them share one sync", 1, nil, ""},
-		"refused": {"one that is refused is told so, the others go on", 1, appendToNothing, "no such write"},
+		"refused": {"one that is refused gets that error, the others continue", 1, appendToNothing, "no such write"},
 		"broken": {"one that ends the transaction, as a full disk does, has not taken the others with it", 20,
 			(*sqlite.Ledger).Spoil, "rolled back"},
 	} {

@@ -142,7 +142,7 @@ func damagedNextInTheQueue(t *testing.T, description string) {
 	mend := tear(t, path, second)
 	finish(t, l, lent(t, l, 1)[0])
 	if got := lent(t, l, 10); len(got) != 0 {
-		t.Fatalf("%v lent; the line stands", got)
+		t.Fatalf("%v lent; the queue stops", got)
 	}
 	if named := damagedOnes(t, l); len(named) != 1 || named[0] != second.ID {
 		t.Errorf("named as damaged: %v", named)

@@ -66,7 +66,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// filler fills a small disk, checks that nothing is lost, makes room and continues.
+// filler fills a small disk, checks that nothing is lost, frees space and continues.
 func filler(dir, _ string) error {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=800k"); err != nil {
 		fmt.Println("no small disk:", err)
@@ -98,7 +98,7 @@ func filler(dir, _ string) error {
 		return err
 	}
 	if err := fill(); err != nil {
-		return fmt.Errorf("with room again: %w", err)
+		return fmt.Errorf("with space again: %w", err)
 	}
 	made++
 	if err := l.Close(); err != nil {

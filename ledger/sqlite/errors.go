@@ -29,7 +29,7 @@ var hints = map[sqlite.ResultCode]string{
 	sqlite.ResultReadOnly: "the file, its log (-wal, -shm), its directory or the file system cannot be written: all must be writable by the user of this process",
 	sqlite.ResultCantOpen: "the file or its log (-wal, -shm) cannot be opened or made: the file and its directory must be writable by the user of this process",
 	sqlite.ResultPerm:     "the file cannot be opened by the user of this process",
-	sqlite.ResultBusy:     "another process holds the write lock: look for one that is stopped, or an open transaction",
+	sqlite.ResultBusy:     "another process holds the write lock: find one that is stopped, or an open transaction",
 	sqlite.ResultIOErr:    "the disk reports an error: it may be full, or failing",
 }
 

@@ -37,7 +37,7 @@ func TestOperationIsOneProbe(t *testing.T) {
 			_, _, err := l.Reserve(t.Context(), reservation(t, w))
 			return err
 		}, 1, nil},
-		"with a key": {"and so it is when somebody may have begun the same", func() error {
+		"with a key": {"and so it is when another actor may have begun the same", func() error {
 			_, _, err := l.Reserve(t.Context(), reservation(t, asked("first")))
 			return err
 		}, 1, nil},
@@ -94,14 +94,14 @@ func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 		next   *ledger.Reservation
 		met    bool
 	}{
-		"not applied": {"tries that came to nothing stand in no index",
+		"not applied": {"tries that failed stand in no index",
 			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") }, []ledger.Event{nothing}, 0, delegated(t, "next", "s", "op"), false},
-		"yielded": {"nor do those that a person let go",
+		"yielded": {"nor do those that a reviewer released",
 			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") },
 			[]ledger.Event{{Kind: ledger.EvYielded, By: "p", Reason: "r"}}, 0, delegated(t, "next", "s", "op"), false},
 		"before the window": {"the index is entered where the window begins",
 			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 25 * time.Hour, delegated(t, "next", "s", "op"), false},
-		"of the same workflow": {"a workflow's own steps are told apart in the index",
+		"of the same workflow": {"a workflow's own steps are distinguished in the index",
 			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, delegated(t, "w", "next", "op"), false},
 		"one that blocks": {"this test can fail: what blocks is read, and damage is reported",
 			func(n int) *ledger.Reservation { return delegated(t, "w", fmt.Sprint("s", n), "op") }, []ledger.Event{report}, 0, delegated(t, "next", "s", "op"), true},
@@ -169,7 +169,7 @@ func groupBatches(t *testing.T) {
 		t.Errorf("got %+v after %+v, want one commit of %d operations", got, before, callers)
 	}
 	for _, query := range []string{
-		"SELECT count(*) FROM ledger_documents", "SELECT count(*) FROM ledger_writes WHERE state = 'entrusted'",
+		"SELECT count(*) FROM ledger_documents", "SELECT count(*) FROM ledger_writes WHERE state = 'delegated'",
 	} {
 		if got, err := l.Read(query); err != nil || got[0] != fmt.Sprint(callers) {
 			t.Errorf("%s: %v, error %v; want %d", query, got, err, callers)

@@ -185,7 +185,7 @@ func TestEnqueueOnAnotherClock(t *testing.T) {
 	must(t, err)
 	s, err := l.QueueStats(context.Background())
 	if err != nil || s.Outbox != 1 || s.Oldest.After(s.Now) {
-		t.Errorf("survey %+v, error %v", s, err)
+		t.Errorf("stats %+v, error %v", s, err)
 	}
 	rec, err := l.Get(context.Background(), "acme", idOf(asked("w1")))
 	must(t, err)
@@ -199,11 +199,11 @@ func TestEnqueueOnAnotherClock(t *testing.T) {
 func TestEnqueuedRowDamaged(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, damage, says string }{
 		"no JSON":      {"it cannot be decoded", `intent = '{"tenant":'`, "not valid JSON"},
-		"unknown":      {"nobody knows what it asks for", `intent = json_set(intent, '$.wish', 1)`, "/wish"},
+		"unknown":      {"it is unknown what it asks for", `intent = json_set(intent, '$.wish', 1)`, "/wish"},
 		"invalid":      {"it could never be verified", `intent = json_remove(intent, '$.expect')`, "/expect"},
 		"another id":   {"the caller would wait for ever", `id = 'wr_1'`, "damaged"},
 		"another line": {"it would overtake others", `key_digest = 'hmac:ledger:x'`, "damaged"},
-		"tenant":       {"it is somebody else's", `tenant = 'b'`, "damaged"},
+		"tenant":       {"it is another actor's", `tenant = 'b'`, "damaged"},
 		"changed":      {"the caller did not ask for this workflow", `intent = replace(intent, 'w1', 'w9')`, "damaged"},
 		"undoing":      {"only the engine undoes", `intent = json_set(intent, '$.compensates', 'wr_1')`, "/compensates"},
 	} {
@@ -216,7 +216,7 @@ func TestEnqueuedRowDamaged(t *testing.T) {
 			}
 			s, err := l.QueueStats(context.Background())
 			if err != nil || s.Outbox != 0 || len(s.Refused) != 1 || !strings.Contains(s.Refused[0].Reason, tc.says) {
-				t.Fatalf("survey %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
+				t.Fatalf("stats %+v, error %v; want one refusal that says %q: %s", s, err, tc.says, tc.reason)
 			}
 			if name == "no JSON" {
 				sql(t, outsider(t, l.Path()), "DELETE FROM ledger_outbox")
@@ -240,7 +240,7 @@ func TestEnqueuedTwiceAndDamaged(t *testing.T) {
 		t.Errorf("lent (-want +got):\n%s", diff)
 	}
 	if s, err := l.QueueStats(context.Background()); err != nil || len(s.Refused) != 1 {
-		t.Errorf("survey %+v, error %v", s, err)
+		t.Errorf("stats %+v, error %v", s, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestPrunePastMany(t *testing.T) {
 	c.move(2 * time.Hour)
 	did, err := l.Prune(context.Background(), ledger.Prune{Keep: time.Hour, Remember: 24 * time.Hour})
 	if err != nil || did.Compacted != 1 {
-		t.Fatalf("pruned %+v, error %v; want one buried", did, err)
+		t.Fatalf("pruned %+v, error %v; want one compacted", did, err)
 	}
 	if rec, err := l.Get(context.Background(), "acme", ripe.ID); err != nil || !rec.Tombstone {
 		t.Errorf("the ripe one: %+v, error %v", rec, err)

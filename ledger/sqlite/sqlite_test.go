@@ -13,7 +13,7 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// clock stands still until it is moved.
+// clock stops until it is moved.
 type clock struct {
 	mu sync.Mutex
 	at time.Time

@@ -10,7 +10,7 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-// plans are those of the statements that run while callers wait. They walk no ledger of millions,
+// plans are those of the statements that run while callers wait. They scan no ledger of millions,
 // and sort none.
 var plans = map[string]string{
 	"find":         "SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?)",

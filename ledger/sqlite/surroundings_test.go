@@ -110,7 +110,7 @@ func TestFileIsPrivate(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + suffix)
 		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, error %v: intents are nobody else's business", suffix, info.Mode(), err)
+			t.Errorf("%s: %v, error %v: intents are no other actor's business", suffix, info.Mode(), err)
 		}
 	}
 }
@@ -233,18 +233,18 @@ var ofDocuments = map[string]func(l *sqlite.Ledger, res, other ledger.Reservatio
 		_, err := l.Commit(context.Background(), ledger.Batch{Documents: []ledger.Document{step("s1")}, Reserve: &other})
 		return err
 	},
-	"paper": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+	"document": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
 		_, err := l.Document(context.Background(), "acme", "step", "none")
 		if errors.Is(err, ledger.ErrNoDocument) {
 			return nil
 		}
 		return err
 	},
-	"find papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+	"find documents": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
 		_, _, err := l.FindDocuments(context.Background(), ledger.DocumentQuery{Tenant: "acme", Kind: "step"})
 		return err
 	},
-	"due papers": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
+	"due documents": func(l *sqlite.Ledger, _, _ ledger.Reservation) error {
 		_, _, err := l.DueDocuments(context.Background(), "step", 1)
 		return err
 	},
@@ -314,7 +314,7 @@ func TestOverwrittenBytes(t *testing.T) {
 		if err := os.WriteFile(path, torn, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := look(path, rec); err != nil {
+		if err := reopen(path, rec); err != nil {
 			noticed++
 			if !errors.Is(err, ledger.ErrCorrupt) {
 				t.Errorf("page %d: error %v, want one that says corrupt", at/page, err)
@@ -326,8 +326,8 @@ func TestOverwrittenBytes(t *testing.T) {
 	}
 }
 
-// look opens a ledger, reads everything of a write and adds another.
-func look(path string, rec ledger.Record) error {
+// reopen opens a ledger, reads everything of a write and adds another.
+func reopen(path string, rec ledger.Record) error {
 	l, err := sqlite.Open(context.Background(), path, nil)
 	if err != nil {
 		return err
@@ -400,8 +400,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// A file that cannot grow refuses what needs room, loses nothing, and continues when there is
-// room again.
+// A file that cannot grow refuses what needs space, loses nothing, and continues when there is
+// space again.
 func TestFullFile(t *testing.T) {
 	path := file(t)
 	l := open(t, path, nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// lives walks through all writes.
+// lives reads all writes.
 func (h *harness) lives(limit int) (all []ledger.Lifetime) {
 	h.Helper()
 	for after := ledger.ID(""); ; after = all[len(all)-1].Record.ID {
@@ -25,7 +25,7 @@ func (h *harness) lives(limit int) (all []ledger.Lifetime) {
 	}
 }
 
-// kept walks through all papers.
+// kept reads all documents.
 func (h *harness) kept() (all []ledger.Document) {
 	h.Helper()
 	for after := (ledger.Document{}); ; after = all[len(all)-1] {
@@ -39,9 +39,9 @@ func (h *harness) kept() (all []ledger.Document) {
 	}
 }
 
-var witnessing = map[string]scenario{
+var auditReads = map[string]scenario{
 	"everything": {
-		"whoever checks a ledger sees each write of each tenant with its events, and each paper but the chain itself, once",
+		"a check of a ledger sees each write of each tenant with its events, and each document but the chain itself, once",
 		func(h *harness) {
 			var want []ledger.Record
 			for i, tenant := range []string{"b", "a", "c", "a", "b"} {
@@ -69,7 +69,7 @@ var witnessing = map[string]scenario{
 				h.sameDocument(h.document(k), k)
 			}
 			if diff := cmp.Diff([]string{"gate", "saga", "step"}, kinds); diff != "" {
-				h.Errorf("papers (-want +got):\n%s", diff)
+				h.Errorf("documents (-want +got):\n%s", diff)
 			}
 			tenants, err := h.ledger.Tenants(context.Background())
 			if diff := cmp.Diff([]string{"a", "b", "c", "d"}, tenants); diff != "" || err != nil {
