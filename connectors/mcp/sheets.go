@@ -44,10 +44,10 @@ func claims() []connectors.Claim {
 			Says: "A call that was given up is carried out within a moment or, when the process has died, never."},
 		{About: connectors.TopicConditional, Source: protocol, Says: "None: a call of a tool cannot be bound to what was read before."},
 		{About: connectors.TopicUnique, Source: ofServer,
-			Says: "The write types that the contract calls idempotent: carried out a second time they leave what the first time left. Two calls at once are kept apart by this process where the contract says serial, and not at all between processes."},
-		{About: connectors.TopicUndo, Source: here, Says: "By the write that the contract names, which must leave nothing else behind."},
+			Says: "The write types that the contract declares idempotent: a second execution leaves the result of the first. If the contract declares serial, one process does not run two calls at once; two processes can."},
+		{About: connectors.TopicUndo, Source: here, Says: "By the write that the contract names, which must restore the earlier state completely."},
 		{About: connectors.TopicIrreversible, Source: here, Says: "What the contract lists."},
 		{About: connectors.TopicValues, Source: here, Says: "As the answers show them; numbers are exact."},
-		{About: connectors.TopicLimits, Source: here, Says: "200 records in one call, 8 MB in one answer; what a server bounds besides, it says nowhere."},
+		{About: connectors.TopicLimits, Source: here, Says: "200 records in one call, 8 MB in one answer. Servers do not publish other limits."},
 	}
 }

@@ -24,7 +24,7 @@ func claims(class Class) []connectors.Claim {
 		connectors.TopicStrong:       "Every list and lookup, while no fault is on: they come from the primary.",
 		connectors.TopicLagging:      "None, unless the fault lagging-read is switched on; such answers name the replica as their source.",
 		connectors.TopicSettle:       "0: reads come from the primary.",
-		connectors.TopicHorizon:      "30 s: no fault lets a commit come later than its delay, 2 s unless a test says otherwise.",
+		connectors.TopicHorizon:      "30 s: no fault makes a commit later than its delay, 2 s unless a test sets another.",
 		connectors.TopicConditional:  "None in this class. With versions on: If-Match on updates and deletes, refused with 412.",
 		connectors.TopicUnique:       "Deletes: ids are never used again. A second create makes a second order.",
 		connectors.TopicUndo:         "Each write: a create by a delete, an update by an update, a delete by a create.",
@@ -40,7 +40,7 @@ func claims(class Class) []connectors.Claim {
 	case Lagging:
 		says[connectors.TopicStrong] = "None: reads come from replicas."
 		says[connectors.TopicLagging] = "All: they show the state of 2 s ago."
-		says[connectors.TopicSettle] = "2 s, which is how far the replicas are behind."
+		says[connectors.TopicSettle] = "2 s, the lag of the replicas."
 	}
 	var all []connectors.Claim
 	for _, about := range connectors.Topics() {
