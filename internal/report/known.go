@@ -82,12 +82,17 @@ func Seen(text json.RawMessage) (o connectors.Observation, cut string, ok bool) 
 	var large struct {
 		TooLarge int    `json:"too_large"`
 		Sum      string `json:"sha256"`
+		Digest   string `json:"digest"` // instead of Sum where something may be sensitive
 	}
 	switch {
 	case len(text) == 0:
 		return o, "", false
 	case json.Unmarshal(text, &large) == nil && large.TooLarge > 0:
-		return o, fmt.Sprintf("What was seen has %d bytes, too many to keep (SHA-256 %s).", large.TooLarge, Clip(large.Sum, maxName)), false
+		digest := "SHA-256 " + large.Sum
+		if large.Digest != "" {
+			digest = "digest " + large.Digest
+		}
+		return o, fmt.Sprintf("What was seen has %d bytes, too many to keep (%s).", large.TooLarge, Clip(digest, maxName)), false
 	case json.Unmarshal(text, &o) != nil:
 		return o, "What was seen cannot be read: " + raw(text), false
 	}

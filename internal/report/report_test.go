@@ -73,6 +73,7 @@ func TestUnreadableEvidenceIsSaidToBe(t *testing.T) {
 	}{
 		"evidence":   {"no JSON of ours", func(r *ledger.Record) { r.Evidence = json.RawMessage(`[1]`) }, "What was seen cannot be read: [1]"},
 		"cut":        {"too large to keep", func(r *ledger.Record) { r.Evidence = json.RawMessage(`{"too_large":300000,"sha256":"ab"}`) }, "300000 bytes, too many to keep (SHA-256 ab)"},
+		"cut, keyed": {"too large to keep, and sensitive", func(r *ledger.Record) { r.Evidence = json.RawMessage(`{"too_large":300000,"digest":"redacted:ab"}`) }, "300000 bytes, too many to keep (digest redacted:ab)"},
 		"intent":     {"no intent", func(r *ledger.Record) { r.Intent = json.RawMessage(`{}`) }, "its intent cannot be read"},
 		"mismatches": {"no list", func(r *ledger.Record) { r.Mismatches = json.RawMessage(`"x"`) }, `differences: "x"`},
 	} {
