@@ -136,6 +136,7 @@ func TestGrid(t *testing.T) {
 		}
 		return strings.Join(ends, "; ")
 	}
+	first := map[string]string{} // the rows of the first class
 	for _, name := range gridClasses {
 		c := classes[slices.IndexFunc(classes, func(c class) bool { return c.name == name })]
 		fmt.Fprintf(&b, "### Class %s\n\n| another actor |", c.name)
@@ -144,11 +145,16 @@ func TestGrid(t *testing.T) {
 		}
 		b.WriteString("\n|---|" + strings.Repeat("---|", len(pairs)) + "\n")
 		row := func(says string, did []action) {
-			fmt.Fprintf(&b, "| %s |", says)
+			text := "| " + says + " |"
 			for _, pair := range pairs {
-				fmt.Fprintf(&b, " %s |", situation(c, pair, did))
+				text += fmt.Sprintf(" %s |", situation(c, pair, did))
 			}
-			b.WriteString("\n")
+			if name == gridClasses[0] {
+				first[says] = text
+			} else if text == first[says] {
+				return
+			}
+			b.WriteString(text + "\n")
 		}
 		row("does nothing", nil)
 		for _, o := range others {
@@ -157,6 +163,9 @@ func TestGrid(t *testing.T) {
 				a.kind = o.kind
 				row(o.says+", "+m.says, []action{a})
 			}
+		}
+		if name != gridClasses[0] {
+			fmt.Fprintf(&b, "\nAll other rows are as for class %s.\n", gridClasses[0])
 		}
 		b.WriteString("\n")
 	}
