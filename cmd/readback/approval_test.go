@@ -56,7 +56,7 @@ func TestOverdueGoesOnWaiting(t *testing.T) {
 	held := id(t, p.submit(exitHeld, order("A-1", "")))
 	p.now = later(2 * time.Hour)
 	p.want(exitVerified, p.run("resume"))
-	says(t, p.want(exitVerified, p.run("review")), held+" held", "overdue no reviewer approved it in time; it goes on waiting")
+	says(t, p.want(exitVerified, p.run("review")), held+" held", "overdue no reviewer approved it in time; it continues to wait")
 	says(t, p.want(exitAttention, p.run("status")), "; 1 are overdue.")
 	p.want(exitHeld, p.run("review", held, "approve", "--by", "ann", "--reason", "late"))
 	p.want(exitVerified, p.run("review", held, "approve", "--by", "bob", "--reason", "late"))

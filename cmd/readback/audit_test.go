@@ -139,8 +139,8 @@ func TestALedgerThatWasPutBackSendsNothing(t *testing.T) {
 func TestStatusOfTheAuditLog(t *testing.T) {
 	p, _, _ := chained(t)
 	p.submit(exitVerified, order("A-1", ""))
-	says(t, p.want(exitAttention, p.run("status")), "Nobody seals the audit log, which is configured")
-	says(t, p.run("doctor"), "Nobody seals the audit log, which is configured", "1 of 9 checks ended with a warning")
+	says(t, p.want(exitAttention, p.run("status")), "No process seals the audit log, which is configured")
+	says(t, p.run("doctor"), "No process seals the audit log, which is configured", "1 of 9 checks ended with a warning")
 	p.want(0, p.run("audit", "seal"))
 	r := p.want(0, p.run("status"))
 	says(t, r, "Audit log", "everything is sealed", "newest head signed", "with key ")

@@ -55,8 +55,8 @@ func TestOperationShowAndRelease(t *testing.T) {
 	prior := id(t, p.submit(exitVerified, keyed("wf-1", "1999")))
 	show := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
 	says(t, p.want(exitVerified, p.run(show...)), `Operation "order:1" of tool "create_order"`, prior+" settled (verified)", "workflow wf-1", "stops others yes, until")
-	says(t, p.want(exitVerified, p.run(append(show, "--tenant", "other")...)), "Nobody has begun operation")
-	says(t, p.want(exitVerified, p.run("operation", "show", "--tool", "another", "--key", "order:1")), "Nobody has begun operation")
+	says(t, p.want(exitVerified, p.run(append(show, "--tenant", "other")...)), "No write has begun operation")
+	says(t, p.want(exitVerified, p.run("operation", "show", "--tool", "another", "--key", "order:1")), "No write has begun operation")
 	holders := decode(t, p.want(exitVerified, p.run(append(show, "--json")...)))["holders"].([]any)
 	if len(holders) != 1 || holders[0].(map[string]any)["blocks"] != true {
 		t.Errorf("holders %v", holders)
@@ -64,7 +64,7 @@ func TestOperationShowAndRelease(t *testing.T) {
 	release := []string{"operation", "release", "--id", prior, "--by", "ann", "--reason", "the shop lost it"}
 	says(t, p.want(exitVerified, p.run(release...)), `Operation "order:1" of tool "create_order" is let go: write `+prior)
 	p.want(exitVerified, p.run(release...))
-	says(t, p.want(exitVerified, p.run(show...)), "Nobody has begun operation")
+	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation")
 	says(t, p.want(exitVerified, p.run("show", prior)), "ann person its business operation was let go", "the shop lost it")
 	p.submit(exitVerified, strings.ReplaceAll(keyed("wf-2", "1999"), "A-1", "A-2"))
 	p.calls(2)

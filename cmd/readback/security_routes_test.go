@@ -181,7 +181,7 @@ func deskExamples() map[string]asking {
 		"GET /help":                                        plain("/help", ""),
 		"POST /theme":                                      form(plain("/theme", ""), "theme=dark"),
 		"GET /updates":                                     accepting(plain("/updates", ""), "text/event-stream"),
-		"GET /static/{file...}":                            anybody("/static/desk.css", "", http.StatusOK, http.StatusNotFound),
+		"GET /static/{file...}":                            anybody("/static/review.css", "", http.StatusOK, http.StatusNotFound),
 	}
 }
 

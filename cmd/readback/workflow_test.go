@@ -78,8 +78,8 @@ func TestWhyDidNothingHappen(t *testing.T) {
 			`BLOCKED step "again" of workflow ` + n.blocked, `in its way write ` + string(prior) + ` of step "order" of workflow ` + n.begun + ", then entrusted",
 			"The gate answered block.", "Asked by bot-7: tool create_order, risk class auto, retry policy idempotent, digest ", "Known: It was asked for the first time; the rules alone gave allow.", "In trace " + stepTrace,
 		}, []string{"late"}},
-		"another tool":           {"one key means something else to another tool", []string{"operation", "show", "--tool", "other", "--key", "order:1"}, exitVerified, []string{"Nobody has begun"}, []string{n.blocked}},
-		"the operation, tenant":  {"nothing crosses tenants", append(operation, "--tenant", "other"), exitVerified, []string{"Nobody has begun"}, []string{n.blocked, "bot-7"}},
+		"another tool":           {"one key means something else to another tool", []string{"operation", "show", "--tool", "other", "--key", "order:1"}, exitVerified, []string{"No write has begun"}, []string{n.blocked}},
+		"the operation, tenant":  {"nothing crosses tenants", append(operation, "--tenant", "other"), exitVerified, []string{"No write has begun"}, []string{n.blocked, "bot-7"}},
 		"by the workflow":        {"a blocked step is found without its address", []string{"workflow", "show", n.blocked}, exitVerified, []string{n.blocked + ` "shop again", in progress, begun`, "trace " + stepTrace, "Steps 1 to 1 of 1", "again blocked 1", "bot-7"}, []string{n.begun + " "}},
 		"with its write":         {"what was begun has one", []string{"workflow", "show", n.begun}, exitVerified, []string{"order allowed 1", string(prior) + " entrusted"}, nil},
 		"by rules":               {"the rule is named", []string{"workflow", "show", n.ruled, "late"}, exitVerified, []string{`BLOCKED step "late"`, `Why: Nobody is\x1b[31m there.`, "Rules: no-orders-at-night.", "asked for the first time.", `"retry_policy": "reevaluate"`}, []string{"\x1b"}},
@@ -151,7 +151,7 @@ func TestWorkflowOfWritesAlone(t *testing.T) {
 	says(t, p.want(exitVerified, p.run("workflow", "show", "wf-1")), "wf-1 was not begun at the gate", held+" held")
 	p.want(exitDenied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
 	show := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
-	says(t, p.want(exitVerified, p.run(show...)), "Nobody has begun operation", "Writes of it that stop nobody:", held+" settled (denied)")
+	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation", "Writes of it that block no other:", held+" settled (denied)")
 	past := decode(t, p.want(exitVerified, p.run(append(show, "--json")...)))["past"].([]any)
 	if len(past) != 1 || past[0].(map[string]any)["id"] != held {
 		t.Errorf("past %v", past)

@@ -25,8 +25,8 @@ const (
 // for a reviewer by design.
 func attention(f Found) []Matter {
 	all := []Matter{}
-	for _, look := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, noWorkers, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
-		all = append(all, look(f)...)
+	for _, check := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, noWorkers, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
+		all = append(all, check(f)...)
 	}
 	return all
 }
@@ -48,8 +48,8 @@ func damagedRows(f Found) []Matter {
 		return nil
 	}
 	first := f.QueueStats.Damaged[0]
-	return matters("The ledger holds %s that cannot be read (%s: %s). Nobody works on them; everything else goes on.",
-		"Look at their destination, then restore or mend the rows; nothing of theirs is sent again by itself.",
+	return matters("The ledger holds %s that cannot be read (%s: %s). No worker runs them; everything else continues.",
+		"Check their destination, then restore or repair the rows; nothing of theirs is sent again by itself.",
 		some(len(f.QueueStats.Damaged), "write", "writes"), Clip(string(first.ID), cell), Clip(first.Reason, maxText))
 }
 
@@ -59,7 +59,7 @@ func refused(f Found) []Matter {
 	}
 	first := f.QueueStats.Refused[0]
 	return matters("The outbox holds %s that can never be taken in (%s of tenant %s: %s). Nothing of theirs was or will be sent.",
-		"Tell whoever enqueued them, and delete the rows from ledger_outbox once they know.",
+		"Inform the program that enqueued them, then delete the rows from ledger_outbox.",
 		some(len(f.QueueStats.Refused), "entry", "entries"), Clip(string(first.ID), cell), Safe(first.Tenant), Clip(first.Reason, maxText))
 }
 
@@ -111,7 +111,7 @@ func noWorkers(f Found) []Matter {
 	if late+outbox == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%s due, and nobody takes them up: the oldest since %s.",
+	what := fmt.Sprintf("%s due, and no worker takes them up: the oldest since %s.",
 		some(late+outbox, "write is", "writes are"), Ago(oldest, f.QueueStats.Now))
 	what = strings.Replace(what, " ago.", ".", 1)
 	if orphaned > 0 {
@@ -141,7 +141,7 @@ func guardNotes(f Found) []Matter {
 	for _, d := range f.Status.Destinations {
 		if len(d.Damaged) > 0 {
 			all = append(all, matters("What the workers noted about %q cannot be read (%s). They assume the worst for a time, and note it anew.",
-				"Nothing, unless it stays so: then look who else writes to the table ledger_notes.", Safe(d.Name), Safe(strings.Join(d.Damaged, ", ")))...)
+				"Nothing, unless it stays so: then check which other program writes to the table ledger_notes.", Safe(d.Name), Safe(strings.Join(d.Damaged, ", ")))...)
 		}
 	}
 	return all
@@ -153,7 +153,7 @@ func stopped(f Found) []Matter {
 		switch last := s.Last(); {
 		case !s.Active:
 		case s.Damaged:
-			all = append(all, Matter{What: "There is a stop whose note cannot be read; it holds the sends of a scope that cannot be told.", Do: "Stop or release that scope anew; `readback stops` lists what there is."})
+			all = append(all, Matter{What: "There is a stop whose note cannot be read; it holds the sends of an unknown scope.", Do: "Stop or release that scope anew; `readback stops` lists what there is."})
 		default:
 			all = append(all, matters("Stopped: %s, by %s %s: %s. What was sent is still read back.", "readback release "+flags(s.Scope)+" --reason TEXT, when the cause is gone",
 				Safe(s.Scope.String()), Safe(last.By), Ago(last.At, f.Status.Now), Clip(last.Reason, maxText))...)
@@ -220,7 +220,7 @@ func pauses(f Found) []Matter {
 	for _, d := range f.Status.Destinations {
 		if d.Pause.Sub(f.Status.Now) >= lateAfter {
 			all = append(all, matters("%q asked for a pause; nothing is sent to it until %s (%s): %s.",
-				"Nothing, unless it is too long: then look at what the account may do there, and at `rate` in the configuration.",
+				"Nothing, unless it is too long: then check the account's limits there, and `rate` in the configuration.",
 				Safe(d.Name), Moment(d.Pause), Ago(d.Pause, f.Status.Now), Clip(d.PauseWhy, maxText))...)
 		}
 	}

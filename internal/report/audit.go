@@ -64,13 +64,13 @@ func (a Audit) sealing(now time.Time) []Matter {
 	var all []Matter
 	switch {
 	case a.Problem != "":
-		all = matters("How the audit log stands could not be looked up: %s", "See that this program and the ledger are of one version.", Clip(a.Problem, maxText))
+		all = matters("The state of the audit log could not be read: %s", "See that this program and the ledger are of one version.", Clip(a.Problem, maxText))
 	case !a.Oldest.IsZero() && now.Sub(a.Oldest) >= sealedLate:
 		all = matters("The audit log is behind: %s.", seal, a.behind(now))
 	case (a.Unsealed > 0 || a.More) && a.Oldest.IsZero() && gone:
-		all = matters("Nobody seals the audit log: %s.", seal, a.behind(now))
+		all = matters("No process seals the audit log: %s.", seal, a.behind(now))
 	case a.Configured && !a.Chained && gone:
-		all = matters("Nobody seals the audit log, which is configured: tenant %s has no chain yet.", seal, Safe(a.Tenant))
+		all = matters("No process seals the audit log, which is configured: tenant %s has no chain yet.", seal, Safe(a.Tenant))
 	}
 	if a.BadHead != "" {
 		all = append(all, matters("The newest head of the audit log of tenant %s cannot be read: %s", "`readback audit verify` says more.", Safe(a.Tenant), Clip(a.BadHead, maxText))...)

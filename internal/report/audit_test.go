@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-func TestHowTheAuditLogStands(t *testing.T) {
+func TestAuditLogStatus(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return base.Add(-d) }
 	tests := map[string]struct {
 		reason string
@@ -25,13 +25,13 @@ func TestHowTheAuditLogStands(t *testing.T) {
 			"The audit log is behind: 3 not sealed, the oldest from 5 minutes ago.", "3 not sealed"},
 		"far behind": {"no more are counted", report.Audit{Tenant: "acme", Unsealed: 100, More: true, Unread: 2, Oldest: ago(time.Hour)},
 			"more than 100 not sealed, 2 of them cannot be read, the oldest from 1 hour ago", "has no chain"},
-		"nobody, found":   {"what was there before has no time", report.Audit{Tenant: "acme", Unsealed: 1}, "Nobody seals the audit log: 1 not sealed.", "1 not sealed; tenant acme has no chain"},
-		"somebody, found": {"at it", report.Audit{Tenant: "acme", Unsealed: 1, Sealer: ago(time.Second)}, "", "1 not sealed"},
-		"never begun":     {"configured, and no worker has it", report.Audit{Configured: true, Tenant: "acme", Sealer: ago(time.Hour)}, "which is configured: tenant acme has no chain yet", "everything is sealed; tenant acme has no chain"},
-		"a new tenant":    {"a worker runs", report.Audit{Configured: true, Tenant: "acme", Sealer: base}, "", "no chain"},
-		"off":             {"no longer asked for", report.Audit{Tenant: "acme", Chained: true, HeadAt: ago(1000 * time.Hour), HeadKey: "k1"}, "", "with key k1"},
-		"not known":       {"an older ledger", report.Audit{Configured: true, Problem: "no such table"}, "could not be looked up: no such table", "not known: no such table"},
-		"a bad head":      {"somebody wrote there", report.Audit{Tenant: "acme", Chained: true, BadHead: "it is none"}, "The newest head of the audit log of tenant acme cannot be read: it is none", "no head"},
+		"no sealer":    {"what was there before has no time", report.Audit{Tenant: "acme", Unsealed: 1}, "No process seals the audit log: 1 not sealed.", "1 not sealed; tenant acme has no chain"},
+		"a sealer":     {"at it", report.Audit{Tenant: "acme", Unsealed: 1, Sealer: ago(time.Second)}, "", "1 not sealed"},
+		"never begun":  {"configured, and no worker has it", report.Audit{Configured: true, Tenant: "acme", Sealer: ago(time.Hour)}, "which is configured: tenant acme has no chain yet", "everything is sealed; tenant acme has no chain"},
+		"a new tenant": {"a worker runs", report.Audit{Configured: true, Tenant: "acme", Sealer: base}, "", "no chain"},
+		"off":          {"no longer asked for", report.Audit{Tenant: "acme", Chained: true, HeadAt: ago(1000 * time.Hour), HeadKey: "k1"}, "", "with key k1"},
+		"not known":    {"an older ledger", report.Audit{Configured: true, Problem: "no such table"}, "could not be read: no such table", "not known: no such table"},
+		"a bad head":   {"another program wrote there", report.Audit{Tenant: "acme", Chained: true, BadHead: "it is none"}, "The newest head of the audit log of tenant acme cannot be read: it is none", "no head"},
 		"hostile": {"the ledger's words", report.Audit{Tenant: hostile, Chained: true, HeadAt: base, HeadKey: hostile, BadHead: hostile},
 			"The newest head", `\u202e`},
 	}
@@ -57,6 +57,6 @@ func TestHowTheAuditLogStands(t *testing.T) {
 		})
 	}
 	if s := report.NewStatus(report.Found{}); s.Audit != nil || strings.Contains(s.Text(), "Audit") {
-		t.Error("told where there is none")
+		t.Error("a matter is reported where there is none")
 	}
 }

@@ -79,12 +79,12 @@ func (c *Checks) sum() string {
 // Stuck lists what cannot continue by itself, as failed checks.
 func Stuck(f Found) []Check {
 	var all []Check
-	for _, look := range []struct {
+	for _, check := range []struct {
 		name string
 		find func(Found) []Matter
 	}{{"ledger contents", damagedRows}, {"outbox", refused}, {"open writes", unknownDestinations}} {
-		for _, m := range look.find(f) {
-			all = append(all, Check{Name: look.name, State: Failed, What: m.What, Do: m.Do})
+		for _, m := range check.find(f) {
+			all = append(all, Check{Name: check.name, State: Failed, What: m.What, Do: m.Do})
 		}
 	}
 	return all

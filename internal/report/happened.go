@@ -15,8 +15,8 @@ func happened(e ledger.Event, n int) string {
 	if e.Reason != "" {
 		text += ": " + Clip(e.Reason, maxText)
 	}
-	if said := (ledger.Refusal{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); said != (ledger.Refusal{}) {
-		text += "; " + Words(said)
+	if refusal := (ledger.Refusal{Code: e.ErrorCode, Message: e.Message, RequestID: e.RequestID}); refusal != (ledger.Refusal{}) {
+		text += "; " + Words(refusal)
 	}
 	return text
 }
@@ -51,16 +51,16 @@ func what(e ledger.Event, n int) string {
 		if e.Directed == "" {
 			return "taken back from the person"
 		}
-		return "a person said " + e.Directed
+		return "a reviewer decided " + e.Directed
 	case ledger.EvCompensating:
 		return fmt.Sprintf("to be undone by %s", e.Child)
 	case ledger.EvSettled:
 		if e.In > 0 {
-			return fmt.Sprintf("settled as %s, to be looked at again in %s", e.Settlement, Wait(e.In))
+			return fmt.Sprintf("settled as %s, to be read back again in %s", e.Settlement, Wait(e.In))
 		}
 		return fmt.Sprintf("settled as %s", e.Settlement)
 	case ledger.EvRechecked:
-		return "looked at again"
+		return "read back again"
 	case ledger.EvLate:
 		return "late result"
 	}
@@ -92,13 +92,13 @@ func freed(e ledger.Event) string {
 	if e.QueuedBehind == "" {
 		return fmt.Sprintf("free to be sent, %s about the same record is done", e.By)
 	}
-	return fmt.Sprintf("moved up in line%s", inQueue(e))
+	return fmt.Sprintf("moved up in the queue%s", inQueue(e))
 }
 
 func deferred(e ledger.Event) string {
 	switch {
 	case e.Unverified:
-		return "left unverified on purpose, to be looked at in a batch within " + Wait(e.In)
+		return "left unverified on purpose, to be read back in a batch within " + Wait(e.In)
 	case e.In <= 0:
 		return "put back, due at once"
 	}
@@ -143,10 +143,10 @@ func announced(e ledger.Event, n int) string {
 // fates describes the fate of a send.
 var fates = map[connectors.Fate]string{
 	connectors.FateUnknown:   "its fate is unknown",
-	connectors.FateAnswered:  "the destination said yes",
+	connectors.FateAnswered:  "the destination answered with success",
 	connectors.FateNotSent:   "nothing was sent",
-	connectors.FateRefused:   "the destination said no",
-	connectors.FateThrottled: "the destination said not now",
+	connectors.FateRefused:   "the destination refused",
+	connectors.FateThrottled: "the destination throttled",
 	connectors.FateLogin:     "the destination refused the login; nothing was applied",
 }
 
@@ -172,7 +172,7 @@ func sent(e ledger.Event, n int) string {
 		text += ", record " + Clip(e.Ref, maxValue)
 	}
 	if e.Replayed {
-		text += ", which it said replays an earlier answer"
+		text += ", a replay of an earlier answer as it says"
 	}
 	return text
 }

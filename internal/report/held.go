@@ -22,7 +22,7 @@ func approvals(r ledger.Record, now time.Time) []string {
 	rows := []string{have}
 	switch {
 	case r.Overdue:
-		rows = append(rows, "overdue\tno reviewer approved it in time; it goes on waiting")
+		rows = append(rows, "overdue\tno reviewer approved it in time; it continues to wait")
 	case r.Due.IsZero():
 	case r.Due.After(now):
 		rows = append(rows, fmt.Sprintf("until\t%s (%s)", Moment(r.Due), Ago(r.Due, now)))
@@ -117,7 +117,7 @@ type Operation struct {
 func (o Operation) Text(now time.Time) string {
 	var b strings.Builder
 	if len(o.Holders) == 0 {
-		fmt.Fprintf(&b, "Nobody has begun operation %q of tool %q here, or it stops nobody any more.\n", Safe(o.Key), Safe(o.Tool))
+		fmt.Fprintf(&b, "No write has begun operation %q of tool %q here, or it blocks no other any more.\n", Safe(o.Key), Safe(o.Tool))
 	} else {
 		fmt.Fprintf(&b, "Operation %q of tool %q\n", Safe(o.Key), Safe(o.Tool))
 	}
@@ -135,10 +135,10 @@ func (o Operation) Text(now time.Time) string {
 		}
 	}
 	if len(o.Past) > 0 {
-		b.WriteString("\nWrites of it that stop nobody:\n" + List(o.Past, false, now))
+		b.WriteString("\nWrites of it that block no other:\n" + List(o.Past, false, now))
 	}
 	if o.MorePast {
-		b.WriteString("There may be more; the desk finds all of them by the idempotency key.\n")
+		b.WriteString("There may be more; the review UI finds all of them by the idempotency key.\n")
 	}
 	if len(o.Steps) > 0 {
 		b.WriteString("\nWhat was decided about the steps that asked the gate for it:\n")
@@ -150,7 +150,7 @@ func (o Operation) Text(now time.Time) string {
 		b.WriteString("\nOthers:\n" + stepTable(others, true, now))
 	}
 	if o.MoreSteps {
-		b.WriteString("\nThere are more steps that are not completed than were looked through: `readback workflow show WORKFLOW` finds those of a workflow.\n")
+		b.WriteString("\nThere are more steps that are not completed than were read: `readback workflow show WORKFLOW` finds those of a workflow.\n")
 	}
 	return b.String()
 }
@@ -181,7 +181,7 @@ type Holder struct {
 func (h Holder) why(now time.Time) string {
 	switch {
 	case h.Record.Yielded:
-		return "no: somebody let the operation go"
+		return "no: a reviewer released the operation"
 	case !h.Blocks:
 		return "no"
 	case h.Until.IsZero():

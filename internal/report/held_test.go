@@ -23,7 +23,7 @@ func TestApprovals(t *testing.T) {
 		"two":      {"who has, and how many must", func(r *ledger.Record) { r.Need = 3; r.Agreed = []string{"ann"} }, []string{"approvals\t1 of 3: ann; 2 different reviewers must still approve", "digest\td1g"}},
 		"until":    {"how long there is", func(r *ledger.Record) { r.Due = now.Add(3 * time.Hour) }, []string{"approvals\t0 of 1", "until\t2026-01-31 15:00:00.000Z (3 hours from now)", "digest\td1g"}},
 		"over":     {"a worker has not seen it yet", func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }, []string{"approvals\t0 of 1", "was until\t2026-01-31 11:00:00.000Z (1 hour ago); it can be approved no more", "digest\td1g"}},
-		"overdue":  {"it goes on waiting", func(r *ledger.Record) { r.Overdue = true }, []string{"approvals\t0 of 1", "overdue\tno reviewer approved it in time; it goes on waiting", "digest\td1g"}},
+		"overdue":  {"it continues to wait", func(r *ledger.Record) { r.Overdue = true }, []string{"approvals\t0 of 1", "overdue\tno reviewer approved it in time; it continues to wait", "digest\td1g"}},
 		"asked by": {"who asked may not approve", func(r *ledger.Record) { r.RequestedBy = "bot\x1b" }, []string{"approvals\t0 of 1", "asked by\tbot\\x1b, who may not approve it", "digest\td1g"}},
 		"not held": {"there is nothing to approve", func(r *ledger.Record) { r.State = ledger.Queued }, nil},
 	}
@@ -96,7 +96,7 @@ wr_3  entrusted, begun 1 hour ago
   wire by step "pay" of workflow "wf_1" itself
   workflow      wf_1
   step          pay
-  stops others  no: somebody let the operation go
+  stops others  no: a reviewer released the operation
 
 wr_4  held, begun 1 hour ago
   wire by step "pay" of workflow "wf_1" itself
@@ -114,7 +114,7 @@ wr_5  sending, begun 1 hour ago
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	if got := (Operation{Tool: "wire", Key: "k"}).Text(now); !strings.HasPrefix(got, "Nobody has begun") {
-		t.Errorf("nobody: %q", got)
+	if got := (Operation{Tool: "wire", Key: "k"}).Text(now); !strings.HasPrefix(got, "No write has begun") {
+		t.Errorf("no operation: %q", got)
 	}
 }

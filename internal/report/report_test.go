@@ -65,7 +65,7 @@ func TestNothingHostileReachesTheTerminal(t *testing.T) {
 	}
 }
 
-func TestUnreadableEvidenceIsSaidToBe(t *testing.T) {
+func TestUnreadableEvidenceIsReported(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason string
 		change func(*ledger.Record)
@@ -98,7 +98,7 @@ func TestDifferencesOfAReadBeforeTheWrite(t *testing.T) {
 	}
 }
 
-func TestMuchIsCutAndSaidToBe(t *testing.T) {
+func TestLongTextIsCutVisibly(t *testing.T) {
 	var fields, rows, records []string
 	for i := range 200 {
 		fields = append(fields, fmt.Sprintf(`"f%03d":%s`, i, quoted(strings.Repeat("x", 500))))
@@ -113,7 +113,7 @@ func TestMuchIsCutAndSaidToBe(t *testing.T) {
 	got := report.Life(r, nil, engine.OutcomeOf(r), base)
 	for want, times := range map[string]int{"and 160 more\n": 11, "and 20 more\n": 1} { // fields of ten records, and differences; records
 		if n := strings.Count(got, want); n != times {
-			t.Errorf("%q stands there %d times, want %d", want, n, times)
+			t.Errorf("%q is there %d times, want %d", want, n, times)
 		}
 	}
 	if len(got) > 100_000 {
@@ -122,7 +122,7 @@ func TestMuchIsCutAndSaidToBe(t *testing.T) {
 }
 
 // Words for what a line, a batch and a prune do to a write.
-func TestWhatIsSpecialIsSaid(t *testing.T) {
+func TestSpecialStatesAreShown(t *testing.T) {
 	const hour = time.Hour
 	tests := map[string]struct {
 		reason string
@@ -136,12 +136,12 @@ func TestWhatIsSpecialIsSaid(t *testing.T) {
 		"freed": {"the line moved", ledger.Record{State: ledger.Queued, Due: base}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0"},
 			[]string{"free to be sent, wr_0 about the same record is done"}},
 		"moved up": {"it is still behind another", ledger.Record{State: ledger.Queued, QueuedBehind: "wr_9"}, ledger.Event{Kind: ledger.EvFreed, By: "wr_0", QueuedBehind: "wr_9"},
-			[]string{"moved up in line, to be sent after wr_9 about the same record"}},
+			[]string{"moved up in the queue, to be sent after wr_9 about the same record"}},
 		"approved into a line": {"others came first", ledger.Record{State: ledger.Queued, QueuedBehind: "wr_0"}, ledger.Event{Kind: ledger.EvApproved, QueuedBehind: "wr_0"},
 			[]string{"approved, to be sent after wr_0"}},
 		"unverified": {"not verified, and nothing is wrong", ledger.Record{State: ledger.Checking, Answered: true, Unverified: true, Due: base.Add(hour)},
 			ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: hour},
-			[]string{"checking (unverified)", "left unverified on purpose, to be looked at in a batch within 1h", "read back in a batch by `readback work`, 1 hour from now"}},
+			[]string{"checking (unverified)", "left unverified on purpose, to be read back in a batch within 1h", "read back in a batch by `readback work`, 1 hour from now"}},
 		"tombstone": {"it is known, and no longer what it was", ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Tombstone: true, Destination: "orders", Kind: "order"}, ledger.Event{},
 			[]string{"settled (verified), pruned", "It was pruned.", `order at "orders"`}},
 	}

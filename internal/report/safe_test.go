@@ -20,7 +20,7 @@ func TestSafe(t *testing.T) {
 		"plain":         {"what is fit stays", `Grüße, 世界 "x" \n 🙂`, `Grüße, 世界 "x" \n 🙂`},
 		"escape":        {"no sequence reaches the terminal", "\x1b[31mred\x1b[0m", `\x1b[31mred\x1b[0m`},
 		"C1":            {"these begin sequences too", "\u009b31m", `\u009b31m`},
-		"bidi":          {"text must not turn round", "a\u202eb\u2069c\u200f", `a\u202eb\u2069c\u200f`},
+		"bidi":          {"text must not be reversed", "a\u202eb\u2069c\u200f", `a\u202eb\u2069c\u200f`},
 		"invisible":     {"what cannot be seen is written out", "a\u200bb\ufeffc\U000e0041", `a\u200bb\ufeffc\U000e0041`},
 		"line ends":     {"one line stays one", "a\r\nb\tc\u2028d", `a\x0d\nb\tc\u2028d`},
 		"broken UTF-8":  {"bytes that are no text", "a\xffb\xc0\xaf", `a\xffb\xc0\xaf`},
@@ -29,7 +29,7 @@ func TestSafe(t *testing.T) {
 		"delete":        {"0x7f is a control character", "a\x7f", `a\x7f`},
 		"joined emoji":  {"a joiner is invisible", "👩\u200d💻", `👩\u200d💻`},
 		"no-break":      {"only the plain blank is a blank", "a\u00a0b", `a\u00a0b`},
-		"private use":   {"nobody knows what it shows", "a\ue000", `a\ue000`},
+		"private use":   {"what it shows is unknown", "a\ue000", `a\ue000`},
 		"combined mark": {"marks are part of letters", "e\u0301", "e\u0301"},
 	}
 	for name, tt := range tests {

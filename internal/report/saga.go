@@ -106,12 +106,12 @@ func sagaNext(s saga.Saga) string {
 	text := "\n"
 	switch {
 	case waits:
-		text += "It goes on when a person has decided, with `readback work` or\n"
+		text += "It continues when a reviewer has decided, with `readback work` or\n"
 	case s.State == saga.Review:
 		text += fmt.Sprintf("When it has been seen to by hand, say so with\n  readback saga close %s --by NAME --reason TEXT\n", Safe(s.ID))
 		text += "What was given up after too many tries, or denied or blocked, is tried again with\n"
 	default:
-		text += "It goes on with `readback work` or\n"
+		text += "It continues with `readback work` or\n"
 	}
 	return text + fmt.Sprintf("  readback saga resume %s\n", Safe(s.ID))
 }

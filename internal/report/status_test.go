@@ -83,16 +83,16 @@ func TestWhatNeedsAttention(t *testing.T) {
 	}
 	refused, tried := login(time.Minute), login(0)
 	tests := map[string]struct {
-		reason   string
-		survey   ledger.QueueStats
-		standing guards.InForce
-		want     []string
+		reason  string
+		survey  ledger.QueueStats
+		inForce guards.InForce
+		want    []string
 	}{
 		"nothing":            {"an idle ledger", ledger.QueueStats{Now: base}, guards.InForce{}, nil},
 		"just due":           {"a worker takes a moment", queue(ledger.Queue{State: ledger.Queued, Count: 1, Due: 1, OldestDue: ago(time.Second)}), guards.InForce{}, nil},
 		"due later":          {"a wait", queue(ledger.Queue{State: ledger.Checking, Count: 1}), guards.InForce{}, nil},
 		"in hand":            {"at work", queue(ledger.Queue{State: ledger.Sending, Count: 1, Leased: 1}), guards.InForce{}, nil},
-		"late":               {"nobody works", queue(late), guards.InForce{}, []string{"3 writes are due, and nobody takes them up: the oldest since 10 minutes."}},
+		"late":               {"no worker runs", queue(late), guards.InForce{}, []string{"3 writes are due, and no worker takes them up: the oldest since 10 minutes."}},
 		"late for a stop":    {"the stop is the matter", queue(late), stop(guards.Scope{}), []string{`Stopped: all sends, by ann 1 hour ago: bad batch. What was sent is still read back.`}},
 		"late for another":   {"it does not hold these", queue(late), stop(guards.Scope{Tenant: "other"}), []string{"3 writes are due", `Stopped: tenant "other"`}},
 		"late for a tool":    {"whether it holds these is not known", queue(late), stop(guards.Scope{Tool: "t"}), []string{"3 writes are due", `Stopped: tool "t"`}},
@@ -108,22 +108,22 @@ func TestWhatNeedsAttention(t *testing.T) {
 		"a refused login, tried": {"the breaker lets one through", ledger.QueueStats{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Queued, Count: 1}}},
 			tried, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 1 write waits, and nothing is sent; one send is being tried now.`}},
 		"late for a pause": {"the destination asked for it", queue(late), guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
-		"a long pause": {"somebody may want to know", ledger.QueueStats{Now: base}, guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
+		"a long pause": {"an operator may want to know", ledger.QueueStats{Now: base}, guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
 			[]string{`"orders" asked for a pause; nothing is sent to it until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
 		"orphans":            {"dead workers", queue(ledger.Queue{State: ledger.Sending, Count: 1, Orphaned: 1, OldestDue: ago(time.Hour)}), guards.InForce{}, []string{"Workers that held 1 of them are gone."}},
-		"outbox":             {"nobody takes it in", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.InForce{}, []string{"1 write is due, and nobody takes them up: the oldest since 1 hour."}},
+		"outbox":             {"no worker takes it", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.InForce{}, []string{"1 write is due, and no worker takes them up: the oldest since 1 hour."}},
 		"outbox, fresh":      {"a worker takes a moment", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Second)}, guards.InForce{}, nil},
 		"outbox, refused":    {"it waits for ever", ledger.QueueStats{Now: base, Refused: []ledger.Refused{{ID: "wr_1", Tenant: "acme", Reason: "no intent"}}}, guards.InForce{}, []string{"The outbox holds 1 entry that can never be taken in (wr_1 of tenant acme: no intent)."}},
 		"many refused":       {"a survey counts no further", ledger.QueueStats{Now: base, Refused: make([]ledger.Refused, 100)}, guards.InForce{}, []string{"at least 100 entries"}},
 		"review":             {"a person decides", queue(ledger.Queue{State: ledger.Review, Count: 2, OldestCreated: ago(time.Hour)}), guards.InForce{}, []string{"Tenant acme: 2 writes wait for a person, the oldest begun 1 hour ago."}},
 		"released":           {"over", ledger.QueueStats{Now: base}, guards.InForce{Stops: []guards.Stopped{{Log: []guards.Act{{Released: true}}}}}, nil},
 		"another's":          {"who has no such destination cannot send", ledger.QueueStats{Now: base, Queues: []ledger.Queue{{Tenant: "acme", Destination: "gone", State: ledger.Queued, Count: 1}}}, guards.InForce{}, []string{`1 open write is for "gone", which is not in this configuration`}},
-		"notes, unreadable":  {"somebody writes there", ledger.QueueStats{Now: base}, guards.InForce{Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Damaged: []string{"slots"}}}}, []string{`What the workers noted about "orders" cannot be read (slots).`}},
+		"notes, unreadable":  {"another program writes there", ledger.QueueStats{Now: base}, guards.InForce{Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Damaged: []string{"slots"}}}}, []string{`What the workers noted about "orders" cannot be read (slots).`}},
 		"all at once, order": {"what cannot go on by itself comes first", ledger.QueueStats{Now: base, Damaged: []ledger.Refused{{ID: "wr_1", Reason: "x"}}, Queues: []ledger.Queue{{Tenant: "acme", Destination: "orders", State: ledger.Held, Count: 1}}}, stop(guards.Scope{}), []string{"The ledger holds 1 write that cannot be read", "Stopped: all sends", "Tenant acme: 1 write waits"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := report.NewStatus(report.Found{QueueStats: tt.survey, Status: tt.standing, Serves: func(_, name string) bool { return name == "orders" }, Clock: report.Clock{Ledger: base}})
+			s := report.NewStatus(report.Found{QueueStats: tt.survey, Status: tt.inForce, Serves: func(_, name string) bool { return name == "orders" }, Clock: report.Clock{Ledger: base}})
 			if len(s.Attention) != len(tt.want) {
 				t.Fatalf("%s: %+v, want %q", tt.reason, s.Attention, tt.want)
 			}

@@ -83,7 +83,7 @@ func (s Status) queues(now time.Time) string {
 		}
 		state := string(q.State)
 		if state == "settled" {
-			state = "owes a recheck"
+			state = "needs a recheck"
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s", Clip(q.Tenant, cell), Clip(q.Destination, cell), state,
 			q.Count, q.Due, q.Leased, q.Orphaned, q.Waiting, agoOrNone(q.OldestDue, now), agoOrNone(q.OldestCreated, now)))

@@ -65,7 +65,7 @@ func LastAsked(t gate.StepTrace) (by string, at time.Time) {
 // actor is a name in its displayed form.
 func actor(name string) string {
 	if name == "" {
-		return "somebody without a name"
+		return "a caller without a name"
 	}
 	return Clip(name, maxName)
 }
@@ -90,7 +90,7 @@ func step(t gate.StepTrace) string {
 		rows = append(rows, fmt.Sprintf("in its way\twrite %s of step %q of workflow %s, then %s", Safe(p.PriorWriteID), Clip(p.PriorStepID, maxName), Clip(p.PriorWorkflowID, maxName), Safe(p.PriorState)))
 	}
 	if t.CompletedAt != nil {
-		rows = append(rows, fmt.Sprintf("completed\t%s, as %s said", Moment(*t.CompletedAt), actor(t.CompletedBy)))
+		rows = append(rows, fmt.Sprintf("completed\t%s, as %s reported", Moment(*t.CompletedAt), actor(t.CompletedBy)))
 	}
 	b.WriteString(table("  ", rows...))
 	all, left := Rulings(t)
@@ -133,7 +133,7 @@ func stepNext(t gate.StepTrace) string {
 	case t.CompletedAt != nil:
 		return ""
 	case t.Waits:
-		return "\nA person decides: approve or reject it at the desk or at the gate.\n"
+		return "\nA reviewer decides: approve or reject it in the review UI or at the gate.\n"
 	case t.Decision == gate.Block && p != nil:
 		return fmt.Sprintf("\nWhat became of the other one:\n  readback show %s\n", Safe(p.PriorWriteID))
 	case t.Decision == gate.Block && ruledOut(t):
@@ -216,5 +216,5 @@ func stepPage(l *gate.StepList, now time.Time) string {
 	if next := l.More(); next > 0 {
 		text += fmt.Sprintf("More: --offset %d\n", next)
 	}
-	return text + fmt.Sprintf("`readback workflow show %s STEP` tells all that was decided about one.\n", Safe(l.WorkflowID))
+	return text + fmt.Sprintf("`readback workflow show %s STEP` shows all that was decided about one.\n", Safe(l.WorkflowID))
 }

@@ -21,7 +21,7 @@ func TestWhatAPersonCanDoAboutAStep(t *testing.T) {
 		"another":   {"what became of it is elsewhere", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{block}, Prior: &gate.Prior{PriorWriteID: "wr_1"}}, "readback show wr_1"},
 		"rejected":  {"asking again is refused", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{hold, block}, Reports: []gate.Report{{Decision: gate.Rejected}}}, ""},
 		"too late":  {"asking again is refused", gate.StepTrace{Decision: gate.Block, Decisions: []gate.StepDecision{hold}}, ""},
-		"held":      {"somebody must decide", gate.StepTrace{Decision: gate.RequireApproval, Waits: true}, "approve or reject"},
+		"held":      {"a reviewer must decide", gate.StepTrace{Decision: gate.RequireApproval, Waits: true}, "approve or reject"},
 		"completed": {"it is done", gate.StepTrace{Decision: gate.Allow, CompletedAt: &done}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

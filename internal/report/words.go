@@ -202,9 +202,9 @@ func next(r ledger.Record, now time.Time) string {
 			return ""
 		}
 		if r.Due.After(now) {
-			return fmt.Sprintf("It will be looked at again by `readback work`, %s.", Ago(r.Due, now))
+			return fmt.Sprintf("It will be read back again by `readback work`, %s.", Ago(r.Due, now))
 		}
-		return fmt.Sprintf("It should have been looked at again %s; `readback work` does so.", Ago(r.Due, now))
+		return fmt.Sprintf("It should have been read back again %s; `readback work` does so.", Ago(r.Due, now))
 	case ledger.Held, ledger.Review:
 		return "A person decides:\n  " + Next(r)
 	case ledger.Delegated:
@@ -215,7 +215,7 @@ func next(r ledger.Record, now time.Time) string {
 	case r.QueuedBehind != "":
 		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.QueuedBehind, r.QueuedBehind)
 	case r.Unverified && r.Due.After(now):
-		return fmt.Sprintf("The destination said yes. It is read back in a batch by `readback work`, %s.", Ago(r.Due, now))
+		return fmt.Sprintf("The destination answered with success. It is read back in a batch by `readback work`, %s.", Ago(r.Due, now))
 	case r.LeaseUntil.After(now):
 		when = fmt.Sprintf("in hand until %s at the latest (%s)", Moment(r.LeaseUntil), Safe(r.Owner))
 	case r.Due.After(now):

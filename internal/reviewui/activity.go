@@ -91,7 +91,7 @@ func activityOf(spans []ledger.Span, repeats []service.Replays, since time.Time,
 		drawn("people", "Handed to a person", "writes", times, w.step, []series{
 			over("went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
 			over("held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
-		drawn("saved", "Duplicates prevented", "writes verified after a send nobody answered, without a second one", times, w.step, []series{
+		drawn("saved", "Duplicates prevented", "writes verified after a send without an answer, without a second send", times, w.step, []series{
 			over("duplicates prevented", "bar-good", func(s ledger.Span) float64 { return float64(s.Saved) })}),
 		drawn("replays", "Calls repeated", "calls that got the outcome of an earlier one", times, w.step, []series{again}),
 		drawn("reads", "Read-backs per write", "reads for each settled write", times, w.step, []series{

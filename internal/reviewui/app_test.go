@@ -43,7 +43,7 @@ var (
 	reviewer = person{"acme", "rita", "reviewer"}
 	auditor  = person{"acme", "anton", "auditor"}
 	agent    = person{"acme", "bot-7", "agent"}
-	stranger = person{"other", "otto", "operator"}
+	outsider = person{"other", "otto", "operator"}
 )
 
 // shop is a review UI over a real service, with a simulated order destination.

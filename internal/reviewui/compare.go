@@ -29,9 +29,9 @@ var (
 	markDiffers  = badge{"differs", "≠", "differs"}
 	markMissing  = badge{"differs", "∅", "not there"}
 	markExtra    = badge{"differs", "+", "there, and should not be"}
-	markChanged  = badge{"differs", "△", "changed, though nobody asked"}
-	markGone     = badge{"differs", "∅", "gone, though nobody asked"}
-	markAdded    = badge{"differs", "+", "new, though nobody asked"}
+	markChanged  = badge{"differs", "△", "changed, not asked for"}
+	markGone     = badge{"differs", "∅", "gone, not asked for"}
+	markAdded    = badge{"differs", "+", "new, not asked for"}
 	markIgnored  = badge{"aside", "–", "ignored"}
 	markNotRead  = badge{"aside", "·", "sent, not verified"}
 	markUnread   = badge{"unread", "?", "not read yet"}
@@ -227,11 +227,11 @@ func (c *comparer) sheet(r *connectors.Record, problems []problem) sheet {
 func (c *comparer) whose(r connectors.Record) string {
 	switch r.Stamp {
 	case "":
-		return "It bears no stamp."
+		return "It has no stamp."
 	case c.w.Stamp():
-		return "It bears our stamp."
+		return "It has our stamp."
 	}
-	return "It bears a stamp that is not of this write."
+	return "It has a stamp of another write."
 }
 
 // declared are the rows of the fields that the intent names.
@@ -436,7 +436,7 @@ func (c *comparer) unasked(rows []field, problems []problem) []field {
 		}
 		f.Before = f.Want
 		if m.wanted {
-			f.Note = "what was there before stands as declared"
+			f.Note = "the value before is as declared"
 		}
 		switch m.Problem {
 		case verify.NotThere:

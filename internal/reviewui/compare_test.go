@@ -111,7 +111,7 @@ var besides = map[string]struct {
 }{
 	"as declared": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1.0,"z":9}`},
 		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1.0`},
-		reason: "what nobody named is not shown, and numbers are what they denote"},
+		reason: "what the intent does not name is not shown, and numbers are what they denote"},
 	"null, missing and empty": {expect: `{"a":null,"b":"","c":"x","d":[]}`, after: []string{`{"id":"x","b":null,"c":"","d":{}}`},
 		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: not there | null | (not there)`, `expected /b: differs | "" empty text | null | text wanted, null seen`,
 			`expected /c: differs | "x" | "" empty text`, `expected /d: differs | [] empty list | {} empty object | list wanted, object seen`},
@@ -134,7 +134,7 @@ var besides = map[string]struct {
 		reason: "a slash in a name is no step down"},
 	"ignored": {expect: `{"a":1,"b":2}`, change: func(w *intent.WriteIntent) { w.Ignore = []string{"/b"} }, after: []string{`{"id":"x","a":1,"b":3}`},
 		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `expected /b: ignored | 2 | 3`},
-		reason: "what is ignored is not said to be as declared"},
+		reason: "what is ignored is not shown as declared"},
 	"absent and there": {expect: `{"a":1}`, change: func(w *intent.WriteIntent) { w.Absent = []string{"/b", "/c"} }, after: []string{`{"id":"x","a":1,"b":null}`},
 		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `absent /b: there, and should not be | (must not be there) | null`,
 			`absent /c: as declared | (must not be there) | (not there)`},
@@ -143,9 +143,9 @@ var besides = map[string]struct {
 		want:   []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, `payload /p: sent, not verified | "[secretly ]other" | "[an]other"`},
 		reason: "payload is never called as declared"},
 	"collateral": {expect: `{"a":2}`, change: func(w *intent.WriteIntent) { w.Write = intent.Update }, before: []string{`{"id":"x","a":1,"n":"old","g":1}`}, after: []string{`{"id":"x","a":2,"n":"new","k":5}`},
-		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 2 | 2`, `not asked for /g: gone, though nobody asked | 1 | (not there) | what was there before stands as declared`,
-			`not asked for /k: new, though nobody asked | (nothing was there) | 5`, `not asked for /n: changed, though nobody asked | "old" | "new" | what was there before stands as declared`},
-		reason: "what nobody asked for is shown"},
+		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 2 | 2`, `not asked for /g: gone, not asked for | 1 | (not there) | the value before is as declared`,
+			`not asked for /k: new, not asked for | (nothing was there) | 5`, `not asked for /n: changed, not asked for | "old" | "new" | the value before is as declared`},
+		reason: "what the intent does not ask for is shown"},
 	"two records": {expect: `{"a":1}`, after: []string{`{"id":"x","a":1}`, `{"id":"x","a":2}`}, notices: []string{"≠ Records: 1 wanted, 2 seen."},
 		want: []string{`key /id: as declared | "x" | "x"`, `expected /a: as declared | 1 | 1`, "--",
 			`key /id: as declared | "x" | "x"`, `expected /a: differs | 1 | 2`},
@@ -379,7 +379,7 @@ func TestAFailedReadHidesNothing(t *testing.T) {
 	}
 }
 
-func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
+func TestAForeignRecordIsShownAsSuch(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
 	evidence := seen(t, `{"id":"x","a":"b"}`)
 	events := []ledger.Event{{Kind: ledger.EvRead, Before: true, Verdict: "mismatched", Evidence: evidence, Mismatches: json.RawMessage(`[{"path":"","problem":"not ours","got":"rec-1"}]`)}}
@@ -392,7 +392,7 @@ func TestARecordOfSomebodyElseIsSaidToBe(t *testing.T) {
 	}
 }
 
-func TestByWhichWayItWasReadIsSaid(t *testing.T) {
+func TestTheWayOfReadingIsShown(t *testing.T) {
 	for way, want := range map[connectors.Independence]string{
 		connectors.OwnCall:        "a strong read, which shows everything applied before it, by standby.",
 		connectors.OtherServer:    "before it, by standby; a call to another server than the one that takes writes.",
@@ -409,7 +409,7 @@ func TestByWhichWayItWasReadIsSaid(t *testing.T) {
 	}
 }
 
-func TestEvidenceThatIsTooLargeIsSaidToBe(t *testing.T) {
+func TestTooLargeEvidenceIsReported(t *testing.T) {
 	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "x"}, Expect: intent.Fields{"a": "b"}}
 	c := compare(service.View{Record: ledger.Record{Sends: 1, Evidence: json.RawMessage(`{"too_large":2000000,"sha256":"ab"}`)}, Intent: w}, newPainter())
 	if !strings.Contains(c.Headline, "2000000 bytes, too many to keep") || c.Sheets[0].Fields[0].Mark != markUnread {
@@ -448,6 +448,6 @@ func TestWhatDiffersIsNeverLeftOut(t *testing.T) {
 		t.Errorf("%d rows and %d more", len(s.Fields), s.More)
 	}
 	if s.Fields[0].Path != "/f359" || s.Fields[0].Mark != markDiffers {
-		t.Errorf("first stands %s, which %s", s.Fields[0].Path, s.Fields[0].Mark.Word)
+		t.Errorf("first is %s, which %s", s.Fields[0].Path, s.Fields[0].Mark.Word)
 	}
 }

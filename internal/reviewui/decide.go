@@ -47,12 +47,12 @@ func decisionOf(form url.Values) decision {
 	case labels[s.word] == "":
 		s.Problem["choice"] = "That is not one of the choices."
 	case force && !s.Vouched:
-		s.Problem["choice"] = "This is only done on your word: say that you have looked."
-		s.Problem["vouch"] = "Say that you have looked."
+		s.Problem["choice"] = "This is only done on your word: confirm that you have checked."
+		s.Problem["vouch"] = "Confirm that you have checked."
 	}
 	var err error
 	if s.Seq, err = strconv.ParseInt(form.Get("seq"), 10, 64); err != nil || s.Digest == "" {
-		s.Error = "The form does not say what you saw. Look at the page again, and decide then."
+		s.Error = "The form does not say what you saw. Reload the page, then decide."
 	}
 	return s
 }
@@ -69,24 +69,24 @@ func (d *app) decide(v *visit) error {
 		return d.showWrite(v, http.StatusUnprocessableEntity, view, s, nil)
 	}
 	if s.taken(v.who, view.Events) {
-		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
+		return v.to(path + "?done=" + url.QueryEscape(string(s.word)))
 	}
 	if s.Seq != view.Record.Seq {
-		s.Error = "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."
+		s.Error = "Something has happened to this write since you read it. Nothing was done: read it as it is now, and decide again."
 		return d.showWrite(v, http.StatusConflict, view, s, nil)
 	}
 	// Decisions about one write are serialized: the second of two clicks finds the result
 	// of the first, and does not decide about it.
 	if _, busy := d.inHand.LoadOrStore(view.Record.ID, true); busy {
-		return v.to(path + "?said=busy")
+		return v.to(path + "?done=busy")
 	}
 	defer d.inHand.Delete(view.Record.ID)
 	if again, err := d.view(v); err != nil || again.Record.Seq != s.Seq {
-		return v.to(path + "?said=busy")
+		return v.to(path + "?done=busy")
 	}
 	_, err = d.service.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, decideWait)
 	if err == nil {
-		return v.to(path + "?said=" + url.QueryEscape(string(s.word)))
+		return v.to(path + "?done=" + url.QueryEscape(string(s.word)))
 	}
 	return d.refused(v, s, err)
 }
@@ -100,7 +100,7 @@ func (d *app) refused(v *visit, s decision, err error) error {
 		return err
 	}
 	if s.taken(v.who, view.Events) {
-		return v.to(writePath(view.Record.ID) + "?said=" + url.QueryEscape(string(s.word)))
+		return v.to(writePath(view.Record.ID) + "?done=" + url.QueryEscape(string(s.word)))
 	}
 	s.Error = f.Text
 	return d.showWrite(v, f.Status, view, s, nil)
@@ -125,18 +125,18 @@ var pastWords = map[engine.Word]string{
 	engine.WordRetry: "You had it sent again", engine.WordCompensate: "You had it undone", engine.WordAbandon: "You gave it up",
 }
 
-// saidAbout is the result of a reviewer's decision, read from the ledger: a link cannot
+// decisionMessage is the result of a reviewer's decision, read from the ledger: a link cannot
 // fake one.
-func saidAbout(v *visit, view service.View) *said {
-	word := engine.Word(v.r.URL.Query().Get("said"))
+func decisionMessage(v *visit, view service.View) *message {
+	word := engine.Word(v.r.URL.Query().Get("done"))
 	switch word {
 	case "":
 		return nil
 	case "busy":
-		return &said{"calm", "A decision about this write is being carried out. What came of it is shown here."}
+		return &message{"calm", "A decision about this write is being carried out. What came of it is shown here."}
 	case "yielded":
 		if view.Record.Yielded {
-			return &said{"good", "The operation was let go."}
+			return &message{"good", "The operation was released."}
 		}
 		return nil
 	}
@@ -146,7 +146,7 @@ func saidAbout(v *visit, view service.View) *said {
 	if !mine {
 		return nil
 	}
-	return &said{"good", pastWords[word] + ". " + report.Sentence(view.Outcome.Text)}
+	return &message{"good", pastWords[word] + ". " + report.Sentence(view.Outcome.Text)}
 }
 
 // yield releases the business operation of a write.
@@ -159,7 +159,7 @@ func (d *app) yield(v *visit) error {
 	reason, problem := reasonOf(v.form)
 	if problem == "" {
 		if err = d.service.Yield(v.r.Context(), v.who, view.Record.ID, reason); err == nil {
-			return v.to(path + "?said=yielded")
+			return v.to(path + "?done=yielded")
 		}
 	}
 	form := d.yieldForm(v, view.Record)

@@ -53,7 +53,7 @@ func TestDecisionsAreTakenAndShown(t *testing.T) {
 			}
 			a := reviewer.send(t, s, http.MethodPost, writePath(id)+"/decision", filled(t, s, reviewer, id, tt.choice))
 			to := a.Header.Get("Location")
-			if a.Status != http.StatusSeeOther || to != writePath(id)+"?said="+tt.choice {
+			if a.Status != http.StatusSeeOther || to != writePath(id)+"?done="+tt.choice {
 				t.Fatalf("status %d to %q: %s", a.Status, to, a.text())
 			}
 			if got := s.record(t, id).Settlement; got != tt.settlement {
@@ -67,7 +67,7 @@ func TestDecisionsAreTakenAndShown(t *testing.T) {
 				}
 			}
 			if strings.Contains(operator.get(t, s, to).text(), tt.says) {
-				t.Error("somebody else is told that they did it")
+				t.Error("another reviewer reads that they did it")
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestDecisionsThatAreNotTaken(t *testing.T) {
 		says   string
 		reason string
 	}{
-		"no reason":        {set("reason", ""), 422, "Say why", "a decision without a reason helps nobody later"},
+		"no reason":        {set("reason", ""), 422, "Say why", "a decision without a reason helps no reader"},
 		"blanks as reason": {set("reason", strings.Repeat(" \n", 30)), 422, "Say why", "blanks are no reason"},
 		"short reason":     {set("reason", "ok"), 422, "at least 10", "two letters are none either"},
 		"long reason":      {set("reason", strings.Repeat("ä", 400)), 422, "too long", "the ledger keeps so many bytes"},
@@ -89,10 +89,10 @@ func TestDecisionsThatAreNotTaken(t *testing.T) {
 		"unknown choice":   {set("choice", "verified"), 422, "not one of the choices", "there is no such word"},
 		"forced silently":  {set("choice", "retry-forced"), 422, "only done on your word", "force needs a word of its own"},
 		"another digest":   {set("digest", strings.Repeat("0", 64)), 409, "digest", "it was about something else"},
-		"no digest":        {set("digest", ""), 422, "does not say what you saw", "a form that was not looked at"},
+		"no digest":        {set("digest", ""), 422, "does not say what you saw", "a form that was not read"},
 		"older page":       {set("seq", "1"), 409, "Something has happened", "the person saw an earlier state"},
 		"word for review":  {set("choice", "accept"), 409, "held", "it is not in review"},
-		"not text":         {set("reason", "the reason is \xff\xfe no text"), 422, "not text", "bytes are kept for nobody"},
+		"not text":         {set("reason", "the reason is \xff\xfe no text"), 422, "not text", "bytes are not kept"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestDecisionsComeThroughTheFormAlone(t *testing.T) {
 		"agent":                    {who: agent, want: http.StatusForbidden},
 		"agent with an override":   {who: agent, change: header("X-HTTP-Method-Override", "POST"), want: http.StatusForbidden},
 		"auditor":                  {who: auditor, want: http.StatusForbidden},
-		"nobody":                   {want: http.StatusUnauthorized},
-		"stranger":                 {who: stranger, want: http.StatusNotFound},
+		"anonymous":                {want: http.StatusUnauthorized},
+		"another tenant":           {who: outsider, want: http.StatusNotFound},
 		"from another site":        {who: reviewer, change: header("Sec-Fetch-Site", "cross-site"), want: http.StatusForbidden},
 		"from a sister site":       {who: reviewer, change: header("Sec-Fetch-Site", "same-site"), want: http.StatusForbidden},
 		"GET":                      {who: reviewer, method: http.MethodGet, want: http.StatusMethodNotAllowed},
@@ -179,7 +179,7 @@ func TestTheQueryDecidesNothing(t *testing.T) {
 	if a.Status != http.StatusUnprocessableEntity || s.record(t, id).State != ledger.Held {
 		t.Errorf("status %d, it is %s", a.Status, s.record(t, id).Phase())
 	}
-	page := reviewer.get(t, s, writePath(id)+"?said=approve")
+	page := reviewer.get(t, s, writePath(id)+"?done=approve")
 	if strings.Contains(page.text(), "You approved it") {
 		t.Error("a link makes the page say that it was approved")
 	}
@@ -217,7 +217,7 @@ func TestADecisionSentTwiceIsTakenOnce(t *testing.T) {
 
 func TestOneDecisionAtATime(t *testing.T) {
 	f := &fake{view: service.View{Record: ledger.Record{ID: "wr_1", State: ledger.Review, Seq: 5, Digest: "d"}}}
-	d := f.desk(nil)
+	d := f.newApp(nil)
 	form := url.Values{"choice": {"retry"}, "reason": {why}, "seq": {"5"}, "digest": {"d"}}
 	decided := 0
 	f.decide = func() { // the second press comes while the first is carried out
@@ -226,7 +226,7 @@ func TestOneDecisionAtATime(t *testing.T) {
 			return
 		}
 		a := reviewer.send(t, d, http.MethodPost, "/writes/wr_1/decision", form)
-		if a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/writes/wr_1?said=busy" {
+		if a.Status != http.StatusSeeOther || a.Header.Get("Location") != "/writes/wr_1?done=busy" {
 			t.Errorf("status %d to %q", a.Status, a.Header.Get("Location"))
 		}
 	}
@@ -234,8 +234,8 @@ func TestOneDecisionAtATime(t *testing.T) {
 	if decided != 1 {
 		t.Errorf("%d decisions at once", decided)
 	}
-	if f.said.Seq != 5 || f.said.Digest != "d" {
-		t.Errorf("the engine is not told what was seen: %+v", f.said)
+	if f.message.Seq != 5 || f.message.Digest != "d" {
+		t.Errorf("the engine does not get what was seen: %+v", f.message)
 	}
 }
 
@@ -377,12 +377,12 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 		}
 	})
 	if !strings.Contains(page.text(), why) || !strings.Contains(page.text(), "Stopped. No worker") {
-		t.Errorf("the page does not tell of the stop: %s", page.text())
+		t.Errorf("the page does not show the stop: %s", page.text())
 	}
 	if again := (&http.Response{Header: page.Header}).Cookies(); len(again) != 1 || again[0].MaxAge >= 0 {
-		t.Errorf("it is told again and again: %v", again)
+		t.Errorf("it is shown again and again: %v", again)
 	}
-	if page = reviewer.get(t, s, "/destinations?said=released"); strings.Contains(page.text(), "Released. What") {
+	if page = reviewer.get(t, s, "/destinations?done=released"); strings.Contains(page.text(), "Released. What") {
 		t.Error("a link makes the page say that something was done")
 	}
 	release := operator.get(t, s, "/destinations").form(t, "/destinations/release")
@@ -393,7 +393,7 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 	older := maps.Clone(release)
 	older.Set("seen", "2026-01-01T00:00:00Z") // a page from before it was stopped anew
 	if a := operator.send(t, s, http.MethodPost, "/destinations/release", older); a.Status != http.StatusConflict || !strings.Contains(a.text(), "stopped again") || !strings.Contains(a.text(), why) {
-		t.Errorf("a stop that nobody saw is released: status %d: %s", a.Status, a.text())
+		t.Errorf("a stop that no page showed is released: status %d: %s", a.Status, a.text())
 	}
 	if a := operator.send(t, s, http.MethodPost, "/destinations/release", release); a.Status != http.StatusSeeOther {
 		t.Errorf("status %d: %s", a.Status, a.text())
@@ -413,7 +413,7 @@ func TestSagasAreCancelledByOperators(t *testing.T) {
 	}
 	checkPage(t, a)
 	f.Set("reason", why)
-	for who, want := range map[person]int{reviewer: 403, auditor: 403, agent: 403, stranger: 404} {
+	for who, want := range map[person]int{reviewer: 403, auditor: 403, agent: 403, outsider: 404} {
 		if a := who.send(t, s, http.MethodPost, path+"/cancel", f); a.Status != want {
 			t.Errorf("%s of %s: status %d, want %d", who.role, who.tenant, a.Status, want)
 		}

@@ -79,7 +79,7 @@ func (d *app) showDestinations(v *visit, status int, not *ask) error {
 		}
 	}
 	p := d.page(v, "Destinations", "destinations", b)
-	p.Said, p.Back = fixedSaid(v), "/destinations"
+	p.Message, p.Back = fixedMessage(v), "/destinations"
 	p.Live = not == nil
 	return d.show(v, status, "destinations", p)
 }
@@ -159,7 +159,7 @@ func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
 		one.Where = "It holds more than this tenant, and is released on the command line: readback release."
 	case v.may(access.Operate):
 		f := &ask{ID: "release-" + id, Action: "/destinations/release", Title: "Release", Hidden: []hidden{{"destination", s.Destination}, {"tool", s.Tool}, {"seen", seenOf(s)}},
-			Text: "What it holds is sent again, as its turn comes.", Button: "Release"}
+			Text: "What it holds is sent again, in the order of the queue.", Button: "Release"}
 		one.Release = f.or(not)
 	}
 	return one

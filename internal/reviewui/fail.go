@@ -45,19 +45,19 @@ var known = []struct {
 	{access.ErrStepUp, http.StatusForbidden, "Log in with a second factor", "Decisions here need a login at the provider with a second factor, or whatever else the configuration names. Nothing was done."},
 	{access.ErrForbidden, http.StatusForbidden, "Not yours to do", ""},
 	{engine.ErrForbidden, http.StatusForbidden, "Not yours to decide", ""},
-	{errOrigin, http.StatusForbidden, "From another site", "The form was sent by a page that is not part of this desk. Nothing was done."},
+	{errOrigin, http.StatusForbidden, "From another site", "The form was sent by a page that is not part of this review UI. Nothing was done."},
 	{errNoPage, http.StatusNotFound, "No such page", "There is nothing at this address. The inbox has what waits."},
 	{errMethod, http.StatusMethodNotAllowed, "Not that way", "This address does not take such a request. Nothing was done."},
-	{errOtherStop, http.StatusConflict, "Stopped anew", "It was stopped again since you looked, and may be for another reason. Nothing was released: look at the stop as it is now."},
-	{errForm, http.StatusBadRequest, "Not understood", "The form could not be read: it is too large, or not one of this desk. Nothing was done."},
+	{errOtherStop, http.StatusConflict, "Stopped anew", "It was stopped again since you read it, perhaps for another reason. Nothing was released: read the stop as it is now."},
+	{errForm, http.StatusBadRequest, "Not understood", "The form could not be read: it is too large, or not one of this review UI. Nothing was done."},
 	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no such write here. It may belong to another tenant, or have been pruned long ago."},
 	{saga.ErrNotFound, http.StatusNotFound, "Not found", "There is no such saga here. It may belong to another tenant."},
-	{errNoStep, http.StatusNotFound, "Not waiting", "This step waits for nobody, or not any more: somebody may have decided, its time may be over, or its workflow has ended."},
+	{errNoStep, http.StatusNotFound, "Not waiting", "This step does not wait for a decision, or not any more: a reviewer may have decided, its time may be over, or its workflow may have ended."},
 	{errUnknownStep, http.StatusNotFound, "Not found", "There is no such step here. It may belong to another tenant."},
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
 	{service.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
 	{receipt.ErrNotObserved, http.StatusConflict, "No receipt", ""},
-	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you looked. Nothing was done: look at it as it is now, and decide again."},
+	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you read it. Nothing was done: read it as it is now, and decide again."},
 	{engine.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
 	{engine.ErrBusy, http.StatusConflict, "In hand", "A worker has it in hand just now. Try again in a moment; nothing was changed."},
 	{ledger.ErrExpired, http.StatusConflict, "Too late", ""},
@@ -67,10 +67,10 @@ var known = []struct {
 	{guards.ErrNotStopped, http.StatusConflict, "Not stopped", ""},
 	{guards.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
 	{saga.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
-	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The ledger broke off in the middle: what you asked for was recorded, or was not. Look again before you do it again."},
+	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The ledger broke off in the middle: what you asked for was recorded, or was not. Read it again before you do it again."},
 	{ledger.ErrUnavailable, http.StatusServiceUnavailable, "The ledger cannot be reached", "Nothing was changed. Writes that are recorded are safe, and go on when it is back."},
-	{context.Canceled, http.StatusServiceUnavailable, "Broken off", "The request was broken off. Look again before you do it again."},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Look again before you do it again."},
+	{context.Canceled, http.StatusServiceUnavailable, "Broken off", "The request was broken off. Read it again before you do it again."},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Read it again before you do it again."},
 }
 
 // codes are the HTTP statuses of the gate's refusals.
@@ -98,7 +98,7 @@ func failureOf(err error) (failure, bool) {
 		}
 	}
 	return failure{Status: http.StatusInternalServerError, Title: "Something went wrong here",
-		Text: "This is a fault of this program or of what it needs, not yours. Writes that are recorded are safe. Look again before you do anything again."}, false
+		Text: "This is a fault of this program or of what it needs, not yours. Writes that are recorded are safe. Read them again before you do anything again."}, false
 }
 
 // fail shows an error as a page.

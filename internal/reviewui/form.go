@@ -54,7 +54,7 @@ func reasonOf(form url.Values) (reason, problem string) {
 	case !utf8.ValidString(reason):
 		return "", "The reason is not text."
 	case n == 0:
-		return reason, "Say why: whoever looks at this later has only your reason."
+		return reason, "Say why: later readers have only your reason."
 	case n < minReason:
 		return reason, fmt.Sprintf("%d characters say too little; at least %d are needed.", n, minReason)
 	case len(reason) > maxReason:

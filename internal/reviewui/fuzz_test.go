@@ -36,7 +36,7 @@ func FuzzDecision(f *testing.F) {
 			t.Errorf("%q is taken as %+v", body, s)
 		}
 		if !strings.Contains(body, "choice") || !strings.Contains(body, "reason") || !strings.Contains(body, "digest") {
-			t.Errorf("%q is taken: what it says stands elsewhere", body)
+			t.Errorf("%q is taken: what it says is set elsewhere", body)
 		}
 	})
 }

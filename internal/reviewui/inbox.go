@@ -84,34 +84,34 @@ func (d *app) inbox(v *visit) error {
 		}
 	}
 	p := d.page(v, title, "inbox", b)
-	p.Live, p.Said = true, fixedSaid(v)
+	p.Live, p.Message = true, fixedMessage(v)
 	return d.show(v, http.StatusOK, "inbox", p)
 }
 
 // fixed are the messages that are shown once, to the user who acted.
-var fixed = map[string]said{
+var fixed = map[string]message{
 	"step":     {"good", "The gate has taken your decision about the step. It is kept with your name and reason."},
 	"stopped":  {"good", "Stopped. No worker sends what it holds, from within a second on."},
-	"released": {"good", "Released. What was held goes on by itself."},
-	"saga":     {"good", "The saga has taken your decision. It stands here as it is now."},
+	"released": {"good", "Released. What was held continues by itself."},
+	"saga":     {"good", "The saga has taken your decision. Its current state is shown here."},
 }
 
-// saidCookie carries the name of a message to the next page. A link cannot fake one.
-const saidCookie = "readback_said"
+// messageCookie carries the name of a message to the next page. A link cannot fake one.
+const messageCookie = "readback_message"
 
 // saying redirects to another page, which shows a message once.
 func (v *visit) saying(path, word string) error {
-	v.remember(saidCookie, word, time.Minute)
+	v.remember(messageCookie, word, time.Minute)
 	return v.to(path)
 }
 
-// fixedSaid is the message to show, nil for none.
-func fixedSaid(v *visit) *said {
-	c, err := v.r.Cookie(saidCookie)
+// fixedMessage is the message to show, nil for none.
+func fixedMessage(v *visit) *message {
+	c, err := v.r.Cookie(messageCookie)
 	if err != nil {
 		return nil
 	}
-	v.remember(saidCookie, "", -time.Second)
+	v.remember(messageCookie, "", -time.Second)
 	if s, ok := fixed[c.Value]; ok {
 		return &s
 	}

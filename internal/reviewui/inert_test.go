@@ -39,7 +39,7 @@ type fake struct {
 	found        ledger.SearchResult
 	spans        []ledger.Span
 	err          error
-	said         engine.Decision
+	message      engine.Decision
 	decide       func() // while a decision is carried out
 
 	changes chan []ledger.Change
@@ -55,7 +55,7 @@ func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.Sea
 	return f.found, f.err
 }
 func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engine.Decision, _ time.Duration) (engine.Outcome, error) {
-	f.said = d
+	f.message = d
 	if f.decide != nil {
 		f.decide()
 	}
@@ -118,8 +118,8 @@ func (f *fake) History(context.Context, access.Identity, ledger.Past) ([]ledger.
 	return f.spans, f.err
 }
 
-// desk is a review UI over a fake.
-func (f *fake) desk(o *Options) *app {
+// newApp is a review UI over a fake.
+func (f *fake) newApp(o *Options) *app {
 	d := &app{service: f}
 	if o == nil {
 		o = &Options{Who: byHeader{}, FormToken: formToken}
@@ -247,15 +247,15 @@ func checkInert(t *testing.T, a answer) {
 		}
 	}
 	if !strings.Contains(a.Body, "alert(1)") {
-		t.Error("nothing of what was said is shown at all: this test looks at an empty page")
+		t.Error("none of the text is shown at all: this test reads an empty page")
 	}
 }
 
-func TestWhateverIsSaidIsText(t *testing.T) {
+func TestForeignTextIsText(t *testing.T) {
 	form := "choice=x&reason=" + "%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E"
 	for _, state := range []ledger.State{ledger.Held, ledger.Review, ledger.Checking, ledger.Settled} {
 		f := spoiledFake(state)
-		h := f.desk(nil)
+		h := f.newApp(nil)
 		step := stepPath(f.inbox.Steps[0].WorkflowID, f.inbox.Steps[0].StepID)
 		for _, path := range []string{"/inbox", "/writes/x", "/destinations", "/search", "/search?q=" + strings.ReplaceAll(form, "&", "%26"), "/sagas", "/sagas/x", step, stepPath("wf", "blocked")} {
 			for _, who := range []person{operator, reviewer, auditor} {
@@ -291,12 +291,12 @@ func TestErrorsOfOthersAreText(t *testing.T) {
 		"unsupported": fmt.Errorf("%w: %s", service.ErrUnsupported, evil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := operator.get(t, (&fake{err: err}).desk(nil), "/inbox")
+			a := operator.get(t, (&fake{err: err}).newApp(nil), "/inbox")
 			checkPage(t, a)
 			checkInert(t, a)
 		})
 	}
-	a := operator.get(t, (&fake{err: fmt.Errorf("dial postgres://readback:hunter2@db: %s", evil)}).desk(nil), "/inbox")
+	a := operator.get(t, (&fake{err: fmt.Errorf("dial postgres://readback:hunter2@db: %s", evil)}).newApp(nil), "/inbox")
 	if a.Status != http.StatusInternalServerError || strings.Contains(a.Body, "hunter2") {
 		t.Errorf("status %d, and the page says %q", a.Status, a.text())
 	}
@@ -327,7 +327,7 @@ func large(t *testing.T) service.View {
 
 func TestPagesStaySmall(t *testing.T) {
 	f := &fake{view: large(t)}
-	a := operator.get(t, f.desk(nil), "/writes/wr_large")
+	a := operator.get(t, f.newApp(nil), "/writes/wr_large")
 	const most = 1 << 20
 	if a.Status != http.StatusOK || len(a.Body) > most {
 		t.Errorf("status %d, %d bytes; want at most %d", a.Status, len(a.Body), most)

@@ -184,15 +184,15 @@ func checkHeaders(t *testing.T, a answer) {
 	}
 }
 
-func TestPagesAreForPeopleWhoMayLook(t *testing.T) {
+func TestPagesNeedPermissionToRead(t *testing.T) {
 	s, paths := furnished(t)
 	tests := map[string]struct {
 		who    person
 		want   int
 		reason string
 	}{
-		"agent":  {agent, http.StatusForbidden, "an agent never sees what others asked for"},
-		"nobody": {person{}, http.StatusUnauthorized, "who is not known sees nothing"},
+		"agent":     {agent, http.StatusForbidden, "an agent never sees what others asked for"},
+		"anonymous": {person{}, http.StatusUnauthorized, "an unknown caller sees nothing"},
 		"no such role": {person{"acme", "eve", "root"}, http.StatusForbidden,
 			"a role that is not in the table may nothing"},
 	}
@@ -204,7 +204,7 @@ func TestPagesAreForPeopleWhoMayLook(t *testing.T) {
 					t.Errorf("%s: status %d, want %d: %s", path, a.Status, tt.want, tt.reason)
 				}
 				if strings.Contains(a.Body, "A-1") || strings.Contains(a.Body, "wr_") && !strings.Contains(path, "wr_") {
-					t.Errorf("%s: something is told all the same: %s", path, a.text())
+					t.Errorf("%s: something is shown all the same: %s", path, a.text())
 				}
 				checkPage(t, a)
 				checkHeaders(t, a)
@@ -216,7 +216,7 @@ func TestPagesAreForPeopleWhoMayLook(t *testing.T) {
 func TestAnotherTenantFindsNothing(t *testing.T) {
 	s, paths := furnished(t)
 	for _, path := range paths {
-		a := stranger.get(t, s, path)
+		a := outsider.get(t, s, path)
 		if strings.HasPrefix(path, "/writes/") || path == sagaPath("trip 1/2") {
 			if a.Status != http.StatusNotFound {
 				t.Errorf("%s: status %d, want 404", path, a.Status)
@@ -236,14 +236,14 @@ func TestWhoIsNotKnownIsSentToTheLogin(t *testing.T) {
 		path, next string
 		reason     string
 	}{
-		"a page":           {"/writes/wr_1?said=approve", "/login?next=%2Fwrites%2Fwr_1%3Fsaid%3Dapprove", "they come back to where they wanted to be"},
+		"a page":           {"/writes/wr_1?done=approve", "/login?next=%2Fwrites%2Fwr_1%3Fdone%3Dapprove", "they come back to where they wanted to be"},
 		"two slashes":      {"//evil.example/x", "/login?next=%2Finbox", "a browser takes this for another site"},
 		"a page not there": {"/nowhere", "/login?next=%2Fnowhere", "who is not known learns nothing of what is there"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			a := person{}.get(t, d, "/inbox", func(r *http.Request) {
-				u, err := r.URL.Parse("http://desk.example" + tt.path)
+				u, err := r.URL.Parse("http://review.example" + tt.path)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -303,7 +303,7 @@ func TestInboxCountsWhatIsShown(t *testing.T) {
 		true:  {"0 in review", "1+ held", "0 to approve at the gate", "0 sagas", "(1+) Inbox – readback"},
 	} {
 		f := &fake{inbox: service.Inbox{Writes: []service.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, More: more}}
-		a := reviewer.get(t, f.desk(nil), "/inbox")
+		a := reviewer.get(t, f.newApp(nil), "/inbox")
 		var got []string
 		for _, n := range a.all(class("tally")) {
 			got = append(got, text(n))
@@ -320,7 +320,7 @@ func TestRoutesAreThoseThatAreServed(t *testing.T) {
 		if r.Method != http.MethodGet && r.Act != access.Decide && r.Act != access.Operate && r.Pattern != "/theme" {
 			t.Errorf("%s %s changes something and takes only the right to %s", r.Method, r.Pattern, r.Act)
 		}
-		path := strings.NewReplacer("{$}", "", "{file...}", "desk.css", "{id}", "x", "{workflow}", "x", "{step}", "x").Replace(r.Pattern)
+		path := strings.NewReplacer("{$}", "", "{file...}", "review.css", "{id}", "x", "{workflow}", "x", "{step}", "x").Replace(r.Pattern)
 		if r.Pattern == "/updates" {
 			continue // it does not end by itself
 		}

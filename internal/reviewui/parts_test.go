@@ -23,7 +23,7 @@ import (
 
 func TestOwnPathsAlone(t *testing.T) {
 	for path, want := range map[string]string{
-		"/writes/wr_1?said=x": "/writes/wr_1?said=x", "/": "/", "": "/inbox", "//evil.example": "/inbox", "/\\evil.example": "/inbox",
+		"/writes/wr_1?done=x": "/writes/wr_1?done=x", "/": "/", "": "/inbox", "//evil.example": "/inbox", "/\\evil.example": "/inbox",
 		"https://evil.example/": "/inbox", "javascript:alert(1)": "/inbox", "/a\r\nSet-Cookie: x=1": "/inbox", "inbox": "/inbox", "/%zz": "/inbox",
 	} {
 		if got := ownPath(path); got != want {
@@ -46,7 +46,7 @@ func TestLinksOfTheWebAlone(t *testing.T) {
 
 func TestStaticFilesAreKept(t *testing.T) {
 	d := (&app{}).open(nil)
-	for _, name := range []string{"desk.css", "desk.js", "mark.svg"} {
+	for _, name := range []string{"review.css", "review.js", "mark.svg"} {
 		a := person{}.get(t, d, names[name])
 		if a.Status != http.StatusOK || a.Header.Get("Cache-Control") != "public, max-age=31536000, immutable" || len(a.Body) == 0 {
 			t.Errorf("%s: status %d, kept %q, %d bytes", name, a.Status, a.Header.Get("Cache-Control"), len(a.Body))
@@ -55,7 +55,7 @@ func TestStaticFilesAreKept(t *testing.T) {
 			t.Errorf("%s fetches something from elsewhere", name)
 		}
 	}
-	for _, path := range []string{"/static/desk.css", "/static/../desk.go", "/static/", "/static/desk.000000000000.css"} {
+	for _, path := range []string{"/static/review.css", "/static/../app.go", "/static/", "/static/review.000000000000.css"} {
 		if a := (person{}).get(t, d, path); a.Status == http.StatusOK {
 			t.Errorf("%s is served", path)
 		}
@@ -95,7 +95,7 @@ func TestErrorsInPlainWords(t *testing.T) {
 		ledger.ErrNotFound: 404, engine.ErrBusy: 409, ledger.ErrUnavailable: 503,
 		fmt.Errorf("%w: %w", ledger.ErrUnavailable, ledger.ErrUnsure): 503, errors.New("nil pointer in secret.go"): 500,
 	} {
-		a := operator.get(t, (&fake{err: err}).desk(nil), "/writes/wr_1")
+		a := operator.get(t, (&fake{err: err}).newApp(nil), "/writes/wr_1")
 		checkPage(t, a)
 		if a.Status != want {
 			t.Errorf("%v: status %d, want %d", err, a.Status, want)
@@ -112,7 +112,7 @@ type refusing struct{ err error }
 
 func (r refusing) Resolve(*http.Request) (access.Identity, error) { return access.Identity{}, r.err }
 
-func TestWhoCannotBeKnownIsToldWhy(t *testing.T) {
+func TestUnknownCallersGetTheReason(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err          error
 		status       int
@@ -123,7 +123,7 @@ func TestWhoCannotBeKnownIsToldWhy(t *testing.T) {
 		"no credentials": {access.ErrNoCredentials, http.StatusUnauthorized, "WWW-Authenticate", `Bearer realm="readback"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := person{}.get(t, (&fake{}).desk(&Options{Who: refusing{tt.err}}), "/inbox")
+			a := person{}.get(t, (&fake{}).newApp(&Options{Who: refusing{tt.err}}), "/inbox")
 			checkPage(t, a)
 			if a.Status != tt.status || a.Header.Get(tt.header) != tt.want {
 				t.Errorf("status %d, %s %q; want %d and %q", a.Status, tt.header, a.Header.Get(tt.header), tt.status, tt.want)
@@ -133,7 +133,7 @@ func TestWhoCannotBeKnownIsToldWhy(t *testing.T) {
 }
 
 func TestWhatWasTypedIsGivenBackWhenTheLoginHasEnded(t *testing.T) {
-	d := (&fake{}).desk(&Options{Who: byHeader{}, LoginPath: "/login"})
+	d := (&fake{}).newApp(&Options{Who: byHeader{}, LoginPath: "/login"})
 	a := person{}.send(t, d, http.MethodPost, "/writes/wr_1/decision", url.Values{"reason": {why}, "choice": {"approve"}})
 	if a.Status != http.StatusUnauthorized || !strings.Contains(a.text(), why) {
 		t.Errorf("status %d: %s", a.Status, a.text())
@@ -151,7 +151,7 @@ func TestWhatWasTypedIsGivenBackWhenTheLoginHasEnded(t *testing.T) {
 
 // Who may see and not decide is shown where to log in for that, and keeps what was typed.
 func TestStepUpIsOffered(t *testing.T) {
-	d := (&fake{}).desk(&Options{Who: weak{}, LoginPath: "/login"})
+	d := (&fake{}).newApp(&Options{Who: weak{}, LoginPath: "/login"})
 	a := person{}.get(t, d, "/inbox")
 	if a.Status != http.StatusOK || !strings.Contains(a.Body, `href="/login/provider?next=%2Finbox&amp;step_up=1"`) {
 		t.Errorf("status %d: %s", a.Status, a.text())
@@ -205,7 +205,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 		}
 		for _, one := range c.Bars {
 			if one.Y < c.Plot.Y-0.01 || one.Y+one.H > c.Plot.Y+c.Plot.H+0.01 || one.X < c.Plot.X || one.X+one.W > c.Plot.X+c.Plot.W+0.01 {
-				t.Errorf("a bar of %s stands outside: %+v", c.ID, one)
+				t.Errorf("a bar of %s is outside: %+v", c.ID, one)
 			}
 		}
 	}
@@ -282,13 +282,13 @@ func TestSearchByEachName(t *testing.T) {
 	id := s.write(t, order("N-1", func(w *intent.WriteIntent) { w.IdempotencyKey = "invoice:1" }))
 	r := s.record(t, id)
 	for _, q := range []string{string(id), "run-1", "corr-1", "invoice:1", r.KeyDigest} {
-		for _, who := range []person{auditor, stranger} {
+		for _, who := range []person{auditor, outsider} {
 			a := who.get(t, s, "/search?q="+url.QueryEscape(q))
 			n := len(a.all(func(n *html.Node) bool {
 				href, _ := attr(n, "href")
 				return n.Data == "a" && href == writePath(id)
 			}))
-			if want := map[person]int{auditor: 1, stranger: 0}[who]; n != want {
+			if want := map[person]int{auditor: 1, outsider: 0}[who]; n != want {
 				t.Errorf("%s looks for %q and finds it %d times, want %d", who.name, q, n, want)
 			}
 		}
@@ -304,9 +304,9 @@ func TestProfilesInWords(t *testing.T) {
 	for _, f := range profileFacts(connectors.Profile{}) {
 		all[f.Name] = f.Text
 	}
-	for name, want := range map[string]string{"A second send": "Could duplicate", "Settle time": "Nobody says", "Horizon": "never conclusive", "Our stamp": "no room", "Undo": "Nothing"} {
+	for name, want := range map[string]string{"A second send": "Could duplicate", "Settle time": "It is not declared", "Horizon": "never conclusive", "Our stamp": "no place", "Undo": "Nothing"} {
 		if !strings.Contains(all[name], want) {
-			t.Errorf("of a profile that declares nothing it is said: %s: %s; want %q in it", name, all[name], want)
+			t.Errorf("a profile that declares nothing is shown as %s: %s; want %q in it", name, all[name], want)
 		}
 	}
 }

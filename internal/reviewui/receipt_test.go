@@ -19,7 +19,7 @@ func (s stamped) Issue(_ context.Context, tenant string, id ledger.ID, values bo
 	return signing.Envelope{Payload: fmt.Sprint(tenant, " ", id, " ", values)}, s.err
 }
 
-func TestReceiptsAtTheDesk(t *testing.T) {
+func TestReceiptsInTheUI(t *testing.T) {
 	for name, c := range map[string]struct {
 		issues Receipts
 		state  ledger.State
@@ -29,9 +29,9 @@ func TestReceiptsAtTheDesk(t *testing.T) {
 	}{
 		"verified":     {stamped{}, ledger.Settled, ledger.Verified, true, "it was seen"},
 		"not applied":  {stamped{}, ledger.Settled, ledger.NotApplied, true, "that may have been seen"},
-		"accepted":     {stamped{}, ledger.Settled, ledger.Accepted, false, "nobody looked"},
+		"accepted":     {stamped{}, ledger.Settled, ledger.Accepted, false, "nothing was read back"},
 		"in review":    {stamped{}, ledger.Review, "", false, "nothing is settled"},
-		"without keys": {nil, ledger.Settled, ledger.Verified, false, "nobody signs"},
+		"without keys": {nil, ledger.Settled, ledger.Verified, false, "there is no key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &app{opts: Options{Receipts: c.issues}}
@@ -63,9 +63,9 @@ func TestAReceiptIsHandedOut(t *testing.T) {
 		who  person
 		want int
 	}{
-		"another tenant":   {h, stranger, http.StatusNotFound},
+		"another tenant":   {h, outsider, http.StatusNotFound},
 		"an agent":         {h, agent, http.StatusForbidden},
-		"nobody signs":     {New(s.service, &Options{Who: byHeader{}}), auditor, http.StatusNotImplemented},
+		"no keys":          {New(s.service, &Options{Who: byHeader{}}), auditor, http.StatusNotImplemented},
 		"it was not seen":  {New(s.service, &Options{Who: byHeader{}, Receipts: stamped{err: receipt.ErrNotObserved}}), auditor, http.StatusConflict},
 		"what is no write": {h, auditor, http.StatusNotFound},
 	} {

@@ -37,12 +37,12 @@ type page struct {
 	Live    bool // it subscribes to changes
 	Version string
 	Now     time.Time
-	Said    *said
+	Message *message
 	Body    any
 }
 
-// said is the result of a submitted form, at the top of the next page.
-type said struct {
+// message is the result of a submitted form, at the top of the next page.
+type message struct {
 	Class string // "good", "bad", "calm"
 	Text  string
 }
@@ -139,7 +139,7 @@ func (d *app) theme(v *visit) error {
 	return v.to(ownPath(v.form.Get("back")))
 }
 
-// remember stores a word in the browser; an age below zero deletes it. Only the look of
+// remember stores a word in the browser; an age below zero deletes it. Only the appearance of
 // pages depends on it.
 func (v *visit) remember(name, word string, age time.Duration) {
 	http.SetCookie(v.w, &http.Cookie{Name: name, Value: word, Path: "/", MaxAge: int(age.Seconds()),

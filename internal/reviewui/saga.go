@@ -95,18 +95,18 @@ func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
 	b.Facts.at("Begun", s.Created, s.Now)
 	b.Facts.add("Begun by", s.By)
 	b.Facts.at("So since", s.Since, s.Now)
-	b.Facts.at("Looked at again", s.Next, s.Now)
+	b.Facts.at("Read back again", s.Next, s.Now)
 	b.Facts.search("Correlation", s.CorrelationID, "correlation", s.CorrelationID)
 	b.Facts.search("Its writes", "all of workflow "+s.ID, "workflow", s.ID)
 	if s.PastPivot {
 		b.Facts.add("Past its pivot", "It can only go forward.")
 	}
 	for _, t := range []struct {
-		name string
-		turn *saga.Decision
+		name     string
+		decision *saga.Decision
 	}{{"Goes back", s.Back}, {"Goes no further", s.Stopped}, {"Closed", s.Closed}} {
-		if t.turn != nil {
-			b.Facts.add(t.name, strings.TrimPrefix(t.turn.By+": "+t.turn.Reason, ": "))
+		if t.decision != nil {
+			b.Facts.add(t.name, strings.TrimPrefix(t.decision.By+": "+t.decision.Reason, ": "))
 		}
 	}
 	for i, one := range s.Steps {
@@ -114,7 +114,7 @@ func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
 	}
 	b.Cancel, b.Close = v.sagaForms(s, not)
 	p := d.page(v, "Saga "+b.ID, "sagas", b)
-	p.Live, p.Said, p.Back = not == nil, fixedSaid(v), b.Self
+	p.Live, p.Message, p.Back = not == nil, fixedMessage(v), b.Self
 	return d.show(v, status, "saga", p)
 }
 
@@ -179,18 +179,18 @@ func (v *visit) sagaForms(s saga.Saga, not *ask) (cancel, shut *ask) {
 }
 
 func (d *app) cancelSaga(v *visit) error {
-	return d.turnSaga(v, "/cancel", func(id, reason string) (saga.Saga, error) {
+	return d.decideSaga(v, "/cancel", func(id, reason string) (saga.Saga, error) {
 		return d.service.CancelSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
 func (d *app) closeSaga(v *visit) error {
-	return d.turnSaga(v, "/close", func(id, reason string) (saga.Saga, error) {
+	return d.decideSaga(v, "/close", func(id, reason string) (saga.Saga, error) {
 		return d.service.CloseSaga(v.r.Context(), v.who, id, reason)
 	})
 }
 
-func (d *app) turnSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
+func (d *app) decideSaga(v *visit, word string, do func(id, reason string) (saga.Saga, error)) error {
 	id := v.r.PathValue("id")
 	s, err := d.service.Saga(v.r.Context(), v.who, id)
 	if err != nil {

@@ -162,7 +162,7 @@ func (d *app) decideStep(v *visit) error {
 	}
 	seen := v.form.Get("approval")
 	if seen == "" || seen != s.ApprovalID {
-		b.Error = "The step asks for something else than you saw. Nothing was done: look at it as it is now, and decide again."
+		b.Error = "The step asks for something else than you saw. Nothing was done: read it as it is now, and decide again."
 	}
 	if len(b.Problem) > 0 || b.Error != "" {
 		return d.showStep(v, http.StatusUnprocessableEntity, b)

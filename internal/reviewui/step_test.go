@@ -25,7 +25,7 @@ type blocking struct{}
 
 func (blocking) Decide(context.Context, gate.Facts) (gate.Ruling, error) {
 	m := []gate.PolicyMatch{{PolicyID: "no-refunds-at-night", PolicyName: "no refunds", Action: "block"}}
-	return gate.Ruling{Decision: gate.Block, Reason: "nobody is there <b>now</b>", Evaluated: m, Matched: m}, nil
+	return gate.Ruling{Decision: gate.Block, Reason: "no reviewer is there <b>now</b>", Evaluated: m, Matched: m}, nil
 }
 
 // blockedStep is a review UI with a step that the gate blocked, requested twice.
@@ -59,7 +59,7 @@ func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 		}
 		checkPage(t, a)
 		from := 0
-		for _, want := range []string{"blocked", "The gate answered block", "Nobody is there <b>now</b>", "Asked for: tool pay/1, risk class auto", "Known: it was asked for the first time", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate answered block again, without asking the rules", "trace " + laterTrace, "waits for nobody"} {
+		for _, want := range []string{"blocked", "The gate answered block", "No reviewer is there <b>now</b>", "Asked for: tool pay/1, risk class auto", "Known: it was asked for the first time", "asked by bot-7", "rule no-refunds-at-night", "trace " + blockTrace, "The gate answered block again, without asking the rules", "trace " + laterTrace, "does not wait for a decision"} {
 			i := strings.Index(a.text()[from:], want)
 			if i < 0 {
 				t.Fatalf("the page does not say %q behind what comes before it: %s", want, a.text())
@@ -74,8 +74,8 @@ func TestABlockedStepSaysWhoAskedAndWhichRule(t *testing.T) {
 		reason string
 	}{
 		"agent":      {agent, path, http.StatusForbidden, "an agent does not see how it is ruled"},
-		"nobody":     {person{}, path, http.StatusUnauthorized, "who is not known sees nothing"},
-		"stranger":   {stranger, path, http.StatusNotFound, "it is another tenant's"},
+		"anonymous":  {person{}, path, http.StatusUnauthorized, "an unknown caller sees nothing"},
+		"outsider":   {outsider, path, http.StatusNotFound, "it is another tenant's"},
 		"other step": {operator, path + "x", http.StatusNotFound, "there is no such step"},
 		"no flow":    {operator, stepPath("wf_none", "pay/1"), http.StatusNotFound, "there is no such workflow"},
 	} {
@@ -104,7 +104,7 @@ func TestADecidedStepSaysWhoDecided(t *testing.T) {
 	checkPage(t, a)
 	asked, decided := strings.Index(a.text(), "The gate answered require_approval"), strings.Index(a.text(), "It was approved"+report.Sentence(why)+"decided by rita")
 	if asked < 0 || decided < asked || !strings.Contains(a.text(), "asked by bot-7") {
-		t.Errorf("the page does not tell what was decided, in order: %s", a.text())
+		t.Errorf("the page does not show what was decided, in order: %s", a.text())
 	}
 	if a := reviewer.send(t, s, http.MethodPost, path+"/decision", form); a.Status != http.StatusNotFound {
 		t.Errorf("it is decided twice: status %d", a.Status)
@@ -112,18 +112,18 @@ func TestADecidedStepSaysWhoDecided(t *testing.T) {
 }
 
 // A step that does not fit into the inbox is still shown as waiting.
-func TestAStepBeyondTheInboxIsSaidToWait(t *testing.T) {
+func TestAStepBeyondTheInboxIsShownAsWaiting(t *testing.T) {
 	f := &fake{trace: gate.StepTrace{WorkflowID: "wf", StepID: "pay", Decision: gate.RequireApproval, Waits: true}}
-	a := reviewer.get(t, f.desk(nil), stepPath("wf", "pay"))
+	a := reviewer.get(t, f.newApp(nil), stepPath("wf", "pay"))
 	checkPage(t, a)
-	if a.Status != http.StatusOK || !strings.Contains(a.text(), "It waits for a person") || strings.Contains(a.text(), "waits for nobody") {
+	if a.Status != http.StatusOK || !strings.Contains(a.text(), "It waits for a reviewer") || strings.Contains(a.text(), "does not wait for a decision") {
 		t.Errorf("status %d: %s", a.Status, a.text())
 	}
 }
 
 // A blocked step is found by its workflow, without its address, and only by those whom it
 // concerns.
-func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
+func TestSearchShowsABlockedStepByItsWorkflow(t *testing.T) {
 	h, path := blockedStep(t)
 	flow := strings.Split(path, "/")[2]
 	for name, tt := range map[string]struct {
@@ -134,12 +134,12 @@ func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
 		reason string
 	}{
 		"as a workflow": {auditor, "?by=workflow&q=" + flow, http.StatusOK, true, "it is one"},
-		"as any name":   {reviewer, "?q=" + flow, http.StatusOK, true, "nobody need know what it is"},
+		"as any name":   {reviewer, "?q=" + flow, http.StatusOK, true, "the kind of name need not be known"},
 		"passed over":   {reviewer, "?by=workflow&q=" + flow + "&from=1", http.StatusOK, false, "there is but one"},
 		"no number":     {reviewer, "?by=workflow&q=" + flow + "&from=-1", http.StatusOK, true, "a page that there is not is the first"},
 		"of a state":    {reviewer, "?by=workflow&q=" + flow + "&state=review", http.StatusOK, false, "a step has no state of a write"},
 		"as a key":      {reviewer, "?by=operation&q=" + flow, http.StatusOK, false, "it is no key"},
-		"stranger":      {stranger, "?by=workflow&q=" + flow, http.StatusOK, false, "it is another tenant's"},
+		"outsider":      {outsider, "?by=workflow&q=" + flow, http.StatusOK, false, "it is another tenant's"},
 		"agent":         {agent, "?by=workflow&q=" + flow, http.StatusForbidden, false, "an agent does not see how it is ruled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestABlockedStepIsFoundByItsWorkflow(t *testing.T) {
 // Steps of a workflow come a page at a time.
 func TestStepsOfAWorkflowGoOn(t *testing.T) {
 	f := &fake{steps: gate.StepList{WorkflowID: "wf", Total: 70, Steps: make([]gate.StepTrace, maxFound)}}
-	a := reviewer.get(t, f.desk(nil), "/search?by=workflow&q=wf")
+	a := reviewer.get(t, f.newApp(nil), "/search?by=workflow&q=wf")
 	checkPage(t, a)
 	if !strings.Contains(a.Body, "/search?by=workflow&amp;from=50&amp;q=wf") {
 		t.Errorf("no link to the next page: %s", a.Body)

@@ -83,11 +83,11 @@ func listen(ctx context.Context, h http.Handler, last string) (w *wire, done cha
 	return w, done
 }
 
-func TestUpdatesTellWhatHappened(t *testing.T) {
+func TestUpdatesDescribeWhatHappened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latest: "c1", changes: make(chan []ledger.Change, 1), woken: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		w, done := listen(ctx, f.desk(&Options{Who: only(rita)}), "")
+		w, done := listen(ctx, f.newApp(&Options{Who: only(rita)}), "")
 		if got := w.Header().Get("Content-Type"); got != "text/event-stream" {
 			t.Errorf("content type %q", got)
 		}
@@ -101,7 +101,7 @@ func TestUpdatesTellWhatHappened(t *testing.T) {
 		f.woken <- struct{}{} // nothing happened
 		synctest.Wait()
 		if got := w.taken(); got != "" {
-			t.Errorf("nothing happened, and it is told %q", got)
+			t.Errorf("nothing happened, and it gets %q", got)
 		}
 		cancel()
 		<-done
@@ -112,7 +112,7 @@ func TestUpdatesGoOnWhereTheyWere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latest: "c9", changes: make(chan []ledger.Change, 1), woken: make(chan struct{})}
 		ctx, cancel := context.WithCancel(t.Context())
-		w, done := listen(ctx, f.desk(&Options{Who: only(rita)}), "c3")
+		w, done := listen(ctx, f.newApp(&Options{Who: only(rita)}), "c3")
 		w.taken()
 		f.changes <- []ledger.Change{{ID: "wr_1"}}
 		f.woken <- struct{}{}
@@ -124,7 +124,7 @@ func TestUpdatesGoOnWhereTheyWere(t *testing.T) {
 		f.woken <- struct{}{}
 		synctest.Wait()
 		if got := w.taken(); !strings.Contains(got, "id: c9\nevent: change\ndata: {\"ids\":null,\"more\":true}") {
-			t.Errorf("of what was missed it is told %q", got)
+			t.Errorf("of what was missed it gets %q", got)
 		}
 		cancel()
 		<-done
@@ -138,7 +138,7 @@ func TestUpdatesEnd(t *testing.T) {
 		reason string
 	}{
 		"when the credentials are taken back": {nil, 5 * time.Second, "a revoked token hears nothing more"},
-		"when the role is lowered":            {&access.Identity{Tenant: "acme", Name: "rita", Role: engine.RoleAgent}, 5 * time.Second, "an agent may not look"},
+		"when the role is lowered":            {&access.Identity{Tenant: "acme", Name: "rita", Role: engine.RoleAgent}, 5 * time.Second, "an agent may not read"},
 		"when the tenant is another":          {&access.Identity{Tenant: "other", Name: "rita", Role: engine.RoleReviewer}, 5 * time.Second, "the stream is of the old one"},
 		"by themselves":                       {&rita, streamTime, "no stream is for ever"},
 	}
@@ -148,7 +148,7 @@ func TestUpdatesEnd(t *testing.T) {
 				who := only(rita)
 				f := &fake{latest: "c1", woken: make(chan struct{})}
 				began := time.Now()
-				_, done := listen(t.Context(), f.desk(&Options{Who: who}), "")
+				_, done := listen(t.Context(), f.newApp(&Options{Who: who}), "")
 				who.who.Store(tt.then)
 				<-done
 				if took := time.Since(began); took > tt.within {
@@ -163,7 +163,7 @@ func TestUpdatesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latest: "c1", woken: make(chan struct{})}
 		shares := access.NewShares(access.Limits{Streams: 2}, nil, nil) // one login may have one of two
-		d := shares.Handler(f.desk(&Options{Who: shares.Resolver(only(rita))}))
+		d := shares.Handler(f.newApp(&Options{Who: shares.Resolver(only(rita))}))
 		ctx, cancel := context.WithCancel(t.Context())
 		_, first := listen(ctx, d, "")
 		if w, done := listen(ctx, d, ""); w.status != http.StatusTooManyRequests || w.header.Get("Retry-After") == "" {
@@ -183,9 +183,9 @@ func TestUpdatesAreBounded(t *testing.T) {
 	})
 }
 
-func TestUpdatesAreForWhoMayLook(t *testing.T) {
+func TestUpdatesNeedPermissionToRead(t *testing.T) {
 	f := &fake{latest: "c1"}
-	d := f.desk(&Options{Who: byHeader{}, LoginPath: "/login"})
+	d := f.newApp(&Options{Who: byHeader{}, LoginPath: "/login"})
 	if a := reviewer.send(t, d, http.MethodHead, "/updates", nil); a.Status != http.StatusMethodNotAllowed {
 		t.Errorf("HEAD: status %d, want 405", a.Status)
 	}

@@ -150,14 +150,14 @@ func parted(x []rune, head, tail int) []part {
 func (p *painter) rest(text string) *rest {
 	n := utf8.RuneCountInString(text)
 	r := &rest{Title: fmt.Sprintf("show all (%s characters)", humanize.Comma(int64(n)))}
-	room := min(maxWhole, p.left)
+	limit := min(maxWhole, p.left)
 	switch {
-	case room < maxShort:
+	case limit < maxShort:
 		r.Title = fmt.Sprintf("%s characters, too many for this page", humanize.Comma(int64(n)))
 		return r
-	case n > room:
-		r.Title = fmt.Sprintf("show the first %s of %s characters", humanize.Comma(int64(room)), humanize.Comma(int64(n)))
-		text, r.Cut = string([]rune(text)[:room]), true
+	case n > limit:
+		r.Title = fmt.Sprintf("show the first %s of %s characters", humanize.Comma(int64(limit)), humanize.Comma(int64(n)))
+		text, r.Cut = string([]rune(text)[:limit]), true
 	}
 	p.left -= utf8.RuneCountInString(text)
 	r.Text = text

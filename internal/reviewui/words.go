@@ -154,12 +154,12 @@ func profileFacts(p connectors.Profile) (f facts) {
 	f.add("Writes", writesOf(p))
 	f.add("A second send", secondSend(p))
 	f.add("Reads", readsOf(p))
-	f.add("Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "Nobody says how long reads lag: a weak read never proves absence."))
-	f.add("Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "Nobody says how late a send can land: absence is never conclusive."))
+	f.add("Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "It is not declared how long reads lag: a weak read never proves absence."))
+	f.add("Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "It is not declared how late a send can land: absence is never conclusive."))
 	f.add("Our stamp", stamps(p))
 	f.add("Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself."))
 	f.add("Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both; otherwise a reviewer decides.", "Nothing is declared so."))
-	f.add("Later look", bound(p.Recheck, "Verified writes are looked at again %s after the last send.", "Only where the way a write was verified owes one."))
+	f.add("Recheck", bound(p.Recheck, "Verified writes are read back again %s after the last send.", "Only where the way a write was verified needs one."))
 	f.add("Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor())))
 	return f
 }
@@ -215,7 +215,7 @@ func readsOf(p connectors.Profile) string {
 	}
 	text := strings.Join(all, ", ")
 	if text == "" {
-		text = "Not said which ways there are"
+		text = "Not declared which ways there are"
 	}
 	if p.Confirm() > 1 {
 		text += fmt.Sprintf("; %d in a row must agree", p.Confirm())
@@ -244,7 +244,7 @@ func stamps(p connectors.Profile) string {
 	case p.Stamped:
 		return "Records that we create bear it."
 	}
-	return "There is no room for it: our records look like anyone else's."
+	return "There is no place for it: our records look like other actors'."
 }
 
 func listed(all []intent.WriteType, some, none string) string {

@@ -115,7 +115,7 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 	}
 	p := d.page(v, b.Badge.Word+": "+b.Subject, "", b)
 	p.Live, p.Back = true, b.Self
-	p.Said = saidAbout(v, view)
+	p.Message = decisionMessage(v, view)
 	return d.show(v, status, "write", p)
 }
 
@@ -177,13 +177,13 @@ func writeFacts(r ledger.Record) (f facts) {
 	f.add("Requested by", r.RequestedBy)
 	f.at("Begun", r.Created, r.Now)
 	f.at("Settled", r.SettledAt, r.Now)
-	due := "Next look"
+	due := "Next read"
 	if r.State == ledger.Held {
 		due = "Approve by"
 		f.add("Approvals", report.Approvals(r))
 	}
 	if r.State == ledger.Held && r.Overdue {
-		f.add("Overdue", "Nobody approved it in time; it goes on waiting.")
+		f.add("Overdue", "No reviewer approved it in time; it continues to wait.")
 	} else {
 		f.at(due, r.Due, r.Now)
 	}
@@ -209,7 +209,7 @@ func call(r ledger.Record) string {
 
 // terms describes the intent's requirements of the engine.
 func terms(w intent.WriteIntent) (f facts) {
-	f.add("Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later look",
+	f.add("Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later review",
 		intent.RiskApprove: "approve: held until a person approves"}[w.Risk])
 	f.add("Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
 		intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility])
@@ -268,7 +268,7 @@ func classOf(e ledger.Event) string {
 	case ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvCompensating:
 		return "send"
 	case ledger.EvRead, ledger.EvRechecked, ledger.EvLate:
-		return "look"
+		return "read"
 	case ledger.EvAgreed, ledger.EvApproved, ledger.EvDirected, ledger.EvYielded:
 		return "person"
 	case ledger.EvHeld, ledger.EvOverdue, ledger.EvEscalated:
@@ -283,7 +283,7 @@ func classOf(e ledger.Event) string {
 }
 
 var labels = map[engine.Word]string{
-	engine.WordApprove: "Approve: let it go", engine.WordDeny: "Deny: nothing is sent", engine.WordAccept: "Accept it as it is",
+	engine.WordApprove: "Approve and send", engine.WordDeny: "Deny: nothing is sent", engine.WordAccept: "Accept it as it is",
 	engine.WordRetry: "Send again", engine.WordCompensate: "Undo it", engine.WordAbandon: "Give it up",
 }
 
@@ -292,9 +292,9 @@ func choiceOf(c engine.Choice) choice {
 	if c.Force {
 		one.Value += forced
 		one.Label += ", on my word"
-		one.Vouch = "I have looked at the destination myself, and vouch for it."
+		one.Vouch = "I have checked the destination myself, and vouch for it."
 		if c.Word == engine.WordRetry {
-			one.Vouch = "I have looked at the destination myself, and vouch that the effect is not there."
+			one.Vouch = "I have checked the destination myself, and vouch that the effect is not there."
 		}
 	}
 	one.Effect, one.Danger, one.Why = report.Sentence(c.Effect), report.Sentence(c.Danger), report.Sentence(c.Why)
@@ -316,7 +316,7 @@ func (d *app) yieldForm(v *visit, r ledger.Record) *ask {
 		slices.Contains([]ledger.State{ledger.Held, ledger.Sending, ledger.Compensating}, r.State) {
 		return nil
 	}
-	return &ask{ID: "yield", Action: writePath(r.ID) + "/yield", Title: "Let the operation go",
+	return &ask{ID: "yield", Action: writePath(r.ID) + "/yield", Title: "Release the operation",
 		Text:   "From then on this write stops no other write of the same business operation, whatever it did or may yet do. Nothing else about it changes.",
-		Danger: "Another write of the operation could double what this one did.", Button: "Let it go"}
+		Danger: "Another write of the operation could double what this one did.", Button: "Release"}
 }

@@ -1,4 +1,4 @@
-// The review desk works without this. With it the page follows what happens,
+// The review UI works without this. With it the page follows what happens,
 // and lists can be walked with keys.
 "use strict";
 (() => {
@@ -53,7 +53,7 @@
 
   // Live: a message says that something happened; then the page is asked for
   // again, and its fragments are changed where they differ. A form in which
-  // somebody writes is left alone.
+  // the reviewer writes is left alone.
   const feed = document.body.dataset.live;
   if (!feed || !window.EventSource) return;
   const write = document.querySelector("[data-write]");
@@ -72,7 +72,7 @@
     let text;
     try {
       const here = new URL(location.href);
-      here.searchParams.delete("said");
+      here.searchParams.delete("done");
       here.hash = "";
       const answer = await fetch(here, { headers: { Accept: "text/html" }, credentials: "same-origin", redirect: "error" });
       if (!answer.ok) return;
@@ -101,11 +101,11 @@
   };
   const soon = () => { if (!due) { due = true; setTimeout(fresh, 250); } };
   const source = new EventSource(feed);
-  source.addEventListener("open", soon); // what happened between the page and this is told by nobody
+  source.addEventListener("open", soon); // no event covers what happened between the page and this
   source.addEventListener("change", (e) => {
-    let told = { more: true };
-    try { told = JSON.parse(e.data); } catch { /* look anyhow */ }
-    if (write && !told.more && !(told.ids || []).includes(write.dataset.write)) return;
+    let news = { more: true };
+    try { news = JSON.parse(e.data); } catch { /* read anyway */ }
+    if (write && !news.more && !(news.ids || []).includes(write.dataset.write)) return;
     soon();
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && stale) { stale = false; soon(); } });
