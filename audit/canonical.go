@@ -22,7 +22,7 @@ const maxBuffer = 64 << 10
 // canonical is the canonical JSON (RFC 8785) of a struct, or of what a pointer to one points to.
 // The struct may hold text, bools, whole numbers, times and bytes, lists of such structs, and
 // such structs. The result equals that of slowly, made in one pass, because each event of each
-// write is digested. It is written into room, which is empty, if there is enough.
+// write is digested. It is written into buf, which is empty, if it is large enough.
 func canonical(buf []byte, what any) ([]byte, error) {
 	if text, err := appendStruct(buf, reflect.Indirect(reflect.ValueOf(what))); err == nil {
 		return text, nil

@@ -100,7 +100,7 @@ func (v *verifier) read(ctx context.Context, part, parts int) (*index, error) {
 					continue
 				}
 				if e.Backfilled {
-					v.report.Found++
+					v.report.Backfilled++
 				}
 				if (e.Mark == ledger.MarkForgotten || e.Mark == ledger.MarkDropped) && e.Erasure == "" {
 					v.report.Forgotten++

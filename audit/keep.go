@@ -54,7 +54,7 @@ func NewFile(path string) (*File, error) {
 	return &File{path}, f.Close()
 }
 
-// Keep implements [Keeper].
+// Keep implements [HeadStore].
 func (k *File) Keep(_ context.Context, head signing.Envelope) error {
 	line, err := head.Encode()
 	if err != nil {
@@ -94,7 +94,7 @@ func NewHTTP(to string, header func(context.Context) (http.Header, error)) (*HTT
 	return &HTTP{url: to, client: client, header: header}, nil
 }
 
-// Keep implements [Keeper].
+// Keep implements [HeadStore].
 func (k *HTTP) Keep(ctx context.Context, head signing.Envelope) error {
 	body, err := head.Encode()
 	if err != nil {

@@ -29,13 +29,13 @@ type Report struct {
 	// Unsealed counts events and documents that are not sealed yet. This is no error, but
 	// alterations until then are not detected.
 	Unsealed int `json:"unsealed"`
-	// Found counts entries for what existed when sealing began, Pruned writes that retention has
+	// Backfilled counts entries for what existed when sealing began, Pruned writes that retention has
 	// pruned since, Forgotten entries for tombstones or documents that a rule compacted, Repeated
 	// entries that occur twice, as a killed sealer leaves them.
-	Found     int `json:"found,omitempty"`
-	Pruned    int `json:"pruned,omitempty"`
-	Forgotten int `json:"forgotten,omitempty"`
-	Repeated  int `json:"repeated,omitempty"`
+	Backfilled int `json:"found,omitempty"`
+	Pruned     int `json:"pruned,omitempty"`
+	Forgotten  int `json:"forgotten,omitempty"`
+	Repeated   int `json:"repeated,omitempty"`
 	// Erased are the erasures that the chains record, in order.
 	Erased []Erasure `json:"erased,omitempty"`
 	// Notes describe what was not checked in this ledger, and why.

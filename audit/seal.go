@@ -52,7 +52,7 @@ type Options struct {
 	Heads time.Duration
 	// Signer signs heads. Default none: no heads.
 	Signer *signing.Signer
-	// Keepers receive each head, by a name that logs and counts use. Default none.
+	// HeadStores receive each head, by a name that logs and counts use. Default none.
 	HeadStores map[string]HeadStore
 	// Owner names this sealer among others. Default a random name.
 	Owner string

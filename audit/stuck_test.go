@@ -15,7 +15,7 @@ import (
 )
 
 // A chain whose end was altered cannot be extended. All others can, and the error names it.
-func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
+func TestAChainThatCannotContinueStopsNoOther(t *testing.T) {
 	const tip = `UPDATE ledger_documents SET body = %s WHERE tenant = 'a' AND kind = 'audit' AND id = 'tip'`
 	for name, body := range map[string]string{
 		"unreadable": `'{}'`,
@@ -45,7 +45,7 @@ func TestAChainThatCannotGoOnStopsNoOther(t *testing.T) {
 
 // Another actor switches sealing off while a worker seals: it is on again soon, and nothing is
 // omitted.
-func TestSwitchedOffBehindItsBack(t *testing.T) {
+func TestSwitchedOffByAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ledger.NewMemory()
 		s := audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)})

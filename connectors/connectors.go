@@ -61,7 +61,7 @@ type Receipt struct {
 	Version string `json:"version,omitempty"` // ETag, revision, mod-sequence
 	Code    string `json:"code,omitempty"`    // the status of the response, "201" or "OK"
 	Replay  bool   `json:"replay,omitempty"`  // the destination reports that it replays an earlier response
-	// Said is the destination's own text. It is also set with an error. Default none.
+	// Reply is the destination's own text. It is also set with an error. Default none.
 	Reply Reply `json:"said,omitzero"`
 }
 

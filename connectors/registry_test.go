@@ -137,7 +137,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-func TestRegisterRefusesWhatABlindDestinationCannotClaim(t *testing.T) {
+func TestRegisterRefusesClaimsOfWriteOnlyDestinations(t *testing.T) {
 	creates := []intent.WriteType{intent.Create}
 	for name, c := range map[string]struct {
 		profile connectors.Profile

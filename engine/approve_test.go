@@ -105,7 +105,7 @@ func TestWhoMayDecide(t *testing.T) {
 	}
 }
 
-func TestTwoPeopleAreTwo(t *testing.T) {
+func TestTwoReviewersAreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{Approvers: 2, Within: time.Hour}))
 		out := b.asked(order("A-1", intent.Create))
@@ -245,7 +245,7 @@ func TestAnApprovalThatIsOvertakenByTheEnd(t *testing.T) {
 	})
 }
 
-func TestWhatIsOverdueGoesOnWaiting(t *testing.T) {
+func TestOverdueWritesStillWait(t *testing.T) {
 	for name, lateApproval := range map[string]bool{"a worker finds it": false, "the approval finds it": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestUndosNeedAnotherApprover(t *testing.T) {
 					t.Errorf("asked for by %q, want %q: %s", child.RequestedBy, c.asked, c.reason)
 				}
 				if got, err := b.engine.Resolve(t.Context(), "acme", child.ID, approves(c.asked)); !errors.Is(err, engine.ErrForbidden) {
-					t.Errorf("approved by whoever asked: %+v, %v", got, err)
+					t.Errorf("approved by its own caller: %+v, %v", got, err)
 				}
 				if got, err := b.engine.Resolve(t.Context(), "acme", child.ID, approves("eve")); err != nil || got.Status != engine.StatusVerified {
 					t.Errorf("%+v, %v%s", got, err, b.life(child.ID))

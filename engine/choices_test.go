@@ -113,7 +113,7 @@ func principals() map[string]engine.Principal {
 		"reviewer":   {Name: "ada", Role: engine.RoleReviewer},
 		"operator":   {Name: "bob", Role: engine.RoleOperator},
 		"auditor":    {Name: "eve", Role: engine.RoleAuditor},
-		"nobody":     {Role: engine.RoleReviewer},
+		"no name":    {Role: engine.RoleReviewer},
 		"in process": {},
 	}
 }
@@ -146,7 +146,7 @@ func (s decisionCase) compare(t *testing.T, who engine.Principal, word engine.Wo
 	}
 	by := who.Name
 	if who.Role == "" {
-		by = "somebody"
+		by = "ann"
 	}
 	ctx, cancel := context.WithTimeout(engine.As(t.Context(), who), time.Second)
 	defer cancel()
@@ -176,7 +176,7 @@ func TestNothingToChoose(t *testing.T) {
 }
 
 // Only the engine knows the rule by which a held write continues to wait.
-func TestChoicesOfWhatGoesOnWaiting(t *testing.T) {
+func TestChoicesOfOverdueWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), held(policies.RiskRule{OnTimeout: policies.OnTimeoutEscalate}))
 		b.engine.SetRisks([]policies.RiskRule{{OnTimeout: policies.OnTimeoutEscalate}})

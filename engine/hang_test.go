@@ -265,7 +265,7 @@ func TestACallerThatLeftHoldsNoPlace(t *testing.T) {
 
 // A write of which nothing has been sent, and whose caller left, waits in the queue and in no
 // goroutine: a worker of any process continues it.
-func TestAWriteWhoseCallerLeftGoesOnFromTheQueue(t *testing.T) {
+func TestAWriteWhoseCallerLeftContinuesFromTheQueue(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Second} {
 		t.Run(wait.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

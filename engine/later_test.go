@@ -206,7 +206,7 @@ func TestACallerMakesAnOverdueRead(t *testing.T) {
 }
 
 // A read that could not be expedited changes nothing in the outcome.
-func TestHurryingThatFailsIsNoFailure(t *testing.T) {
+func TestAFailedExpediteIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		d := b.world.Destination()

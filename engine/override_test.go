@@ -35,7 +35,7 @@ func TestYield(t *testing.T) {
 		"an agent":           {engine.Principal{Name: "crm-agent", Role: engine.RoleAgent}, "crm-agent", "x", false, engine.ErrForbidden, "an agent overrides nothing"},
 		"a reviewer":         {engine.Principal{Name: "ada", Role: engine.RoleReviewer}, "ada", "x", false, engine.ErrForbidden, "reviewers decide, and operators override"},
 		"in another's name":  {engine.Principal{Name: "bob", Role: engine.RoleOperator}, "ada", "x", false, engine.ErrForbidden, "it is kept by name"},
-		"nobody":             {engine.Principal{}, "", "x", false, errors.ErrUnsupported, "it is kept by name"},
+		"no name":            {engine.Principal{}, "", "x", false, errors.ErrUnsupported, "it is kept by name"},
 		"only a blank":       {engine.Principal{}, " ", "x", false, errors.ErrUnsupported, "that is no name"},
 		"without a reason":   {engine.Principal{}, "ada", "", false, errors.ErrUnsupported, "and with a reason"},
 		"nothing to release": {engine.Principal{}, "ada", "x", true, engine.ErrNotWaiting, "it stops no other write"},

@@ -21,7 +21,7 @@ func (b *bench) readBack(w intent.WriteIntent, c engine.ReadBackCase) engine.Rea
 	calls, _ := b.world.Count()
 	found, err := b.engine.ReadBack(b.t.Context(), w, c)
 	if err != nil {
-		b.t.Fatalf("Look: %v", err)
+		b.t.Fatalf("ReadBack: %v", err)
 	}
 	if after, _ := b.world.Count(); after != calls {
 		b.t.Errorf("a read made %d writes", after-calls)

@@ -40,7 +40,7 @@ func TestWhatCannotBeSealedIsRefused(t *testing.T) {
 		"in the context":        {true, func(w *intent.WriteIntent) { w.Context["model"] = "rbs1:x" }, "/context/model begins with", "the same"},
 		"a value for an id":     {true, func(w *intent.WriteIntent) { w.IdempotencyKey = "pay " + canaryKey }, "/idempotency_key contains a sensitive value", "ids are kept in the clear"},
 		"a pattern for a name":  {true, func(w *intent.WriteIntent) { w.Payload["PATTERN-7"] = true }, `/payload has a member whose name the pattern "currency"`, "names are kept in the clear"},
-		"a token without keys":  {false, func(w *intent.WriteIntent) { w.Sensitive, w.Expect["currency"] = nil, "rbs1:x" }, "/expect/currency begins with", "whoever has keys would open it"},
+		"a token without keys":  {false, func(w *intent.WriteIntent) { w.Sensitive, w.Expect["currency"] = nil, "rbs1:x" }, "/expect/currency begins with", "a process with keys would open it"},
 		"as a way to be undone": {true, nil, "/expect/note begins with", "it would be written"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // The decision of a reviewer who does not wait is in force all the same.
-func TestDecisionOfAPersonWhoDoesNotWait(t *testing.T) {
+func TestDecisionOfAReviewerWhoDoesNotWait(t *testing.T) {
 	for _, word := range []engine.Word{engine.WordDeny, engine.WordApprove} {
 		t.Run(string(word), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

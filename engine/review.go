@@ -46,11 +46,11 @@ func (t *task) readAgain() error {
 		}
 		return t.run()
 	}
-	return t.commit(t.leaveToPerson())
+	return t.commit(t.leaveToReviewer())
 }
 
-// leaveToPerson puts a write back into review. The reason for the review does not change.
-func (t *task) leaveToPerson() ledger.Event {
+// leaveToReviewer puts a write back into review. The reason for the review does not change.
+func (t *task) leaveToReviewer() ledger.Event {
 	ev := ledger.Event{Kind: ledger.EvDeferred, In: t.pauseBeforeRead(0)}
 	if ev.In == 0 {
 		ev.Kind = ledger.EvEscalated
@@ -147,9 +147,9 @@ func mayDecide(ctx context.Context, by, reason string) error {
 		return err
 	}
 	switch {
-	case ledger.SamePerson(by, "") || strings.TrimSpace(reason) == "":
+	case ledger.SameName(by, "") || strings.TrimSpace(reason) == "":
 		return errors.New("a decision needs a name (by) and a reason")
-	case who.Name != "" && !ledger.SamePerson(who.Name, by):
+	case who.Name != "" && !ledger.SameName(who.Name, by):
 		return fmt.Errorf("%w: the decision is in the name of %q, the credentials are those of %q", ErrForbidden, by, who.Name)
 	}
 	return nil
@@ -162,7 +162,7 @@ func (p Principal) decides() error {
 		return fmt.Errorf("%w: the credentials are an agent's (%q), and an agent decides about no write", ErrForbidden, p.Name)
 	case !slices.Contains([]Role{"", RoleReviewer, RoleOperator}, p.Role):
 		return fmt.Errorf("%w: the role of the credentials is %q; want %s or %s", ErrForbidden, p.Role, RoleReviewer, RoleOperator)
-	case p.Role != "" && ledger.SamePerson(p.Name, ""):
+	case p.Role != "" && ledger.SameName(p.Name, ""):
 		return fmt.Errorf("%w: the credentials have no name, and a decision needs the reviewer's name", ErrForbidden)
 	}
 	return nil
@@ -176,7 +176,7 @@ func (d Decision) allowed(rec ledger.Record) error {
 		return fmt.Errorf("%w: the decision is about digest %s, write %s has %s", ledger.ErrDigestMismatch, d.Digest, rec.ID, rec.Digest)
 	case d.Word != WordApprove:
 		return nil
-	case !ledger.SamePerson(d.By, "") && ledger.SamePerson(d.By, rec.RequestedBy):
+	case !ledger.SameName(d.By, "") && ledger.SameName(d.By, rec.RequestedBy):
 		return fmt.Errorf("%w: %q asked for write %s, and another reviewer must approve it", ErrForbidden, d.By, rec.ID)
 	case ledger.AmongPeople(rec.Agreed, d.By):
 		return fmt.Errorf("%w: %q has approved write %s already, and %d different reviewers must", ErrForbidden, d.By, rec.ID, rec.Need)

@@ -54,7 +54,7 @@ func TestLateArrivalBesideASecondCallIsReported(t *testing.T) {
 
 // The caller got "not applied" and may have acted on it: a later read of a late effect does not
 // close that by itself.
-func TestWhatARecheckContradictsStaysWithAPerson(t *testing.T) {
+func TestAContradictedWriteStaysInReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})

@@ -30,7 +30,7 @@ func undecidable(t *testing.T) (*bench, engine.Outcome) {
 	return b, out
 }
 
-func TestPersonDecides(t *testing.T) {
+func TestReviewerDecides(t *testing.T) {
 	cases := map[string]struct {
 		decision engine.Decision
 		want     engine.Status
@@ -183,7 +183,7 @@ func TestMismatchIsUndoneWhereAsked(t *testing.T) {
 	}
 }
 
-func TestMismatchGoesToAPersonByDefault(t *testing.T) {
+func TestMismatchGoesToReviewByDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
@@ -339,7 +339,7 @@ func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 	})
 }
 
-func TestRecheckThatCannotBeMadeEndsWithAPerson(t *testing.T) {
+func TestRecheckThatCannotBeMadeEndsInReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Plain.Options()
 		o.Recheck = connectors.Within(time.Hour)

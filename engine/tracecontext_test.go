@@ -144,7 +144,7 @@ func TestAWorkersTraceStaysItsOwn(t *testing.T) {
 }
 
 // One process left the write announced, and another one took it up.
-func TestAnotherEngineGoesOnInTheSameTrace(t *testing.T) {
+func TestAnotherEngineContinuesTheTrace(t *testing.T) {
 	for name, asked := range map[string]func(testing.TB) context.Context{
 		"the caller's":           within,
 		"one that began with it": func(tb testing.TB) context.Context { return tb.Context() },

@@ -114,7 +114,7 @@ func (s slowDelete) Write(ctx context.Context, r connectors.Request) (connectors
 	return s.Connector.Write(ctx, r)
 }
 
-func TestCloseDuringAnUndoingNeedsNoPerson(t *testing.T) {
+func TestCloseDuringAnUndoNeedsNoReviewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
@@ -137,7 +137,7 @@ func TestCloseDuringAnUndoingNeedsNoPerson(t *testing.T) {
 	})
 }
 
-func TestPersonUndoesWhatIsAsDeclared(t *testing.T) {
+func TestReviewerUndoesAVerifiedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := orders.Plain.Options()
 		o.Horizon = connectors.Bound{}

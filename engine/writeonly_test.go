@@ -200,7 +200,7 @@ func TestWriteOnlyTexts(t *testing.T) {
 }
 
 // The ledger records no report of an unanswered send.
-func TestReportNeedsAYes(t *testing.T) {
+func TestReportNeedsAnAcceptance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		rec, err := ledger.NewRecord(order("A-1", intent.Create))

@@ -87,7 +87,7 @@ func (q judging) decide(d documents) (plan, error) {
 	if s.status() == Expired { // the expiry is recorded
 		return plan{step: &s, events: s.onRecord(d.rec, late), refusal: expired()}, nil
 	}
-	by := person(q.who.Name)
+	by := recordedName(q.who.Name)
 	if err := q.mayJudge(s, by); err != nil {
 		return plan{}, err
 	}
@@ -119,7 +119,7 @@ func (q judging) mayJudge(s step, by string) error {
 	switch {
 	case ledger.AmongPeople(s.Hold.Agreed, by):
 		return &Error{Code: Forbidden, Message: by + " has approved this step already; another reviewer must as well"}
-	case q.who.Role != "" && ledger.SamePerson(q.who.Name, ""):
+	case q.who.Role != "" && ledger.SameName(q.who.Name, ""):
 		return &Error{Code: Forbidden, Message: "an approval needs a reviewer's name"}
 	case !trusted && len(s.Askers) > maxAskers:
 		return &Error{Code: Forbidden, Message: "too many different callers gated this step, so that no reviewer is known to be another one; gate another step"}

@@ -228,8 +228,8 @@ var errEmpty = fmt.Errorf("it says nothing")
 // byGate is recorded as the actor of decisions that no reviewer made.
 const byGate = "(gate)"
 
-// person is a name that can be recorded with a decision.
-func person(name string) string { return cmp.Or(name, "(unnamed)") }
+// recordedName is a name that can be recorded with a decision.
+func recordedName(name string) string { return cmp.Or(name, "(unnamed)") }
 
 // mayAct refuses read-only callers.
 func (c Caller) mayAct() error {

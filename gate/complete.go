@@ -83,9 +83,9 @@ func (q completing) decide(d documents) (plan, error) {
 	switch {
 	case d.rec == nil:
 	case s.contradicts(*d.rec) != "":
-		p.events = []ledger.Event{{Kind: ledger.EvEscalated, By: person(q.who.Name), Rule: "reported", Reason: s.contradicts(*d.rec)}}
+		p.events = []ledger.Event{{Kind: ledger.EvEscalated, By: recordedName(q.who.Name), Rule: "reported", Reason: s.contradicts(*d.rec)}}
 	case d.rec.State == ledger.Delegated:
-		p.events = reported(d.readBack, person(q.who.Name))
+		p.events = reported(d.readBack, recordedName(q.who.Name))
 	}
 	s.Completions++
 	s.CompletedAt, s.CompletedBy, s.Output = &d.now, q.who.Name, q.output

@@ -113,8 +113,8 @@ type ender struct {
 	workflowID string
 	to         Status
 	reason     string
-	// looks are the reads of the destinations of steps that were begun and not completed, by
-	// step. looked reports that the reads were made.
+	// reads are the reads of the destinations of steps that were begun and not completed, by
+	// step. readDone reports that they were made.
 	reads    map[string]*readBack
 	readDone bool
 }
@@ -175,7 +175,7 @@ func (e *ender) ending(ctx context.Context, d documents, document ledger.Documen
 	next, events := s.lapsed(d.now)
 	if next.status() == Pending {
 		var denied []ledger.Event
-		next, denied = next.refused(byGate, "its workflow was ended by "+person(e.who.Name)+": "+e.reason, d.now)
+		next, denied = next.refused(byGate, "its workflow was ended by "+recordedName(e.who.Name)+": "+e.reason, d.now)
 		events = append(events, denied...)
 	}
 	one := &ending{document: next.document(document), changed: true, rec: rec}

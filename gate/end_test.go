@@ -60,7 +60,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-func TestAWorkflowThatWaitsForAPerson(t *testing.T) {
+func TestAWorkflowThatWaitsForAReviewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wf := holding(t, nil)
 		b.ask(wf, "transfer", keyed(invoice))

@@ -90,7 +90,7 @@ func TestWhoMayNotApprove(t *testing.T) {
 		"carol in capitals":       {"it is the same name", gate.Caller{Tenant: tenant, Name: "Carol ", Role: engine.RoleReviewer}, gate.Forbidden},
 		"a role that is none":     {"what is not understood may do nothing", gate.Caller{Tenant: tenant, Name: "alice", Role: "Agent"}, gate.Forbidden},
 		"blanks":                  {"a decision has a name that can be seen", gate.Caller{Tenant: tenant, Name: " ", Role: engine.RoleReviewer}, gate.Forbidden},
-		"nobody":                  {"a decision has a name", gate.Caller{Tenant: tenant, Role: engine.RoleReviewer}, gate.Forbidden},
+		"no name":                 {"a decision has a name", gate.Caller{Tenant: tenant, Role: engine.RoleReviewer}, gate.Forbidden},
 		"of another tenant":       {"other tenants' steps are hidden", gate.Caller{Tenant: "other", Name: "alice"}, gate.NotFound},
 		"another reviewer":        {"a reviewer who did not ask", alice, ""},
 		"a process without names": {"who runs everything alone may do everything", gate.Caller{Tenant: tenant}, ""},
@@ -175,7 +175,7 @@ func TestWhatCannotBeApproved(t *testing.T) {
 	}
 }
 
-func TestTwoPeople(t *testing.T) {
+func TestTwoReviewers(t *testing.T) {
 	b, wf := holding(t, func(o *gate.Options) { o.Approvals.Approvers = 2 })
 	b.ask(wf, "transfer", keyed(invoice))
 	got, err := b.gate.Approve(t.Context(), alice, wf, "transfer", why)
@@ -331,7 +331,7 @@ func TestTimeoutOfAHold(t *testing.T) {
 }
 
 // One step that cannot be committed delays no others.
-func TestTimeoutBesideAStepThatCannotBeFiled(t *testing.T) {
+func TestTimeoutOfAStepThatCannotBeCommitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, wf := holding(t, nil)
 		b.ask(wf, "a", call())

@@ -196,7 +196,7 @@ func TestAWriteOfReadbackAnswersForTheStep(t *testing.T) {
 	}
 }
 
-func TestALookOfAnotherAttemptCountsNothing(t *testing.T) {
+func TestAReadOfAnotherAttemptDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, nil)
 		wf := b.begin()
@@ -334,7 +334,7 @@ func TestAnotherIntentIsReadAgain(t *testing.T) {
 // wild panics.
 type wild struct{ gate.Reader }
 
-func TestALookThatPanics(t *testing.T) {
+func TestAReadThatPanics(t *testing.T) {
 	b := newBench(t, func(o *gate.Options) { o.Reader = wild{} })
 	if got := b.ask(b.begin(), "a", withIntent()); !got.LeaseGranted {
 		t.Errorf("%+v", got.Lease)

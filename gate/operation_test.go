@@ -341,7 +341,7 @@ func TestACompletionOfWhatWasGivenUp(t *testing.T) {
 		"its own still": {"nothing speaks against it", nil, ledger.Settled},
 		"released":      {"another workflow may have done it too", []ledger.Event{yielded}, ledger.Review},
 		"not applied":   {"another workflow may have done it too", []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.NotApplied}}, ledger.Review},
-		"by a reviewer": {"a reviewer has said so already", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, ledger.Settled},
+		"by a reviewer": {"a reviewer has decided so already", []ledger.Event{{Kind: ledger.EvEscalated}, {Kind: ledger.EvSettled, Settlement: ledger.Accepted, By: "alice"}}, ledger.Settled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, nil)

@@ -125,7 +125,7 @@ func (q gating) rest(d documents, s step, p plan, anew bool) (plan, error) {
 		}
 	}
 	s.Answer, s.Allowed = decision, s.Allowed || decision == Allow
-	s.Askers = asker(s.Askers, person(q.who.Name))
+	s.Askers = asker(s.Askers, recordedName(q.who.Name))
 	s = s.remember(gated{At: d.now, Facts: facts, Digest: s.Asked.Digest, Ruled: ruled, Decision: decision, Reason: reason,
 		By: q.who.Name, Rules: ruleNames(s.Matched), Lease: leaseWord(decision, granted)})
 	p.step = &s

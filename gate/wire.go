@@ -247,7 +247,7 @@ type StepView struct {
 	GateCheckedAt  time.Time      `json:"gate_checked_at"`
 	CompletedAt    *time.Time     `json:"completed_at,omitempty"`
 
-	// Heard is the decisions of reviewers, and of the deadline, about the step, in order. It is
+	// Reports are the decisions of reviewers, and of the deadline, about the step, in order. It is
 	// for callers in this process and not in the contract's JSON.
 	Reports []Report `json:"-"`
 }

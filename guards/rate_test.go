@@ -108,7 +108,7 @@ func TestPermitsAreTakenInBatches(t *testing.T) {
 	})
 }
 
-func TestPermitsOfADeadWorkerAreLostNotDouble(t *testing.T) {
+func TestPermitsOfADeadWorkerAreNotReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := newCrew(t, 3, guards.Settings{Rate: rate(100, time.Second)})
 		defer crew.close()

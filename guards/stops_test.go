@@ -178,7 +178,7 @@ func TestStopsAreRecordedWithWhoAndWhy(t *testing.T) {
 
 func TestStopWantsWhoAndWhy(t *testing.T) {
 	cases := map[string]struct{ reason, by, why string }{
-		"nobody":      {"who is required", " ", "because"},
+		"no name":     {"the name is required", " ", "because"},
 		"no reason":   {"why is required", "ada", ""},
 		"long reason": {"all workers read it twice a second", "ada", strings.Repeat("x", 501)},
 		"long by":     {"likewise", strings.Repeat("x", 201), "because"},

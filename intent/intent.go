@@ -87,7 +87,7 @@ type WriteIntent struct {
 	Step string `json:"step,omitempty" validate:"omitempty,name"`
 	// Tool is the tool that the step calls. Required.
 	Tool string `json:"tool" validate:"required,name"`
-	// Call tells several calls of one tool in one step apart: 0, 1, 2, …
+	// Call distinguishes several calls of one tool in one step: 0, 1, 2, …
 	// Default 0.
 	Call int `json:"call,omitzero" validate:"min=0,max=1000000"`
 
@@ -136,7 +136,7 @@ type WriteIntent struct {
 	// OnMismatch says what to do about a record that differs; compensate needs
 	// a compensable write, repair one that is no delete. Default escalate.
 	OnMismatch MismatchPolicy `json:"on_mismatch,omitempty" validate:"omitempty,oneof=escalate retry compensate repair"`
-	// Deadline is the time after which no send is begun; reading goes on.
+	// Deadline is the time after which no send is begun; reads continue.
 	// Default none.
 	Deadline time.Time `json:"deadline,omitzero"`
 
@@ -148,8 +148,8 @@ type WriteIntent struct {
 	CorrelationID string `json:"correlation_id,omitempty" validate:"max=255,printable"`
 
 	// Sensitive lists paths of fields, of the key, expect, payload, require or of
-	// the record as it is read, whose values are never shown or kept in the clear:
-	// whatever tells of them has a keyed digest in their place. It has no part in
+	// the record as it is read, whose values are never shown or stored in the clear:
+	// a keyed digest takes their place. It has no part in
 	// the digest. Default: what the destination and the configuration say.
 	Sensitive []string `json:"sensitive,omitempty" validate:"max=256,unique,dive,pointer"`
 	// Context is what the caller says about how it came to ask: the model, a

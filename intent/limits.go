@@ -41,7 +41,7 @@ const (
 	MaxPaths = 256
 
 	// MaxContext is how many members the context may have, and MaxContextValue how many bytes
-	// each value: room for a model, a run and some digests, and none for a prompt, which does
+	// each value: space for a model, a run and some digests, and none for a prompt, which does
 	// not belong in a ledger.
 	MaxContext      = 16
 	MaxContextValue = 256

@@ -125,9 +125,9 @@ func checkApproval(r Record, e Event, now time.Time) error {
 	switch {
 	case e.Kind != EvApproved && e.Kind != EvAgreed:
 		return nil
-	case SamePerson(e.By, ""):
+	case SameName(e.By, ""):
 		return fmt.Errorf("an approval needs the reviewer's name")
-	case SamePerson(e.By, r.RequestedBy):
+	case SameName(e.By, r.RequestedBy):
 		return fmt.Errorf("%q asked for this write, and another reviewer must approve it", e.By)
 	case AmongPeople(r.Agreed, e.By):
 		return fmt.Errorf("%q has approved it already; %d different reviewers must", e.By, r.Need)

@@ -150,7 +150,7 @@ func (s *queueModel) check(t *rapid.T) {
 		switch {
 		case !r.InQueue():
 			if r.QueuedBehind != "" {
-				t.Fatalf("%s is in no line, and behind %s", r.ID, r.QueuedBehind)
+				t.Fatalf("%s is in no queue, and behind %s", r.ID, r.QueuedBehind)
 			}
 			continue
 		case r.QueuedBehind == "" && heads[r.KeyDigest] != "":

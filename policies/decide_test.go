@@ -88,8 +88,8 @@ func TestDecideOrder(t *testing.T) {
 		"the first that decides":   {"in order", []policies.Policy{pass, saying(policies.Wait), saying(policies.Accept)}, policies.Wait, "because"},
 		"a policy that passes":     {"a reviewer decides", []policies.Policy{pass}, policies.Escalate, "no policy"},
 		"none":                     {"a reviewer decides", nil, policies.Escalate, "no policy"},
-		"one that panics":          {"it might have said stop", []policies.Policy{crash, saying(policies.Accept)}, policies.Escalate, "division by zero"},
-		"one that is not there":    {"it is unknown what it would have said", []policies.Policy{nil, saying(policies.Accept)}, policies.Escalate, "panicked"},
+		"one that panics":          {"it might have stopped it", []policies.Policy{crash, saying(policies.Accept)}, policies.Escalate, "division by zero"},
+		"one that is not there":    {"its decision is unknown", []policies.Policy{nil, saying(policies.Accept)}, policies.Escalate, "panicked"},
 		"a permit it wrote itself": {"only the table permits", []policies.Policy{always(policies.Decision{Kind: policies.Retry, Permit: policies.Permit{Allowed: true}})}, policies.Escalate, "not sent again"},
 	} {
 		t.Run(name, func(t *testing.T) {

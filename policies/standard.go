@@ -99,8 +99,8 @@ func notUndoable(c Case) string {
 }
 
 // Undo decides whether a write that was settled as verified may be undone without a reviewer,
-// by the read that settled it: Compensate, or Escalate with the reason. Told says that the
-// caller provides the undo. The undo itself must require that no other actor has changed the
+// by the read that settled it: Compensate, or Escalate with the reason. Stated reports
+// that the caller provides the undo. The undo itself must require that no other actor has changed the
 // record since.
 func Undo(c Case, stated bool) Decision {
 	_, ends := c.Profile.Horizon.Declared()

@@ -209,7 +209,7 @@ func TestStandardOnWhatDiffers(t *testing.T) {
 	}
 }
 
-func TestStandardObeysPeople(t *testing.T) {
+func TestStandardFollowsReviewers(t *testing.T) {
 	directed := func(word string) func(*policies.Case) {
 		return func(c *policies.Case) { c.Directed = word }
 	}

@@ -50,7 +50,7 @@ func TestReadLater(t *testing.T) {
 		"an undoing":         {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.Compensates = "wr_1" }), connectors.Profile{}, 0, false, "what it undoes waits for it"},
 		"to be sent again":   {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchRetry }), connectors.Profile{}, 0, false, "it would write over what others did meanwhile"},
 		"to be undone":       {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchCompensate }), connectors.Profile{}, 0, false, "it would undo what others did meanwhile"},
-		"to be looked into":  {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchEscalate }), connectors.Profile{}, time.Minute, true, "a reviewer looks before anything is done"},
+		"to be checked":      {[]policies.Verification{batch}, with(func(w *intent.WriteIntent) { w.OnMismatch = intent.MismatchEscalate }), connectors.Profile{}, time.Minute, true, "a reviewer looks before anything is done"},
 		"no part":            {of(func(v *policies.Verification) { v.Mode = policies.Sample }), w, connectors.Profile{}, time.Minute, true, "none is read at once"},
 		"the whole":          {of(func(v *policies.Verification) { v.Mode, v.Part = policies.Sample, 1 }), w, connectors.Profile{}, time.Minute, false, "all are"},
 		"not a number":       {of(func(v *policies.Verification) { v.Mode, v.Part = policies.Sample, math.NaN() }), w, connectors.Profile{}, time.Minute, true, "no key is below it"},

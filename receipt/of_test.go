@@ -240,7 +240,7 @@ func TestNothingThatWasNotObserved(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleDidIsNamed(t *testing.T) {
+func TestReviewersAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options())
 		id := b.decided(b.held(), engine.WordApprove)

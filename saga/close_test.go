@@ -64,7 +64,7 @@ func TestWhoMayClose(t *testing.T) {
 	}{
 		"an agent":          {engine.Principal{Name: "bot", Role: engine.RoleAgent}, "bot", "x", engine.ErrForbidden},
 		"in another's name": {engine.Principal{Name: "rita", Role: engine.RoleReviewer}, "ada", "x", engine.ErrForbidden},
-		"nobody":            {engine.Principal{}, "", "x", saga.ErrIncomplete},
+		"no name":           {engine.Principal{}, "", "x", saga.ErrIncomplete},
 		"for no reason":     {engine.Principal{}, "ada", "", saga.ErrIncomplete},
 		"a long name":       {engine.Principal{}, strings.Repeat("a", 256), "x", saga.ErrIncomplete},
 		"a reviewer":        {engine.Principal{Name: "rita", Role: engine.RoleReviewer}, "rita", "x", nil},

@@ -73,7 +73,7 @@ type Decision struct {
 	Trace string `json:"trace,omitempty"`
 }
 
-// The rules of turns.
+// The rules of decisions.
 const (
 	rulePerson = "person"
 	ruleSaga   = "saga"

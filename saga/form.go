@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// MaxSteps is how many steps a plan may have. Each turn reads the records of all begun steps,
+	// MaxSteps is how many steps a plan may have. Each move reads the records of all begun steps,
 	// and a reviewer must be able to understand the whole saga.
 	MaxSteps = 32
 	// MaxPlan is the largest plan in bytes of JSON. The plan is rewritten with each move, and
-	// must leave room in its document.
+	// must leave space in its document.
 	MaxPlan = 512 << 10
 	// maxMembers bounds the members of one intent of a plan; an intent has some twenty.
 	maxMembers = 64

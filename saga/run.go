@@ -353,7 +353,7 @@ func (r *Runner) open(ctx context.Context, p ledger.Document) (loaded, error) {
 	return t, nil
 }
 
-// file commits the document of a turn with its other changes.
+// file commits the document of a saga with its other changes.
 func (r *Runner) file(ctx context.Context, t *loaded, due time.Time, reserve *ledger.Reservation, appended ...ledger.Appending) (ledger.Committed, error) {
 	t.body = r.cleaned(t.document.Tenant, t.body)
 	text, err := t.body.encode()

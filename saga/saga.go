@@ -29,7 +29,7 @@ type Saga struct {
 	ID            string `json:"id"`
 	CorrelationID string `json:"correlation_id,omitempty"`
 	State         State  `json:"state"`
-	// Reason is a sentence for a reviewer: why it is in this state. It and the reasons of turns
+	// Reason is a sentence for a reviewer: why it is in this state. It and the reasons of decisions
 	// can quote a destination or a reviewer, and have no invisible characters.
 	Reason string `json:"reason"`
 	// By is the actor that began it, if known.

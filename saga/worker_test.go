@@ -69,7 +69,7 @@ func TestWorkerBesideADamagedDocument(t *testing.T) {
 
 // A reviewer's decision about a step lets its saga continue at once, for every decider, and
 // meanwhile no text asks for a decision.
-func TestASagaGoesOnAtOnceAfterADecision(t *testing.T) {
+func TestASagaContinuesAtOnceAfterADecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		risk intent.Risk
 		word engine.Word

@@ -305,7 +305,7 @@ func auditText(r audit.Report) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Found, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Forgotten, "tombstones and papers forgotten by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
+	}{{r.Backfilled, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Forgotten, "tombstones and papers forgotten by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
 		if part.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", part.n, part.what)
 		}

@@ -81,7 +81,7 @@ func TestNamesAreOnePersons(t *testing.T) {
 		got, _ := saying(t, `{"sub":"7","groups":"operators","email":"`+email+`","email_verified":true}`)
 		names = append(names, strings.TrimSuffix(strings.TrimPrefix(got, "operator "), " of acme"))
 	}
-	if names[0] != names[1] || !ledger.SamePerson(names[0], "Ann@Example.org") {
+	if names[0] != names[1] || !ledger.SameName(names[0], "Ann@Example.org") {
 		t.Errorf("%q are two people", names)
 	}
 }

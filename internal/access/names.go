@@ -18,7 +18,7 @@ func checkName(field, name string) error {
 		return fmt.Errorf("%w: %s has %d bytes; want at most %d of UTF-8", ErrInvalid, field, len(name), maxText)
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("%w: %s holds what cannot be seen; want letters, digits, signs and blanks", ErrInvalid, field)
-	case ledger.SamePerson(name, ""):
+	case ledger.SameName(name, ""):
 		return fmt.Errorf("%w: %s is missing; want a name", ErrInvalid, field)
 	case strings.TrimSpace(name) != name:
 		return fmt.Errorf("%w: %s begins or ends with a blank", ErrInvalid, field)

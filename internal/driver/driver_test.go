@@ -47,7 +47,7 @@ func TestBody(t *testing.T) {
 	}
 	want := ledger.Record{ID: "wr_1", Tenant: "acme", Sends: 2, Intent: json.RawMessage("null")}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what has columns of its own stands in the body, or something is missing (-want +got):\n%s", diff)
+		t.Errorf("what has columns of its own is in the body, or something is missing (-want +got):\n%s", diff)
 	}
 	if string(r.Intent) != string(raw) || string(r.Evidence) != string(raw) {
 		t.Error("encoding changed the record")

@@ -23,7 +23,7 @@ func TestInPortions(t *testing.T) {
 		took     time.Duration
 		did      int
 	}{
-		"one":      {"nobody rests behind the last", 1, time.Hour, nil, nil, 50 * time.Millisecond, 1},
+		"one":      {"there is no pause after the last", 1, time.Hour, nil, nil, 50 * time.Millisecond, 1},
 		"three":    {"half of the time is others'", 3, time.Hour, nil, nil, 250 * time.Millisecond, 3},
 		"fails":    {"what fails is not tried again", 3, time.Hour, broken, broken, 50 * time.Millisecond, 1},
 		"given up": {"in a rest as well", 3, 70 * time.Millisecond, nil, context.DeadlineExceeded, 70 * time.Millisecond, 1},

@@ -102,7 +102,7 @@ var ada = erasure.Subject{Tenant: "acme", Destination: "crm", Key: intent.Fields
 
 // An erasure finds everything about one data subject: several writes, their compensations, the
 // notices about them and the documents that they belong to, and nothing of another one.
-func TestFindsAllOfOnePerson(t *testing.T) {
+func TestFindsAllOfOneSubject(t *testing.T) {
 	f := in(t, ledger.NewMemory())
 	first, step := f.inGate(person)
 	f.reported(step)
@@ -191,7 +191,7 @@ func (d *dies) Erase(ctx context.Context, e ledger.Erasing) (ledger.Erased, erro
 
 // An erasure that was killed between two of its steps continues under its own id, and finally
 // reports how much it erased in all; the chain agrees.
-func TestInterruptedErasureGoesOn(t *testing.T) {
+func TestInterruptedErasureContinues(t *testing.T) {
 	l := ledger.NewMemory()
 	f := in(t, l)
 	for i := range 2*ledger.MaxErasing + 5 {

@@ -102,9 +102,9 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// TestExportThatGoesOn: the first pages are not all that was declared, unless they
+// TestExportThatContinues: the first pages are not all that was declared, unless they
 // reach back beyond the window.
-func TestExportThatGoesOn(t *testing.T) {
+func TestExportThatContinues(t *testing.T) {
 	const workflow = head + "workflow: {name: wf, writes: writes.json}\nchecks: {exactly: true}\n"
 	const window = head + "window: {from: \"2000-01-01T00:01:00Z\", until: \"2000-01-01T00:02:00Z\", writes: writes.json}\nchecks: {exactly: true}\n"
 	in := declared(intent.Create, "A-1", 0)

@@ -66,7 +66,7 @@ func must(s engine.Status) func(powers) verdict {
 	return func(powers) verdict { return verdict{may: []engine.Status{s}} }
 }
 
-func aPerson(why string) func(powers) verdict {
+func aReviewer(why string) func(powers) verdict {
 	return func(powers) verdict { return verdict{[]engine.Status{review}, why} }
 }
 
@@ -75,7 +75,7 @@ func there(p powers) verdict {
 	if p.shows {
 		return must(verified)(p)
 	}
-	return aPerson(whyLag)(p)
+	return aReviewer(whyLag)(p)
 }
 
 // missing: a send of unknown fate failed; a repeat works.
@@ -83,7 +83,7 @@ func missing(p powers) verdict {
 	if p.repeatable() {
 		return there(p)
 	}
-	return aPerson(whyFate)(p)
+	return aReviewer(whyFate)(p)
 }
 
 // phantom: an answered send had no effect; a repeat works, but not under the key that was
@@ -92,7 +92,7 @@ func phantom(p powers) verdict {
 	if p.conclusive || p.addressed && !p.native {
 		return there(p)
 	}
-	return aPerson(whyFate)(p)
+	return aReviewer(whyFate)(p)
 }
 
 // never: no send ever has an effect, and none is refused.
@@ -100,7 +100,7 @@ func never(p powers) verdict {
 	if p.conclusive {
 		return must(notApplied)(p)
 	}
-	return aPerson(whyFate)(p)
+	return aReviewer(whyFate)(p)
 }
 
 // turnedDown: every send is refused. A doubt remains only if a process dies with that answer.
@@ -131,11 +131,11 @@ func refusedOnce(p powers) verdict {
 func undone(p powers) verdict {
 	switch {
 	case !p.based:
-		return aPerson(whyBased)(p)
+		return aReviewer(whyBased)(p)
 	case p.conclusive:
 		return must(compensated)(p)
 	case !p.recent:
-		return aPerson(whyLag)(p)
+		return aReviewer(whyLag)(p)
 	}
 	return verdict{[]engine.Status{compensated, review}, whyLostAnswer}
 }
@@ -145,13 +145,13 @@ func mended(p powers) verdict {
 	if p.overwritten {
 		return must(verified)(p)
 	}
-	return aPerson(whyDiffers)(p)
+	return aReviewer(whyDiffers)(p)
 }
 
 // takenBack: the effect was taken back before any read could show it.
 func takenBack(p powers) verdict {
 	if p.versions && !p.creates {
-		return aPerson(whyDiffers)(p)
+		return aReviewer(whyDiffers)(p)
 	}
 	return phantom(p)
 }
@@ -161,7 +161,7 @@ func unreadable(p powers) verdict {
 	if p.readsFirst {
 		return must(notApplied)(p)
 	}
-	return aPerson(whyUnread)(p)
+	return aReviewer(whyUnread)(p)
 }
 
 // unreadableAfter: the first read works and no other. A process that dies
@@ -170,7 +170,7 @@ func unreadableAfter(p powers) verdict {
 	if p.readsFirst {
 		return verdict{[]engine.Status{review, notApplied}, whyUnread}
 	}
-	return aPerson(whyUnread)(p)
+	return aReviewer(whyUnread)(p)
 }
 
 // found: the destination broke its word. Nothing can be promised but that it
@@ -217,10 +217,10 @@ var faultCases = []faultCase{
 	{name: "late commit, 2 s after the client's time-out", faults: one(orders.Fault{Kind: orders.LateCommit}), want: there},
 	{name: "phantom success", faults: one(orders.Fault{Kind: orders.PhantomSuccess}), want: phantom},
 	{name: "nothing but phantom success", faults: ever(orders.PhantomSuccess), want: never},
-	{name: "silently dropped field", faults: dropped, can: hasFields, want: aPerson(whyDiffers), once: true},
+	{name: "silently dropped field", faults: dropped, can: hasFields, want: aReviewer(whyDiffers), once: true},
 	{name: "silently dropped field; the intent asks to send again", faults: dropped, intent: again, can: hasFields, want: mended, proven: true},
 	{name: "silently dropped field; the intent asks to undo", faults: dropped, intent: undo, can: canUndo, want: undone, proven: true},
-	{name: "normalised field", faults: one(orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aPerson(whyDiffers), once: true},
+	{name: "normalised field", faults: one(orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}), can: hasFields, want: aReviewer(whyDiffers), once: true},
 	{name: "normalised field; the intent compares without case", faults: one(orders.Fault{Kind: orders.NormalisedField, Field: "currency", How: "lower"}), intent: fold, can: hasFields, want: there, once: true},
 	{name: "lagging reads, 2 s, as declared", faults: ever(orders.LaggingRead), options: settles, want: there, once: true},
 	{name: "unreadable three times", faults: []orders.Fault{{Kind: orders.UnreadableRead, Times: 3}}, want: there, once: true},
@@ -228,11 +228,11 @@ var faultCases = []faultCase{
 	{name: "answer lost, then unreadable three times", faults: []orders.Fault{{Kind: orders.LostAnswer, Times: 1}, {Kind: orders.UnreadableRead, Times: 3}}, spare: true, want: there, once: true},
 	{name: "never readable", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "403"}}, intent: soon, want: unreadable},
 	{name: "never readable after the send", faults: []orders.Fault{{Kind: orders.UnreadableRead, How: "page"}}, spare: true, intent: soon, want: unreadableAfter, once: true},
-	{name: "duplicate made by another actor", faults: one(orders.Fault{Kind: orders.DuplicateByOthers}), can: canDouble, want: aPerson(whyDouble), once: true},
-	{name: "duplicate without our stamp", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, How: "nostamp"}), can: canDouble, want: aPerson(whyDouble), once: true},
-	{name: "duplicate 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aPerson(whyDouble), once: true},
+	{name: "duplicate made by another actor", faults: one(orders.Fault{Kind: orders.DuplicateByOthers}), can: canDouble, want: aReviewer(whyDouble), once: true},
+	{name: "duplicate without our stamp", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, How: "nostamp"}), can: canDouble, want: aReviewer(whyDouble), once: true},
+	{name: "duplicate 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.DuplicateByOthers, Delay: 10 * time.Minute}), options: rechecked, can: canDouble, want: aReviewer(whyDouble), once: true},
 	{name: "taken back at once", faults: one(orders.Fault{Kind: orders.Rollback}), want: takenBack},
-	{name: "taken back 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute}), options: rechecked, want: aPerson(whyGone), once: true},
+	{name: "taken back 10 min later; a recheck is declared", faults: one(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute}), options: rechecked, want: aReviewer(whyGone), once: true},
 	{name: "unreachable five times", faults: []orders.Fault{{Kind: orders.Unreachable, Times: 5}}, want: passing},
 	{name: "never reachable", faults: ever(orders.Unreachable), intent: soon, want: turnedDown},
 	{name: "throttled once", faults: one(orders.Fault{Kind: orders.Throttled}), want: passing},

@@ -13,7 +13,7 @@ import (
 
 var (
 	update = flag.Bool("update", false, "render docs/reference/guarantees.md anew")
-	only   = flag.String("only", "", "run the cells whose name contains this, and do not look at the document")
+	only   = flag.String("only", "", "run the cells whose name contains this, and do not compare the document")
 )
 
 // points are the moments at which a process may fail, learned from one that
@@ -102,7 +102,7 @@ func TestMatrix(t *testing.T) {
 	})
 	t.Logf("%d runs", len(runs))
 	if every > 1 || *only != "" {
-		t.Log("the document is not looked at: not every cell was run")
+		t.Log("the document is not compared: not every cell was run")
 		return
 	}
 	need.Document(t, "../../docs/reference/guarantees.md", "go test ./internal/matrix -update", summarize(runs).render(), *update)

@@ -161,11 +161,11 @@ func (r *run) oneOutcome() {
 	}
 	for _, h := range r.outcomes {
 		if h.Status != engine.StatusInProgress && h.Status != review && !settled[h.Status] {
-			r.flaw("%s: a caller heard %s, and it was never settled so", silentWrong, h.Status)
+			r.flaw("%s: a caller received %s, and it was never settled so", silentWrong, h.Status)
 		}
 	}
 	if last := r.outcomes[len(r.outcomes)-1]; last.Status != r.status() {
-		r.flaw("%s: the last caller heard %s, and it is %s", silentWrong, last.Status, r.status())
+		r.flaw("%s: the last caller received %s, and it is %s", silentWrong, last.Status, r.status())
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *run) wanted() verdict {
 		return verdict{append([]engine.Status{review}, want.may...), whyFate}
 	}
 	if r.cell.fault.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
-		return verdict{[]engine.Status{review}, whyWhose} // updates bear no stamp here
+		return verdict{[]engine.Status{review}, whyWhose} // updates have no stamp here
 	}
 	return want
 }

@@ -41,7 +41,7 @@ type run struct {
 	world    *orders.World
 	book     *ledger.Memory
 	first    *process   // the one that may fail
-	mu       sync.Mutex // of heard, ends and flaws, which both processes add to
+	mu       sync.Mutex // of outcomes, ends and flaws, which both processes add to
 	outcomes []engine.Outcome
 	ends     []ending
 	final    ledger.Record

@@ -27,11 +27,11 @@ func firstLost(p powers) verdict {
 	if p.native {
 		return answeredYes(p)
 	}
-	return aPerson(whyWriteOnly)(p)
+	return aReviewer(whyWriteOnly)(p)
 }
 
 // allLost: no send is ever answered.
-func allLost(p powers) verdict { return aPerson(whyWriteOnly)(p) }
+func allLost(p powers) verdict { return aReviewer(whyWriteOnly)(p) }
 
 // writeOnlyWants is the expected result of faults of a write-only destination. It leaves out those of
 // reads, and what a destination does later by itself, which is invisible.
@@ -82,7 +82,7 @@ func (r *run) judgeWriteOnly() {
 	for _, e := range r.ends {
 		switch {
 		case e.as == verified:
-			r.flaw("%s: verified, and nobody can have looked", silentWrong)
+			r.flaw("%s: verified, and it cannot be read", silentWrong)
 		case e.as == reported && e.then.applied == 0 && e.then.lied == 0:
 			r.flaw("%s: settled as reported, and there is %s", silentWrong, show(e.then))
 		}

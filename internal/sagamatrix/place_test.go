@@ -35,7 +35,7 @@ type place interface {
 
 // account is a destination's own record.
 type account struct {
-	// Stands is the status of the record relative to the saga.
+	// Status is the status of the record relative to the saga.
 	Status status
 	// Live is how many records are there that the saga is about, Made how often
 	// requests made one that was not there.

@@ -145,7 +145,7 @@ func (h *harness) refusedBatch(before everything, f ledger.Batch, want error, wh
 	h.untouched(before, what)
 }
 
-// awaitWork begins to listen for work; what it returns says that some was heard of.
+// awaitWork subscribes to work. The function that it returns fails the test if none is announced.
 func (h *harness) awaitWork() (notified func()) {
 	h.Helper()
 	ctx, end := context.WithTimeout(context.Background(), time.Minute)

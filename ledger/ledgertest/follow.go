@@ -397,7 +397,7 @@ var following = map[string]scenario{
 			var readers sync.WaitGroup
 			for i := range received {
 				readers.Go(func() {
-					received[i] = h.hear(ledger.Following{Limit: 1 + 3*i, Tenant: []string{"", "", "a"}[i]}, done)
+					received[i] = h.received(ledger.Following{Limit: 1 + 3*i, Tenant: []string{"", "", "a"}[i]}, done)
 				})
 			}
 			together(writers, func(i int) {
@@ -428,8 +428,8 @@ var following = map[string]scenario{
 	},
 }
 
-// hear follows until the others are done and nothing more comes.
-func (h *harness) hear(q ledger.Following, done <-chan struct{}) (received []ledger.Change) {
+// received follows until the others are done and nothing more comes.
+func (h *harness) received(q ledger.Following, done <-chan struct{}) (received []ledger.Change) {
 	for ended := false; ; {
 		changes, next, err := h.ledger.Follow(context.Background(), q)
 		if err != nil || len(changes) > 0 && next == q.After {

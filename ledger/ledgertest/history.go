@@ -18,7 +18,7 @@ func (h *harness) history(q ledger.Past) []ledger.Span {
 	return spans
 }
 
-// recounted is the history of a time, made of what is told.
+// recounted is the history of a time, made of the published changes.
 func (h *harness) recounted(q ledger.Past) []ledger.Span {
 	h.Helper()
 	var counts []ledger.Counted
@@ -50,9 +50,9 @@ var histories = map[string]scenario{
 			if diff := cmp.Diff(want, h.history(q)); diff != "" {
 				h.Errorf("history (-want +got):\n%s", diff)
 			}
-			q.Tenant = "nobody"
+			q.Tenant = "unused"
 			if got := h.history(q); len(got) != 0 {
-				h.Errorf("of nobody: %v", got)
+				h.Errorf("of an unused tenant: %v", got)
 			}
 		},
 	},
@@ -85,7 +85,7 @@ var histories = map[string]scenario{
 		},
 	},
 	"refused": {
-		"a history of nobody, of no time, or of more spans than are drawn is not counted",
+		"a history of no tenant, of no time, or of more spans than are drawn is not counted",
 		func(h *harness) {
 			now := time.Now()
 			whole := ledger.Past{Tenant: "a", Since: now.Add(-1000 * time.Second), Until: now, Step: time.Second}

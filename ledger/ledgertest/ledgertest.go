@@ -304,8 +304,8 @@ func (h *harness) digested(r ledger.Record) ledger.Record {
 }
 
 // consistent holds every record that was made against its events: a record
-// follows from them, whatever the scenario did, and so do the changes that are
-// told of it.
+// follows from them, whatever the scenario did, and so do its published
+// changes.
 func (h *harness) consistent() {
 	h.Helper()
 	for _, made := range h.made {
@@ -334,7 +334,7 @@ func (h *harness) rebuilt(have ledger.Record) {
 	h.same(rec, have, append([]string{"Intent"}, lent...)...)
 }
 
-// lent are the fields that claims change as well; no event tells them.
+// lent are the fields that claims change too, without an event.
 var lent = []string{"Owner", "LeaseUntil", "LeaseFor", "Fence"}
 
 // Replay makes a record anew from its identity and its events. What the lease

@@ -7,7 +7,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// holders looks up who has begun a business operation, and expects these.
+// holders reads which workflows have begun a business operation, and expects these.
 func (h *harness) holders(tenant, tool, key string, want ...ledger.Record) {
 	h.Helper()
 	got, err := h.ledger.Operation(context.Background(), tenant, tool, key)

@@ -150,7 +150,7 @@ func (d *docket) settle(t *rapid.T) {
 		ends = append(slices.Repeat([]ledger.Settlement{ledger.Reported}, 2*len(ends)), ends...)
 	}
 	end := settled(rapid.SampledFrom(ends).Draw(t, "how"))
-	end.By = "someone"
+	end.By = "ann"
 	events := []ledger.Event{end}
 	if end.Settlement != ledger.Reported && rapid.Bool().Draw(t, "sent") {
 		events = []ledger.Event{sent, seen, end}
@@ -212,7 +212,7 @@ func (d *docket) describe() (text string) {
 
 var operationModel = map[string]scenario{
 	"who blocks whom": {
-		"a look-up that reads an index another way than the rule lets an operation be done twice, or names another one on each ledger",
+		"a query that reads an index another way than the rule lets an operation be done twice, or names another one on each ledger",
 		func(h *harness) {
 			n := 0
 			// In a bubble a test must not be asked for its deadline.

@@ -261,11 +261,11 @@ func TestNotifiedByOtherProcesses(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
 	changed, woken := there.Changed(t.Context()), there.Woken(t.Context())
-	hears(t, changed, "the first read")
-	hears(t, woken, "the first read")
+	awaitSignal(t, changed, "the first read")
+	awaitSignal(t, woken, "the first read")
 	d.listens(here)
 	must(t, pair(here, reservation(t, asked("w1"))))
-	hears(t, changed, "settled in another process")
+	awaitSignal(t, changed, "settled in another process")
 	select {
 	case <-woken:
 		t.Error("workers were woken by what is settled")

@@ -73,7 +73,7 @@ func ran(t *testing.T, conn *pgx.Conn, query string, args ...any) (n node) {
 // The query for a business operation is one probe of one index, in the statement that reserves.
 // Where it must name the prior write, it reads none that failed or is too old, however many those
 // are.
-func TestOperationLookUp(t *testing.T) {
+func TestOperationQuery(t *testing.T) {
 	d, l := operations(t)
 	conn, err := pgx.Connect(t.Context(), d.dsn())
 	must(t, err)

@@ -48,18 +48,18 @@ type wake struct {
 // enqueued as long as it has a connection to listen on, besides those of the pool. Through a
 // pooler in transaction mode no notifications arrive.
 func (l *Ledger) Woken(ctx context.Context) <-chan struct{} {
-	l.hearOthers()
+	l.listenToOthers()
 	return l.notifier.Woken(ctx)
 }
 
 // Changed implements [ledger.Feed], as Woken does for work.
 func (l *Ledger) Changed(ctx context.Context) <-chan struct{} {
-	l.hearOthers()
+	l.listenToOthers()
 	return l.subscribers.Woken(ctx)
 }
 
-// hearOthers starts to listen to other processes.
-func (l *Ledger) hearOthers() {
+// listenToOthers starts to listen to other processes.
+func (l *Ledger) listenToOthers() {
 	w := &l.wake
 	w.mu.Lock()
 	defer w.mu.Unlock()

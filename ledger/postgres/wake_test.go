@@ -12,8 +12,8 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// hears waits for a wake-up; the timeout is for a test that fails.
-func hears(t *testing.T, woken <-chan struct{}, what string) {
+// awaitSignal waits for a wake-up; the timeout is for a test that fails.
+func awaitSignal(t *testing.T, woken <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case <-woken:
@@ -50,14 +50,14 @@ func TestWokenByOthers(t *testing.T) {
 	d := fresh(t)
 	here, there := d.open(nil), d.open(nil)
 	woken := there.Woken(t.Context())
-	hears(t, woken, "the first read")
+	awaitSignal(t, woken, "the first read")
 	d.listens(here)
 	queued(t, here, "w1")
-	hears(t, woken, "queued in another process")
+	awaitSignal(t, woken, "queued in another process")
 	must(t, enqueue(t, here, true, asked("w2")))
-	hears(t, woken, "enqueued in another process")
+	awaitSignal(t, woken, "enqueued in another process")
 	d.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
-	hears(t, woken, "the connection was cut and made anew")
+	awaitSignal(t, woken, "the connection was cut and made anew")
 }
 
 // deaf is a proxy to a server that cuts each connection that wants to listen.
@@ -116,14 +116,14 @@ func TestWokenWithoutListen(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
 	woken := l.Woken(t.Context())
-	hears(t, listened, "the connection to listen on")
+	awaitSignal(t, listened, "the connection to listen on")
 	queued(t, l, "w1")
-	hears(t, woken, "queued in this process")
+	awaitSignal(t, woken, "queued in this process")
 	are(t, lent(t, l), wanted)
 	for what, rests := range map[string][]ledger.Document{"committed": nil, "committed in a transaction": {page("acme", "none", 0)}} {
 		res := reservation(t, asked(what))
 		res.Owner, res.Events = "", nil
 		file(t, l, ledger.Batch{Documents: []ledger.Document{page("acme", what, 0)}, Reserve: &res, Unchanged: rests})
-		hears(t, woken, what)
+		awaitSignal(t, woken, what)
 	}
 }

@@ -146,7 +146,7 @@ func groupBatches(t *testing.T) {
 				Documents: []ledger.Document{step(fmt.Sprint("s", i))}, Reserve: delegated(t, "w", fmt.Sprint("s", i), "op"),
 			})
 			if err != nil {
-				t.Errorf("file: %v", err)
+				t.Errorf("commit: %v", err)
 			}
 		})
 		wg.Go(func() {
@@ -158,7 +158,7 @@ func groupBatches(t *testing.T) {
 				},
 			})
 			if !errors.Is(err, ledger.ErrIllegalMove) || strings.Contains(err.Error(), "rolled back") {
-				t.Errorf("file: error %v, want an illegal move, and nothing about others", err)
+				t.Errorf("commit: error %v, want an illegal move, and nothing about others", err)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func groupBatches(t *testing.T) {
 		t.Errorf("got %+v after %+v, want one commit of %d operations", got, before, callers)
 	}
 	for _, query := range []string{
-		"SELECT count(*) FROM ledger_documents", "SELECT count(*) FROM ledger_writes WHERE state = 'delegated'",
+		"SELECT count(*) FROM ledger_documents", "SELECT count(*) FROM ledger_writes WHERE state = 'entrusted'",
 	} {
 		if got, err := l.Read(query); err != nil || got[0] != fmt.Sprint(callers) {
 			t.Errorf("%s: %v, error %v; want %d", query, got, err, callers)

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// SamePerson reports whether two names belong to one person. Case, blanks around and between
+// SameName reports whether two names belong to one person. Case, blanks around and between
 // words, and other spellings of one letter do not matter (RFC 8266). A name of blanks equals "",
 // which is no name.
-func SamePerson(a, b string) bool { return personKey(a) == personKey(b) }
+func SameName(a, b string) bool { return personKey(a) == personKey(b) }
 
-// AmongPeople reports whether a name is one of these, as [SamePerson] compares them.
+// AmongPeople reports whether a name is one of these, as [SameName] compares them.
 func AmongPeople(names []string, name string) bool {
-	return slices.ContainsFunc(names, func(one string) bool { return SamePerson(one, name) })
+	return slices.ContainsFunc(names, func(one string) bool { return SameName(one, name) })
 }
 
 func personKey(name string) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-func TestSamePerson(t *testing.T) {
+func TestSameName(t *testing.T) {
 	for name, c := range map[string]struct {
 		a, b   string
 		want   bool
@@ -28,7 +28,7 @@ func TestSamePerson(t *testing.T) {
 		"and distinguished":  {"ann\x00", "ann", false, "whatever it is, it is something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ledger.SamePerson(c.a, c.b); got != c.want || ledger.SamePerson(c.b, c.a) != c.want {
+			if got := ledger.SameName(c.a, c.b); got != c.want || ledger.SameName(c.b, c.a) != c.want {
 				t.Errorf("%q and %q: %t: %s", c.a, c.b, got, c.reason)
 			}
 			if got := ledger.AmongPeople([]string{"eve", c.a}, c.b); got != c.want {
