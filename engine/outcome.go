@@ -174,7 +174,6 @@ func outcomeOf(r ledger.Record, replayed bool) Outcome {
 		}
 		mark(*name != "", member)
 	}
-	mark(quotesReason(o.Status, r), "/text")
 	plain(&o.Ref, "/ref", visible.IsRef)
 	plain(&o.URL, "/url", visible.IsURL)
 	if o.Refusal != nil {
@@ -237,18 +236,6 @@ func WithoutEvidence(v verify.Verdict, mismatches json.RawMessage) json.RawMessa
 	return encoded(all)
 }
 
-// quotesReason reports whether the sentence of an outcome quotes the reason of the record,
-// which may contain text of a destination or another actor.
-func quotesReason(s Status, r ledger.Record) bool {
-	switch s {
-	case StatusVerified:
-		return r.Sends == 0 || changedSince(r)
-	case StatusNotApplied, StatusAccepted, StatusAbandoned, StatusReview, StatusDenied, StatusExpired:
-		return true
-	}
-	return false
-}
-
 // unmarked returns the outcome of a record, with foreign text as stored.
 func unmarked(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
@@ -278,8 +265,10 @@ func unmarked(r ledger.Record, replayed bool) Outcome {
 	if r.Erased != "" {
 		r.Reason = "the reason was erased"
 	}
-	o.Text = sentence(o.Status, r)
-	o.ForModel = advice(o.Status, r)
+	var quotes bool
+	if o.Text, o.ForModel, quotes = words(o.Status, r); quotes {
+		o.Untrusted = []string{"/text"}
+	}
 	if r.Erased != "" {
 		o.Text += " Its contents were erased."
 		o.ForModel += " Its contents were erased."
@@ -334,50 +323,71 @@ func underWay(r ledger.Record, replayed bool) Outcome {
 	return outcomeOf(r, replayed)
 }
 
-func sentence(s Status, r ledger.Record) string {
-	what := subject(r)
+// words describe an outcome to a reader and to a model. quotes reports that text has the reason of
+// the record, which may contain text of a destination or another actor.
+func words(s Status, r ledger.Record) (text, model string, quotes bool) {
+	what, why := subject(r), r.Reason
 	switch s {
 	case StatusVerified:
-		if r.Sends == 0 {
-			return fmt.Sprintf("The %s was as wanted before; nothing was sent. %s.", what, upper(r.Reason))
+		model = "Done and verified. Do not call again for this operation."
+		changed := changedSince(r)
+		if changed {
+			model = "Done and verified; the record was changed since. Do not call again for this operation."
 		}
-		if changedSince(r) {
-			return fmt.Sprintf("The %s was read back and was as declared when it was settled. A later read found it changed: %s.", what, r.Reason)
+		switch {
+		case r.Sends == 0:
+			return fmt.Sprintf("The %s was as wanted before; nothing was sent. %s.", what, upper(why)), model, true
+		case changed:
+			return fmt.Sprintf("The %s was read back and was as declared when it was settled. A later read found it changed: %s.", what, why), model, true
 		}
-		return fmt.Sprintf("The %s was read back and is as declared.", what)
+		return fmt.Sprintf("The %s was read back and is as declared.", what), model, false
 	case StatusNotApplied:
-		return fmt.Sprintf("The %s was not written: %s.", what, r.Reason)
+		return fmt.Sprintf("The %s was not written: %s.", what, why),
+			"Not done, and known not to be. If it is still wanted and the reason has gone, make a new call.", true
 	case StatusCompensated:
-		return fmt.Sprintf("The %s was undone, and that was read back.", what)
+		return fmt.Sprintf("The %s was undone, and that was read back.", what),
+			"Undone and verified. Do not assume that the operation took effect.", false
 	case StatusAccepted:
-		return fmt.Sprintf("A reviewer accepted the %s as it is: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer accepted the %s as it is: %s.", what, why),
+			"A reviewer accepted it as it is. Do not call again for this operation.", true
 	case StatusAbandoned:
-		return fmt.Sprintf("A reviewer gave up on the %s; whether it was written stays unknown: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer gave up on the %s; whether it was written stays unknown: %s.", what, why),
+			"A reviewer gave it up. Do not call again for this operation unless you are instructed to.", true
 	case StatusReview:
-		return fmt.Sprintf("A reviewer must decide about the %s: %s.", what, r.Reason)
+		return fmt.Sprintf("A reviewer must decide about the %s: %s.", what, why),
+			fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID), true
 	case StatusHeld:
-		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r))
+		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r)),
+			fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID), false
 	case StatusDenied:
-		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, r.Reason)
+		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, why), "A reviewer denied it. Do not call again.", true
 	case StatusExpired:
-		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, r.Reason)
+		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, why),
+			"Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call.", true
 	case StatusDelegated:
-		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not reported it as done.", what, r.Step, r.Workflow)
+		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not reported it as done.", what, r.Step, r.Workflow),
+			fmt.Sprintf("Begun by step %q of workflow %q, which has not reported it as done. Do not do it again.", r.Step, r.Workflow), false
 	case StatusReported:
-		if !r.Delegated {
-			return fmt.Sprintf("The destination accepted the %s; it cannot be read there, so it is not verified.", what)
+		if r.Delegated {
+			return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow),
+				fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow), false
 		}
-		return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow)
+		return fmt.Sprintf("The destination accepted the %s; it cannot be read there, so it is not verified.", what),
+			"Sent, and the destination accepted it. Unverified: it cannot be read there. Do not call again for this operation.", false
 	case StatusUnverified:
-		return fmt.Sprintf("The destination accepted the %s; it is read back later.", what)
+		return fmt.Sprintf("The destination accepted the %s; it is read back later.", what),
+			fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID), false
 	}
 	if r.QueuedBehind != "" {
-		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.QueuedBehind)
+		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.QueuedBehind),
+			fmt.Sprintf("Queued (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind), false
 	}
-	if why := waitingWords[waiting(r)]; why != "" {
-		return fmt.Sprintf("The %s is recorded and waits %s.", what, why)
+	if until := waitingWords[waiting(r)]; until != "" {
+		return fmt.Sprintf("The %s is recorded and waits %s.", what, until),
+			fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, until), false
 	}
-	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase())
+	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase()),
+		fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID), false
 }
 
 // changedSince reports whether the last read of a verified write differed from the intent, and
@@ -421,48 +431,6 @@ func upper(s string) string {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
-}
-
-func advice(s Status, r ledger.Record) string {
-	switch s {
-	case StatusVerified:
-		if changedSince(r) {
-			return "Done and verified; the record was changed since. Do not call again for this operation."
-		}
-		return "Done and verified. Do not call again for this operation."
-	case StatusNotApplied:
-		return "Not done, and known not to be. If it is still wanted and the reason has gone, make a new call."
-	case StatusCompensated:
-		return "Undone and verified. Do not assume that the operation took effect."
-	case StatusAccepted:
-		return "A reviewer accepted it as it is. Do not call again for this operation."
-	case StatusAbandoned:
-		return "A reviewer gave it up. Do not call again for this operation unless you are instructed to."
-	case StatusReview:
-		return fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID)
-	case StatusHeld:
-		return fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID)
-	case StatusDenied:
-		return "A reviewer denied it. Do not call again."
-	case StatusExpired:
-		return "Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call."
-	case StatusDelegated:
-		return fmt.Sprintf("Begun by step %q of workflow %q, which has not reported it as done. Do not do it again.", r.Step, r.Workflow)
-	case StatusReported:
-		if !r.Delegated {
-			return "Sent, and the destination accepted it. Unverified: it cannot be read there. Do not call again for this operation."
-		}
-		return fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow)
-	case StatusUnverified:
-		return fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID)
-	}
-	if r.QueuedBehind != "" {
-		return fmt.Sprintf("Queued (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind)
-	}
-	if why := waitingWords[waiting(r)]; why != "" {
-		return fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, why)
-	}
-	return fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID)
 }
 
 // Error is a failure of the engine or its ledger, with what is known about the effect.
