@@ -44,7 +44,7 @@ func decisionOf(form url.Values) decision {
 	switch {
 	case word == "":
 		s.Problem["choice"] = "Choose what is to be done."
-	case labels[s.word] == "":
+	case decisions[s.word].label == "":
 		s.Problem["choice"] = "That is not one of the choices."
 	case force && !s.Vouched:
 		s.Problem["choice"] = "This is only done on your word: confirm that you have checked."
@@ -106,23 +106,25 @@ func (d *app) refused(v *visit, s decision, err error) error {
 	return d.showWrite(v, f.Status, view, s, nil)
 }
 
-// kindsOf are the events of each decision.
-var kindsOf = map[engine.Word][]ledger.EventKind{
-	engine.WordApprove: {ledger.EvApproved, ledger.EvAgreed}, engine.WordDeny: {ledger.EvSettled}, engine.WordAccept: {ledger.EvSettled},
-	engine.WordAbandon: {ledger.EvSettled}, engine.WordRetry: {ledger.EvDirected}, engine.WordCompensate: {ledger.EvDirected},
+// decisions are a reviewer's possible decisions: in the form, in the past tense, and their
+// events.
+var decisions = map[engine.Word]struct {
+	label, past string
+	kinds       []ledger.EventKind
+}{
+	engine.WordApprove:    {"Approve and send", "You approved it", []ledger.EventKind{ledger.EvApproved, ledger.EvAgreed}},
+	engine.WordDeny:       {"Deny: nothing is sent", "You denied it", []ledger.EventKind{ledger.EvSettled}},
+	engine.WordAccept:     {"Accept it as it is", "You accepted it as it is", []ledger.EventKind{ledger.EvSettled}},
+	engine.WordRetry:      {"Send again", "You had it sent again", []ledger.EventKind{ledger.EvDirected}},
+	engine.WordCompensate: {"Undo it", "You had it undone", []ledger.EventKind{ledger.EvDirected}},
+	engine.WordAbandon:    {"Give it up", "You gave it up", []ledger.EventKind{ledger.EvSettled}},
 }
 
 // taken reports whether this decision is already in the ledger.
 func (s decision) taken(who access.Identity, events []ledger.Event) bool {
 	return slices.ContainsFunc(events, func(e ledger.Event) bool {
-		return e.Seq > s.Seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(kindsOf[s.word], e.Kind)
+		return e.Seq > s.Seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(decisions[s.word].kinds, e.Kind)
 	})
-}
-
-// pastWords are the decisions in the past tense.
-var pastWords = map[engine.Word]string{
-	engine.WordApprove: "You approved it", engine.WordDeny: "You denied it", engine.WordAccept: "You accepted it as it is",
-	engine.WordRetry: "You had it sent again", engine.WordCompensate: "You had it undone", engine.WordAbandon: "You gave it up",
 }
 
 // decisionMessage is the result of a reviewer's decision, read from the ledger: a link cannot
@@ -141,12 +143,12 @@ func decisionMessage(v *visit, view service.View) *message {
 		return nil
 	}
 	mine := slices.ContainsFunc(view.Events, func(e ledger.Event) bool {
-		return e.By == v.who.Name && slices.Contains(kindsOf[word], e.Kind)
+		return e.By == v.who.Name && slices.Contains(decisions[word].kinds, e.Kind)
 	})
 	if !mine {
 		return nil
 	}
-	return &message{"good", pastWords[word] + ". " + report.Sentence(view.Outcome.Text)}
+	return &message{"good", decisions[word].past + ". " + report.Sentence(view.Outcome.Text)}
 }
 
 // yield releases the business operation of a write.

@@ -32,7 +32,7 @@ func FuzzDecision(f *testing.F) {
 		if len(s.Problem) > 0 || s.Error != "" {
 			return
 		}
-		if labels[s.word] == "" || len(s.reason) < minReason || len(s.reason) > maxReason || !utf8.ValidString(s.reason) || s.Digest == "" || s.force && !s.Vouched {
+		if decisions[s.word].label == "" || len(s.reason) < minReason || len(s.reason) > maxReason || !utf8.ValidString(s.reason) || s.Digest == "" || s.force && !s.Vouched {
 			t.Errorf("%q is taken as %+v", body, s)
 		}
 		if !strings.Contains(body, "choice") || !strings.Contains(body, "reason") || !strings.Contains(body, "digest") {

@@ -98,7 +98,7 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 	not.Digest, not.Seq = r.Digest, r.Seq
 	b.Deciding = deciding{decision: not, Action: b.Self + "/decision"}
 	for _, c := range view.Choices {
-		if labels[c.Word] == "" || !c.Allowed && !belongs(c.Word, r.State) {
+		if decisions[c.Word].label == "" || !c.Allowed && !belongs(c.Word, r.State) {
 			continue // it is for writes in other states
 		}
 		one := choiceOf(c)
@@ -282,13 +282,8 @@ func classOf(e ledger.Event) string {
 	return "other"
 }
 
-var labels = map[engine.Word]string{
-	engine.WordApprove: "Approve and send", engine.WordDeny: "Deny: nothing is sent", engine.WordAccept: "Accept it as it is",
-	engine.WordRetry: "Send again", engine.WordCompensate: "Undo it", engine.WordAbandon: "Give it up",
-}
-
 func choiceOf(c engine.Choice) choice {
-	one := choice{Choice: c, Value: string(c.Word), Label: labels[c.Word]}
+	one := choice{Choice: c, Value: string(c.Word), Label: decisions[c.Word].label}
 	if c.Force {
 		one.Value += forced
 		one.Label += ", on my word"
