@@ -108,23 +108,23 @@ func envelope(e *gate.Error) any {
 	return flat{strings.ToLower(string(e.Code)), e.Code, e.Message, e.Field}
 }
 
-// refusal turns any error into one that can be returned. The gate's own words are
-// returned as they are; other failures are for the log.
+// refusal turns any error into one that can be returned. The gate's own text is returned
+// unchanged; other failures are for the log.
 func refusal(ctx context.Context, err error) *gate.Error {
 	var known *gate.Error
-	told := errors.As(err, &known)
+	coded := errors.As(err, &known)
 	switch {
-	case told && known.Code != gate.Internal:
+	case coded && known.Code != gate.Internal:
 		return known
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return &gate.Error{Code: unavailable, Message: "it took too long; what became of it is in the ledger, and the same request may be made again", Err: err}
 	case errors.Is(err, ledger.ErrUnavailable):
 		e := &gate.Error{Code: unavailable, Message: "the ledger cannot be used now; the same request may be made again later", Err: err}
-		if told {
+		if coded {
 			e.Message = known.Message + "; the same request may be made again later"
 		}
 		return e
-	case told:
+	case coded:
 		return known
 	}
 	return &gate.Error{Code: gate.Internal, Message: internalMessage, Err: err}

@@ -116,7 +116,7 @@ func TestEveryCodeIsInAFile(t *testing.T) {
 	for _, code := range codes {
 		status, ok := statuses[code]
 		if !ok {
-			t.Errorf("%s has no status: it would be told as a mistake of ours", code)
+			t.Errorf("%s has no status: it would be answered as our error", code)
 		}
 		if _, excused := notInFiles[code]; !excused && !slices.Contains(seen[code], status) {
 			t.Errorf("no file has %s with its status %d", code, status)

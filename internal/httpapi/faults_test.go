@@ -65,11 +65,11 @@ func TestResolverRefuses(t *testing.T) {
 // The text of an internal failure of the gate is for the log.
 func TestFailures(t *testing.T) {
 	const (
-		secret = "postgres://u:hunter2@db"
-		said   = "in the gate's own words"
+		secret   = "postgres://u:hunter2@db"
+		gateText = "in the gate's own words"
 	)
 	coded := func(c gate.Code, cause error) func(context.Context) error {
-		return func(context.Context) error { return &gate.Error{Code: c, Message: said, Err: cause} }
+		return func(context.Context) error { return &gate.Error{Code: c, Message: gateText, Err: cause} }
 	}
 	gone := fmt.Errorf("%w: %s", ledger.ErrUnavailable, secret)
 	tests := map[string]struct {
@@ -81,12 +81,12 @@ func TestFailures(t *testing.T) {
 	}{
 		"panic":           {"a mistake of ours", func(context.Context) error { panic(secret) }, 500, gate.Internal, internalMessage},
 		"any error":       {"likewise", func(context.Context) error { return errors.New(secret) }, 500, gate.Internal, internalMessage},
-		"internal":        {"the gate's own words are told, their cause is not", coded(gate.Internal, errors.New(secret)), 500, gate.Internal, said},
+		"internal":        {"the gate's own text is returned, its cause is not", coded(gate.Internal, errors.New(secret)), 500, gate.Internal, gateText},
 		"ledger":          {"it may be there again", func(context.Context) error { return gone }, 503, unavailable, "the ledger cannot be used now; the same request may be made again later"},
-		"ledger, wrapped": {"likewise, in the gate's own words", coded(gate.Internal, gone), 503, unavailable, said + "; the same request may be made again later"},
-		"code not known":  {"nobody thought of it", coded("NEWS", nil), 500, "NEWS", said},
-		"unreadable":      {"the contract's", coded(gate.ApprovalUnreadable, errors.New(secret)), 503, gate.ApprovalUnreadable, said},
-		"too many":        {"the contract's", coded(gate.TooMany, nil), 429, gate.TooMany, said},
+		"ledger, wrapped": {"likewise, in the gate's own words", coded(gate.Internal, gone), 503, unavailable, gateText + "; the same request may be made again later"},
+		"code not known":  {"it is unknown", coded("NEWS", nil), 500, "NEWS", gateText},
+		"unreadable":      {"the contract's", coded(gate.ApprovalUnreadable, errors.New(secret)), 503, gate.ApprovalUnreadable, gateText},
+		"too many":        {"the contract's", coded(gate.TooMany, nil), 429, gate.TooMany, gateText},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -150,10 +150,10 @@ func TestLocal(t *testing.T) {
 		"address":         {"this machine", "127.0.0.1:8080", nil, 200},
 		"address 6":       {"this machine", "[::1]:8080", nil, 200},
 		"no port":         {"this machine", "[::1]", nil, 200},
-		"rebound":         {"a name of a stranger's that points here", "evil.example:8080", nil, 403},
+		"rebound":         {"an attacker's name that points here", "evil.example:8080", nil, 403},
 		"other address":   {"not this machine", "192.0.2.1:8080", nil, 403},
 		"nearly":          {"not this machine", "localhost.evil.example", nil, 403},
-		"page":            {"a page somebody looks at", local, []string{cross, "cross-site"}, 403},
+		"page":            {"a page in a user's browser", local, []string{cross, "cross-site"}, 403},
 		"page, same site": {"another port's page", local, []string{cross, "same-site"}, 403},
 		"old browser":     {"says only where it comes from", local, []string{"Origin", "https://evil.example"}, 403},
 		"own page":        {"one that is served here", local, []string{cross, "same-origin"}, 200},

@@ -138,10 +138,10 @@ func (a *api) serve(ro route) http.HandlerFunc {
 		}
 		if err != nil {
 			e := refusal(r.Context(), err)
-			var nobody *unresolved
-			if errors.As(err, &nobody) {
+			var anonymous *unresolved
+			if errors.As(err, &anonymous) {
 				var header http.Header
-				e, header = nobody.refusal()
+				e, header = anonymous.refusal()
 				maps.Copy(w.Header(), header)
 			}
 			status = statusOf(e.Code)

@@ -13,8 +13,8 @@ import (
 	"github.com/readback-go/readback/gate"
 )
 
-// heard is the last call of a gate.
-type heard struct {
+// lastCall is the last call of a gate.
+type lastCall struct {
 	Caller         gate.Caller
 	Workflow, Step string
 	Reason         string
@@ -31,13 +31,13 @@ type others = Gate
 type stand struct {
 	others // what is not here panics
 
-	heard heard
-	asked int
-	do    func(ctx context.Context) error
+	lastCall lastCall
+	asked    int
+	do       func(ctx context.Context) error
 }
 
-func (s *stand) hear(ctx context.Context, h heard) error {
-	s.heard = h
+func (s *stand) hear(ctx context.Context, h lastCall) error {
+	s.lastCall = h
 	s.asked++
 	if s.do == nil {
 		return nil
@@ -46,35 +46,35 @@ func (s *stand) hear(ctx context.Context, h heard) error {
 }
 
 func (s *stand) Get(ctx context.Context, c gate.Caller, id string) (gate.View, error) {
-	return gate.View{}, s.hear(ctx, heard{Caller: c, Workflow: id})
+	return gate.View{}, s.hear(ctx, lastCall{Caller: c, Workflow: id})
 }
 
 func (s *stand) List(ctx context.Context, c gate.Caller, r gate.ListRequest) (gate.List, error) {
-	return gate.List{}, s.hear(ctx, heard{Caller: c, List: r})
+	return gate.List{}, s.hear(ctx, lastCall{Caller: c, List: r})
 }
 
 func (s *stand) Gate(ctx context.Context, c gate.Caller, id, step string, r gate.GateRequest) (gate.GateResponse, error) {
-	return gate.GateResponse{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Gate: r})
+	return gate.GateResponse{}, s.hear(ctx, lastCall{Caller: c, Workflow: id, Step: step, Gate: r})
 }
 
 func (s *stand) Fail(ctx context.Context, c gate.Caller, id, reason string) (gate.Ended, error) {
-	return gate.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+	return gate.Ended{}, s.hear(ctx, lastCall{Caller: c, Workflow: id, Reason: reason})
 }
 
 func (s *stand) Abort(ctx context.Context, c gate.Caller, id, reason string) (gate.Ended, error) {
-	return gate.Ended{}, s.hear(ctx, heard{Caller: c, Workflow: id, Reason: reason})
+	return gate.Ended{}, s.hear(ctx, lastCall{Caller: c, Workflow: id, Reason: reason})
 }
 
 func (s *stand) Approve(ctx context.Context, c gate.Caller, id, step string, w gate.Comment) (gate.ApprovalResult, error) {
-	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
+	return gate.ApprovalResult{}, s.hear(ctx, lastCall{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
 func (s *stand) Reject(ctx context.Context, c gate.Caller, id, step string, w gate.Comment) (gate.ApprovalResult, error) {
-	return gate.ApprovalResult{}, s.hear(ctx, heard{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
+	return gate.ApprovalResult{}, s.hear(ctx, lastCall{Caller: c, Workflow: id, Step: step, Reason: w.Comment, Approval: w.ApprovalID})
 }
 
 func (s *stand) Pending(ctx context.Context, c gate.Caller, limit int) ([]gate.PendingApproval, error) {
-	return nil, s.hear(ctx, heard{Caller: c, Limit: limit})
+	return nil, s.hear(ctx, lastCall{Caller: c, Limit: limit})
 }
 
 // ask sends one request to a handler.
@@ -112,7 +112,7 @@ func TestPaths(t *testing.T) {
 	}{
 		"plain":           {"as the clients send it", "POST", gatePath, 200, "wf_1", "pay", ""},
 		"slash":           {"percent-encoded, it is part of the id", "POST", "/api/v1/workflows/wf_1/steps/a%2Fb/gate", 200, "wf_1", "a/b", ""},
-		"space and more":  {"odd, and somebody's", "POST", "/api/v1/workflows/wf_1/steps/a%20b%3F%23%25%C3%A4/gate", 200, "wf_1", "a b?#%ä", ""},
+		"space and more":  {"odd, and possible", "POST", "/api/v1/workflows/wf_1/steps/a%20b%3F%23%25%C3%A4/gate", 200, "wf_1", "a b?#%ä", ""},
 		"unescaped":       {"the clients do not escape", "POST", "/api/v1/workflows/wf_1/steps/a:b;c=d,e@f+g/gate", 200, "wf_1", "a:b;c=d,e@f+g", ""},
 		"two dots":        {"encoded, they are an id and no way out", "POST", "/api/v1/workflows/wf_1/steps/%2e%2e/gate", 200, "wf_1", "..", ""},
 		"slash itself":    {"it makes another path", "POST", "/api/v1/workflows/wf_1/steps/a/b/gate", 404, "", "", ""},
@@ -133,7 +133,7 @@ func TestPaths(t *testing.T) {
 			if w.Code != test.status {
 				t.Fatalf("%d %s, want %d: %s", w.Code, w.Body, test.status, test.reason)
 			}
-			if diff := cmp.Diff([]string{test.workflow, test.step, test.allow}, []string{s.heard.Workflow, s.heard.Step, w.Header().Get("Allow")}); diff != "" {
+			if diff := cmp.Diff([]string{test.workflow, test.step, test.allow}, []string{s.lastCall.Workflow, s.lastCall.Step, w.Header().Get("Allow")}); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 			if test.status >= 400 {
@@ -151,13 +151,13 @@ func TestIncludePriorOutput(t *testing.T) {
 		"?include_prior_output=TRUE": false, "?include_prior_output=false": false, "?include_prior_output": false, "?include_prior_output=perhaps": false} {
 		s := &stand{}
 		w := ask(New(s, nil), "POST", gatePath+query, `{"step_type":"tool_call","IncludePriorOutput":true}`)
-		if w.Code != 200 || s.heard.Gate.IncludePriorOutput != want {
-			t.Errorf("%q: %d, asked for with it: %t", query, w.Code, s.heard.Gate.IncludePriorOutput)
+		if w.Code != 200 || s.lastCall.Gate.IncludePriorOutput != want {
+			t.Errorf("%q: %d, asked for with it: %t", query, w.Code, s.lastCall.Gate.IncludePriorOutput)
 		}
 	}
 }
 
-// crowded is a gate at which more steps wait than one page has room for.
+// crowded is a gate at which more steps wait than fit on one page.
 type crowded struct {
 	stand
 	waiting int
@@ -185,19 +185,19 @@ func TestPendingCountsAll(t *testing.T) {
 func TestQueries(t *testing.T) {
 	tests := map[string]struct {
 		reason, path string
-		want         heard
+		want         lastCall
 		field        string
 	}{
-		"defaults":   {"the contract's", "/api/v1/workflows", heard{List: gate.ListRequest{Limit: 20}}, ""},
-		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", heard{List: gate.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
-		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", heard{List: gate.ListRequest{Limit: 20}}, ""},
-		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", heard{List: gate.ListRequest{Limit: 100}}, ""},
-		"negative":   {"what is no number of entries is as left out, as in the published gate", "/api/v1/workflows?limit=-1&offset=-1", heard{List: gate.ListRequest{Limit: 20}}, ""},
-		"no number":  {"likewise", "/api/v1/workflows?limit=ten&offset=x", heard{List: gate.ListRequest{Limit: 20}}, ""},
-		"no int":     {"likewise", "/api/v1/workflows?limit=99999999999999999999&offset=1.5", heard{List: gate.ListRequest{Limit: 20}}, ""},
-		"pending":    {"the contract's default", "/api/v1/workflows/approvals/pending", heard{Limit: 20}, ""},
-		"alias":      {"the other family", "/api/v1/workflow-control/pending-approvals?limit=7", heard{Limit: 7}, ""},
-		"unreadable": {"what it asks for cannot be known", "/api/v1/workflows?limit=%zz", heard{}, "query"},
+		"defaults":   {"the contract's", "/api/v1/workflows", lastCall{List: gate.ListRequest{Limit: 20}}, ""},
+		"all":        {"each in its place", "/api/v1/workflows?limit=3&offset=4&status=failed&source=crewai&trace_id=t", lastCall{List: gate.ListRequest{Limit: 3, Offset: 4, Status: "failed", Source: "crewai", TraceID: "t"}}, ""},
+		"zero":       {"clients send their zero value", "/api/v1/workflows?limit=0&offset=0", lastCall{List: gate.ListRequest{Limit: 20}}, ""},
+		"much":       {"one answer is bounded", "/api/v1/workflows?limit=9999999", lastCall{List: gate.ListRequest{Limit: 100}}, ""},
+		"negative":   {"what is no number of entries is as left out, as in the published gate", "/api/v1/workflows?limit=-1&offset=-1", lastCall{List: gate.ListRequest{Limit: 20}}, ""},
+		"no number":  {"likewise", "/api/v1/workflows?limit=ten&offset=x", lastCall{List: gate.ListRequest{Limit: 20}}, ""},
+		"no int":     {"likewise", "/api/v1/workflows?limit=99999999999999999999&offset=1.5", lastCall{List: gate.ListRequest{Limit: 20}}, ""},
+		"pending":    {"the contract's default", "/api/v1/workflows/approvals/pending", lastCall{Limit: 20}, ""},
+		"alias":      {"the other family", "/api/v1/workflow-control/pending-approvals?limit=7", lastCall{Limit: 7}, ""},
+		"unreadable": {"what it asks for cannot be known", "/api/v1/workflows?limit=%zz", lastCall{}, "query"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestQueries(t *testing.T) {
 				return
 			}
 			test.want.Caller = gate.Caller{Tenant: "default"}
-			if diff := cmp.Diff(test.want, s.heard); diff != "" || w.Code != 200 {
+			if diff := cmp.Diff(test.want, s.lastCall); diff != "" || w.Code != 200 {
 				t.Errorf("%s: %d (-want +got):\n%s", test.reason, w.Code, diff)
 			}
 		})
@@ -225,7 +225,7 @@ func TestWhatPeopleSay(t *testing.T) {
 	}{
 		"fail":              {"its default is the gate's", "/fail", "", "", 200, ""},
 		"abort":             {"likewise", "/abort", "{}", "", 200, ""},
-		"abort with reason": {"said", "/abort", `{"reason":"enough","news":1}`, "enough", 200, ""},
+		"abort with reason": {"with a reason", "/abort", `{"reason":"enough","news":1}`, "enough", 200, ""},
 		"null":              {"is left out", "/abort", `{"reason":null}`, "", 200, ""},
 		"no text":           {"names the field", "/abort", `{"reason":5}`, "", 400, "reason"},
 		"no object":         {"no reason can be in it", "/abort", `[]`, "", 400, ""},
@@ -248,15 +248,15 @@ func TestWhatPeopleSay(t *testing.T) {
 				}
 				return
 			}
-			if w.Code != 200 || s.heard.Reason != test.want {
-				t.Errorf("%s: %d, reason %q, want %q", test.reason, w.Code, s.heard.Reason, test.want)
+			if w.Code != 200 || s.lastCall.Reason != test.want {
+				t.Errorf("%s: %d, reason %q, want %q", test.reason, w.Code, s.lastCall.Reason, test.want)
 			}
 		})
 	}
 	saw := &stand{}
 	ask(New(saw, nil), "POST", "/api/v1/workflows/wf_1/steps/pay/reject", `{"reason":"no such invoice","approval_id":"ap-1"}`)
-	if saw.heard.Approval != "ap-1" {
-		t.Errorf("the hold that a person saw is %q", saw.heard.Approval)
+	if saw.lastCall.Approval != "ap-1" {
+		t.Errorf("the hold that a reviewer saw is %q", saw.lastCall.Approval)
 	}
 	for _, body := range []string{"", "{}", `{"comment":""}`, `{"comment":"ok"}`} {
 		for _, verb := range []string{"approve", "reject"} {
@@ -276,11 +276,11 @@ func TestCallers(t *testing.T) {
 		want    gate.Caller
 		field   string
 	}{
-		"nobody":        {"the configured tenant", nil, gate.Caller{Tenant: "home"}, ""},
+		"anonymous":     {"the configured tenant", nil, gate.Caller{Tenant: "home"}, ""},
 		"tenant":        {"the header's", []string{"X-Tenant-ID", "acme"}, gate.Caller{Tenant: "acme"}, ""},
 		"user":          {"the header's", []string{"X-User-ID", "bob"}, gate.Caller{Tenant: "home", Name: "bob"}, ""},
 		"basic":         {"its user", []string{"Authorization", basic}, gate.Caller{Tenant: "home", Name: "ana"}, ""},
-		"both":          {"credentials come before what anybody can say", []string{"Authorization", basic, "X-User-ID", "bob"}, gate.Caller{Tenant: "home", Name: "ana"}, ""},
+		"both":          {"credentials override unproven headers", []string{"Authorization", basic, "X-User-ID", "bob"}, gate.Caller{Tenant: "home", Name: "ana"}, ""},
 		"other scheme":  {"is not read", []string{"Authorization", "Bearer x"}, gate.Caller{Tenant: "home"}, ""},
 		"long tenant":   {"no ledger keeps it", []string{"X-Tenant-ID", strings.Repeat("x", 256)}, gate.Caller{}, "X-Tenant-ID"},
 		"a name's name": {"whatever letters it has", []string{"X-User-ID", "Zoë Łuk-42 <z@x.example> 山田"}, gate.Caller{Tenant: "home", Name: "Zoë Łuk-42 <z@x.example> 山田"}, ""},
@@ -299,7 +299,7 @@ func TestCallers(t *testing.T) {
 				}
 				return
 			}
-			if diff := cmp.Diff(test.want, s.heard.Caller); diff != "" {
+			if diff := cmp.Diff(test.want, s.lastCall.Caller); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 		})

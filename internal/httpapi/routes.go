@@ -126,8 +126,8 @@ type completed struct {
 	Verification *gate.Verification `json:"verification"`
 }
 
-// said is a reviewer's comment on a decision.
-type said struct {
+// commentBody is a reviewer's comment on a decision.
+type commentBody struct {
 	Reason  string `json:"reason"`
 	Comment string `json:"comment"`
 	// ApprovalID is ours: the hold that the reviewer saw.
@@ -138,7 +138,7 @@ type said struct {
 type ending func(ctx context.Context, c gate.Caller, workflowID, reason string) (gate.Ended, error)
 
 func end(ctx context.Context, c call, how ending) (any, error) {
-	var s said
+	var s commentBody
 	if err := decode(c.body, &s, false); err != nil {
 		return nil, err
 	}
@@ -228,7 +228,7 @@ func decider(c call) error {
 
 // comment is the comment on a decision. The published clients send none.
 func comment(c call, field string) (gate.Comment, error) {
-	var s said
+	var s commentBody
 	if err := decode(c.body, &s, false); err != nil {
 		return gate.Comment{}, err
 	}

@@ -21,7 +21,7 @@ func TestCompare(t *testing.T) {
 		"no JSON":          {"it is not what was meant", "{}", "<html>", []string{"the body is not JSON: invalid character '<' looking for beginning of value"}},
 		"missing":          {"always there", `{"a":null}`, `{}`, []string{"/a is missing"}},
 		"null for missing": {"they are two things", `{}`, `{"a":null}`, []string{"/a is there (<nil>), and the file does not name it"}},
-		"surplus":          {"nobody wrote it down", `{"a":1}`, `{"a":1,"b":2}`, []string{"/b is there (2), and the file does not name it"}},
+		"additional":       {"the file does not name it", `{"a":1}`, `{"a":1,"b":2}`, []string{"/b is there (2), and the file does not name it"}},
 		"value":            {"another one", `{"a":{"b":1}}`, `{"a":{"b":2}}`, []string{"/a/b is 2, want 1"}},
 		"length":           {"one more", `{"a":[1]}`, `{"a":[1,2]}`, []string{"/a is [1 2], want a list of 1"}},
 		"text for number":  {"another type", `{"a":1}`, `{"a":"1"}`, []string{"/a is 1, want 1"}},
@@ -80,15 +80,15 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// told is a server that responds as configured, and can change by itself.
-type told struct {
+// scripted is a server that responds as configured, and can change by itself.
+type scripted struct {
 	status int
 	body   string
 	header http.Header
 	state  func() string
 }
 
-func (s told) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, status := s.body, s.status
 	if r.Method == http.MethodGet {
 		body, status = s.state(), 200
@@ -104,14 +104,14 @@ func TestExchangesThatDiffer(t *testing.T) {
 	still := func() string { return "{}" }
 	n := 0
 	tests := map[string]struct {
-		server told
+		server scripted
 		ok     bool
 	}{
-		"as it says": {told{409, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, still}, true},
-		"status":     {told{400, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, still}, false},
-		"body":       {told{409, `{"code":"Y"}`, http.Header{"Allow": {"POST"}}, still}, false},
-		"header":     {told{409, `{"code":"X"}`, nil, still}, false},
-		"changed":    {told{409, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, func() string { n++; return strings.Repeat("x", n) }}, false},
+		"as it says": {scripted{409, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, still}, true},
+		"status":     {scripted{400, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, still}, false},
+		"body":       {scripted{409, `{"code":"Y"}`, http.Header{"Allow": {"POST"}}, still}, false},
+		"header":     {scripted{409, `{"code":"X"}`, nil, still}, false},
+		"changed":    {scripted{409, `{"code":"X"}`, http.Header{"Allow": {"POST"}}, func() string { n++; return strings.Repeat("x", n) }}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

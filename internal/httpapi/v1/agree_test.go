@@ -72,8 +72,8 @@ var documentOf = sync.OnceValue(func() map[string]any {
 	return m
 })
 
-// shut makes every object refuse members that it does not name: the document leaves room
-// for more, but today's responses must be in it.
+// shut makes every object refuse members that it does not name: the document allows more, but
+// today's responses must be in it.
 func shut(v any) {
 	switch v := v.(type) {
 	case map[string]any:

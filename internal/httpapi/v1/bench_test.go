@@ -37,10 +37,10 @@ type bench struct {
 	engine  *engine.Engine
 	runner  *saga.Runner
 	gate    *gate.Gate
-	desk    *desk
+	tokens  *tokens
 	closing chan struct{}
 	inside  *api
-	door    http.Handler
+	api     http.Handler
 	late    bool // bodies do not arrive in time
 }
 
@@ -84,15 +84,15 @@ func (b *book) Follow(ctx context.Context, q ledger.Following) ([]ledger.Change,
 	return b.Memory.Follow(ctx, q)
 }
 
-// desk knows callers by their token, which is role@tenant, or role:name@tenant.
-type desk struct {
+// tokens knows callers by their token, which is role@tenant, or role:name@tenant.
+type tokens struct {
 	mu      sync.Mutex
 	err     error
 	revoked map[string]bool
 	made    map[string]string // tokens that are as another one since
 }
 
-func (d *desk) Resolve(r *http.Request) (access.Identity, error) {
+func (d *tokens) Resolve(r *http.Request) (access.Identity, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.err != nil {
@@ -113,19 +113,19 @@ func (d *desk) Resolve(r *http.Request) (access.Identity, error) {
 	return access.Identity{Tenant: tenant, Name: name, Role: engine.Role(role), Via: "token", ID: "t-" + name}, nil
 }
 
-func (d *desk) fails(err error) {
+func (d *tokens) fails(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 }
 
-func (d *desk) revoke(token string) {
+func (d *tokens) revoke(token string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.revoked = map[string]bool{token: true}
 }
 
-func (d *desk) makes(token, other string) {
+func (d *tokens) makes(token, other string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.made = map[string]string{token: other}
@@ -137,7 +137,7 @@ const (
 	reviewer = "reviewer@acme"
 	operator = "operator@acme"
 	auditor  = "auditor@acme"
-	stranger = "operator@umbrella"
+	outsider = "operator@umbrella"
 )
 
 // shop is the destination. Its reads wait until reads is closed, or they are ended.
@@ -168,18 +168,18 @@ func newBench(t *testing.T, o orders.Options, change func(*Options)) *bench {
 	if err := reg.Register("orders", connectors.Destination{Connector: shop, Profiles: shop.Profiles()}); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, world: world, shop: shop, ledger: &book{Memory: ledger.NewMemory()}, desk: &desk{}, closing: make(chan struct{})}
+	b := &bench{t: t, world: world, shop: shop, ledger: &book{Memory: ledger.NewMemory()}, tokens: &tokens{}, closing: make(chan struct{})}
 	b.engine = engine.New(b.ledger, &reg, nil)
 	t.Cleanup(b.engine.Close)
 	b.gate = gate.New(b.ledger.Memory, nil)
 	b.runner = saga.New(b.ledger, b.engine, nil)
-	opts := &Options{Who: b.desk, Closing: b.closing, Version: "test", Receipts: newSigned(t, b.ledger, &reg)}
+	opts := &Options{Who: b.tokens, Closing: b.closing, Version: "test", Receipts: newSigned(t, b.ledger, &reg)}
 	if change != nil {
 		change(opts)
 	}
 	b.inside = newAPI(service.New(service.Parts{Writes: b.engine, Ledger: b.ledger, Registry: &reg, Steps: b.gate, Sagas: b.runner,
 		Types: map[string]string{"orders": "simulated"}}), opts)
-	b.door = b.inside.handler()
+	b.api = b.inside.handler()
 	return b
 }
 
@@ -262,7 +262,7 @@ func (b *bench) askIn(ctx context.Context, who, method, target, body string, hea
 		r.Body = io.NopCloser(iotest.ErrReader(os.ErrDeadlineExceeded))
 	}
 	w := httptest.NewRecorder()
-	b.door.ServeHTTP(w, r)
+	b.api.ServeHTTP(w, r)
 	a := answered{b.t, w.Code, w.Header(), bytes.Clone(w.Body.Bytes())}
 	agrees(b.t, r, a)
 	return a

@@ -27,7 +27,7 @@ type Destination struct {
 	Kinds    []Profile           `json:"kinds" jsonschema:"the kinds of record there, and what can be done with each"`
 	Lags     []Lag               `json:"lags" jsonschema:"how long effects took to become visible"`
 	Breaker  guards.BreakerState `json:"breaker"`
-	Paused   time.Time           `json:"paused_until,omitzero" jsonschema:"until then nothing is sent, because the destination said not now"`
+	Paused   time.Time           `json:"paused_until,omitzero" jsonschema:"until then nothing is sent, because the destination throttles"`
 	PauseWhy string              `json:"pause_reason,omitempty" jsonschema:"what the destination answered; for people"`
 	Rate     *Rate               `json:"rate,omitempty" jsonschema:"the rate at which is sent now"`
 	Limit    int                 `json:"limit,omitempty" jsonschema:"how many sends may be under way at once; without it any number"`
@@ -44,15 +44,15 @@ type Profile struct {
 	Conditional  []intent.WriteType           `json:"conditional,omitempty" jsonschema:"write types that can be made to fail when the record has changed"`
 	Irreversible []intent.WriteType           `json:"irreversible,omitempty" jsonschema:"write types whose effect cannot be taken back"`
 	Undo         []intent.WriteType           `json:"undo,omitempty" jsonschema:"write types that can be undone"`
-	Stamped      bool                         `json:"stamped" jsonschema:"a created record bears our stamp"`
+	Stamped      bool                         `json:"stamped" jsonschema:"a created record has our stamp"`
 	Settle       *float64                     `json:"settle_seconds,omitempty" jsonschema:"how long reads may lag behind writes"`
 	Horizon      *float64                     `json:"horizon_seconds,omitempty" jsonschema:"how long a send may still land after it was given up"`
-	Recheck      *float64                     `json:"recheck_seconds,omitempty" jsonschema:"when a verified write is looked at again"`
+	Recheck      *float64                     `json:"recheck_seconds,omitempty" jsonschema:"when a verified write is read back again"`
 	Confirm      int                          `json:"confirm_reads" jsonschema:"how many reads in a row must agree"`
 	Compare      map[string][]intent.Rule     `json:"compare,omitempty" jsonschema:"how fields are compared, by path"`
 	Volatile     []string                     `json:"volatile,omitempty" jsonschema:"fields that the destination changes by itself"`
 	Reads        []ReadPath                   `json:"reads,omitempty" jsonschema:"the ways in which records are read"`
-	Bulk         int                          `json:"bulk_limit,omitempty" jsonschema:"how many look-ups one read takes"`
+	Bulk         int                          `json:"bulk_limit,omitempty" jsonschema:"how many lookups one read takes"`
 }
 
 // ReadPath is one way of reading.

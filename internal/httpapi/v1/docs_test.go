@@ -112,7 +112,7 @@ func commands(t *testing.T) []command {
 			}
 			c := command{about: about, words: split(t, strings.Join(text, "\n")), keepID: keep}
 			if _, err := fmt.Sscanf(about, "%d", &c.want); err != nil {
-				t.Fatalf("no status stands above %v", c.words)
+				t.Fatalf("no status is above %v", c.words)
 			}
 			all = append(all, c)
 		}
@@ -196,7 +196,7 @@ func (c command) request(t *testing.T, known *strings.Replacer) *http.Request {
 // The commands of the page work against a server as it describes.
 func TestPageRuns(t *testing.T) {
 	b := newBench(t, orders.Native.Options(), nil)
-	server := httptest.NewServer(b.door)
+	server := httptest.NewServer(b.api)
 	t.Cleanup(server.Close)
 	known := []string{"$api", server.URL, "$agent", agent, "$reviewer", reviewer, "$operator", operator}
 	all := commands(t)

@@ -83,7 +83,7 @@ type Account struct {
 	Parent     ledger.ID       `json:"parent,omitempty" jsonschema:"the write that this one undoes"`
 	Need       int             `json:"approvals_needed,omitempty" jsonschema:"how many people must approve it; 0 is one"`
 	Agreed     []string        `json:"approved_by,omitempty" jsonschema:"who has approved it already"`
-	Overdue    bool            `json:"overdue,omitempty" jsonschema:"no reviewer approved it in time, and it goes on waiting"`
+	Overdue    bool            `json:"overdue,omitempty" jsonschema:"no reviewer approved it in time, and it continues to wait"`
 	Yielded    bool            `json:"yielded,omitempty" jsonschema:"its business operation was let go"`
 	Pruned     bool            `json:"pruned,omitempty" jsonschema:"only its identity and its end are kept"`
 	// Choices are the decisions that the caller may make about it now.
@@ -104,13 +104,13 @@ type Event struct {
 	Need         int               `json:"approvals_needed,omitempty"`
 	Digest       string            `json:"digest,omitempty" jsonschema:"what the person saw"`
 	Verdict      string            `json:"verdict,omitempty"`
-	Count        int               `json:"count,omitempty" jsonschema:"how many reads in a row said the same"`
+	Count        int               `json:"count,omitempty" jsonschema:"how many reads in a row had the same result"`
 	Effect       bool              `json:"effect,omitempty" jsonschema:"the read showed an effect of this write"`
 	Unverified   bool              `json:"unverified,omitempty"`
 	Fate         string            `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
 	Code         string            `json:"code,omitempty"`
 	Key          string            `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
-	Replayed     bool              `json:"replayed,omitempty" jsonschema:"the destination said that it replays an earlier answer"`
+	Replayed     bool              `json:"replayed,omitempty" jsonschema:"the destination marks the answer as a replay of an earlier one"`
 	ErrorCode    string            `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
 	Message      string            `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
 	RequestID    string            `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
@@ -200,5 +200,5 @@ type Sent struct {
 	Write    ledger.ID        `json:"write"`
 	Happened ledger.EventKind `json:"happened" jsonschema:"held, agreed, overdue, approved, escalated, directed, deferred, settled or yielded"`
 	At       time.Time        `json:"at"`
-	Outcome  engine.Outcome   `json:"outcome" jsonschema:"how the write stands as this is told, which may be later than what happened"`
+	Outcome  engine.Outcome   `json:"outcome" jsonschema:"the state of the write when this is sent, which may be later than what happened"`
 }

@@ -47,7 +47,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
 		p := newPipes()
-		server := httpapi.Server(b.door, nil)
+		server := httpapi.Server(b.api, nil)
 		done := make(chan struct{})
 		go func() { defer close(done); _ = server.Serve(p) }()
 		defer func() { _ = server.Close(); <-done }()
@@ -95,7 +95,7 @@ func TestPreferences(t *testing.T) {
 	tests := map[string]struct {
 		headers []string
 		wait    time.Duration
-		said    bool
+		stated  bool
 	}{
 		"none":               {nil, 0, false},
 		"so long":            {[]string{"wait=10"}, 10 * time.Second, true},
@@ -112,9 +112,9 @@ func TestPreferences(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			wait, said := preferred(http.Header{"Prefer": test.headers}, time.Minute)
-			if wait != test.wait || said != test.said {
-				t.Errorf("%s %t", wait, said)
+			wait, stated := preferred(http.Header{"Prefer": test.headers}, time.Minute)
+			if wait != test.wait || stated != test.stated {
+				t.Errorf("%s %t", wait, stated)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestWhatIsAccepted(t *testing.T) {
 		accept string
 		want   bool
 	}{
-		"nothing said":      {"", true},
+		"no preference":     {"", true},
 		"anything":          {"*/*", true},
 		"the family":        {"application/*;q=0.1", true},
 		"it":                {"text/html, application/json", true},

@@ -17,13 +17,13 @@ func TestOneKeyOfTwoCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Lagging.Options(), nil)
 		ours := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", unnamed)), "Idempotency-Key: k-1").want(202))
-		theirs := into[engine.Outcome](b.ask(stranger, "POST", "/v1/writes", asJSON(order("A-2", unnamed)), "Idempotency-Key: k-1").want(202))
+		theirs := into[engine.Outcome](b.ask(outsider, "POST", "/v1/writes", asJSON(order("A-2", unnamed)), "Idempotency-Key: k-1").want(202))
 		other := order("A-3", unnamed, func(w *intent.WriteIntent) { w.Tool = "refund" })
 		tool := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(other), "Idempotency-Key: k-1").want(202))
 		if ours.ID == theirs.ID || ours.ID == tool.ID || ours.Replayed || theirs.Replayed || tool.Replayed {
 			t.Errorf("%+v, %+v, %+v", ours, theirs, tool)
 		}
-		if p := b.ask(stranger, "POST", "/v1/writes", asJSON(order("A-2", unnamed)), "Idempotency-Key: k-1").problem(inFlight); p.ID != theirs.ID {
+		if p := b.ask(outsider, "POST", "/v1/writes", asJSON(order("A-2", unnamed)), "Idempotency-Key: k-1").problem(inFlight); p.ID != theirs.ID {
 			t.Errorf("a repeat of theirs speaks of %s", p.ID)
 		}
 	})
@@ -58,8 +58,8 @@ func TestMembersThatAreNotWhatTheySeem(t *testing.T) {
 		reason string
 	}{
 		"a tenant in escapes":      {strings.Replace(plain, `{`, `{"\u0074enant":"umbrella",`, 1), otherTenant, "it is the same name"},
-		"two tenants":              {strings.Replace(plain, `{`, `{"tenant":"acme","tenant":"umbrella",`, 1), invalidIntent, "nobody knows which is meant"},
-		"two tenants, one escaped": {strings.Replace(plain, `{`, `{"tenant":"acme","\u0074enant":"umbrella",`, 1), invalidIntent, "nobody knows which is meant"},
+		"two tenants":              {strings.Replace(plain, `{`, `{"tenant":"acme","tenant":"umbrella",`, 1), invalidIntent, "which one is meant is unknown"},
+		"two tenants, one escaped": {strings.Replace(plain, `{`, `{"tenant":"acme","\u0074enant":"umbrella",`, 1), invalidIntent, "which one is meant is unknown"},
 		"a tenant in capitals":     {strings.Replace(plain, `{`, `{"Tenant":"umbrella",`, 1), invalidIntent, "it is another name"},
 		"no tenant":                {strings.Replace(plain, `{`, `{"tenant":null,`, 1), invalidIntent, "null is not left out"},
 		"a step of nothing":        {strings.Replace(plain, `{`, `{"step":null,`, 1), invalidIntent, "null is not left out"},
@@ -84,7 +84,7 @@ func TestLateDecisionIsNotAboutTheNextReview(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
 		out := b.inReview("A-1")
 		seen := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200)).Write
-		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"retry","force":true,"reason":"I looked: it is not there"}`, "Prefer: wait=60").want(200)
+		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"retry","force":true,"reason":"I checked: it is not there"}`, "Prefer: wait=60").want(200)
 		now := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200)).Write
 		if now.Status != engine.StatusReview || now.Seq == seen.Seq {
 			t.Fatalf("after another send it is %s, event %d", now.Status, now.Seq)

@@ -74,7 +74,7 @@ func (r route) parameters() []any {
 	}
 	headers := r.headers
 	if r.waits {
-		headers = append([]param{{name: headerPrefer, kind: aName, about: "wait=N: for how many seconds to wait for the end; at most what the server allows, which Preference-Applied tells. wait=N, final: also for the rechecks that are pending after the end; where they take longer, recheck_until of the outcome says until when"}}, headers...)
+		headers = append([]param{{name: headerPrefer, kind: aName, about: "wait=N: for how many seconds to wait for the end; at most what the server allows, which Preference-Applied states. wait=N, final: also for the rechecks that are pending after the end; where they take longer, recheck_until of the outcome says until when"}}, headers...)
 	}
 	for _, p := range headers {
 		all = append(all, map[string]any{"name": p.name, "in": "header", "description": p.about, "schema": p.schema()})
@@ -124,19 +124,19 @@ func (r route) responses() map[string]any {
 
 // headersOf are the documented headers of a response.
 func (r route) headersOf(status int) map[string]any {
-	said := map[string]string{}
+	headers := map[string]string{}
 	if r.waits {
-		said[headerApplied] = "for how long it would have waited"
+		headers[headerApplied] = "for how long it would have waited"
 	}
 	if r.method == http.MethodPost && len(r.headers) > 0 {
-		said["Location"] = "where the write is asked for"
-		said[headerReplayed] = "true: another request has begun the write"
+		headers["Location"] = "where the write is asked for"
+		headers[headerReplayed] = "true: another request has begun the write"
 	}
 	if status == http.StatusAccepted && r.waits {
-		said["Retry-After"] = "when asking can tell more, in seconds"
+		headers["Retry-After"] = "when asking can help, in seconds"
 	}
 	all := map[string]any{}
-	for name, about := range said {
+	for name, about := range headers {
 		all[name] = map[string]any{"description": about, "schema": map[string]any{"type": "string"}}
 	}
 	return all

@@ -100,8 +100,8 @@ func TestSchemasAreSchemas(t *testing.T) {
 	}
 }
 
-// Members of types that are exported must be said, and hidden ones not: a type
-// that got a member of another package without a tag would be a surprise.
+// Members of exported types must be documented, and hidden ones not: a type that got a member of
+// another package without a tag would be a surprise.
 func TestNamesInTheDocumentAreLowerCase(t *testing.T) {
 	var walk func(at string, v any)
 	walk = func(at string, v any) {
@@ -144,15 +144,15 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 	for name, each := range take {
 		t.Run(name, func(t *testing.T) {
 			s := compiled(t, "components", "schemas", name)
-			verdicts := func(text string) (door, document error) {
+			verdicts := func(text string) (api, document error) {
 				v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 				if err != nil {
 					t.Fatal(err)
 				}
 				return each([]byte(text)), s.Validate(v)
 			}
-			if door, doc := verdicts(good[name]); door != nil || doc != nil {
-				t.Fatalf("the door says %v, the document %v", door, doc)
+			if api, doc := verdicts(good[name]); api != nil || doc != nil {
+				t.Fatalf("the API says %v, the document %v", api, doc)
 			}
 			var m map[string]any
 			if err := json.Unmarshal([]byte(good[name]), &m); err != nil {
@@ -162,14 +162,14 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 				for what, value := range map[string]any{"null": nil, "a number": 7, "an array": []any{1}} {
 					other := maps.Clone(m)
 					other[member] = value
-					if door, doc := verdicts(text(t, other)); door == nil || doc == nil {
-						t.Errorf("%s is %s: the door says %v, the document %v", member, what, door, doc)
+					if api, doc := verdicts(text(t, other)); api == nil || doc == nil {
+						t.Errorf("%s is %s: the API says %v, the document %v", member, what, api, doc)
 					}
 				}
 			}
 			m["another"] = true
-			if door, doc := verdicts(text(t, m)); door == nil || doc == nil {
-				t.Errorf("another member: the door says %v, the document %v", door, doc)
+			if api, doc := verdicts(text(t, m)); api == nil || doc == nil {
+				t.Errorf("another member: the API says %v, the document %v", api, doc)
 			}
 		})
 	}

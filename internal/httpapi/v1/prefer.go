@@ -24,7 +24,7 @@ const (
 // preferred is the time that a caller prefers to wait (RFC 7240: "wait=10"), and whether
 // it set one. An invalid preference is ignored, as the RFC requires; the first of several
 // counts.
-func preferred(h http.Header, most time.Duration) (wait time.Duration, said bool) {
+func preferred(h http.Header, most time.Duration) (wait time.Duration, stated bool) {
 	value, there := preference(h, "wait")
 	seconds, err := strconv.ParseUint(value, 10, 31)
 	if !there || err != nil {
@@ -103,14 +103,14 @@ func isJSON(h http.Header) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &problemError{kind: unsupportedType, field: "Content-Encoding", detail: "the body is compressed; want it as it is"}
 	}
-	said := h.Get("Content-Type")
-	if said == "" {
+	mediaType := h.Get("Content-Type")
+	if mediaType == "" {
 		return nil
 	}
-	kind, params, err := mime.ParseMediaType(said)
+	kind, params, err := mime.ParseMediaType(mediaType)
 	charset := params["charset"]
 	if len(h.Values("Content-Type")) > 1 || err != nil || kind != jsonType && !strings.HasSuffix(kind, "+json") || charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return &problemError{kind: unsupportedType, field: "Content-Type", detail: fmt.Sprintf("the body is said to be %s; want %s in UTF-8", shown(said), jsonType)}
+		return &problemError{kind: unsupportedType, field: "Content-Type", detail: fmt.Sprintf("the Content-Type is %s; want %s in UTF-8", shown(mediaType), jsonType)}
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ type Problem struct {
 	Recorded string    `json:"recorded_digest,omitempty" jsonschema:"the digest of the write that is in the ledger"`
 	Received string    `json:"received_digest,omitempty" jsonschema:"the digest of what this request asks for"`
 	// Outcome is that of the write that began the operation before.
-	Outcome *engine.Outcome `json:"outcome,omitempty" jsonschema:"how the write that is spoken of stands"`
+	Outcome *engine.Outcome `json:"outcome,omitempty" jsonschema:"the state of the write in question"`
 
 	retry int // the Retry-After in seconds; 0 sends none
 }

@@ -32,11 +32,11 @@ var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "s
 
 // elsewhere are sentinels of them that never come this way, and why.
 var elsewhere = map[string]string{
-	"connectors.ErrScope":     "of whoever lists what is at a destination, for an evaluation",
+	"connectors.ErrScope":     "only the listing of a destination for an evaluation returns it",
 	"connectors.ErrWriteOnly": "of reads, which become part of an outcome",
 	"connectors.ErrNoTarget":  "of reads, which become part of an outcome",
-	"access.ErrInvalid":       "of whoever makes tokens, on the command line",
-	"access.ErrNoToken":       "of whoever revokes tokens, on the command line",
+	"access.ErrInvalid":       "only the command line, which makes tokens, returns it",
+	"access.ErrNoToken":       "only the command line, which revokes tokens, returns it",
 }
 
 // parsed reads the Go files of a folder without its tests.
@@ -115,7 +115,7 @@ func TestEverySentinelHasARow(t *testing.T) {
 				t.Errorf("%s has no row in sentinels", name)
 			}
 			if rows[name] && elsewhere[name] != "" {
-				t.Errorf("%s has a row, and is said never to come this way", name)
+				t.Errorf("%s has a row, and is listed as one that never comes this way", name)
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func TestEverySentinelHasARow(t *testing.T) {
 func TestEveryRowIsReached(t *testing.T) {
 	for _, row := range sentinels {
 		if got := kindOf(fmt.Errorf("somewhere: %w", row.err)); got != row.kind {
-			t.Errorf("%v is told as %s, want %s", row.err, got.name, row.kind.name)
+			t.Errorf("%v is answered as %s, want %s", row.err, got.name, row.kind.name)
 		}
 	}
 }
@@ -146,24 +146,24 @@ func TestWhatProblemsSay(t *testing.T) {
 		kind   *kind
 		want   Problem
 	}{
-		"an intent": {"all that is wrong is told, and the first place",
+		"an intent": {"all that is wrong is listed, and the first place",
 			&intent.InvalidError{Problems: []intent.Problem{{Path: "/key", Problem: "is missing", Want: "one"}, {Path: "/tool", Problem: "is missing", Want: "one"}}}, invalidIntent,
 			Problem{Field: "/key", Problems: []intent.Problem{{Path: "/key", Problem: "is missing", Want: "one"}, {Path: "/tool", Problem: "is missing", Want: "one"}}}},
 		"a write type that there is not": {"the place is found in the text", fmt.Errorf("%w: /write: no", intent.ErrInvalid), invalidIntent, Problem{Field: "/write"}},
 		"no such destination":            {"likewise", fmt.Errorf("/destination: %w %q", connectors.ErrUnknownDestination, "x"), unknownDestination, Problem{Field: "/destination"}},
-		"another digest": {"both are told", &ledger.DigestMismatchError{ID: "wr_1", Recorded: "d1", Received: "d2"}, digestMismatch,
+		"another digest": {"both are returned", &ledger.DigestMismatchError{ID: "wr_1", Recorded: "d1", Received: "d2"}, digestMismatch,
 			Problem{ID: "wr_1", Recorded: "d1", Received: "d2"}},
-		"an operation that was begun": {"the prior's outcome is told", &ledger.BlockedError{Prior: prior, Received: "d2"}, operationBegun,
+		"an operation that was begun": {"the prior's outcome is returned", &ledger.BlockedError{Prior: prior, Received: "d2"}, operationBegun,
 			Problem{ID: "wr_1", Recorded: "d1", Received: "d2", Known: "not applied", Outcome: &outcome}},
-		"that of another tenant": {"nothing of it is told", &ledger.BlockedError{Prior: foreign}, operationBegun, Problem{}},
-		"the ledger broke":       {"an earlier request may have sent it, and the cause is not told", &engine.Error{ID: "wr_1", Known: engine.KnownNotApplied, Err: unavailableLedger()}, unavailable, Problem{ID: "wr_1", Known: "unknown"}},
+		"that of another tenant": {"nothing of it is returned", &ledger.BlockedError{Prior: foreign}, operationBegun, Problem{}},
+		"the ledger broke":       {"an earlier request may have sent it, and the cause is not returned", &engine.Error{ID: "wr_1", Known: engine.KnownNotApplied, Err: unavailableLedger()}, unavailable, Problem{ID: "wr_1", Known: "unknown"}},
 		"in the middle":          {"it is not known", fmt.Errorf("%w: %w", ledger.ErrUnsure, unavailableLedger()), unsure, Problem{Known: "unknown"}},
 		"unsure, with its write": {"likewise", &engine.Error{ID: "wr_1", Known: engine.KnownNothing, Err: fmt.Errorf("%w: %w", ledger.ErrUnsure, errBroken)}, unsure, Problem{ID: "wr_1", Known: "unknown"}},
-		"a plan":                 {"its place is told", &saga.PlanError{Path: "/steps/0/name", Problem: "is missing", Err: intent.ErrInvalid}, invalidSaga, Problem{Field: "/steps/0/name"}},
+		"a plan":                 {"its place is returned", &saga.PlanError{Path: "/steps/0/name", Problem: "is missing", Err: intent.ErrInvalid}, invalidSaga, Problem{Field: "/steps/0/name"}},
 		"expired":                {"nothing was sent", engine.ErrExpired, expired, Problem{Known: "not applied"}},
 		"refused":                {"likewise", &ledger.RefusedError{ID: "wr_1", Reason: "no"}, refusedWrite, Problem{ID: "wr_1", Known: "not applied"}},
-		"nobody":                 {"a reason is enough", access.ErrNoCredentials, unauthorized, Problem{}},
-		"another tenant":         {"it stands before forbidden, which it wraps", service.ErrTenant, otherTenant, Problem{}},
+		"anonymous":              {"a reason is enough", access.ErrNoCredentials, unauthorized, Problem{}},
+		"another tenant":         {"it precedes forbidden, which it wraps", service.ErrTenant, otherTenant, Problem{}},
 		"a stop":                 {"in its own words", guards.ErrNotStopped, notStopped, Problem{}},
 		"anything else":          {"what is inside stays inside", errBroken, broken, Problem{}},
 	}

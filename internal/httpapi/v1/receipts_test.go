@@ -53,11 +53,11 @@ func (s *signed) Issue(ctx context.Context, tenant string, id ledger.ID, values 
 	if err != nil {
 		return signing.Envelope{}, err
 	}
-	said, err := receipt.Of(rec, events, p, receipt.Options{Values: values, Version: "test"})
+	statement, err := receipt.Of(rec, events, p, receipt.Options{Values: values, Version: "test"})
 	if err != nil {
 		return signing.Envelope{}, err
 	}
-	return said.Sign(ctx, s.signer)
+	return statement.Sign(ctx, s.signer)
 }
 
 func TestReceipts(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 const (
 	// maxBody is the default bound of a request's body in bytes: a word and a reason.
 	maxBody = 64 << 10
-	// maxIntentBody and maxPlanBody leave room for blanks around the largest intent and
-	// plan.
+	// maxIntentBody and maxPlanBody allow for blanks around the largest intent and plan.
 	maxIntentBody = intent.MaxSize + 64<<10
 	maxPlanBody   = saga.MaxPlan + 64<<10
 )

@@ -78,7 +78,7 @@ var everywhere = map[string]struct {
 	"bad credentials too often": {asked{broken: &access.TooManyError{After: 90 * time.Second}}, hasAct, tooManyAttempts},
 	"a limit is reached":        {asked{broken: &access.LimitError{Limit: access.LimitRate, Of: "token", Setting: "server.limits.token_rate", Most: 5, After: 90 * time.Second}}, hasAct, tooManyRequests},
 	"the tokens cannot be read": {asked{broken: access.ErrUnavailable}, hasAct, unavailable},
-	"the ledger is away":        {asked{broken: unavailableLedger()}, hasAct, unavailable},
+	"the ledger is down":        {asked{broken: unavailableLedger()}, hasAct, unavailable},
 	"something else is broken":  {asked{broken: errBroken}, hasAct, broken},
 	"an unknown query":          {asked{query: "?stat=held"}, always, invalidRequest},
 	"a query that is none":      {asked{query: "?a=%zz"}, always, invalidRequest},
@@ -108,7 +108,7 @@ func TestEveryRoute(t *testing.T) {
 				t.Run(r.method+" "+r.pattern, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b := newBench(t, orders.Native.Options(), nil)
-						b.desk.fails(test.broken)
+						b.tokens.fails(test.broken)
 						b.late = test.late
 						who, text := r.may(), r.right()
 						if test.who != "" {
@@ -126,7 +126,7 @@ func TestEveryRoute(t *testing.T) {
 						}
 						a.problem(test.kind)
 						if strings.Contains(string(a.Body), "secrets") {
-							t.Errorf("it tells what is inside: %s", a.Body)
+							t.Errorf("it reveals internals: %s", a.Body)
 						}
 						if (test.kind == tooManyAttempts || test.kind == tooManyRequests) && a.Header.Get("Retry-After") != "90" {
 							t.Errorf("Retry-After %q", a.Header.Get("Retry-After"))
@@ -161,7 +161,7 @@ func TestRoutesAreThoseThatAreServed(t *testing.T) {
 	}
 	for _, r := range all {
 		if r.Act == "" && r.Pattern != "/openapi.json" {
-			t.Errorf("%s %s may be asked by anybody", r.Method, r.Pattern)
+			t.Errorf("%s %s is open to unknown callers", r.Method, r.Pattern)
 		}
 	}
 	public := slices.IndexFunc(all, func(r access.Route) bool { return r.Pattern == "/openapi.json" })
@@ -210,14 +210,14 @@ func TestAnotherTenantFindsNothing(t *testing.T) {
 			if strings.Contains(r.pattern, "sagas") {
 				target = strings.Replace(r.pattern, "{id}", "trip-1", 1)
 			}
-			b.ask(stranger, r.method, target, r.right()).problem(notFound)
+			b.ask(outsider, r.method, target, r.right()).problem(notFound)
 		}
-		b.ask(stranger, "POST", "/v1/writes", strings.Replace(asJSON(order("A-1")), "{", `{"tenant":"acme",`, 1)).problem(otherTenant)
-		b.ask(stranger, "POST", "/v1/sagas", strings.Replace(plan("trip-1", "A-2"), "{", `{"tenant":"acme",`, 1)).problem(otherTenant)
-		if page := into[Writes](b.ask(stranger, "GET", "/v1/writes", "").want(200)); len(page.Writes) != 0 {
+		b.ask(outsider, "POST", "/v1/writes", strings.Replace(asJSON(order("A-1")), "{", `{"tenant":"acme",`, 1)).problem(otherTenant)
+		b.ask(outsider, "POST", "/v1/sagas", strings.Replace(plan("trip-1", "A-2"), "{", `{"tenant":"acme",`, 1)).problem(otherTenant)
+		if page := into[Writes](b.ask(outsider, "GET", "/v1/writes", "").want(200)); len(page.Writes) != 0 {
 			t.Errorf("%+v", page)
 		}
-		if in := into[Inbox](b.ask(stranger, "GET", "/v1/inbox", "").want(200)); len(in.Writes) != 0 {
+		if in := into[Inbox](b.ask(outsider, "GET", "/v1/inbox", "").want(200)); len(in.Writes) != 0 {
 			t.Errorf("%+v", in)
 		}
 	})
@@ -287,7 +287,7 @@ type panics struct{}
 func (panics) Resolve(*http.Request) (access.Identity, error) { panic("a secret") }
 
 // An API without a resolver admits no caller.
-func TestWithoutAResolverNobodyIsKnown(t *testing.T) {
+func TestWithoutAResolverAllCallersAreUnknown(t *testing.T) {
 	w := httptest.NewRecorder()
 	New(nil, nil).ServeHTTP(w, httptest.NewRequest("GET", "/v1/stops", nil))
 	if w.Code != http.StatusUnauthorized {

@@ -25,9 +25,9 @@ const (
 	// streamTime bounds the life of a stream; its client connects again with the last id.
 	// Without it abandoned streams would stay for ever.
 	streamTime = time.Hour
-	// lookGap is the shortest time between two reads of one stream: a busy ledger
+	// readGap is the shortest time between two reads of one stream: a busy ledger
 	// notifies thousands of times a second.
-	lookGap = 50 * time.Millisecond
+	readGap = 50 * time.Millisecond
 	// streamPage is how many changes one read returns.
 	streamPage = 100
 )
@@ -111,16 +111,16 @@ func (s *stream) run(ctx context.Context) error {
 	defer beat.Stop()
 	defer ask.Stop()
 	for {
-		if err := s.look(ctx); err != nil {
+		if err := s.sendChanges(ctx); err != nil {
 			return err
 		}
-		if !pause.For(ctx, lookGap) {
+		if !pause.For(ctx, readGap) {
 			return ctx.Err()
 		}
-		for looked := false; !looked; {
+		for due := false; !due; {
 			select {
 			case <-woken:
-				looked = true
+				due = true
 			case <-beat.C:
 				if err := s.beat(ctx); err != nil {
 					return err
@@ -156,14 +156,14 @@ func (s *stream) beat(ctx context.Context) error {
 	if time.Since(s.out.Wrote) < heartbeat/2 {
 		return nil
 	}
-	if err := s.look(ctx); err != nil {
+	if err := s.sendChanges(ctx); err != nil {
 		return err
 	}
 	return s.out.Alive("here", s.cursor)
 }
 
-// look sends all changes since the last read.
-func (s *stream) look(ctx context.Context) error {
+// sendChanges sends all changes since the last read.
+func (s *stream) sendChanges(ctx context.Context) error {
 	for {
 		if err := s.stillOpen(ctx); err != nil {
 			return err

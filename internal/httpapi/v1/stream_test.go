@@ -55,7 +55,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 // served serves the API as in production, and is a client of it.
 func (b *bench) served() *http.Client {
 	p := newPipes()
-	server := httpapi.Server(b.door, nil)
+	server := httpapi.Server(b.api, nil)
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(p) })
 	transport := &http.Transport{DialContext: p.dial}
@@ -72,13 +72,13 @@ type listener struct {
 	t      *testing.T
 	body   *bufio.Reader
 	close  func()
-	events chan said // closed at the end, where it is read all the time
-	err    error     // why it ended
+	events chan event // closed at the end, where it is read all the time
+	err    error      // why it ended
 }
 
 // listening reads all the time, as a reader should.
 func (l *listener) listening() *listener {
-	l.events = make(chan said, 1000)
+	l.events = make(chan event, 1000)
 	go func() {
 		defer close(l.events)
 		for {
@@ -93,8 +93,8 @@ func (l *listener) listening() *listener {
 	return l
 }
 
-// said is one event.
-type said struct {
+// event is one event.
+type event struct {
 	ID, Event string
 	Data      []byte
 }
@@ -134,8 +134,8 @@ func (b *bench) listen(client *http.Client, who, target string, headers ...strin
 }
 
 // next reads the next event; it skips comments, unless they are requested.
-func (l *listener) next() (said, error) {
-	var s said
+func (l *listener) next() (event, error) {
+	var s event
 	here := false
 	for {
 		line, err := l.body.ReadString('\n')
@@ -163,8 +163,8 @@ func (l *listener) next() (said, error) {
 	}
 }
 
-// told reads the next outcome; it must be as documented.
-func (l *listener) told() (said, Sent) {
+// outcome reads the next outcome; it must be as documented.
+func (l *listener) outcome() (event, Sent) {
 	l.t.Helper()
 	for {
 		s, ok := <-l.events
@@ -178,17 +178,17 @@ func (l *listener) told() (said, Sent) {
 			l.t.Fatalf("event %s %s", s.Event, s.Data)
 		}
 		validate(l.t, compiled(l.t, "components", "schemas", "StreamEvent"), s.Data)
-		var told Sent
-		if err := json.Unmarshal(s.Data, &told); err != nil {
+		var outcome Sent
+		if err := json.Unmarshal(s.Data, &outcome); err != nil {
 			l.t.Fatal(err)
 		}
-		return s, told
+		return s, outcome
 	}
 }
 
 // The stream sends changes from now on, outlives all time bounds of the server, and
 // continues where it was cut.
-func TestStreamTellsOutcomes(t *testing.T) {
+func TestStreamSendsOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
 		client := b.served()
@@ -196,20 +196,20 @@ func TestStreamTellsOutcomes(t *testing.T) {
 		l := b.listen(client, agent, "/v1/events")
 		time.Sleep(10 * time.Minute) // of the bubble: longer than any bound of the server
 		one := b.submit(order("A-1"))
-		first, told := l.told()
-		if told.Write != one.ID || told.Happened != ledger.EvSettled || told.Outcome.Status != engine.StatusVerified {
-			t.Errorf("%+v", told)
+		first, outcome := l.outcome()
+		if outcome.Write != one.ID || outcome.Happened != ledger.EvSettled || outcome.Outcome.Status != engine.StatusVerified {
+			t.Errorf("%+v", outcome)
 		}
 		l.close()
 		two := b.submit(order("A-2", held))
-		if _, told := b.listen(client, agent, "/v1/events", "Last-Event-ID: "+first.ID).told(); told.Write != two.ID || told.Happened != ledger.EvHeld {
-			t.Errorf("%+v", told)
+		if _, outcome := b.listen(client, agent, "/v1/events", "Last-Event-ID: "+first.ID).outcome(); outcome.Write != two.ID || outcome.Happened != ledger.EvHeld {
+			t.Errorf("%+v", outcome)
 		}
-		if _, told := b.listen(client, agent, "/v1/events?after=start").told(); told.Write != before.ID {
-			t.Errorf("%+v", told)
+		if _, outcome := b.listen(client, agent, "/v1/events?after=start").outcome(); outcome.Write != before.ID {
+			t.Errorf("%+v", outcome)
 		}
-		if _, told := b.listen(client, agent, "/v1/events?after=start&write="+string(two.ID)).told(); told.Write != two.ID {
-			t.Errorf("%+v", told)
+		if _, outcome := b.listen(client, agent, "/v1/events?after=start&write="+string(two.ID)).outcome(); outcome.Write != two.ID {
+			t.Errorf("%+v", outcome)
 		}
 	})
 }
@@ -222,8 +222,8 @@ func TestStreamOfOneWorkflow(t *testing.T) {
 		other := order("A-2")
 		other.Workflow = "run-2"
 		out := b.submit(other)
-		if _, told := b.listen(client, auditor, "/v1/events?after=start&workflow=run-2").told(); told.Write != out.ID {
-			t.Errorf("%+v", told)
+		if _, outcome := b.listen(client, auditor, "/v1/events?after=start&workflow=run-2").outcome(); outcome.Write != out.ID {
+			t.Errorf("%+v", outcome)
 		}
 		b.ask(agent, "GET", "/v1/events?workflow=run-2", "").problem(forbidden)
 	})
@@ -233,7 +233,7 @@ func TestStreamOfOneWorkflow(t *testing.T) {
 func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
-		l := b.listenSlowly(b.served(), stranger, "/v1/events?after=start")
+		l := b.listenSlowly(b.served(), outsider, "/v1/events?after=start")
 		began := time.Now()
 		out := b.submit(order("A-1"))
 		s, err := l.next()
@@ -241,7 +241,7 @@ func TestStreamOfAnotherTenantIsSilent(t *testing.T) {
 			t.Errorf("%+v %v after %s", s, err, time.Since(began))
 		}
 		// Its reader continues from the heartbeat's id, and misses nothing.
-		again := b.listenSlowly(b.served(), stranger, "/v1/events", "Last-Event-ID: "+s.ID)
+		again := b.listenSlowly(b.served(), outsider, "/v1/events", "Last-Event-ID: "+s.ID)
 		if s, err := again.next(); err != nil || s.Event != "heartbeat" {
 			t.Errorf("%+v, %v; want a heartbeat", s, err)
 		}
@@ -255,11 +255,11 @@ func TestStreamEnds(t *testing.T) {
 		end    func(b *bench)
 		within time.Duration
 	}{
-		"the token is revoked":     {"who is no longer known hears nothing", func(b *bench) { b.desk.revoke(agent) }, askAgain},
-		"the role is another one":  {"what it may hear may be less now", func(b *bench) { b.desk.makes(agent, "auditor@acme") }, askAgain},
+		"the token is revoked":     {"a caller that is no longer known gets nothing", func(b *bench) { b.tokens.revoke(agent) }, askAgain},
+		"the role is another one":  {"what it may read may be less now", func(b *bench) { b.tokens.makes(agent, "auditor@acme") }, askAgain},
 		"the server is stopped":    {"it must not wait for streams", func(b *bench) { close(b.closing) }, 0},
-		"it has lasted for long":   {"those that nobody listens to must not stay", func(*bench) {}, streamTime},
-		"tokens cannot be checked": {"that says nothing about them", func(b *bench) { b.desk.fails(unavailableLedger()) }, streamTime},
+		"it has lasted for long":   {"abandoned streams must not stay", func(*bench) {}, streamTime},
+		"tokens cannot be checked": {"that says nothing about them", func(b *bench) { b.tokens.fails(unavailableLedger()) }, streamTime},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestStreamEnds(t *testing.T) {
 				for err == nil {
 					_, err = l.next()
 				}
-				if took := time.Since(began); took > test.within+lookGap || took < test.within-askAgain {
+				if took := time.Since(began); took > test.within+readGap || took < test.within-askAgain {
 					t.Errorf("%s: it ended after %s, want %s: %v", test.reason, took, test.within, err)
 				}
 			})
@@ -288,7 +288,7 @@ func TestStreamCutsOffWhoDoesNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shares := access.NewShares(access.Limits{Streams: 2}, nil, nil) // one token may have one of two
 		b := newBench(t, orders.Native.Options(), func(o *Options) { o.Who = shares.Resolver(o.Who) })
-		b.door = shares.Handler(b.door)
+		b.api = shares.Handler(b.api)
 		l := b.listenSlowly(b.served(), agent, "/v1/events")
 		b.ask(agent, "GET", "/v1/events", "").problem(tooManyRequests)
 		for range 2 {
@@ -311,8 +311,8 @@ func TestStreamOutlivesTheLedgersAbsence(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.ledger.breaks(nil)
 		out := b.submit(order("A-1"))
-		if _, told := l.told(); told.Write != out.ID {
-			t.Errorf("%+v", told)
+		if _, outcome := l.outcome(); outcome.Write != out.ID {
+			t.Errorf("%+v", outcome)
 		}
 	})
 }
@@ -324,7 +324,7 @@ func TestStreamSaysWhatItMissed(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
 		client := b.served()
 		b.submit(order("A-0"))
-		first, _ := b.listen(client, agent, "/v1/events?after=start").told()
+		first, _ := b.listen(client, agent, "/v1/events?after=start").outcome()
 		b.ledger.breaks(ledger.ErrTooFar)
 		l := b.listenSlowly(client, agent, "/v1/events", "Last-Event-ID: "+first.ID)
 		s, err := l.next()
@@ -342,14 +342,14 @@ func TestStreamSaysWhatItMissed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var told Sent
-		if err := json.Unmarshal(s.Data, &told); err != nil || told.Write != out.ID {
+		var outcome Sent
+		if err := json.Unmarshal(s.Data, &outcome); err != nil || outcome.Write != out.ID {
 			t.Errorf("%s %s %v", s.Event, s.Data, err)
 		}
 	})
 }
 
-func TestStreamIsRefusedWhileThatCanBeSaid(t *testing.T) {
+func TestStreamIsRefusedBeforeItsHeader(t *testing.T) {
 	b := newBench(t, orders.Native.Options(), nil)
 	if p := b.ask(agent, "GET", "/v1/events?after=nonsense", "").problem(invalidRequest); p.Field != "after" {
 		t.Errorf("%+v", p)
@@ -384,17 +384,17 @@ func TestWaitingOutlivesTheBoundsOfTheServer(t *testing.T) {
 }
 
 // A verified write that a recheck contradicts is an event of the stream.
-func TestTheStreamTellsOfAFlip(t *testing.T) {
+func TestStreamSendsAFlip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rolledBack(t)
 		b.work()
 		l := b.listen(b.served(), agent, "/v1/events")
 		out := b.submit(order("A-1"))
-		if _, told := l.told(); told.Write != out.ID || told.Outcome.Status != engine.StatusVerified || told.Outcome.RecheckUntil.IsZero() {
-			t.Errorf("%+v; want verified, with a recheck pending", told)
+		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Outcome.Status != engine.StatusVerified || outcome.Outcome.RecheckUntil.IsZero() {
+			t.Errorf("%+v; want verified, with a recheck pending", outcome)
 		}
-		if _, told := l.told(); told.Write != out.ID || told.Happened != ledger.EvEscalated || told.Outcome.Status != engine.StatusReview {
-			t.Errorf("%+v; want the review that the recheck led to", told)
+		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Happened != ledger.EvEscalated || outcome.Outcome.Status != engine.StatusReview {
+			t.Errorf("%+v; want the review that the recheck led to", outcome)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestTheTraceComesIn(t *testing.T) {
 		"an own id":  {[]string{"traceparent: " + traceparent}, own, traceparent, "req-9", "what the caller says counts"},
 		"no trace":   {nil, func(*intent.WriteIntent) {}, "", "", "there is none"},
 		"malformed":  {[]string{"traceparent: 00-zzz"}, func(*intent.WriteIntent) {}, "", "", "what is no trace is not there"},
-		"twice":      {[]string{"traceparent: " + traceparent, "traceparent: " + traceparent}, func(*intent.WriteIntent) {}, "", "", "nobody can say which"},
+		"twice":      {[]string{"traceparent: " + traceparent, "traceparent: " + traceparent}, func(*intent.WriteIntent) {}, "", "", "which one is meant is unknown"},
 		"state, too": {[]string{"traceparent: " + traceparent, "tracestate: v=canary", "baggage: c=canary"}, func(*intent.WriteIntent) {}, traceparent, id, "the rest is others' business"},
 	} {
 		t.Run(name, func(t *testing.T) {

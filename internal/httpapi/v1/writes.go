@@ -248,8 +248,8 @@ type DecisionRequest struct {
 	Word   engine.Word `json:"word" jsonschema:"accept, retry, compensate or abandon a write in review; approve or deny one that is held"`
 	Reason string      `json:"reason" jsonschema:"why; it is kept and shown"`
 	Force  bool        `json:"force,omitzero" jsonschema:"with retry: vouch that the effect is not there, where it cannot be shown"`
-	Digest string      `json:"digest,omitzero" jsonschema:"the digest of the write that was looked at; another one is refused"`
-	Seq    int64       `json:"seq,omitzero" jsonschema:"the seq of the write that was looked at; it is refused when something has happened since"`
+	Digest string      `json:"digest,omitzero" jsonschema:"the digest of the write that the reviewer read; another one is refused"`
+	Seq    int64       `json:"seq,omitzero" jsonschema:"the seq of the write that the reviewer read; it is refused when something has happened since"`
 }
 
 // counted refuses a number that no event has, and that would mean nothing.

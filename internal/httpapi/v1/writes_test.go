@@ -108,7 +108,7 @@ func TestManyRepeatsAtOnceAreOneSend(t *testing.T) {
 			}
 		}
 		if n := len(b.world.Effects()); n != 1 || fresh != 1 {
-			t.Errorf("%d effects, %d said that they began it", n, fresh)
+			t.Errorf("%d effects, %d report that they began it", n, fresh)
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
 			t.Errorf("%s", validJSON(t, p))
 		}
 		// In another tenant it is another operation.
-		b.ask(stranger, "POST", "/v1/writes", asJSON(order("A-9", func(w *intent.WriteIntent) { w.Workflow = "run-2" })), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200)
+		b.ask(outsider, "POST", "/v1/writes", asJSON(order("A-9", func(w *intent.WriteIntent) { w.Workflow = "run-2" })), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200)
 	})
 }
 

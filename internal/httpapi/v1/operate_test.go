@@ -50,7 +50,7 @@ func TestFindingWrites(t *testing.T) {
 			"another one":       {"destination=orders&kind=order&key=" + url.QueryEscape(`{"order_id":"A-7"}`), nil},
 			"since":             {"since=" + noon, []ledger.ID{three.ID, two.ID}},
 			"until":             {"until=" + noon, []ledger.ID{one.ID}},
-			"all that is said":  {"state=held&workflow=run-2", nil},
+			"both filters":      {"state=held&workflow=run-2", nil},
 		}
 		for name, test := range tests {
 			page := into[Writes](b.ask(auditor, "GET", "/v1/writes?"+test.query, "").want(200))
@@ -122,7 +122,7 @@ func TestStopsHoldSends(t *testing.T) {
 		if len(d.Destinations) != 1 || len(d.Destinations[0].Stops) != 1 || d.Destinations[0].Type != "simulated" || len(d.Destinations[0].Kinds) != 1 {
 			t.Errorf("%+v", d)
 		}
-		if other := into[Stops](b.ask(stranger, "GET", "/v1/stops", "").want(200)); len(other.Stops) != 0 {
+		if other := into[Stops](b.ask(outsider, "GET", "/v1/stops", "").want(200)); len(other.Stops) != 0 {
 			t.Errorf("%+v", other)
 		}
 		b.ask(operator, "POST", "/v1/stops/release", `{"tool":"charge","reason":"it is up"}`).problem(notStopped)
@@ -137,16 +137,16 @@ func TestStopsHoldSends(t *testing.T) {
 }
 
 // A destination's response is for people.
-func TestAgentsAreNotToldWhatADestinationAnswered(t *testing.T) {
+func TestAgentsDoNotGetTheDestinationsAnswer(t *testing.T) {
 	why := service.Destination{Name: "orders", PauseWhy: "429: key sk-1 is over its limit"}
 	why.Breaker.Why = "502: <html>"
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
-		for who, told := range map[string]bool{agent: false, auditor: true} {
-			one, _ := b.desk.Resolve(&http.Request{Header: http.Header{"Authorization": {"Bearer " + who}}})
+		for who, shown := range map[string]bool{agent: false, auditor: true} {
+			one, _ := b.tokens.Resolve(&http.Request{Header: http.Header{"Authorization": {"Bearer " + who}}})
 			c := &call{api: b.inside, who: one}
 			got := c.destination(why)
-			if (got.PauseWhy != "") != told || (got.Breaker.Why != "") != told {
+			if (got.PauseWhy != "") != shown || (got.Breaker.Why != "") != shown {
 				t.Errorf("%s: %+v", who, got)
 			}
 		}
@@ -202,7 +202,7 @@ func TestSagaIsClosedByAPerson(t *testing.T) {
 		if len(in.Writes) != 1 || len(in.Sagas) != 1 {
 			t.Fatalf("%s", validJSON(t, in))
 		}
-		b.ask(reviewer, "POST", writePath(in.Writes[0].Write.ID, "/decision"), `{"word":"abandon","reason":"it is somebody else's"}`, "Prefer: wait=10").want(200)
+		b.ask(reviewer, "POST", writePath(in.Writes[0].Write.ID, "/decision"), `{"word":"abandon","reason":"it is another actor's"}`, "Prefer: wait=10").want(200)
 		time.Sleep(time.Minute)
 		s := into[saga.Saga](b.ask(operator, "POST", "/v1/sagas/trip-1/close", `{"reason":"seen to"}`).want(200))
 		if s.State != saga.Closed {
@@ -276,8 +276,8 @@ func TestWithoutAPart(t *testing.T) {
 	e := engine.New(l, &reg, nil)
 	t.Cleanup(e.Close)
 	b := newBench(t, orders.Native.Options(), nil)
-	b.inside = newAPI(service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), &Options{Who: b.desk})
-	b.door = b.inside.handler()
+	b.inside = newAPI(service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), &Options{Who: b.tokens})
+	b.api = b.inside.handler()
 	for _, r := range routes() {
 		if r.optional {
 			b.ask(r.may(), r.method, r.target(), r.right()).problem(unsupported)
@@ -300,8 +300,8 @@ func TestFindingByABusinessKeyNeedsTheDigestKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() })
-		b.inside = newAPI(service.New(service.Parts{Writes: b.engine, Ledger: l, Registry: &connectors.Registry{}}), &Options{Who: b.desk, Closing: b.closing, Version: "test"})
-		b.door = b.inside.handler()
+		b.inside = newAPI(service.New(service.Parts{Writes: b.engine, Ledger: l, Registry: &connectors.Registry{}}), &Options{Who: b.tokens, Closing: b.closing, Version: "test"})
+		b.api = b.inside.handler()
 		return l
 	}
 	rec, err := ledger.NewRecord(order("A-1", func(w *intent.WriteIntent) { w.Tenant = "acme" }))

@@ -176,7 +176,7 @@ func (c *call) history(ctx context.Context) (reply, error) {
 	}
 	switch spans := past.Until.Sub(past.Since) / past.Step; {
 	case !past.Since.Before(past.Until):
-		return reply{}, badField("since", "is not before until; want a stretch of time")
+		return reply{}, badField("since", "is not before until; want a time span")
 	case spans > maxSpans:
 		return reply{}, badField("step", fmt.Sprintf("makes %d spans; want at most %d", spans, maxSpans))
 	}
