@@ -178,7 +178,7 @@ func (d Decision) allowed(rec ledger.Record) error {
 		return nil
 	case !ledger.SameName(d.By, "") && ledger.SameName(d.By, rec.RequestedBy):
 		return fmt.Errorf("%w: %q asked for write %s, and another reviewer must approve it", ErrForbidden, d.By, rec.ID)
-	case ledger.AmongPeople(rec.Agreed, d.By):
+	case ledger.AmongNames(rec.Agreed, d.By):
 		return fmt.Errorf("%w: %q has approved write %s already, and %d different reviewers must", ErrForbidden, d.By, rec.ID, rec.Need)
 	}
 	return nil

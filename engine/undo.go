@@ -200,7 +200,7 @@ func (e *Engine) beginUndoing(ctx context.Context, rec ledger.Record, u Undoing)
 // where it cannot be undone.
 func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) {
 	ev := ledger.Event{Kind: ledger.EvEscalated, By: u.By, Rule: ruleUndo, Trace: causedBy(trace.SpanContextFromContext(ctx), t.rec)}
-	person := func(why string) (ledger.Event, error) {
+	escalated := func(why string) (ledger.Event, error) {
 		ev.Reason = fmt.Sprintf("it was to be undone (%s), and cannot be: %s", u.Reason, why)
 		return ev, nil
 	}
@@ -211,12 +211,12 @@ func (t *task) toBeUndone(ctx context.Context, u Undoing) (ledger.Event, error) 
 	c := t.policyCase()
 	c.Judgement = j
 	if d := policies.Undo(c, u.Intent != nil); d.Kind != policies.Compensate {
-		return person(d.Reason)
+		return escalated(d.Reason)
 	}
 	w, why, err := t.wayBack(u, left)
 	if err != nil || why != "" {
 		if err == nil {
-			return person(why)
+			return escalated(why)
 		}
 		return ev, err
 	}

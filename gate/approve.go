@@ -117,13 +117,13 @@ func (q judging) mayJudge(s step, by string) error {
 	}
 	trusted := q.who.Name == "" && q.who.Role == ""
 	switch {
-	case ledger.AmongPeople(s.Hold.Agreed, by):
+	case ledger.AmongNames(s.Hold.Agreed, by):
 		return &Error{Code: Forbidden, Message: by + " has approved this step already; another reviewer must as well"}
 	case q.who.Role != "" && ledger.SameName(q.who.Name, ""):
 		return &Error{Code: Forbidden, Message: "an approval needs a reviewer's name"}
 	case !trusted && len(s.Askers) > maxAskers:
 		return &Error{Code: Forbidden, Message: "too many different callers gated this step, so that no reviewer is known to be another one; gate another step"}
-	case !trusted && ledger.AmongPeople(s.Askers, by):
+	case !trusted && ledger.AmongNames(s.Askers, by):
 		return &Error{Code: Forbidden, Message: by + " asked for this step; another reviewer must approve it"}
 	}
 	return nil

@@ -105,7 +105,7 @@ var stories = map[string]story{
 		time.Sleep(time.Minute)
 		b.ask(wf, "pay", call())
 	}, "allowed", []string{"The gate answered require_approval", "It was approved", "The gate answered allow again, without asking the rules, and granted the lease to the caller"},
-		[]string{"first time", "", "had been answered require_approval"}, []gate.Describer{gate.TheGate, gate.APerson, gate.TheGate}},
+		[]string{"first time", "", "had been answered require_approval"}, []gate.Describer{gate.TheGate, gate.AReviewer, gate.TheGate}},
 	"too late": {"the clock decides as well", func(b *bench, wf string) {
 		b.rules.says = gate.RequireApproval
 		b.ask(wf, "pay", call())

@@ -35,9 +35,9 @@ type Describer string
 
 // The actors.
 const (
-	TheGate  Describer = "gate"
-	APerson  Describer = "person"
-	TheClock Describer = "clock"
+	TheGate   Describer = "gate"
+	AReviewer Describer = "person"
+	TheClock  Describer = "clock"
 )
 
 // Entries returns the decisions about the step in words, in order, and how many earlier answers
@@ -152,7 +152,7 @@ func (d StepDecision) known() string {
 }
 
 func (h Report) entry() Entry {
-	t := Entry{At: h.At, By: APerson, What: "It was " + string(h.Decision), Why: h.Reason, Name: h.By, Trace: h.Trace}
+	t := Entry{At: h.At, By: AReviewer, What: "It was " + string(h.Decision), Why: h.Reason, Name: h.By, Trace: h.Trace}
 	switch h.Decision {
 	case Pending:
 		t.By, t.What, t.Name = TheClock, "It is overdue", ""

@@ -129,7 +129,7 @@ func checkApproval(r Record, e Event, now time.Time) error {
 		return fmt.Errorf("an approval needs the reviewer's name")
 	case SameName(e.By, r.RequestedBy):
 		return fmt.Errorf("%q asked for this write, and another reviewer must approve it", e.By)
-	case AmongPeople(r.Agreed, e.By):
+	case AmongNames(r.Agreed, e.By):
 		return fmt.Errorf("%q has approved it already; %d different reviewers must", e.By, r.Need)
 	case e.Digest != "" && e.Digest != r.Digest:
 		return fmt.Errorf("the approval is for digest %s, the write has %s", e.Digest, r.Digest)

@@ -31,12 +31,12 @@ func TestSameName(t *testing.T) {
 			if got := ledger.SameName(c.a, c.b); got != c.want || ledger.SameName(c.b, c.a) != c.want {
 				t.Errorf("%q and %q: %t: %s", c.a, c.b, got, c.reason)
 			}
-			if got := ledger.AmongPeople([]string{"eve", c.a}, c.b); got != c.want {
+			if got := ledger.AmongNames([]string{"eve", c.a}, c.b); got != c.want {
 				t.Errorf("%q among eve and %q: %t: %s", c.b, c.a, got, c.reason)
 			}
 		})
 	}
-	if ledger.AmongPeople(nil, "ann") {
+	if ledger.AmongNames(nil, "ann") {
 		t.Error("ann is in an empty list")
 	}
 }

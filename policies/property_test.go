@@ -155,7 +155,7 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 		window := c.Profile.NativeWindow[c.Intent.Write]
 		conditional := p.Conditional && slices.Contains(c.Profile.Conditional, c.Intent.Write)
 		recognised := slices.Contains(c.Profile.Unique, c.Intent.Write) || c.SinceKey < window && !p.NewKey
-		vouched := c.Directed == policies.DirectForce && (asBefore && p.NeedsRecheck || c.Profile.WriteOnly && p.Row == policies.RowPerson)
+		vouched := c.Directed == policies.DirectForce && (asBefore && p.NeedsRecheck || c.Profile.WriteOnly && p.Row == policies.RowReviewer)
 		switch {
 		case c.Profile.WriteOnly && c.Sends > 0 && mayBeApplied && p.Row != policies.RowNativeKey && !vouched:
 			t.Fatalf("it cannot be read, and %s", p.Row)

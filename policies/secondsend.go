@@ -35,7 +35,7 @@ const (
 	RowConditional = "the destination refuses unless the record is as before"
 	RowRepair      = "our own record lacks what was not stored"
 	RowAbsence     = "absence is conclusive"
-	RowPerson      = "a person vouches for it"
+	RowReviewer    = "a person vouches for it"
 	RowNone        = "no row of the table allows it"
 )
 
@@ -59,7 +59,7 @@ func SecondSend(c Case) Permit {
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
-		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowPerson, Reason: "a reviewer states that it is not there"}
+		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowReviewer, Reason: "a reviewer states that it is not there"}
 	case gone(c):
 		return refuse(whyGone(c))
 	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
@@ -89,7 +89,7 @@ func writeOnly(c Case) Permit {
 	case replayed(c):
 		return refuse("the destination accepted it, and it cannot be read back")
 	case c.Directed == DirectForce:
-		return Permit{Allowed: true, Row: RowPerson, Reason: "a reviewer states that it did not arrive"}
+		return Permit{Allowed: true, Row: RowReviewer, Reason: "a reviewer states that it did not arrive"}
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:

@@ -321,7 +321,7 @@ func TestSecondSendKeys(t *testing.T) {
 	same := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowAbsence}
 	fresh := same
 	fresh.NewKey = true
-	vouched := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowPerson}
+	vouched := policies.Permit{Allowed: true, NeedsRecheck: true, Row: policies.RowReviewer}
 	vouchedFresh := vouched
 	vouchedFresh.NewKey = true
 	atHorizon := func(c policies.Case) policies.Case { return read(c, verify.Absent, horizon) }

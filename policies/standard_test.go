@@ -218,7 +218,7 @@ func TestStandardFollowsReviewers(t *testing.T) {
 	for name, d := range map[string]decided{
 		"retry":            {reason: "the rules apply to reviewers", c: with(lost(), directed(policies.DirectRetry)), want: policies.Escalate},
 		"retry, harmless":  {reason: "at once, without the pause", c: with(lost(), native, sends(3, 0, 4), directed(policies.DirectRetry)), want: policies.Retry, row: policies.RowNativeKey},
-		"force":            {reason: "the reviewer vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowPerson},
+		"force":            {reason: "the reviewer vouches", c: with(lost(), forced), want: policies.Retry, row: policies.RowReviewer},
 		"force, and there": {reason: "it was seen: nothing is sent", c: with(read(lost(), verify.Verified, 0), own, forced), want: policies.Accept},
 		"undo":             {reason: "a reviewer asked", c: with(differs, undo, directed(policies.DirectCompensate)), want: policies.Compensate},
 		"undo nothing":     {reason: "nothing is there", c: with(read(lost(), verify.Absent, horizon), undo, directed(policies.DirectCompensate)), want: policies.Escalate},

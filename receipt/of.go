@@ -223,7 +223,7 @@ func (l *life) by(settling ledger.Event) By {
 		switch {
 		case (e.Kind == ledger.EvAgreed || e.Kind == ledger.EvApproved) && len(by.Approved) < maxNames:
 			by.Approved = append(by.Approved, e.By)
-		case e.Kind == ledger.EvDirected && e.Rule == byPerson:
+		case e.Kind == ledger.EvDirected && e.Rule == byReviewer:
 			by.Directed = e.By
 		case e.Kind == ledger.EvHeld: // approvals before a second hold are void
 			by.Approved = nil
@@ -232,8 +232,8 @@ func (l *life) by(settling ledger.Event) By {
 	return by
 }
 
-// byPerson is the rule of a reviewer's decision.
-const byPerson = "person"
+// byReviewer is the rule of a reviewer's decision.
+const byReviewer = "person"
 
 // settling is the index of the event that finally settled the write.
 func (l *life) settling() int {

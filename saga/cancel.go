@@ -96,7 +96,7 @@ func (t loaded) withdrawal(step int, by, rule, reason string) []ledger.Appending
 
 // decisionOf is a reviewer's decision about a saga.
 func decisionOf(ctx context.Context, by, reason string, now time.Time) *Decision {
-	return &Decision{By: by, Reason: clipped(reason), At: now, Rule: rulePerson, Trace: engine.Traceparent(ctx)}
+	return &Decision{By: by, Reason: clipped(reason), At: now, Rule: ruleReviewer, Trace: engine.Traceparent(ctx)}
 }
 
 // cancelled applies a cancellation to the body, or returns why it is too late.

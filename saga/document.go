@@ -75,8 +75,8 @@ type Decision struct {
 
 // The rules of decisions.
 const (
-	rulePerson = "person"
-	ruleSaga   = "saga"
+	ruleReviewer = "person"
+	ruleSaga     = "saga"
 )
 
 func (t Decision) why() string {

@@ -38,7 +38,7 @@ func Rulings(t gate.StepTrace) (all []Ruling, left int) {
 		switch e.By {
 		case gate.TheGate:
 			r.Who = "asked by " + actor(e.Name)
-		case gate.APerson:
+		case gate.AReviewer:
 			r.Who = "decided by " + actor(e.Name)
 		}
 		r.Rules = nil
@@ -113,7 +113,7 @@ func (r Ruling) text() string {
 	case gate.TheGate:
 		say("%s: %s.", upper(r.Who), r.Asked)
 		say("Known: %s", Sentence(r.Known))
-	case gate.APerson:
+	case gate.AReviewer:
 		say("%s.", upper(r.Who))
 	}
 	if names := r.Rules; len(names) > 0 {
