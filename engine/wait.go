@@ -77,23 +77,23 @@ func (e *Engine) waitFor(ctx context.Context, tenant string, id ledger.ID, repla
 		if due := (unverified(rec) || lapsed(rec)) && rec.Claimable(rec.Now, false); over(rec) && !due {
 			return outcomeOf(rec, replayed), nil
 		}
-		lined, err := e.inQueue(ctx, rec)
+		queued, err := e.inQueue(ctx, rec)
 		if err != nil {
 			return Outcome{}, err
 		}
-		if lined.QueuedBehind != "" {
+		if queued.QueuedBehind != "" {
 			far := 1
 			if round%deepQueue == 0 {
 				far = deepSearch
 			}
-			head, err := head(ctx, e.ledger, lined, far)
+			head, err := head(ctx, e.ledger, queued, far)
 			if err != nil {
 				return Outcome{}, err
 			}
 			if head.State == ledger.Review {
 				return queuedBehindReview(underWay(rec, replayed), head.ID), nil
 			}
-			if !e.awaitHead(ctx, lined, head, pace) {
+			if !e.awaitHead(ctx, queued, head, pace) {
 				return underWay(rec, replayed), nil
 			}
 			continue

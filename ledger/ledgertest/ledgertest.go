@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"model":          operationModel,
 		"round trip":     roundTrips,
 		"concurrency":    concurrency,
-		"line":           lines,
+		"queue":          queueOrder,
 		"line join":      joining,
 		"line race":      queueRaces,
 		"key digest":     keyDigests,

@@ -71,7 +71,7 @@ func Linearizable(t *testing.T, open func(t *testing.T) []ledger.Ledger, o Linea
 }
 
 // effort bounds the search for an order of one queue of a history, by the states of the model
-// that are made and compared. Most lines need some thousands, and those of which
+// that are made and compared. Most queues need some thousands, and those of which
 // many calls may have happened or not, more than there is time for. It is no time, so
 // that no machine is too busy for it.
 type effort struct{ atomic.Int64 }
@@ -91,9 +91,9 @@ func explained(ledgers []ledger.Ledger, o Linear, n int) (checked bool, wrong st
 		return true, fmt.Sprint("answers that no ledger should give: ", errors.Join(h.odd...))
 	}
 	checked = true
-	for _, line := range linear(new(effort)).Partition(h.operations) {
+	for _, queue := range linear(new(effort)).Partition(h.operations) {
 		var search effort
-		switch explains := porcupine.CheckOperations(linear(&search), line); {
+		switch explains := porcupine.CheckOperations(linear(&search), queue); {
 		case search.spent():
 			checked = false
 		case !explains:
@@ -119,14 +119,14 @@ type history struct {
 
 // wishes are the writes of the history.
 func (h *history) wishes(name string) {
-	for line := range linearQueues {
+	for queue := range linearQueues {
 		for i := range queueSize {
-			w := about(fmt.Sprint(name, " ", line), fmt.Sprint(name, " ", line, " ", i))
+			w := about(fmt.Sprint(name, " ", queue), fmt.Sprint(name, " ", queue, " ", i))
 			rec, err := ledger.NewRecord(w)
 			if err != nil {
 				panic(err) // the wishes of a suite are valid
 			}
-			h.records[line][i], h.ids[line][i] = rec, rec.ID
+			h.records[queue][i], h.ids[queue][i] = rec, rec.ID
 		}
 	}
 }
@@ -152,20 +152,20 @@ func (h *history) run(seed uint64) {
 	<-quiet
 	last := &client{history: h, number: linearClients, random: rand.New(rand.NewPCG(seed, linearClients)),
 		ledger: h.ledgers[0], known: map[ledger.ID]ledger.Record{}, alone: true}
-	for line := range linearQueues {
+	for queue := range linearQueues {
 		for i := range queueSize {
-			last.ask(call{queue: line, write: i, what: "get"})
-			last.ask(call{queue: line, write: i, what: "claim", owner: "last", long: true})
+			last.ask(call{queue: queue, write: i, what: "get"})
+			last.ask(call{queue: queue, write: i, what: "claim", owner: "last", long: true})
 		}
 	}
 }
 
-// explain is the history of the lines that cannot be explained. Those calls
+// explain is the history of the queues that cannot be explained. Those calls
 // that stand in the longest order that was found are marked.
 func (h *history) explain() (text string) {
 	model := linear(new(effort))
-	for _, line := range model.Partition(h.operations) {
-		res, info := porcupine.CheckOperationsVerbose(model, line, time.Minute)
+	for _, queue := range model.Partition(h.operations) {
+		res, info := porcupine.CheckOperationsVerbose(model, queue, time.Minute)
 		if res == porcupine.Ok {
 			continue
 		}
@@ -178,7 +178,7 @@ func (h *history) explain() (text string) {
 				}
 			}
 		}
-		for at, o := range line {
+		for at, o := range queue {
 			mark := " "
 			if placed[at] {
 				mark = "x"
@@ -298,9 +298,9 @@ func (c *client) claim(ctx context.Context, claim ledger.Claim) ([]ledger.Record
 // note keeps what was answered. A claim of anything was one of what it got.
 func (c *client) note(do call, rec ledger.Record, fresh bool, began, ended int64) {
 	found := false
-	for line := range c.ids {
-		if i := slices.Index(c.ids[line][:], rec.ID); i >= 0 {
-			do.queue, do.write, do.ids, found = line, i, c.ids[line], true
+	for queue := range c.ids {
+		if i := slices.Index(c.ids[queue][:], rec.ID); i >= 0 {
+			do.queue, do.write, do.ids, found = queue, i, c.ids[queue], true
 		}
 	}
 	if !found { // of another history
@@ -339,9 +339,9 @@ func (c *client) noteError(do call, err error, began, ended int64) {
 		c.odd = append(c.odd, fmt.Errorf("%+v: %w", do, err))
 		return
 	}
-	for line := range c.ids {
-		if line == do.queue || a.unsure && do.any {
-			do.queue, do.ids = line, c.ids[line]
+	for queue := range c.ids {
+		if queue == do.queue || a.unsure && do.any {
+			do.queue, do.ids = queue, c.ids[queue]
 			c.operations = append(c.operations, porcupine.Operation{ClientId: c.number, Input: do, Call: began, Output: a, Return: ended})
 		}
 	}

@@ -331,15 +331,15 @@ func (s queueState) after(c call, a answer) []queueState {
 func linear(search *effort) porcupine.Model {
 	model := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-			var lines [][]porcupine.Operation
+			var queues [][]porcupine.Operation
 			for _, o := range history {
-				line := o.Input.(call).queue
-				for len(lines) <= line {
-					lines = append(lines, nil)
+				queue := o.Input.(call).queue
+				for len(queues) <= queue {
+					queues = append(queues, nil)
 				}
-				lines[line] = append(lines[line], o)
+				queues[queue] = append(queues[queue], o)
 			}
-			return lines
+			return queues
 		},
 		Init: func() []any { return []any{queueState{}} },
 		Step: func(state, input, output any) (next []any) {

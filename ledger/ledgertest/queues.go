@@ -89,7 +89,7 @@ var putOff = ledger.Event{Kind: ledger.EvDeferred, In: time.Hour, Unverified: tr
 
 var approved = ledger.Event{Kind: ledger.EvApproved, By: "ann"}
 
-var lines = map[string]scenario{
+var queueOrder = map[string]scenario{
 	"one after another": {
 		"two updates of one record never overtake each other",
 		func(h *harness) {
