@@ -34,7 +34,7 @@ func TestContractCheckSaysWhatIsWrongByLine(t *testing.T) {
 		"no such field":     {"expect: {content: $.content}", "expect: {contents: $.content}", "shows no contents"},
 		"a bad pattern":     {"'^EEXIST: '", "'('", "is no regular expression"},
 		"all texts":         {"'^EEXIST: '", "'.*'", "matches every text"},
-		"a draft":           {"contract: 1", "draft: x\ncontract: 1", "a person has not finished it"},
+		"a draft":           {"contract: 1", "draft: x\ncontract: 1", "the contract is unfinished"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(good, c.from) {
@@ -56,7 +56,7 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 		t.Error("a tool was called")
 	}
 	draft := p.write("draft.yaml", text)
-	says(t, p.want(exitInvalid, p.run("contract", "check", draft)), "draft.yaml:2: draft: says that a person has not finished it")
+	says(t, p.want(exitInvalid, p.run("contract", "check", draft)), "draft.yaml:2: draft: says that the contract is unfinished")
 	lines := strings.Split(text, "\n")
 	finished := p.write("finished.yaml", strings.Join(append(lines[:1], lines[2:]...), "\n"))
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")

@@ -228,7 +228,7 @@ func TestServeRefuses(t *testing.T) {
 		says   string
 	}{
 		"not dev":       {"there is nothing that could hold tokens", []string{"--listen", "127.0.0.1:0"}, exitUsage, "--dev is missing"},
-		"not dev, open": {"what callers say could be read on the way", []string{"--listen", "0.0.0.0:0"}, exitUsage, "read on the way"},
+		"not dev, open": {"what callers say could be read on the way", []string{"--listen", "0.0.0.0:0"}, exitUsage, "the network can read what is sent"},
 		"everywhere":    {"others could reach it", []string{"--dev", "--listen", "0.0.0.0:0"}, exitUsage, "other machines can reach"},
 		"no host":       {"that is everywhere", []string{"--dev", "--listen", ":8080"}, exitUsage, "other machines can reach"},
 		"everywhere 6":  {"likewise", []string{"--dev", "--listen", "[::]:0"}, exitUsage, "other machines can reach"},
