@@ -41,10 +41,10 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Hold the ledger against its chain, and the chain against signed heads",
-		Long: `Hold every event, intent, tombstone and paper of the ledger against the chain that
+		Long: `Hold every event, intent, tombstone and document of the ledger against the chain that
 was made of them, and the chain against signed heads that were kept elsewhere. It
 names what was altered, deleted, inserted or put in another order, the first of it
-first, and changes nothing. Without heads from outside it proves little: whoever can
+first, and changes nothing. Without heads from outside it proves little: a program that can
 write to the ledger can make another chain.
 
 With --heads it fails where the heads end before the newest one that the ledger
@@ -153,7 +153,7 @@ func (a *app) auditSealCommand() *cobra.Command {
 		Use:   "seal",
 		Short: "Seal what is not sealed now, sign heads and hand them on",
 		Long: `Seal what is not sealed now, sign a head of each chain that moved, and hand it to
-whoever keeps heads, as ` + "`readback serve` and `readback work`" + ` do all the time. The
+the stores for heads, as ` + "`readback serve` and `readback work`" + ` do all the time. The
 configuration says who signs and who keeps. The first time it switches the audit log
 on for the ledger, for everybody who works on it.`,
 		Args: cobra.NoArgs,
@@ -214,7 +214,7 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("%d events were sealed and %d heads signed: %w", done.Entries, done.Heads, err)
 	}
 	return 0, a.print(done, func() string {
-		return fmt.Sprintf("Sealed %d events and papers, and signed %d heads.\n", done.Entries, done.Heads)
+		return fmt.Sprintf("Sealed %d events and documents, and signed %d heads.\n", done.Entries, done.Heads)
 	})
 }
 
@@ -305,7 +305,7 @@ func auditText(r audit.Report) string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{r.Backfilled, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Forgotten, "tombstones and papers forgotten by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
+	}{{r.Backfilled, "from before the chain"}, {r.Pruned, "writes pruned by rule"}, {r.Forgotten, "tombstones and documents forgotten by rule"}, {r.Repeated, "sealed twice, the same (a sealer was killed)"}} {
 		if part.n > 0 {
 			fmt.Fprintf(&b, ", %d %s", part.n, part.what)
 		}
@@ -326,11 +326,11 @@ func auditText(r audit.Report) string {
 	}
 	switch {
 	case !r.OK():
-		b.WriteString("Something is wrong; the first of it stands first.\n")
+		b.WriteString("Something is wrong; the first of it comes first.\n")
 	case len(r.Chains) == 0:
 		b.WriteString("Nothing is chained here: `readback audit seal`, or the section audit of the configuration, begins it.\n")
 	case outside < len(r.Chains):
-		b.WriteString("The ledger agrees with its chain. Where no head from outside covers it, that proves little: whoever can write to the ledger can make another chain.\n")
+		b.WriteString("The ledger agrees with its chain. Where no head from outside covers it, that proves little: a program that can write to the ledger can make another chain.\n")
 	default:
 		b.WriteString("Nothing was altered, deleted, inserted or reordered up to the newest heads.\n")
 	}

@@ -12,9 +12,9 @@ import (
 // evidence, and a sealer that runs each second leaves fewer.
 const maxUnsealed = 100
 
-// auditStanding is the state of the audit log; nil where none is configured and none
+// auditStatus is the state of the audit log; nil where none is configured and none
 // exists. An error in it does not fail the status.
-func auditStanding(ctx context.Context, d *server.Instance) *report.Audit {
+func auditStatus(ctx context.Context, d *server.Instance) *report.Audit {
 	a := &report.Audit{Configured: d.Config.Audit.On(), Tenant: d.Tenant}
 	s, err := audit.StatusOf(ctx, d.Ledger, d.Tenant, maxUnsealed)
 	if err != nil {

@@ -62,7 +62,7 @@ func (p *place) refused(code int, kind string, intent string, pieces ...string) 
 func TestBadIntents(t *testing.T) {
 	keyless := strings.Replace(order("A-1", ""), `"key":{"order_id":"A-1"},`, "", 1)
 	tests := map[string]struct{ reason, intent, kind, want string }{
-		"no key":              {"it could not be looked up", keyless, "invalid_intent", "/key is missing or empty; want at least one field"},
+		"no key":              {"it could not be queried", keyless, "invalid_intent", "/key is missing or empty; want at least one field"},
 		"null key":            {"missing and null are two things", order("A-1", `,"key":null`), "invalid_intent", "/key is there twice"},
 		"unknown member":      {"a misspelt member must not be overlooked", order("A-1", `,"expects":{}`), "invalid_intent", "/expects is not a known member"},
 		"cut short":           {"half an intent", order("A-1", "")[:100], "invalid_intent", "want"},
@@ -91,8 +91,8 @@ func TestRepeatsThatAskForSomethingElse(t *testing.T) {
 	p.submit(exitVerified, order("A-1", `,"idempotency_key":"order:1"`))
 	other := strings.Replace(order("A-1", `,"idempotency_key":"order:1"`), "1999", "2999", 1)
 	p.refused(exitRefused, "digest_mismatch", other, "same structural key, another digest", "give a new call number", "nothing was sent")
-	twin := strings.Replace(order("A-1", `,"idempotency_key":"order:1"`), "wf-1", "wf-2", 1)
-	p.refused(exitRefused, "blocked", twin, `idempotency key "order:1" was used by write wr_`, `of workflow "wf-1"`, "nothing was sent")
+	duplicate := strings.Replace(order("A-1", `,"idempotency_key":"order:1"`), "wf-1", "wf-2", 1)
+	p.refused(exitRefused, "blocked", duplicate, `idempotency key "order:1" was used by write wr_`, `of workflow "wf-1"`, "nothing was sent")
 	p.calls(1)
 	if n := len(p.writes()); n != 1 {
 		t.Errorf("%d writes in the ledger, want 1", n)
@@ -173,7 +173,7 @@ func TestDestinationDownAfterTheSend(t *testing.T) {
 func TestLedgerThatIsNoLedger(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	says(t, p.want(exitUnavailable, p.run("list")), p.ledger, "does not exist", "`readback submit` makes it")
-	garbage := strings.Repeat("this is no database, but somebody's notes. ", 500)
+	garbage := strings.Repeat("this is no database, but a text of notes.  ", 500)
 	p.write("readback.db", garbage)
 	p.refused(exitUnusable, "ledger_corrupt", order("A-1", ""), "ledger corrupt", p.ledger, "Keep the file as it is", "Nothing was sent")
 	p.want(exitUnusable, p.run("list"))
@@ -188,7 +188,7 @@ func TestLedgerThatContradictsItself(t *testing.T) {
 		"state":    {"a column says something else than the record", "UPDATE ledger_writes SET state = 'settled' WHERE n = 1"},
 		"body":     {"the record cannot be read", "UPDATE ledger_writes SET body = '{' WHERE n = 1"},
 		"events":   {"an event is gone", "DELETE FROM ledger_events WHERE seq = 2"},
-		"versions": {"nobody knows how to read it", "DELETE FROM ledger_meta"},
+		"versions": {"no version can read it", "DELETE FROM ledger_meta"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,8 +15,8 @@ func (a *app) catalogCommand() *cobra.Command {
 		Short: "What is known about destinations, with sources, and what can be promised there",
 		Long: "Without a name, a table of every destination that readback has a connector or\n" +
 			"a declaration for; with one, its page. No configuration is needed. What is\n" +
-			"marked as assumed nobody publishes: it is a cautious default, to be set in the\n" +
-			"configuration by whoever knows better. `readback probe` measures.",
+			"marked as assumed is not published: it is a cautious default, to be set in the\n" +
+			"configuration by an operator who knows better. `readback probe` measures.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.catalog(args) }),
 	}

@@ -33,14 +33,14 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 		"verified after a lost answer": {"seen, and sent once", []orders.Fault{{Kind: orders.LostAnswer, Times: 1}},
 			order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
 		"verified without a wait": {"what is under way ends first, and the answer is what came of it", nil, order("A-1", ""), []string{"--wait", "0"}, exitVerified, engine.StatusVerified, 1},
-		"not applied": {"the destination said no", []orders.Fault{{Kind: orders.Refused}},
+		"not applied": {"the destination refused", []orders.Fault{{Kind: orders.Refused}},
 			order("A-1", ""), nil, exitNotApplied, engine.StatusNotApplied, 0},
 		"review": {"a field was dropped", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
 			order("A-1", ""), nil, exitReview, engine.StatusReview, 1},
 		"compensated": {"a field was dropped, and the intent says what then", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
 			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitCompensated, engine.StatusCompensated, 0},
 		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitHeld, engine.StatusHeld, 0},
-		"in progress": {"the destination says not now, and nobody waits", []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Delay: time.Hour}},
+		"in progress": {"the destination throttles, and the caller does not wait", []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Delay: time.Hour}},
 			order("A-1", ""), []string{"--wait", "0"}, exitInProgress, engine.StatusInProgress, 0},
 	}
 	for name, tt := range tests {
@@ -71,7 +71,7 @@ func TestEveryStatusAndSettlementHasACode(t *testing.T) {
 		}
 	}
 	if got := codeOf("something new"); got == exitVerified {
-		t.Error("a status that nobody knows reads as verified")
+		t.Error("an unknown status reads as verified")
 	}
 	seen := map[int]string{}
 	for _, e := range exits {
@@ -175,7 +175,7 @@ func TestUsage(t *testing.T) {
 		"unknown state":    {"misspelt", []string{"list", "--state", "verified"}, "want some of held, queued"},
 		"limit":            {"bound", []string{"list", "--limit", "0"}, "want 1 to 1000"},
 		"half a decision":  {"which word?", []string{"review", "wr_1"}, "review takes no arguments, or an id and a word"},
-		"nobody's":         {"a decision has a name", []string{"review", "wr_1", "accept", "--reason", "x"}, "--by is missing"},
+		"no name":          {"a decision has a name", []string{"review", "wr_1", "accept", "--reason", "x"}, "--by is missing"},
 		"without a reason": {"a decision has a reason", []string{"review", "wr_1", "accept", "--by", "x"}, "--reason is missing"},
 		"force what":       {"only a retry can be forced", []string{"review", "wr_1", "accept", "--by", "x", "--reason", "y", "--force"}, "--force belongs to retry"},
 		"parallel":         {"bound", []string{"work", "--parallel", "0"}, "want 1 to 1000"},
@@ -273,7 +273,7 @@ func TestListPages(t *testing.T) {
 	}
 	some := next("--state", "settled")
 	if first.After != "" || second.After != first.Before || first.States != nil || len(some.States) != 1 {
-		t.Errorf("after %q and %q, states %v and %v: an export cannot be told from a part of one", first.After, second.After, first.States, some.States)
+		t.Errorf("after %q and %q, states %v and %v: an export cannot be distinguished from a part of one", first.After, second.After, first.States, some.States)
 	}
 	p.want(exitNotFound, p.run("list", "--before", "wr_0"))
 	says(t, p.want(0, p.run("list", "--state", "review,held")), "No writes.")

@@ -43,7 +43,7 @@ the commands.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) { return a.checkConfig(withEnv) }),
 	}
-	check.Flags().BoolVar(&withEnv, "env", false, "look at the environment: settings it makes, whether secrets are there, and what commands print for them")
+	check.Flags().BoolVar(&withEnv, "env", false, "check the environment: settings it makes, whether secrets are there, and what commands print for them")
 	cmd.AddCommand(check)
 	return cmd
 }
@@ -66,8 +66,8 @@ type configured struct {
 	Warnings     []fault `json:"warnings"`
 }
 
-// anySecret stands for the secret of a variable that is not read: long enough for each
-// use, in the form that the use needs, and different for each variable.
+// anySecret replaces the secret of a variable that is not read: long enough for each use, in the
+// form that the use needs, and different for each variable.
 func anySecret(variable string) string {
 	digest := sha256.Sum256([]byte(variable))
 	return anySecretPrefix + base64.StdEncoding.EncodeToString(digest[:24])

@@ -30,7 +30,7 @@ func (u *upstream) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&u.server, "server", "", "the server: a command line (words, without quotes), or an address that begins with https://")
 	f.StringArrayVar(&u.env, "env", nil, "a variable for the command, NAME=VALUE, or NAME to pass ours on; nothing else is passed on but PATH, HOME and the like")
-	f.StringArrayVar(&u.headers, "header", nil, "a header for an address, NAME=VARIABLE, whose value stands in that variable of ours")
+	f.StringArrayVar(&u.headers, "header", nil, "a header for an address, NAME=VARIABLE, whose value is in that variable of ours")
 }
 
 func (a *app) contractCommand() *cobra.Command {
@@ -61,7 +61,7 @@ func (a *app) contractSuggest() *cobra.Command {
 		Short: "Draft a contract from what a server says of its tools, for a person to finish",
 		Long: "Starts the server, asks it for its tools and prints a draft: every guess is marked\n" +
 			"GUESS, and the draft cannot be loaded before its first line is taken out. No tool is\n" +
-			"called. What stands behind -- are further arguments of the command.\n\n" +
+			"called. What follows -- are further arguments of the command.\n\n" +
 			"  readback contract suggest --server 'node server.js' > contract.yaml",
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return 0, a.suggest(ctx, u, args) }),
 	}
@@ -96,11 +96,11 @@ func (a *app) suggest(ctx context.Context, u upstream, args []string) error {
 	return a.print(map[string]string{"server": name, "contract": text}, func() string { return text })
 }
 
-// saidBy logs a server's standard error, which may be anything.
-type saidBy struct{ log *slog.Logger }
+// stderrLog logs a server's standard error, which may be anything.
+type stderrLog struct{ log *slog.Logger }
 
 // Write logs it, quoted.
-func (s saidBy) Write(p []byte) (int, error) {
+func (s stderrLog) Write(p []byte) (int, error) {
 	s.log.Debug("the server says", "text", string(p))
 	return len(p), nil
 }
@@ -112,7 +112,7 @@ func (a *app) reach(u upstream, args []string) (*mcp.Client, error) {
 	}
 	s := mcp.Server{Env: map[string]string{}, Headers: map[string]func(context.Context) (string, error){}}
 	if a.verbose {
-		s.Stderr = saidBy{a.logger("")}
+		s.Stderr = stderrLog{a.logger("")}
 	}
 	if strings.HasPrefix(u.server, "https://") || strings.HasPrefix(u.server, "http://") {
 		s.URL = u.server

@@ -97,7 +97,7 @@ func TestPackagingKnowsItsVariables(t *testing.T) {
 	for name, text := range packaged(t) {
 		for _, v := range variableShape.FindAllString(text, -1) {
 			if found++; !slices.Contains(known, v) {
-				t.Errorf("%s sets %s, which nobody looks at", name, v)
+				t.Errorf("%s sets %s, which has no effect", name, v)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check the configuration, the ledger and each destination, and say what would be right",
 		Long: `Check, and say what would be right: the configuration; the ledger (reached,
-writable, its version, its clock against this machine's, what workers noted, room
+writable, its version, its clock against this machine's, what workers noted, space
 on its disk) and how far its audit log is sealed; each destination (reached, and the
 login works); what is kept for how long; and what cannot go on by itself.
 

@@ -125,7 +125,7 @@ func examineFiles(e *examination, c config.Config) {
 		}
 		may, ok := f.Access()
 		if !ok {
-			e.fail(name, "Look at the access list of the file: only root, or an administrator, and the user of readback may write it.",
+			e.fail(name, "Check the access list of the file: only root, or an administrator, and the user of readback may write it.",
 				"%s: this system does not show who may read and write it", f.Path)
 			continue
 		}

@@ -83,7 +83,7 @@ the documents of the step gate and of sagas that they belong to.
 Without --yes nothing is erased, and what would be is shown. What is not finished, or
 is under a legal hold, is not erased, and is named. How each write ended is kept, so that
 a repeat of it is answered and never sent. Who erased, when and why is kept for ever, and
-in the audit log: a reason must name no person. An erasure that was interrupted goes on
+in the audit log: a reason must name no person. An erasure that was interrupted continues
 with the same command.
 
 docs/operate/security.md says what is left, and what else holds copies. Agents must not be able to

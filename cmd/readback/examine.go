@@ -36,35 +36,35 @@ const (
 
 // examineDestinations logs in to all destinations at once.
 func examineDestinations(ctx context.Context, e *examination, c config.Config, reg *connectors.Registry) {
-	said, lossy := make([]string, len(c.Destinations)), make([]string, len(c.Destinations))
+	state, lossy := make([]string, len(c.Destinations)), make([]string, len(c.Destinations))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, maxProbes)
 	for i, dest := range c.Destinations {
 		kinds := kindsOf(reg, dest.Name)
 		if len(kinds) == 0 {
-			said[i] = "is not configured well enough to be reached"
+			state[i] = "is not configured well enough to be reached"
 			continue
 		}
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			said[i] = probed(ctx, reg, described{Name: dest.Name, Kinds: kinds})
+			state[i] = probed(ctx, reg, described{Name: dest.Name, Kinds: kinds})
 			lossy[i] = losing(ctx, reg, dest.Name, kinds)
 		})
 	}
 	wg.Wait()
 	for i, dest := range c.Destinations {
-		switch name := "destination " + dest.Name; said[i] {
+		switch name := "destination " + dest.Name; state[i] {
 		case "ok":
 			e.ok(name, "reached, and the login works")
 			if lossy[i] != "" {
-				e.warn(name, "Give the destination a recheck that is longer than a failover takes, or let whoever runs the server change the setting.",
+				e.warn(name, "Give the destination a recheck that is longer than a failover takes, or have the operator of the server change the setting.",
 					"a verified write can be lost: %s", flat(lossy[i]))
 			}
 		case "cannot be probed":
 			e.ok(name, "%s", "cannot be asked without writing")
 		default:
-			e.fail(name, "See that it runs, that this machine may reach it, and that the login in the configuration is right.", "%s", flat(said[i]))
+			e.fail(name, "See that it runs, that this machine may reach it, and that the login in the configuration is right.", "%s", flat(state[i]))
 		}
 	}
 }
@@ -183,9 +183,9 @@ func examineDisk(d *server.Instance, e *examination) {
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:
-		e.warn("disk", "See that the directory of the ledger can be looked at.", "%s", err)
+		e.warn("disk", "See that the directory of the ledger can be read.", "%s", err)
 	case free < scarceSpace:
-		e.warn("disk", "Make room, or set `retention` and run `readback prune`: new writes are refused when the disk is full.",
+		e.warn("disk", "Free space, or set `retention` and run `readback prune`: new writes are refused when the disk is full.",
 			"%s are free beside the ledger", humanize.IBytes(free))
 	default:
 		e.ok("disk", "%s are free beside the ledger", humanize.IBytes(free))
@@ -230,12 +230,12 @@ func examineNotes(e *examination, f report.Found) {
 	}
 	switch {
 	case len(bad) > 0:
-		e.warn("notes", "Workers assume the worst and note it anew; a stop must be stopped or released anew. If it stays so, look who else writes to ledger_notes.",
+		e.warn("notes", "Workers assume the worst and note it anew; a stop must be stopped or released anew. If it stays so, check which other program writes to ledger_notes.",
 			"what workers noted cannot be read: %s", report.Safe(strings.Join(bad, ", ")))
 	case stops > 0:
 		e.warn("notes", "`readback stops` says what, by whom and why.", "in force: %s", plural(stops, "stop"))
 	default:
-		e.ok("notes", "what workers tell each other can be read")
+		e.ok("notes", "what workers share can be read")
 	}
 }
 

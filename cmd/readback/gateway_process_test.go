@@ -147,7 +147,7 @@ func gatewayOverHTTP(t *testing.T, program string) {
 	agent, reviewer := p.token("agent"), p.token("reviewer")
 	url, end := p.serveForTokens()
 	if _, err := p.over(url, ""); err == nil {
-		t.Error("nobody came in")
+		t.Error("no caller was let in")
 	}
 	s, err := p.over(url, agent)
 	if err != nil {

@@ -58,20 +58,20 @@ func (a *app) healthcheck(ctx context.Context, at string, ready bool) (int, erro
 	if err != nil {
 		return 0, usagef("--url: %w", err)
 	}
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}} //nolint:gosec // nothing is told to whoever answers
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}} //nolint:gosec // no secret is sent
 	defer client.CloseIdleConnections()
-	said, code := "ok", exitVerified
+	status, code := "ok", exitVerified
 	resp, err := client.Do(r)
 	switch {
 	case err != nil:
-		said, code = err.Error(), exitUnavailable
+		status, code = err.Error(), exitUnavailable
 	default:
 		_ = resp.Body.Close() // the status is enough
 		if resp.StatusCode != http.StatusOK {
-			said, code = "answers "+resp.Status, exitUnavailable
+			status, code = "answers "+resp.Status, exitUnavailable
 		}
 	}
-	return code, a.print(map[string]string{"status": said}, func() string { return said + "\n" })
+	return code, a.print(map[string]string{"status": status}, func() string { return status + "\n" })
 }
 
 // whereItListens is the configuration of the server. An error made in the file while a

@@ -54,7 +54,7 @@ func TestHealthcheck(t *testing.T) {
 		t.Errorf("the address is in the file: %s", r)
 	}
 	if r := check(nil, "--url", "http://127.0.0.1:1"); r.code != exitUnavailable {
-		t.Errorf("nobody there: %s", r)
+		t.Errorf("no server there: %s", r)
 	}
 	if r := check(nil, "--url", "http://u:p@127.0.0.1:1"); r.code != exitUsage || strings.Contains(r.String(), "u:p") {
 		t.Errorf("a password: %s", r)

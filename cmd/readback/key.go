@@ -32,8 +32,8 @@ func (a *app) keyNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new --out FILE",
 		Short: "Make a key: the private half in FILE, the public one in FILE.pub",
-		Long: `Make an Ed25519 key. The private half goes to FILE (PKCS #8 in PEM), which nobody
-else can read; the public half goes to FILE.pub (SPKI in PEM), for everybody who
+		Long: `Make an Ed25519 key. The private half goes to FILE (PKCS #8 in PEM), which no other user
+can read; the public half goes to FILE.pub (SPKI in PEM), for everyone who
 is to check what the key signs. No file is ever overwritten.
 
 The private half is not encrypted. Keep it where secrets are kept.`,
@@ -83,7 +83,7 @@ func (a *app) newKey(out string) (int, error) {
 		return 0, errors.Join(err, os.Remove(made.PublicFile)) // which was made just now
 	}
 	return 0, a.print(made, func() string {
-		return fmt.Sprintf("key %s\nprivate half: %s (keep it secret)\npublic half:  %s (give it to whoever is to check)\n",
+		return fmt.Sprintf("key %s\nprivate half: %s (keep it secret)\npublic half:  %s (give it to those who check)\n",
 			made.ID, report.Safe(made.Private), report.Safe(made.PublicFile))
 	})
 }

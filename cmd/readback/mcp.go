@@ -41,12 +41,12 @@ of the Model Context Protocol that started this process: one message a line on
 standard input and output. Logs go to standard error. It ends when the client
 closes standard input.
 
-The calls are those of an agent of the configured tenant: it makes writes and hears
+The calls are those of an agent of the configured tenant: it makes writes and gets
 their outcomes, and decides about none. Meanwhile this process does what a worker
-does. A write that is not done when it ends goes on when a worker runs again.
+does. A write that is not done when it ends continues when a worker runs again.
 
 The session is a workflow, and the calls of a tool in it are counted. With
---workflow, or $` + workflowVariable + `, the session has that name: whoever starts the same work
+--workflow, or $` + workflowVariable + `, the session has that name: a client that starts the same work
 again after a crash gets the outcomes of the calls that were made before. Without,
 each process is a workflow of its own.`,
 		Args: cobra.NoArgs,

@@ -86,7 +86,7 @@ func TestMCPOfAServer(t *testing.T) {
 	url, end := p.serveForTokens()
 	for version, orderID := range map[string]string{"2025-11-25": "A-1", "2026-07-28": "A-2"} {
 		if _, err := p.mcpOver(url, "", version); err == nil {
-			t.Errorf("%s: nobody came in", version)
+			t.Errorf("%s: no caller was let in", version)
 		}
 		s, err := p.mcpOver(url, agent, version)
 		if err != nil {

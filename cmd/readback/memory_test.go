@@ -88,7 +88,7 @@ func TestLimitsFollowFromMemory(t *testing.T) {
 }
 
 // The doctor reports the derived limits, and their source.
-func TestDoctorTellsTheMemory(t *testing.T) {
+func TestDoctorChecksTheMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		memory memory
 		want   string

@@ -25,7 +25,7 @@ func TestBadOperating(t *testing.T) {
 		want   string
 	}{
 		"stop what":              {"a stop of nothing", append([]string{"stop"}, why...), exitUsage, "nothing is named; want --tenant, --destination or --tool with a name, or --all"},
-		"stop why":               {"whoever releases it wants to know", []string{"stop", "--all"}, exitUsage, "--reason is missing"},
+		"stop why":               {"an operator who releases it needs the reason", []string{"stop", "--all"}, exitUsage, "--reason is missing"},
 		"stop for no reason":     {"blanks are none", []string{"stop", "--all", "--reason", " "}, exitUsage, "--reason is missing"},
 		"all and a tenant":       {"which?", append([]string{"stop", "--all", "--tenant", "acme"}, why...), exitUsage, `--all and tenant "acme" are given; want either everything or names`},
 		"all and a tool":         {"which?", append([]string{"release", "--all", "--tool", "t"}, why...), exitUsage, "want either everything or names"},
@@ -44,7 +44,7 @@ func TestBadOperating(t *testing.T) {
 		"remember too short":     {"a repeat would be sent again", []string{"prune", "--keep", "1h", "--remember", "2h"}, exitUsage, "--remember is 2h; want at least 24h, the window of idempotency keys: a repeat within it would be sent again"},
 		"grace":                  {"time", []string{"work", "--grace", "-1s"}, exitUsage, "--grace is -1s; want 0 or more"},
 		"idle":                   {"a busy loop", []string{"work", "--idle", "1us"}, exitUsage, "want 10ms to 1h"},
-		"metrics for all":        {"nobody is asked for a name there", []string{"work", "--metrics", "0.0.0.0:9464"}, exitUsage, "--metrics can be reached from other machines"},
+		"metrics for all":        {"metrics need no login", []string{"work", "--metrics", "0.0.0.0:9464"}, exitUsage, "--metrics can be reached from other machines"},
 		"metrics where":          {"no port", []string{"work", "--metrics", "9464"}, exitUsage, "--metrics is no address; want host:port"},
 		"enqueue and wait":       {"for what?", []string{"submit", "-f", "-", "--enqueue", "--wait", "1s"}, exitUsage, "[enqueue wait]"},
 		"status of what":         {"misspelt", []string{"status", "now"}, exitUsage, `unknown command "now"`},

@@ -49,9 +49,9 @@ A step that is not completed is found among the newest 1000 such steps of the te
 	var id, by, reason string
 	release := &cobra.Command{
 		Use:   "release --id WRITE --by NAME --reason TEXT",
-		Short: "Let a business operation go, so that it can be begun again",
-		Long: `Let the business operation of a write go: from then on its idempotency key stops no
-other workflow, whatever the write did or may yet do. Whoever does so answers for
+		Short: "Release a business operation, so that it can be begun again",
+		Long: `Release the business operation of a write: from then on its idempotency key stops no
+other workflow, whatever the write did or may yet do. The operator answers for
 a second effect. It is recorded with name and reason, and changes nothing else.
 
 Agents must not be able to run this command.`,

@@ -115,11 +115,11 @@ func TestBadOperations(t *testing.T) {
 		"no tool":       {"one key means something else to another tool", []string{"show", "--key", "k"}, exitUsage, "--tool is missing"},
 		"no key":        {"all operations are no operation", []string{"show", "--tool", "t"}, exitUsage, "--key is missing"},
 		"no id":         {"which", []string{"release", "--by", "ann", "--reason", "r"}, exitUsage, "--id is missing"},
-		"nobody":        {"somebody answers for it", []string{"release", "--id", prior, "--reason", "r"}, exitUsage, "--by is missing"},
+		"no name":       {"an operator answers for it", []string{"release", "--id", prior, "--reason", "r"}, exitUsage, "--by is missing"},
 		"no reason":     {"and says why", []string{"release", "--id", prior, "--by", "ann", "--reason", " "}, exitUsage, "--reason is missing"},
 		"unknown write": {"nothing is made up", []string{"release", "--id", "wr_0", "--by", "ann", "--reason", "r"}, exitNotFound, "no such write"},
 		"another's":     {"nothing crosses tenants", []string{"release", "--tenant", "other", "--id", prior, "--by", "ann", "--reason", "r"}, exitNotFound, "no such write"},
-		"no operation":  {"it stops nobody anyway", []string{"release", "--id", prior, "--by", "ann", "--reason", "r"}, exitNotWaiting, "has no idempotency key"},
+		"no operation":  {"it blocks no workflow anyway", []string{"release", "--id", prior, "--by", "ann", "--reason", "r"}, exitNotWaiting, "has no idempotency key"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestOperationThatIsHeld(t *testing.T) {
 	says(t, other, "It waits for people; when they deny it, it stops no other.")
 	for name, r := range map[string]result{"show": list, "another workflow": other} {
 		if strings.Contains(r.out+r.err, "operation release") {
-			t.Errorf("%s: told to let it go\n%s", name, r)
+			t.Errorf("%s: advised to release it\n%s", name, r)
 		}
 	}
 	says(t, p.want(exitNotWaiting, p.run("operation", "release", "--id", held, "--by", "ann", "--reason", "r")), "deny it, and it stops no other write")

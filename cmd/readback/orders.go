@@ -39,6 +39,6 @@ func (a *app) ordersCommand() *cobra.Command {
 	cmd.Flags().StringVar(&o.LogPath, "log", "", "the file that keeps the effects (default memory alone)")
 	cmd.Flags().StringVar(&o.Address, "address", "127.0.0.1:0", "where to listen")
 	cmd.Flags().StringVar(&class, "class", string(orders.Plain), "what it can do: native, unique, plain or lagging")
-	cmd.Flags().StringArrayVar(&faults, "fault", nil, `a vice, for example "lost-answer,op=create,times=1"; may be repeated`)
+	cmd.Flags().StringArrayVar(&faults, "fault", nil, `a fault, for example "lost-answer,op=create,times=1"; may be repeated`)
 	return cmd
 }

@@ -173,7 +173,7 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"unreachable": {"nobody is there", func(_ *testing.T, p *place, _ string) {
+		"unreachable": {"no server is there", func(_ *testing.T, p *place, _ string) {
 			p.database("postgres://app:" + word + "@127.0.0.1:1/x?sslmode=disable")
 		}, exitUnavailable, "ledger unavailable"},
 		"no URL": {"a word that may be a secret", func(_ *testing.T, p *place, _ string) { p.database(word) },

@@ -335,7 +335,7 @@ func (c checkedReceipt) text() string {
 	case p.Compared != nil:
 		line("recheck", "none pending at %s", p.Ledger.At.Format(time.RFC3339))
 	default:
-		line("recheck", "not said, nor what was compared: a receipt of version 1")
+		line("recheck", "not stated, nor what was compared: a receipt of version 1")
 	}
 	line("issued by", "readback %s", p.Readback)
 	return b.String()

@@ -183,8 +183,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// said is the statement of a receipt that passes.
-func (p *place) said(text, public string) receipt.Statement {
+// statement is the statement of a receipt that passes.
+func (p *place) statement(text, public string) receipt.Statement {
 	p.t.Helper()
 	var c checkedReceipt
 	if err := json.Unmarshal([]byte(p.want(0, p.runIn(text, "receipt", "verify", "-", "--key", public, "--json")).out), &c); err != nil {
@@ -198,17 +198,17 @@ func TestReceiptsNameTheHead(t *testing.T) {
 	p.want(0, p.run("key", "new", "--out", filepath.Join(p.dir, "heads.pem")))
 	p.configure(p.url, "receipts: {key_file: receipts.pem}\naudit: {heads: {every: 1m, key_file: heads.pem}}\n")
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
-	if head := p.said(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head; head != nil {
+	if head := p.statement(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head; head != nil {
 		t.Errorf("a head before there is one: %+v", head)
 	}
 	p.want(0, p.run("audit", "seal"))
-	head := p.said(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head
+	head := p.statement(p.want(0, p.run("receipt", "export", id)).out, public).Predicate.Ledger.Head
 	if head == nil || len(head.Digest.SHA256) != 64 || head.Ledger == "" || head.At.IsZero() {
 		t.Errorf("the head: %+v", head)
 	}
 }
 
-func TestReceiptsTellNothingSensitive(t *testing.T) {
+func TestReceiptsContainNothingSensitive(t *testing.T) {
 	p, public := withKey(t, orders.Plain.Options())
 	p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
 	const sealed = "receipts: {key_file: receipts.pem}\nredaction: {keys: [{id: a, key_env: SEAL}]}\n"
@@ -217,7 +217,7 @@ func TestReceiptsTellNothingSensitive(t *testing.T) {
 	id := made(t, p.submit(exitVerified, secretly, "--json"))
 	for _, args := range [][]string{nil, {"--values"}} {
 		text := p.want(0, p.run(append([]string{"receipt", "export", id}, args...)...)).out
-		s := p.said(text, public)
+		s := p.statement(text, public)
 		payload, err := s.Payload()
 		if err != nil {
 			t.Fatal(err)
@@ -266,7 +266,7 @@ func TestReceiptsFromPostgres(t *testing.T) {
 		"vacuous":  made(t, p.submit(exitVerified, strings.Replace(strings.Replace(order("A-1", ""), "step-A-1", "again", 1), `"create"`, `"update"`, 1), "--json")),
 	} {
 		text := p.want(0, p.run("receipt", "export", id, "--values")).out
-		if s := p.said(text, file+".pub"); s.Subject[0].Name != id || s.Predicate.Observed.Value == "" {
+		if s := p.statement(text, file+".pub"); s.Subject[0].Name != id || s.Predicate.Observed.Value == "" {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}

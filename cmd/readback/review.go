@@ -31,9 +31,9 @@ For writes in review:
   compensate  undo it by a write of its own
   abandon     give it up; whether it happened stays unknown
 For held writes, within the time that is shown:
-  approve     let it go; where several people must, each of them says so
-  deny        do not let it go; nothing was sent
-Whoever asked for a write cannot approve it, nor the same person twice. The event
+  approve     approve and send; where several reviewers must, each of them approves
+  deny        do not send; nothing was sent
+The caller of a write cannot approve it, nor the same reviewer twice. The event
 of the decision keeps the trace that the environment variable TRACEPARENT names.
 
 Agents must not be able to run this command.`,

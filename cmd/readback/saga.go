@@ -50,7 +50,7 @@ func (a *app) sagaRunCommand() *cobra.Command {
 		Short: "Begin the saga that a plan describes, and carry it on",
 		Long: `FILE is a plan in YAML or JSON, - for standard input. The saga is on disk before
 anything is sent. The same plan may be run any number of times: it is carried out
-once, and each time the answer is where the saga stands. What it gave up for a
+once, and each time the answer is the state of the saga. What it gave up for a
 person stays so: that takes "readback saga resume ID".
 
 When the wait ends first the saga stays in the ledger, and "readback work" or
@@ -60,7 +60,7 @@ A trace that the environment variable TRACEPARENT names, as W3C writes it, is th
 the saga and of its writes: their destinations get it.
 
 Exit codes: 0 every step is done, 11 every step is undone, 12 a person closed it,
-20 a person must see to it, 21 a step waits for approval, 22 it goes on.`,
+20 a reviewer must decide, 21 a step waits for approval, 22 it continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.runSaga(ctx, args[0], wait) }),
 	}
@@ -75,7 +75,7 @@ func (a *app) sagaResumeCommand() *cobra.Command {
 		Short: "Carry a saga on, also one that had been given up for a person",
 		Long: `Carry a saga on until it is done, undone or with a person, or the wait ends. A
 step that was tried so often that a person was asked, or that was denied or blocked
-behind the pivot, is tried again: whoever runs this has seen to it.`,
+behind the pivot, is tried again: the operator has solved the cause.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.resumeSaga(ctx, args[0], wait) }),
 	}

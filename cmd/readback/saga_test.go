@@ -145,7 +145,7 @@ func TestSagaRefusals(t *testing.T) {
 }
 
 // A saga that cannot continue is reported where operators look.
-func TestStatusTellsOfSagas(t *testing.T) {
+func TestStatusListsSagas(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, strings.Replace(order("M-1", `,"idempotency_key":"letter:7"`), `"create_order"`, `"orders.create"`, 1))
 	text := strings.Replace(planYAML(nil), "      reversibility: retryable\n", "      reversibility: retryable\n      idempotency_key: letter:7\n", 1)

@@ -101,8 +101,8 @@ func (m *mine) evidenced() map[string]string {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	eventually(m.t, "spans", func() bool { return len(m.told.traces.String()) > 20_000 })
-	return map[string]string{"receipts": receipts.String(), "the heads of the chain": string(heads), "spans": m.told.traces.String(), "numbers and verdicts": m.told.rest.String()}
+	eventually(m.t, "spans", func() bool { return len(m.exported.traces.String()) > 20_000 })
+	return map[string]string{"receipts": receipts.String(), "the heads of the chain": string(heads), "spans": m.exported.traces.String(), "numbers and verdicts": m.exported.rest.String()}
 }
 
 // compared fails unless a reviewer can see, without seeing values, that in one write the

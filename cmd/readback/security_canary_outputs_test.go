@@ -19,9 +19,9 @@ import (
 func (m *mine) outputs() map[string]string {
 	m.t.Helper()
 	all := map[string]string{
-		"answers of the doors": m.said.String(), "answers that give back what was given": m.unowned(m.gave.String()),
+		"answers of the doors": m.replies.String(), "answers that give back what was given": m.unowned(m.gave.String()),
 		"answers to questions": m.questions(), "the stream of events": m.stream("/v1/events?after=start"), "the stream of the page": m.stream("/updates"),
-		"webhooks": m.hook.said.String(),
+		"webhooks": m.hook.replies.String(),
 	}
 	for _, some := range []map[string]string{m.commands(), m.evidenced()} {
 		for name, text := range some {
@@ -137,7 +137,7 @@ func (m *mine) stream(path string) string {
 }
 
 // commandLines are the commands, each with its arguments; {id} stands for each write in
-// turn. A command that is not run has a reason.
+// attempt. A command that is not run has a reason.
 var commandLines = map[string][]string{
 	"show": {"show {id}"}, "list": {"list --limit 500"}, "status": {"status"}, "review": {"review"}, "resume": {"resume --wait 1s"}, "stops": {"stops"},
 	"saga show": {"saga show hot-saga", "saga show hot-back", "saga show hot-waits"}, "saga list": {"saga list"},

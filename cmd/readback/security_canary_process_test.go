@@ -15,7 +15,7 @@ var writeID = regexp.MustCompile(`wr_[0-9a-f]{32}`)
 func (m *mine) aside(name, stdin string, args ...string) {
 	m.t.Helper()
 	r := m.p.runIn(stdin, args...)
-	_, _ = fmt.Fprintln(m.said, r.out, r.err)
+	_, _ = fmt.Fprintln(m.replies, r.out, r.err)
 	if m.ids[name] = writeID.FindString(r.out); m.ids[name] == "" {
 		m.t.Fatalf("%s: %s%s", name, r.out, r.err)
 	}
@@ -76,7 +76,7 @@ func (m *mine) pipeStory() {
 		m.t.Fatal(err)
 	}
 	<-done
-	_, _ = fmt.Fprintln(m.said, out.String(), errs.String())
+	_, _ = fmt.Fprintln(m.replies, out.String(), errs.String())
 	m.ids["pipe"] = writeID.FindString(out.String())
 	m.decide("pipe", "approve", "a tool's call is fine")
 }

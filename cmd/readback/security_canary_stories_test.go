@@ -28,7 +28,7 @@ func (m *mine) stories() {
 
 // hear stores a response of an API, and returns it.
 func (m *mine) hear(a answer) answer {
-	_, _ = fmt.Fprintln(m.said, a.all())
+	_, _ = fmt.Fprintln(m.replies, a.all())
 	return a
 }
 
@@ -180,8 +180,8 @@ func (m *mine) namedStory() {
 // foreignStory: the key is taken by a foreign record, which holds secrets where the
 // intent and the destination mark them.
 func (m *mine) foreignStory() {
-	theirs, pin := m.word("of somebody else's record"), m.digits("of somebody else's record, by the destination")
-	m.seed(map[string]any{"order_id": "order-taken", "amount_cents": json.Number("7"), "owner": theirs, "pin": json.Number(pin), "agent": m.card("of somebody else's")})
+	theirs, pin := m.word("of another actor's record"), m.digits("of another actor's record, by the destination")
+	m.seed(map[string]any{"order_id": "order-taken", "amount_cents": json.Number("7"), "owner": theirs, "pin": json.Number(pin), "agent": m.card("of another actor's")})
 	m.submit("taken", m.write("taken", "order-taken", fmt.Sprintf(`"write":"create","expect":{"amount_cents":8,"owner":%q}`, m.word("for a taken key")), "/owner"), "review")
 }
 
@@ -346,7 +346,7 @@ func (m *mine) refusedStory() {
 		m.hear(m.as(engine.RoleAgent, own, "POST", "/v1/sagas", `{"id":"bad-saga","steps":[{"name":"a","intent":`+body+`}]}`))
 		m.hear(m.as(engine.RoleAgent, own, "POST", "/api/v1/workflows/"+m.ids["workflow"]+"/steps/bad/gate", `{"step_type":"tool_call","step_input":{},"intent":`+body+`}`))
 		r := m.p.runIn(body, "submit", "-f", "-", "--json", "-v")
-		_, _ = fmt.Fprintln(m.said, r.out, r.err)
+		_, _ = fmt.Fprintln(m.replies, r.out, r.err)
 	}
 }
 
@@ -403,8 +403,8 @@ var spoken = map[string]string{
 	"POST /sagas/{id}/close": "its reason is that of the door's", "POST /theme": "a word of two", "POST /login": "a token, see TestSecretsStayWhereTheyAre", "POST /logout": "nothing is said",
 }
 
-// TestEveryDoorIsSpokenTo: a new route that takes a body has a story.
-func TestEveryDoorIsSpokenTo(t *testing.T) {
+// TestEveryRouteHasAStory: a new route that takes a body has a story.
+func TestEveryRouteHasAStory(t *testing.T) {
 	left := map[string]bool{}
 	for key := range spoken {
 		left[key] = true

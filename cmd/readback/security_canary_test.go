@@ -126,9 +126,9 @@ func (c *canaries) sieve(t *testing.T) *sieve {
 	return s
 }
 
-// look fails for every canary in a text. own names canaries that the reader of this text
+// check fails for every canary in a text. own names canaries that the reader of this text
 // planted there, and needs back.
-func (s *sieve) look(place, text string, own ...string) {
+func (s *sieve) check(place, text string, own ...string) {
 	s.t.Helper()
 	s.bytes += len(text)
 	s.places[place] += len(text)
@@ -160,11 +160,11 @@ type mine struct {
 	*canaries
 	// behind is all that the destination received; echoed makes it repeat the content of
 	// some orders.
-	heard *lines
-	said  *lines // responses of all APIs
-	gave  *lines // what a caller got back that it had planted there
-	ids   map[string]string
-	told  *collector
+	received *lines
+	replies  *lines // responses of all APIs
+	gave     *lines // what a caller got back that it had planted there
+	ids      map[string]string
+	exported *collector
 	// headsKey is the public key of heads.
 	headsKey string
 }
@@ -180,7 +180,7 @@ const mineRedaction = `redaction:
 
 // newMine builds one.
 func newMine(t *testing.T) *mine {
-	m := &mine{canaries: &canaries{all: map[string]string{}}, heard: &lines{}, said: &lines{}, gave: &lines{}, ids: map[string]string{}, told: newCollector(t)}
+	m := &mine{canaries: &canaries{all: map[string]string{}}, received: &lines{}, replies: &lines{}, gave: &lines{}, ids: map[string]string{}, exported: newCollector(t)}
 	upstream := regexp.MustCompile(`orders: \{type: simulated, url: (\S+), class: plain, tenants: \[acme, umbrella\]\}`)
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(rules, []byte(mineRules), 0o600); err != nil {
@@ -190,7 +190,7 @@ func newMine(t *testing.T) *mine {
 		at := upstream.FindStringSubmatch(text)
 		echo := m.echo(t, at[1])
 		text = strings.Replace(text, at[0], "orders: {type: simulated, url: "+echo+", class: plain, tenants: [acme, umbrella], sensitive: [/pin]}", 1)
-		return strings.Replace(text, "destinations:\n", fmt.Sprintf(mineRedaction, m.told.url, rules), 1)
+		return strings.Replace(text, "destinations:\n", fmt.Sprintf(mineRedaction, m.exported.url, rules), 1)
 	}
 	key := func(name string) string {
 		sum := sha256.Sum256([]byte(name))
@@ -233,7 +233,7 @@ func (m *mine) echo(t *testing.T, upstream string) string {
 		if err != nil {
 			return // a client that disconnected sent nothing
 		}
-		_, _ = m.heard.Write(append(body, '\n'))
+		_, _ = m.received.Write(append(body, '\n'))
 		for word, code := range map[string]int{"echo-422": 422, "echo-500": 500, "echo-409": 409} {
 			if r.Method != http.MethodGet && bytes.Contains(body, []byte(word)) {
 				w.Header().Set("Content-Type", "application/json")
@@ -300,7 +300,7 @@ func TestCanaries(t *testing.T) {
 		if least := leastOf(place); len(text) < least {
 			t.Errorf("%s has %d bytes, want at least %d: nothing was looked through", place, len(text), least)
 		}
-		s.look(place, text)
+		s.check(place, text)
 		// A token is only for the ledger: what it seals can be opened with the key.
 		if at := sealedToken.FindString(text); at != "" && !strings.HasPrefix(place, "the ledger's file") {
 			t.Errorf("a sealed value is in %s: %s", place, at)
@@ -309,9 +309,9 @@ func TestCanaries(t *testing.T) {
 	if len(m.all) < 60 || s.bytes < 200_000 {
 		t.Errorf("%d canaries and %d bytes of output: the test has shrunk", len(m.all), s.bytes)
 	}
-	heard := m.heard.String()
+	received := m.received.String()
 	for _, value := range m.reached {
-		if !found(heard, value) {
+		if !found(received, value) {
 			t.Errorf("the destination was never told %q: redaction broke the write", value)
 		}
 	}

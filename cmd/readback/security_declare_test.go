@@ -154,9 +154,9 @@ func TestNoNoticeIsForged(t *testing.T) {
 		}
 	}
 	f.must(engine.RoleAgent, own, "POST", "/v1/writes", intentOf(own, "wire", "A-1", "one"))
-	eventually(t, "a notice that is one", func() bool { return strings.Contains(f.hook.said.String(), "write.held") })
-	if strings.Contains(f.hook.said.String(), "forged") {
-		t.Errorf("the receiver was told: %s", f.hook.said.String())
+	eventually(t, "a notice that is one", func() bool { return strings.Contains(f.hook.replies.String(), "write.held") })
+	if strings.Contains(f.hook.replies.String(), "forged") {
+		t.Errorf("the receiver was told: %s", f.hook.replies.String())
 	}
 }
 
@@ -220,12 +220,12 @@ func TestNoRequestWithinARequest(t *testing.T) {
 		"one that is not ended":      outer + "Content-Length: 100000\r\n\r\n" + inner,
 		"a trailer with credentials": strings.Replace(strings.Replace(inner, "X-Role: operator\r\n", "Trailer: Authorization\r\nTransfer-Encoding: chunked\r\n", 1), fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(decision), decision), fmt.Sprintf("\r\n%x\r\n%s\r\n0\r\nAuthorization: Bearer %s\r\n\r\n", len(decision), decision, f.secret["operator@"+own]), 1),
 	} {
-		said := f.raw(text)
-		if strings.Contains(said, " 101 ") || strings.Contains(said, `"status":"verified"`) || strings.Contains(said, "HTTP/1.1 50") && !strings.Contains(said, "HTTP/1.1 501") {
-			t.Errorf("%s:\n%.600s", name, said)
+		replies := f.raw(text)
+		if strings.Contains(replies, " 101 ") || strings.Contains(replies, `"status":"verified"`) || strings.Contains(replies, "HTTP/1.1 50") && !strings.Contains(replies, "HTTP/1.1 501") {
+			t.Errorf("%s:\n%.600s", name, replies)
 		}
 		if now := f.state(); now != before {
-			t.Errorf("%s: something has changed: %s\n%.600s", name, changed(before, now), said)
+			t.Errorf("%s: something has changed: %s\n%.600s", name, changed(before, now), replies)
 			before = now
 		}
 	}

@@ -55,16 +55,16 @@ type fort struct {
 
 // receiver is where webhooks are posted to.
 type receiver struct {
-	said lines
-	got  atomic.Int64
-	url  string
+	replies lines
+	got     atomic.Int64
+	url     string
 }
 
 func newReceiver(t *testing.T) *receiver {
 	r := &receiver{}
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		text, _ := io.ReadAll(q.Body) // a client that disconnected sent nothing
-		_, _ = r.said.Write(text)
+		_, _ = r.replies.Write(text)
 		r.got.Add(1)
 	}))
 	t.Cleanup(s.Close)
@@ -313,9 +313,9 @@ func (f *fort) doWith(c *http.Client, r *http.Request) answer {
 	return a
 }
 
-// stranger is a client with an address of its own: bad credentials count against their
+// outsider is a client with an address of its own: bad credentials count against their
 // address, and this table has many.
-func (f *fort) stranger() *http.Client {
+func (f *fort) outsider() *http.Client {
 	n := f.from.Add(1)
 	d := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}}
 	return &http.Client{Timeout: time.Minute, CheckRedirect: f.client.CheckRedirect, Transport: &http.Transport{DisableKeepAlives: true,

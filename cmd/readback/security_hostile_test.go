@@ -58,7 +58,7 @@ func manyMembers(n int) string {
 // fault of ours, and without much memory; and the server continues.
 func TestHostileBodies(t *testing.T) {
 	f := newFort(t, nil)
-	mine := f.furnish(own)
+	mine := f.populate(own)
 	examples := examples()
 	kinds := []string{"application/json", "application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", "application/json; charset=utf-16", ""}
 	for _, r := range allRoutes() {
@@ -147,9 +147,9 @@ func TestHostileAddressesAndHeaders(t *testing.T) {
 	}
 }
 
-// TestSlowCallersHoldNobodyUp: hundreds of clients that send half a request, or do not
+// TestSlowCallersDelayNoOther: hundreds of clients that send half a request, or do not
 // read their response, delay no one else, and the server still ends in time.
-func TestSlowCallersHoldNobodyUp(t *testing.T) {
+func TestSlowCallersDelayNoOther(t *testing.T) {
 	f := newFort(t, func(text string) string { return strings.Replace(text, "grace: 20s", "grace: 1s", 1) })
 	auth := "Authorization: Bearer " + f.secret["operator@"+own] + "\r\n"
 	for i := range 300 {
@@ -168,7 +168,7 @@ func TestSlowCallersHoldNobodyUp(t *testing.T) {
 		}
 	}
 	if a := f.must(engine.RoleAgent, own, "POST", "/v1/writes", intentOf(own, "create", "quick", "quick"), "Prefer", "wait=30"); a.field("status") != "verified" {
-		t.Errorf("somebody else: %s", a)
+		t.Errorf("another actor: %s", a)
 	}
 	if a := f.as(engine.RoleReviewer, own, "GET", "/inbox", ""); a.status != http.StatusOK {
 		t.Errorf("a person: %s", a)

@@ -33,18 +33,18 @@ func TestWhoMayWhat(t *testing.T) {
 		}
 	}
 	for _, r := range allRoutes() { // what changes something is no reading
-		if r.Method != http.MethodGet && (r.Act == access.Read || r.Act == access.Trace) && r.door != "mcp" && r.door != "gateway" && r.Pattern != "/theme" {
+		if r.Method != http.MethodGet && (r.Act == access.Read || r.Act == access.Trace) && r.area != "mcp" && r.area != "gateway" && r.Pattern != "/theme" {
 			t.Errorf("%s takes no more than to %s", r.key(), r.Act)
 		}
-		if r.Act == "" && r.door != "login" && !slices.Contains([]string{"/openapi.json", "/static/{file...}", "/healthz", "/readyz"}, r.Pattern) {
+		if r.Act == "" && r.area != "login" && !slices.Contains([]string{"/openapi.json", "/static/{file...}", "/healthz", "/readyz"}, r.Pattern) {
 			t.Errorf("anybody may ask %s", r.key())
 		}
 	}
 }
 
-// TestStreamsTellOfTheOwnTenantAlone: every client of an event stream, from now on, from
+// TestStreamsCoverTheOwnTenantAlone: every client of an event stream, from now on, from
 // the start, or as a page, gets only the events of its own tenant.
-func TestStreamsTellOfTheOwnTenantAlone(t *testing.T) {
+func TestStreamsCoverTheOwnTenantAlone(t *testing.T) {
 	f := newFort(t, nil)
 	first := f.must(engine.RoleAgent, foreign, "POST", "/v1/writes", intentOf(foreign, "wire", "F-1", "a")).field("id")
 	for _, path := range []string{"/v1/events?after=start", "/v1/events", "/updates"} {
@@ -57,17 +57,17 @@ func TestStreamsTellOfTheOwnTenantAlone(t *testing.T) {
 		n := strings.NewReplacer("/", "", "?", "", "=", "").Replace(path)
 		theirs := f.must(engine.RoleAgent, foreign, "POST", "/v1/writes", intentOf(foreign, "wire", "F-"+n, "f"+n)).field("id")
 		mine := f.must(engine.RoleAgent, own, "POST", "/v1/writes", intentOf(own, "wire", "O-"+n, "o"+n)).field("id")
-		heard, said := "", bufio.NewScanner(resp.Body)
-		for said.Scan() {
-			heard += said.Text() + "\n"
-			if strings.Contains(heard, mine) {
+		received, replies := "", bufio.NewScanner(resp.Body)
+		for replies.Scan() {
+			received += replies.Text() + "\n"
+			if strings.Contains(received, mine) {
 				break
 			}
 		}
 		cancel()
 		_ = resp.Body.Close()
-		if strings.Contains(heard, theirs) || strings.Contains(heard, first) || strings.Contains(heard, canary(foreign, "")) || !strings.Contains(heard, mine) {
-			t.Errorf("%s:\n%s", path, heard)
+		if strings.Contains(received, theirs) || strings.Contains(received, first) || strings.Contains(received, canary(foreign, "")) || !strings.Contains(received, mine) {
+			t.Errorf("%s:\n%s", path, received)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func searches(th things) []string {
 // TestSearchesFindTheOwnAlone: a search by another tenant's own words finds nothing.
 func TestSearchesFindTheOwnAlone(t *testing.T) {
 	f := newFort(t, nil)
-	theirs := f.furnish(foreign)
+	theirs := f.populate(foreign)
 	none := theirs.mangled()
 	none.tenant, none.heldOrder = "umbrelli", "canary-umbrelli-order-2"
 	made := searches(none)
@@ -118,9 +118,9 @@ func TestSearchesFindTheOwnAlone(t *testing.T) {
 	}
 }
 
-// told is every secret that a fort receives, in a token, a cookie, a body, a query, a
+// exported is every secret that a fort receives, in a token, a cookie, a body, a query, a
 // code of a login, or its configuration.
-func (f *fort) told(extra ...string) []string {
+func (f *fort) exported(extra ...string) []string {
 	all := append([]string{hookSecret, hookSecret[6:], sessionKey, shopSecret, passwordInURL, "canary-in-the-hook", accesstest.Secret}, extra...)
 	for _, secret := range f.secret {
 		all = append(all, secret, secret[len(secret)-66:])
@@ -143,9 +143,9 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	}, "OIDC_SECRET", accesstest.Secret)
 	session := f.login(f.secret["reviewer@"+own])
 	code := "canary-of-a-code"
-	secrets := f.told(session.Value, code, "canary-in-a-cookie", "canary-of-a-token")
+	secrets := f.exported(session.Value, code, "canary-in-a-cookie", "canary-of-a-token")
 	var answers strings.Builder
-	examples, mine := examples(), f.furnish(own)
+	examples, mine := examples(), f.populate(own)
 	for _, r := range allRoutes() {
 		e := examples[r.key()]
 		for _, token := range []string{f.secret["operator@"+own], f.secret["agent@"+own], ""} {
@@ -158,7 +158,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 			answers.WriteString(f.do(q).all())
 			q = f.send(r, e, mine, "rbk_canary-of-a-token")
 			q.Header.Set("X-HTTP-Method-Override", f.secret["operator@"+own])
-			answers.WriteString(f.doWith(f.stranger(), q).all())
+			answers.WriteString(f.doWith(f.outsider(), q).all())
 		}
 	}
 	f.refusedSecrets(&answers, code)
@@ -209,6 +209,6 @@ func (f *fort) refusedSecrets(answers *strings.Builder, code string) {
 	}
 	for _, typed := range []string{operator[:40], "rbk_canary-of-a-token", operator + "x"} {
 		q := f.request("POST", "/login", "token="+typed, "", "Content-Type", "application/x-www-form-urlencoded")
-		answers.WriteString(f.doWith(f.stranger(), q).all())
+		answers.WriteString(f.doWith(f.outsider(), q).all())
 	}
 }

@@ -17,7 +17,7 @@ import (
 // routed is a route of the server and where it comes from.
 type routed struct {
 	access.Route
-	door string
+	area string
 }
 
 func (r routed) key() string { return r.Method + " " + r.Pattern }
@@ -26,9 +26,9 @@ func (r routed) key() string { return r.Method + " " + r.Pattern }
 // routes.
 func allRoutes() []routed {
 	var all []routed
-	add := func(door string, some []access.Route) {
+	add := func(area string, some []access.Route) {
 		for _, r := range some {
-			all = append(all, routed{r, door})
+			all = append(all, routed{r, area})
 		}
 	}
 	add("gate", httpapi.Routes())
@@ -70,7 +70,7 @@ const because = `{"reason":"because somebody has looked","comment":"because some
 
 func named(path, body string) asking { return asking{path: of(path), body: at(body), named: true} }
 func plain(path, body string) asking { return asking{path: at(path), body: at(body)} }
-func anybody(path, body string, open ...int) asking {
+func public(path, body string, open ...int) asking {
 	return asking{path: at(path), body: at(body), open: open}
 }
 
@@ -87,7 +87,7 @@ func accepting(e asking, what string) asking { e.accept = what; return e }
 // test, and so does one that is gone.
 func examples() map[string]asking {
 	all := map[string]asking{}
-	for _, some := range []map[string]asking{gateExamples(), v1Examples(), modelExamples(), deskExamples(), houseExamples()} {
+	for _, some := range []map[string]asking{gateExamples(), v1Examples(), modelExamples(), uiExamples(), operationExamples()} {
 		for key, e := range some {
 			all[key] = e
 		}
@@ -144,7 +144,7 @@ func v1Examples() map[string]asking {
 		"POST /v1/stops/release":     plain("/v1/stops/release", `{"tool":"nobodys","destination":"orders","reason":"because somebody has looked"}`),
 		"GET /v1/inbox":              plain("/v1/inbox", ""),
 		"GET /v1/history":            plain("/v1/history", ""),
-		"GET /openapi.json":          anybody("/openapi.json", "", http.StatusOK),
+		"GET /openapi.json":          public("/openapi.json", "", http.StatusOK),
 	}
 }
 
@@ -158,7 +158,7 @@ func modelExamples() map[string]asking {
 	return all
 }
 
-func deskExamples() map[string]asking {
+func uiExamples() map[string]asking {
 	const why = "reason=because+somebody+has+looked"
 	return map[string]asking{
 		"GET /{$}":                                         plain("/", ""),
@@ -181,20 +181,20 @@ func deskExamples() map[string]asking {
 		"GET /help":                                        plain("/help", ""),
 		"POST /theme":                                      form(plain("/theme", ""), "theme=dark"),
 		"GET /updates":                                     accepting(plain("/updates", ""), "text/event-stream"),
-		"GET /static/{file...}":                            anybody("/static/review.css", "", http.StatusOK, http.StatusNotFound),
+		"GET /static/{file...}":                            public("/static/review.css", "", http.StatusOK, http.StatusNotFound),
 	}
 }
 
-func houseExamples() map[string]asking {
+func operationExamples() map[string]asking {
 	return map[string]asking{
-		"GET /login":          anybody("/login", "", http.StatusOK),
-		"POST /login":         form(anybody("/login", "", http.StatusUnauthorized, http.StatusTooManyRequests), "token=rbk_none"),
-		"GET /login/provider": anybody("/login/provider", "", http.StatusForbidden), // there is none here
-		"GET /login/callback": anybody("/login/callback?code=x&state=y", "", http.StatusForbidden),
-		"POST /logout":        form(anybody("/logout", "", http.StatusSeeOther), ""),
+		"GET /login":          public("/login", "", http.StatusOK),
+		"POST /login":         form(public("/login", "", http.StatusUnauthorized, http.StatusTooManyRequests), "token=rbk_none"),
+		"GET /login/provider": public("/login/provider", "", http.StatusForbidden), // there is none here
+		"GET /login/callback": public("/login/callback?code=x&state=y", "", http.StatusForbidden),
+		"POST /logout":        form(public("/logout", "", http.StatusSeeOther), ""),
 		"GET /metrics":        plain("/metrics", ""),
-		"GET /healthz":        anybody("/healthz", "", http.StatusOK),
-		"GET /readyz":         anybody("/readyz", "", http.StatusOK),
+		"GET /healthz":        public("/healthz", "", http.StatusOK),
+		"GET /readyz":         public("/readyz", "", http.StatusOK),
 	}
 }
 
@@ -203,7 +203,7 @@ func TestEveryRouteHasAnExample(t *testing.T) {
 	left := examples()
 	for _, r := range allRoutes() {
 		if _, ok := left[r.key()]; !ok {
-			t.Errorf("the route %q of the door %s has no example in this table", r.key(), r.door)
+			t.Errorf("the route %q of the door %s has no example in this table", r.key(), r.area)
 		}
 		delete(left, r.key())
 	}
@@ -220,7 +220,7 @@ func TestEveryRouteHasAnExample(t *testing.T) {
 		for _, r := range allRoutes() {
 			pattern := strings.TrimSuffix(r.Pattern, "{$}")
 			fits := pattern == path || strings.HasSuffix(path, "/") && strings.HasPrefix(pattern, path)
-			found = found || fits && (path != "/" || r.door == "desk")
+			found = found || fits && (path != "/" || r.area == "desk")
 		}
 		if !found {
 			t.Errorf("the door at %q has no routes in this table", path)

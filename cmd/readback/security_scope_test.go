@@ -119,12 +119,12 @@ func TestATokenWritesWithinItsScope(t *testing.T) {
 	}
 	// Another tenant's destination and one that there is none of are the same, whatever
 	// the scope lists.
-	for _, s := range []*engine.Scope{{Destinations: []string{"orders"}}, {Destinations: []string{"orders", theirDesk, "canary-umbrella-none"}}} {
+	for _, s := range []*engine.Scope{{Destinations: []string{"orders"}}, {Destinations: []string{"orders", theirDestination, "canary-umbrella-none"}}} {
 		ask := func(destination string) answer {
 			return f.do(f.request("POST", "/v1/writes", strings.Replace(ways["a write"].body, `"destination":"orders"`, fmt.Sprintf(`"destination":%q`, destination), 1), f.scoped(s)))
 		}
-		theirs, none := ask(theirDesk), ask("canary-umbrella-none")
-		if theirs.status != http.StatusUnprocessableEntity || theirs.status != none.status || strings.ReplaceAll(theirs.body, theirDesk, "canary-umbrella-none") != none.body {
+		theirs, none := ask(theirDestination), ask("canary-umbrella-none")
+		if theirs.status != http.StatusUnprocessableEntity || theirs.status != none.status || strings.ReplaceAll(theirs.body, theirDestination, "canary-umbrella-none") != none.body {
 			t.Errorf("another tenant's destination: %s, one that there is none of: %s", theirs, none)
 		}
 	}

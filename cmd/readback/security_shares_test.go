@@ -17,7 +17,7 @@ func TestEveryRouteRefusesBeyondTheLimits(t *testing.T) {
 	f := newFort(t, func(c string) string {
 		return strings.Replace(c, "  grace: 20s\n", "  grace: 20s\n  limits: {requests: 1}\n", 1)
 	})
-	mine := f.furnish(own)
+	mine := f.populate(own)
 	before := len(f.p.writes())
 	holding := f.request(http.MethodPost, "/v1/writes", "{}", f.secret["agent@"+foreign], "Expect", "100-continue")
 	body, end := io.Pipe() // of a length that is not announced: else nothing is sent before it has come
@@ -61,7 +61,7 @@ func TestEveryRouteRefusesBeyondTheLimits(t *testing.T) {
 			t.Errorf("%s: %s", r.key(), a)
 			continue
 		}
-		switch r.door {
+		switch r.area {
 		case "v1":
 			if a.field("type") != "https://readback.invalid/problems/too-many-requests" || a.header.Get("Content-Type") != "application/problem+json" || !strings.Contains(a.field("detail"), "server.limits.requests") {
 				t.Errorf("%s: %s", r.key(), a)

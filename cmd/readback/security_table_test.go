@@ -15,8 +15,8 @@ import (
 	"github.com/readback-go/readback/internal/access"
 )
 
-// somebody is a caller: with a token, or none, or an invalid one.
-type somebody struct {
+// tableCaller is a caller: with a token, or none, or an invalid one.
+type tableCaller struct {
 	name   string
 	who    access.Identity // zero for an unknown caller
 	token  string
@@ -24,14 +24,14 @@ type somebody struct {
 }
 
 // everybody are all callers.
-func (f *fort) everybody() []somebody {
+func (f *fort) everybody() []tableCaller {
 	f.t.Helper()
 	revoked := f.token(own, engine.RoleOperator, 0)
 	if err := f.tokens.Revoke(f.t.Context(), own, strings.Split(revoked, "_")[1], "root"); err != nil {
 		f.t.Fatal(err)
 	}
 	operator := f.secret["operator@"+own]
-	all := []somebody{
+	all := []tableCaller{
 		{name: "nobody"},
 		{name: "an expired token", token: f.token(own, engine.RoleOperator, time.Hour)},
 		{name: "a revoked token", token: revoked},
@@ -50,8 +50,8 @@ func (f *fort) everybody() []somebody {
 		{name: "a cookie that nobody sealed", change: func(r *http.Request) { r.AddCookie(&http.Cookie{Name: "readback-session", Value: "operator"}) }},
 	}
 	for _, role := range []engine.Role{engine.RoleAgent, engine.RoleReviewer, engine.RoleOperator, engine.RoleAuditor} {
-		all = append(all, somebody{name: string(role), token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role}})
-		all = append(all, somebody{name: string(role) + " who says more", token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role},
+		all = append(all, tableCaller{name: string(role), token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role}})
+		all = append(all, tableCaller{name: string(role) + " who says more", token: f.secret[string(role)+"@"+own], who: access.Identity{Tenant: own, Role: role},
 			change: func(r *http.Request) {
 				r.Header.Set("X-Role", "operator")
 				r.Header.Set("X-Tenant-ID", foreign)
@@ -60,7 +60,7 @@ func (f *fort) everybody() []somebody {
 	}
 	for _, role := range []engine.Role{engine.RoleReviewer, engine.RoleAuditor} {
 		session := f.login(f.secret[string(role)+"@"+own])
-		all = append(all, somebody{name: string(role) + " in a browser", who: access.Identity{Tenant: own, Role: role}, change: func(r *http.Request) {
+		all = append(all, tableCaller{name: string(role) + " in a browser", who: access.Identity{Tenant: own, Role: role}, change: func(r *http.Request) {
 			r.AddCookie(session)
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 		}})
@@ -118,27 +118,27 @@ func TestACookieAloneChangesNothing(t *testing.T) {
 }
 
 // ask sends the request of an asking as a caller.
-func (f *fort) ask(s somebody, r routed, e asking, th things) answer {
+func (f *fort) ask(s tableCaller, r routed, e asking, th things) answer {
 	q := f.send(r, e, th, s.token)
 	if s.change != nil {
 		s.change(q)
 	}
 	client := f.client
 	if s.who == (access.Identity{}) {
-		client = f.stranger()
+		client = f.outsider()
 	}
 	return f.doWith(client, q)
 }
 
 // refusal is the status with which a caller must be refused; 0 if it may.
-func refusal(s somebody, r routed, e asking, theirs bool) int {
+func refusal(s tableCaller, r routed, e asking, theirs bool) int {
 	if r.Act == "" {
 		return 0
 	}
 	switch err := s.who.May(r.Act); {
 	case errors.Is(err, access.ErrForbidden):
 		return http.StatusForbidden
-	case err != nil && r.door == "desk" && r.Method == http.MethodGet && e.accept == "":
+	case err != nil && r.area == "desk" && r.Method == http.MethodGet && e.accept == "":
 		return http.StatusSeeOther // to the login page
 	case err != nil:
 		return http.StatusUnauthorized
@@ -191,11 +191,11 @@ func unnamed(a answer, th things) (string, http.Header) {
 // or at a destination; and no response holds a text of the other tenant.
 func TestEveryRouteAsEverybody(t *testing.T) {
 	f := newFort(t, nil)
-	mine, theirs := f.furnish(own), f.furnish(foreign)
+	mine, theirs := f.populate(own), f.populate(foreign)
 	everybody, askings := f.everybody(), examples()
 	f.settle()
 	before, refused, allowed := f.state(), 0, 0
-	unchanged := func(r routed, s somebody) {
+	unchanged := func(r routed, s tableCaller) {
 		t.Helper()
 		if now := f.state(); now != before {
 			t.Errorf("%s as %s was refused, and changed something: %s", r.key(), s.name, changed(before, now))
@@ -248,7 +248,7 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 				t.Errorf("%s as %s, who may: got %s", r.key(), s.name, a)
 			}
 			if r.Pattern == "/metrics" { // the configuration's tenant operates the server
-				a.body = strings.ReplaceAll(a.body, theirDesk, "DESK")
+				a.body = strings.ReplaceAll(a.body, theirDestination, "DESK")
 			}
 			if found := leaks(a, theirs, e.path(mine)+e.body(mine)); found != "" {
 				t.Errorf("%s as %s tells of the other tenant: …%s…", r.key(), s.name, found)
@@ -261,14 +261,14 @@ func TestEveryRouteAsEverybody(t *testing.T) {
 	f.untouched(theirs)
 }
 
-// theirDesk is a destination of the other tenant.
-const theirDesk = "canary-umbrella-desk"
+// theirDestination is a destination of the other tenant.
+const theirDestination = "canary-umbrella-desk"
 
 // elsewhere calls every route that names a destination about one of another tenant. For
 // every caller the response is that for a missing one, and nothing changes.
-func (f *fort) elsewhere(everybody []somebody, mine things, unchanged func(routed, somebody)) {
+func (f *fort) elsewhere(everybody []tableCaller, mine things, unchanged func(routed, tableCaller)) {
 	f.t.Helper()
-	const theirs, none = theirDesk, "canary-umbrella-none"
+	const theirs, none = theirDestination, "canary-umbrella-none"
 	asked := 0
 	if a := f.doWith(f.client, f.request("GET", "/metrics", "", f.secret["operator@"+foreign])); a.status != http.StatusForbidden {
 		f.t.Errorf("the numbers of the whole server, as another tenant: %s", a)
@@ -325,7 +325,7 @@ func gone(r routed) bool {
 
 // likeNone fails if a response about a resource of another tenant differs from one about
 // a missing resource.
-func (f *fort) likeNone(s somebody, r routed, e asking, a answer, theirs things) {
+func (f *fort) likeNone(s tableCaller, r routed, e asking, a answer, theirs things) {
 	f.t.Helper()
 	none := theirs.mangled()
 	b := f.ask(s, r, e, none)

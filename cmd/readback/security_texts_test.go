@@ -59,7 +59,7 @@ func payloads() []payload {
 }
 
 // places of a destination's response.
-var toldPlaces = []string{"id", "url", "code", "message", "request id", "value", "name", "text"}
+var replyPlaces = []string{"id", "url", "code", "message", "request id", "value", "name", "text"}
 
 // hostileText is one text in one place: it begins with a word of its own by which it is
 // found wherever it comes out.
@@ -150,9 +150,9 @@ func hostileDestination(t *testing.T, all map[string]hostileText) string {
 		case "name":
 			made["note"] = map[string]any{h.String(): 1}
 		case "code", "message", "request id":
-			told := map[string]any{"code": "taken", "message": "it is taken", "request_id": "r-1"}
-			told[strings.ReplaceAll(h.place, " ", "_")] = h.String()
-			say(w, 422, map[string]any{"error": told})
+			exported := map[string]any{"code": "taken", "message": "it is taken", "request_id": "r-1"}
+			exported[strings.ReplaceAll(h.place, " ", "_")] = h.String()
+			say(w, 422, map[string]any{"error": exported})
 			return
 		case "text":
 			w.Header().Set("Content-Type", "text/plain")
@@ -274,8 +274,8 @@ func (r *readers) marked(reader, outcome string) map[string]any {
 				r.t.Errorf("%s got %q in %s, which is not marked: %.300s", reader, word, name, outcome)
 			}
 		}
-		if said, _ := v.(string); (name == "ref" || name == "url") && strings.ContainsAny(said, " \"'<>()[]{}`\\|*!") {
-			r.t.Errorf("%s got the %s %q", reader, name, said)
+		if replies, _ := v.(string); (name == "ref" || name == "url") && strings.ContainsAny(replies, " \"'<>()[]{}`\\|*!") {
+			r.t.Errorf("%s got the %s %q", reader, name, replies)
 		}
 	}
 	return members
@@ -366,7 +366,7 @@ func page(text string) string { return html.UnescapeString(text) }
 // write one. What reaches a model, a page, a terminal, a log, a stream and a webhook is
 // visible, bounded, and marked where a model reads it; and a reviewer still finds it.
 func TestTextsOfAHostileDestination(t *testing.T) {
-	all := hostileTexts(toldPlaces)
+	all := hostileTexts(replyPlaces)
 	declaration := filepath.Join(t.TempDir(), "hotel.yaml")
 	if err := os.WriteFile(declaration, fmt.Appendf(nil, hostileShop, hostileDestination(t, all)), 0o600); err != nil {
 		t.Fatal(err)
@@ -420,8 +420,8 @@ func TestTextsOfAHostileDestination(t *testing.T) {
 	for line := range strings.Lines(f.log.String()) {
 		r.read("log", line, 64<<10)
 	}
-	r.read("webhook", f.hook.said.String(), 4<<20)
-	t.Log("\n" + r.table(toldPlaces))
+	r.read("webhook", f.hook.replies.String(), 4<<20)
+	t.Log("\n" + r.table(replyPlaces))
 	for _, want := range []string{"model over MCP message", "model over MCP code", "model over MCP request id", "model over MCP value", "model over MCP name", "model over MCP text",
 		"agent over HTTP message", "page of the write id", "page of the write value", "page of the write message", "terminal, show id", "terminal, show message", "auditor over HTTP, bytes id"} {
 		reader, place := want[:strings.LastIndex(want, " ")], want[strings.LastIndex(want, " ")+1:]
@@ -516,12 +516,12 @@ func TestTextsOfAHostileServer(t *testing.T) {
 			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: uri, Text: say("resource text")}}}, nil
 		})
 	}
-	var turn atomic.Int64
+	var attempt atomic.Int64
 	f.shop.MCP.AddTool(f.shop.Tool(fakemcp.Create), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "refused: " + says(int(turn.Load()))("refused")}}}, nil
+		return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "refused: " + says(int(attempt.Load()))("refused")}}}, nil
 	})
 	f.shop.MCP.AddTool(f.shop.Tool(fakemcp.Notify), func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: says(int(turn.Load()))("sent")}}}, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: says(int(attempt.Load()))("sent")}}}, nil
 	})
 	r, model := newReaders(t, all), f.session("/mcp/shop")
 	const most = 100_000 // a schema's value is as long as the schema may be
@@ -550,7 +550,7 @@ func TestTextsOfAHostileServer(t *testing.T) {
 		}
 		ask("model, a prompt", "prompts/get", fmt.Sprintf(`{"name":"prompt%d"}`, i))
 		ask("model, a resource", "resources/read", fmt.Sprintf(`{"uri":"shop://%d"}`, i))
-		turn.Store(int64(i))
+		attempt.Store(int64(i))
 		for _, call := range []string{fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"G-%d","note":"n","amount_cents":1}}`, fakemcp.Create, i), fmt.Sprintf(`{"name":%q,"arguments":{"order_id":"N-%d"}}`, fakemcp.Notify, i)} {
 			got := model.result(r, "tools/call", call)
 			r.decoded("model, an outcome", string(got["structuredContent"]), 20_000)

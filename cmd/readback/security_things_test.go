@@ -53,8 +53,8 @@ func intentOf(tenant, tool, order, step string) string {
 		c("workflow"), c(step), tool, order, c("currency"), c("note"), c("correlation"), c("operation-"+step))
 }
 
-// furnish gives a tenant one of everything.
-func (f *fort) furnish(tenant string) things {
+// populate gives a tenant one of everything.
+func (f *fort) populate(tenant string) things {
 	f.t.Helper()
 	c := func(what string) string { return canary(tenant, what) }
 	th := things{tenant: tenant, verifiedOrder: c("order-1"), heldOrder: c("order-2"), reviewOrder: c("order-3"), step: c("pay"), saga: c("saga")}

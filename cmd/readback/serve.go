@@ -42,13 +42,13 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve agents and people over HTTP, until SIGTERM or SIGINT",
 		Long: `Serve, and do what a worker does: continue whatever is due, and end holds that
-nobody decided about in time. The first line on standard output is the address.
+no reviewer decided about in time. The first line on standard output is the address.
 
   /v1/, /openapi.json   writes, sagas and destinations; docs/reference/http.md
   /api/v1/workflows     the step gate; docs/guide/gate.md
   /mcp                  MCP; docs/reference/mcp.md
   /                     the page for people; docs/guide/people.md
-  /metrics              for whoever may see what others did (auditor, reviewer, operator)
+  /metrics              for the roles auditor, reviewer and operator
   /healthz, /readyz     for everybody: the process is there, and the ledger too
 
 Callers come with an API token (` + "`readback token create`" + `); where they are configured
@@ -65,13 +65,13 @@ but, with --sample, one to try out: it keeps its effects in ` + sampleLog + `,
 and every other answer of it gets lost.
 
 A ledger in a database that cannot be reached is tried again and again; until it
-is, /readyz and every door answer 503.`,
+is, /readyz and every API answer 503.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.serve(ctx, s) }),
 	}
 	flags := cmd.Flags()
 	s.given = flags.Changed
-	flags.BoolVar(&s.dev, "dev", false, "ask nobody for credentials, on this machine alone")
+	flags.BoolVar(&s.dev, "dev", false, "need no credentials, on this machine alone")
 	flags.BoolVar(&s.sample, "sample", false, "with --dev and no configuration: a destination to try out, which loses answers")
 	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
@@ -102,7 +102,7 @@ func (s serveSettings) over(c *config.Config) error {
 	case err != nil || port == "":
 		return usagef("--listen is %q; want host:port, such as %s", c.Server.Listen, config.DefaultServer().Listen)
 	case s.dev && !c.Server.Loopback():
-		return usagef("--listen is %q, which other machines can reach, and --dev asks nobody who they are; want 127.0.0.1:%s", c.Server.Listen, port)
+		return usagef("--listen is %q, which other machines can reach, and --dev needs no credentials; want 127.0.0.1:%s", c.Server.Listen, port)
 	case !s.dev && c.Path == "":
 		return usagef("--dev is missing, and there is no configuration: want --dev to try it out on this machine alone, or a configuration (`readback init`), whose ledger holds the tokens that callers come with")
 	case c.Server.Parallel < 1 || c.Server.Parallel > 1000:
@@ -215,12 +215,12 @@ func (a *app) unconfigured(err error) bool {
 // ledger.
 func (a *app) announce(c config.Config, s serveSettings, where string, away error) error {
 	if a.json {
-		said := map[string]string{"listening": where, "ledger": c.Ledger.String(),
+		about := map[string]string{"listening": where, "ledger": c.Ledger.String(),
 			"configuration": c.Path, "tenant": c.Tenant, "credentials": credentials(c, s.dev)}
 		if away != nil {
-			said["unavailable"] = away.Error()
+			about["unavailable"] = away.Error()
 		}
-		text, err := json.Marshal(said)
+		text, err := json.Marshal(about)
 		if err == nil {
 			_, err = fmt.Fprintf(a.stdout, "%s\n", text)
 		}
@@ -233,7 +233,7 @@ func (a *app) announce(c config.Config, s serveSettings, where string, away erro
 	case s.sample:
 		lines[2] = sampleText(where)
 	case c.Path == "":
-		lines[2] = "Configuration: none; there are no destinations to look at, and no rules. --sample has one to try out."
+		lines[2] = "Configuration: none; there are no destinations, and no rules. --sample has one to try out."
 	}
 	if away != nil {
 		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))

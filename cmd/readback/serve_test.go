@@ -235,12 +235,12 @@ func TestServeRefuses(t *testing.T) {
 		"other machine": {"likewise", []string{"--dev", "--listen", "192.0.2.1:8080"}, exitUsage, "other machines can reach"},
 		"a name":        {"it may point anywhere", []string{"--dev", "--listen", "readback.example:8080"}, exitUsage, "other machines can reach"},
 		"no port":       {"no address", []string{"--dev", "--listen", "127.0.0.1"}, exitUsage, "want host:port"},
-		"taken":         {"somebody is there", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
+		"taken":         {"the port is taken", []string{"--dev", "--listen", taken.Addr().String()}, exitFailed, "is taken"},
 		"no config":     {"it was named", []string{"--dev", "--listen", "127.0.0.1:0", "--config", "none.yaml"}, exitConfig, "does not exist"},
 		"no rules":      {"a gate without its rules lets everything through", []string{"--dev", "--listen", "127.0.0.1:0", "--config", lawless}, exitConfig, "gate.rules"},
 		"a tool":        {"no call of it would work", []string{"--dev", "--listen", "127.0.0.1:0", "--config", useless}, exitConfig, "mcp.tools[0].arguments[0]: readback would refuse every call"},
 		"no key":        {"sessions could not be sealed", []string{"--listen", "127.0.0.1:0", "--config", keyless, "--ledger", "l.db"}, exitConfig, "NOT_THERE"},
-		"metrics taken": {"somebody is there", []string{"--listen", "127.0.0.1:0", "--config", numbers, "--ledger", "l.db"}, exitFailed, "metrics: "},
+		"metrics taken": {"the port is taken", []string{"--listen", "127.0.0.1:0", "--config", numbers, "--ledger", "l.db"}, exitFailed, "metrics: "},
 		"no ledger":     {"a folder is none", []string{"--dev", "--listen", "127.0.0.1:0", "--ledger", "."}, exitUnavailable, "unable to open"},
 		"parallel":      {"no work", []string{"--dev", "--parallel", "0"}, exitUsage, "--parallel"},
 	}
@@ -337,11 +337,11 @@ func TestServeCrowd(t *testing.T) {
 		case a["decision"] != "allow" || a["decision_id"] != answers[0]["decision_id"] || a["reason"] != answers[0]["reason"]:
 			t.Errorf("another decision: %v", a)
 		case a["lease_id"] != answers[0]["lease_id"] || a["lease_holder"] != holder:
-			t.Errorf("it is not told that %s has it: %v", holder, a)
+			t.Errorf("the answer does not name the holder %s: %v", holder, a)
 		case a["lease_granted"] == true:
 			granted++
 		case a["retry_after_seconds"] == nil || a["fence"] != nil:
-			t.Errorf("it is not told to wait: %v", a)
+			t.Errorf("the answer does not say to wait: %v", a)
 		}
 	}
 	if granted != 1 || len(counts) != len(answers) {
@@ -455,13 +455,13 @@ func TestServeKeepsPagesOut(t *testing.T) {
 func TestServeForMachines(t *testing.T) {
 	dir := t.TempDir()
 	s := serveProcess(t, dir, "--json", "--tenant", "acme", "--ledger", "own.db")
-	var said map[string]string
-	if err := json.Unmarshal([]byte(s.first), &said); err != nil {
+	var about map[string]string
+	if err := json.Unmarshal([]byte(s.first), &about); err != nil {
 		t.Fatalf("%q: %v", s.first, err)
 	}
-	s.url = said["listening"]
-	if said["ledger"] != "own.db" || said["tenant"] != "acme" || said["credentials"] != "not checked" {
-		t.Errorf("%v", said)
+	s.url = about["listening"]
+	if about["ledger"] != "own.db" || about["tenant"] != "acme" || about["credentials"] != "not checked" {
+		t.Errorf("%v", about)
 	}
 	_, created := s.ask("POST", "/api/v1/workflows", `{"workflow_name":"w"}`)
 	for tenant, want := range map[string]int{"acme": 200, "other": 404} { // no one named one before

@@ -21,12 +21,12 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: `What needs attention first, in words; then the queues with their ages, the outbox,
 circuit breakers, pauses, stops, learned lags, and the ledger's version and clock.
 Of every tenant; with --tenant only the queues of that one. Sagas that wait for a
-person, and the newest signed head of the audit log, are told of one tenant, the
+reviewer, and the newest signed head of the audit log, are those of one tenant, the
 configured one or that of --tenant.
 
 Ends with 0 when nothing needs attention, and with 41 when something does. It
-changes nothing, and costs the ledger no more than one look at what is open, one at
-what waits for approval, and one at the first of what is not sealed.`,
+changes nothing, and costs the ledger no more than one read of what is open, one of
+what waits for approval, and one of the first of what is not sealed.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),
 	}
@@ -73,7 +73,7 @@ func readStatus(ctx context.Context, d *server.Instance) (report.Found, error) {
 	if f.Version, err = versionsOf(ctx, d); err != nil {
 		return f, err
 	}
-	f.Audit = auditStanding(ctx, d)
+	f.Audit = auditStatus(ctx, d)
 	if f.Status, err = guards.Status(ctx, d.Ledger); err != nil {
 		return f, err
 	}

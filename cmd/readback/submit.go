@@ -40,7 +40,7 @@ for instead, as long as --wait says, and is the answer; one that asks for someth
 else under the same key is refused all the same.
 
 With --enqueue nothing is sent here: the write is recorded, its id is printed, and
-whoever runs "readback work" on this ledger makes it. The answer then is "in
+a worker ("readback work") on this ledger sends it. The answer then is "in
 progress" as well, or "refused" (30) when too much waits already.
 
 A trace that the environment variable TRACEPARENT names, as W3C writes it, is that of
@@ -50,9 +50,9 @@ the write: its record keeps it, and its destination gets it.`,
 	}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the file of the intent, - for standard input (required)")
 	waitFlag(cmd, &s.wait)
-	cmd.Flags().BoolVar(&s.waitPrior, "wait-prior", false, "wait for whoever has begun the same operation before")
-	cmd.Flags().StringVar(&s.by, "by", "", "who asks: another reviewer must approve it (default nobody in particular)")
-	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it, for whoever works on the ledger")
+	cmd.Flags().BoolVar(&s.waitPrior, "wait-prior", false, "wait for the workflow that began the same operation before")
+	cmd.Flags().StringVar(&s.by, "by", "", "who asks: another reviewer must approve it (default none)")
+	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it, for the workers of the ledger")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait-prior")
 	return cmd

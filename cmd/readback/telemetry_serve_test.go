@@ -15,7 +15,7 @@ import (
 
 // A caller's trace passes from the API of a server, through the write, to its
 // destination, and arrives complete in the telemetry.
-func TestAServerTells(t *testing.T) {
+func TestAServerExports(t *testing.T) {
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	var mu sync.Mutex
 	var asked []string // the trace context of each request to the destination
@@ -28,7 +28,7 @@ func TestAServerTells(t *testing.T) {
 		})
 	})
 	r := oteltest.Start(t)
-	p.tells("  endpoint: " + r.URL + "\n")
+	p.exportTo("  endpoint: " + r.URL + "\n")
 	s := serveProcess(t, p.dir)
 	code, body := s.ask("POST", "/v1/writes", strings.ReplaceAll(sampleIntent("create_order", "A-1"), `{"workflow"`, `{"tenant":"acme","workflow"`),
 		"Prefer", "wait=30", "Traceparent", "00-"+trace+"-00f067aa0ba902b7-01", "Tracestate", "theirs=1", "Baggage", "user=ada")

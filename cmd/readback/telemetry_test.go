@@ -11,23 +11,23 @@ import (
 	"github.com/readback-go/readback/internal/server"
 )
 
-// tells adds a section about telemetry to the configuration.
-func (p *place) tells(section string) {
+// exportTo adds a section about telemetry to the configuration.
+func (p *place) exportTo(section string) {
 	p.t.Helper()
 	p.configure(p.url, "telemetry:\n"+section)
 }
 
 // A command exports telemetry, but not by default.
-func TestACommandTells(t *testing.T) {
+func TestACommandExports(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	r := oteltest.Start(t)
 	p.submit(exitVerified, order("A-0", ""))
 	if got := r.Requests(); len(got) != 0 {
-		t.Fatal("somebody was told, and nobody asked for it")
+		t.Fatal("telemetry was exported without being configured")
 	}
 	t.Setenv("TELL", "Authorization=Basic%20eDp5")
 	p.variable = map[string]string{"TELL": "Authorization=Basic%20eDp5"}
-	p.tells("  endpoint: " + r.URL + "\n  headers_env: TELL\n")
+	p.exportTo("  endpoint: " + r.URL + "\n  headers_env: TELL\n")
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	names := map[string]bool{}
 	for _, s := range r.Spans() {
@@ -68,12 +68,12 @@ func TestACommandDoesNotMindItsReceiver(t *testing.T) {
 		if answer == nil {
 			r.Close()
 		}
-		p.tells("  endpoint: " + r.URL + "\n")
+		p.exportTo("  endpoint: " + r.URL + "\n")
 		name := fmt.Sprint("A-", i)
-		said := p.submit(exitVerified, order(name, ""))
+		result := p.submit(exitVerified, order(name, ""))
 		p.effects(1, name)
-		if n := strings.Count(said.err, "telemetry"); n != 1 {
-			t.Errorf("%d complaints, want one:\n%s", n, said.err)
+		if n := strings.Count(result.err, "telemetry"); n != 1 {
+			t.Errorf("%d complaints, want one:\n%s", n, result.err)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func TestACommandDoesNotMindItsReceiver(t *testing.T) {
 func TestBadTelemetrySettings(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	t.Run("of the configuration", func(t *testing.T) {
-		p.tells("  endpoint: http://collector:4318\n")
+		p.exportTo("  endpoint: http://collector:4318\n")
 		says(t, p.want(exitConfig, p.run("work")), "telemetry.endpoint", "want https, or telemetry.plaintext: true")
 	})
 	t.Run("of the environment", func(t *testing.T) {
@@ -92,12 +92,12 @@ func TestBadTelemetrySettings(t *testing.T) {
 		says(t, p.want(0, p.run("config", "check")), "")
 	})
 	t.Run("of the secret", func(t *testing.T) {
-		p.tells("  endpoint: https://collector:4318\n  headers_env: TELL\n")
+		p.exportTo("  endpoint: https://collector:4318\n  headers_env: TELL\n")
 		p.variable = map[string]string{"TELL": "hunter2"}
 		r := p.want(exitConfig, p.run("work"))
 		says(t, r, "telemetry: want name=value")
 		if strings.Contains(r.String(), "hunter2") {
-			t.Errorf("the secret is told: %s", r)
+			t.Errorf("the secret is printed: %s", r)
 		}
 		says(t, p.want(0, p.run("config", "check")), "")
 		says(t, p.want(exitConfig, p.run("config", "check", "--env")), "want name=value")
@@ -111,12 +111,12 @@ func TestDoctorTriesTheReceiver(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
 	r := oteltest.Start(t)
-	p.tells("  endpoint: " + r.URL + "\n")
+	p.exportTo("  endpoint: " + r.URL + "\n")
 	says(t, p.want(0, p.run("doctor")), "ok telemetry the receiver answers")
 	r.Answer(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusUnauthorized); return true })
 	says(t, p.want(0, p.run("doctor")), "warning telemetry", "401", "Writes go on without it.")
 	p = newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", ""))
-	p.tells("  endpoint: http://127.0.0.1:1\n") // a closed server's port may be reused by now
+	p.exportTo("  endpoint: http://127.0.0.1:1\n") // a closed server's port may be reused by now
 	says(t, p.want(0, p.run("doctor")), "warning telemetry", "connection refused")
 }

@@ -41,7 +41,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 		Short: "Make a token, and print its secret once",
 		Long: `Make a token of the tenant, for one that acts under a name: an agent or another
 program, or a person who reviews. The secret is printed on standard output, once:
-it is kept nowhere, and nobody can print it again. All else goes to standard error.
+it is kept nowhere, and cannot be printed again. All else goes to standard error.
 
 A token is sent as "Authorization: Bearer rbk_...". An agent declares writes and
 asks for outcomes; it decides nothing, ever. A reviewer decides about what waits
@@ -206,7 +206,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Short: "End a token, everywhere and within five seconds",
 		Long: `End a token of the tenant, and the sessions that people began with it: no server
 on the ledger takes it any more, within five seconds. Who did so is recorded. What
-was asked for with it goes on; "readback stop" holds what is to be sent.
+was asked for with it continues; "readback stop" holds what is to be sent.
 
 Agents must not be able to run this command.`,
 		Args: cobra.ExactArgs(1),

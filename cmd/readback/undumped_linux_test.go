@@ -17,9 +17,9 @@ import (
 
 const hidden = "hunter2-of-the-environment"
 
-// asNobody lets a program run as a user without rights, in a folder of that user. If the
+// unprivileged lets a program run as a user without rights, in a folder of that user. If the
 // test does not run as root, it runs as the test's user: then the two are the same.
-func asNobody(cmd *exec.Cmd, dir string) error {
+func unprivileged(cmd *exec.Cmd, dir string) error {
 	cmd.Dir = dir
 	if os.Geteuid() != 0 {
 		return nil
@@ -51,7 +51,7 @@ func TestProgramsOfTheSameUserCannotReadTheServer(t *testing.T) {
 	}
 	read := func(pid int, name string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "/bin/cat", "/proc/"+strconv.Itoa(pid)+"/"+name)
-		if err := asNobody(cmd, dir); err != nil {
+		if err := unprivileged(cmd, dir); err != nil {
 			t.Fatal(err)
 		}
 		out, err := cmd.Output()
@@ -60,7 +60,7 @@ func TestProgramsOfTheSameUserCannotReadTheServer(t *testing.T) {
 	begin := func(name string, args ...string) (pid int, out io.Reader) {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Env = []string{asProgram + "=1", "PATH=" + os.Getenv("PATH"), "SOME_SECRET=" + hidden}
-		if err := asNobody(cmd, dir); err != nil {
+		if err := unprivileged(cmd, dir); err != nil {
 			t.Fatal(err)
 		}
 		in, err := cmd.StdinPipe() // open until the end, which the shell waits for

@@ -9,7 +9,7 @@ import (
 )
 
 // unreadHint is the remedy for writes that cannot be read.
-const unreadHint = "Everything else goes on. What became of these is in the ledger, and cannot be told until their rows are mended: keep a copy of the ledger, look at the destination, then restore the rows from a backup or mend them, and set their column `damaged` to NULL. Do not submit them again unless they are idempotent. What only a newer program can read is left to that."
+const unreadHint = "Everything else continues. What became of these is in the ledger, and is unknown until their rows are repaired: keep a copy of the ledger, check the destination, then restore the rows from a backup or repair them, and set their column `damaged` to NULL. Do not submit them again unless they are idempotent. What only a newer program can read is left to that."
 
 // unread describes the writes that a ledger left out, or nil.
 func unread(err error) *failure {

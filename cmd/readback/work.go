@@ -35,7 +35,7 @@ func (a *app) workCommand() *cobra.Command {
 		Use:   "work",
 		Short: "Continue whatever is due, until SIGTERM or SIGINT",
 		Long: `Continue whatever is due, of every tenant: writes that wait, writes that a dead
-process left, owed rechecks, sagas; and tell webhooks. Any number of workers may
+process left, pending rechecks, sagas; and notify webhooks. Any number of workers may
 share a ledger. On SIGTERM
 or SIGINT it finishes the sends and reads that are under way, hands everything
 else back to the ledger, and ends with 0; what lasts longer than --grace is left
@@ -99,7 +99,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 		return 0, err
 	}
 	e := d.Engine(reg, meter, false)
-	tell, err := d.Webhooks(e, d.Config.Server.PublicURL)
+	notify, err := d.Webhooks(e, d.Config.Server.PublicURL)
 	seal, failed := d.Sealing()
 	if err = cmp.Or(err, failed); err != nil {
 		e.Close()
@@ -120,7 +120,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if sagas, err := sagas(d, e); err == nil {
 		wg.Go(func() { _ = sagas.Work(beside) }) // it always returns nil
 	}
-	for _, work := range []func(context.Context) error{tell, seal} {
+	for _, work := range []func(context.Context) error{notify, seal} {
 		if work != nil {
 			wg.Go(func() { _ = work(beside) }) // it always returns nil
 		}

@@ -12,7 +12,7 @@ import (
 
 // Workers without a server send webhooks as well: a write submitted on the command line
 // need not wait for a server.
-func TestWorkTellsWebhooks(t *testing.T) {
+func TestWorkNotifiesWebhooks(t *testing.T) {
 	p, hook := newPlace(t, orders.Plain.Options()), newReceiver(t)
 	p.variable = map[string]string{"HOOK_SECRET": hookSecret}
 	p.configure(p.url, fmt.Sprintf("webhooks:\n  - {name: ops, url: %q, secret_env: HOOK_SECRET, allow_private: [127.0.0.0/8]}\n"+
@@ -32,7 +32,7 @@ func TestWorkTellsWebhooks(t *testing.T) {
 	if code := <-ended; code != 0 {
 		t.Errorf("exit code %d\n%s", code, &errs)
 	}
-	if said := hook.said.String(); !strings.Contains(said, "write.settled") || !strings.Contains(said, "https://desk.example.org/writes/wr_") {
-		t.Errorf("it was told %s", said)
+	if notices := hook.replies.String(); !strings.Contains(notices, "write.settled") || !strings.Contains(notices, "https://desk.example.org/writes/wr_") {
+		t.Errorf("it got %s", notices)
 	}
 }

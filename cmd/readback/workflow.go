@@ -204,7 +204,7 @@ func (a *app) stepsOf(ctx context.Context, d *server.Instance, tool, key string,
 
 // stepsFailure is why the gate's decisions are not shown.
 func (a *app) stepsFailure(err error) *failure {
-	f := explain(fmt.Errorf("what the gate decided cannot be told: %w", err)).scrubbed(a.scrub)
+	f := explain(fmt.Errorf("what the gate decided cannot be read: %w", err)).scrubbed(a.scrub)
 	return &f
 }
 

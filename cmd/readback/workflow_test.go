@@ -128,7 +128,7 @@ func TestGateDecisionsInJSON(t *testing.T) {
 	flow := decode(t, n.want(exitVerified, n.run("workflow", "show", n.blocked, "--json")))
 	step := decode(t, n.want(exitVerified, n.run("workflow", "show", n.blocked, "again", "--json")))
 	if past := one(op, "past").([]any); len(past) != 0 {
-		t.Errorf("who has the operation is told to have had it: %v", past)
+		t.Errorf("the holder of the operation is shown as a former one: %v", past)
 	}
 	if got := len(one(op, "steps").([]any)); got != 2 || one(op, "steps", 0, "decisions", 0, "lease") != "granted" {
 		t.Errorf("%d steps: %v", got, op["steps"])
@@ -157,7 +157,7 @@ func TestWorkflowOfWritesAlone(t *testing.T) {
 		t.Errorf("past %v", past)
 	}
 	if r := p.want(exitVerified, p.run(append(show, "--tenant", "other")...)); strings.Contains(r.out, held) {
-		t.Errorf("another tenant's write is told\n%s", r)
+		t.Errorf("another tenant's write is shown\n%s", r)
 	}
 }
 
@@ -169,9 +169,9 @@ func TestStepsThatCannotBeOpened(t *testing.T) {
 	operation := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
 	r := n.run(operation...)
 	if r.code == exitVerified {
-		t.Errorf("as if all were told\n%s", r)
+		t.Errorf("as if all were shown\n%s", r)
 	}
-	says(t, r, "stops others yes", "what the gate decided cannot be told", "SEAL")
+	says(t, r, "stops others yes", "what the gate decided cannot be read", "SEAL")
 	if answer := decode(t, n.run(append(operation, "--json")...)); answer["error"] == nil || len(answer["holders"].([]any)) != 1 {
 		t.Errorf("%v", answer)
 	}
