@@ -6,6 +6,15 @@ LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
 BIN := $(CURDIR)/bin
 
+# Tests make thousands of small ledgers and sync every commit. Where memory is a file
+# system with room, they do so there: no test needs files to outlive the machine.
+MEMORY := $(shell awk '$$2 == "/dev/shm" && $$4 !~ /noexec/' /proc/mounts 2>/dev/null | grep -q . && df -Pk /dev/shm | awk 'NR == 2 && $$4 > 6000000 {print $$6}')
+test check race: export TMPDIR := $(MEMORY)
+
+# Many tests wait, for servers and for times that are their subject: four packages at once
+# keep two cores busy.
+PACKAGES := -p 4
+
 .PHONY: help
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -34,13 +43,13 @@ notices: ## the licences of what is linked, into bin/NOTICE, as releases have th
 
 .PHONY: test
 test: ## tests of everything, with a part of each long suite; READBACK_STRICT=1 makes a missing server a failure
-	$(GO) test -short -timeout 20m ./...
+	$(GO) test $(PACKAGES) -short -timeout 20m ./...
 
 .PHONY: check
 check: export READBACK_STRICT = 1
 check: ## every test whole, with every server, and the race detector
 	$(GO) vet ./...
-	$(GO) test -timeout 30m ./...
+	$(GO) test $(PACKAGES) -timeout 30m ./...
 	$(MAKE) race
 
 # The packages with goroutines or shared state of their own. The tests of the

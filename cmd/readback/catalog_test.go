@@ -14,7 +14,7 @@ func TestCatalog(t *testing.T) {
 	all := p.want(0, p.run("catalog"))
 	says(t, all, "NAME NATIVE KEY LOOKUP SETTLE", "jira-cloud-issue none weak 5m 5m", "zendesk-tickets create for 30m strong")
 	one := p.want(0, p.run("catalog", "jira-cloud-issue"))
-	says(t, one, "# Jira Cloud: issue", "- **create, update**: after a lost answer", "| lookup |", "developer.atlassian.com")
+	says(t, one, "# Jira Cloud: issue", "- **create, update**: after a lost answer", "| look-up |", "developer.atlassian.com")
 	says(t, p.want(exitUsage, p.run("catalog", "jira")), `"jira"; there are`, "jira-cloud-issue")
 
 	var answer struct {

@@ -64,6 +64,7 @@ func TestBadOperating(t *testing.T) {
 
 // A stop holds all senders, and nothing else.
 func TestStopAndRelease(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		flags []string
 		holds bool

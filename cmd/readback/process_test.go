@@ -133,6 +133,7 @@ func TestKillDuringTheSend(t *testing.T) {
 }
 
 func TestInterruptDuringTheWait(t *testing.T) {
+	t.Parallel()
 	o := orders.Plain.Options()
 	o.Faults = []orders.Fault{{Kind: orders.DroppedBefore, Times: 1}} // absence takes the horizon to be conclusive
 	p := newPlace(t, o)

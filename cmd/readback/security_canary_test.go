@@ -291,6 +291,7 @@ var sealedToken = regexp.MustCompile(`rbs1:[A-Za-z0-9_-]{1,32}:[0-9a-f]{64}:[A-Z
 // TestCanaries plants a value in every input of readback, runs every story, and searches
 // for the values in every output. Only the destination may get one, and it must.
 func TestCanaries(t *testing.T) {
+	t.Parallel()
 	m := newMine(t)
 	m.stories()
 	m.compared()

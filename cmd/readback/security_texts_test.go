@@ -24,6 +24,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/need"
 )
 
 // payload is a piece of text with which others try to be read as something else.
@@ -70,11 +71,16 @@ type hostileText struct {
 
 func (h hostileText) String() string { return h.word + h.text }
 
-// hostileTexts are all payloads in all places.
+// hostileTexts are all payloads in all places, and with -short each payload in one of
+// them.
 func hostileTexts(places []string) map[string]hostileText {
 	all := map[string]hostileText{}
-	for _, p := range payloads() {
-		for _, place := range places {
+	step := need.OneIn(len(places))
+	for i, p := range payloads() {
+		for j, place := range places {
+			if (i+j)%step != 0 {
+				continue
+			}
 			word := fmt.Sprintf("xq%03dq", len(all))
 			all[word] = hostileText{p, place, word}
 		}
@@ -366,6 +372,7 @@ func page(text string) string { return html.UnescapeString(text) }
 // write one. What reaches a model, a page, a terminal, a log, a stream and a webhook is
 // visible, bounded, and marked where a model reads it; and a reviewer still finds it.
 func TestTextsOfAHostileDestination(t *testing.T) {
+	t.Parallel()
 	all := hostileTexts(replyPlaces)
 	declaration := filepath.Join(t.TempDir(), "hotel.yaml")
 	if err := os.WriteFile(declaration, fmt.Appendf(nil, hostileShop, hostileDestination(t, all)), 0o600); err != nil {
@@ -385,11 +392,14 @@ func TestTextsOfAHostileDestination(t *testing.T) {
 		var out answer
 		eventually(t, "an end of "+word, func() bool {
 			out = f.must(engine.RoleAgent, own, "GET", "/v1/writes/"+id, "")
-			return out.field("status") != "in_progress"
+			return out.field("status") != "in_progress" || out.field("waits_for") == "destination" // which returned an id that it does not find
 		})
 		const most = 20_000
 		r.decoded("agent over HTTP", out.body, most)
 		r.marked("agent over HTTP", out.body)
+		if out.field("status") == "in_progress" { // for a minute, as a call of get_outcome would wait
+			continue
+		}
 		got := model.result(r, "tools/call", fmt.Sprintf(`{"name":"get_outcome","arguments":{"id":%q}}`, id))
 		var content []struct {
 			Text string `json:"text"`
@@ -484,6 +494,7 @@ func hostileAnswer(say func(place string) string) sdk.ToolHandler {
 // protocol lets it write one. A model sees every character of what it gets, in bounded
 // texts, and no line of the log begins with a server's words.
 func TestTextsOfAHostileServer(t *testing.T) {
+	t.Parallel()
 	all := hostileTexts(servedPlaces)
 	var names, values []string
 	for i := range payloads() {

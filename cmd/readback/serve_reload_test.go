@@ -36,6 +36,7 @@ const allowing = "version: 1\nrules:\n  - id: all\n    when: 'true'\n    decisio
 // Rules and limits are taken under a running server, a bad file is not, and what
 // needs a restart is named.
 func TestServeReloads(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	const base = "ledger: readback.db\ngate:\n  rules: rules.yaml\n"
 	putFile(t, dir, "rules.yaml", allowing)
@@ -87,6 +88,7 @@ func TestServeReloads(t *testing.T) {
 
 // A file that only a refused configuration names is checked as well: fixing it is enough.
 func TestServeReloadsWhatIsPutRight(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	putFile(t, dir, "readback.yaml", "ledger: readback.db\n")
 	s := serveProcess(t, dir, "--verbose")
@@ -101,6 +103,7 @@ func TestServeReloadsWhatIsPutRight(t *testing.T) {
 
 // And so it is for a server that runs.
 func TestServeLetsGoOfARate(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, orders.Plain.Options())
 	p.configure(p.url, "    rate: {calls: 1, per: 1h}\n")
 	s := serveProcess(t, p.dir, "--verbose")
@@ -141,6 +144,7 @@ func selfSigned(t *testing.T, dir string, number int64) {
 
 // A server with a certificate, which is replaced while it runs.
 func TestServeTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	selfSigned(t, dir, 1)
 	putFile(t, dir, "readback.yaml", "ledger: readback.db\nserver:\n  tls: {cert_file: c.pem, key_file: k.pem}\n")

@@ -48,6 +48,7 @@ func (p *place) settingsEvents() (all []server.ConfigurationEvent) {
 // Each start and each reload records the digest of the configuration, in the audit
 // chain: an altered event is found.
 func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
+	t.Parallel()
 	p, heads, public := chained(t)
 	p.write("rules.yaml", allowing)
 	digest := func() string {
@@ -106,6 +107,7 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 
 // What cannot record its configuration does not start, and takes no other one.
 func TestWhatCannotRecordItsConfigurationDoesNotStart(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, orders.Plain.Options())
 	p.submit(exitVerified, order("A-1", "")) // makes the ledger
 	refusing := func(how string) {
