@@ -151,12 +151,11 @@ func (a *app) forgetSecrets(c config.Config) {
 
 // open opens the ledger that the configuration names.
 func (a *app) open(ctx context.Context, c config.Config, o config.OpenOptions) (*server.Instance, error) {
-	return server.Open(ctx, c, o, a.opening(c))
+	return server.Open(ctx, c, o, a.process(c))
 }
 
-func (a *app) opening(c config.Config) server.Process {
-	vault, locked := a.unlock(c)
-	return server.Process{Env: a.environment(), Clock: a.now, Log: a.logger(c.Log), Vault: vault, Locked: locked}
+func (a *app) process(c config.Config) server.Process {
+	return server.Process{Env: a.environment(), Clock: a.now, Log: a.logger(c.Log), Unlock: a.unlock}
 }
 
 // openToRead opens the ledger for a command that only reads it.

@@ -19,17 +19,17 @@ func (a *app) pruneCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Forget writes that were settled long ago, of every tenant",
-		Long: `Forget writes that were settled long ago, of every tenant, in small steps beside
-whatever else works on the ledger.
+		Long: `Forget writes that were settled long ago, of every tenant, in small steps while
+workers continue.
 
-What was settled longer ago than --keep loses its intent, evidence and events; a
-tombstone keeps its keys and its outcome, so that a repeat of it is answered and
-not sent again. What was settled longer ago than --remember is forgotten, and a
-repeat of it is a new write. Writes that are not settled, or owe a recheck, stay.
-A duration is written as 30d or 12h. A tenant or a destination with a time of its own
-(retention.tenants and retention.destinations of the configuration) keeps it, whatever
---keep says. Without retention in the configuration both flags are needed: the default of
-400 days holds for workers alone.`,
+A write that was settled longer ago than --keep loses its intent, evidence and events.
+A tombstone keeps its keys and its outcome: a repeat gets the outcome and is not sent.
+A write that was settled longer ago than --remember is forgotten, and a repeat is a new
+write. Open writes, and writes that still need a recheck, stay. Write durations as 30d
+or 12h. A tenant or a destination with its own time (retention.tenants and
+retention.destinations in the configuration) keeps it in spite of --keep. Without
+retention in the configuration both flags are required: the default of 400 days is for
+workers only.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.prune(ctx, keep, remember) }),
 	}
@@ -83,7 +83,7 @@ func (a *app) prune(ctx context.Context, keep, remember string) (int, error) {
 		Error *failure `json:"error,omitempty"`
 	}
 	done.Pruned, err = d.PruneAll(ctx, asked)
-	if done.Error, err = partly(err); err != nil && done.Buried+done.Forgotten > 0 {
+	if done.Error, err = partly(err); err != nil && done.Compacted+done.Forgotten > 0 {
 		err = fmt.Errorf("%s before it failed, and that stays so: %w", done.Text(), err)
 	}
 	if err != nil {

@@ -205,7 +205,7 @@ func (f *fort) serve() {
 	if pair != nil {
 		f.url = "https://" + l.Addr().String()
 	}
-	sv := server.New(server.Options{Process: a.opening(c), Config: c, Registry: reg, Listener: l, Certificate: pair,
+	sv := server.New(server.Options{Process: a.process(c), Config: c, Registry: reg, Listener: l, Certificate: pair,
 		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }})
 	ctx, end := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	ended := make(chan error, 1)

@@ -41,38 +41,36 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve agents and people over HTTP, until SIGTERM or SIGINT",
-		Long: `Serve, and do what a worker does: continue whatever is due, and end holds that
-no reviewer decided about in time. The first line on standard output is the address.
+		Long: `Serve the APIs and the review UI, and work: continue due writes, and end holds that
+no reviewer decided in time. The first line on standard output is the address.
 
   /v1/, /openapi.json   writes, sagas and destinations; docs/reference/http.md
   /api/v1/workflows     the step gate; docs/guide/gate.md
   /mcp                  MCP; docs/reference/mcp.md
-  /                     the page for people; docs/guide/people.md
+  /                     the review UI; docs/guide/people.md
   /metrics              for the roles auditor, reviewer and operator
-  /healthz, /readyz     for everybody: the process is there, and the ledger too
+  /healthz, /readyz     for everyone: the process runs; the ledger is reachable
 
-Callers come with an API token (` + "`readback token create`" + `); where they are configured
-people log in. Other machines reach it by TLS alone, or through a proxy that has
-it (server.plaintext).
+Callers need an API token (` + "`readback token create`" + `). People log in if a provider is
+configured. Other machines need TLS, or a proxy with TLS (server.plaintext).
 
---dev is for this machine alone: no credentials are needed, everybody who can
-reach the address may do everything. The tenant is that of the header X-Tenant-ID,
-else the configured one; a caller's name is the user of HTTP Basic, else
-X-User-ID; the role that of X-Role, else operator. Without a configuration
-(--config, $READBACK_CONFIG, ./readback.yaml) the ledger is then ` + devLedger + `
-in this folder, which is made when it is not there, and there are no destinations
-but, with --sample, one to try out: it keeps its effects in ` + sampleLog + `,
-and every other answer of it gets lost.
+--dev is for this machine only: no credentials are checked, and everyone who reaches
+the address may do everything. The tenant is that of the header X-Tenant-ID, else the
+configured one; the caller's name is the user of HTTP Basic, else X-User-ID; the role is
+X-Role, else operator. Without a configuration (--config, $READBACK_CONFIG,
+./readback.yaml) the ledger is ` + devLedger + ` in this folder, created if it is missing,
+and there is no destination. --sample adds one to try out, which loses every other
+response and stores its records in ` + sampleLog + `.
 
-A ledger in a database that cannot be reached is tried again and again; until it
-is, /readyz and every API answer 503.`,
+If the ledger's database is unreachable, the server tries again. Until then /readyz and
+every API respond with 503.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.serve(ctx, s) }),
 	}
 	flags := cmd.Flags()
 	s.given = flags.Changed
-	flags.BoolVar(&s.dev, "dev", false, "need no credentials, on this machine alone")
-	flags.BoolVar(&s.sample, "sample", false, "with --dev and no configuration: a destination to try out, which loses answers")
+	flags.BoolVar(&s.dev, "dev", false, "check no credentials, on this machine only")
+	flags.BoolVar(&s.sample, "sample", false, "with --dev and no configuration: a destination to try out, which loses responses")
 	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
 	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
@@ -182,7 +180,7 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 			return 0, errors.Join(err, l.Close())
 		}
 	}
-	return 0, server.New(server.Options{Process: a.opening(c), Config: c, Registry: reg, Dev: s.dev, Listener: l, Certificate: pair,
+	return 0, server.New(server.Options{Process: a.process(c), Config: c, Registry: reg, Dev: s.dev, Listener: l, Certificate: pair,
 		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }}).Run(ctx)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// sealer makes chains as configured.
+// NewSealer makes chains as configured.
 func (d *Instance) NewSealer() (*audit.Sealer, error) {
 	o, err := d.Config.Sealing(d.Env.Get)
 	if err != nil {

@@ -34,10 +34,9 @@ type Process struct {
 	// Clock is this machine's clock in tests; nil for the real one.
 	Clock func() time.Time
 	Log   *slog.Logger
-	// Vault seals and opens, nil where nothing is sealed; Locked is why it is missing
-	// though it is configured.
-	Vault  *redact.Vault
-	Locked error
+	// Unlock fetches the redaction keys; nil if nothing is sealed. A server that tries to open
+	// its ledger again fetches them again.
+	Unlock func(config.Config) (*redact.Vault, error)
 }
 
 // Instance is a configured ledger, for the commands and for the server.
@@ -47,6 +46,10 @@ type Instance struct {
 	Ledger ledger.Ledger
 	Closer io.Closer
 	Tenant string
+	// Vault seals and opens, nil where nothing is sealed; Locked is why it is missing
+	// though it is configured.
+	Vault  *redact.Vault
+	Locked error
 	// guards and lag are shared by all workers on the ledger; nil until Start.
 	guards *guards.Guards
 	lag    *lag.Book
@@ -60,12 +63,16 @@ type Instance struct {
 
 // Open opens the ledger that the configuration names.
 func Open(ctx context.Context, c config.Config, o config.OpenOptions, p Process) (*Instance, error) {
-	o.Now, o.Window, o.Commands, o.Vault, o.Locked = p.Clock, IdempotencyWindow, c.Commands, p.Vault, p.Locked
-	l, closer, err := c.Ledger.Open(ctx, p.Env.Get, &o)
-	if err != nil {
+	d := &Instance{Process: p, Config: c, Tenant: c.Tenant}
+	if p.Unlock != nil {
+		d.Vault, d.Locked = p.Unlock(c)
+	}
+	o.Now, o.Window, o.Commands, o.Vault, o.Locked = p.Clock, IdempotencyWindow, c.Commands, d.Vault, d.Locked
+	var err error
+	if d.Ledger, d.Closer, err = c.Ledger.Open(ctx, p.Env.Get, &o); err != nil {
 		return nil, err
 	}
-	return &Instance{Process: p, Config: c, Ledger: l, Closer: closer, Tenant: c.Tenant}, nil
+	return d, nil
 }
 
 // Time is a time on this machine's clock.

@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/redact"
 )
 
 // closed is a ledger that cannot be reached to be sealed.
@@ -76,6 +77,21 @@ func TestWhomADestinationServes(t *testing.T) {
 	} {
 		if got := d.Serves(c.tenant, c.name); got != c.want {
 			t.Errorf("%s for %s: %t", c.name, c.tenant, got)
+		}
+	}
+}
+
+// A redaction key that could not be fetched at the first attempt may be there at the next.
+func TestKeysAreFetchedAtEachAttemptToOpenTheLedger(t *testing.T) {
+	fetched := 0
+	s := New(Options{Listener: make(pipes), Config: config.Config{Ledger: config.Ledger{File: t.TempDir() + "/missing/ledger.db"}},
+		Process: Process{Log: slog.New(slog.DiscardHandler), Unlock: func(config.Config) (*redact.Vault, error) {
+			fetched++
+			return nil, errors.New("the key store is down")
+		}}})
+	for i := range 2 {
+		if _, err := s.services(t.Context()); err == nil || fetched != i+1 {
+			t.Errorf("attempt %d: the keys were fetched %d times, error %v", i+1, fetched, err)
 		}
 	}
 }

@@ -28,7 +28,7 @@ type reloader struct {
 	sv       *Server
 	services *Services
 	// inForce is the configuration in force, read the one that was read last, which may
-	// have been refused; looked is the state of the files of both then.
+	// have been refused; stats is the state of the files of both then.
 	inForce, read config.Config
 	stats         map[string]stamp
 }

@@ -27,13 +27,13 @@ const (
 
 // Pruned is what a prune deleted.
 type Pruned struct {
-	Buried    int `json:"buried"`
+	Compacted int `json:"buried"`
 	Forgotten int `json:"forgotten"`
 }
 
 // Text describes it.
 func (p Pruned) Text() string {
-	return fmt.Sprintf("made %d settled writes tombstones and forgot %d tombstones", p.Buried, p.Forgotten)
+	return fmt.Sprintf("made %d settled writes tombstones and forgot %d tombstones", p.Compacted, p.Forgotten)
 }
 
 // PruneAll prunes in small steps until nothing is left to prune.
@@ -43,13 +43,13 @@ func (d *Instance) PruneAll(ctx context.Context, r config.Retention) (Pruned, er
 	rule.Limit = pruneBatch
 	for {
 		step, err := d.Ledger.Prune(ctx, rule)
-		done.Buried += step.Compacted
+		done.Compacted += step.Compacted
 		done.Forgotten += step.Forgotten
 		var unread *ledger.UnreadError // about one batch; there may be more
 		if err != nil && !errors.As(err, &unread) || step.Compacted+step.Forgotten == 0 {
 			return done, err
 		}
-		d.Log.Info("pruning", "buried", done.Buried, "forgotten", done.Forgotten)
+		d.Log.Info("pruning", "compacted", done.Compacted, "forgotten", done.Forgotten)
 	}
 }
 
@@ -79,8 +79,8 @@ func (d *Instance) PruneRegularly(ctx context.Context) {
 			return
 		case err != nil:
 			d.Log.Warn("old writes could not be pruned; it is tried again", "error", err, "in", r.Every)
-		case done.Buried+done.Forgotten > 0:
-			d.Log.Info("pruned", "buried", done.Buried, "forgotten", done.Forgotten)
+		case done.Compacted+done.Forgotten > 0:
+			d.Log.Info("pruned", "compacted", done.Compacted, "forgotten", done.Forgotten)
 		}
 		timer.Reset(r.Every)
 	}
