@@ -40,7 +40,7 @@ func TestApprovalExpires(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitHeld, order("A-1", "")))
-	says(t, p.want(exitAttention, p.run("status")), "1 write waits for a person, the oldest begun", "; the time of 1 of them is over within 1h.")
+	says(t, p.want(exitAttention, p.run("status")), "1 write waits for a reviewer, the oldest begun", "; the time of 1 of them is over within 1h.")
 	p.now = later(2 * time.Hour)
 	says(t, p.want(exitVerified, p.run("review")), "was until", "it can be approved no more")
 	r := p.run("review", held, "approve", "--by", "ann", "--reason", "late")

@@ -25,7 +25,7 @@ import (
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "The chain of all events: check it, seal it, show its head",
+		Short: "The audit log: verify it, seal it, show its newest head",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("audit what? want verify, events, head, seal or off")
@@ -40,24 +40,24 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	var behind time.Duration
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Hold the ledger against its chain, and the chain against signed heads",
-		Long: `Hold every event, intent, tombstone and document of the ledger against the chain that
-was made of them, and the chain against signed heads that were kept elsewhere. It
-names what was altered, deleted, inserted or put in another order, the first of it
-first, and changes nothing. Without heads from outside it proves little: a program that can
+		Short: "Verify the ledger against its chain, and the chain against signed heads",
+		Long: `Compare every event, intent, tombstone and document of the ledger with the chain,
+and the chain with signed heads that are kept elsewhere. The report names everything
+that was altered, deleted, inserted or reordered, the earliest first. The command
+changes nothing. Without heads from outside it proves little: a program that can
 write to the ledger can make another chain.
 
-With --heads it fails where the heads end before the newest one that the ledger
-signed, as in a file that was emptied or shortened. Heads that are collected once a
-day end early too: --behind 24h allows it for the last 24 hours.
+With --heads the check fails if the heads end before the newest one that the ledger
+signed: the file was emptied or shortened. Heads that are collected once a day end
+early too. --behind 24h allows that for the last 24 hours.
 
-It ends with 0 when nothing is wrong, with 43 when something is. All tenants are
-checked unless --tenant names one.`,
+Exit code: 0 if nothing is wrong, 43 if something is. All tenants are checked unless
+--tenant names one.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys, behind) }),
 	}
-	cmd.Flags().StringArrayVar(&heads, "heads", nil, "a file of signed heads, one each line, or a directory of such files; several are several of these")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted to sign heads; several are several of these")
+	cmd.Flags().StringArrayVar(&heads, "heads", nil, "a file of signed heads, one per line, or a directory of such files; may be repeated")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a trusted public key of heads; may be repeated")
 	cmd.Flags().DurationVar(&behind, "behind", 0, "how far the heads may be behind: those that were signed within this time before the check need not be among them")
 	return cmd
 }
@@ -67,11 +67,11 @@ func (a *app) auditEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "List security events: logins, refusals, uses of tokens, replayed calls",
-		Long: `List the security events of the tenant, the newest first: logins and their ends,
-refused credentials and requests, uses of tokens, tokens that were made or revoked,
-configurations that were not taken, and calls that got the outcome of an earlier one.
-Equal events within a minute (of a token within an hour) are one, with their number.
-The log has the same events, as lines with the member "security".`,
+		Long: `List the security events of the tenant, the newest first: logins and logouts, refused
+credentials and requests, uses of tokens, created and revoked tokens, refused
+configurations, and calls that returned the outcome of an earlier call. Equal events
+within a minute (uses of a token: an hour) are one event with a count. The log has the
+same events, as lines with the member "security".`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, err := a.openToRead(ctx)
@@ -91,9 +91,9 @@ The log has the same events, as lines with the member "security".`,
 			return 0, a.print(map[string]any{"tenant": d.Tenant, "total": total, "events": bodies}, func() string { return eventsText(bodies, total) })
 		}),
 	}
-	cmd.Flags().StringSliceVar(&q.States, "event", nil, "list these events alone, such as login or forbidden")
-	cmd.Flags().StringVar(&q.Subject, "about", "", "list events of this write, token or name alone")
-	cmd.Flags().IntVar(&q.Limit, "limit", 100, "list so many at the most, up to 1000")
+	cmd.Flags().StringSliceVar(&q.States, "event", nil, "only these events, such as login or forbidden")
+	cmd.Flags().StringVar(&q.Subject, "about", "", "only events of this write, token or name")
+	cmd.Flags().IntVar(&q.Limit, "limit", 100, "the maximum number of events, up to 1000")
 	return cmd
 }
 
@@ -151,11 +151,11 @@ func (a *app) auditHeadCommand() *cobra.Command {
 func (a *app) auditSealCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "seal",
-		Short: "Seal what is not sealed now, sign heads and hand them on",
-		Long: `Seal what is not sealed now, sign a head of each chain that moved, and hand it to
-the stores for heads, as ` + "`readback serve` and `readback work`" + ` do all the time. The
-configuration says who signs and who keeps. The first time it switches the audit log
-on for the ledger, for everybody who works on it.`,
+		Short: "Seal the new events now, and sign and store heads",
+		Long: `Seal the events that are not sealed yet, sign a head of each chain that grew, and
+store it, as ` + "`readback serve` and `readback work`" + ` do all the time. The configuration
+names the key and the stores. The first run switches the audit log on for every
+process on the ledger.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.sealAudit(ctx) }),
 	}
@@ -164,11 +164,10 @@ on for the ledger, for everybody who works on it.`,
 func (a *app) auditOffCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "off",
-		Short: "Chain no more events; the chain so far stays",
-		Long: `Chain no more events of the ledger: what is not sealed is no longer remembered.
-The chain so far stays. Take the section audit out of the configuration first, or
-the next worker switches it on again; everything that the ledger then holds is
-sealed as found.`,
+		Short: "Stop the audit log; the chain so far stays",
+		Long: `Seal no more events of the ledger, and forget which are not sealed. The chain so far
+stays. Remove the section audit from the configuration first: otherwise the next
+worker switches the audit log on again, and seals everything in the ledger as found.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, err := a.openToRead(ctx)

@@ -204,7 +204,7 @@ func TestLedgerThatContradictsItself(t *testing.T) {
 			case "versions": // nothing can be asked of it
 				p.refused(exitUnusable, "ledger_corrupt", order("A-1", ""), "ledger corrupt")
 			default: // it is there, and may have been sent
-				p.refused(exitUnknown, "unknown", order("A-1", ""), "ledger corrupt", "an earlier call may have sent it", "a person must see to it")
+				p.refused(exitUnknown, "unknown", order("A-1", ""), "ledger corrupt", "an earlier call may have sent it", "an operator must repair it")
 			}
 			p.calls(1)
 			p.effects(1, "A-1")

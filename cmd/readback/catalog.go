@@ -12,11 +12,11 @@ import (
 func (a *app) catalogCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "catalog [NAME]",
-		Short: "What is known about destinations, with sources, and what can be promised there",
-		Long: "Without a name, a table of every destination that readback has a connector or\n" +
-			"a declaration for; with one, its page. No configuration is needed. What is\n" +
-			"marked as assumed is not published: it is a cautious default, to be set in the\n" +
-			"configuration by an operator who knows better. `readback probe` measures.",
+		Short: "Known facts about destinations, with sources, and the promises they allow",
+		Long: "Without a name: a table of every destination for which readback has a connector\n" +
+			"or a declaration. With a name: its page. No configuration is needed. A value\n" +
+			"marked as assumed is not published by the vendor: it is a cautious default that\n" +
+			"the configuration can replace. `readback probe` measures the real one.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.catalog(args) }),
 	}

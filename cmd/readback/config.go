@@ -20,7 +20,7 @@ import (
 func (a *app) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "The configuration: check it",
+		Short: "Check the configuration",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("config what? want check")
@@ -30,16 +30,15 @@ func (a *app) configCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and all files that it names",
-		Long: `Check the configuration and what it names: the rules of the gate, declarations
-and contracts of destinations, tools, certificates. Calls of each tool are made
-up and checked against what its destination accepts. Everything that is wrong is
-listed by file and line. Nothing is connected to, and the ledger is not opened;
-` + "`readback doctor`" + ` does that.
+		Long: `Check the configuration and the files that it names: gate rules, declarations and
+contracts of destinations, tools, certificates. For each tool the command makes
+sample calls and checks that the destination accepts them. Every error is listed
+with file and line. The command connects to nothing and does not open the ledger;
+` + "`readback doctor`" + ` does both.
 
-The file is often written elsewhere than it is used: secrets that it expects in
-environment variables count as set, commands that print secrets are not run, and
-settings that the environment makes are left out. --env looks at both, and runs
-the commands.`,
+The file is often written on another machine than the one that uses it. Therefore
+secrets in environment variables count as set, commands that print secrets are not
+run, and settings from the environment are ignored. --env uses all three.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) { return a.checkConfig(withEnv) }),
 	}

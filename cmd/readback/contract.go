@@ -36,12 +36,12 @@ func (u *upstream) flags(cmd *cobra.Command) {
 func (a *app) contractCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contract",
-		Short: "Contracts for the tools of MCP servers: draft one, check one, print one that comes with readback",
+		Short: "Contracts for tools of MCP servers: draft, check, or print one",
 	}
 	cmd.AddCommand(a.contractSuggest(), a.contractCheck(), &cobra.Command{
 		Use:   "print NAME",
-		Short: "Print a contract that comes with readback, to begin your own from",
-		Long:  "The contracts that come with readback: " + strings.Join(mcp.Shipped(), ", ") + ".",
+		Short: "Print an included contract, as a start for your own",
+		Long:  "Included contracts: " + strings.Join(mcp.Shipped(), ", ") + ".",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) {
 			text, err := mcp.ShippedText(args[0])
@@ -58,10 +58,10 @@ func (a *app) contractSuggest() *cobra.Command {
 	var u upstream
 	cmd := &cobra.Command{
 		Use:   "suggest --server SERVER [-- ARGUMENT...]",
-		Short: "Draft a contract from what a server says of its tools, for a person to finish",
-		Long: "Starts the server, asks it for its tools and prints a draft: every guess is marked\n" +
-			"GUESS, and the draft cannot be loaded before its first line is taken out. No tool is\n" +
-			"called. What follows -- are further arguments of the command.\n\n" +
+		Short: "Draft a contract from a server's tool descriptions, for you to finish",
+		Long: "Start the server, list its tools and print a draft. Every guess is marked GUESS, and\n" +
+			"the draft cannot be loaded until you remove its first line. No tool is called.\n" +
+			"Arguments after -- are passed to the command.\n\n" +
 			"  readback contract suggest --server 'node server.js' > contract.yaml",
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return 0, a.suggest(ctx, u, args) }),
 	}
@@ -144,12 +144,11 @@ func (a *app) contractCheck() *cobra.Command {
 	var u upstream
 	cmd := &cobra.Command{
 		Use:   "check FILE [--server SERVER] [-- ARGUMENT...]",
-		Short: "Check a contract, and say in plain words what it promises",
-		Long: "FILE is a contract, or the name of one that comes with readback. Everything that is\n" +
-			"wrong with it is listed by line. With --server the tools are held against it: one\n" +
-			"that is gone or says something else of itself than the contract was written for is\n" +
-			"listed, with the digest that it has now, and so are the arguments with which a\n" +
-			"call is refused. No tool is called.",
+		Short: "Check a contract, and print its promises in plain words",
+		Long: "FILE is a contract, or the name of an included one. Every error is listed with its\n" +
+			"line. With --server the contract is compared with the server's tools: the list has\n" +
+			"each missing tool, each tool whose description changed, with its new digest, and\n" +
+			"the arguments for which a call is refused. No tool is called.",
 		Args: cobra.MinimumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.checkContract(ctx, u, args) }),
 	}

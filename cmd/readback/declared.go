@@ -19,20 +19,19 @@ import (
 func (a *app) declaredCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "destination",
-		Short: "Declarations of HTTP APIs: check one, or print one that comes with readback",
+		Short: "Declarations of HTTP APIs: check or print one",
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check FILE",
-		Short: "Check a declaration, and say in plain words what can be promised there",
-		Long: "FILE is a declaration, or the name of one that comes with readback. Everything\n" +
-			"that is wrong with it is listed by line. Nothing is sent, and no configuration\n" +
-			"is needed.",
+		Short: "Check a declaration, and print its promises in plain words",
+		Long: "FILE is a declaration, or the name of an included one. Every error is listed with\n" +
+			"its line. Nothing is sent, and no configuration is needed.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.checkDeclaration(args[0]) }),
 	}, &cobra.Command{
 		Use:   "print NAME",
-		Short: "Print a declaration that comes with readback, to begin your own from",
-		Long:  "The declarations that come with readback: " + strings.Join(rest.Shipped(), ", ") + ".",
+		Short: "Print an included declaration, as a start for your own",
+		Long:  "Included declarations: " + strings.Join(rest.Shipped(), ", ") + ".",
 		Args:  cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) {
 			text, err := rest.ShippedText(args[0])

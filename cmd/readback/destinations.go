@@ -17,7 +17,7 @@ func (a *app) destinationsCommand() *cobra.Command {
 	var probe bool
 	cmd := &cobra.Command{
 		Use:   "destinations",
-		Short: "The destinations of the configuration, and whether they can be reached",
+		Short: "List the configured destinations, and whether they can be reached",
 		Args:  cobra.NoArgs,
 		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.destinations(ctx, probe) }),
 	}

@@ -22,21 +22,20 @@ func (a *app) doctorCommand() *cobra.Command {
 	security := false
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the configuration, the ledger and each destination, and say what would be right",
-		Long: `Check, and say what would be right: the configuration; the ledger (reached,
-writable, its version, its clock against this machine's, what workers noted, space
-on its disk) and how far its audit log is sealed; each destination (reached, and the
-login works); what is kept for how long; and what cannot go on by itself.
+		Short: "Check the configuration, the ledger and each destination, and name remedies",
+		Long: `Check, and name the remedy of each problem: the configuration; the ledger (access,
+version, clock, notes of workers, disk space) and its audit log; each destination
+(access and login); the retention; and writes that cannot continue without you.
 
-It writes nothing at any destination, and to the ledger one note, which it takes
-away again. Ends with 0 when no check failed, with 78 or the ledger's code (69, 70)
-when there is no configuration or no ledger to work with, and else with 41.
+The command writes nothing to a destination. It writes one note to the ledger and
+deletes it again. Exit code: 0 if no check failed; 78, 69 or 70 if the configuration
+or the ledger cannot be used; otherwise 41.
 
-With --security it writes nothing anywhere, asks no destination, and prints one page
-for an auditor: each finding is ok or failed, and nothing is a warning. It shows modes
-and owners of the files, tenants that share a destination, missing limits, what goes
-without TLS, whether heads of the audit log are kept outside, tokens near their end,
-and what programs that destinations start can read.`,
+With --security the command writes nothing, contacts no destination, and prints one
+page for an auditor. Each finding is ok or failed; there are no warnings. The page
+shows modes and owners of files, tenants that share a destination, missing limits,
+connections without TLS, whether heads of the audit log are stored outside, tokens
+that expire soon, and what programs started for destinations can read.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			if security {
@@ -45,7 +44,7 @@ and what programs that destinations start can read.`,
 			return a.doctor(ctx)
 		}),
 	}
-	cmd.Flags().BoolVar(&security, "security", false, "one page about security alone, for an auditor")
+	cmd.Flags().BoolVar(&security, "security", false, "print only one page about security, for an auditor")
 	return cmd
 }
 

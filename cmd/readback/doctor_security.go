@@ -36,7 +36,7 @@ type securityPage struct {
 
 func (p *securityPage) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Security of readback %s (%s) at %s, as user %d\n", p.Version, p.Revision, p.At.Format(time.RFC3339), p.User)
+	fmt.Fprintf(&b, "Security of readback %s (%s) at %s, as user %d\n", p.Version.Version, p.Revision, p.At.Format(time.RFC3339), p.User)
 	if p.Configuration != "" {
 		fmt.Fprintf(&b, "Configuration %s", report.Safe(p.Configuration))
 		if p.SHA256 != "" {

@@ -29,7 +29,7 @@ func (n *naming) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&n.destination, "destination", "", "the destination")
 	flags.StringVar(&n.key, "key", "", `the business key as JSON, such as '{"email": "ada@example.com"}'; - reads it from standard input, so that it is in no list of processes`)
-	flags.StringVar(&n.write, "write", "", "one write by its id, in the place of destination and key")
+	flags.StringVar(&n.write, "write", "", "one write by its ID, instead of destination and key")
 }
 
 // subject is the subject that the flags name.
@@ -77,17 +77,18 @@ func (a *app) eraseCommand() *cobra.Command {
 		Use:   "erase --destination NAME --key JSON|--write ID --reason TEXT",
 		Short: "Erase what the ledger holds about one record or person",
 		Long: `Erase the contents of everything that the ledger holds about one record of the
-tenant: the writes about it, what undid them, the notices of webhooks about them, and
-the documents of the step gate and of sagas that they belong to.
+tenant: its writes, their undo writes, their webhook messages, and the documents of
+the step gate and of sagas that contain them.
 
-Without --yes nothing is erased, and what would be is shown. What is not finished, or
-is under a legal hold, is not erased, and is named. How each write ended is kept, so that
-a repeat of it is answered and never sent. Who erased, when and why is kept for ever, and
-in the audit log: a reason must name no person. An erasure that was interrupted continues
-with the same command.
+Without --yes the command only shows what it would erase. It does not erase open
+writes and writes under a legal hold, and names them. It keeps how each write ended:
+a repeat gets that outcome and is never sent. The ledger and the audit log keep for
+ever who erased, when and why: the reason must not name a person. If an erasure is
+interrupted, the same command continues it.
 
-docs/operate/security.md says what is left, and what else holds copies. Agents must not be able to
-run this command.`,
+docs/operate/security.md lists what remains, and which other systems hold copies.
+
+Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			if yes && dry {
@@ -98,10 +99,10 @@ run this command.`,
 	}
 	n.flags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&reason, "reason", "", "why, such as the number of a request (required)")
-	flags.StringVar(&by, "by", "", "who erases (default the user of this machine)")
+	flags.StringVar(&reason, "reason", "", "the reason, such as a request number (required)")
+	flags.StringVar(&by, "by", "", "your name (default the user of this machine)")
 	flags.BoolVar(&yes, "yes", false, "erase it; default only show what would be erased")
-	flags.BoolVar(&dry, "dry-run", false, "only show what would be erased, which is the default")
+	flags.BoolVar(&dry, "dry-run", false, "only show what would be erased (the default)")
 	flags.BoolVar(&leave, "no-scrub", false, "leave the erased bytes in the file of an SQLite ledger until they are written over; other processes need not wait then")
 	cmd.AddCommand(a.eraseListCommand())
 	return cmd
@@ -199,7 +200,7 @@ func leftText(l ledger.LeftOver) string {
 func (a *app) eraseListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "The erasures of the tenant: by whom, when and why",
+		Short: "List the erasures of the tenant: by whom, when and why",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, s, err := a.erasures(ctx)

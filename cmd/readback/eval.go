@@ -32,22 +32,22 @@ func (a *app) evalCommand() *cobra.Command {
 	var e evaluating
 	cmd := &cobra.Command{
 		Use:   "eval FILE",
-		Short: "Check afterwards that the world is as declared",
-		Long: `Check afterwards that the world is as declared, by a file of checks over a run, a
-workflow or a time (docs/operate/evidence.md).
+		Short: "Check after a run that the destinations are as declared",
+		Long: `Check after a run that the destinations are as declared, with a file of checks for a
+run, a workflow or a period (docs/operate/evidence.md).
 
-Tier 1 is read from the destinations of the configuration and from nothing else: the
-ledger is not opened, and need not be there. Tier 2 compares rates that the run counted
-itself with a baseline. Nothing is written to any destination.
+Tier 1 reads the configured destinations and nothing else: the ledger is not opened
+and need not exist. Tier 2 compares rates that the run counted itself with a baseline.
+The command writes nothing to any destination.
 
-  readback eval checks.yaml --snapshot before.jsonl    before the run: what is there
+  readback eval checks.yaml --snapshot before.jsonl    before the run: the state then
   readback eval checks.yaml --junit report.xml         after it
-  readback eval checks.yaml --record baseline.json     keep its rates as the baseline
+  readback eval checks.yaml --record baseline.json     store its rates as the baseline
   readback eval checks.yaml --baseline baseline.json   compare with them
 
-Ends with 0 when everything that was asked for is as it should be, 50 when the world is
-not as declared, 51 when a rate is worse, 52 when something could not be checked, 53 when
-the baseline does not fit, 65 when the file of checks is not acceptable.`,
+Exit code: 0 if every check passed, 50 if a destination is not as declared, 51 if a
+rate is worse, 52 if something could not be checked, 53 if the baseline does not fit,
+65 if the file of checks is invalid.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.evaluate(ctx, args[0], e) }),
 	}

@@ -95,7 +95,7 @@ var kinds = []struct {
 	{guards.ErrIncomplete, "usage", exitUsage, "Nothing has changed."},
 	{engine.ErrExpired, "expired", exitExpired, "Nothing was sent, and nothing will be. If it is still wanted, make a new call."},
 	{engine.ErrForbidden, "forbidden", exitForbidden, "Nothing has changed. Another reviewer must decide."},
-	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists what waits for a person."},
+	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists the writes that wait for a reviewer."},
 	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
 	{erasure.ErrHeld, "held", exitRefused, "`readback hold list` lists the legal holds of the tenant."},
 	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
@@ -152,7 +152,7 @@ func explain(err error) failure {
 // be read does not repair itself.
 func unknownHint(known *engine.Error) string {
 	if errors.Is(known.Err, ledger.ErrCorrupt) {
-		return "Whether it was applied is not known: an earlier call may have sent it. The ledger cannot be read there, and a person must see to it; do not make the write in another way. `readback status` lists what cannot be read."
+		return "Whether it was applied is not known: an earlier call may have sent it. The ledger cannot be read there, and an operator must repair it; do not make the write in another way. `readback status` lists what cannot be read."
 	}
 	return fmt.Sprintf("Whether it was applied is not known now. It is in the ledger and will be read back: `readback resume %s`, when the cause is gone.", known.ID)
 }

@@ -17,7 +17,7 @@ type speaker interface {
 	Stdio(ctx context.Context, who access.Identity) error
 }
 
-// speaker is the server of `readback mcp`: a gateway if one is named, else the configured
+// mcpServer is the server of `readback mcp`: a gateway if one is named, else the configured
 // tools.
 func mcpServer(ctx context.Context, h *server.Services, a *app, s mcpSettings) (speaker, error) {
 	if s.gateway == "" {

@@ -23,15 +23,15 @@ func (a *app) healthcheckCommand() *cobra.Command {
 	var ready bool
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Ask a server on this machine whether it is there",
-		Long: `Ask the server that the configuration (or the environment) describes for /healthz,
-for images that have no other program. Ends with 0 when it answers as it should,
-with 69 otherwise. Its certificate is not checked: it is for another name.`,
+		Short: "Check whether the server on this machine is running",
+		Long: `Request /healthz of the server that the configuration (or the environment)
+describes, for images without other programs. Exit code: 0 if the server is healthy,
+otherwise 69. The certificate is not verified: it is for another name.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.healthcheck(ctx, at, ready) }),
 	}
 	cmd.Flags().StringVar(&at, "url", "", "where the server is, such as http://127.0.0.1:8080 (default as configured)")
-	cmd.Flags().BoolVar(&ready, "ready", false, "ask for /readyz: the ledger can be reached too")
+	cmd.Flags().BoolVar(&ready, "ready", false, "request /readyz: is the ledger reachable too")
 	return cmd
 }
 

@@ -18,7 +18,7 @@ import (
 func (a *app) holdCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold",
-		Short: "Legal holds: what is neither pruned nor erased",
+		Short: "Legal holds: writes that are neither pruned nor erased",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("hold what? want add, list or release")
@@ -34,11 +34,11 @@ func (a *app) holdAddCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "add --all|--destination NAME [--key JSON]|--write ID --reason TEXT",
-		Short: "Add a legal hold of the tenant",
-		Long: `Add a legal hold: until it is released, nothing that it covers is pruned or erased,
-whatever the retention says. It covers everything of the tenant (--all), a destination,
-one record by its key, or one write; undoings are covered with what they undo. Who added
-and who released it, when and why, is in the audit log.
+		Short: "Add a legal hold for the tenant",
+		Long: `Add a legal hold. Until it is released, nothing that it covers is pruned or erased,
+whatever the retention is. It covers everything of the tenant (--all), a destination,
+one record by its key, or one write; an undo is covered with its write. The audit log
+records who added and released it, when and why.
 
 Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
@@ -49,8 +49,8 @@ Agents must not be able to run this command.`,
 	n.flags(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&all, "all", false, "everything of the tenant")
-	flags.StringVar(&reason, "reason", "", "why, such as the number of a case (required)")
-	flags.StringVar(&by, "by", "", "who adds it (default the user of this machine)")
+	flags.StringVar(&reason, "reason", "", "the reason, such as a case number (required)")
+	flags.StringVar(&by, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func (a *app) addHold(ctx context.Context, n naming, all bool, by, reason string
 func (a *app) holdListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "The legal holds of the tenant, those that were released among them",
+		Short: "List the legal holds of the tenant, including released ones",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, s, err := a.erasures(ctx)
@@ -107,7 +107,8 @@ func (a *app) holdReleaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release ID --reason TEXT",
 		Short: "Release a legal hold of the tenant",
-		Long: `Release a legal hold. What it covered is pruned and can be erased from then on.
+		Long: `Release a legal hold. From then on the writes that it covered can be pruned and
+erased.
 
 Agents must not be able to run this command.`,
 		Args: cobra.ExactArgs(1),
@@ -126,8 +127,8 @@ Agents must not be able to run this command.`,
 			return a.printHolds(ctx, s, d)
 		}),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
-	cmd.Flags().StringVar(&by, "by", "", "who releases it (default the user of this machine)")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason (required)")
+	cmd.Flags().StringVar(&by, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
 

@@ -17,11 +17,11 @@ func (a *app) initCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Write a configuration with a comment on everything",
+		Short: "Write a configuration with comments",
 		Args:  cobra.NoArgs,
 		RunE:  a.does(func(context.Context, []string) (int, error) { return a.init(force) }),
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "overwrite one that is there")
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
 

@@ -32,11 +32,11 @@ func (a *app) keyNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new --out FILE",
 		Short: "Make a key: the private half in FILE, the public one in FILE.pub",
-		Long: `Make an Ed25519 key. The private half goes to FILE (PKCS #8 in PEM), which no other user
-can read; the public half goes to FILE.pub (SPKI in PEM), for everyone who
-is to check what the key signs. No file is ever overwritten.
+		Long: `Make an Ed25519 key. The private half is in FILE (PKCS #8 in PEM), which no other user can
+read. The public half is in FILE.pub (SPKI in PEM): give it to everyone who verifies
+the key's signatures. The command never overwrites a file.
 
-The private half is not encrypted. Keep it where secrets are kept.`,
+The private half is not encrypted. Store it where you store secrets.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) { return a.newKey(out) }),
 	}
@@ -47,9 +47,9 @@ The private half is not encrypted. Keep it where secrets are kept.`,
 func (a *app) keyShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show FILE",
-		Short: "The id and the public half of a key",
-		Long: `Print the id of a key and its public half, from the file of either half. The id is
-the SHA-256 of the public half in DER, in hex; what the key signs names it.`,
+		Short: "Print the ID and the public half of a key",
+		Long: `Print the ID of a key and its public half, from the file of either half. The ID is
+the SHA-256 of the public half in DER, in hex. Every signature names it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.showKey(args[0]) }),
 	}

@@ -24,14 +24,14 @@ func (a *app) listCommand() *cobra.Command {
 	var before string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "The writes of a tenant, newest first",
+		Short: "List the writes of a tenant, newest first",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			return a.list(ctx, wanted, limit, ledger.ID(before))
 		}),
 	}
 	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(states)))
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 50, "the maximum number, up to 1000")
 	cmd.Flags().StringVar(&before, "before", "", "only those that were begun before this write (an id)")
 	return cmd
 }

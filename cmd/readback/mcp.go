@@ -37,26 +37,26 @@ func (a *app) mcpCommand() *cobra.Command {
 		Use:   "mcp",
 		Short: "Serve the configured tools to one MCP client on standard input and output",
 		Long: `Serve the tools of mcp.tools in the configuration, and get_outcome, to the client
-of the Model Context Protocol that started this process: one message a line on
-standard input and output. Logs go to standard error. It ends when the client
+of the Model Context Protocol that started this process: one message per line on
+standard input and output. Logs go to standard error. The process ends when the client
 closes standard input.
 
-The calls are those of an agent of the configured tenant: it makes writes and gets
-their outcomes, and decides about none. Meanwhile this process does what a worker
-does. A write that is not done when it ends continues when a worker runs again.
+The client has the role agent of the configured tenant: it can make writes and read
+their outcomes, and cannot make decisions. The process is a worker as well. A write
+that is open when the process ends continues when a worker runs again.
 
-The session is a workflow, and the calls of a tool in it are counted. With
---workflow, or $` + workflowVariable + `, the session has that name: a client that starts the same work
-again after a crash gets the outcomes of the calls that were made before. Without,
-each process is a workflow of its own.`,
+The session is a workflow, and readback numbers the calls of each tool in it. With
+--workflow, or $` + workflowVariable + `, the session has that name: a client that repeats its work
+after a crash gets the outcomes of its earlier calls. Without a name each process is a
+new workflow.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return 0, a.mcp(ctx, s) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.workflow, "workflow", "", "the name of the session as a workflow (default $"+workflowVariable+", else a random one)")
 	flags.StringVar(&s.gateway, "gateway", "", "serve the gateway of this name in mcp.gateway, instead of the configured tools")
-	flags.StringVar(&s.name, "as", mcpName, "who makes the calls, for the record")
-	flags.DurationVar(&s.grace, "grace", server.Grace, "how long sends and reads under way may last when the client has gone")
+	flags.StringVar(&s.name, "as", mcpName, "the recorded name of the caller")
+	flags.DurationVar(&s.grace, "grace", server.Grace, "how long begun sends and reads may last after the client disconnected")
 	return cmd
 }
 

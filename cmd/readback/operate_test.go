@@ -209,7 +209,7 @@ func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
 	p.submit(exitHeld, order("A-2", `,"risk":"approve"`))
 	p.now = later(time.Hour)
-	says(t, p.want(exitAttention, p.run("status")), "1 write is due, and no worker takes them up: the oldest since 1 hour", "Tenant acme: 1 write waits for a person", "readback review --tenant acme")
+	says(t, p.want(exitAttention, p.run("status")), "1 write is due, and no worker takes them up: the oldest since 1 hour", "Tenant acme: 1 write waits for a reviewer", "readback review --tenant acme")
 	says(t, p.want(exitAttention, p.run("doctor")), "failed destination orders", "connection refused", "1 of 8 checks failed")
 
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  others: {type: simulated, url: '%s', class: plain}\n", gone))

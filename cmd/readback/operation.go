@@ -22,7 +22,7 @@ const maxWaiting = 1000
 func (a *app) operationCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "operation",
-		Short: "Business operations across workflows: who has begun one, and letting one go",
+		Short: "Business operations across workflows: show or release one",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("operation what? want show or release")
@@ -31,16 +31,15 @@ func (a *app) operationCommand() *cobra.Command {
 	var tool, key string
 	show := &cobra.Command{
 		Use:   "show --tool TOOL --key KEY",
-		Short: "Who has begun a business operation, whether that stops others, and what the gate decided",
-		Long: `Show the writes and steps that have begun the business operation of an idempotency
-key, of this tenant and tool: workflow, step, state, outcome where settled, and
-whether they stop another workflow from beginning it now; writes of it that came to
-nothing or were let go; and, of each step that asked the gate for it, also of those
-that were blocked and have no write, what was decided: when, what was asked and by
-whom, the answer, the rules it goes back to, what was known then, and the trace id.
+		Short: "Show who began a business operation, whether that blocks others, and the gate's decisions",
+		Long: `Show the writes and steps that began the business operation of an idempotency key of
+this tenant and tool: workflow, step, state, outcome, and whether they block another
+workflow now; its failed and released writes; and for each step that called the gate,
+blocked ones included, the decisions: time, request, caller, answer, rules, known facts
+and trace ID.
 
-A step that is not completed is found among the newest 1000 such steps of the tenant.
-"readback workflow show" finds each step by its workflow.`,
+An open step is found only among the newest 1000 open steps of the tenant. "readback
+workflow show" finds each step by its workflow.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.showOperation(ctx, tool, key) }),
 	}
@@ -50,9 +49,9 @@ A step that is not completed is found among the newest 1000 such steps of the te
 	release := &cobra.Command{
 		Use:   "release --id WRITE --by NAME --reason TEXT",
 		Short: "Release a business operation, so that it can be begun again",
-		Long: `Release the business operation of a write: from then on its idempotency key stops no
-other workflow, whatever the write did or may yet do. The operator answers for
-a second effect. It is recorded with name and reason, and changes nothing else.
+		Long: `Release the business operation of a write: from then on its idempotency key blocks no
+other workflow, whatever the write did or may still do. You take responsibility for a
+second effect. The ledger records your name and reason; nothing else changes.
 
 Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
@@ -60,9 +59,9 @@ Agents must not be able to run this command.`,
 			return a.releaseOperation(ctx, ledger.ID(id), by, reason)
 		}),
 	}
-	release.Flags().StringVar(&id, "id", "", "the write that has begun it (required)")
-	release.Flags().StringVar(&by, "by", "", "who decides (required)")
-	release.Flags().StringVar(&reason, "reason", "", "why (required)")
+	release.Flags().StringVar(&id, "id", "", "the write that began it (required)")
+	release.Flags().StringVar(&by, "by", "", "your name (required)")
+	release.Flags().StringVar(&reason, "reason", "", "the reason (required)")
 	cmd.AddCommand(show, release)
 	return cmd
 }
@@ -146,7 +145,7 @@ func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason str
 		return 0, err
 	}
 	return 0, a.print(holder(d, service.Shown(rec)), func() string {
-		return fmt.Sprintf("Operation %q of tool %q is let go: write %s, %s, stops no other any more.\n",
+		return fmt.Sprintf("Operation %q of tool %q is released: write %s, %s, blocks no other write.\n",
 			report.Safe(rec.IdempotencyKey), report.Safe(rec.Tool), rec.ID, rec.Phase())
 	})
 }

@@ -62,10 +62,10 @@ func TestOperationShowAndRelease(t *testing.T) {
 		t.Errorf("holders %v", holders)
 	}
 	release := []string{"operation", "release", "--id", prior, "--by", "ann", "--reason", "the shop lost it"}
-	says(t, p.want(exitVerified, p.run(release...)), `Operation "order:1" of tool "create_order" is let go: write `+prior)
+	says(t, p.want(exitVerified, p.run(release...)), `Operation "order:1" of tool "create_order" is released: write `+prior)
 	p.want(exitVerified, p.run(release...))
 	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation")
-	says(t, p.want(exitVerified, p.run("show", prior)), "ann person its business operation was let go", "the shop lost it")
+	says(t, p.want(exitVerified, p.run("show", prior)), "ann person its business operation was released", "the shop lost it")
 	p.submit(exitVerified, strings.ReplaceAll(keyed("wf-2", "1999"), "A-1", "A-2"))
 	p.calls(2)
 }

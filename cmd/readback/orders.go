@@ -36,7 +36,7 @@ func (a *app) ordersCommand() *cobra.Command {
 			return 0, orders.Run(ctx, o, a.stdout)
 		}),
 	}
-	cmd.Flags().StringVar(&o.LogPath, "log", "", "the file that keeps the effects (default memory alone)")
+	cmd.Flags().StringVar(&o.LogPath, "log", "", "the file that stores the effects (default memory only)")
 	cmd.Flags().StringVar(&o.Address, "address", "127.0.0.1:0", "where to listen")
 	cmd.Flags().StringVar(&class, "class", string(orders.Plain), "what it can do: native, unique, plain or lagging")
 	cmd.Flags().StringArrayVar(&faults, "fault", nil, `a fault, for example "lost-answer,op=create,times=1"; may be repeated`)

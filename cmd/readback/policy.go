@@ -17,7 +17,7 @@ import (
 func (a *app) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "policy",
-		Short: "Rules of the step gate: check a file of them, or try it on steps",
+		Short: "Rules of the step gate: check a file, or test it on steps",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("policy what? want check or test, with a file of rules")
@@ -27,14 +27,14 @@ func (a *app) policyCommand() *cobra.Command {
 	check := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a file of rules",
-		Long: `Check a file of rules: names, types, decisions, and what a condition can cost.
-Everything that is wrong with it is listed by line. Warned of are rules that can
-never fire, above all those about repeats where the decision of a step is cached;
-with --strict a warning ends with 41 as well. No configuration is needed.`,
+		Long: `Check a file of rules: names, types, decisions, and the cost of each condition. Every
+error is listed with its line. Rules that can never match cause a warning, such as a
+rule about repeats where the gate caches the decision. With --strict a warning ends
+with 41 too. No configuration is needed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.checkRules(args[0], strict) }),
 	}
-	check.Flags().BoolVar(&strict, "strict", false, "end with 41 when there are warnings")
+	check.Flags().BoolVar(&strict, "strict", false, "end with 41 if there are warnings")
 	cmd.AddCommand(check, a.policyTestCommand())
 	return cmd
 }

@@ -40,26 +40,26 @@ func (a *app) policyTestCommand() *cobra.Command {
 	var t trying
 	cmd := &cobra.Command{
 		Use:   "test FILE",
-		Short: "Try a file of rules on steps that were recorded",
-		Long: `Ask a file of rules about steps, and show for each what was decided then, what
-the rules say now, and which of them. Nothing is changed by it.
+		Short: "Test a file of rules on recorded steps",
+		Long: `Evaluate a file of rules for steps, and show for each step the earlier decision, the
+decision now, and the rule. The command changes nothing.
 
-The steps are those that the gate recorded in the ledger of the configuration, the
-newest first; gates that were answered from the cache are left out, since no rule
-is asked there. With --steps FILE they come from a file ("-" is standard input), one
-JSON object a line with what is known about the step and what is expected:
+The steps are those that the gate recorded in the configured ledger, the newest first.
+Cached decisions are left out: the gate evaluates no rule for them. With --steps FILE
+the steps come from a file ("-" is standard input), one JSON object per line with the
+facts about the step and the expected decision:
 
   {"step_id":"pay","step_type":"tool_call","tool":"wire","retry_policy":"reevaluate",
    "gate_count":4,"first_attempt_age_seconds":90,"expected":"require_approval"}
 
-(on one line). Ends with 42 when a decision is not the expected one, when rules have
-no answer, or, with --same, when a decision of a recorded step changes.`,
+(on one line). Exit code: 42 if a decision is not the expected one, if a rule fails,
+or, with --same, if the decision of a recorded step changes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.tryRules(ctx, args[0], t) }),
 	}
 	cmd.Flags().StringVar(&t.steps, "steps", "", "a file of steps instead of those in the ledger, - for standard input")
 	cmd.Flags().IntVar(&t.limit, "limit", defaultTried, "how many steps of the ledger")
-	cmd.Flags().BoolVar(&t.same, "same", false, "expect of recorded steps that nothing changes")
+	cmd.Flags().BoolVar(&t.same, "same", false, "expect that no decision of a recorded step changes")
 	return cmd
 }
 

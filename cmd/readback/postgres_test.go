@@ -151,7 +151,7 @@ func TestEveryCommandOnPostgres(t *testing.T) {
 	p.effects(1, "A-1")
 	says(t, p.want(0, p.run("show", write)), "VERIFIED create order", write)
 	says(t, p.want(0, p.run("list")), write, "settled (verified)")
-	says(t, p.want(0, p.run("review")), "Nothing waits for a person.")
+	says(t, p.want(0, p.run("review")), "Nothing waits for a reviewer.")
 	says(t, p.want(0, p.run("resume")), "Everything is settled.")
 	says(t, p.want(0, p.run("doctor")), "can be read and written", "which is what this program knows", "ok durability", "Everything is in order.")
 	says(t, p.want(0, p.run("status")), "Nothing needs attention.", "PostgreSQL, as $LEDGER says", "version")

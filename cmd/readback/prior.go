@@ -72,7 +72,7 @@ func (p *prior) hint() string {
 	case ledger.Sending, ledger.Compensating:
 		return text
 	}
-	return text + fmt.Sprintf("`readback operation release --id %s` lets the operation go, by a person who answers for it.", p.Write)
+	return text + fmt.Sprintf("`readback operation release --id %s` releases the operation; the operator takes responsibility.", p.Write)
 }
 
 // awaited is the outcome of the write that began the operation before, if err is about

@@ -19,20 +19,20 @@ func (a *app) probeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe DESTINATION",
 		Short: "Measure a destination against what it declares, in a sandbox account",
-		Long: "Writes marked sample records, measures how soon each way of reading shows them,\n" +
-			"whether keys and conditions are honoured and which values come back changed,\n" +
-			"and takes the samples away again. Use a sandbox account: the samples are real\n" +
-			"writes. Ends with 40 where the destination is weaker than declared: then the\n" +
-			"configuration promises too much, and a write could be called verified or be\n" +
-			"sent again when it must not. Where reads lag it waits for several settle times,\n" +
-			"and it keeps to the destination's rate. Interrupted, it still cleans up.",
+		Long: "Write marked sample records; measure how soon each kind of read shows them, whether\n" +
+			"the destination honours keys and conditions, and which values it changes; delete\n" +
+			"the samples. Use a sandbox account: the samples are real writes. Exit code 40: the\n" +
+			"destination is weaker than declared, so that readback could wrongly report a write\n" +
+			"as verified or send it again. Where reads lag, the command waits for several\n" +
+			"settle times. It keeps to the destination's rate. If you interrupt it, it still\n" +
+			"deletes its samples.",
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.probe(ctx, args[0], kind, o) }),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&kind, "kind", "", "the kind of record (default the only one there is)")
 	flags.IntVar(&o.Rounds, "rounds", 5, "how many records the lag is measured with, 1 to 50")
-	flags.BoolVar(&o.AllowIrreversible, "allow-irreversible", false, "permit samples that cannot be taken back: a mail to the configured address")
+	flags.BoolVar(&o.AllowIrreversible, "allow-irreversible", false, "permit samples that cannot be undone: a mail to the configured address")
 	return cmd
 }
 

@@ -27,7 +27,7 @@ const maxKeyFile = 64 << 10
 func (a *app) receiptCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "receipt",
-		Short: "Signed receipts of what was seen",
+		Short: "Signed receipts of verified writes",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("receipt what? want export or verify")
@@ -41,23 +41,22 @@ func (a *app) receiptExportCommand() *cobra.Command {
 	var o exporting
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Sign what was seen of a settled write",
-		Long: `Sign a statement about a settled write: what was declared, what was seen at the
-destination, by which read, and when. It is issued for nothing but what was seen; of
-everything else this says why not. The configuration names the key.
+		Short: "Sign what was observed of a settled write",
+		Long: `Sign a statement about a settled write: the declaration, the observation at the
+destination, the read and its time. A write without an observation gets no receipt,
+and the command names the reason. The configuration names the key.
 
-A receipt says whether a recheck is pending or overdue. --final waits for the rechecks,
-and makes those that are due; where one is still pending after --wait, nothing is
-signed.`,
+A receipt states whether a recheck is pending or overdue. --final waits for rechecks
+and makes due ones. If one is still pending after --wait, nothing is signed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
 			return a.exportReceipt(ctx, ledger.ID(args[0]), o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.final, "final", false, "only when no recheck is pending any more")
+	cmd.Flags().BoolVar(&o.final, "final", false, "only if no recheck is pending")
 	waitFlag(cmd, &o.wait)
 	cmd.Flags().BoolVar(&o.values, "values", false, "put in the values of the business key and of what was seen, but for sensitive ones (default their digests)")
-	cmd.Flags().StringVarP(&o.out, "out", "o", "", "the file to write, which must not be there yet (default standard output)")
+	cmd.Flags().StringVarP(&o.out, "out", "o", "", "the file to write, which must not exist (default standard output)")
 	return cmd
 }
 
@@ -74,15 +73,15 @@ func (a *app) receiptVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE --key PUBLIC_KEY",
 		Short: "Check a receipt against public keys",
-		Long: `Check the signature of a receipt, and whether it contradicts itself; - is standard
-input. It takes no configuration and no ledger: only the public keys that are
-trusted. That a receipt is genuine does not say that what it says is so now.
+		Long: `Check the signature of a receipt, and that it does not contradict itself; - is
+standard input. The command needs no configuration and no ledger, only the trusted
+public keys. A genuine receipt does not prove that the record is still the same.
 
-A genuine receipt can be that of another write. --intent and --write say which one it
-must be about: the file of the intent as it was submitted, whose structural key and
-digest it must have, or the id of the write. Where it is about something else this
-ends with 65. The digest of an intent with sensitive values is made with a redaction
-key: for such a receipt --intent needs a configuration with that key (--config).`,
+A genuine receipt can belong to another write. Name the expected write: --intent is
+the file of the intent as submitted, whose structural key and digest must be equal;
+--write is the ID of the write. A receipt of another write ends with 65. The digest of
+an intent with sensitive values is keyed: then --intent needs a configuration with the
+redaction key (--config).`,
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.RunE = a.does(func(_ context.Context, args []string) (int, error) {
@@ -95,7 +94,7 @@ key: for such a receipt --intent needs a configuration with that key (--config).
 	})
 	cmd.Flags().StringVar(&about.intent, "intent", "", "the file of the intent that the receipt must be about")
 	cmd.Flags().StringVar(&about.write, "write", "", "the id of the write that the receipt must be about")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a public key that is trusted; several are several of these (required)")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "the file of a trusted public key; may be repeated (required)")
 	return cmd
 }
 

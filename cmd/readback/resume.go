@@ -22,11 +22,11 @@ func (a *app) resumeCommand() *cobra.Command {
 	var reset bool
 	cmd := &cobra.Command{
 		Use:   "resume [ID]",
-		Short: "Continue what is due now, or one write until it has an outcome",
-		Long: `Without an id: work on everything that is due now, of every tenant, until
-nothing is, and say what is left of the tenant. With an id: wait for the outcome
-of that write and continue it whenever it is due; the exit code is that of its
-outcome. Without one it is 41 when some writes cannot be read, and 0 else.`,
+		Short: "Continue due writes now, or one write until it has an outcome",
+		Long: `Without an ID: continue every due write, of every tenant, until none is due, and
+list the tenant's remaining writes. Exit code: 41 if some writes cannot be read,
+otherwise 0. With an ID: continue that write whenever it is due until it has an
+outcome. The exit code is that of the outcome.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
 			o := config.OpenOptions{ResetClock: reset}

@@ -20,21 +20,21 @@ func (a *app) reviewCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "review [ID accept|retry|compensate|abandon|approve|deny --by NAME --reason TEXT]",
-		Short: "What waits for a person, or a person's decision about it",
-		Long: `Without arguments: what waits for a person, the oldest first. With an id and a
-word: the decision of a person, who gives a name and a reason.
+		Short: "List the writes that wait for a reviewer, or decide about one",
+		Long: `Without arguments: list the writes that wait for a reviewer, the oldest first. With
+an ID and a word: decide, with your name and your reason.
 
 For writes in review:
   accept      take responsibility for the write as it is
-  retry       send again, if that is provably harmless; with --force also where
-              only you know that it is not there (it is read once more first)
-  compensate  undo it by a write of its own
+  retry       send again if that is provably harmless; with --force also if only
+              you know that the effect is missing (readback reads once more first)
+  compensate  undo it with another write
   abandon     give it up; whether it happened stays unknown
 For held writes, within the time that is shown:
-  approve     approve and send; where several reviewers must, each of them approves
+  approve     approve and send; if several reviewers are required, each approves
   deny        do not send; nothing was sent
-The caller of a write cannot approve it, nor the same reviewer twice. The event
-of the decision keeps the trace that the environment variable TRACEPARENT names.
+The caller of a write cannot approve it, and no reviewer can approve it twice. The
+event of the decision records the trace in the environment variable TRACEPARENT.
 
 Agents must not be able to run this command.`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -51,10 +51,10 @@ Agents must not be able to run this command.`,
 			return a.review(ctx, ledger.ID(args[0]), d, wait)
 		}),
 	}
-	cmd.Flags().StringVar(&d.By, "by", "", "who decides (required)")
-	cmd.Flags().StringVar(&d.Reason, "reason", "", "why (required)")
-	cmd.Flags().StringVar(&d.Digest, "digest", "", "of what you saw: refused when the write is another by now")
-	cmd.Flags().BoolVar(&d.Force, "force", false, "with retry: vouch that the effect is not there")
+	cmd.Flags().StringVar(&d.By, "by", "", "your name (required)")
+	cmd.Flags().StringVar(&d.Reason, "reason", "", "the reason (required)")
+	cmd.Flags().StringVar(&d.Digest, "digest", "", "the digest that you saw: the decision is refused if the write has changed")
+	cmd.Flags().BoolVar(&d.Force, "force", false, "with retry: vouch that the effect is missing")
 	waitFlag(cmd, &wait)
 	return cmd
 }

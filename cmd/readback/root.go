@@ -4,14 +4,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const about = `readback takes writes to systems you do not own: it records an intent, sends it
-once, reads the destination back, and answers with what it saw.
+const about = `readback executes writes to systems that you do not own: it records an intent, sends
+it once, reads the destination back, and returns what is true there.
 
-  readback init                    write a configuration with a comment on everything
+  readback init                    write a configuration with comments
   readback submit -f intent.json   make a write and wait for its outcome
-  readback show ID                 the life of a write
-  readback review                  what waits for a person
-  readback status                  what needs attention`
+  readback show ID                 show every event of a write
+  readback review                  list the writes that wait for a reviewer
+  readback status                  show what needs attention`
 
 // root is the tree of commands.
 func (a *app) root() *cobra.Command {
@@ -36,8 +36,8 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.config, "config", "", "the configuration (default $READBACK_CONFIG, else ./readback.yaml)")
-	flags.StringVar(&a.tenant, "tenant", "", "the tenant that is meant (default that of the configuration)")
-	flags.BoolVar(&a.json, "json", false, "answer in JSON on standard output, errors included")
+	flags.StringVar(&a.tenant, "tenant", "", "the tenant (default as configured)")
+	flags.BoolVar(&a.json, "json", false, "print JSON on standard output, errors included")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more on standard error")
 	root.AddCommand(
 		a.submitCommand(), a.showCommand(), a.policyCommand(), a.operationCommand(), a.workflowCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(), a.sagaCommand(), a.serveCommand(), a.mcpCommand(), a.contractCommand(), a.pruneCommand(), a.eraseCommand(), a.holdCommand(), a.auditCommand(),

@@ -22,7 +22,7 @@ import (
 func (a *app) sagaCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "saga",
-		Short: "Writes that belong together: all are done, or those that were are undone",
+		Short: "Writes that belong together: all are done, or the finished ones are undone",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("a word is missing; want check, run, resume, show, list, cancel or close")
@@ -35,9 +35,9 @@ func (a *app) sagaCommand() *cobra.Command {
 func (a *app) sagaCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Check a plan, and say in which order its steps are carried out",
-		Long: `FILE is a plan in YAML or JSON, - for standard input. It is held against the
-destinations of the configuration. Nothing is recorded, and nothing is sent.`,
+		Short: "Check a plan, and print the order of its steps",
+		Long: `FILE is a plan in YAML or JSON; - is standard input. The command compares it with the
+configured destinations. It records and sends nothing.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.checkSaga(args[0]) }),
 	}
@@ -47,19 +47,19 @@ func (a *app) sagaRunCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Begin the saga that a plan describes, and carry it on",
-		Long: `FILE is a plan in YAML or JSON, - for standard input. The saga is on disk before
-anything is sent. The same plan may be run any number of times: it is carried out
-once, and each time the answer is the state of the saga. What it gave up for a
-person stays so: that takes "readback saga resume ID".
+		Short: "Begin the saga of a plan, and continue it",
+		Long: `FILE is a plan in YAML or JSON; - is standard input. The saga is on disk before the
+first send. You can run the same plan any number of times: its steps are made once,
+and each run prints the state of the saga. A saga that waits for a reviewer continues
+with "readback saga resume ID" only.
 
-When the wait ends first the saga stays in the ledger, and "readback work" or
-"readback saga resume ID" carries it on. With --wait 0 it is only recorded.
+If the wait ends first, the saga stays in the ledger, and "readback work" or "readback
+saga resume ID" continues it. With --wait 0 it is only recorded.
 
-A trace that the environment variable TRACEPARENT names, as W3C writes it, is that of
-the saga and of its writes: their destinations get it.
+The saga and its writes use the W3C trace in the environment variable TRACEPARENT, and
+pass it to their destinations.
 
-Exit codes: 0 every step is done, 11 every step is undone, 12 a person closed it,
+Exit codes: 0 every step is done, 11 every step is undone, 12 a reviewer closed it,
 20 a reviewer must decide, 21 a step waits for approval, 22 it continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.runSaga(ctx, args[0], wait) }),
@@ -72,10 +72,10 @@ func (a *app) sagaResumeCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "resume ID",
-		Short: "Carry a saga on, also one that had been given up for a person",
-		Long: `Carry a saga on until it is done, undone or with a person, or the wait ends. A
-step that was tried so often that a person was asked, or that was denied or blocked
-behind the pivot, is tried again: the operator has solved the cause.`,
+		Short: "Continue a saga, including one that waits for a reviewer",
+		Long: `Continue a saga until it is done, undone or waits for a reviewer, or the wait ends.
+A step is tried again if it used up its attempts, or was denied or blocked after the
+pivot: solve the cause first.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.resumeSaga(ctx, args[0], wait) }),
 	}
@@ -86,7 +86,7 @@ behind the pivot, is tried again: the operator has solved the cause.`,
 func (a *app) sagaShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "The whole picture of a saga: each step, what is known of it, and what may be done",
+		Short: "Show a saga: each step, what is known of it, and the possible decisions",
 		Args:  cobra.ExactArgs(1),
 		RunE:  a.does(func(ctx context.Context, args []string) (int, error) { return a.showSaga(ctx, args[0]) }),
 	}
@@ -97,12 +97,12 @@ func (a *app) sagaListCommand() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "The sagas of a tenant, newest first",
+		Short: "List the sagas of a tenant, newest first",
 		Args:  cobra.NoArgs,
 		RunE:  a.does(func(ctx context.Context, _ []string) (int, error) { return a.listSagas(ctx, wanted, limit) }),
 	}
 	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only those in these states, of running, undoing, done, undone, review, closed")
-	cmd.Flags().IntVar(&limit, "limit", 50, "how many at the most, up to 1000")
+	cmd.Flags().IntVar(&limit, "limit", 50, "the maximum number, up to 1000")
 	return cmd
 }
 
@@ -111,20 +111,20 @@ func (a *app) sagaCancelCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "cancel ID --by NAME --reason TEXT",
-		Short: "Have a saga go back, as long as its pivot was not begun",
-		Long: `What was done is undone, the last step first, and what was not sent is withdrawn.
-A step that is held back for its grace is never sent. Once the pivot was begun it
-is too late (exit code 31): the answer says what is known of it.
+		Short: "Cancel a saga whose pivot has not begun",
+		Long: `Undo the finished steps, the last one first, and withdraw the steps that were not
+sent. A step within its grace is never sent. Once the pivot has begun it is too late
+(exit code 31), and the command prints what is known of the pivot.
 
-With --wait 0 the cancellation is only recorded, and "readback work" carries the
-saga back.`,
+With --wait 0 the cancellation is only recorded, and "readback work" undoes the
+steps.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
 			return a.cancelSaga(ctx, args[0], by, reason, wait)
 		}),
 	}
-	cmd.Flags().StringVar(&by, "by", "", "who cancels (required)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
+	cmd.Flags().StringVar(&by, "by", "", "your name (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason (required)")
 	waitFlag(cmd, &wait)
 	return cmd
 }
@@ -133,15 +133,15 @@ func (a *app) sagaCloseCommand() *cobra.Command {
 	var by, reason string
 	cmd := &cobra.Command{
 		Use:   "close ID --by NAME --reason TEXT",
-		Short: "Say that a saga which goes neither on nor back has been seen to",
-		Long: `A person has settled by hand what a saga left, and it need no longer wait. Nothing
-is sent or undone. Where a write of it is still open, or the saga can go on by
-itself, nothing changes (exit code 31): the answer says what comes first.`,
+		Short: "Close a saga that you have settled by hand",
+		Long: `Record that you have settled a saga by hand, so that it waits no longer. Nothing is
+sent or undone. If one of its writes is still open, or the saga can continue by itself,
+nothing changes (exit code 31), and the command prints what must come first.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.closeSaga(ctx, args[0], by, reason) }),
 	}
-	cmd.Flags().StringVar(&by, "by", "", "who closes it (required)")
-	cmd.Flags().StringVar(&reason, "reason", "", "why, and what was done (required)")
+	cmd.Flags().StringVar(&by, "by", "", "your name (required)")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, and what was done (required)")
 	return cmd
 }
 
@@ -341,9 +341,9 @@ func sagasWait(ctx context.Context, d *server.Instance) ([]report.Matter, error)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	what := fmt.Sprintf("Tenant %s: %d sagas wait for a person.", report.Safe(d.Tenant), n)
+	what := fmt.Sprintf("Tenant %s: %d sagas wait for a reviewer.", report.Safe(d.Tenant), n)
 	if n == 1 {
-		what = fmt.Sprintf("Tenant %s: 1 saga waits for a person.", report.Safe(d.Tenant))
+		what = fmt.Sprintf("Tenant %s: 1 saga waits for a reviewer.", report.Safe(d.Tenant))
 	}
 	return []report.Matter{{What: what, Do: "readback saga list --state review --tenant " + report.Safe(d.Tenant)}}, nil
 }

@@ -151,15 +151,15 @@ func TestStatusListsSagas(t *testing.T) {
 	text := strings.Replace(planYAML(nil), "      reversibility: retryable\n", "      reversibility: retryable\n      idempotency_key: letter:7\n", 1)
 	r := p.want(exitReview, p.runIn(text, "saga", "run", "-"))
 	says(t, r, "readback saga close onboard-7", "is tried again with readback saga resume onboard-7", `"mail" cannot be begun`, `workflow "wf-1"`)
-	says(t, p.want(exitAttention, p.run("status")), "1 saga waits for a person", "readback saga list --state review")
-	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a person. Tenant acme: 1 saga waits for a person.", "--state review")
+	says(t, p.want(exitAttention, p.run("status")), "1 saga waits for a reviewer", "readback saga list --state review")
+	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a reviewer. Tenant acme: 1 saga waits for a reviewer.", "--state review")
 	says(t, p.want(0, p.run("saga", "list", "--state", "review")), "onboard-7")
 	says(t, p.want(0, p.run("saga", "list", "--state", "done,undone")), "No sagas.")
 	says(t, p.want(exitUsage, p.run("saga", "list", "--state", "lost")), "want some of")
 	says(t, p.want(exitReview, p.runIn(text, "saga", "run", "-")), "cannot be begun")
 	says(t, p.want(exitAccepted, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "the letter was sent before")),
 		"CLOSED", "It is over since ada closed it", "the letter was sent before", `"mail" cannot be begun`)
-	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a person.")
+	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a reviewer.")
 	says(t, p.want(0, p.run("saga", "list", "--state", "closed")), "onboard-7")
 	says(t, p.want(exitAccepted, p.runIn(text, "saga", "run", "-")), "CLOSED")
 }

@@ -16,7 +16,7 @@ func (a *app) schemaCommand() *cobra.Command {
 	var show bool
 	cmd := &cobra.Command{
 		Use:   "schema",
-		Short: "The JSON Schema of an intent",
+		Short: "Print the JSON Schema of an intent",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			text := intent.Schema()

@@ -71,7 +71,7 @@ func sampleText(where string) string {
 		"A first write, verified by reading it back:",
 		curl("create_order", "A-1"),
 		"",
-		"One that a person must approve, on the page, before anything is sent:",
+		"One that you must approve on the page before it is sent:",
 		curl("wire_money", "B-1"),
 		"",
 	}, "\n")

@@ -16,7 +16,7 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "The life of a write: every event, what was seen, and how it differs",
+		Short: "Show a write: every event, what was observed, and how it differs",
 		Args:  cobra.ExactArgs(1),
 		RunE:  a.does(func(ctx context.Context, args []string) (int, error) { return a.show(ctx, ledger.ID(args[0])) }),
 	}

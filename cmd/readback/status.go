@@ -17,16 +17,15 @@ import (
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "What needs attention, and what is open, of every tenant",
-		Long: `What needs attention first, in words; then the queues with their ages, the outbox,
-circuit breakers, pauses, stops, learned lags, and the ledger's version and clock.
-Of every tenant; with --tenant only the queues of that one. Sagas that wait for a
-reviewer, and the newest signed head of the audit log, are those of one tenant, the
-configured one or that of --tenant.
+		Short: "Show what needs attention, and the open writes of every tenant",
+		Long: `Show what needs attention first; then the queues with their ages, the outbox,
+circuit breakers, pauses, stops, learned lags, and the ledger's version and clock, for
+every tenant. With --tenant only the queues of that tenant. Sagas that wait for a
+reviewer, and the newest signed head of the audit log, are those of one tenant: the
+configured one, or --tenant.
 
-Ends with 0 when nothing needs attention, and with 41 when something does. It
-changes nothing, and costs the ledger no more than one read of what is open, one of
-what waits for approval, and one of the first of what is not sealed.`,
+Exit code: 0 if nothing needs attention, otherwise 41. The command changes nothing. It
+reads the open writes, the held writes and the first unsealed events once each.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),
 	}
@@ -58,7 +57,7 @@ func (a *app) status(ctx context.Context) (int, error) {
 	return code, a.print(s, s.Text)
 }
 
-// found reads the state of the ledger and of the workers on it.
+// readStatus reads the state of the ledger and of the workers on it.
 func readStatus(ctx context.Context, d *server.Instance) (report.Found, error) {
 	f := report.Found{Ledger: d.Config.Ledger.String(), Serves: d.Serves}
 	var err error

@@ -24,20 +24,19 @@ type switching struct {
 
 func (a *app) stopCommand() *cobra.Command {
 	return a.switchCommand("stop", "Stop sends, everywhere and within a second",
-		`Stop the sends of a tenant, a destination, a tool, or of all of them, by every
-worker on the ledger, from the next send on and within a second. Several names
-together mean only the sends that fit all of them. It holds until it is released,
-and who did it and why is recorded. What was sent already is still read back, and
-writes that were stopped wait; none of them is lost.`,
+		`Stop the sends of a tenant, a destination, a tool, or of everything, for every worker
+on the ledger, within a second. With several names it stops only the sends that match
+all of them. The stop lasts until an operator releases it; the ledger records who set it
+and why. Workers still read back earlier sends. Stopped writes wait, and none is lost.`,
 		func(ctx context.Context, d *server.Instance, s switching) error {
 			return guards.Stop(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})
 }
 
 func (a *app) releaseCommand() *cobra.Command {
-	return a.switchCommand("release", "Release what was stopped",
-		`End a stop. The scope must be named exactly as it was stopped: a stop of
-everything is not ended by releasing one destination. "readback stops" lists them.`,
+	return a.switchCommand("release", "End a stop",
+		`End a stop. Name its scope exactly: releasing one destination does not end a stop of
+everything. "readback stops" lists the stops.`,
 		func(ctx context.Context, d *server.Instance, s switching) error {
 			return guards.Release(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})
@@ -58,8 +57,8 @@ func (a *app) switchCommand(name, short, long string, do func(context.Context, *
 	flags.StringVar(&s.Destination, "destination", "", "the destination")
 	flags.StringVar(&s.Tool, "tool", "", "the tool")
 	flags.BoolVar(&s.all, "all", false, "everything")
-	flags.StringVar(&s.reason, "reason", "", "why (required)")
-	flags.StringVar(&s.by, "by", "", "who decides (default the user of this machine)")
+	flags.StringVar(&s.reason, "reason", "", "the reason (required)")
+	flags.StringVar(&s.by, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
 
@@ -110,7 +109,7 @@ func knows(d *server.Instance, destination, name string) error {
 func (a *app) stopsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stops",
-		Short: "What is stopped, by whom and why, and what was released",
+		Short: "List the stops, by whom and why, including released ones",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, err := a.openToRead(ctx)

@@ -26,33 +26,33 @@ func (a *app) submitCommand() *cobra.Command {
 		Long: `Make the write that an intent declares, once, and wait for its outcome.
 
 The file holds one intent as JSON; "-" is standard input. The intent is on disk
-before anything is sent. The same intent may be submitted any number of times:
-it is made once, and each time the answer is its outcome.
+before the send. You can submit the same intent any number of times: the write is made
+once, and each time the command prints its outcome.
 
-When the wait ends first, the write stays in the ledger and the answer is "in
-progress" (exit code 22); "readback resume ID" or "readback work" continues it. A
-send or read that is under way then is let end first, so that its result is not
-lost. With --wait 0 nothing else is waited for.
+If the wait ends first, the write stays in the ledger and the outcome is "in progress"
+(exit code 22). "readback resume ID" or "readback work" continues it. The command still
+waits for a send or read that has begun, so that its result is not lost. With --wait 0
+it waits for nothing else.
 
-A write whose idempotency key was used by another workflow is refused (30), with
-that workflow, its write, state and outcome. With --wait-prior its outcome is waited
-for instead, as long as --wait says, and is the answer; one that asks for something
-else under the same key is refused all the same.
+If another workflow used the idempotency key, the write is refused (30); the error
+names that workflow, its write, state and outcome. With --wait-prior the command waits
+for that write, up to --wait, and prints its outcome. A write with other contents under
+the same key is always refused.
 
-With --enqueue nothing is sent here: the write is recorded, its id is printed, and
-a worker ("readback work") on this ledger sends it. The answer then is "in
-progress" as well, or "refused" (30) when too much waits already.
+With --enqueue the command sends nothing: it records the write and prints its ID, and a
+worker ("readback work") on this ledger sends it. The outcome is "in progress", or
+"refused" (30) if too many writes wait.
 
-A trace that the environment variable TRACEPARENT names, as W3C writes it, is that of
-the write: its record keeps it, and its destination gets it.`,
+The write records the W3C trace in the environment variable TRACEPARENT, and passes it
+to the destination.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.submit(ctx, s) }),
 	}
 	cmd.Flags().StringVarP(&s.file, "file", "f", "", "the file of the intent, - for standard input (required)")
 	waitFlag(cmd, &s.wait)
 	cmd.Flags().BoolVar(&s.waitPrior, "wait-prior", false, "wait for the workflow that began the same operation before")
-	cmd.Flags().StringVar(&s.by, "by", "", "who asks: another reviewer must approve it (default none)")
-	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it, for the workers of the ledger")
+	cmd.Flags().StringVar(&s.by, "by", "", "the caller: another reviewer must approve the write (default none)")
+	cmd.Flags().BoolVar(&s.enqueue, "enqueue", false, "only record it; a worker on the ledger sends it")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait")
 	cmd.MarkFlagsMutuallyExclusive("enqueue", "wait-prior")
 	return cmd

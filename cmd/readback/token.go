@@ -38,21 +38,21 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var s tokenSettings
 	cmd := &cobra.Command{
 		Use:   "create --role ROLE --name NAME",
-		Short: "Make a token, and print its secret once",
-		Long: `Make a token of the tenant, for one that acts under a name: an agent or another
-program, or a person who reviews. The secret is printed on standard output, once:
-it is kept nowhere, and cannot be printed again. All else goes to standard error.
+		Short: "Create a token, and print its secret once",
+		Long: `Create a token of the tenant for a named caller: an agent, another program, or a
+person. The secret is printed once, on standard output. It is not stored and cannot be
+printed again. Everything else goes to standard error.
 
-A token is sent as "Authorization: Bearer rbk_...". An agent declares writes and
-asks for outcomes; it decides nothing, ever. A reviewer decides about what waits
-for a person, an operator does all there is to do, an auditor looks. Tokens for these
-three need server.person_tokens: true in the configuration.
+Send the token as "Authorization: Bearer rbk_...". An agent declares writes and reads
+outcomes; it can never decide. A reviewer decides about waiting writes, an operator can
+do everything, an auditor can read everything. Tokens of these three roles need
+server.person_tokens: true in the configuration.
 
-The token of an agent can have a scope: the destinations, kinds, write types and tools
-that it may write to, and the most that a field may be. What is not named is not
-bounded; of each, several can be named. It sees no more than it may write to. A scope
-never changes: revoke the token and create another one. Agents that submit over /v1
-name their tools themselves: bound the destination too.
+An agent's token can have a scope: the destinations, kinds, write types and tools that
+it may write, and the maximum of a field. You can give each flag several times. Without
+a flag that part is not limited. The agent sees only what it may write. A scope never
+changes: revoke the token and create another one. Agents that submit over /v1 choose
+the tool name themselves: limit the destination too.
 
 Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
@@ -62,15 +62,15 @@ Agents must not be able to run this command.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.role, "role", "", "agent, reviewer, operator or auditor (required)")
-	flags.StringVar(&n.Name, "name", "", "who acts with it: what is recorded as asking and deciding (required)")
-	flags.StringVar(&s.ttl, "ttl", "", "how long it is good, at most "+days(access.MaxTTL)+" (default "+days(access.DefaultTTL)+")")
+	flags.StringVar(&n.Name, "name", "", "the name that is recorded for its requests and decisions (required)")
+	flags.StringVar(&s.ttl, "ttl", "", "how long it is valid, at most "+days(access.MaxTTL)+" (default "+days(access.DefaultTTL)+")")
 	flags.StringVar(&s.expires, "expires", "", "when it ends, such as 2027-01-31T00:00:00Z, instead of --ttl")
 	flags.StringArrayVar(&s.scope.Destinations, "destination", nil, "scope: a destination that it may write to")
 	flags.StringArrayVar(&s.scope.Kinds, "kind", nil, "scope: a kind of record that it may write")
 	flags.StringArrayVar(&s.types, "type", nil, "scope: a write type: create, update, upsert or delete")
 	flags.StringArrayVar(&s.scope.Tools, "tool", nil, "scope: a tool that it may call")
 	flags.StringArrayVar(&s.max, "max", nil, "scope: the most that a field of a write may be, such as /amount=500")
-	flags.StringVar(&n.By, "by", "", "who makes it (default the user of this machine)")
+	flags.StringVar(&n.By, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
 
@@ -186,7 +186,7 @@ func (a *app) tokens(ctx context.Context, o config.OpenOptions) (*server.Instanc
 func (a *app) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "The tokens of the tenant, those that ended among them",
+		Short: "List the tokens of the tenant, including ended ones",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
 			d, tokens, err := a.tokens(ctx, config.OpenOptions{})
@@ -203,10 +203,10 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 	by := ""
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End a token, everywhere and within five seconds",
-		Long: `End a token of the tenant, and the sessions that people began with it: no server
-on the ledger takes it any more, within five seconds. Who did so is recorded. What
-was asked for with it continues; "readback stop" holds what is to be sent.
+		Short: "Revoke a token, everywhere within five seconds",
+		Long: `Revoke a token of the tenant and the sessions that people began with it. Within five
+seconds no server on the ledger accepts it. The ledger records who revoked it. Writes
+that the token requested continue; "readback stop" stops sends.
 
 Agents must not be able to run this command.`,
 		Args: cobra.ExactArgs(1),
@@ -223,7 +223,7 @@ Agents must not be able to run this command.`,
 			return a.printTokens(ctx, tokens, d)
 		}),
 	}
-	cmd.Flags().StringVar(&by, "by", "", "who ends it (default the user of this machine)")
+	cmd.Flags().StringVar(&by, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
 

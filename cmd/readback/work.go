@@ -33,28 +33,27 @@ func (a *app) workCommand() *cobra.Command {
 	var s workSettings
 	cmd := &cobra.Command{
 		Use:   "work",
-		Short: "Continue whatever is due, until SIGTERM or SIGINT",
-		Long: `Continue whatever is due, of every tenant: writes that wait, writes that a dead
-process left, pending rechecks, sagas; and notify webhooks. Any number of workers may
-share a ledger. On SIGTERM
-or SIGINT it finishes the sends and reads that are under way, hands everything
-else back to the ledger, and ends with 0; what lasts longer than --grace is left
-to the worker that takes it up when its lease has ended. A second signal ends it
-at once, which loses nothing either.
+		Short: "Continue due writes, until SIGTERM or SIGINT",
+		Long: `Continue due work of every tenant: waiting writes, writes of dead processes, pending
+rechecks, sagas, webhook messages. Any number of workers may share a ledger. On SIGTERM
+or SIGINT the worker finishes sends and reads that have begun, returns everything else
+to the ledger, and ends with 0. A send or read that lasts longer than --grace stays in
+the ledger until its lease ends; then another worker continues. A second signal ends
+the process at once; nothing is lost.
 
-It forgets settled writes that are older than the configuration says (retention), from
-time to time: 400 days where it does not say, and then not before 30 days after its
-first start. With --metrics it serves numbers for Prometheus at
-/metrics, and /healthz and /readyz (the ledger can be reached).`,
+The worker prunes settled writes that are older than the configured retention. The
+default is 400 days, and pruning then begins 30 days after the first start. With
+--metrics it serves /metrics for Prometheus, /healthz, and /readyz (the ledger is
+reachable).`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.work(ctx, s) }),
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&s.parallel, "parallel", 16, "how many writes are worked on at once")
-	flags.DurationVar(&s.grace, "grace", server.Grace, "how long sends and reads under way may last after the signal")
-	flags.DurationVar(&s.idle, "idle", defaultIdle, "the pause after nothing was due")
+	flags.IntVar(&s.parallel, "parallel", 16, "the maximum number of writes in work")
+	flags.DurationVar(&s.grace, "grace", server.Grace, "how long begun sends and reads may last after the signal")
+	flags.DurationVar(&s.idle, "idle", defaultIdle, "the pause when nothing is due")
 	flags.StringVar(&s.metrics, "metrics", "", "where to serve metrics, host:port on this machine (default as configured)")
-	flags.BoolVar(&s.noPrune, "no-prune", false, "forget nothing, whatever the configuration says")
+	flags.BoolVar(&s.noPrune, "no-prune", false, "prune nothing, whatever the configuration says")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ trace id. Of the gate's answers the last 20 are kept.`,
 		}),
 	}
 	show.Flags().IntVar(&limit, "limit", maxStepsShown, fmt.Sprintf("how many steps at the most, up to %d", maxStepsShown))
-	show.Flags().IntVar(&offset, "offset", 0, "how many steps are passed over")
+	show.Flags().IntVar(&offset, "offset", 0, "how many steps to skip")
 	cmd.AddCommand(show)
 	return cmd
 }

@@ -22,7 +22,7 @@ func TestInboxFillsWhileItIsOpen(t *testing.T) {
 	s := theSite(t)
 	const tenant = "inbox"
 	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
-	ada.text("Nothing waits for a person")
+	ada.text("Nothing waits for a reviewer")
 	look[any](ada, "window.stillHere = true, null") // gone when the page is loaded anew
 
 	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: "in-drop", Field: "note"})

@@ -82,7 +82,7 @@ func (f Figures) outcomes() string {
 		{endReadBack, "verified: no answer came, a read found it"},
 		{endRecovered, "verified: left by a killed worker, a read found it"},
 		{endSentAgain, "verified: left by a killed worker, shown to be absent, and sent again"},
-		{endReview, "in review: a person decides"},
+		{endReview, "in review: a reviewer decides"},
 		{endOther, "ended otherwise"},
 	} {
 		if n := f.Outcomes[string(line.ended)]; n > 0 || line.ended == endReview {

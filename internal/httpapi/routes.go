@@ -221,7 +221,7 @@ func resumeFrom(ctx context.Context, g Gate, c call, n int) (any, error) {
 // decider refuses a caller that may not decide, before any read.
 func decider(c call) error {
 	if c.Role == engine.RoleAgent {
-		return &gate.Error{Code: gate.Forbidden, Message: "an agent cannot decide about approvals; a person must, with credentials of their own"}
+		return &gate.Error{Code: gate.Forbidden, Message: "an agent cannot decide about approvals; a reviewer must, with their own credentials"}
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func refused(err error, name string) (Result, bool) {
 		return prior, false
 	case errors.As(err, &blocked):
 		r.ID, r.Text = string(blocked.Prior.ID), fmt.Sprintf("Nothing was done: the operation was begun before, by write %s, with other values.", blocked.Prior.ID)
-		r.WhatToDo = fmt.Sprintf("Do not call %s again for this operation. Call %s with id %q to hear what became of it. To change what it did takes another tool, or a person.", name, tool.GetOutcome, blocked.Prior.ID)
+		r.WhatToDo = fmt.Sprintf("Do not call %s again for this operation. Call %s with id %q to read its outcome. To change its effect use another tool, or ask a person.", name, tool.GetOutcome, blocked.Prior.ID)
 	case errors.As(err, &other):
 		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call has the key of write %s, which asked for something else.", other.ID)
 		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to hear what became of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)

@@ -24,7 +24,7 @@ type complaints struct {
 func (c *complaints) say(what string, args ...any) {
 	kept, mine := c.allow()
 	if mine {
-		c.log.Warn(what, append(args, "suppressed_since", kept)...)
+		c.log.Warn(what, append(args, "suppressed", kept)...)
 	}
 }
 

@@ -77,7 +77,7 @@ func (p Program) Serve(log io.Writer, flags ...string) (*Server, error) {
 		_, _ = io.Copy(io.Discard, lines) // so that it is never held up by us
 	}()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the server said nothing: %w", err), s.End())
+		return nil, errors.Join(fmt.Errorf("the server printed nothing: %w", err), s.End())
 	}
 	s.URL = strings.TrimSpace(first)
 	return s, nil

@@ -250,7 +250,7 @@ func waiting(f Found) []Matter {
 	var all []Matter
 	for _, tenant := range tenants {
 		p := piles[tenant]
-		all = append(all, matters("Tenant %s: %s for a person, the oldest begun %s%s.", "readback review --tenant "+quotedWord(tenant),
+		all = append(all, matters("Tenant %s: %s for a reviewer, the oldest begun %s%s.", "readback review --tenant "+quotedWord(tenant),
 			Safe(tenant), Count(p.count, "write waits", "writes wait"), Ago(p.oldest, f.QueueStats.Now), f.Holds[tenant].text())...)
 	}
 	return all

@@ -30,9 +30,9 @@ func what(e ledger.Event, n int) string {
 	case ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue:
 		return heldBack(e)
 	case ledger.EvDelegated:
-		return "let go to its caller, who makes it"
+		return "released to its caller, who makes it"
 	case ledger.EvYielded:
-		return "its business operation was let go: it stops no other write"
+		return "its business operation was released: it blocks no other write"
 	case ledger.EvApproved:
 		return "approved" + inQueue(e)
 	case ledger.EvRead:
@@ -46,7 +46,7 @@ func what(e ledger.Event, n int) string {
 	case ledger.EvDeferred:
 		return deferred(e)
 	case ledger.EvEscalated:
-		return "handed to a person"
+		return "sent to a reviewer"
 	case ledger.EvDirected:
 		if e.Directed == "" {
 			return "taken back from the person"
@@ -77,7 +77,7 @@ func heldBack(e ledger.Event) string {
 	case e.Need > 1:
 		return fmt.Sprintf("held; nothing is sent before %d different people approve", e.Need)
 	}
-	return "held; nothing is sent before a person approves"
+	return "held; nothing is sent before a reviewer approves"
 }
 
 // inQueue describes what must be done first.
@@ -132,7 +132,7 @@ func announced(e ledger.Event, n int) string {
 		how = append(how, "an update of what was not stored")
 	}
 	if e.NeedsRecheck {
-		how = append(how, "with a recheck owed")
+		how = append(how, "which needs a recheck")
 	}
 	if len(how) == 0 {
 		return text

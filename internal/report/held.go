@@ -181,7 +181,7 @@ type Holder struct {
 func (h Holder) why(now time.Time) string {
 	switch {
 	case h.Record.Yielded:
-		return "no: a reviewer released the operation"
+		return "no: an operator released the operation"
 	case !h.Blocks:
 		return "no"
 	case h.Until.IsZero():

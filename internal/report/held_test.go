@@ -96,7 +96,7 @@ wr_3  entrusted, begun 1 hour ago
   wire by step "pay" of workflow "wf_1" itself
   workflow      wf_1
   step          pay
-  stops others  no: a reviewer released the operation
+  stops others  no: an operator released the operation
 
 wr_4  held, begun 1 hour ago
   wire by step "pay" of workflow "wf_1" itself

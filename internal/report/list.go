@@ -40,16 +40,16 @@ func Waiting(recs []ledger.Record, more, partly bool, now time.Time, others ...M
 func waitingWrites(recs []ledger.Record, more, partly bool, now time.Time) string {
 	switch {
 	case len(recs) == 0 && partly:
-		return "Nothing that can be read waits for a person.\n"
+		return "No readable write waits for a reviewer.\n"
 	case len(recs) == 0:
-		return "Nothing waits for a person.\n"
+		return "Nothing waits for a reviewer.\n"
 	}
 	count := Count(len(recs), "write waits", "writes wait")
 	if more {
 		count = fmt.Sprintf("More than %d writes wait", len(recs))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s for a person. The oldest comes first.\n", count)
+	fmt.Fprintf(&b, "%s for a reviewer. The oldest comes first.\n", count)
 	for _, r := range recs {
 		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", r.ID, r.Phase(), Ago(r.Created, now))
 		fmt.Fprintf(&b, "  %s\n", Subject(r))

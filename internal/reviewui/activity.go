@@ -58,7 +58,7 @@ var groups = []struct {
 }{
 	{"bar-good", "verified", []ledger.Settlement{ledger.Verified}},
 	{"bar-calm", "known not to be there", []ledger.Settlement{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}},
-	{"bar-warn", "settled by a person or a caller", []ledger.Settlement{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
+	{"bar-warn", "settled by a reviewer or a caller", []ledger.Settlement{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
 }
 
 // activityOf puts counts into charts, times without events included.
@@ -88,7 +88,7 @@ func activityOf(spans []ledger.Span, repeats []service.Replays, since time.Time,
 	again, calls := replayed(repeats, since, w)
 	b := activityPage{Empty: len(spans) == 0 && calls == 0, Totals: append(totals(filled), tally{"calm", "calls repeated", calls, ""}), Charts: []bars{
 		drawn("outcomes", "Writes by outcome", "writes settled", times, w.step, outcomes),
-		drawn("people", "Handed to a person", "writes", times, w.step, []series{
+		drawn("people", "Sent to a reviewer", "writes", times, w.step, []series{
 			over("went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
 			over("held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
 		drawn("saved", "Duplicates prevented", "writes verified after a send without an answer, without a second send", times, w.step, []series{
@@ -160,6 +160,6 @@ func totals(spans []ledger.Span) []tally {
 		sum = merged(sum, s)
 	}
 	return []tally{{"good", "verified", int(settledAs(sum, groups[0].of)), ""}, {"calm", "known not to be there", int(settledAs(sum, groups[1].of)), ""},
-		{"warn", "settled by a person or a caller", int(settledAs(sum, groups[2].of)), ""}, {"bad", "went to review", sum.Review, ""},
+		{"warn", "settled by a reviewer or a caller", int(settledAs(sum, groups[2].of)), ""}, {"bad", "went to review", sum.Review, ""},
 		{"warn", "held", sum.Held, ""}, {"good", "duplicates prevented", sum.Saved, ""}}
 }

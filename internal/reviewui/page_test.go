@@ -265,7 +265,7 @@ func TestWhoIsNotKnownIsSentToTheLogin(t *testing.T) {
 
 func TestEmptyPagesSayWhatWouldBeThere(t *testing.T) {
 	s := newShop(t)
-	for path, want := range map[string]string{"/inbox": "Nothing waits for a person", "/activity": "Nothing happened in this time", "/sagas": "No sagas", "/search?q=x": "Nothing found"} {
+	for path, want := range map[string]string{"/inbox": "Nothing waits for a reviewer", "/activity": "Nothing happened in this time", "/sagas": "No sagas", "/search?q=x": "Nothing found"} {
 		a := operator.get(t, s, path)
 		if !strings.Contains(a.text(), want) {
 			t.Errorf("%s does not say %q: %s", path, want, a.text())

@@ -213,7 +213,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 	for _, one := range b.Totals {
 		totals = append(totals, fmt.Sprint(one.N, " ", one.Word))
 	}
-	if diff := cmp.Diff([]string{"3 verified", "1 known not to be there", "2 settled by a person or a caller", "2 went to review", "4 held", "1 duplicates prevented", "5 calls repeated"}, totals); diff != "" {
+	if diff := cmp.Diff([]string{"3 verified", "1 known not to be there", "2 settled by a reviewer or a caller", "2 went to review", "4 held", "1 duplicates prevented", "5 calls repeated"}, totals); diff != "" {
 		t.Errorf("totals (-want +got):\n%s", diff)
 	}
 }

@@ -95,7 +95,7 @@ func (d *app) showSaga(v *visit, status int, s saga.Saga, not *ask) error {
 	b.Facts.at("Begun", s.Created, s.Now)
 	b.Facts.add("Begun by", s.By)
 	b.Facts.at("So since", s.Since, s.Now)
-	b.Facts.at("Read back again", s.Next, s.Now)
+	b.Facts.at("Continued", s.Next, s.Now)
 	b.Facts.search("Correlation", s.CorrelationID, "correlation", s.CorrelationID)
 	b.Facts.search("Its writes", "all of workflow "+s.ID, "workflow", s.ID)
 	if s.PastPivot {

@@ -88,7 +88,7 @@ func stepBody(s gate.PendingApproval) stepPage {
 	}
 	for _, p := range s.PoliciesMatched {
 		text := strings.Join([]string{p.PolicyName, p.Reason, p.PolicyDescription}, ": ")
-		b.Policies.add(report.Clip(p.PolicyID, maxName), strings.Trim(text, ": "))
+		b.Policies = append(b.Policies, fact{Name: report.Clip(p.PolicyID, maxName), Text: report.Clip(strings.Trim(text, ": "), maxText)})
 	}
 	var tool json.RawMessage
 	if s.ToolContext != nil {

@@ -172,12 +172,12 @@ func writeFacts(r ledger.Record) (f facts) {
 	f.add("Trace", report.TraceID(r.Trace))
 	f.search("Operation", r.IdempotencyKey, "operation", r.IdempotencyKey)
 	if r.Yielded {
-		f.add("Operation let go", "It stops no other write any more.")
+		f.add("Operation released", "It blocks no other write.")
 	}
 	f.add("Requested by", r.RequestedBy)
 	f.at("Begun", r.Created, r.Now)
 	f.at("Settled", r.SettledAt, r.Now)
-	due := "Next read"
+	due := "Due"
 	if r.State == ledger.Held {
 		due = "Approve by"
 		f.add("Approvals", report.Approvals(r))
@@ -210,12 +210,12 @@ func call(r ledger.Record) string {
 // terms describes the intent's requirements of the engine.
 func terms(w intent.WriteIntent) (f facts) {
 	f.add("Risk", map[intent.Risk]string{"": "auto: sent without asking", intent.RiskAuto: "auto: sent without asking", intent.RiskLog: "log: sent, and marked for a later review",
-		intent.RiskApprove: "approve: held until a person approves"}[w.Risk])
+		intent.RiskApprove: "approve: held until a reviewer approves"}[w.Risk])
 	f.add("Reversibility", map[intent.Reversibility]string{"": "pivot: not undone by itself", intent.Pivot: "pivot: not undone by itself",
 		intent.Compensable: "compensable: may be undone by a compensating write", intent.Retryable: "retryable: repeated until it succeeds"}[w.Reversibility])
-	f.add("On a mismatch", map[intent.MismatchPolicy]string{"": "a person decides", intent.MismatchEscalate: "a person decides",
-		intent.MismatchRetry: "sent again where that is harmless, else a person", intent.MismatchCompensate: "undone where that is possible, else a person",
-		intent.MismatchRepair: "our own record is updated with what was not stored, else a person"}[w.OnMismatch])
+	f.add("On a mismatch", map[intent.MismatchPolicy]string{"": "a reviewer decides", intent.MismatchEscalate: "a reviewer decides",
+		intent.MismatchRetry: "sent again if that is harmless, else a reviewer decides", intent.MismatchCompensate: "undone if that is possible, else a reviewer decides",
+		intent.MismatchRepair: "our own record is updated with what was not stored, else a reviewer decides"}[w.OnMismatch])
 	f.add("Records declared", strconv.Itoa(w.Want()))
 	if !w.Deadline.IsZero() {
 		f.add("Deadline", report.Moment(w.Deadline)+"; no send is begun after it")

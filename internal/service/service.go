@@ -290,6 +290,6 @@ func (o *Service) Yield(ctx context.Context, who Who, id ledger.ID, reason strin
 		return err
 	}
 	err := o.parts.Writes.Yield(engine.As(ctx, who.Principal()), who.Tenant, id, who.Name, reason)
-	o.describe(ctx, who, "an operation is let go", err, "write", id)
+	o.describe(ctx, who, "release of an operation", err, "write", id)
 	return err
 }

@@ -17,7 +17,7 @@ type Row struct {
 	ID             ledger.ID     `json:"id"`
 	Status         engine.Status `json:"status" jsonschema:"what became of it; see Outcome"`
 	Phase          string        `json:"phase" jsonschema:"the state in the ledger; of a settled write with how it ended"`
-	Text           string        `json:"text" jsonschema:"a sentence for a person"`
+	Text           string        `json:"text" jsonschema:"a sentence for people"`
 	Workflow       string        `json:"workflow"`
 	Step           string        `json:"step,omitempty"`
 	Tool           string        `json:"tool"`
@@ -84,7 +84,7 @@ type Account struct {
 	Need       int             `json:"approvals_needed,omitempty" jsonschema:"how many people must approve it; 0 is one"`
 	Agreed     []string        `json:"approved_by,omitempty" jsonschema:"who has approved it already"`
 	Overdue    bool            `json:"overdue,omitempty" jsonschema:"no reviewer approved it in time, and it continues to wait"`
-	Yielded    bool            `json:"yielded,omitempty" jsonschema:"its business operation was let go"`
+	Yielded    bool            `json:"yielded,omitempty" jsonschema:"its business operation was released"`
 	Pruned     bool            `json:"pruned,omitempty" jsonschema:"only its identity and its end are kept"`
 	// Choices are the decisions that the caller may make about it now.
 	Choices []engine.Choice `json:"choices,omitempty" jsonschema:"what may be decided about it now, and what each would do"`

@@ -35,7 +35,7 @@ type Problem struct {
 	Type   string `json:"type" jsonschema:"the kind of problem; it never changes its meaning"`
 	Title  string `json:"title" jsonschema:"the kind in words"`
 	Status int    `json:"status" jsonschema:"the status of the answer"`
-	Detail string `json:"detail,omitempty" jsonschema:"what is wrong this time, for a person"`
+	Detail string `json:"detail,omitempty" jsonschema:"what is wrong this time, for people"`
 	// Field is a JSON Pointer into the body, or the name of a header, of a part of the
 	// path, or of a part of the query.
 	Field    string           `json:"field,omitempty" jsonschema:"what is wrong: a JSON Pointer into the body, or the name of a header or of a parameter"`

@@ -169,7 +169,7 @@ var descriptions = map[string]string{
 	"Unread":             "A write whose row in the ledger cannot be read.",
 	"Record":             "A write with its intent, its evidence and the decisions that are possible now.",
 	"Event":              "One thing that happened to a write.",
-	"Events":             "Get the events of a write, in order.",
+	"Events":             "The events of a write, in order.",
 	"StreamEvent":        "The data of a server-sent event: a write and its outcome.",
 	"Saga":               "A saga and its steps.",
 	"SagaStep":           "A step of a saga, its write and its undo.",
