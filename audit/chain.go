@@ -40,7 +40,7 @@ type Entry struct {
 	Names string `json:"names,omitempty"`
 	// Intent is the SHA-256 of the intent as it is stored, with the first event.
 	Intent string `json:"intent,omitempty"`
-	// Found reports that it existed when sealing began: its earlier history is unknown.
+	// Backfilled reports that it existed when sealing began: its earlier history is unknown.
 	Backfilled bool `json:"found,omitempty"`
 	// Rule and At are the rule and the time of pruning.
 	Rule string    `json:"rule,omitempty"`

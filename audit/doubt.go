@@ -27,9 +27,9 @@ type doubts struct {
 	// Later changes: events and marks that are not sealed, or were sealed during the check.
 	unsealed  map[writeName]map[int64]bool
 	later     *index
-	gone      map[writeName]bool     // compacted since
+	gone      map[writeName]bool     // the tombstone was deleted since
 	pruned    map[writeName]bool     // pruned since
-	dropped   map[documentName]bool  // compacted since
+	dropped   map[documentName]bool  // deleted since
 	committed map[documentName]int64 // the newest version that is not sealed, or was sealed during the check
 }
 
@@ -212,7 +212,7 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Lifetime) error
 	if w == nil {
 		w = &sealedWrite{}
 	}
-	if d.gone[name] { // it was compacted, and the current one came after that
+	if d.gone[name] { // its tombstone was deleted, and the current write came after that
 		if len(w.events) > 0 && w.pruned == nil && !d.pruned[name] {
 			v.report.add(Problem{Kind: Missing, Tenant: name.tenant, Write: name.id, Entry: w.first(),
 				What: "a mark says that a rule forgot it, and no rule had pruned it before"})

@@ -30,7 +30,7 @@ type Report struct {
 	// alterations until then are not detected.
 	Unsealed int `json:"unsealed"`
 	// Backfilled counts entries for what existed when sealing began, Pruned writes that retention has
-	// pruned since, Forgotten entries for tombstones or documents that a rule compacted, Repeated
+	// pruned since, Forgotten entries for tombstones or documents that a rule deleted, Repeated
 	// entries that occur twice, as a killed sealer leaves them.
 	Backfilled int `json:"found,omitempty"`
 	Pruned     int `json:"pruned,omitempty"`

@@ -190,9 +190,9 @@ func (s *Sealer) begin(ctx context.Context) error {
 	}
 	switch {
 	case changed && s.id != "":
-		s.o.Logger.Warn("another actor had switched the audit log off; it is on again, and what came meanwhile is sealed as backfilled")
+		s.o.Logger.Warn("another program had switched the audit log off; it is on again, and the events since then are sealed as from before the chain")
 	case changed:
-		s.o.Logger.Info("the ledger is sealed from now on; what is there is sealed as found")
+		s.o.Logger.Info("the ledger is sealed from now on; earlier events are sealed as from before the chain")
 	}
 	s.id, s.on = id, true
 	return nil

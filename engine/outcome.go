@@ -75,7 +75,7 @@ var waitingWords = map[Waiting]string{
 // waiting returns what a record in progress waits for.
 func waiting(r ledger.Record) Waiting {
 	worked := r.LeaseUntil.After(r.Now)
-	notAccepted := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
+	notTakenUp := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
 	switch {
 	case r.QueuedBehind != "":
 		return WaitsQueue
@@ -87,7 +87,7 @@ func waiting(r ledger.Record) Waiting {
 		return WaitsLogin
 	case r.State == ledger.Checking && r.Verdict == verify.Unavailable.String() && r.Unproven > 0:
 		return WaitsDestination
-	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !notAccepted):
+	case worked, r.State != ledger.Queued && (r.State != ledger.Checking || !notTakenUp):
 		return ""
 	}
 	switch rule := Waiting(r.Rule); rule {
@@ -97,7 +97,7 @@ func waiting(r ledger.Record) Waiting {
 	switch {
 	case r.LastFate == string(connectors.FateLogin):
 		return WaitsLogin
-	case notAccepted, r.Rule == "pre-state":
+	case notTakenUp, r.Rule == "pre-state":
 		return WaitsDestination
 	}
 	return ""
@@ -161,7 +161,7 @@ func OutcomeOf(r ledger.Record) Outcome { return outcomeOf(r, true) }
 // outcomeOf returns the outcome of a record, safe for every caller: foreign text is made
 // visible, bounded and marked.
 func outcomeOf(r ledger.Record, replayed bool) Outcome {
-	o := unmarked(r, replayed)
+	o := rawOutcome(r, replayed)
 	o.Text, o.ForModel = visible.Clip(o.Text, maxSentence), visible.Clip(o.ForModel, maxSentence)
 	mark := func(there bool, member string) {
 		if there {
@@ -236,8 +236,9 @@ func WithoutEvidence(v verify.Verdict, mismatches json.RawMessage) json.RawMessa
 	return encoded(all)
 }
 
-// unmarked returns the outcome of a record, with foreign text as stored.
-func unmarked(r ledger.Record, replayed bool) Outcome {
+// rawOutcome returns the outcome of a record, with foreign text as stored; only /text is
+// marked.
+func rawOutcome(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
 		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,

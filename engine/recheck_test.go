@@ -21,29 +21,29 @@ import (
 // A change or removal by a later write of ours raises no alarm. A change by another actor, or a
 // duplicate, does.
 func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
-	declared, pending := connectors.Within(time.Hour), connectors.Bound{}
+	declared, undeclared := connectors.Within(time.Hour), connectors.Bound{}
 	for name, c := range map[string]struct {
 		recheck connectors.Bound
 		then    func(*bench)
 		review  bool
 		reason  string
 	}{
-		"nothing happens":                         {declared, func(*bench) {}, false, "the outcome stays"},
-		"we removed it":                           {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
-		"we removed it, no horizon":               {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
-		"we changed it":                           {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
-		"we changed it, another actor removed it": {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we changed it, it is gone, no horizon":   {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
-		"we removed and made it anew":             {pending, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
-		"another actor removed it":                {declared, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
-		"another actor removed it, no horizon":    {pending, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
-		"we touched another, theirs is gone":      {pending, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
-		"ours was not applied": {pending, func(b *bench) {
+		"nothing happens":                                {declared, func(*bench) {}, false, "the outcome stays"},
+		"we removed it":                                  {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "our delete was verified"},
+		"we removed it, no recheck declared":             {undeclared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)) }, false, "found among all that came since"},
+		"we changed it":                                  {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)) }, false, "our update was verified"},
+		"we changed it, another actor removed it":        {declared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we changed it, it is gone, no recheck declared": {undeclared, func(b *bench) { b.do(wish("A-1", 1, intent.Update)); b.remove("A-1") }, true, "an update removes nothing"},
+		"we removed and made it anew":                    {undeclared, func(b *bench) { b.do(wish("A-1", 1, intent.Delete)); b.do(wish("A-1", 2, intent.Create)) }, false, "ours all along"},
+		"another actor removed it":                       {declared, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
+		"another actor removed it, no recheck declared":  {undeclared, func(b *bench) { b.remove("A-1") }, true, "none of our writes did"},
+		"we touched another, theirs is gone":             {undeclared, func(b *bench) { b.do(wish("A-2", 1, intent.Create)); b.remove("A-1") }, true, "that was about another record"},
+		"ours was not applied": {undeclared, func(b *bench) {
 			b.set(orders.Fault{Kind: orders.Refused, Times: 1})
 			b.do(wish("A-1", 1, intent.Update))
 			b.remove("A-1")
 		}, true, "that changed nothing"},
-		"duplicated, and changed by us": {pending, func(b *bench) {
+		"duplicated, and changed by us": {undeclared, func(b *bench) {
 			b.do(wish("A-1", 1, intent.Update))
 			b.seed(asStored("A-1"), order("A-1", intent.Create).Stamp())
 		}, true, "no write of ours makes two"},

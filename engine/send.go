@@ -221,7 +221,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		}
 		switch changed, err := t.changedSince(seen); {
 		case err != nil:
-			return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "what it undoes could not be looked up: " + err.Error()})
+			return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the write that it undoes could not be read: " + err.Error()})
 		case changed != "":
 			return []ledger.Event{read, notSent("pre-state", changed)}
 		}

@@ -122,7 +122,7 @@ func (q judging) mayJudge(s step, by string) error {
 	case q.who.Role != "" && ledger.SameName(q.who.Name, ""):
 		return &Error{Code: Forbidden, Message: "an approval needs a reviewer's name"}
 	case !trusted && len(s.Askers) > maxAskers:
-		return &Error{Code: Forbidden, Message: "too many different callers gated this step, so that no reviewer is known to be another one; gate another step"}
+		return &Error{Code: Forbidden, Message: "too many different callers gated this step: the gate cannot tell whether a reviewer is one of them; gate another step"}
 	case !trusted && ledger.AmongNames(s.Askers, by):
 		return &Error{Code: Forbidden, Message: by + " asked for this step; another reviewer must approve it"}
 	}

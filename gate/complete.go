@@ -103,7 +103,7 @@ func (s step) contradicts(rec ledger.Record) string {
 	case s.completed() || rec.Tombstone:
 		return ""
 	case rec.State == ledger.Delegated && rec.Yielded:
-		return "its caller reports it as done, after a reviewer released the operation: another workflow may have done it too"
+		return "its caller reports it as done, after an operator released the operation: another workflow may have done it too"
 	case rec.State == ledger.Settled && slices.Contains(gaveUp, rec.Settlement):
 		return fmt.Sprintf("its caller reports it as done, after it was settled as %s: another workflow may have done it too", rec.Settlement)
 	}

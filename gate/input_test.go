@@ -114,7 +114,7 @@ func TestGoodGates(t *testing.T) {
 	wf := b.begin()
 	b.ask(wf, "a", asking{StepType: "tool_call", StepInput: []byte(`{"id":9007199254740993}`)})
 	if e := b.refused(wf, "a", asking{StepType: "tool_call", StepInput: []byte(`{"id":9007199254740992}`)}); e.Code != gate.InputMismatch {
-		t.Errorf("two numbers that a duplicate takes for one: %v", e)
+		t.Errorf("two numbers that a float64 cannot distinguish: %v", e)
 	}
 }
 

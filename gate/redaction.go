@@ -14,7 +14,7 @@ type Redaction interface {
 	// value.
 	Reveals(tenant, name string) bool
 	// Clean removes sensitive values from what v points to: those that intents mark, and those
-	// that are sensitive.
+	// that a pattern matches.
 	Clean(tenant string, v any, of ...intent.WriteIntent)
 }
 

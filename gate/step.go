@@ -317,7 +317,7 @@ func asker(names []string, name string) []string {
 func (s step) gone(rec ledger.Record) string {
 	switch {
 	case rec.Yielded:
-		return fmt.Sprintf("a reviewer released the business operation of this step (write %s); another workflow may have begun it", s.Operation)
+		return fmt.Sprintf("an operator released the business operation of this step (write %s); another workflow may have begun it", s.Operation)
 	case rec.State == ledger.Review:
 		return fmt.Sprintf("a reviewer must decide about the business operation of this step (write %s)", s.Operation)
 	case rec.State != ledger.Delegated:

@@ -386,7 +386,7 @@ func (g *Guards) shut(name string) bool {
 	return d.breaker.shut() != nil || d.rates.shut() || d.slots.shut()
 }
 
-// lock is a mutex whose acquisition can time out.
+// timedMutex is a mutex whose acquisition can time out.
 type timedMutex chan struct{}
 
 func newTimedMutex() timedMutex { return make(timedMutex, 1) }

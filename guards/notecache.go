@@ -47,7 +47,7 @@ func noteOf(what, destination string) string {
 	return prefix + what + "/" + part + "/"
 }
 
-// cache is a worker's copy of the notes. Notes are never removed, so that a version is never used
+// noteCache is a worker's copy of the notes. Notes are never removed, so that a version is never used
 // twice.
 type noteCache struct {
 	notes ledger.Documents

@@ -259,8 +259,8 @@ func (r *rates) logged(s engine.Sent, entered time.Time) {
 	defer r.mu.Unlock()
 	switch {
 	case asks == 0 && s.Fate != connectors.FateThrottled:
-		accepted := s.Fate == connectors.FateAnswered || s.Fate == connectors.FateRefused
-		if !accepted || note.Hits == 0 || !entered.After(note.Since) {
+		responded := s.Fate == connectors.FateAnswered || s.Fate == connectors.FateRefused
+		if !responded || note.Hits == 0 || !entered.After(note.Since) {
 			return
 		}
 		r.calm = true

@@ -80,11 +80,11 @@ func check(r Record, e Event) error {
 	case e.Kind == EvDelegated && !r.Delegated:
 		return fmt.Errorf("only what was reserved for its caller can be delegated to it")
 	case e.Kind == EvYielded && (e.By == "" || e.Reason == ""):
-		return fmt.Errorf("releasing a business operation needs the reviewer's name and a reason")
+		return fmt.Errorf("releasing a business operation needs the operator's name and a reason")
 	case e.Kind == EvCompensating && r.State == Settled && (r.Settlement != Verified || e.By == ""):
 		return fmt.Errorf("a settled write can be undone only when it is verified, by an actor with a name")
 	case e.Kind == EvSettled && e.Settlement == Reported && !reportable(r, e):
-		return fmt.Errorf("only a delegated write is settled by the report of its caller, who has a name, and only an accepted one by the destination's answer")
+		return fmt.Errorf("only a delegated write is settled by the report of its caller, who has a name, and only an answered one by the destination's answer")
 	case e.Kind == EvSettled && (e.Settlement == Denied || e.Settlement == Expired) && r.State != Held:
 		return fmt.Errorf("only a held write can be denied, or expire")
 	case e.Kind == EvSettled && r.State == Held && e.Settlement != Denied && e.Settlement != Expired:

@@ -216,7 +216,7 @@ func TestDelegatedRefusals(t *testing.T) {
 			nil, ledger.Review, ledger.Event{Kind: ledger.EvYielded, Reason: "r"}, "name"},
 		"yielded without a reason": {"and a reason",
 			nil, ledger.Review, ledger.Event{Kind: ledger.EvYielded, By: "p"}, "reason"},
-		"undone without a name": {"what was verified is undone by another actor",
+		"undone without a name": {"an undo has a name",
 			nil, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, Child: "wr_2"}, "name"},
 		"undone and never verified": {"what is not known to have been done cannot be undone",
 			func(r *ledger.Record) { r.Settlement = ledger.Accepted }, ledger.Settled, ledger.Event{Kind: ledger.EvCompensating, By: "p", Child: "wr_2"}, "verified"},

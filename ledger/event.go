@@ -17,7 +17,7 @@ const (
 	EvOverdue      EventKind = "overdue"      // not approved in time; it continues to wait, and other reviewers are notified
 	EvApproved     EventKind = "approved"     // a reviewer approved it
 	EvDelegated    EventKind = "entrusted"    // its caller may make the write
-	EvYielded      EventKind = "yielded"      // a reviewer released the business operation
+	EvYielded      EventKind = "yielded"      // an operator released the business operation
 	EvRead         EventKind = "read"         // the destination was read, or could not be
 	EvAnnounced    EventKind = "announced"    // a send is about to be made
 	EvSent         EventKind = "sent"         // what became of the send, as far as known

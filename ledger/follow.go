@@ -143,9 +143,9 @@ type Past struct {
 type Span struct {
 	From    time.Time          `json:"from"`
 	Settled map[Settlement]int `json:"settled" jsonschema:"how many were settled, by how"`
-	Review  int                `json:"review" jsonschema:"how many went to a person"`
+	Review  int                `json:"review" jsonschema:"how many went to a reviewer"`
 	Held    int                `json:"held" jsonschema:"how many were held for approval"`
-	Saved   int                `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: doubles that were prevented"`
+	Saved   int                `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: prevented duplicates"`
 	// Sends and Reads are of the writes that were settled.
 	Sends int `json:"sends"`
 	Reads int `json:"reads"`

@@ -20,8 +20,8 @@ type Run struct {
 	Ticket int64
 	Tenant string
 	ID     ID
-	// First and Last are the numbers of the events. Found says that they were backfilled when
-	// recording was switched on: all events of the write until then, from the first on.
+	// First and Last are the numbers of the events. Backfilled says that they were stored
+	// before recording was switched on: all events of the write until then, from the first on.
 	First, Last int64
 	Backfilled  bool
 	// Events are those of them that still exist.
@@ -95,7 +95,7 @@ func (p Document) CommitMark() (*Mark, error) {
 	return &Mark{Kind: MarkFiled, Tenant: p.Tenant, DocumentKind: p.Kind, DocumentID: p.ID, Version: p.Version, Digest: digest}, err
 }
 
-// SearchResult returns the mark of a document as it was read, with the digest of its names; nil for one
+// BackfillMark returns the mark of a document as it was read, with the digest of its names; nil for one
 // of [AuditKind].
 func (p Document) BackfillMark() (m *Mark, err error) {
 	if p.Kind == AuditKind {

@@ -23,7 +23,7 @@ func TestSameName(t *testing.T) {
 		"another letter":     {"jorg", "j\u00f6rg", false, "these are two letters"},
 		"an address":         {"Ann@Example.org", "ann@example.org", true, "these are names, too"},
 		"no name and blanks": {"", " \t", true, "a name that cannot be seen is none"},
-		"no name":            {"", "ann", false, "an empty name is not another actor"},
+		"no name":            {"", "ann", false, "an empty name equals no name"},
 		"not to be written":  {"ann\x00", "Ann\x00 ", true, "whatever it is, it is the same"},
 		"and distinguished":  {"ann\x00", "ann", false, "whatever it is, it is something else"},
 	} {

@@ -47,7 +47,7 @@ func TestBlocks(t *testing.T) {
 		}, false},
 		"another's step":  {"but not another's", func(p *ledger.Record, _ *ledger.Reservation) { p.Delegated = true }, true},
 		"another's write": {"nor the other way", func(_ *ledger.Record, r *ledger.Reservation) { r.Record.Delegated = true }, true},
-		"yielded":         {"a reviewer released it", func(p *ledger.Record, _ *ledger.Reservation) { p.Yielded = true }, false},
+		"yielded":         {"an operator released it", func(p *ledger.Record, _ *ledger.Reservation) { p.Yielded = true }, false},
 		"open and old": {"it is unknown what became of it", func(p *ledger.Record, _ *ledger.Reservation) {
 			p.State, p.Created = ledger.Delegated, at.Add(-1000*time.Hour)
 		}, true},

@@ -193,7 +193,7 @@ type Record struct {
 	Need    int      `json:"need,omitempty"`
 	Agreed  []string `json:"agreed,omitempty"`
 	Overdue bool     `json:"overdue,omitempty"`
-	// Yielded says that a reviewer released the business operation although this write may have
+	// Yielded says that an operator released the business operation although this write may have
 	// done it: it blocks no other any more.
 	Yielded bool `json:"yielded,omitempty"`
 

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrStale means that another caller changed a note or a document since it was read.
-var ErrStale = errors.New("changed by another actor meanwhile")
+var ErrStale = errors.New("changed by another caller meanwhile")
 
 // ErrFull means that the queue is full. Nothing was recorded.
 var ErrFull = errors.New("queue full")

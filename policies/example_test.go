@@ -19,7 +19,7 @@ func Example() {
 			return policies.Decision{}, false // not mine
 		}
 		return policies.Decision{Kind: policies.Wait, After: 8 * time.Hour, Rule: "no payments at night",
-			Reason: "repeated when another actor is there"}, true
+			Reason: "repeated in the morning, when an operator can react"}, true
 	})
 	asked := append([]policies.Policy{noPaymentsAtNight}, policies.Standard()...)
 

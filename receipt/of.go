@@ -140,7 +140,7 @@ var why = map[ledger.Settlement]string{
 	ledger.Abandoned: "a reviewer gave it up, and its effect stays unknown",
 	ledger.Denied:    "a reviewer refused it: nothing was sent, and nothing was to be observed",
 	ledger.Expired:   "no reviewer approved it in time: nothing was sent, and nothing was to be observed",
-	ledger.Reported:  "its caller reported success; it was not verified",
+	ledger.Reported:  "the destination accepted it and cannot be read: it was not verified",
 }
 
 // settled refuses a write whose result is not known, or was not observed.
@@ -154,7 +154,7 @@ func (l *life) settled() error {
 	case r.State == ledger.Held:
 		return unobserved("write %s waits for approval; nothing was sent", r.ID)
 	case r.Unverified:
-		return unobserved("write %s was accepted and is read back later; ask again then", r.ID)
+		return unobserved("write %s the destination accepted it; it is read back later; ask again then", r.ID)
 	case r.State != ledger.Settled:
 		return unobserved("write %s is under way (%s); ask again when it is settled", r.ID, r.Phase())
 	}

@@ -224,7 +224,7 @@ type Rechecks struct {
 	// before.
 	Last    time.Time `json:"last"`
 	Verdict string    `json:"verdict"`
-	// Found is how the record differed in the last read that did not show the declared state.
+	// Differences is how the record differed in the last read that did not show the declared state.
 	// Default: none did.
 	Differences []Difference `json:"found,omitzero"`
 	// ChangedBy is the write of this ledger that has changed the record since. Default not known:

@@ -17,12 +17,12 @@ const (
 	// have cancelled it.
 	carryFor = 10 * time.Second
 	// restFirst and restMost bound the pause of a saga that waits for a slow write; it grows with
-	// the time that this has lasted. For a reviewer it grows up to personMost: each poll is a
+	// the time that this has lasted. For a reviewer it grows up to reviewerMost: each poll is a
 	// commit, and thousands may wait for days. The engine ends the pause when a reviewer has
 	// decided.
-	restFirst  = time.Second
-	restMost   = time.Minute
-	personMost = 5 * time.Minute
+	restFirst    = time.Second
+	restMost     = time.Minute
+	reviewerMost = 5 * time.Minute
 	// runRead is the longest pause of a call of Run that waits for a reviewer, who may decide in
 	// another process.
 	runRead = 2 * time.Second
@@ -178,7 +178,7 @@ func (r *Runner) act(ctx context.Context, t *loaded, m move) (over bool, err err
 func (r *Runner) settle(ctx context.Context, t *loaded, m move) error {
 	now, due := t.document.Now, m.at
 	if m.poll {
-		due = now.Add(restPause(now.Sub(t.body.Since), personMost))
+		due = now.Add(restPause(now.Sub(t.body.Since), reviewerMost))
 	}
 	t.body = r.cleaned(t.document.Tenant, t.body)
 	text, err := t.body.encode()
@@ -369,7 +369,7 @@ func (r *Runner) troubled(ctx context.Context, t *loaded, m move, why error) (ov
 	r.opts.Logger.Warn("a saga cannot continue", "saga", t.document.ID, "tenant", t.document.Tenant, "step", t.body.Steps[m.step].Name, "error", r.errorText(t.document.Tenant, t.body, why))
 	fresh.body.Stuck = true
 	fresh.body.says(Review, fmt.Sprintf("the engine could not %s step %q: %v", what, t.body.Steps[m.step].Name, why), now)
-	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), personMost), restMost)), nil)
+	_, err = r.file(ctx, &fresh, now.Add(max(restPause(now.Sub(fresh.body.Since), reviewerMost), restMost)), nil)
 	*t = fresh
 	return true, err
 }

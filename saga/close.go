@@ -29,7 +29,7 @@ func (r *Runner) Close(ctx context.Context, tenant, id, by, reason string) (Saga
 	}
 	switch who := engine.Caller(ctx); {
 	case who.Role == engine.RoleAgent:
-		return Saga{}, fmt.Errorf("%w: the credentials are an agent's; a reviewer closes a saga", engine.ErrForbidden)
+		return Saga{}, fmt.Errorf("%w: the credentials are an agent's; an operator closes a saga", engine.ErrForbidden)
 	case who.Name != "" && who.Name != by:
 		return Saga{}, fmt.Errorf("%w: the decision is in the name of %q, the credentials are those of %q", engine.ErrForbidden, by, who.Name)
 	}

@@ -5,7 +5,7 @@ import "github.com/readback-go/readback/intent"
 // Redaction removes sensitive values from sagas that are returned. The store seals plans.
 type Redaction interface {
 	// Clean removes sensitive values from what v points to: those that intents mark, and those
-	// that are sensitive.
+	// that a pattern matches.
 	Clean(tenant string, v any, of ...intent.WriteIntent)
 }
 

@@ -169,7 +169,7 @@ func TestJudgeWithoutStamp(t *testing.T) {
 	w := paid(intent.Create)
 	j := verify.Judge(verify.Case{Intent: w, Profile: stamped, Seen: strong(record(t, "", isPaid))})
 	if j.Verdict != verify.Mismatched || !j.Conflict {
-		t.Errorf("%s: an empty stamp is no actor's, not ours", j.Verdict)
+		t.Errorf("%s: an empty stamp names no write", j.Verdict)
 	}
 }
 

@@ -28,7 +28,7 @@ type Options struct {
 	// Progress gets how far it is, after each thousand or so. Default nil: it is not
 	// reported.
 	Progress func(Progress)
-	// Found gets each finding of tier 1 when it is known: what is wrong, and, where
+	// OnFinding gets each finding of tier 1 when it is known: what is wrong, and, where
 	// unread is true, what could not be checked. A report names only the first of
 	// them. Default nil.
 	OnFinding func(check string, unread bool, n Named)

@@ -37,7 +37,7 @@ func TestNewcombe(t *testing.T) {
 		low, high float64
 		reason    string
 	}{
-		"56/70 - 48/80": {measure{cases: 56, of: 70}, measure{cases: 48, of: 80}, 0.0524, 0.3339, "Newcombe 1998, the other document, table II (a), method 10"},
+		"56/70 - 48/80": {measure{cases: 56, of: 70}, measure{cases: 48, of: 80}, 0.0524, 0.3339, "Newcombe 1998, the other paper, table II (a), method 10"},
 		"9/10 - 3/10":   {measure{cases: 9, of: 10}, measure{cases: 3, of: 10}, 0.1705, 0.8090, "the same, (b)"},
 		"5/56 - 0/29":   {measure{cases: 5, of: 56}, measure{cases: 0, of: 29}, -0.0381, 0.1926, "the same, (d)"},
 		"10/10 - 0/10":  {measure{cases: 10, of: 10}, measure{cases: 0, of: 10}, 0.6075, 1, "the same, (g)"},

@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
-// kind is one fault of the destination during a write, and the expected result.
+// faultCase is one fault of the destination during a write, and the expected result.
 type faultCase struct {
 	name string
 	// faults are what the destination does.
@@ -173,8 +173,8 @@ func unreadableAfter(p powers) verdict {
 	return aReviewer(whyUnread)(p)
 }
 
-// found: the destination broke its word. Nothing can be promised but that it
-// is found out.
+// detected: the destination broke its word. Nothing can be promised but that this is
+// detected.
 func detected(why string) func(powers) verdict {
 	return func(powers) verdict { return verdict{[]engine.Status{verified, review}, why} }
 }
@@ -206,7 +206,7 @@ func ever(v orders.FaultKind) []orders.Fault { return []orders.Fault{{Kind: v}} 
 
 var dropped = one(orders.Fault{Kind: orders.DroppedField, Field: "currency", Ops: []orders.Op{orders.OpCreate, orders.OpUpdate, orders.OpUpsert}})
 
-// kinds are the rows, in the order of the document.
+// faultCases are the rows, in the order of the document.
 var faultCases = []faultCase{
 	{name: "none", want: there, once: true},
 	{name: "answer lost after the commit", faults: one(orders.Fault{Kind: orders.LostAnswer}), want: there, once: true},

@@ -22,7 +22,7 @@ func writeOnlyProfile(p connectors.Profile) connectors.Profile {
 
 func answeredYes(powers) verdict { return verdict{may: []engine.Status{reported}} }
 
-// untold: the first send is not answered.
+// firstLost: the first send is not answered.
 func firstLost(p powers) verdict {
 	if p.native {
 		return answeredYes(p)

@@ -65,7 +65,7 @@ func (a account) twice(v faultKind) bool {
 	return a.Live > 1 || a.Made > 1 && a.Status != asBefore
 }
 
-// kind is one fault of a destination, in terms common to all four.
+// faultKind is one fault of a destination, in terms common to all four.
 type faultKind string
 
 // The faults. The first concern a write, the last the reads after it.
@@ -92,7 +92,7 @@ const (
 	hanging     faultKind = "a read hangs"
 )
 
-// kinds lists them in the order of the table.
+// faultKinds lists them in the order of the table.
 var faultKinds = []faultKind{lostAnswer, gateway, nonsense, conflict, silence, late, dropped, cutShort, redirected, phantom, unreachable,
 	throttled, refused, noField, otherForm, duplicate, rollback, lagging, unreadable, hanging}
 

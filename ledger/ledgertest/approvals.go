@@ -90,7 +90,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"due": {
-		"a hold whose time is over is work: another actor has to end it. Until then it is not",
+		"a hold whose time is over is work: a worker has to end it. Until then it is not",
 		func(h *harness) {
 			rec := h.asking("w1", heldFor(0, time.Hour))
 			never := h.asking("w2", held)
@@ -176,7 +176,7 @@ var approvals = map[string]scenario{
 		},
 	},
 	"undone later": {
-		"a write that was settled as verified can be undone by another actor with a name, and by no other actor",
+		"a write that was settled as verified can be undone only by a named actor",
 		func(h *harness) {
 			parent := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
 			behind := h.fresh(update("a", "x", 1), announced)

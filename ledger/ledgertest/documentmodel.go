@@ -58,7 +58,7 @@ func (s *shelf) file(t *rapid.T) {
 		p.Collection, p.Subject, p.Trace, p.State = word("collection"), word("subject"), word("trace"), word("state")
 		p.Done = rapid.Bool().Draw(t, "done")
 		if rapid.Bool().Draw(t, "due") && !s.now.IsZero() {
-			s.dues++ // no two at the same time: which of those comes first is no actor's business
+			s.dues++ // no two at the same time: their order is unspecified
 			in := time.Duration(rapid.Int64Range(0, int64(2*time.Hour)).Draw(t, "in"))
 			p.Due = s.now.Add(in).Truncate(time.Microsecond).Add(s.dues)
 		}

@@ -31,7 +31,7 @@ var followedBatches = map[string]scenario{
 			h.made = append(h.made, did.Reserved)
 			want := []string{fmt.Sprint(did.Reserved.ID, " held "), fmt.Sprint(first.ID, " escalated ")}
 			got := kinds(h.followed(ledger.Following{}))
-			slices.Sort(want) // which of the two is first is no actor's promise
+			slices.Sort(want) // their order is not promised
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
 				h.Errorf("changes (-want +got):\n%s", diff)

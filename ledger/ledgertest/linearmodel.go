@@ -114,7 +114,7 @@ type answer struct {
 	illegal bool
 }
 
-// String is a call and its answer for a reviewer: the writes by their numbers.
+// String is a call and its answer as text, for failures: the writes by their numbers.
 func (c call) String(a answer) string {
 	asked := fmt.Sprintf("%s %d", c.what, c.write)
 	switch {

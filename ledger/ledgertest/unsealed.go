@@ -14,7 +14,7 @@ type wait struct {
 	once      map[committedDocument]bool
 }
 
-// committed is one batch of a document; a document that was found counts as it is when it is
+// committedDocument is one batch of a document; a document that was found counts as it is when it is
 // read.
 type committedDocument struct {
 	id         string

@@ -77,7 +77,7 @@ func TestAnswerLost(t *testing.T) {
 		"a statement of its own": {"its commit is part of it", "statement",
 			func(l *postgres.Ledger, _ ledger.Record) error { return reserveNow(t, l, about("other", 1)) },
 			func(l *postgres.Ledger, _ ledger.Record) bool { return there(t, l, idOf(about("other", 1))) }},
-		"the end of a transaction": {"a place queued takes several statements", "commit",
+		"the end of a transaction": {"a place in the queue takes several statements", "commit",
 			func(l *postgres.Ledger, _ ledger.Record) error { return reserveNow(t, l, about("r", 2)) },
 			func(l *postgres.Ledger, _ ledger.Record) bool { return there(t, l, idOf(about("r", 2))) }},
 		"an append": {"the announcement of a send may stand", "statement",

@@ -96,7 +96,7 @@ func TestOperationMeetsOnlyWhatBlocks(t *testing.T) {
 	}{
 		"not applied": {"tries that failed stand in no index",
 			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") }, []ledger.Event{nothing}, 0, delegated(t, "next", "s", "op"), false},
-		"yielded": {"nor do those that a reviewer released",
+		"yielded": {"nor do those that an operator released",
 			func(n int) *ledger.Reservation { return delegated(t, fmt.Sprint("w", n), "s", "op") },
 			[]ledger.Event{{Kind: ledger.EvYielded, By: "p", Reason: "r"}}, 0, delegated(t, "next", "s", "op"), false},
 		"before the window": {"the index is entered where the window begins",

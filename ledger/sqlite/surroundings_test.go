@@ -110,7 +110,7 @@ func TestFileIsPrivate(t *testing.T) {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		info, err := os.Stat(path + suffix)
 		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, error %v: intents are no other actor's business", suffix, info.Mode(), err)
+			t.Errorf("%s: %v, error %v: no other user may read intents", suffix, info.Mode(), err)
 		}
 	}
 }
