@@ -217,10 +217,9 @@ func TestGlossary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := verify.Verdicts()
-	words := make([]string, len(values))
-	for i, v := range values {
-		words[i] = v.String()
+	var words []string
+	for _, v := range verify.Verdicts() {
+		words = append(words, v.String())
 	}
 	for _, m := range regexp.MustCompile(`\bState += "([a-z]+)"`).FindAllStringSubmatch(string(source), -1) {
 		words = append(words, m[1])
