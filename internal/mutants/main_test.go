@@ -24,12 +24,12 @@ func TestTablesFitTheCode(t *testing.T) {
 func TestCheckNamesAllThatDoesNotFit(t *testing.T) {
 	root := module(t, map[string]string{
 		"p/p.go":      "package p\n\nvar a, b = 1, 1\n",
-		"p/p_test.go": "package p\n\nfunc TestP(t *testing.T) {}\n",
+		"p/p_test.go": "package p\n\nfunc TestP(t *testing.T) { t.Run(\"a sub\", nil) }\n",
 		"p/mutants.txt": `
 rule: It fits.
 section: 5
 file: p.go
-test: TestP/sub
+test: TestP/a_sub
 -a, b
 +b, a
 
@@ -67,9 +67,16 @@ file: q.go
 test: TestQ
 -a
 +b
+
+rule: The case of its test is gone.
+section: 5
+file: p.go
+test: TestP/a_sub/10s/its_case
+-a, b
++b, a
 `})
 	all, err := tables(root)
-	if err != nil || len(all) != 6 {
+	if err != nil || len(all) != 7 {
 		t.Fatalf("%d mutants, %v", len(all), err)
 	}
 	want := []string{
@@ -79,6 +86,7 @@ test: TestQ
 		`p/mutants.txt:30: p/p.go: the code is replaced by itself`,
 		`p/mutants.txt:37: file: `,
 		`p/mutants.txt:37: test: ./p has no func TestQ(t *testing.T)`,
+		`p/mutants.txt:44: test: ./p has no its case`,
 	}
 	list := strings.Split(fmt.Sprint(check(root, all)), "\n")
 	if !slices.EqualFunc(list, want, strings.HasPrefix) {

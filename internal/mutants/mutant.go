@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -58,23 +59,42 @@ func (m Mutant) top() string {
 	return name
 }
 
-// declared says whether the test function is there.
-func (m Mutant) declared(root string) (bool, error) {
+// missing is what of the test is not in the sources: its function, or a part of the name of a
+// case. Names of cases are composed of texts, by commas and "then".
+func (m Mutant) missing(root string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(m.Package), "*_test.go"))
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	for _, f := range files {
+	suite, err := filepath.Glob(filepath.Join(root, "ledger", "ledgertest", "*.go")) // which tests of ledgers run
+	if err != nil {
+		return "", err
+	}
+	var sources []byte
+	for _, f := range append(files, suite...) {
 		source, err := os.ReadFile(f)
 		if err != nil {
-			return false, err
+			return "", err
 		}
-		if bytes.Contains(source, []byte("func "+m.top()+"(t *testing.T)")) {
-			return true, nil
+		sources = append(sources, source...)
+	}
+	if function := "func " + m.top() + "(t *testing.T)"; !bytes.Contains(sources, []byte(function)) {
+		return function, nil
+	}
+	for _, name := range strings.Split(m.Test, "/")[1:] {
+		for _, part := range composed.Split(strings.NewReplacer("_", " ", `"`, `\"`).Replace(name), -1) {
+			if !bytes.Contains(sources, []byte(part)) && !elapsed.MatchString(part) {
+				return part, nil
+			}
 		}
 	}
-	return false, nil
+	return "", nil
 }
+
+var (
+	composed = regexp.MustCompile(`, | then `)
+	elapsed  = regexp.MustCompile(`^[0-9]+(ms|s|m|h)$`) // a case that is a time
+)
 
 // check names all mutants that do not fit the code, so that what a change of
 // names broke can be mended at once. It runs no test.
@@ -84,8 +104,8 @@ func check(root string, all []Mutant) error {
 		if _, err := m.mutate(root); err != nil {
 			wrong = append(wrong, err)
 		}
-		if ok, err := m.declared(root); err != nil || !ok {
-			wrong = append(wrong, errors.Join(err, fmt.Errorf("%s: test: %s has no func %s(t *testing.T)", m.Where, m.pkg(), m.top())))
+		if what, err := m.missing(root); err != nil || what != "" {
+			wrong = append(wrong, errors.Join(err, fmt.Errorf("%s: test: %s has no %s", m.Where, m.pkg(), what)))
 		}
 	}
 	return errors.Join(wrong...)
