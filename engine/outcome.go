@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/visible"
@@ -428,10 +429,8 @@ func awaited(r ledger.Record) string {
 }
 
 func upper(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
 }
 
 // Error is a failure of the engine or its ledger, with what is known about the effect.

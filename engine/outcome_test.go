@@ -107,3 +107,11 @@ func TestMismatchesOfOutcomesAreBounded(t *testing.T) {
 		t.Errorf("%d mismatches in %d bytes, the last %+v", len(shown), len(o.Mismatches), last)
 	}
 }
+
+// A reason that begins with a letter of several bytes stays readable.
+func TestAReasonBeginsWithAnyLetter(t *testing.T) {
+	out := engine.OutcomeOf(ledger.Record{Destination: "orders", Kind: "order", State: ledger.Settled, Settlement: ledger.Verified, Reason: "état inchangé"})
+	if !strings.HasSuffix(out.Text, " nothing was sent. État inchangé.") {
+		t.Errorf("text %q", out.Text)
+	}
+}
