@@ -71,11 +71,11 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
 	}
 	if k.answer.Status == http.StatusNotFound {
-		var receiptOf struct {
+		var body struct {
 			Messages []string       `json:"errorMessages"`
 			Errors   map[string]any `json:"errors"`
 		}
-		if k.answer.Decode(&receiptOf) == nil && len(receiptOf.Messages)+len(receiptOf.Errors) > 0 {
+		if k.answer.Decode(&body) == nil && len(body.Messages)+len(body.Errors) > 0 {
 			return false, nil
 		}
 		// A gateway that blocks the call returns 404 too, possibly with JSON of its own.

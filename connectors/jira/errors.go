@@ -64,20 +64,20 @@ func classify(k call, w intent.WriteType, attempt int) error {
 	if !errors.As(k.err, &e) || k.answer.Status == 0 {
 		return k.err
 	}
-	receiptOf := *e // never change a shared error
-	receiptOf.Err = explained(k.answer, e.Err)
+	copied := *e // never change a shared error
+	copied.Err = explained(k.answer, e.Err)
 	switch {
 	case k.answer.Status == http.StatusConflict:
 		// "Could not be updated due to a conflicting update" does not show whose update was
 		// applied. For a first create it is no evidence of an existing record: Jira has no unique
 		// key.
-		receiptOf.Fate, receiptOf.Conflict = connectors.FateUnknown, w != intent.Create || attempt > 1
+		copied.Fate, copied.Conflict = connectors.FateUnknown, w != intent.Create || attempt > 1
 	case k.answer.Status == http.StatusNotFound && w != intent.Create:
-		receiptOf.Conflict = true // it was there when it was read
-	case k.answer.Status == http.StatusTooManyRequests && receiptOf.RetryAfter == 0:
-		receiptOf.RetryAfter = untilReset(k.answer.Header, time.Now())
+		copied.Conflict = true // it was there when it was read
+	case k.answer.Status == http.StatusTooManyRequests && copied.RetryAfter == 0:
+		copied.RetryAfter = untilReset(k.answer.Header, time.Now())
 	}
-	return &receiptOf
+	return &copied
 }
 
 // readError is classify for reads: a throttled read has a time to wait.
@@ -89,23 +89,23 @@ func readError(k call) error {
 	if !errors.As(k.err, &e) || k.answer.Status == 0 {
 		return k.err
 	}
-	receiptOf := *e
-	receiptOf.Err = explained(k.answer, e.Err)
-	if receiptOf.Fate == connectors.FateThrottled && receiptOf.RetryAfter == 0 {
-		receiptOf.RetryAfter = untilReset(k.answer.Header, time.Now())
+	copied := *e
+	copied.Err = explained(k.answer, e.Err)
+	if copied.Fate == connectors.FateThrottled && copied.RetryAfter == 0 {
+		copied.RetryAfter = untilReset(k.answer.Header, time.Now())
 	}
-	return &receiptOf
+	return &copied
 }
 
 // explained adds Jira's text about a refusal, as far as it is fit to be shown: names of fields,
 // and the reasons in headers. Other texts may contain what was written.
 func explained(a httpsend.Answer, err error) error {
-	var receiptOf struct {
+	var body struct {
 		Errors map[string]any `json:"errors"`
 	}
-	if a.Status >= 400 && a.Decode(&receiptOf) == nil && len(receiptOf.Errors) > 0 {
+	if a.Status >= 400 && a.Decode(&body) == nil && len(body.Errors) > 0 {
 		var names []string
-		for name := range receiptOf.Errors {
+		for name := range body.Errors {
 			if plain(name) {
 				names = append(names, name)
 			}

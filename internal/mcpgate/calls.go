@@ -113,15 +113,15 @@ func (g *Gateway) verified(t *sdk.Tool, check checker) sdk.ToolHandler {
 			return g.pass(ctx, req)
 		}
 		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
-			return g.duplicate(ctx, who, named, args)
+			return g.write(ctx, who, named, args)
 		})
 	}
 }
 
-// duplicate makes the write of a call that has its name. The intent may depend on the
+// write makes the write of a call that has its name. The intent may depend on the
 // state of the record, which the call itself changes. So the same call again is
 // recognized by its arguments, and has the outcome of the first.
-func (g *Gateway) duplicate(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
+func (g *Gateway) write(ctx context.Context, who access.Identity, named intent.WriteIntent, args intent.Fields) (engine.Outcome, error) {
 	conn := g.config.Connector
 	_, looks, err := conn.Contract().ReadsBack(named.Tool, args)
 	if err != nil {

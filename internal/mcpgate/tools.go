@@ -18,7 +18,7 @@ type class string
 
 const (
 	reads     class = "reads"      // passes through
-	duplicate class = "verified"   // is verified by a contract
+	verified  class = "verified"   // is verified by a contract
 	writeOnly class = "write-only" // is sent once and never verified
 	hidden    class = "hidden"     // is not shown
 )
@@ -106,7 +106,7 @@ func (g *Gateway) add(s shown) (err error) {
 	switch s.class {
 	case reads:
 		g.full.AddTool(s.tool, g.pass)
-	case duplicate:
+	case verified:
 		check, err := schemaOf(s.tool)
 		if err != nil {
 			g.log.Warn("the schema of a tool is not understood; its arguments are checked by its contract alone", "tool", s.tool.Name, "error", err)
@@ -164,7 +164,7 @@ func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 		if err := g.proven(t.Name, all); err != nil {
 			return hidden, err
 		}
-		return duplicate, nil
+		return verified, nil
 	case slices.Contains(contract.Reads(), t.Name) || slices.Contains(g.config.Reads, t.Name):
 		return reads, nil
 	case g.config.Connector.WriteOnly():
@@ -208,13 +208,13 @@ func (g *Gateway) describe(s shown) *sdk.Tool {
 	// The server's own annotations are not passed on as ours, and what its digest does
 	// not cover might change from one list to the next.
 	t.Title, t.Annotations, t.Icons, t.Meta = "", nil, nil, nil
-	t.Description += "\n\n" + duplicateAdvice
+	t.Description += "\n\n" + verifiedAdvice
 	if s.class == writeOnly {
 		t.Description = s.tool.Description + "\n\n" + writeOnlyAdvice
 	}
 	return &t
 }
 
-const duplicateAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
+const verifiedAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
 
 const writeOnlyAdvice = `readback sends this once, never again, and cannot read back whether it was done: the answer is unverified, whatever it says. Do what "what_to_do" says, and do not call this again because an answer is missing.`
