@@ -79,7 +79,7 @@ func TestWritePageMarksWhatDiffers(t *testing.T) {
 		t.Errorf("of the line %q is marked", marked)
 	}
 	ada.text("mismatched")
-	checkLife(t, ada, "Reserved", "Read before the write", "Send 1 announced", "the destination answered with success (201)", "Read, mismatched: 7 fields differ", "Handed to a person")
+	checkLife(t, ada, "Reserved", "Read before the write", "Send 1 announced", "the destination answered with success (201)", "Read, mismatched: 7 fields differ", "Sent to a reviewer")
 }
 
 // checkLife checks what is told of the life of a write, in its order, each event

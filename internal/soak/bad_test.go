@@ -163,14 +163,22 @@ func TestOutOfConnectionsForAWhile(t *testing.T) {
 func (s *scene) hog(most int) (free func()) {
 	s.t.Helper()
 	var all []*pgx.Conn
+	dsn := s.server.DSN("postgres") + " application_name=hog"
 	free = func() {
-		for _, conn := range all {
-			_ = conn.Close(context.WithoutCancel(s.ctx)) // it is of no further use
+		if len(all) == 0 {
+			return
 		}
+		ctx := context.WithoutCancel(s.ctx)
+		for _, conn := range all[1:] {
+			_ = conn.Close(ctx) // it is of no further use
+		}
+		for left := len(all); left > 1; { // a server process ends a moment after its connection
+			s.must(all[0].QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'hog'`).Scan(&left))
+		}
+		_ = all[0].Close(ctx)
 		all = nil
 	}
 	s.t.Cleanup(free)
-	dsn := s.server.DSN("postgres") + " application_name=hog"
 	for len(all) < most {
 		conn, err := pgx.Connect(s.ctx, dsn)
 		if err == nil {
