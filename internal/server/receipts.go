@@ -15,7 +15,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// ErrNoSigner: no receipt can be issued here.
+// ErrNoSigner reports that no receipt can be issued here.
 var ErrNoSigner = fmt.Errorf("%w: no key signs receipts here; want receipts.key_file or receipts.key_env in the configuration (`readback key new` makes one)", service.ErrUnsupported)
 
 // receiptTries is how often a write that changes meanwhile is read for a receipt.
