@@ -19,7 +19,7 @@ const (
 	// MaxHeaderText is the longest subject, address, Message-ID or header value
 	// in bytes: RFC 5322 ends a line at 998, the field name included.
 	MaxHeaderText = 900
-	// maxShown is how much of a stranger's text goes into an error.
+	// maxShown is how much of a foreign text goes into an error.
 	maxShown = 200
 )
 

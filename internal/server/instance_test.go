@@ -26,7 +26,7 @@ func (closed) SetRecording(context.Context, bool) (bool, error) { return false, 
 func TestUnsealedIsMeasuredThoughNothingCanBeSealed(t *testing.T) {
 	d := &Instance{}
 	if _, here := d.auditStats(); here {
-		t.Error("nobody seals here")
+		t.Error("no sealer runs here")
 	}
 	s := audit.New(closed{ledger.NewMemory()}, audit.Options{Logger: slog.New(slog.DiscardHandler)})
 	d.sealer.Store(s)
