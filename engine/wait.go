@@ -298,7 +298,7 @@ func sleep(ctx, other context.Context, d time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil && other.Err() == nil // select takes any case that is ready
 	case <-ctx.Done():
 		return false
 	case <-other.Done():
