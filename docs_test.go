@@ -354,6 +354,19 @@ func TestMapOfPackages(t *testing.T) {
 	}
 }
 
+// Each package that people import has an example, which is compiled and mostly run.
+func TestPackagesHaveExamples(t *testing.T) {
+	for _, p := range slices.Concat(floors...) {
+		if first, _, _ := strings.Cut(p, "/"); slices.Contains([]string{"internal", "cmd", "examples"}, first) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(filepath.FromSlash(p), "example_test.go"))
+		if err != nil || !strings.Contains(string(text), "\nfunc Example") {
+			t.Errorf("%s has no example in its example_test.go: %v", p, err)
+		}
+	}
+}
+
 // lines are the lines of a text that are not empty, without what only gofmt is about.
 func lines(text string) []string {
 	var all []string
