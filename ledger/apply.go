@@ -342,7 +342,8 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	if err != nil {
 		return r, nil, err
 	}
-	taken := Event{Kind: EvReserved, By: res.Owner, Evidence: who}
+	taken := mended(Event{Kind: EvReserved, By: res.Owner})
+	taken.Evidence = who
 	held := len(res.Events) > 0 && res.Events[0].Kind == EvHeld
 	if behind != "" && r.KeyDigest != "" && !held {
 		r.Fence++
@@ -354,9 +355,11 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	} else {
 		r = r.Lend(res.Owner, res.LeaseFor, now)
 	}
-	events := []Event{taken}
+	events := append(make([]Event, 0, 1+len(res.Events)), taken)
 	if res.Precheck == nil || !res.Precheck.Contended {
-		events = append(events, res.Events...)
+		for _, e := range res.Events {
+			events = append(events, mended(e))
+		}
 	}
 	return advance(r, events, now)
 }
@@ -407,12 +410,17 @@ func Advance(r Record, fence int64, events []Event, now time.Time) (Record, []Ev
 	if fence != r.Fence && !late {
 		return r, nil, fmt.Errorf("%w: write %s: fence %d, now %d", ErrFenced, r.ID, fence, r.Fence)
 	}
+	events = slices.Clone(events)
+	for i, e := range events {
+		events[i] = mended(e)
+	}
 	if late {
 		return advanceEach(r, events, fence, now)
 	}
 	return advance(r, events, now)
 }
 
+// advance stamps the events in place.
 func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
 	if err := orderly(r, events); err != nil {
 		return r, nil, fmt.Errorf("%w: write %s: %w", ErrIllegalMove, r.ID, err)
@@ -439,17 +447,16 @@ func orderly(r Record, events []Event) error {
 }
 
 func advanceEach(r Record, events []Event, fence int64, now time.Time) (Record, []Event, error) {
-	next, stamped := r, make([]Event, 0, len(events))
-	for _, e := range events {
-		e = mended(e)
+	next := r
+	for i := range events {
+		e := &events[i]
 		var err error
-		if next, err = Apply(next, e, now); err != nil {
+		if next, err = Apply(next, *e, now); err != nil {
 			return r, nil, err
 		}
 		e.Seq, e.At, e.Fence = next.Seq, now, fence
-		stamped = append(stamped, e)
 	}
-	return next, stamped, nil
+	return next, events, nil
 }
 
 // mended returns an event in storable form: all text is valid UTF-8, so that every ledger keeps

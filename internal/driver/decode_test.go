@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,34 @@ func TestDecodesAsBefore(t *testing.T) {
 				t.Fatalf("%s\n(-encoding/json +driver):\n%s", body, diff)
 			}
 		}
+	}
+}
+
+// Records and events are written as encoding/json writes them, although another library is used.
+// Only what replaces invalid UTF-8, which mended events do not have, is not escaped.
+func TestEncodesAsBefore(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	same := func(got string, err error, v any) {
+		t.Helper()
+		want, other := json.Marshal(v)
+		if err := errors.Join(err, other); err != nil || got != strings.ReplaceAll(string(want), `\ufffd`, "\ufffd") {
+			t.Fatalf("%s, %v; encoding/json: %s", got, err, want)
+		}
+	}
+	for range 500 {
+		var rec ledger.Record
+		fill(t, r, reflect.ValueOf(&rec).Elem())
+		body, err := driver.Encode(rec)
+		rec.Intent = nil
+		for _, raw := range driver.Raws(&rec) {
+			*raw = nil
+		}
+		same(body, err, rec)
+		var e ledger.Event
+		fill(t, r, reflect.ValueOf(&e).Elem())
+		body, err = driver.EncodeEvent(e)
+		e.Evidence, e.Mismatches = nil, nil
+		same(body, err, e)
 	}
 }
 

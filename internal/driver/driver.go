@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	quick "github.com/go-json-experiment/json"
@@ -15,9 +16,12 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// strictly are the options with which [Decode] uses the JSON library that is twice as fast as
-// encoding/json: the same behaviour, and unknown fields are errors.
-var strictly = quick.JoinOptions(asBefore.DefaultOptionsV1(), quick.RejectUnknownMembers(true))
+// likeBefore are the options with which the JSON library that is twice as fast as encoding/json
+// does the same; with strictly, unknown fields are errors.
+var (
+	likeBefore = asBefore.DefaultOptionsV1()
+	strictly   = quick.JoinOptions(likeBefore, quick.RejectUnknownMembers(true))
+)
 
 // Decode decodes a body. Unknown fields were written by a newer program on the same ledger, and
 // must not be dropped when the body is written again: they wrap [ledger.ErrVersion]; any other
@@ -47,20 +51,41 @@ func Raws(r *ledger.Record) []*json.RawMessage {
 
 // Encode returns the body of a record: everything but the intent and [Raws].
 func Encode(r ledger.Record) (string, error) {
-	r.Intent = nil
-	for _, raw := range Raws(&r) {
+	e := encoders.Get().(*encoder)
+	e.record = r
+	e.record.Intent = nil
+	for _, raw := range Raws(&e.record) {
 		*raw = nil
 	}
-	b, err := json.Marshal(r)
-	return string(b), err
+	return e.encode(&e.record)
 }
 
 // EncodeEvent returns the body of an event: everything but its evidence and mismatches, which
 // have columns of their own.
-func EncodeEvent(e ledger.Event) (string, error) {
-	e.Evidence, e.Mismatches = nil, nil
-	b, err := json.Marshal(e)
-	return string(b), err
+func EncodeEvent(event ledger.Event) (string, error) {
+	e := encoders.Get().(*encoder)
+	e.event = event
+	e.event.Evidence, e.event.Mismatches = nil, nil
+	return e.encode(&e.event)
+}
+
+// encoder holds what is encoded and its text. The library needs both on the heap, they are large,
+// and each commit encodes several.
+type encoder struct {
+	record ledger.Record
+	event  ledger.Event
+	body   bytes.Buffer
+}
+
+var encoders = sync.Pool{New: func() any { return new(encoder) }}
+
+func (e *encoder) encode(v any) (string, error) {
+	err := quick.MarshalWrite(&e.body, v, likeBefore)
+	body := e.body.String()
+	e.record, e.event = ledger.Record{}, ledger.Event{}
+	e.body.Reset()
+	encoders.Put(e)
+	return body, err
 }
 
 // Fate decides about a queued call: either the writer begins it, or its caller abandons it. The

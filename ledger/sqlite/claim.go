@@ -52,7 +52,7 @@ func (t *tx) claimOne(c ledger.Claim, now time.Time) ([]ledger.Record, error) {
 
 func (t *tx) lend(r row, c ledger.Claim, now time.Time) (ledger.Record, error) {
 	r.rec = r.rec.Lend(c.Owner, c.Lease(r.rec.Destination), now)
-	return r.rec, t.updateWrite(r)
+	return r.rec, t.updateWrite(&r)
 }
 
 // claimShare leases the claim's share of what is due. Rows that cannot be read are skipped;

@@ -90,16 +90,18 @@ func (t *tx) file(f ledger.Batch) (did ledger.Committed, err error) {
 		numbers, did.Documents = append(numbers, n), append(did.Documents, next)
 	}
 	if f.Reserve != nil {
-		if did.Reserved, did.Fresh, err = t.reserve(*f.Reserve); err != nil {
+		rec, fresh, err := t.reserve(*f.Reserve)
+		if err != nil {
 			return did, err
 		}
+		did.Reserved, did.Fresh = *rec, fresh
 	}
 	for _, a := range f.Append {
 		rec, err := t.append(a.ID, a.Fence, a.Events)
 		if err != nil {
 			return did, err
 		}
-		did.Appended = append(did.Appended, rec)
+		did.Appended = append(did.Appended, *rec)
 	}
 	if err := t.latest(&did); err != nil {
 		return did, err

@@ -205,7 +205,7 @@ func (t *tx) compact(p ledger.Prune, r row, now time.Time) error {
 			return err
 		}
 	}
-	if err := t.updateWrite(r); err != nil {
+	if err := t.updateWrite(&r); err != nil {
 		return err
 	}
 	return errors.Join(t.onRow(t.clear, r.n), t.onRow(t.clearEvents, r.n))

@@ -63,7 +63,7 @@ func (t *tx) expedite(last row, now time.Time) error {
 	}
 	before := last.rec
 	last.rec = expedited
-	if err := t.updateWrite(last); err != nil {
+	if err := t.updateWrite(&last); err != nil {
 		return err
 	}
 	return t.insertEvents(last.n, before, last.rec, events)
@@ -106,7 +106,7 @@ func (t *tx) freed(next row, gone ledger.Record, now time.Time) (row, error) {
 	}
 	before := next.rec
 	next.rec = rec
-	if err := t.updateWrite(next); err != nil {
+	if err := t.updateWrite(&next); err != nil {
 		return next, err
 	}
 	return next, t.insertEvents(next.n, before, rec, events)

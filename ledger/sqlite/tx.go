@@ -27,9 +27,9 @@ type tx struct {
 	noKey      withoutKey
 	broken     error // what ended the transaction early
 
-	// remembered are writes as this connection last wrote them. Foreign is a number that changes
+	// remembered are writes as this connection last wrote them; nothing changes one. Foreign is a number that changes
 	// when any other connection commits: then remembered is cleared.
-	remembered map[ledger.ID]row
+	remembered map[ledger.ID]*row
 	foreign    int64
 
 	beginImmediate, commitAll, rollbackAll   *sqlite.Stmt
@@ -61,7 +61,7 @@ type tx struct {
 }
 
 func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
-	t := &tx{path: path, conn: conn, now: now, remembered: make(map[ledger.ID]row)}
+	t := &tx{path: path, conn: conn, now: now, remembered: make(map[ledger.ID]*row)}
 	prepare := func(query string, to **sqlite.Stmt) (err error) {
 		*to, err = conn.Prepare(query)
 		return explain(path, err)

@@ -20,7 +20,7 @@ const (
 // Reserve implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
 // before the newest entry.
 func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Record, bool, error) {
-	var rec ledger.Record // read only when do reports that it is done: it may still be written after
+	var rec *ledger.Record // read only when do reports that it is done: it may still be written after
 	var fresh bool
 	var err error
 	if res.Record, err = l.keeping.Digests.OfRecord(res.Record); err != nil {
@@ -34,7 +34,7 @@ func (l *Ledger) Reserve(ctx context.Context, res ledger.Reservation) (ledger.Re
 	if err != nil {
 		return ledger.Record{}, false, err
 	}
-	return rec, fresh, nil
+	return *rec, fresh, nil
 }
 
 // Claim implements [ledger.Ledger]. It fails with [ledger.ErrClock] when the clock is too far
@@ -65,7 +65,7 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 // Append implements [ledger.Ledger]. It still works when the clock is before the newest entry, so
 // that what was sent can be settled.
 func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (ledger.Record, error) {
-	var rec ledger.Record
+	var rec *ledger.Record
 	err := l.writer.do(ctx, func(t *tx) (err error) {
 		rec, err = t.append(id, fence, events)
 		return err
@@ -73,33 +73,34 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	return rec, nil
+	return *rec, nil
 }
 
-func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
+func (t *tx) reserve(res ledger.Reservation) (*ledger.Record, bool, error) {
 	now, err := t.trust()
 	if err != nil {
-		return ledger.Record{}, false, err
+		return nil, false, err
 	}
 	have, found, err := t.write(res.Record.ID)
 	if err != nil {
-		return ledger.Record{}, false, err
+		return nil, false, err
 	}
 	if found {
-		have.rec.Now = now
-		return have.rec, false, ledger.Same(have.rec, res) // Reserve drops the record when there is an error
+		same := have.rec
+		same.Now = now
+		return &same, false, ledger.Same(same, res) // Reserve drops the record when there is an error
 	}
 	if err := t.unblocked(res, now); err != nil {
-		return ledger.Record{}, false, err
+		return nil, false, err
 	}
 	last, err := t.last(res.Record.KeyDigest)
 	if err != nil {
-		return ledger.Record{}, false, err
+		return nil, false, err
 	}
 	if res.Precheck != nil {
 		since, err := t.recordedSince(res.Record, res.Precheck.Newest)
 		if err != nil {
-			return ledger.Record{}, false, err
+			return nil, false, err
 		}
 		if since {
 			res.Events = nil
@@ -107,23 +108,22 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 	}
 	rec, events, err := ledger.Begin(res, last.rec.ID, now)
 	if err != nil {
-		return ledger.Record{}, false, err
+		return nil, false, err
 	}
-	var place int64
+	r := &row{rec: rec}
 	if rec.InQueue() {
-		place = last.place + 1
+		r.place = last.place + 1
 	}
-	n, err := t.insertWrite(rec, place)
-	if err != nil {
-		return ledger.Record{}, false, err
+	if err := t.insertWrite(r); err != nil {
+		return nil, false, err
 	}
-	if err := t.insertEvents(n, rec.Identity(), rec, events); err != nil {
-		return ledger.Record{}, false, err
+	if err := t.insertEvents(r.n, rec.Identity(), rec, events); err != nil {
+		return nil, false, err
 	}
 	if rec.QueuedBehind != "" {
 		err = t.expedite(last, now)
 	}
-	return rec, true, err
+	return &r.rec, true, err
 }
 
 // unblocked returns an error if another write of the same business operation blocks this one.
@@ -157,42 +157,42 @@ func (t *tx) unblocked(res ledger.Reservation, now time.Time) error {
 	return nil
 }
 
-func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (ledger.Record, error) {
+func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (*ledger.Record, error) {
 	have, found, err := t.write(id)
 	if err != nil {
-		return ledger.Record{}, err
+		return nil, err
 	}
 	if !found {
-		return ledger.Record{}, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
+		return nil, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
 	}
 	now, next := t.stamp(), have
 	var before row // in the queue, when the events put the write into one
 	if ledger.Joins(have.rec, events) {
 		if before, err = t.last(have.rec.KeyDigest); err != nil {
-			return ledger.Record{}, err
+			return nil, err
 		}
 		next.place, events = before.place+1, ledger.QueueBehind(events, before.rec.ID)
 	}
 	var stamped []ledger.Event
 	if next.rec, stamped, err = ledger.Advance(have.rec, fence, events, now); err != nil {
-		return ledger.Record{}, err
+		return nil, err
 	}
-	if err := t.updateWrite(next); err != nil {
-		return ledger.Record{}, err
+	if err := t.updateWrite(&next); err != nil {
+		return nil, err
 	}
 	if err := t.insertEvents(have.n, have.rec, next.rec, stamped); err != nil {
-		return ledger.Record{}, err
+		return nil, err
 	}
 	if next.rec.QueuedBehind != "" && have.rec.QueuedBehind == "" {
-		return next.rec, t.expedite(before, now)
+		return &next.rec, t.expedite(before, now)
 	}
-	return next.rec, t.free(have, next.rec, now)
+	return &next.rec, t.free(have, next.rec, now)
 }
 
 // write reads a write by its id.
 func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
-	if r, found = t.remembered[id]; found {
-		return r, true, nil
+	if kept := t.remembered[id]; kept != nil {
+		return *kept, true, nil
 	}
 	t.find.BindText(1, string(id))
 	err = each(t.path, t.find, func() (err error) {
@@ -205,7 +205,7 @@ func (t *tx) write(id ledger.ID) (r row, found bool, err error) {
 
 // remember keeps what was written: most writes are settled soon after they were reserved, by the
 // same process, and need not be decoded again.
-func (t *tx) remember(r row) {
+func (t *tx) remember(r *row) {
 	t.wakes = t.wakes || ledger.Wakes(r.rec)
 	size := len(r.rec.Intent)
 	for _, raw := range driver.Raws(&r.rec) {
@@ -221,10 +221,12 @@ func (t *tx) remember(r row) {
 	t.remembered[r.rec.ID] = r
 }
 
-func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
-	body, err := driver.Encode(r)
+// insertWrite inserts a write, and sets its number.
+func (t *tx) insertWrite(w *row) error {
+	r := &w.rec
+	body, err := driver.Encode(*r)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	t.wrote = true
 	s := t.insert
@@ -237,18 +239,17 @@ func (t *tx) insertWrite(r ledger.Record, place int64) (n int64, err error) {
 	bindRaw(s, 7, r.Intent)
 	bindSome(s, 8, r.KeyDigest)
 	bindSome(s, 9, r.StepOf())
-	bindChanging(s, 10, row{place: place, rec: r}, body)
-	err = exec(t.path, s)
-	if err != nil {
-		return 0, err
+	bindChanging(s, 10, w, body)
+	if err := exec(t.path, s); err != nil {
+		return err
 	}
-	n = t.conn.LastInsertRowID()
-	t.remember(row{n: n, place: place, rec: r})
-	return n, t.writeSearch(t.insertSearch, n, r)
+	w.n = t.conn.LastInsertRowID()
+	t.remember(w)
+	return t.writeSearch(t.insertSearch, w.n, *r)
 }
 
 // updateWrite writes what changed about a write. One that has left its queue gives up its place.
-func (t *tx) updateWrite(r row) error {
+func (t *tx) updateWrite(r *row) error {
 	body, err := driver.Encode(r.rec)
 	if err != nil {
 		return err
@@ -264,7 +265,7 @@ func (t *tx) updateWrite(r row) error {
 }
 
 // bindChanging binds the fields that change during the lifetime of a write, from a parameter on.
-func bindChanging(s *sqlite.Stmt, from int, r row, body string) {
+func bindChanging(s *sqlite.Stmt, from int, r *row, body string) {
 	c := columnsOf(r.rec)
 	s.BindText(from, c.state)
 	if c.dueSet {
