@@ -429,7 +429,7 @@ func TestThePageOnWrites(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile(filepath.Join("engine", "outcome.go"))
+	source, err := os.ReadFile(filepath.Join("ledger", "record.go"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,15 +107,15 @@ func Example_readme() {
 	if err != nil {
 		panic(err)
 	}
-	out, err := eng.Do(ctx, w) // eng := engine.New(ledger, registry, nil)
+	out, err := eng.Do(ctx, w) // eng := engine.New(store, registry, nil)
 	if err != nil {
 		panic(err)
 	}
 	switch out.Status {
-	case engine.StatusVerified: // the order exists, exactly as declared: out.Ref
+	case ledger.Verified: // the order exists, exactly as declared: out.Ref
 		fmt.Println(out.Ref)
-	case engine.StatusNotApplied: // the order is known not to exist
-	case engine.StatusReview: // not known; a reviewer decides: out.ID, out.Text
+	case ledger.NotApplied: // the order is known not to exist
+	case ledger.StatusReview: // not known; a reviewer decides: out.ID, out.Text
 	}
 	// Output: INV-7721
 }

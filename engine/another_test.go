@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -64,34 +63,34 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 		write   intent.WriteType
 		faults  []orders.Fault
 		edit    intent.Fields
-		want    engine.Status
+		want    ledger.Status
 	}{
-		"lost send":                        {nil, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
-		"lost send, stamps, If-Match":      {stamped, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
-		"lost send, If-Match":              {versions, intent.Update, []orders.Fault{lost}, theirs, engine.StatusReview},
-		"422":                              {nil, intent.Update, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
-		"400":                              {nil, intent.Update, []orders.Fault{malformed}, theirs, engine.StatusNotApplied},
-		"422, stamps, If-Match":            {stamped, intent.Update, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
-		"phantom success":                  {nil, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
-		"phantom success, stamps":          {stamped, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
-		"phantom success, If-Match":        {versions, intent.Update, []orders.Fault{phantom}, theirs, engine.StatusReview},
-		"answered, then changed":           {nil, intent.Update, nil, partly, engine.StatusReview},
-		"answered, then changed, stamps":   {stamped, intent.Update, nil, partly, engine.StatusReview},
-		"answered, then added to":          {nil, intent.Update, []orders.Fault{dropped}, noted, engine.StatusReview},
-		"answered":                         {nil, intent.Update, []orders.Fault{dropped}, nil, engine.StatusCompensated},
-		"answered, stamps":                 {stamped, intent.Update, []orders.Fault{dropped}, nil, engine.StatusCompensated},
-		"altered, and no version":          {nil, intent.Update, []orders.Fault{altered}, nil, engine.StatusReview},
-		"altered, the version is ours":     {stamped, intent.Update, []orders.Fault{altered}, nil, engine.StatusCompensated},
-		"answer lost, stamps":              {stamped, intent.Update, []orders.Fault{unanswered, dropped}, nil, engine.StatusCompensated},
-		"answer lost":                      {nil, intent.Update, []orders.Fault{unanswered, dropped}, nil, engine.StatusReview},
-		"create, changed since":            {versions, intent.Create, nil, partly, engine.StatusReview},
-		"create, added to":                 {versions, intent.Create, []orders.Fault{dropped}, noted, engine.StatusReview},
-		"create":                           {versions, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
-		"create, no versions":              {nil, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
-		"create, no stamps, answer lost":   {unstamped, intent.Create, []orders.Fault{unanswered, dropped}, nil, engine.StatusReview},
-		"create, no stamps":                {unstamped, intent.Create, []orders.Fault{dropped}, nil, engine.StatusCompensated},
-		"delete, refused and then changed": {nil, intent.Delete, []orders.Fault{refused}, theirs, engine.StatusNotApplied},
-		"delete, lost and then changed":    {nil, intent.Delete, []orders.Fault{lost}, theirs, engine.StatusReview},
+		"lost send":                        {nil, intent.Update, []orders.Fault{lost}, theirs, ledger.StatusReview},
+		"lost send, stamps, If-Match":      {stamped, intent.Update, []orders.Fault{lost}, theirs, ledger.StatusReview},
+		"lost send, If-Match":              {versions, intent.Update, []orders.Fault{lost}, theirs, ledger.StatusReview},
+		"422":                              {nil, intent.Update, []orders.Fault{refused}, theirs, ledger.NotApplied},
+		"400":                              {nil, intent.Update, []orders.Fault{malformed}, theirs, ledger.NotApplied},
+		"422, stamps, If-Match":            {stamped, intent.Update, []orders.Fault{refused}, theirs, ledger.NotApplied},
+		"phantom success":                  {nil, intent.Update, []orders.Fault{phantom}, theirs, ledger.StatusReview},
+		"phantom success, stamps":          {stamped, intent.Update, []orders.Fault{phantom}, theirs, ledger.StatusReview},
+		"phantom success, If-Match":        {versions, intent.Update, []orders.Fault{phantom}, theirs, ledger.StatusReview},
+		"answered, then changed":           {nil, intent.Update, nil, partly, ledger.StatusReview},
+		"answered, then changed, stamps":   {stamped, intent.Update, nil, partly, ledger.StatusReview},
+		"answered, then added to":          {nil, intent.Update, []orders.Fault{dropped}, noted, ledger.StatusReview},
+		"answered":                         {nil, intent.Update, []orders.Fault{dropped}, nil, ledger.Compensated},
+		"answered, stamps":                 {stamped, intent.Update, []orders.Fault{dropped}, nil, ledger.Compensated},
+		"altered, and no version":          {nil, intent.Update, []orders.Fault{altered}, nil, ledger.StatusReview},
+		"altered, the version is ours":     {stamped, intent.Update, []orders.Fault{altered}, nil, ledger.Compensated},
+		"answer lost, stamps":              {stamped, intent.Update, []orders.Fault{unanswered, dropped}, nil, ledger.Compensated},
+		"answer lost":                      {nil, intent.Update, []orders.Fault{unanswered, dropped}, nil, ledger.StatusReview},
+		"create, changed since":            {versions, intent.Create, nil, partly, ledger.StatusReview},
+		"create, added to":                 {versions, intent.Create, []orders.Fault{dropped}, noted, ledger.StatusReview},
+		"create":                           {versions, intent.Create, []orders.Fault{dropped}, nil, ledger.Compensated},
+		"create, no versions":              {nil, intent.Create, []orders.Fault{dropped}, nil, ledger.Compensated},
+		"create, no stamps, answer lost":   {unstamped, intent.Create, []orders.Fault{unanswered, dropped}, nil, ledger.StatusReview},
+		"create, no stamps":                {unstamped, intent.Create, []orders.Fault{dropped}, nil, ledger.Compensated},
+		"delete, refused and then changed": {nil, intent.Delete, []orders.Fault{refused}, theirs, ledger.NotApplied},
+		"delete, lost and then changed":    {nil, intent.Delete, []orders.Fault{lost}, theirs, ledger.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,7 +116,7 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 				})
 				out := b.do(undoable(order("A-1", c.write)))
 				b.worked(time.Hour)
-				if c.want == engine.StatusCompensated {
+				if c.want == ledger.Compensated {
 					left = before
 				}
 				if out.Status != c.want || !cmp.Equal(left, b.fieldsNow()) {
@@ -147,7 +146,7 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 				b.engine = b.engineOn(b.ledger, d, nil)
 				out := b.do(order("A-1", intent.Create))
 				b.worked(time.Hour)
-				if got := b.state(out.ID); out.Status != engine.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "a send was answered") {
+				if got := b.state(out.ID); out.Status != ledger.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "a send was answered") {
 					t.Errorf("%s after %d sends: %s%s", out.Status, got.Sends, got.Reason, b.life(out.ID))
 				}
 			})
@@ -168,7 +167,7 @@ func TestAnAnsweredUpdateThatIsSetBack(t *testing.T) {
 		b.meddle(intent.Update, func() { b.edit(before) })
 		out := b.do(order("A-1", intent.Update))
 		b.worked(time.Hour)
-		if got := b.state(out.ID); out.Status != engine.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "set it back") || !cmp.Equal(before, b.fieldsNow()) {
+		if got := b.state(out.ID); out.Status != ledger.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "set it back") || !cmp.Equal(before, b.fieldsNow()) {
 			t.Errorf("%s after %d sends: %s; left %v%s", out.Status, got.Sends, got.Reason, b.fieldsNow(), b.life(out.ID))
 		}
 	})
@@ -184,18 +183,18 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 		options func(*orders.Options)
 		fault   orders.FaultKind
 		act     func(*bench)
-		want    engine.Status
+		want    ledger.Status
 		creates int
 	}{
-		"its stamp and key are gone": {nil, "", func(b *bench) { b.disguise("A-1", "Z-9") }, engine.StatusReview, 1},
-		"its stamp is gone":          {nil, "", func(b *bench) { b.disguise("A-1", "A-1") }, engine.StatusVerified, 1},
-		"removed":                    {undeclared, "", remove, engine.StatusReview, 1},
-		"removed, native key":        {func(o *orders.Options) { undeclared(o); o.Window = orders.DefaultWindow }, "", remove, engine.StatusReview, 1},
-		"removed, unique key":        {func(o *orders.Options) { undeclared(o); o.Unique = true }, "", remove, engine.StatusReview, 1},
-		"phantom success":            {undeclared, orders.PhantomSuccess, nil, engine.StatusReview, 0},
-		"phantom success, declared":  {nil, orders.PhantomSuccess, nil, engine.StatusVerified, 1},
-		"rolled back, declared":      {nil, orders.Rollback, nil, engine.StatusVerified, 2},
-		"rolled back":                {undeclared, orders.Rollback, nil, engine.StatusReview, 1},
+		"its stamp and key are gone": {nil, "", func(b *bench) { b.disguise("A-1", "Z-9") }, ledger.StatusReview, 1},
+		"its stamp is gone":          {nil, "", func(b *bench) { b.disguise("A-1", "A-1") }, ledger.Verified, 1},
+		"removed":                    {undeclared, "", remove, ledger.StatusReview, 1},
+		"removed, native key":        {func(o *orders.Options) { undeclared(o); o.Window = orders.DefaultWindow }, "", remove, ledger.StatusReview, 1},
+		"removed, unique key":        {func(o *orders.Options) { undeclared(o); o.Unique = true }, "", remove, ledger.StatusReview, 1},
+		"phantom success":            {undeclared, orders.PhantomSuccess, nil, ledger.StatusReview, 0},
+		"phantom success, declared":  {nil, orders.PhantomSuccess, nil, ledger.Verified, 1},
+		"rolled back, declared":      {nil, orders.Rollback, nil, ledger.Verified, 2},
+		"rolled back":                {undeclared, orders.Rollback, nil, ledger.StatusReview, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -220,7 +219,7 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 				}
 				if got := b.state(out.ID); out.Status != c.want || creates != c.creates {
 					t.Errorf("%s after %d creates, want %s after %d%s", out.Status, creates, c.want, c.creates, b.life(out.ID))
-				} else if c.act != nil && c.want == engine.StatusReview && c.options != nil && !strings.Contains(got.Reason, `answered with record "ord_`) {
+				} else if c.act != nil && c.want == ledger.StatusReview && c.options != nil && !strings.Contains(got.Reason, `answered with record "ord_`) {
 					t.Errorf("the reason does not say with which record it was answered: %s", got.Reason)
 				}
 			})
@@ -248,17 +247,17 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 		differ bool
 		theirs bool // another actor made it
 		undone bool // its maker was to be undone, which a reviewer decides about
-		want   engine.Status
+		want   ledger.Status
 	}{
-		"as declared":                  {orders.Plain, "", false, false, false, engine.StatusVerified},
-		"another value":                {orders.Plain, "", true, false, false, engine.StatusNotApplied},
-		"refused under the unique key": {orders.Unique, "", true, false, false, engine.StatusNotApplied},
-		"the refusal lost on its way":  {orders.Unique, orders.LostAnswer, true, false, false, engine.StatusNotApplied},
-		"in review":                    {orders.Plain, "", false, false, true, engine.StatusNotApplied},
-		"in review, unique":            {orders.Unique, orders.LostAnswer, false, false, true, engine.StatusNotApplied},
-		"settled as not applied":       {orders.Plain, orders.Refused, false, false, false, engine.StatusReview},
-		"another actor's":              {orders.Plain, "", false, true, false, engine.StatusReview},
-		"another actor's, unique":      {orders.Unique, orders.LostAnswer, false, true, false, engine.StatusReview},
+		"as declared":                  {orders.Plain, "", false, false, false, ledger.Verified},
+		"another value":                {orders.Plain, "", true, false, false, ledger.NotApplied},
+		"refused under the unique key": {orders.Unique, "", true, false, false, ledger.NotApplied},
+		"the refusal lost on its way":  {orders.Unique, orders.LostAnswer, true, false, false, ledger.NotApplied},
+		"in review":                    {orders.Plain, "", false, false, true, ledger.NotApplied},
+		"in review, unique":            {orders.Unique, orders.LostAnswer, false, false, true, ledger.NotApplied},
+		"settled as not applied":       {orders.Plain, orders.Refused, false, false, false, ledger.StatusReview},
+		"another actor's":              {orders.Plain, "", false, true, false, ledger.StatusReview},
+		"another actor's, unique":      {orders.Unique, orders.LostAnswer, false, true, false, ledger.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -269,7 +268,7 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 				case c.fault == orders.Refused: // and there all the same
 					b.set(orders.Fault{Kind: c.fault, Ops: []orders.Op{orders.OpCreate}, Times: 1})
 					w := order("A-1", intent.Create)
-					if out := b.do(w); out.Status != engine.StatusNotApplied {
+					if out := b.do(w); out.Status != ledger.NotApplied {
 						t.Fatalf("%+v%s", out, b.life(out.ID))
 					}
 					b.seed(seeded, w.Stamp())
@@ -277,7 +276,7 @@ func TestARecordOfAnEarlierWrite(t *testing.T) {
 					first := b.do(compensable(order("A-1", intent.Create)))
 					if c.undone {
 						b.edit(intent.Fields{"note": "call them"})
-						if out := b.undo(first.ID, unwanted); out.Status != engine.StatusReview {
+						if out := b.undo(first.ID, unwanted); out.Status != ledger.StatusReview {
 							t.Fatalf("%+v%s", out, b.life(first.ID))
 						}
 					}

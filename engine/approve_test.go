@@ -35,7 +35,7 @@ func approves(by string) engine.Decision {
 func (b *bench) asked(w intent.WriteIntent) engine.Outcome {
 	b.t.Helper()
 	out, err := b.engine.Do(as(b.t.Context(), "crm-agent", engine.RoleAgent), w)
-	if err != nil || out.Status != engine.StatusHeld {
+	if err != nil || out.Status != ledger.StatusHeld {
 		b.t.Fatalf("%+v, %v: want it held", out, err)
 	}
 	return out
@@ -91,7 +91,7 @@ func TestWhoMayDecide(t *testing.T) {
 				}
 				after := b.state(out.ID)
 				if c.err == nil {
-					if got.Status != engine.StatusVerified || !slices.Equal(after.Agreed, []string{"ada"}) {
+					if got.Status != ledger.Verified || !slices.Equal(after.Agreed, []string{"ada"}) {
 						t.Errorf("%s, approved by %v", got.Status, after.Agreed)
 					}
 					return
@@ -113,7 +113,7 @@ func TestTwoReviewersAreTwo(t *testing.T) {
 			t.Errorf("text %q", out.Text)
 		}
 		first, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada"))
-		if err != nil || first.Status != engine.StatusHeld || !strings.Contains(first.ForModel, "1 more of 2") || len(b.world.Calls()) != 0 {
+		if err != nil || first.Status != ledger.StatusHeld || !strings.Contains(first.ForModel, "1 more of 2") || len(b.world.Calls()) != 0 {
 			t.Fatalf("%+v, %v after %d calls", first, err, len(b.world.Calls()))
 		}
 		if again, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); !errors.Is(err, engine.ErrForbidden) {
@@ -123,7 +123,7 @@ func TestTwoReviewersAreTwo(t *testing.T) {
 			t.Fatalf("the same reviewer, written otherwise: %+v, %v", again, err)
 		}
 		second, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("bob"))
-		if err != nil || second.Status != engine.StatusVerified || !slices.Equal(b.state(out.ID).Agreed, []string{"ada", "bob"}) {
+		if err != nil || second.Status != ledger.Verified || !slices.Equal(b.state(out.ID).Agreed, []string{"ada", "bob"}) {
 			t.Errorf("%+v, %v%s", second, err, b.life(out.ID))
 		}
 	})
@@ -164,12 +164,12 @@ func TestUnapprovedWritesExpire(t *testing.T) {
 			}
 		},
 		"who asks again": func(b *bench, _ ledger.ID) {
-			if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusExpired {
+			if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Expired {
 				b.t.Errorf("status %s", out.Status)
 			}
 		},
 		"who waits": func(b *bench, id ledger.ID) {
-			if out, err := b.engine.Wait(b.t.Context(), "acme", id, true); err != nil || out.Status != engine.StatusExpired {
+			if out, err := b.engine.Wait(b.t.Context(), "acme", id, true); err != nil || out.Status != ledger.Expired {
 				b.t.Errorf("status %s, %v", out.Status, err)
 			}
 		},
@@ -207,13 +207,13 @@ func TestUnapprovedWritesExpire(t *testing.T) {
 				find(b, out.ID)
 				rec := b.state(out.ID)
 				got := engine.OutcomeOf(rec)
-				if rec.Settlement != ledger.Expired || got.Status != engine.StatusExpired || got.AskAgain != engine.AgainYes || len(b.world.Calls()) != 0 {
+				if rec.Settlement != ledger.Expired || got.Status != ledger.Expired || got.AskAgain != engine.AgainYes || len(b.world.Calls()) != 0 {
 					t.Fatalf("%s, %+v after %d calls%s", rec.Phase(), got, len(b.world.Calls()), b.life(out.ID))
 				}
 				if late, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); !errors.Is(err, engine.ErrNotWaiting) {
 					t.Errorf("approved after it had expired: %+v, %v", late, err)
 				}
-				if again := b.do(call(order("A-1", intent.Create), 1)); again.Status != engine.StatusHeld {
+				if again := b.do(call(order("A-1", intent.Create), 1)); again.Status != ledger.StatusHeld {
 					t.Errorf("asked for anew: %+v", again)
 				}
 			})
@@ -252,7 +252,7 @@ func TestOverdueWritesStillWait(t *testing.T) {
 				o := &engine.Options{Risks: []policies.RiskRule{{Approvers: 2, Within: time.Hour, OnTimeout: policies.OnTimeoutEscalate}}}
 				b := newBench(t, orders.Plain.Options(), o)
 				out := b.asked(order("A-1", intent.Create))
-				if got, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); err != nil || got.Status != engine.StatusHeld {
+				if got, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("ada")); err != nil || got.Status != ledger.StatusHeld {
 					t.Fatalf("%+v, %v", got, err)
 				}
 				time.Sleep(2 * time.Hour)
@@ -263,7 +263,7 @@ func TestOverdueWritesStillWait(t *testing.T) {
 					}
 				}
 				got, err := b.engine.Resolve(t.Context(), "acme", out.ID, approves("bob"))
-				if rec := b.state(out.ID); err != nil || got.Status != engine.StatusVerified || !rec.Overdue {
+				if rec := b.state(out.ID); err != nil || got.Status != ledger.Verified || !rec.Overdue {
 					t.Errorf("%+v, %v%s", got, err, b.life(out.ID))
 				}
 			})
@@ -292,7 +292,7 @@ func TestUndosNeedAnotherApprover(t *testing.T) {
 				if err == nil && c.undo {
 					out, err = b.engine.Undo(t.Context(), "acme", out.ID, engine.Undoing{By: "ada", Reason: "not wanted any more"})
 				}
-				if err != nil || out.Status != engine.StatusReview {
+				if err != nil || out.Status != ledger.StatusReview {
 					t.Fatalf("%+v, %v%s", out, err, b.life(out.ID))
 				}
 				child := b.state(out.Undoing)
@@ -302,7 +302,7 @@ func TestUndosNeedAnotherApprover(t *testing.T) {
 				if got, err := b.engine.Resolve(t.Context(), "acme", child.ID, approves(c.asked)); !errors.Is(err, engine.ErrForbidden) {
 					t.Errorf("approved by its own caller: %+v, %v", got, err)
 				}
-				if got, err := b.engine.Resolve(t.Context(), "acme", child.ID, approves("eve")); err != nil || got.Status != engine.StatusVerified {
+				if got, err := b.engine.Resolve(t.Context(), "acme", child.ID, approves("eve")); err != nil || got.Status != ledger.Verified {
 					t.Errorf("%+v, %v%s", got, err, b.life(child.ID))
 				}
 				b.work(time.Hour)
@@ -345,7 +345,7 @@ func TestDelegatedWritesInReview(t *testing.T) {
 			}
 		}
 		out, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "the bank says so"})
-		if err != nil || out.Status != engine.StatusAccepted {
+		if err != nil || out.Status != ledger.Accepted {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})

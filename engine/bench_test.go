@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
@@ -81,7 +82,7 @@ func TestHappyPathCostsOnDisk(t *testing.T) {
 	const writes = 20
 	for i := range writes {
 		out, err := e.Do(t.Context(), order(fmt.Sprint("A-", i), intent.Create))
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Fatalf("%+v, %v", out, err)
 		}
 	}
@@ -106,7 +107,7 @@ func BenchmarkDo(b *testing.B) {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 						out, err := e.Do(b.Context(), order(fmt.Sprint("A-", i), intent.Create))
-						if err != nil || out.Status != engine.StatusVerified {
+						if err != nil || out.Status != ledger.Verified {
 							b.Errorf("%+v, %v", out, err)
 							return
 						}

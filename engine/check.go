@@ -79,7 +79,7 @@ func (t *task) nextRead(c policies.Case) time.Duration {
 	return pause
 }
 
-func (t *task) settle(how ledger.Settlement, d policies.Decision) error {
+func (t *task) settle(how ledger.Status, d policies.Decision) error {
 	if how == ledger.Verified {
 		t.recordLag()
 	}
@@ -409,7 +409,7 @@ func (e *Engine) reader(conn connectors.Connector, p connectors.Profile) connect
 }
 
 // unverified reports whether the read of an answered send was postponed on purpose.
-func unverified(rec ledger.Record) bool { return rec.State == ledger.Checking && rec.Unverified }
+func unverified(rec ledger.Record) bool { return rec.Status() == ledger.Unverified }
 
 // putOff leaves an answered write unverified until a batch reads it, if the verification rules
 // say so. Its caller need not wait. The write stays in the queue; a write queued behind it

@@ -185,7 +185,7 @@ func TestChoicesOfOverdueWrites(t *testing.T) {
 		if err != nil || !got[0].Allowed {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if out, err := b.engine.Resolve(t.Context(), "acme", id, approves("ada")); err != nil || out.Status != engine.StatusVerified {
+		if out, err := b.engine.Resolve(t.Context(), "acme", id, approves("ada")); err != nil || out.Status != ledger.Verified {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -60,7 +59,7 @@ func TestAClockStepProvesNoAbsence(t *testing.T) {
 					time.Sleep(5 * time.Second)
 				}
 				out := b.do(order("A-1", intent.Create))
-				if made := len(b.effects()); made != 1 || out.Status != engine.StatusVerified {
+				if made := len(b.effects()); made != 1 || out.Status != ledger.Verified {
 					t.Errorf("%s, and %d records were made%s", out.Status, made, b.life(out.ID))
 				}
 			})

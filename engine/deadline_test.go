@@ -42,7 +42,7 @@ func TestNothingIsSentAfterTheDeadline(t *testing.T) {
 				w := order("A-1", intent.Update)
 				w.Deadline = time.Now().Add(c.ahead + c.in)
 				out, err := e.Do(t.Context(), w)
-				if err != nil || out.Status != engine.StatusNotApplied {
+				if err != nil || out.Status != ledger.NotApplied {
 					t.Errorf("%+v, %v%s", out, err, b.life(out.ID))
 				}
 			})

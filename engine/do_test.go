@@ -30,7 +30,7 @@ func TestHappyPathCosts(t *testing.T) {
 		b := newBench(t, fresh(), nil)
 		out := b.do(order("A-1", intent.Create))
 		writes, reads := b.world.Count()
-		if commits := b.ledger.Commits(); out.Status != engine.StatusVerified || commits != 2 || writes != 1 || reads != 1 {
+		if commits := b.ledger.Commits(); out.Status != ledger.Verified || commits != 2 || writes != 1 || reads != 1 {
 			t.Errorf("%s with %d commits, %d sends, %d reads; want verified with 2, 1, 1%s", out.Status, commits, writes, reads, b.life(out.ID))
 		}
 	})
@@ -42,7 +42,7 @@ func TestConcurrentSubmissionsShareOneSend(t *testing.T) {
 		engines := []*engine.Engine{b.engine, b.newEngine(nil), b.newEngine(nil)}
 		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 		var mu sync.Mutex
-		began, statuses := 0, map[engine.Status]int{}
+		began, statuses := 0, map[ledger.Status]int{}
 		var wg sync.WaitGroup
 		for i := range 64 {
 			wg.Go(func() {
@@ -60,7 +60,7 @@ func TestConcurrentSubmissionsShareOneSend(t *testing.T) {
 		}
 		wg.Wait()
 		writes, _ := b.world.Count()
-		if writes != 1 || began != 1 || statuses[engine.StatusVerified] != 64 {
+		if writes != 1 || began != 1 || statuses[ledger.Verified] != 64 {
 			t.Errorf("%d sends, %d callers that began it, outcomes %v", writes, began, statuses)
 		}
 	})
@@ -104,7 +104,7 @@ func TestOneOperationInTwoWorkflowsIsBlocked(t *testing.T) {
 			t.Fatalf("error %v, want blocked by workflow wf-1", err)
 		}
 		time.Sleep(25 * time.Hour)
-		if out := b.do(second); out.Status != engine.StatusVerified {
+		if out := b.do(second); out.Status != ledger.Verified {
 			t.Errorf("after the window: %s", out.Status)
 		}
 	})
@@ -146,11 +146,11 @@ func TestCallerThatGivesUpLeavesTheWriteGoing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusInProgress || out.ID == "" {
+		if err != nil || out.Status != ledger.InProgress || out.ID == "" {
 			t.Fatalf("outcome %+v, %v; want in progress with an id", out, err)
 		}
 		out, err = b.engine.Do(t.Context(), order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusVerified || !out.Replayed {
+		if err != nil || out.Status != ledger.Verified || !out.Replayed {
 			t.Errorf("asked again: %+v, %v; want the verified outcome, replayed", out, err)
 		}
 		if writes, _ := b.world.Count(); writes != 1 {
@@ -165,7 +165,7 @@ func TestClosedEngineHandsItsWorkBack(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if out, err := b.engine.Do(ctx, order("A-1", intent.Create)); err != nil || out.Status != engine.StatusInProgress {
+		if out, err := b.engine.Do(ctx, order("A-1", intent.Create)); err != nil || out.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		b.engine.Close()
@@ -174,7 +174,7 @@ func TestClosedEngineHandsItsWorkBack(t *testing.T) {
 		}
 		next := b.newEngine(nil)
 		out, err := next.Do(t.Context(), order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Errorf("the next engine: %+v, %v%s", out, err, b.life(out.ID))
 		}
 	})
@@ -185,7 +185,7 @@ func TestDeadline(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		late := order("A-1", intent.Create)
 		late.Deadline = time.Now().Add(-time.Second)
-		if out := b.do(late); out.Status != engine.StatusNotApplied || out.Sends != 0 {
+		if out := b.do(late); out.Status != ledger.NotApplied || out.Sends != 0 {
 			t.Errorf("after the deadline: %+v", out)
 		}
 		// The first send is lost in transit; by the time that is known the deadline has passed.
@@ -193,7 +193,7 @@ func TestDeadline(t *testing.T) {
 		passing := order("A-2", intent.Create)
 		passing.Deadline = time.Now().Add(3 * time.Second)
 		out := b.do(passing)
-		if out.Status != engine.StatusNotApplied || out.Sends != 1 {
+		if out.Status != ledger.NotApplied || out.Sends != 1 {
 			t.Errorf("deadline between two sends: %+v%s", out, b.life(out.ID))
 		}
 	})
@@ -213,7 +213,7 @@ func TestUnreachableDestinationKeepsTheWriteQueued(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), nil)
 				b.set(f)
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+				if out.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("%+v%s", out, b.life(out.ID))
 				}
 			})
@@ -227,13 +227,13 @@ func TestHeldUntilApproved(t *testing.T) {
 		for _, word := range []engine.Word{engine.WordApprove, engine.WordDeny} {
 			b := newBench(t, orders.Plain.Options(), &engine.Options{Risks: every})
 			out := b.do(order("A-1", intent.Create))
-			if writes, _ := b.world.Count(); out.Status != engine.StatusHeld || writes != 0 {
+			if writes, _ := b.world.Count(); out.Status != ledger.StatusHeld || writes != 0 {
 				t.Fatalf("%+v with %d sends, want held with none", out, writes)
 			}
 			out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: word, By: "ada", Reason: "checked the invoice"})
-			want, records := engine.StatusVerified, 1
+			want, records := ledger.Verified, 1
 			if word == engine.WordDeny {
-				want, records = engine.StatusDenied, 0
+				want, records = ledger.Denied, 0
 			}
 			if err != nil || out.Status != want || len(b.world.Records("A-1")) != records {
 				t.Errorf("%s: %+v, %v%s", word, out, err, b.life(out.ID))
@@ -251,7 +251,7 @@ func TestApprovalAfterDaysStillWaitsForTheDestination(t *testing.T) {
 		time.Sleep(72 * time.Hour)
 		b.set(orders.Fault{Kind: orders.Unreachable, Times: 3})
 		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "checked the invoice"})
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Errorf("%+v, %v: the time in which it was held does not count%s", out, err, b.life(out.ID))
 		}
 	})
@@ -316,7 +316,7 @@ func TestAcceptedOnceIsAnsweredAgain(t *testing.T) {
 			d.Connector = c
 			e := b.engineOn(b.ledger, d, nil)
 			again, err := e.Do(t.Context(), order("A-1", intent.Create))
-			if err != nil || again.ID != first.ID || !again.Replayed || again.Status != engine.StatusVerified {
+			if err != nil || again.ID != first.ID || !again.Replayed || again.Status != ledger.Verified {
 				t.Errorf("%s: %+v, %v; want the outcome of before", name, again, err)
 			}
 			if _, err := e.Do(t.Context(), order("A-2", intent.Create)); !errors.Is(err, intent.ErrInvalid) {

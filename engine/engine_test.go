@@ -99,7 +99,7 @@ func TestHappyPath(t *testing.T) {
 						time.Sleep(time.Minute)
 					}
 					out := b.do(order("A-1", write))
-					if out.Status != engine.StatusVerified || out.Sends != 1 {
+					if out.Status != ledger.Verified || out.Sends != 1 {
 						t.Errorf("outcome %+v%s", out, b.life(out.ID))
 					}
 				})
@@ -116,7 +116,7 @@ func TestLostAnswerIsReadBackNotSentAgain(t *testing.T) {
 					b := newBench(t, class.Options(), nil)
 					b.set(orders.Fault{Kind: kind, Times: 1})
 					out := b.do(order("A-1", intent.Create))
-					if out.Status != engine.StatusVerified {
+					if out.Status != ledger.Verified {
 						t.Errorf("outcome %+v%s", out, b.life(out.ID))
 					}
 					if testing.Verbose() {

@@ -62,7 +62,7 @@ func (s *stalling) Get(ctx context.Context, tenant string, id ledger.ID) (ledger
 // takeOver is another process that continues the write.
 func (b *bench) takeOver(rec ledger.Record) {
 	out, err := b.newEngine(nil).Wait(context.Background(), "acme", rec.ID, false)
-	if err != nil || out.Status != engine.StatusVerified {
+	if err != nil || out.Status != ledger.Verified {
 		b.t.Errorf("the other process: %+v, %v%s", out, err, b.life(rec.ID))
 	}
 }
@@ -116,7 +116,7 @@ func TestFrozenBeforeTheSendIsPrevented(t *testing.T) {
 				}()
 				if c.lease {
 					time.Sleep(2 * time.Minute)
-					if out, err := other.Do(t.Context(), w); err != nil || out.Status != engine.StatusVerified {
+					if out, err := other.Do(t.Context(), w); err != nil || out.Status != ledger.Verified {
 						t.Errorf("the other process: %+v, %v%s", out, err, b.life(out.ID))
 					}
 				}
@@ -156,7 +156,7 @@ func TestFrozenWithoutALedgerDoesNotSend(t *testing.T) {
 			slow.broken = false
 		})
 		out, err := e.Do(t.Context(), order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusVerified || sends != 1 {
+		if err != nil || out.Status != ledger.Verified || sends != 1 {
 			t.Errorf("%+v, %v after %d sends%s", out, err, sends, b.life(out.ID))
 		}
 	})
@@ -182,7 +182,7 @@ func TestStalledSendIsDetectedByTheRecheck(t *testing.T) {
 				go func() { _, _ = stopped.Do(context.Background(), w) }() // its result is the other's
 				time.Sleep(2 * time.Minute)
 				out := b.do(w)
-				if out.Status != engine.StatusVerified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {
+				if out.Status != ledger.Verified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {
 					t.Fatalf("taken over: %+v with %d records%s", out, len(b.world.Records("A-1")), b.life(out.ID))
 				}
 				b.work(c.worked)

@@ -83,7 +83,7 @@ func TestHappyPathWithGuardsCostsNothingMore(t *testing.T) {
 		b := newBench(t, fresh(), guarded(g))
 		out := b.do(order("A-1", intent.Create))
 		writes, reads := b.world.Count()
-		if commits := b.ledger.Commits(); out.Status != engine.StatusVerified || commits != 2 || writes != 1 || reads != 1 {
+		if commits := b.ledger.Commits(); out.Status != ledger.Verified || commits != 2 || writes != 1 || reads != 1 {
 			t.Errorf("%s with %d commits, %d sends, %d reads; want verified with 2, 1, 1%s", out.Status, commits, writes, reads, b.life(out.ID))
 		}
 		g.check(t, answered)
@@ -121,7 +121,7 @@ func TestHeldSendsArePutBack(t *testing.T) {
 				}
 				began := time.Now()
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusVerified || out.Reads != c.reads || g.held != c.holds {
+				if out.Status != ledger.Verified || out.Reads != c.reads || g.held != c.holds {
 					t.Errorf("%s with %d reads, held %d times; want verified, %d and %d: %s%s", out.Status, out.Reads, g.held, c.reads, c.holds, c.reason, b.life(out.ID))
 				}
 				if waited := time.Since(began); waited < time.Duration(c.holds)*hold.For {
@@ -147,10 +147,10 @@ func TestHeldRepeatIsPutBackWhereItIsChecked(t *testing.T) {
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
 		got := b.state(out.ID)
-		if err != nil || out.Status != engine.StatusInProgress || got.State != ledger.Checking || got.Rule != "stopped" || got.Reason != "ada stopped it" || got.Owner != "" {
+		if err != nil || out.Status != ledger.InProgress || got.State != ledger.Checking || got.Rule != "stopped" || got.Reason != "ada stopped it" || got.Owner != "" {
 			t.Errorf("%+v, %v; %s by %q/%q of %q%s", out, err, got.Phase(), got.Rule, got.Reason, got.Owner, b.life(out.ID))
 		}
-		if out = b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 2 {
+		if out = b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || out.Sends != 2 {
 			t.Errorf("released: %+v%s", out, b.life(out.ID))
 		}
 		g.check(t, unknown, answered) // the repeated question reached no guard
@@ -171,7 +171,7 @@ func TestGuardsAreAskedAgainAfterALongRead(t *testing.T) {
 				g := &gate{}
 				b.engine = b.engineOn(b.ledger, d, guarded(g))
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusVerified || len(g.asked) != c.want {
+				if out.Status != ledger.Verified || len(g.asked) != c.want {
 					t.Errorf("%s, asked %d times, want %d", out.Status, len(g.asked), c.want)
 				}
 				g.check(t, append(make([]connectors.Fate, 0), []connectors.Fate{unsent, answered}[2-c.want:]...)...)
@@ -194,7 +194,7 @@ func TestCompensatingWritesAreGuarded(t *testing.T) {
 		}
 		began := time.Now()
 		out := b.do(w)
-		if out.Status != engine.StatusCompensated || g.held != 2 || time.Since(began) < 2*time.Minute {
+		if out.Status != ledger.Compensated || g.held != 2 || time.Since(began) < 2*time.Minute {
 			t.Errorf("%s, held %d times, after %s%s", out.Status, g.held, time.Since(began), b.life(out.ID))
 		}
 		if last := g.asked[len(g.asked)-1]; last.Parent != out.ID {
@@ -362,7 +362,7 @@ func TestReadsThatAreHeldAreMadeLater(t *testing.T) {
 		begin func(b *bench, g *fullGate) ledger.ID
 		state ledger.State
 		waits engine.Waiting
-		end   engine.Status
+		end   ledger.Status
 	}{
 		"after the send": {func(b *bench, g *fullGate) ledger.ID {
 			g.fill(true)
@@ -373,19 +373,19 @@ func TestReadsThatAreHeldAreMadeLater(t *testing.T) {
 				b.t.Fatal(err)
 			}
 			return out.ID
-		}, ledger.Checking, engine.WaitsBusy, engine.StatusVerified},
+		}, ledger.Checking, engine.WaitsBusy, ledger.Verified},
 		"a recheck": {func(b *bench, g *fullGate) ledger.ID {
 			out := b.do(order("A-1", intent.Create))
 			time.Sleep(time.Hour)
 			g.fill(true)
 			return out.ID
-		}, ledger.Settled, "", engine.StatusVerified},
+		}, ledger.Settled, "", ledger.Verified},
 		"in review": {func(b *bench, g *fullGate) ledger.ID {
 			b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 			out := b.do(order("A-1", intent.Create))
 			g.fill(true)
 			return out.ID
-		}, ledger.Review, "", engine.StatusReview},
+		}, ledger.Review, "", ledger.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -407,7 +407,7 @@ func TestReadsThatAreHeldAreMadeLater(t *testing.T) {
 				}
 				g.fill(false)
 				b.work(5 * time.Minute)
-				if got = b.state(id); engine.OutcomeOf(got).Status != c.end || got.Reads <= before.Reads || g.reads != 0 {
+				if got = b.state(id); got.Status() != c.end || got.Reads <= before.Reads || g.reads != 0 {
 					t.Errorf("%s after %d reads, %d under way; want %s after another%s", got.Phase(), got.Reads, g.reads, c.end, b.life(id))
 				}
 			})

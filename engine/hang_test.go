@@ -167,7 +167,7 @@ func TestAWaitIsKeptToTheSecond(t *testing.T) {
 								out, err = b.engine.Do(ctx, order("A-1", intent.Create))
 							}
 							cancel()
-							if took := time.Since(began); err != nil || out.Status != engine.StatusInProgress || took != wait {
+							if took := time.Since(began); err != nil || out.Status != ledger.InProgress || took != wait {
 								t.Fatalf("%s: %s, %v after %s; want in progress after %s", how, out.Status, err, took, wait)
 							}
 							if got := b.state(out.ID); out.Replayed != (c.same || how != "asked") || got.ID != out.ID {
@@ -216,7 +216,7 @@ func TestADecisionIsAnsweredWhileTheSendHangs(t *testing.T) {
 				out, err = b.engine.Do(ctx, w)
 			}
 			cancel()
-			if took := time.Since(began); err != nil || out.Status != engine.StatusInProgress || took != wait {
+			if took := time.Since(began); err != nil || out.Status != ledger.InProgress || took != wait {
 				t.Errorf("%+v, %v after %s; want in progress after %s", out, err, took, wait)
 			}
 		}
@@ -250,7 +250,7 @@ func TestACallerThatLeftHoldsNoPlace(t *testing.T) {
 		wg.Wait()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if next, err := b.engine.Do(short, order("A-2", intent.Create)); err != nil || next.Status != engine.StatusInProgress {
+		if next, err := b.engine.Do(short, order("A-2", intent.Create)); err != nil || next.Status != ledger.InProgress {
 			t.Errorf("after it left: %s, %v; want the next caller's write recorded", next.Status, err)
 		}
 		time.Sleep(30 * time.Second)
@@ -316,7 +316,7 @@ func TestCallersThatDoNotWaitAreRefusedWhenTheQueueIsFull(t *testing.T) {
 		b.working()
 		for n, id := range []string{"A-0", "A-1", "A-2", "A-0"} {
 			out, err := b.engine.Do(b.unwaiting(), order(id, intent.Create))
-			if full := n == 2; errors.Is(err, ledger.ErrFull) != full || !full && (err != nil || out.Status != engine.StatusInProgress || out.Replayed != (n == 3)) {
+			if full := n == 2; errors.Is(err, ledger.ErrFull) != full || !full && (err != nil || out.Status != ledger.InProgress || out.Replayed != (n == 3)) {
 				t.Errorf("write %d: %+v, %v; want two recorded, one refused, and the outcome of the first again", n, out, err)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // known is a known lag: its reads are made at those times after the send. It records its calls.
@@ -68,7 +69,7 @@ func TestReadsAreScheduledByTheLag(t *testing.T) {
 				b := newBench(t, lagging(c.lag, c.settle), &engine.Options{Lag: k})
 				began := time.Now()
 				out := b.do(order("A-1", intent.Create))
-				if took := time.Since(began); out.Status != engine.StatusVerified || out.Reads != c.reads || took < c.took*9/10 || took > c.took+time.Second {
+				if took := time.Since(began); out.Status != ledger.Verified || out.Reads != c.reads || took < c.took*9/10 || took > c.took+time.Second {
 					t.Errorf("%s with %d reads in %s; want %d in about %s: %s%s", out.Status, out.Reads, took, c.reads, c.took, c.reason, b.life(out.ID))
 				}
 				if len(k.reported) != 1 || (k.reported[0] != c.reported && c.took <= 2*s) || k.paths[0].Destination != "orders" || k.paths[0].Kind != orders.Kind || k.paths[0].Path != "list" {
@@ -99,7 +100,7 @@ func TestStrongReadsDoNotWait(t *testing.T) {
 		b := newBench(t, fresh(), &engine.Options{Lag: k})
 		b.do(order("A-1", intent.Create)) // that reads are strong is known from here on
 		began := time.Now()
-		if out := b.do(order("A-2", intent.Create)); out.Status != engine.StatusVerified || time.Since(began) != 0 || out.Reads != 1 {
+		if out := b.do(order("A-2", intent.Create)); out.Status != ledger.Verified || time.Since(began) != 0 || out.Reads != 1 {
 			t.Errorf("%+v after %s", out, time.Since(began))
 		}
 	})
@@ -147,7 +148,7 @@ func TestUnreadableIsNoLag(t *testing.T) {
 		b := newBench(t, lagging(0, 5*time.Second), &engine.Options{Lag: k})
 		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 5})
 		out := b.do(order("A-1", intent.Create))
-		if waited := time.Since(out.Created); out.Status != engine.StatusVerified || waited < 300*time.Millisecond {
+		if waited := time.Since(out.Created); out.Status != ledger.Verified || waited < 300*time.Millisecond {
 			t.Errorf("%+v after %s: it was asked without a pause", out, waited)
 		}
 	})
@@ -158,10 +159,10 @@ func TestNoWaitForAnImpossibleLag(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault  orders.FaultKind
 		settle time.Duration
-		want   engine.Status
+		want   ledger.Status
 	}{
-		"refused":        {orders.Refused, time.Minute, engine.StatusNotApplied},
-		"no settle time": {"", 0, engine.StatusVerified},
+		"refused":        {orders.Refused, time.Minute, ledger.NotApplied},
+		"no settle time": {"", 0, ledger.Verified},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

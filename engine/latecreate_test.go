@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -79,7 +78,7 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 				}
 				b.set(late)
 				first := b.do(order("A-1", c.first))
-				if row := b.repeated(first.ID); first.Status != engine.StatusVerified || first.Sends != 2 || row != c.row {
+				if row := b.repeated(first.ID); first.Status != ledger.Verified || first.Sends != 2 || row != c.row {
 					t.Fatalf("by the row %q: %+v%s", row, first, b.life(first.ID))
 				}
 				w := call(order("A-1", c.write), 2)
@@ -129,7 +128,7 @@ func TestADeletedRecordDoesNotComeBack(t *testing.T) {
 			time.Sleep(time.Second)
 			step(time.Hour)
 			first := b.do(order("A-1", intent.Create))
-			if first.Status != engine.StatusVerified || first.Sends != 2 {
+			if first.Status != ledger.Verified || first.Sends != 2 {
 				t.Fatalf("%+v%s", first, b.life(first.ID))
 			}
 			second := b.do(call(order("A-1", intent.Delete), 2))

@@ -27,17 +27,17 @@ func TestUnverifiedUntilABatchRead(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
 		out := b.do(order("A-1", intent.Create))
 		writes, reads := b.world.Count()
-		if out.Status != engine.StatusUnverified || writes != 1 || reads != 0 || out.Ref != "" {
+		if out.Status != ledger.Unverified || writes != 1 || reads != 0 || out.Ref != "" {
 			t.Fatalf("%+v after %d sends, %d reads; want unverified without a read%s", out, writes, reads, b.life(out.ID))
 		}
 		if in := time.Until(out.AskAfter); out.AskAgain != engine.AgainLater || in <= 0 || in > time.Hour {
 			t.Errorf("ask again %q in %s, want within the hour", out.AskAgain, in)
 		}
-		if again := b.do(order("A-1", intent.Create)); again.Status != engine.StatusUnverified || !again.Replayed {
+		if again := b.do(order("A-1", intent.Create)); again.Status != ledger.Unverified || !again.Replayed {
 			t.Errorf("asked again: %+v", again)
 		}
 		b.work(time.Hour + time.Minute)
-		if again := b.do(order("A-1", intent.Create)); again.Status != engine.StatusVerified || again.Reads != 1 {
+		if again := b.do(order("A-1", intent.Create)); again.Status != ledger.Verified || again.Reads != 1 {
 			t.Errorf("after the batch: %+v%s", again, b.life(out.ID))
 		}
 	})
@@ -49,16 +49,16 @@ func TestReadsThatAreNeverDeferred(t *testing.T) {
 		fault  orders.FaultKind
 		change func(*connectors.Profile)
 		risk   intent.Risk
-		want   engine.Status
+		want   ledger.Status
 		reason string
 	}{
-		"lost":         {orders.LostAnswer, nil, "", engine.StatusVerified, "it is unknown what became of it"},
-		"dropped":      {orders.DroppedBefore, nil, "", engine.StatusVerified, "nor here; and the second send may make a duplicate"},
-		"refused":      {orders.Refused, nil, "", engine.StatusNotApplied, "there is nothing to read later"},
-		"throttled":    {orders.Throttled, nil, "", engine.StatusVerified, "its second send is no first one"},
-		"irreversible": {"", func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} }, "", engine.StatusVerified, "it cannot be taken back"},
-		"approved":     {"", nil, intent.RiskApprove, engine.StatusVerified, "a reviewer had to approve it"},
-		"answered":     {"", nil, "", engine.StatusUnverified, "all others are put off"},
+		"lost":         {orders.LostAnswer, nil, "", ledger.Verified, "it is unknown what became of it"},
+		"dropped":      {orders.DroppedBefore, nil, "", ledger.Verified, "nor here; and the second send may make a duplicate"},
+		"refused":      {orders.Refused, nil, "", ledger.NotApplied, "there is nothing to read later"},
+		"throttled":    {orders.Throttled, nil, "", ledger.Verified, "its second send is no first one"},
+		"irreversible": {"", func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} }, "", ledger.Verified, "it cannot be taken back"},
+		"approved":     {"", nil, intent.RiskApprove, ledger.Verified, "a reviewer had to approve it"},
+		"answered":     {"", nil, "", ledger.Unverified, "all others are put off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestBatchFindsWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault orders.Fault
 		class orders.Class
-		want  engine.Status
+		want  ledger.Status
 	}{
-		"a field was dropped": {orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1}, orders.Plain, engine.StatusReview},
-		"phantom success":     {orders.Fault{Kind: orders.PhantomSuccess, Times: 1}, orders.Native, engine.StatusReview},
-		"a double":            {orders.Fault{Kind: orders.DuplicateByOthers, Times: 1}, orders.Plain, engine.StatusReview},
+		"a field was dropped": {orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1}, orders.Plain, ledger.StatusReview},
+		"phantom success":     {orders.Fault{Kind: orders.PhantomSuccess, Times: 1}, orders.Native, ledger.StatusReview},
+		"a double":            {orders.Fault{Kind: orders.DuplicateByOthers, Times: 1}, orders.Plain, ledger.StatusReview},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestBatchFindsWhatIsWrong(t *testing.T) {
 				b.set(c.fault)
 				first := b.do(order("A-1", intent.Create))
 				b.work(2 * time.Hour)
-				if out := b.do(order("A-1", intent.Create)); first.Status != engine.StatusUnverified || out.Status != c.want {
+				if out := b.do(order("A-1", intent.Create)); first.Status != ledger.Unverified || out.Status != c.want {
 					t.Errorf("%s, then %s; want unverified, then %s%s", first.Status, out.Status, c.want, b.life(out.ID))
 				}
 			})
@@ -156,7 +156,7 @@ func TestBatchesReadInBulk(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, batches(time.Hour))
 		const writes = 500
 		for n := range writes {
-			if out := b.do(order(fmt.Sprint("A-", n), intent.Create)); out.Status != engine.StatusUnverified {
+			if out := b.do(order(fmt.Sprint("A-", n), intent.Create)); out.Status != ledger.Unverified {
 				t.Fatalf("%+v", out)
 			}
 		}
@@ -199,7 +199,7 @@ func TestACallerMakesAnOverdueRead(t *testing.T) {
 		b := newBench(t, fresh(), batches(time.Hour))
 		b.do(order("A-1", intent.Create))
 		time.Sleep(61 * time.Minute)
-		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Reads != 1 {
+		if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || out.Reads != 1 {
 			t.Errorf("%+v%s", out, b.life(out.ID))
 		}
 	})
@@ -213,7 +213,7 @@ func TestAFailedExpediteIsNoFailure(t *testing.T) {
 		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { time.Sleep(10 * time.Second) }}
 		b.engine = b.engineOn(noClaim{b.ledger}, d, batches(time.Hour))
 		time.AfterFunc(5*time.Second, func() { b.enqueue(wish("A-1", 1, intent.Upsert)) })
-		if out := b.do(wish("A-1", 0, intent.Upsert)); out.Status != engine.StatusUnverified {
+		if out := b.do(wish("A-1", 0, intent.Upsert)); out.Status != ledger.Unverified {
 			t.Errorf("%+v%s", out, b.life(out.ID))
 		}
 	})

@@ -164,10 +164,10 @@ func TestALoginRefusedAtAReadAfterASendHoldsTheQueue(t *testing.T) {
 				b.work(time.Minute)
 				second := b.enqueue(order("A-2", intent.Create))
 				b.work(12 * time.Hour)
-				if out := engine.OutcomeOf(b.state(first)); out.Status != engine.StatusInProgress || out.WaitsFor != engine.WaitsLogin || out.Sends != 1 {
+				if out := engine.OutcomeOf(b.state(first)); out.Status != ledger.InProgress || out.WaitsFor != engine.WaitsLogin || out.Sends != 1 {
 					t.Errorf("%+v%s", out, b.life(first))
 				}
-				if out := engine.OutcomeOf(b.state(second)); out.Status != engine.StatusInProgress || out.WaitsFor != engine.WaitsLogin {
+				if out := engine.OutcomeOf(b.state(second)); out.Status != ledger.InProgress || out.WaitsFor != engine.WaitsLogin {
 					t.Errorf("%+v%s", out, b.life(second))
 				}
 				s, err := guards.Status(t.Context(), b.ledger)
@@ -225,7 +225,7 @@ func TestAMistypedTableEndsTheWrite(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, nil)
 		began := time.Now()
 		out := b.do(order("A-1", intent.Create))
-		if took := time.Since(began); out.Status != engine.StatusNotApplied || out.Sends != 0 || took > time.Second ||
+		if took := time.Since(began); out.Status != ledger.NotApplied || out.Sends != 0 || took > time.Second ||
 			!strings.Contains(out.Text, `relation "ordres" does not exist (42P01)`) {
 			t.Errorf("after %s: %+v%s", took, out, b.life(out.ID))
 		}
@@ -243,7 +243,7 @@ func TestAMistypedTableEndsACreateWithoutAPreRead(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, nil)
 		began := time.Now()
 		out := b.do(order("A-1", intent.Create))
-		if took := time.Since(began); out.Status != engine.StatusNotApplied || out.Sends != 1 || took > time.Second || out.Refusal == nil {
+		if took := time.Since(began); out.Status != ledger.NotApplied || out.Sends != 1 || took > time.Second || out.Refusal == nil {
 			t.Errorf("after %s: %+v%s", took, out, b.life(out.ID))
 		}
 	})

@@ -173,7 +173,7 @@ type history struct {
 	lives    [modelEngines]*mortal
 	engines  [modelEngines]*engine.Engine
 	first    [modelWrites]string        // the digest that was recorded first, "" for none
-	reported [modelWrites]engine.Status // the last final outcome
+	reported [modelWrites]ledger.Status // the last final outcome
 	unknown  [modelWrites]bool          // it was known once that a send has an unknown fate
 	forced   [modelWrites]bool          // a reviewer vouched for a repeat
 	idle     time.Duration

@@ -63,7 +63,7 @@ func (h *history) undo(m move) {
 	out, err := e.Undo(ctx, "acme", rec.ID, engine.Undoing{By: "ada", Reason: "model"})
 	after, _ := h.recorded(m.Write)
 	switch {
-	case err == nil && out.Status == engine.StatusVerified && after.Sends > 0:
+	case err == nil && out.Status == ledger.Verified && after.Sends > 0:
 		h.fail("write %d was to be undone, and is reported as verified%s", m.Write, h.life(rec.ID))
 	case errors.Is(err, engine.ErrNotWaiting) && after.Child != rec.Child:
 		h.fail("write %d is not to be undone, and is%s", m.Write, h.life(rec.ID))
@@ -135,7 +135,7 @@ func (h *history) submit(m move, w intent.WriteIntent) {
 	case !there:
 		h.fail("write %d was answered with %s, and the ledger does not know it", m.Write, out.Status)
 	}
-	if out.Status == engine.StatusInProgress && ctx.Err() != nil {
+	if out.Status == ledger.InProgress && ctx.Err() != nil {
 		return // the caller gave up
 	}
 	h.checkOutcome(m.Write, out.Status)
@@ -143,16 +143,16 @@ func (h *history) submit(m move, w intent.WriteIntent) {
 
 // checkOutcome checks an outcome against the previous one. Only a recheck or a reviewer changes a
 // final one.
-func (h *history) checkOutcome(n int, s engine.Status) {
+func (h *history) checkOutcome(n int, s ledger.Status) {
 	h.mu.Lock()
 	last := h.reported[n]
 	switch s {
-	case engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified:
+	case ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Unverified:
 	default:
 		h.reported[n] = s
 	}
 	h.mu.Unlock()
-	if last != "" && s != last && s != engine.StatusReview {
+	if last != "" && s != last && s != ledger.StatusReview {
 		h.fail("write %d was reported as %s and is reported as %s now%s", n, last, s, h.life(h.id(n)))
 	}
 }

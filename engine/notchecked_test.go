@@ -33,7 +33,7 @@ func TestAnOutcomeSaysWhatWasNotCompared(t *testing.T) {
 			Key: intent.Fields{"order_id": "A-1"}, Expect: intent.Fields{"order_id": "A-1", "amount_cents": json.Number("1999"), "currency": "USD"}, Ignore: []string{"/currency"}}
 		out, err := e.Do(t.Context(), w)
 		want := []string{"/currency"}
-		if err != nil || out.Status != engine.StatusVerified || !slices.Equal(out.NotChecked, want) || !strings.Contains(out.Text, "Not compared: /currency") || !strings.Contains(out.ForModel, "/currency") {
+		if err != nil || out.Status != ledger.Verified || !slices.Equal(out.NotChecked, want) || !strings.Contains(out.Text, "Not compared: /currency") || !strings.Contains(out.ForModel, "/currency") {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		rec, err := m.Get(t.Context(), "acme", out.ID)

@@ -374,21 +374,21 @@ func (s *workSpan) end() {
 }
 
 // wrongly are the outcomes in which a tool did not do what it was called for.
-var wrongly = map[Status]string{
-	StatusNotApplied: string(StatusNotApplied), StatusDenied: string(StatusDenied), StatusExpired: string(StatusExpired),
+var wrongly = map[ledger.Status]string{
+	ledger.NotApplied: string(ledger.NotApplied), ledger.Denied: string(ledger.Denied), ledger.Expired: string(ledger.Expired),
 }
 
 // statusRefused is the status of an intent that was not recorded.
-const statusRefused Status = "refused"
+const statusRefused ledger.Status = "refused"
 
-func (s *workSpan) status() Status {
+func (s *workSpan) status() ledger.Status {
 	switch {
 	case s.out != nil:
 		return s.out.Status
 	case s.rec.State == "" && s.err != nil:
 		return statusRefused
 	}
-	return statusOf(s.rec)
+	return s.rec.Status()
 }
 
 func (s *workSpan) ended() []attribute.KeyValue {

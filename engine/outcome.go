@@ -15,26 +15,6 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// Status is what became of a write, for its caller.
-type Status string
-
-// The statuses. The zero value is none of them and means nothing.
-const (
-	StatusVerified    Status = "verified"    // read back at the destination
-	StatusNotApplied  Status = "not_applied" // known not to have happened
-	StatusCompensated Status = "compensated" // undone, and the undo was verified
-	StatusAccepted    Status = "accepted"    // a reviewer took responsibility for it as it is
-	StatusAbandoned   Status = "abandoned"   // a reviewer abandoned it; its effect stays unknown
-	StatusReview      Status = "review"      // a reviewer decides
-	StatusHeld        Status = "held"        // waits for approval; nothing was sent
-	StatusInProgress  Status = "in_progress" // recorded, and continues by itself
-	StatusUnverified  Status = "unverified"  // the destination accepted it; the read back is postponed on purpose
-	StatusDenied      Status = "denied"      // a reviewer refused it; nothing was sent
-	StatusExpired     Status = "expired"     // not approved in time; nothing was sent
-	StatusDelegated   Status = "entrusted"   // its caller makes it, and has not reported that it is done
-	StatusReported    Status = "reported"    // reported done by its caller, or by a destination that cannot be read; not verified
-)
-
 // Again says whether asking again can help.
 type Again string
 
@@ -107,8 +87,8 @@ func waiting(r ledger.Record) Waiting {
 // Outcome is what the caller gets. It never holds the destination's raw response. Every
 // sensitive value is replaced by "redacted:" and a digest.
 type Outcome struct {
-	ID     ledger.ID `json:"id"`
-	Status Status    `json:"status"`
+	ID     ledger.ID     `json:"id"`
+	Status ledger.Status `json:"status"`
 	// Text is a sentence for a reader, ForModel one for a model: what happened, what to do, and
 	// what not to do.
 	Text     string `json:"text"`
@@ -243,9 +223,9 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 	o := Outcome{
 		ID: r.ID, Verdict: verify.ParseVerdict(r.Verdict), Mismatches: redact.Shown(r.Mismatches), Undoing: r.Child,
 		Sends: r.Sends, Reads: r.Reads, Created: r.Created, Settled: r.SettledAt,
-		Replayed: replayed, AskAgain: AgainNo, Status: statusOf(r), NotChecked: r.NotChecked,
+		Replayed: replayed, AskAgain: AgainNo, Status: r.Status(), NotChecked: r.NotChecked,
 	}
-	if o.Status == StatusInProgress || o.Status == StatusUnverified {
+	if o.Status == ledger.InProgress || o.Status == ledger.Unverified {
 		o.AskAgain, o.AskAfter = AgainLater, r.Due
 		if r.Due.Before(r.Now) { // it is being worked on, or about to be
 			o.AskAfter = r.Now
@@ -255,13 +235,13 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 			o.AskAfter = r.Now.Add(queuedAsk)
 		}
 	}
-	if o.Status != StatusVerified {
+	if o.Status != ledger.Verified {
 		o.Refusal = r.Refusal
 	}
-	if o.Status == StatusVerified {
+	if o.Status == ledger.Verified {
 		o.Ref, o.URL, o.Mismatches = redact.ShownText(r.Ref), redact.ShownText(r.URL), nil
 	}
-	if o.Status == StatusNotApplied || o.Status == StatusExpired {
+	if o.Status == ledger.NotApplied || o.Status == ledger.Expired {
 		o.AskAgain = AgainYes
 	}
 	if r.Erased != "" {
@@ -275,11 +255,11 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 		o.Text += " Its contents were erased."
 		o.ForModel += " Its contents were erased."
 	}
-	if o.Status == StatusVerified && len(o.NotChecked) > 0 {
+	if o.Status == ledger.Verified && len(o.NotChecked) > 0 {
 		o.Text += " Not compared: " + strings.Join(o.NotChecked, ", ") + "."
 		o.ForModel += " Not compared, so not verified: " + strings.Join(o.NotChecked, ", ") + "."
 	}
-	if o.Status == StatusVerified && r.Proof != "" {
+	if o.Status == ledger.Verified && r.Proof != "" {
 		o.Text += " That proves " + r.Proof + "."
 		o.ForModel += " That proves " + r.Proof + "."
 	}
@@ -300,23 +280,6 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 	return o
 }
 
-func statusOf(r ledger.Record) Status {
-	switch r.State {
-	case ledger.Held:
-		return StatusHeld
-	case ledger.Review:
-		return StatusReview
-	case ledger.Delegated:
-		return StatusDelegated
-	case ledger.Settled:
-		return Status(r.Settlement)
-	}
-	if unverified(r) {
-		return StatusUnverified
-	}
-	return StatusInProgress
-}
-
 // underWay returns the outcome of a write whose caller stopped waiting before its end.
 func underWay(r ledger.Record, replayed bool) Outcome {
 	if r.State == "" {
@@ -327,10 +290,10 @@ func underWay(r ledger.Record, replayed bool) Outcome {
 
 // words describe an outcome to a reader and to a model. quotes reports that text has the reason of
 // the record, which may contain text of a destination or another actor.
-func words(s Status, r ledger.Record) (text, model string, quotes bool) {
+func words(s ledger.Status, r ledger.Record) (text, model string, quotes bool) {
 	what, why := subject(r), r.Reason
 	switch s {
-	case StatusVerified:
+	case ledger.Verified:
 		model = "Done and verified. Do not call again for this operation."
 		changed := changedSince(r)
 		if changed {
@@ -343,40 +306,40 @@ func words(s Status, r ledger.Record) (text, model string, quotes bool) {
 			return fmt.Sprintf("The %s was read back and was as declared when it was settled. A later read found it changed: %s.", what, why), model, true
 		}
 		return fmt.Sprintf("The %s was read back and is as declared.", what), model, false
-	case StatusNotApplied:
+	case ledger.NotApplied:
 		return fmt.Sprintf("The %s was not written: %s.", what, why),
 			"Not done, and known not to be. If it is still wanted and the reason has gone, make a new call.", true
-	case StatusCompensated:
+	case ledger.Compensated:
 		return fmt.Sprintf("The %s was undone, and that was read back.", what),
 			"Undone and verified. Do not assume that the operation took effect.", false
-	case StatusAccepted:
+	case ledger.Accepted:
 		return fmt.Sprintf("A reviewer accepted the %s as it is: %s.", what, why),
 			"A reviewer accepted it as it is. Do not call again for this operation.", true
-	case StatusAbandoned:
+	case ledger.Abandoned:
 		return fmt.Sprintf("A reviewer gave up on the %s; whether it was written stays unknown: %s.", what, why),
 			"A reviewer gave it up. Do not call again for this operation unless you are instructed to.", true
-	case StatusReview:
+	case ledger.StatusReview:
 		return fmt.Sprintf("A reviewer must decide about the %s: %s.", what, why),
 			fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID), true
-	case StatusHeld:
+	case ledger.StatusHeld:
 		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r)),
 			fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID), false
-	case StatusDenied:
+	case ledger.Denied:
 		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, why), "A reviewer denied it. Do not call again.", true
-	case StatusExpired:
+	case ledger.Expired:
 		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, why),
 			"Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call.", true
-	case StatusDelegated:
+	case ledger.StatusDelegated:
 		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not reported it as done.", what, r.Step, r.Workflow),
 			fmt.Sprintf("Begun by step %q of workflow %q, which has not reported it as done. Do not do it again.", r.Step, r.Workflow), false
-	case StatusReported:
+	case ledger.Reported:
 		if r.Delegated {
 			return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow),
 				fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow), false
 		}
 		return fmt.Sprintf("The destination accepted the %s; it cannot be read there, so it is not verified.", what),
 			"Sent, and the destination accepted it. Unverified: it cannot be read there. Do not call again for this operation.", false
-	case StatusUnverified:
+	case ledger.Unverified:
 		return fmt.Sprintf("The destination accepted the %s; it is read back later.", what),
 			fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID), false
 	}

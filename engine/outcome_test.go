@@ -20,7 +20,7 @@ import (
 func TestOutcomesMarkWhatOthersWrote(t *testing.T) {
 	const foreign = "FOREIGN\u202ewords\u200b"
 	records := map[string]ledger.Record{}
-	for _, s := range []ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied, ledger.Expired, ledger.Reported} {
+	for _, s := range []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied, ledger.Expired, ledger.Reported} {
 		records[string(s)] = ledger.Record{State: ledger.Settled, Settlement: s, Sends: 1}
 	}
 	for _, s := range []ledger.State{ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Delegated, ledger.Compensating, ledger.Review} {

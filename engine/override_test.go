@@ -98,12 +98,12 @@ func TestAwaitPrior(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		first, err := b.engine.Do(ctx, paid("wf-1", "A-1"))
-		if err != nil || first.Status != engine.StatusInProgress {
+		if err != nil || first.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v", first, err)
 		}
 		_, blocked := b.engine.Do(t.Context(), paid("wf-2", "A-2"))
 		out, err := b.engine.AwaitPrior(t.Context(), blocked)
-		if err != nil || out.ID != first.ID || out.Status != engine.StatusVerified || len(b.world.Records("A-2")) != 0 {
+		if err != nil || out.ID != first.ID || out.Status != ledger.Verified || len(b.world.Records("A-2")) != 0 {
 			t.Errorf("%+v, %v after %v", out, err, blocked)
 		}
 		if _, err := b.engine.AwaitPrior(t.Context(), engine.ErrClosed); !errors.Is(err, engine.ErrClosed) {
@@ -122,7 +122,7 @@ func TestAwaitWhatAStepDoes(t *testing.T) {
 		_, blocked := b.engine.Do(t.Context(), w)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if out, err := b.engine.AwaitPrior(ctx, blocked); err != nil || out.ID != rec.ID || out.Status != engine.StatusDelegated {
+		if out, err := b.engine.AwaitPrior(ctx, blocked); err != nil || out.ID != rec.ID || out.Status != ledger.StatusDelegated {
 			t.Fatalf("%+v, %v after %v", out, err, blocked)
 		}
 		time.AfterFunc(time.Hour, func() {
@@ -132,7 +132,7 @@ func TestAwaitWhatAStepDoes(t *testing.T) {
 			}
 		})
 		out, err := b.engine.AwaitPrior(t.Context(), blocked)
-		if err != nil || out.Status != engine.StatusReported {
+		if err != nil || out.Status != ledger.Reported {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})

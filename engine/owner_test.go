@@ -49,7 +49,7 @@ func TestEndedProcess(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				out, err := predecessor.Do(ctx, w)
-				if err != nil || out.Status != engine.StatusInProgress {
+				if err != nil || out.Status != ledger.InProgress {
 					t.Fatalf("%+v, %v", out, err)
 				}
 				b.worked(time.Second)
@@ -61,7 +61,7 @@ func TestEndedProcess(t *testing.T) {
 					t.Errorf("taken over: %v, want %v; it is %s%s", taken, c.taken, rec.State, b.life(out.ID))
 				}
 				b.worked(time.Hour)
-				if out = b.do(w); out.Status != engine.StatusVerified || out.Sends != 2 {
+				if out = b.do(w); out.Status != ledger.Verified || out.Sends != 2 {
 					t.Errorf("%s after %d sends, want one more by the one who took over%s", out.Status, out.Sends, b.life(out.ID))
 				}
 				close(held)
@@ -120,7 +120,7 @@ func endedBeside(t *testing.T, elsewhere bool) {
 		short, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		out, err := other.Do(short, order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusInProgress {
+		if err != nil || out.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		time.Sleep(10 * time.Second)

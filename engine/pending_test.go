@@ -25,7 +25,7 @@ func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 		until := b.state(out.ID).LastSend.Add(24 * time.Hour)
 		for range 2 { // after the first of two rechecks it is the same
 			for _, text := range []string{out.Text, out.ForModel} {
-				if out.Status != engine.StatusVerified || !out.RecheckUntil.Equal(until) || !strings.Contains(text, "pending until "+until.Format(time.RFC3339)) {
+				if out.Status != ledger.Verified || !out.RecheckUntil.Equal(until) || !strings.Contains(text, "pending until "+until.Format(time.RFC3339)) {
 					t.Fatalf("%s until %s, %q; want verified, and a recheck pending until %s", out.Status, out.RecheckUntil, text, until)
 				}
 			}
@@ -56,7 +56,7 @@ func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 		}
 		b.work(time.Minute)
 		out = engine.OutcomeOf(b.state(out.ID))
-		if out.Status != engine.StatusVerified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected: /currency).") ||
+		if out.Status != ledger.Verified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected: /currency).") ||
 			!strings.Contains(out.ForModel, "the record was changed since") {
 			t.Errorf("others changed it: %s, %q, %q%s", out.Status, out.Text, out.ForModel, b.life(out.ID))
 		}
@@ -71,7 +71,7 @@ func rolledBack(t *testing.T) (*bench, engine.Outcome) {
 	b := newBench(t, o, nil)
 	b.set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute, Times: 1})
 	out := b.do(order("A-1", intent.Create))
-	if out.Status != engine.StatusVerified {
+	if out.Status != ledger.Verified {
 		t.Fatalf("%+v%s", out, b.life(out.ID))
 	}
 	return b, out
@@ -95,15 +95,15 @@ func TestAFailedRecheckIsMadeAgainAtThePaceOfFirstReads(t *testing.T) {
 func TestWaitFinalWaitsForTheRecheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, out := rolledBack(t)
-		if now, err := b.engine.Wait(t.Context(), "acme", out.ID, true); err != nil || now.Status != engine.StatusVerified {
+		if now, err := b.engine.Wait(t.Context(), "acme", out.ID, true); err != nil || now.Status != ledger.Verified {
 			t.Errorf("%+v, %v; Wait returns what is settled", now, err)
 		}
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if now, err := b.engine.WaitFinal(short, "acme", out.ID, true); err != nil || now.Status != engine.StatusVerified || now.RecheckUntil.IsZero() {
+		if now, err := b.engine.WaitFinal(short, "acme", out.ID, true); err != nil || now.Status != ledger.Verified || now.RecheckUntil.IsZero() {
 			t.Errorf("%+v, %v; want the outcome so far, and until when a recheck is pending", now, err)
 		}
-		if last, err := b.engine.WaitFinal(t.Context(), "acme", out.ID, true); err != nil || last.Status != engine.StatusReview {
+		if last, err := b.engine.WaitFinal(t.Context(), "acme", out.ID, true); err != nil || last.Status != ledger.StatusReview {
 			t.Errorf("%+v, %v; want the review that the recheck led to%s", last, err, b.life(out.ID))
 		}
 	})
@@ -116,14 +116,14 @@ func TestSubscribersHearOfAFlip(t *testing.T) {
 			o := orders.Unique.Options()
 			o.Recheck = connectors.Within(time.Hour)
 			b := newBench(t, o, nil)
-			want := []engine.Status{engine.StatusVerified, engine.StatusVerified}
+			want := []ledger.Status{ledger.Verified, ledger.Verified}
 			if rollback {
 				b.set(orders.Fault{Kind: orders.Rollback, Delay: 10 * time.Minute, Times: 1})
-				want[1] = engine.StatusReview
+				want[1] = ledger.StatusReview
 			}
 			id := b.enqueue(order("A-1", intent.Create))
 			go b.work(2 * time.Hour)
-			var statuses []engine.Status
+			var statuses []ledger.Status
 			for out, err := range b.engine.Subscribe(t.Context(), "acme", id) {
 				if err != nil || out.RecheckUntil.IsZero() != (len(statuses) == 1) {
 					t.Errorf("%+v, %v as number %d", out, err, len(statuses)+1)

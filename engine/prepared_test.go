@@ -15,6 +15,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // preparing is a connector whose requests depend on the time at which they were built, as a
@@ -74,7 +75,7 @@ func TestEverySendIsWhatWasPreparedBeforeTheFirst(t *testing.T) {
 				b.engine = e
 				b.set(orders.Fault{Kind: kind, Times: 2})
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusVerified || len(p.sent) != 3 {
+				if out.Status != ledger.Verified || len(p.sent) != 3 {
 					t.Fatalf("%+v with %d sends%s", out, len(p.sent), b.life(out.ID))
 				}
 				if p.sent[0] == "" || p.sent[1] != p.sent[0] || p.sent[2] != p.sent[0] {
@@ -95,7 +96,7 @@ func TestPreparedSurvivesApprovalAndCrash(t *testing.T) {
 		w := order("A-1", intent.Create)
 		w.Risk = intent.RiskApprove
 		out := b.do(w)
-		if out.Status != engine.StatusHeld || first.built != 0 {
+		if out.Status != ledger.StatusHeld || first.built != 0 {
 			t.Fatalf("%+v, built %d; want it held and nothing built", out, first.built)
 		}
 		b.set(orders.Fault{Kind: orders.Unreachable, Times: 1000})
@@ -116,7 +117,7 @@ func TestPreparedSurvivesApprovalAndCrash(t *testing.T) {
 		defer stop()
 		go func() { _ = e.Work(work, nil) }()
 		out, err = e.Wait(work, "acme", out.ID, false)
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Fatalf("%+v, %v%s", out, err, b.life(out.ID))
 		}
 		all := slices.Compact(slices.Concat(first.sent, second.sent))
@@ -143,7 +144,7 @@ func TestWhatCannotBePreparedIsNotSent(t *testing.T) {
 				c.set(p)
 				b.engine = e
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusNotApplied || !strings.Contains(out.Text, c.says) || len(p.sent) != 0 {
+				if out.Status != ledger.NotApplied || !strings.Contains(out.Text, c.says) || len(p.sent) != 0 {
 					t.Errorf("%+v, %d sends; want not applied because of %q", out, len(p.sent), c.says)
 				}
 			})

@@ -38,15 +38,15 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 		seed   intent.Fields
 		slow   int // the value of the write with the slow ledger
 		other  int // the value of the other one meanwhile
-		want   engine.Status
+		want   ledger.Status
 		sends  int // of the slow one
 		left   intent.Fields
 		reason string
 	}{
-		"pair of creates": {intent.Create, nil, 1, 2, engine.StatusNotApplied, 0, set(2), "the other write has made the record: nothing may be created beside it"},
-		"vacuous update":  {intent.Update, set(1), 1, 2, engine.StatusVerified, 1, set(1), "what was as declared before the other write is not any more"},
-		"update":          {intent.Update, set(1), 3, 2, engine.StatusVerified, 1, set(3), "it comes after the other one"},
-		"vacuous upsert":  {intent.Upsert, set(1), 1, 2, engine.StatusVerified, 1, set(1), "likewise"},
+		"pair of creates": {intent.Create, nil, 1, 2, ledger.NotApplied, 0, set(2), "the other write has made the record: nothing may be created beside it"},
+		"vacuous update":  {intent.Update, set(1), 1, 2, ledger.Verified, 1, set(1), "what was as declared before the other write is not any more"},
+		"update":          {intent.Update, set(1), 3, 2, ledger.Verified, 1, set(3), "it comes after the other one"},
+		"vacuous upsert":  {intent.Upsert, set(1), 1, 2, ledger.Verified, 1, set(1), "likewise"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestPreStateIsReadInTheWritesOwnPlace(t *testing.T) {
 					}
 				})
 				time.Sleep(10 * time.Second)
-				if done := b.do(other); done.Status != engine.StatusVerified || done.Sends != 1 {
+				if done := b.do(other); done.Status != ledger.Verified || done.Sends != 1 {
 					t.Fatalf("the other one: %+v%s", done, b.life(done.ID))
 				}
 				wg.Wait()
@@ -99,7 +99,7 @@ func TestSlowUndoingLosesNoOtherWrite(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		other := b.do(wish("A-1", 7, intent.Update))
 		wg.Wait()
-		if other.Status != engine.StatusVerified || undone.Status != engine.StatusReview || fmt.Sprint(b.fieldsNow()["amount_cents"]) != "1007" {
+		if other.Status != ledger.Verified || undone.Status != ledger.StatusReview || fmt.Sprint(b.fieldsNow()["amount_cents"]) != "1007" {
 			t.Errorf("%s, undone %s, the record is %v; want the later write kept%s%s", other.Status, undone.Status, b.fieldsNow(), b.life(done.ID), b.life(undone.Undoing))
 		}
 	})
@@ -124,7 +124,7 @@ func TestWorkerReadsThePreStateInTheWritesPlace(t *testing.T) {
 		go func() { _ = worker.Work(ctx, nil) }() // it ends with the test
 		time.Sleep(time.Second)
 		out := b.do(wish("A-1", 2, intent.Update))
-		if rec := b.state(out.ID); out.Status != engine.StatusVerified || rec.FirstSend.Before(b.state(first).SettledAt) {
+		if rec := b.state(out.ID); out.Status != ledger.Verified || rec.FirstSend.Before(b.state(first).SettledAt) {
 			t.Errorf("%s, sent at %s before the first was settled at %s%s%s", out.Status, rec.FirstSend, b.state(first).SettledAt, b.life(first), b.life(out.ID))
 		}
 		end()
@@ -140,7 +140,7 @@ func TestPreStateInPlaceCostsNoCommit(t *testing.T) {
 		time.Sleep(time.Minute)
 		for n := range 3 {
 			before := b.ledger.Commits()
-			if out := b.do(wish("A-1", n, intent.Update)); out.Status != engine.StatusVerified || out.Sends != 1 {
+			if out := b.do(wish("A-1", n, intent.Update)); out.Status != ledger.Verified || out.Sends != 1 {
 				t.Fatalf("%+v%s", out, b.life(out.ID))
 			}
 			if commits := b.ledger.Commits() - before; commits != 2 {

@@ -185,7 +185,7 @@ func (e *Engine) count() {
 func (e *Engine) Subscribe(ctx context.Context, tenant string, ids ...ledger.ID) iter.Seq2[Outcome, error] {
 	return func(yield func(Outcome, error) bool) {
 		open := slices.Compact(slices.Sorted(slices.Values(ids)))
-		given := make(map[ledger.ID]Status) // those with a pending recheck
+		given := make(map[ledger.ID]ledger.Status) // those with a pending recheck
 		for pace := newFollowPace(); len(open) > 0; {
 			var left []ledger.ID
 			for _, id := range open {

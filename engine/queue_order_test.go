@@ -43,7 +43,7 @@ func TestWritesAboutOneRecordAreDoneInOrder(t *testing.T) {
 					e := b.newEngine(nil)
 					wg.Go(func() {
 						out, err := e.Do(t.Context(), wish("A-1", n, intent.Upsert))
-						if err != nil || out.Status != engine.StatusVerified {
+						if err != nil || out.Status != ledger.Verified {
 							t.Errorf("write %d: %+v, %v%s", n, out, err, b.life(out.ID))
 						}
 					})
@@ -82,7 +82,7 @@ func TestHeadOfTheQueueIsSentSoon(t *testing.T) {
 				var wg sync.WaitGroup
 				for n, e := range []*engine.Engine{b.engine, second} {
 					wg.Go(func() {
-						if out, err := e.Do(t.Context(), wish("A-1", n, intent.Upsert)); err != nil || out.Status != engine.StatusVerified {
+						if out, err := e.Do(t.Context(), wish("A-1", n, intent.Upsert)); err != nil || out.Status != ledger.Verified {
 							t.Errorf("write %d: %+v, %v%s", n, out, err, b.life(out.ID))
 						}
 						ended[n] = time.Now()
@@ -115,7 +115,7 @@ func TestBehindAReviewIsInProgress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out.Status != engine.StatusInProgress || out.Sends != 0 || time.Since(began) > time.Second {
+		if out.Status != ledger.InProgress || out.Sends != 0 || time.Since(began) > time.Second {
 			t.Fatalf("%+v after %s; want in progress at once%s", out, time.Since(began), b.life(out.ID))
 		}
 		for what, text := range map[string]string{"the sentence": out.Text, "the advice": out.ForModel} {
@@ -133,7 +133,7 @@ func TestBehindAReviewIsInProgress(t *testing.T) {
 		if _, err := b.engine.Resolve(t.Context(), "acme", stuck.ID, engine.Decision{Word: engine.WordAccept, By: "ada", Reason: "fine"}); err != nil {
 			t.Fatal(err)
 		}
-		if out := b.do(wish("A-1", 1, intent.Upsert)); out.Status != engine.StatusVerified {
+		if out := b.do(wish("A-1", 1, intent.Upsert)); out.Status != ledger.Verified {
 			t.Errorf("after the reviewer: %+v%s", out, b.life(out.ID))
 		}
 	})
@@ -149,14 +149,14 @@ func TestUndoingInALine(t *testing.T) {
 		first.Reversibility, first.OnMismatch = intent.Compensable, intent.MismatchCompensate
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if out := b.do(first); out.Status != engine.StatusCompensated {
+			if out := b.do(first); out.Status != ledger.Compensated {
 				t.Errorf("first: %+v%s", out, b.life(out.ID))
 			}
 		})
 		time.Sleep(time.Microsecond)
 		out := b.do(wish("A-1", 1, intent.Create))
 		wg.Wait()
-		if there := b.world.Records("A-1"); out.Status != engine.StatusVerified || len(there) != 1 || there[0].AmountCents() != 1001 {
+		if there := b.world.Records("A-1"); out.Status != ledger.Verified || len(there) != 1 || there[0].AmountCents() != 1001 {
 			t.Errorf("second: %+v with %+v%s", out, there, b.life(out.ID))
 		}
 	})
@@ -173,7 +173,7 @@ func TestApprovedIntoABusyQueue(t *testing.T) {
 		before := b.ahead("A-1")
 		began := time.Now()
 		out, err := b.engine.Resolve(t.Context(), "acme", held.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"})
-		if err != nil || out.Status != engine.StatusInProgress || !strings.Contains(out.Text, string(before)) || time.Since(began) > time.Second {
+		if err != nil || out.Status != ledger.InProgress || !strings.Contains(out.Text, string(before)) || time.Since(began) > time.Second {
 			t.Fatalf("%+v, %v; want in progress behind %s at once%s", out, err, before, b.life(out.ID))
 		}
 		if got := b.state(out.ID); got.Owner != "" || got.Sends != 0 {
@@ -199,7 +199,7 @@ func TestWaitingInTheQueueIsCheap(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		out, err := e.Do(ctx, wish("A-1", 1, intent.Upsert))
-		if err != nil || out.Status != engine.StatusInProgress {
+		if err != nil || out.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		if gets.n > 300 {
@@ -234,11 +234,11 @@ func TestQueuedCallersWorkOnTheHead(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 					out, err := b.engine.Do(ctx, wish("A-1", n, intent.Upsert))
 					cancel()
-					if err != nil || out.Status != engine.StatusInProgress {
+					if err != nil || out.Status != ledger.InProgress {
 						t.Fatalf("%+v, %v", out, err)
 					}
 				}
-				if out := b.do(wish("A-1", others, intent.Upsert)); out.Status != engine.StatusVerified {
+				if out := b.do(wish("A-1", others, intent.Upsert)); out.Status != ledger.Verified {
 					t.Errorf("%+v%s", out, b.life(out.ID))
 				}
 			})

@@ -217,7 +217,7 @@ func TestAnUncountedLedgerTakesWrites(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.engine = b.engineOn(uncounted{b.ledger}, b.world.Destination(), &engine.Options{MaxQueued: 2})
 		for _, id := range []string{"A-1", "A-2"} {
-			if out := b.do(order(id, intent.Create)); out.Status != engine.StatusVerified {
+			if out := b.do(order(id, intent.Create)); out.Status != ledger.Verified {
 				t.Errorf("%+v", out)
 			}
 		}
@@ -276,7 +276,7 @@ func TestTooManyCallersAreRefused(t *testing.T) {
 			t.Errorf("%v; want it full, and nothing recorded", err)
 		}
 		wg.Wait()
-		if out := b.do(order("A-2", intent.Create)); out.Status != engine.StatusVerified {
+		if out := b.do(order("A-2", intent.Create)); out.Status != ledger.Verified {
 			t.Errorf("%+v", out)
 		}
 	})
@@ -301,7 +301,7 @@ func TestCallersThatDoNotWaitAreCounted(t *testing.T) {
 			t.Errorf("%v; want it full", err)
 		}
 		time.Sleep(11 * time.Second)
-		if out, err := e.Do(t.Context(), order("A-2", intent.Create)); err != nil || out.Status != engine.StatusVerified {
+		if out, err := e.Do(t.Context(), order("A-2", intent.Create)); err != nil || out.Status != ledger.Verified {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
@@ -387,7 +387,7 @@ func TestQueuedWritesAreReadBeforeTheyAreSent(t *testing.T) {
 					return
 				}
 				out, err := b.engine.Resolve(t.Context(), "acme", rec.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "fine"})
-				if err != nil || out.Status != engine.StatusVerified {
+				if err != nil || out.Status != ledger.Verified {
 					t.Errorf("approved: %+v, %v%s", out, err, b.life(rec.ID))
 				}
 			})

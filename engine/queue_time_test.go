@@ -41,7 +41,7 @@ func TestTimesCountFromTheHeadOfTheQueue(t *testing.T) {
 				synctest.Wait()
 				out, err := b.engine.Do(context.Background(), again)
 				wg.Wait()
-				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 {
+				if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
 					t.Errorf("outcome %+v, error %v%s", out, err, b.life(out.ID))
 				}
 				if got := b.world.Records("A-1"); len(got) != 1 || got[0].AmountCents() != 1999 {
@@ -68,7 +68,7 @@ func TestReadOlderThanThePreState(t *testing.T) {
 		b.do(one)
 		b.set(orders.Fault{Kind: orders.DroppedBefore, Ops: []orders.Op{orders.OpUpdate}, Times: 1})
 		b.set(orders.Fault{Kind: orders.LaggingRead, Skip: 1, Times: 1})
-		if out := b.do(other); out.Status != engine.StatusVerified || out.Sends != 2 {
+		if out := b.do(other); out.Status != ledger.Verified || out.Sends != 2 {
 			t.Errorf("outcome %+v%s", out, b.life(out.ID))
 		}
 	})

@@ -187,7 +187,7 @@ func TestReadBackAsksTheLedger(t *testing.T) {
 		"expired":     {risky, func(b *bench) { b.do(risky); time.Sleep(48 * time.Hour); b.do(risky) }, engine.EffectAbsent},
 		"review":      {w, func(b *bench) { b.seed(seeded, ""); b.do(w) }, engine.EffectUnknown},
 		"undone": {compensable(w), func(b *bench) {
-			if out := b.undo(b.do(compensable(w)).ID, unwanted); out.Status != engine.StatusCompensated {
+			if out := b.undo(b.do(compensable(w)).ID, unwanted); out.Status != ledger.Compensated {
 				b.t.Fatal(out.Status)
 			}
 		}, engine.EffectAbsent},

@@ -75,12 +75,12 @@ func (t *task) recheckOnce() (again bool, err error) {
 	return false, t.escalateFor(d, 0)
 }
 
-func (t *task) rechecks(how ledger.Settlement) []time.Duration {
+func (t *task) rechecks(how ledger.Status) []time.Duration {
 	return policies.Rechecks(t.rec, t.profile, how, t.e.opts.Recheck)
 }
 
 // recheckIn returns when a write that is settled now needs its first recheck, 0 for never.
-func (t *task) recheckIn(how ledger.Settlement) time.Duration {
+func (t *task) recheckIn(how ledger.Status) time.Duration {
 	for _, at := range t.rechecks(how) {
 		return max(at-t.sinceSend(), time.Second)
 	}
@@ -89,7 +89,7 @@ func (t *task) recheckIn(how ledger.Settlement) time.Duration {
 
 // recheckUntil returns the time until the last recheck of a write settled this way is due, 0
 // for none.
-func (t *task) recheckUntil(how ledger.Settlement) (in time.Duration) {
+func (t *task) recheckUntil(how ledger.Status) (in time.Duration) {
 	for _, at := range t.rechecks(how) {
 		in = max(at-t.sinceByClock(), 0)
 	}

@@ -55,7 +55,7 @@ func TestRecheckKnowsLaterWritesOfOurs(t *testing.T) {
 				b := newBench(t, o, nil)
 				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 				out := b.do(order("A-1", intent.Create))
-				if out.Status != engine.StatusVerified || b.state(out.ID).Due.IsZero() {
+				if out.Status != ledger.Verified || b.state(out.ID).Due.IsZero() {
 					t.Fatalf("%+v, due %s%s", out, b.state(out.ID).Due, b.life(out.ID))
 				}
 				b.world.Clear()
@@ -153,7 +153,7 @@ func TestRecheckThatCannotBeMadeSendsNothing(t *testing.T) {
 				first := wish("A-1", 0, intent.Upsert)
 				first.OnMismatch = intent.MismatchRetry
 				out := b.do(first)
-				if later := b.do(wish("A-1", 1, intent.Upsert)); later.Status != engine.StatusVerified {
+				if later := b.do(wish("A-1", 1, intent.Upsert)); later.Status != ledger.Verified {
 					t.Fatalf("%+v%s", later, b.life(later.ID))
 				}
 				time.Sleep(c.recheck - time.Minute)
@@ -181,7 +181,7 @@ func TestRecheckKnowsItsOwn(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		second, third := b.do(wish("A-1", 2, intent.Create)), b.do(wish("A-1", 3, intent.Delete))
-		if first.Status != engine.StatusNotApplied || second.Status != engine.StatusVerified || third.Status != engine.StatusVerified {
+		if first.Status != ledger.NotApplied || second.Status != ledger.Verified || third.Status != ledger.Verified {
 			t.Fatalf("%+v, %+v, %+v", first, second, third)
 		}
 		b.work(time.Hour)
@@ -198,7 +198,7 @@ func TestADuplicateStaysForTheReviewer(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
 		out := b.do(undoable(order("A-1", intent.Create)))
-		if out.Status != engine.StatusVerified || out.Sends != 2 {
+		if out.Status != ledger.Verified || out.Sends != 2 {
 			t.Fatalf("setup: %+v%s", out, b.life(out.ID))
 		}
 		b.work(100 * time.Hour)
@@ -249,7 +249,7 @@ func TestATakeoverSchedulesRechecks(t *testing.T) {
 				}
 				out := b.do(w)
 				got := b.state(out.ID)
-				if in := got.Due.Sub(got.LastSend); out.Status != engine.StatusVerified || in < 10*time.Minute {
+				if in := got.Due.Sub(got.LastSend); out.Status != ledger.Verified || in < 10*time.Minute {
 					t.Fatalf("%s, to be read %s after the send%s", out.Status, in, b.life(out.ID))
 				}
 				b.work(time.Hour)

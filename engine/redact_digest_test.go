@@ -103,7 +103,7 @@ func TestCallsThatMarkOtherwiseShareOneSend(t *testing.T) {
 				outs <- out
 			}()
 		}
-		if a, b := <-outs, <-outs; a.ID != b.ID || a.Status != engine.StatusVerified || b.Status != engine.StatusVerified {
+		if a, b := <-outs, <-outs; a.ID != b.ID || a.Status != ledger.Verified || b.Status != ledger.Verified {
 			t.Errorf("%+v, %+v", a, b)
 		}
 		if writes, _ := b.world.Count(); writes != 1 {

@@ -98,7 +98,7 @@ func TestMissingKey(t *testing.T) {
 			ctx, cancel := context.WithTimeout(b.t.Context(), time.Millisecond)
 			defer cancel()
 			out, err := b.engine.Do(ctx, private(intent.Create))
-			if err != nil || out.Status != engine.StatusInProgress {
+			if err != nil || out.Status != ledger.InProgress {
 				b.t.Fatalf("%+v, %v", out, err)
 			}
 			b.engine.Close()
@@ -141,7 +141,7 @@ func TestAWriteWhoseKeyIsLostCanBeEnded(t *testing.T) {
 		b := discreet(t, orders.Plain.Options(), nil)
 		b.seed(intent.Fields{"order_id": canaryKey, "amount_cents": jsonNumber(5)}, "")
 		out := b.do(private(intent.Create)) // another actor's record is there
-		if out.Status != engine.StatusReview {
+		if out.Status != ledger.StatusReview {
 			t.Fatalf("setup: %+v", out)
 		}
 		b.engine = b.sealing(vaultOf(t, "k2"), nil)
@@ -151,7 +151,7 @@ func TestAWriteWhoseKeyIsLostCanBeEnded(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		d = engine.Decision{Word: engine.WordAbandon, By: "kim", Reason: "the key is lost"}
-		if got, err := b.engine.Resolve(t.Context(), "acme", out.ID, d); err != nil || got.Status != engine.StatusAbandoned {
+		if got, err := b.engine.Resolve(t.Context(), "acme", out.ID, d); err != nil || got.Status != ledger.Abandoned {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})
@@ -167,7 +167,7 @@ func TestChoicesAboutSealedWrites(t *testing.T) {
 		w := private(intent.Update)
 		w.Call, w.Risk = 1, intent.RiskApprove
 		held := b.do(w)
-		if review.Status != engine.StatusReview || held.Status != engine.StatusHeld {
+		if review.Status != ledger.StatusReview || held.Status != ledger.StatusHeld {
 			t.Fatalf("setup: %+v %+v", review, held)
 		}
 		for _, id := range []ledger.ID{review.ID, held.ID} {
@@ -196,9 +196,9 @@ func TestTokensFromDestinations(t *testing.T) {
 				b.seed(fields, "")
 				time.Sleep(time.Minute)
 				out := b.do(compensable(order("A-1", intent.Update)))
-				want := engine.StatusVerified
+				want := ledger.Verified
 				if vault == nil { // the pre-state would be indistinguishable from sealed values
-					want = engine.StatusNotApplied
+					want = ledger.NotApplied
 				}
 				if out.Status != want {
 					t.Fatalf("%+v%s", out, b.life(out.ID))
@@ -206,7 +206,7 @@ func TestTokensFromDestinations(t *testing.T) {
 				if vault == nil {
 					return
 				}
-				if got := b.undo(out.ID, unwanted); got.Status != engine.StatusCompensated || b.world.Records("A-1")[0].Fields["note"] != "rbs1:k1:not a token" {
+				if got := b.undo(out.ID, unwanted); got.Status != ledger.Compensated || b.world.Records("A-1")[0].Fields["note"] != "rbs1:k1:not a token" {
 					t.Errorf("%+v %+v%s", got, b.world.Records("A-1"), b.life(out.Undoing))
 				}
 			})
@@ -222,7 +222,7 @@ func TestLargeEvidenceIsNotKept(t *testing.T) {
 		w.Payload["note"] = canaryNote + strings.Repeat("x", 200<<10) // it fits, and its token does not
 		out := b.do(w)
 		rec := b.state(out.ID)
-		if out.Status != engine.StatusVerified || !strings.Contains(string(rec.Evidence), `"digest":"`) || strings.Contains(string(rec.Evidence), "sha256") {
+		if out.Status != ledger.Verified || !strings.Contains(string(rec.Evidence), `"digest":"`) || strings.Contains(string(rec.Evidence), "sha256") {
 			t.Errorf("%s, %s", out.Status, rec.Evidence)
 		}
 		b.clean(out)
@@ -243,13 +243,13 @@ func TestSealedOnDisk(t *testing.T) {
 	b := &bench{t: t, world: world}
 	b.engine = b.sealingOn(book, nil, vaultOf(t, "k1"), &engine.Options{Patience: 100 * time.Millisecond})
 	b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
-	if out, err := b.engine.Do(t.Context(), undoable(private(intent.Create))); err != nil || out.Status != engine.StatusVerified {
+	if out, err := b.engine.Do(t.Context(), undoable(private(intent.Create))); err != nil || out.Status != ledger.Verified {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	b.set(orders.Fault{Kind: orders.NormalisedField, Times: 1, Field: "note", How: "upper"})
 	w := private(intent.Update)
 	w.Workflow, w.Expect, w.Payload = "wf-2", intent.Fields{"note": canaryBefore}, nil
-	if out, err := b.engine.Do(t.Context(), w); err != nil || out.Status != engine.StatusReview {
+	if out, err := b.engine.Do(t.Context(), w); err != nil || out.Status != ledger.StatusReview {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	tx := begin(t, file)

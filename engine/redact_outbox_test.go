@@ -186,7 +186,7 @@ func TestAnOutboxWriteSaysWhatIsNotCompared(t *testing.T) {
 				t.Fatal(err)
 			}
 			rec, err := book.Get(t.Context(), "acme", id)
-			if out := engine.OutcomeOf(rec); err != nil || out.Status != engine.StatusVerified || !slices.Equal(out.NotChecked, []string{"/note"}) || !strings.Contains(out.ForModel, "/note") {
+			if out := engine.OutcomeOf(rec); err != nil || out.Status != ledger.Verified || !slices.Equal(out.NotChecked, []string{"/note"}) || !strings.Contains(out.ForModel, "/note") {
 				t.Errorf("%+v, %v; want it verified, but for /note", out, err)
 			}
 		})

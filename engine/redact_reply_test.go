@@ -41,7 +41,7 @@ func TestCodesAreCleaned(t *testing.T) {
 		b, guards := newBench(t, orders.Plain.Options(), nil), &heeds{}
 		b.engine = b.sealingOn(b.ledger, coded{b.world.Destination().Connector}, vaultOf(t, "k1"), &engine.Options{Guards: guards})
 		out := b.do(private(intent.Create))
-		if out.Status != engine.StatusNotApplied {
+		if out.Status != ledger.NotApplied {
 			t.Fatalf("%+v%s", out, b.life(out.ID))
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", out.ID)

@@ -240,30 +240,30 @@ func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 		fault  orders.FaultKind
 		change func(w *intent.WriteIntent)
 		then   func(b *bench, id ledger.ID)
-		want   engine.Status
+		want   ledger.Status
 		reason string
 	}{
-		"create":      {intent.Create, "", nil, nil, engine.StatusVerified, "the values are equal"},
-		"lost answer": {intent.Create, orders.LostAnswer, nil, nil, engine.StatusVerified, "it is searched for by the key as it is"},
-		"phantom":     {intent.Create, orders.PhantomSuccess, nil, nil, engine.StatusVerified, "the second send is the same to the byte"},
-		"refused":     {intent.Create, orders.Refused, nil, nil, engine.StatusNotApplied, "what the destination says quotes what it was sent"},
-		"unreadable":  {intent.Update, orders.UnreadableRead, nil, nil, engine.StatusVerified, "as do errors of reads"},
-		"mismatch":    {intent.Update, orders.NormalisedField, nil, nil, engine.StatusReview, "what was seen is not what was wanted"},
-		"dropped":     {intent.Create, orders.DroppedField, undone, nil, engine.StatusCompensated, "the undoing requires what was seen"},
-		"update":      {intent.Update, "", nil, nil, engine.StatusVerified, "the pre-state is kept"},
-		"upsert":      {intent.Upsert, orders.LostAnswer, nil, nil, engine.StatusVerified, "the same"},
-		"delete":      {intent.Delete, orders.LostAnswer, nil, nil, engine.StatusVerified, "what was deleted is kept"},
+		"create":      {intent.Create, "", nil, nil, ledger.Verified, "the values are equal"},
+		"lost answer": {intent.Create, orders.LostAnswer, nil, nil, ledger.Verified, "it is searched for by the key as it is"},
+		"phantom":     {intent.Create, orders.PhantomSuccess, nil, nil, ledger.Verified, "the second send is the same to the byte"},
+		"refused":     {intent.Create, orders.Refused, nil, nil, ledger.NotApplied, "what the destination says quotes what it was sent"},
+		"unreadable":  {intent.Update, orders.UnreadableRead, nil, nil, ledger.Verified, "as do errors of reads"},
+		"mismatch":    {intent.Update, orders.NormalisedField, nil, nil, ledger.StatusReview, "what was seen is not what was wanted"},
+		"dropped":     {intent.Create, orders.DroppedField, undone, nil, ledger.Compensated, "the undoing requires what was seen"},
+		"update":      {intent.Update, "", nil, nil, ledger.Verified, "the pre-state is kept"},
+		"upsert":      {intent.Upsert, orders.LostAnswer, nil, nil, ledger.Verified, "the same"},
+		"delete":      {intent.Delete, orders.LostAnswer, nil, nil, ledger.Verified, "what was deleted is kept"},
 		"undone update": {intent.Update, "", undone, func(b *bench, id ledger.ID) {
 			b.undo(id, engine.Undoing{By: "saga", Reason: "not wanted, says " + canaryNote})
-		}, engine.StatusCompensated, "what was there before is written again"},
+		}, ledger.Compensated, "what was there before is written again"},
 		"undone delete": {intent.Delete, "", undone, func(b *bench, id ledger.ID) {
 			b.undo(id, engine.Undoing{By: "saga", Reason: "not wanted"})
-		}, engine.StatusCompensated, "what was deleted is made again"},
+		}, ledger.Compensated, "what was deleted is made again"},
 		"held": {intent.Update, "", func(w *intent.WriteIntent) { w.Risk = intent.RiskApprove }, func(b *bench, id ledger.ID) {
 			if _, err := b.engine.Resolve(b.t.Context(), "acme", id, engine.Decision{Word: engine.WordApprove, By: "kim", Reason: "agreed with " + canaryNote}); err != nil {
 				b.t.Error(err)
 			}
-		}, engine.StatusVerified, "what a reviewer says may quote it too"},
+		}, ledger.Verified, "what a reviewer says may quote it too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -273,7 +273,7 @@ func TestSensitiveValuesStayOutOfTheLedger(t *testing.T) {
 				}
 				b.worked(2 * time.Hour)
 				rec := b.state(out.ID)
-				if got := engine.OutcomeOf(rec).Status; got != c.want {
+				if got := rec.Status(); got != c.want {
 					t.Errorf("%s, want %s: %s%s", got, c.want, c.reason, b.life(out.ID))
 				}
 				if again := b.do(w); again.ID != out.ID || !again.Replayed {
@@ -375,7 +375,7 @@ func TestSealedWritesSurviveEveryCrash(t *testing.T) {
 					_, _ = dying.Do(ctx, private(write))
 					b.worked(2 * time.Hour)
 					out := b.do(private(write))
-					if live := b.world.Records(canaryKey); out.Status != engine.StatusVerified || len(live) != 1 || live[0].Fields["currency"] != canaryCurrency {
+					if live := b.world.Records(canaryKey); out.Status != ledger.Verified || len(live) != 1 || live[0].Fields["currency"] != canaryCurrency {
 						t.Errorf("%s, %s call %d: %s with %d records%s", write, how, calls, out.Status, len(live), b.life(out.ID))
 					}
 					b.clean(out)

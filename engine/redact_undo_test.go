@@ -37,7 +37,7 @@ func TestUndoingsKeepWhatIsSensitiveInTheirWrites(t *testing.T) {
 			w.Sensitive, w.Payload, w.Context = []string{"/note"}, nil, nil
 			c.change(&w)
 			out := b.do(w)
-			if got := b.undo(out.ID, unwanted); got.Status != engine.StatusCompensated {
+			if got := b.undo(out.ID, unwanted); got.Status != ledger.Compensated {
 				t.Errorf("%s: %+v%s", name, got, b.life(out.ID))
 			}
 			b.clean(out)
@@ -60,10 +60,10 @@ func TestTokensFromDestinationsWherePatternsAreNone(t *testing.T) {
 		w := compensable(order("A-1", intent.Update))
 		w.Payload = intent.Fields{"note": "another"}
 		out := b.do(w)
-		if out.Status != engine.StatusVerified {
+		if out.Status != ledger.Verified {
 			t.Fatalf("%+v%s", out, b.life(out.ID))
 		}
-		if got := b.undo(out.ID, unwanted); got.Status != engine.StatusCompensated || b.world.Records("A-1")[0].Fields["note"] != "rbs1:k1:not a token" {
+		if got := b.undo(out.ID, unwanted); got.Status != ledger.Compensated || b.world.Records("A-1")[0].Fields["note"] != "rbs1:k1:not a token" {
 			t.Errorf("%+v %+v%s", got, b.world.Records("A-1"), b.life(out.Undoing))
 		}
 	})
@@ -79,7 +79,7 @@ func TestReasonsAreCleanedWithoutADestination(t *testing.T) {
 		elsewhere := engine.New(b.ledger, &connectors.Registry{}, &engine.Options{Vault: vaultOf(t, "k1")})
 		defer elsewhere.Close()
 		d := engine.Decision{Word: engine.WordAbandon, By: "kim", Reason: "it is about " + canaryKey + " and " + canaryNote}
-		if got, err := elsewhere.Resolve(t.Context(), "acme", out.ID, d); err != nil || got.Status != engine.StatusAbandoned {
+		if got, err := elsewhere.Resolve(t.Context(), "acme", out.ID, d); err != nil || got.Status != ledger.Abandoned {
 			t.Errorf("%+v, %v", got, err)
 		}
 		b.clean(out)

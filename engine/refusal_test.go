@@ -59,7 +59,7 @@ func TestRefusal(t *testing.T) {
 		out := b.do(private(intent.Create))
 		b.clean(out)
 		r := out.Refusal
-		if out.Status != engine.StatusNotApplied || r == nil {
+		if out.Status != ledger.NotApplied || r == nil {
 			t.Fatalf("%+v%s", out, b.life(out.ID))
 		}
 		if r.Status != "422" || r.Code != "charge_already_refunded [2J" || r.RequestID != strings.Repeat("r", 200) {

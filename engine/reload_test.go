@@ -19,28 +19,28 @@ import (
 func TestRisksAreReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
-		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified {
+		if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified {
 			t.Fatalf("%+v", out)
 		}
 		waits := b.enqueue(order("A-2", intent.Create))
 		b.engine.SetRisks([]policies.RiskRule{{Name: "all", Approvers: 2}})
 		held := b.do(order("A-3", intent.Create))
 		b.work(time.Minute)
-		if held.Status != engine.StatusHeld || b.state(waits).State != ledger.Held {
+		if held.Status != ledger.StatusHeld || b.state(waits).State != ledger.Held {
 			t.Errorf("%+v, and what waited is %s", held, b.state(waits).Phase())
 		}
 		b.engine.SetRisks(nil)
 		b.work(time.Minute)
-		if again := b.do(order("A-3", intent.Create)); again.Status != engine.StatusHeld || b.state(waits).State != ledger.Held {
+		if again := b.do(order("A-3", intent.Create)); again.Status != ledger.StatusHeld || b.state(waits).State != ledger.Held {
 			t.Errorf("looser rules released what was held: %+v, %s", again, b.state(waits).Phase())
 		}
 		for _, by := range []string{"ada", "bob"} {
 			out, err := b.engine.Resolve(t.Context(), "acme", held.ID, approves(by))
-			if want := map[string]engine.Status{"ada": engine.StatusHeld, "bob": engine.StatusVerified}[by]; err != nil || out.Status != want {
+			if want := map[string]ledger.Status{"ada": ledger.StatusHeld, "bob": ledger.Verified}[by]; err != nil || out.Status != want {
 				t.Errorf("approved by %s: %+v, %v", by, out, err)
 			}
 		}
-		if out := b.do(order("A-4", intent.Create)); out.Status != engine.StatusVerified {
+		if out := b.do(order("A-4", intent.Create)); out.Status != ledger.Verified {
 			t.Errorf("%+v", out)
 		}
 	})
@@ -53,7 +53,7 @@ func TestRisksAreCopied(t *testing.T) {
 		rules := []policies.RiskRule{{Name: "all"}}
 		b.engine.SetRisks(rules)
 		rules[0].Kind = "something else"
-		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusHeld {
+		if out := b.do(order("A-1", intent.Create)); out.Status != ledger.StatusHeld {
 			t.Errorf("%+v", out)
 		}
 	})
@@ -66,7 +66,7 @@ func TestRisksAreReplacedWhileWritesAreMade(t *testing.T) {
 		for i := range 8 {
 			wg.Go(func() {
 				b.engine.SetRisks([]policies.RiskRule{{Name: "log", Class: intent.RiskLog}})
-				if out, err := b.engine.Do(t.Context(), order(fmt.Sprint("A-", i), intent.Create)); err != nil || out.Status != engine.StatusVerified {
+				if out, err := b.engine.Do(t.Context(), order(fmt.Sprint("A-", i), intent.Create)); err != nil || out.Status != ledger.Verified {
 					t.Errorf("%+v, %v", out, err)
 				}
 			})

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // A repair updates our own record with the values that the destination did not store, and with
@@ -37,25 +37,25 @@ func TestRepair(t *testing.T) {
 		faults  []orders.Fault
 		after   intent.Fields // another actor, right after the first send
 		before  intent.Fields // another actor, right before the repair
-		want    engine.Status
+		want    ledger.Status
 		sends   int
 	}{
-		"a create lost a field":                {nil, intent.Create, []orders.Fault{on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"its answer is lost":                   {nil, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"its answer is lost, no stamps":        {unstamped, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, engine.StatusReview, 1},
-		"an update lost a field":               {nil, intent.Update, []orders.Fault{on(update, dropped)}, nil, nil, engine.StatusVerified, 2},
-		"altered, no version":                  {nil, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, engine.StatusReview, 1},
-		"altered, the version is ours":         {versions, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, engine.StatusVerified, 2},
-		"changed since":                        {nil, intent.Create, []orders.Fault{on(create, dropped)}, theirs, nil, engine.StatusReview, 1},
-		"added to since":                       {versions, intent.Create, []orders.Fault{on(create, dropped)}, noted, nil, engine.StatusReview, 1},
-		"changed right before the repair":      {versions, intent.Create, []orders.Fault{on(create, dropped)}, nil, theirs, engine.StatusReview, 2},
-		"the repair loses it too":              {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, dropped)}, nil, nil, engine.StatusReview, 2},
-		"the repair is refused":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, refused)}, nil, nil, engine.StatusReview, 2},
-		"the answer to the repair is lost":     {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, unanswered)}, nil, nil, engine.StatusVerified, 2},
-		"the repair is lost":                   {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, nil, engine.StatusVerified, 3},
-		"the repair comes late":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, late)}, nil, nil, engine.StatusVerified, 2},
-		"the repair is lost, changed by then":  {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, theirs, engine.StatusReview, 2},
-		"the repair is lost, added to by then": {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, noted, engine.StatusVerified, 3},
+		"a create lost a field":                {nil, intent.Create, []orders.Fault{on(create, dropped)}, nil, nil, ledger.Verified, 2},
+		"its answer is lost":                   {nil, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, ledger.Verified, 2},
+		"its answer is lost, no stamps":        {unstamped, intent.Create, []orders.Fault{on(create, unanswered), on(create, dropped)}, nil, nil, ledger.StatusReview, 1},
+		"an update lost a field":               {nil, intent.Update, []orders.Fault{on(update, dropped)}, nil, nil, ledger.Verified, 2},
+		"altered, no version":                  {nil, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, ledger.StatusReview, 1},
+		"altered, the version is ours":         {versions, intent.Create, []orders.Fault{on(create, altered)}, nil, nil, ledger.Verified, 2},
+		"changed since":                        {nil, intent.Create, []orders.Fault{on(create, dropped)}, theirs, nil, ledger.StatusReview, 1},
+		"added to since":                       {versions, intent.Create, []orders.Fault{on(create, dropped)}, noted, nil, ledger.StatusReview, 1},
+		"changed right before the repair":      {versions, intent.Create, []orders.Fault{on(create, dropped)}, nil, theirs, ledger.StatusReview, 2},
+		"the repair loses it too":              {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, dropped)}, nil, nil, ledger.StatusReview, 2},
+		"the repair is refused":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, refused)}, nil, nil, ledger.StatusReview, 2},
+		"the answer to the repair is lost":     {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, unanswered)}, nil, nil, ledger.Verified, 2},
+		"the repair is lost":                   {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, nil, ledger.Verified, 3},
+		"the repair comes late":                {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, late)}, nil, nil, ledger.Verified, 2},
+		"the repair is lost, changed by then":  {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, theirs, ledger.StatusReview, 2},
+		"the repair is lost, added to by then": {nil, intent.Create, []orders.Fault{on(create, dropped), on(update, lost)}, nil, noted, ledger.Verified, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRepair(t *testing.T) {
 				b.do(w)
 				b.worked(time.Hour)
 				out := b.do(w) // the outcome now
-				if c.want == engine.StatusVerified {
+				if c.want == ledger.Verified {
 					want = b.fieldsNow()
 					maps.Copy(want, w.Expect)
 				}

@@ -37,7 +37,7 @@ func TestLateArrivalBesideASecondCallIsReported(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 10 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
-		if first.Status != engine.StatusNotApplied {
+		if first.Status != ledger.NotApplied {
 			t.Fatalf("%+v%s", first, b.life(first.ID))
 		}
 		second := b.do(call(order("A-1", intent.Create), 1))
@@ -59,7 +59,7 @@ func TestAContradictedWriteStaysInReview(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), &engine.Options{Budget: 1})
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 5 * time.Minute, Times: 1})
 		first := b.do(order("A-1", intent.Create))
-		if first.Status != engine.StatusNotApplied {
+		if first.Status != ledger.NotApplied {
 			t.Fatalf("%+v%s", first, b.life(first.ID))
 		}
 		b.work(100 * time.Hour)
@@ -79,7 +79,7 @@ func TestReadsThatMustAgreeDoSoAlsoLate(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Errorf("%+v, %v%s", out, err, b.life(out.ID)[:2000])
 		}
 	})
@@ -216,7 +216,7 @@ func TestRetryBesideAnothersRecordIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := b.do(order("A-1", intent.Create))
-		if out.Status != engine.StatusReview {
+		if out.Status != ledger.StatusReview {
 			t.Fatalf("%+v", out)
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, By: "ada", Reason: "again"})
@@ -238,7 +238,7 @@ func TestRetryWhenAnothersRecordIsGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, By: "ada", Reason: "it is out of the way"})
-		if err != nil || got.Status != engine.StatusVerified {
+		if err != nil || got.Status != ledger.Verified {
 			t.Errorf("%s %s %v%s", got.Status, got.Mismatches, err, b.life(out.ID))
 		}
 	})
@@ -309,7 +309,7 @@ func TestWhatADestinationSaysIsBounded(t *testing.T) {
 		d := b.world.Destination()
 		d.Connector = boastful{d.Connector}
 		out, err := b.engineOn(b.ledger, d, nil).Do(t.Context(), order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusVerified || out.Ref != b.world.Records("A-1")[0].ID {
+		if err != nil || out.Status != ledger.Verified || out.Ref != b.world.Records("A-1")[0].ID {
 			t.Errorf("%s, ref %.40q, %v", out.Status, out.Ref, err)
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
@@ -332,7 +332,7 @@ func TestLongHorizonLeavesFewEvents(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		out := b.do(order("A-1", intent.Create))
 		events, err := b.ledger.Events(t.Context(), "acme", out.ID)
-		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 || len(events) > 500 {
+		if err != nil || out.Status != ledger.Verified || out.Sends != 2 || len(events) > 500 {
 			t.Errorf("%s after %d sends, %d events, %v", out.Status, out.Sends, len(events), err)
 		}
 	})

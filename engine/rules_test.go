@@ -101,7 +101,7 @@ func TestEverySendIsAnnouncedFirst(t *testing.T) {
 						t.Errorf("send %d is made while the ledger says %s after %d sends", r.Attempt, rec.Phase(), rec.Sends)
 					}
 				}
-				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || sends != 2 {
+				if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || sends != 2 {
 					t.Errorf("%+v after %d sends%s", out, sends, b.life(out.ID))
 				}
 			})
@@ -126,7 +126,7 @@ func TestEverySendIsFollowedByARead(t *testing.T) {
 							t.Errorf("call %d is not followed by a read: %v%s", i, ops, b.life(out.ID))
 						}
 					}
-					if n := len(b.world.Records("A-1")); out.Status != engine.StatusVerified || n != 1 {
+					if n := len(b.world.Records("A-1")); out.Status != ledger.Verified || n != 1 {
 						t.Errorf("%s with %d records%s", out.Status, n, b.life(out.ID))
 					}
 				})
@@ -143,7 +143,7 @@ func TestLaterRefusalDoesNotEraseAnUnknownSend(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.LateCommit, Delay: 20 * time.Second, Times: 1})
 		b.set(orders.Fault{Kind: orders.Refused, Skip: 1})
 		out := b.do(order("A-1", intent.Create))
-		if out.Status != engine.StatusVerified || out.Sends < 2 || len(b.world.Records("A-1")) != 1 {
+		if out.Status != ledger.Verified || out.Sends < 2 || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s after %d sends; the first landed%s", out.Status, out.Sends, b.life(out.ID))
 		}
 	})
@@ -157,7 +157,7 @@ func TestConflictOnTheSecondSendIsEvidence(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.LostAnswer, Times: 1})
 		b.set(orders.Fault{Kind: orders.LaggingRead, Delay: time.Minute, Times: 1})
 		out := b.do(order("A-1", intent.Create))
-		if out.Status != engine.StatusVerified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {
+		if out.Status != ledger.Verified || out.Sends != 2 || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%s after %d sends, want verified after 2%s", out.Status, out.Sends, b.life(out.ID))
 		}
 	})
@@ -184,7 +184,7 @@ func TestKeysOfRepeats(t *testing.T) {
 				out := b.do(order("A-1", intent.Create))
 				time.Sleep(time.Minute)
 				keys := b.keys()
-				if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 || len(keys) < 2 {
+				if out.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 || len(keys) < 2 {
 					t.Fatalf("%s with keys %q%s", out.Status, keys, b.life(out.ID))
 				}
 				if same := keys[0] == keys[1]; same != c.same || (keys[0] == "") != (c.class == orders.Plain) {
@@ -217,7 +217,7 @@ func TestConditionalRepeatOverwritesNothing(t *testing.T) {
 		}
 		out := b.do(order("A-1", intent.Update))
 		now := b.world.Records("A-1")[0]
-		if out.Status != engine.StatusReview || out.Sends != 2 || now.AmountCents() != 7 {
+		if out.Status != ledger.StatusReview || out.Sends != 2 || now.AmountCents() != 7 {
 			t.Errorf("%s after %d sends, %d cents there; want review, 2, and the 7 of another actor%s", out.Status, out.Sends, now.AmountCents(), b.life(out.ID))
 		}
 	})
@@ -233,7 +233,7 @@ func TestVacuousWritesAreNotSent(t *testing.T) {
 					b.seed(asStored("A-1"), "")
 				}
 				out := b.do(order("A-1", write))
-				if writes, _ := b.world.Count(); out.Status != engine.StatusVerified || out.Verdict.String() != "vacuous" || out.Sends != 0 || writes != 0 {
+				if writes, _ := b.world.Count(); out.Status != ledger.Verified || out.Verdict.String() != "vacuous" || out.Sends != 0 || writes != 0 {
 					t.Errorf("%s (%s) after %d sends%s", out.Status, out.Verdict, out.Sends, b.life(out.ID))
 				}
 			})
@@ -247,12 +247,12 @@ func TestCreateUnderATakenKey(t *testing.T) {
 	ours := order("A-1", intent.Create).Stamp()
 	for name, c := range map[string]struct {
 		stamp  string
-		want   engine.Status
+		want   ledger.Status
 		reason string
 	}{
-		"ours":            {ours, engine.StatusVerified, "it has our stamp: it was sent before, and this ledger forgot"},
-		"another write's": {"rb-other", engine.StatusReview, "a conflict, for a reviewer, though it is exactly as wanted"},
-		"without a mark":  {"", engine.StatusReview, "nothing shows that it is ours"},
+		"ours":            {ours, ledger.Verified, "it has our stamp: it was sent before, and this ledger forgot"},
+		"another write's": {"rb-other", ledger.StatusReview, "a conflict, for a reviewer, though it is exactly as wanted"},
+		"without a mark":  {"", ledger.StatusReview, "nothing shows that it is ours"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -262,11 +262,11 @@ func TestCreateUnderATakenKey(t *testing.T) {
 				if writes, _ := b.world.Count(); out.Status != c.want || writes != 0 {
 					t.Errorf("%s after %d sends, want %s: %s%s", out.Status, writes, c.want, c.reason, b.life(out.ID))
 				}
-				if c.want != engine.StatusReview {
+				if c.want != ledger.StatusReview {
 					return
 				}
 				out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, By: "ada", Reason: "try"})
-				if writes, _ := b.world.Count(); err != nil || out.Status != engine.StatusReview || writes != 0 {
+				if writes, _ := b.world.Count(); err != nil || out.Status != ledger.StatusReview || writes != 0 {
 					t.Errorf("a reviewer's retry: %s, %v after %d sends; want review, none%s", out.Status, err, writes, b.life(out.ID))
 				}
 			})
@@ -288,7 +288,7 @@ func TestBudgetOfSends(t *testing.T) {
 				b := newBench(t, orders.Native.Options(), &engine.Options{Budget: c.budget})
 				b.set(orders.Fault{Kind: orders.DroppedBefore})
 				out := b.do(order("A-1", intent.Create))
-				if writes, _ := b.world.Count(); out.Status != engine.StatusNotApplied || writes != c.want {
+				if writes, _ := b.world.Count(); out.Status != ledger.NotApplied || writes != c.want {
 					t.Errorf("%s after %d sends, want not applied after %d: %s%s", out.Status, writes, c.want, c.reason, b.life(out.ID))
 				}
 			})
@@ -319,7 +319,7 @@ func TestIrreversibleWritesAreRepeatedUnderANativeKey(t *testing.T) {
 				b, _ := watched(t, orders.Native.Options(), func(p *connectors.Profile) { p.Irreversible = []intent.WriteType{intent.Create} })
 				b.set(orders.Fault{Kind: kind, Times: 1})
 				out := b.do(order("A-1", intent.Create))
-				if got := b.state(out.ID); out.Status != engine.StatusVerified || got.Sends != sends || len(b.world.Records("A-1")) != 1 {
+				if got := b.state(out.ID); out.Status != ledger.Verified || got.Sends != sends || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("%s after %d sends, want verified after %d%s", got.Phase(), got.Sends, sends, b.life(out.ID))
 				}
 			})
@@ -338,7 +338,7 @@ func TestANativeKeyIsRepeatedAfterOneRead(t *testing.T) {
 		out := b.do(order("A-1", intent.Create))
 		ops := b.ops()
 		want := []orders.Op{orders.OpRead, orders.OpCreate, orders.OpRead, orders.OpCreate}
-		if out.Status != engine.StatusVerified || out.Sends != 2 || !slices.Equal(ops[:4], want) {
+		if out.Status != ledger.Verified || out.Sends != 2 || !slices.Equal(ops[:4], want) {
 			t.Errorf("%s after %d sends: %v, want one read before the first send and one between the two%s", out.Status, out.Sends, ops, b.life(out.ID))
 		}
 	})
@@ -363,7 +363,7 @@ func TestLastMomentOfTheHorizon(t *testing.T) {
 					s.read = func() { time.Sleep(c.slow) }
 					out := b.do(order("A-1", intent.Create))
 					time.Sleep(time.Minute)
-					if n := len(b.world.Records("A-1")); out.Status != engine.StatusVerified || out.Sends != 1 || n != 1 {
+					if n := len(b.world.Records("A-1")); out.Status != ledger.Verified || out.Sends != 1 || n != 1 {
 						t.Errorf("%s after %d sends, %d records: %s%s", out.Status, out.Sends, n, c.reason, b.life(out.ID))
 					}
 				})
@@ -397,7 +397,7 @@ func TestTakenOverWriteIsReadFirst(t *testing.T) {
 				next := b.newEngine(nil)
 				out, err := next.Do(t.Context(), w)
 				after := b.ops()[before:]
-				if err != nil || out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+				if err != nil || out.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("%+v, %v%s", out, err, b.life(out.ID))
 				}
 				if len(after) == 0 || after[0] != orders.OpRead || slices.Contains(after, orders.OpCreate) == sent {

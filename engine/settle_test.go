@@ -24,7 +24,7 @@ func undecidable(t *testing.T) (*bench, engine.Outcome) {
 	b := newBench(t, o, nil)
 	b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 	out := b.do(order("A-1", intent.Create))
-	if out.Status != engine.StatusReview {
+	if out.Status != ledger.StatusReview {
 		t.Fatalf("%+v, want review%s", out, b.life(out.ID))
 	}
 	return b, out
@@ -33,15 +33,15 @@ func undecidable(t *testing.T) (*bench, engine.Outcome) {
 func TestReviewerDecides(t *testing.T) {
 	cases := map[string]struct {
 		decision engine.Decision
-		want     engine.Status
+		want     ledger.Status
 		records  int
 		reason   string
 	}{
-		"accept":  {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 0, "a reviewer takes responsibility"},
-		"abandon": {engine.Decision{Word: engine.WordAbandon}, engine.StatusAbandoned, 0, "a reviewer gives it up"},
-		"retry":   {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 0, "the table does not allow a repeat, also by a reviewer"},
-		"force":   {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusVerified, 1, "a reviewer vouches that it is not there"},
-		"undo":    {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 0, "there is nothing to undo, and the intent does not say it may be"},
+		"accept":  {engine.Decision{Word: engine.WordAccept}, ledger.Accepted, 0, "a reviewer takes responsibility"},
+		"abandon": {engine.Decision{Word: engine.WordAbandon}, ledger.Abandoned, 0, "a reviewer gives it up"},
+		"retry":   {engine.Decision{Word: engine.WordRetry}, ledger.StatusReview, 0, "the table does not allow a repeat, also by a reviewer"},
+		"force":   {engine.Decision{Word: engine.WordRetry, Force: true}, ledger.Verified, 1, "a reviewer vouches that it is not there"},
+		"undo":    {engine.Decision{Word: engine.WordCompensate}, ledger.StatusReview, 0, "there is nothing to undo, and the intent does not say it may be"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestForcedRetryReadsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "it is not there"})
-		if err != nil || got.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+		if err != nil || got.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%+v, %v with %d records; the reviewer was wrong and the read says so%s", got, err, len(b.world.Records("A-1")), b.life(out.ID))
 		}
 	})
@@ -142,12 +142,12 @@ func TestMismatchIsUndoneWhereAsked(t *testing.T) {
 		write intent.WriteType
 		on    orders.Fault
 		also  []orders.Fault
-		want  engine.Status
+		want  ledger.Status
 	}{
-		"create":                     {intent.Create, orders.Fault{}, nil, engine.StatusCompensated},
-		"update":                     {intent.Update, orders.Fault{}, nil, engine.StatusCompensated},
-		"create, undo's answer lost": {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpDelete}, Times: 1}}, engine.StatusCompensated},
-		"create, undo refused":       {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.Refused, Ops: []orders.Op{orders.OpDelete}}}, engine.StatusReview},
+		"create":                     {intent.Create, orders.Fault{}, nil, ledger.Compensated},
+		"update":                     {intent.Update, orders.Fault{}, nil, ledger.Compensated},
+		"create, undo's answer lost": {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpDelete}, Times: 1}}, ledger.Compensated},
+		"create, undo refused":       {intent.Create, orders.Fault{}, []orders.Fault{{Kind: orders.Refused, Ops: []orders.Op{orders.OpDelete}}}, ledger.StatusReview},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -168,14 +168,14 @@ func TestMismatchIsUndoneWhereAsked(t *testing.T) {
 				}
 				left := b.world.Records("A-1")
 				switch {
-				case c.want != engine.StatusCompensated:
+				case c.want != ledger.Compensated:
 				case c.write == intent.Create && len(left) != 0:
 					t.Errorf("%d records left", len(left))
 				case c.write == intent.Update && (len(left) != 1 || left[0].AmountCents() != 5):
 					t.Errorf("not as before: %+v", left)
 				}
 				child := b.state(b.state(out.ID).Child)
-				if child.Parent != out.ID || (c.want == engine.StatusCompensated) != (child.Settlement == ledger.Verified) {
+				if child.Parent != out.ID || (c.want == ledger.Compensated) != (child.Settlement == ledger.Verified) {
 					t.Errorf("the undoing is %s, parent %q", child.Phase(), child.Parent)
 				}
 			})
@@ -188,7 +188,7 @@ func TestMismatchGoesToReviewByDefault(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		out := b.do(order("A-1", intent.Create))
-		if out.Status != engine.StatusReview || !strings.Contains(string(out.Mismatches), "/currency") || len(b.world.Records("A-1")) != 1 {
+		if out.Status != ledger.StatusReview || !strings.Contains(string(out.Mismatches), "/currency") || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%+v with mismatches %s", out, out.Mismatches)
 		}
 	})
@@ -200,15 +200,15 @@ func TestPendingRecheckDetectsLateChanges(t *testing.T) {
 		fault  orders.Fault
 		class  orders.Class
 		bound  connectors.Bound
-		first  engine.Status
+		first  ledger.Status
 		reopen bool
 		reason string
 	}{
-		"nothing happens":      {orders.Fault{Kind: orders.LostAnswer, Times: 1}, orders.Plain, recheck, engine.StatusVerified, false, "the outcome stays"},
-		"a duplicate appears":  {orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "two where one was declared"},
-		"the effect is undone": {orders.Fault{Kind: orders.Rollback, Delay: time.Minute, Times: 1}, orders.Plain, recheck, engine.StatusVerified, true, "verified, and gone"},
+		"nothing happens":      {orders.Fault{Kind: orders.LostAnswer, Times: 1}, orders.Plain, recheck, ledger.Verified, false, "the outcome stays"},
+		"a duplicate appears":  {orders.Fault{Kind: orders.DuplicateByOthers, Delay: time.Minute, Times: 1}, orders.Plain, recheck, ledger.Verified, true, "two where one was declared"},
+		"the effect is undone": {orders.Fault{Kind: orders.Rollback, Delay: time.Minute, Times: 1}, orders.Plain, recheck, ledger.Verified, true, "verified, and gone"},
 		"a lost send lands after its horizon": {orders.Fault{Kind: orders.LateCommit, Delay: 2 * time.Minute, Times: 1}, orders.Plain, connectors.Bound{},
-			engine.StatusVerified, true, "the repeat was allowed, and the first came after all"},
+			ledger.Verified, true, "the repeat was allowed, and the first came after all"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestLedgerThatFailsAfterTheSendLosesNothing(t *testing.T) {
 			t.Fatalf("error %v; want one that says that it is unknown, and why", err)
 		}
 		out, err := b.engine.Do(t.Context(), order("A-1", intent.Create))
-		if writes, _ := b.world.Count(); err != nil || out.Status != engine.StatusVerified || writes != 1 {
+		if writes, _ := b.world.Count(); err != nil || out.Status != ledger.Verified || writes != 1 {
 			t.Errorf("after the lease: %+v, %v, %d sends%s", out, err, writes, b.life(out.ID))
 		}
 	})
@@ -302,7 +302,7 @@ func TestLateResultOfAFencedWorkerIsKeptAsEvidence(t *testing.T) {
 		out := b.do(w)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+		if out.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 {
 			t.Errorf("%+v with %d records%s", out, len(b.world.Records("A-1")), b.life(out.ID))
 		}
 		if !strings.Contains(b.life(out.ID), string(ledger.EvLate)) {
@@ -318,7 +318,7 @@ func TestWriteWhoseDestinationIsGoneIsPutBack(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
-		if err != nil || out.Status != engine.StatusInProgress {
+		if err != nil || out.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		b.engine.Close()

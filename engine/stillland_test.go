@@ -40,7 +40,7 @@ func TestNotAppliedIsReportedAfterTheHorizon(t *testing.T) {
 			b.do(order("A-1", intent.Create))
 			b.set(late)
 			out := b.do(second())
-			if out.Status != engine.StatusNotApplied {
+			if out.Status != ledger.NotApplied {
 				t.Fatalf("%+v%s", out, b.life(out.ID))
 			}
 			b.do(call(order("A-1", intent.Delete), 2))
@@ -156,14 +156,14 @@ func TestAWriteThatWasNeverSentMadeNothing(t *testing.T) {
 		b := newBench(t, orders.Plain.Options(), nil)
 		held := order("A-1", intent.Create)
 		held.Risk = intent.RiskApprove
-		if out := b.do(held); out.Status != engine.StatusHeld {
+		if out := b.do(held); out.Status != ledger.StatusHeld {
 			t.Fatalf("%+v", out)
 		}
 		b.seed(seeded, held.Stamp())
 		w := order("A-1", intent.Create)
 		w.Workflow = "another"
 		out := b.do(w)
-		if out.Status != engine.StatusReview {
+		if out.Status != ledger.StatusReview {
 			t.Errorf("%s: %s%s", out.Status, out.Text, b.life(out.ID))
 		}
 	})
@@ -201,7 +201,7 @@ func TestAStepOfMoreThanADayEndsNoWait(t *testing.T) {
 			out := b.do(second)
 			first := <-done
 			b.worked(5 * time.Minute)
-			if left := b.fieldsNow(); out.Status == engine.StatusVerified && left["currency"] != "EUR" {
+			if left := b.fieldsNow(); out.Status == ledger.Verified && left["currency"] != "EUR" {
 				t.Errorf("%s, and there is %v%s%s", b.state(out.ID).Phase(), left, b.life(first.ID), b.life(out.ID))
 			}
 		})
@@ -277,7 +277,7 @@ func TestAnothersEffectDoesNotSettleASendUnderWay(t *testing.T) {
 				out := b.do(w)
 				b.worked(30 * time.Second) // before any recheck
 				got := b.fieldsNow()
-				if out.Status != engine.StatusVerified || !cmp.Equal(got, c.want) {
+				if out.Status != ledger.Verified || !cmp.Equal(got, c.want) {
 					t.Errorf("%s, and then %s: %v, want %v%s%s", first.Status, out.Status, got, c.want, b.life(first.ID), b.life(out.ID))
 				}
 			})
@@ -346,7 +346,7 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 			w.Expect = next
 			out := b.do(w)
 			b.worked(30 * time.Second)
-			if got := b.fieldsNow(); out.Status != engine.StatusVerified || !cmp.Equal(got, noted) {
+			if got := b.fieldsNow(); out.Status != ledger.Verified || !cmp.Equal(got, noted) {
 				t.Errorf("%s (%d sends), then %s: %v, want %v%s%s", first.Status, first.Sends, out.Status, got, noted, b.life(first.ID), b.life(out.ID))
 			}
 		})
@@ -361,7 +361,7 @@ func TestAKeyThatNoSendUsedUpSettlesNothing(t *testing.T) {
 			first := b.do(order("A-1", intent.Create))
 			out := b.do(call(order("A-1", intent.Delete), 2))
 			b.worked(30 * time.Second)
-			if got := b.fieldsNow(); out.Status != engine.StatusVerified || got != nil {
+			if got := b.fieldsNow(); out.Status != ledger.Verified || got != nil {
 				t.Errorf("%s (%d sends), then %s: %v%s%s", first.Status, first.Sends, out.Status, got, b.life(first.ID), b.life(out.ID))
 			}
 		})
@@ -382,7 +382,7 @@ func TestAConditionOfAbsenceHoldsAgainAfterADelete(t *testing.T) {
 		first := b.do(order("A-1", intent.Upsert))
 		out := b.do(call(order("A-1", intent.Delete), 2))
 		b.worked(30 * time.Second)
-		if got := b.fieldsNow(); out.Status != engine.StatusVerified || got != nil {
+		if got := b.fieldsNow(); out.Status != ledger.Verified || got != nil {
 			t.Errorf("%s (%d sends), then %s: %v%s%s", first.Status, first.Sends, out.Status, got, b.life(first.ID), b.life(out.ID))
 		}
 	})

@@ -72,10 +72,10 @@ func TestStopHoldsWhatIsBeingAnnounced(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 				defer cancel()
 				out, err := b.engine.Do(ctx, order("A-1", intent.Create))
-				if err != nil || out.Status != engine.StatusInProgress || len(b.world.Records("A-1")) != 0 {
+				if err != nil || out.Status != ledger.InProgress || len(b.world.Records("A-1")) != 0 {
 					t.Fatalf("while it is stopped: %+v, %v, %d records%s", out, err, len(b.world.Records("A-1")), b.life(out.ID))
 				}
-				if out = b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || len(b.world.Records("A-1")) != 1 {
+				if out = b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || len(b.world.Records("A-1")) != 1 {
 					t.Errorf("released: %+v%s", out, b.life(out.ID))
 				}
 				if g.inside != 0 || g.twice {

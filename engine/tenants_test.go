@@ -48,7 +48,7 @@ func TestADestinationServesItsTenants(t *testing.T) {
 				if asked := len(b.ops()); asked > 0 {
 					t.Errorf("the destination was asked %d times", asked)
 				}
-				if out, err := e.Do(t.Context(), order("A-2", intent.Create)); err != nil || out.Status != engine.StatusVerified {
+				if out, err := e.Do(t.Context(), order("A-2", intent.Create)); err != nil || out.Status != ledger.Verified {
 					t.Errorf("its own tenant: %+v, %v", out, err)
 				}
 			})

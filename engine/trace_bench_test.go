@@ -45,7 +45,7 @@ func BenchmarkTracing(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				if out, err := e.Do(ctx, order(fmt.Sprint("A-", i), intent.Create)); err != nil || out.Status != engine.StatusVerified {
+				if out, err := e.Do(ctx, order(fmt.Sprint("A-", i), intent.Create)); err != nil || out.Status != ledger.Verified {
 					b.Fatalf("%+v, %v", out, err)
 				}
 			}

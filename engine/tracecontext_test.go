@@ -157,7 +157,7 @@ func TestAnotherEngineContinuesTheTrace(t *testing.T) {
 				ctx, cancel := context.WithTimeout(asked(t), time.Second)
 				defer cancel()
 				out, err := b.engine.Do(ctx, order("A-1", intent.Create))
-				if err != nil || out.Status != engine.StatusInProgress {
+				if err != nil || out.Status != ledger.InProgress {
 					t.Fatalf("%+v, %v", out, err)
 				}
 				b.engine.Close()

@@ -19,6 +19,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
 
@@ -169,7 +170,7 @@ func TestTelemetryThatPanicsFailsNoWrite(t *testing.T) {
 			h := hostile{left: &left}
 			b := newBench(t, orders.Native.Options(), &engine.Options{Tracer: h, Events: hostileEvents{}})
 			for range 2 {
-				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+				if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || out.Sends != 1 {
 					t.Errorf("with %d calls that work: %+v", n, out)
 				}
 			}

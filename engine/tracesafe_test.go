@@ -32,7 +32,7 @@ func TestAnObserverThatPanicsFailsNoWrite(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), &engine.Options{Guards: broken{}, Observer: func(engine.Activity) { panic("the observer is down") }})
 		began := time.Now()
 		for range 2 {
-			if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+			if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || out.Sends != 1 {
 				t.Errorf("%+v", out)
 			}
 		}
@@ -80,7 +80,7 @@ func TestATracerCannotEndAWrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Native.Options(), &engine.Options{Tracer: provided{only: tracer}})
-				if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || out.Sends != 1 {
+				if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || out.Sends != 1 {
 					t.Errorf("%+v", out)
 				}
 			})

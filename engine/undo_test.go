@@ -74,24 +74,24 @@ func TestUndo(t *testing.T) {
 	for name, c := range map[string]struct {
 		write  intent.WriteType
 		then   func(b *bench)
-		want   engine.Status
+		want   ledger.Status
 		left   intent.Fields
 		reason string
 	}{
-		"a create":                       {intent.Create, nil, engine.StatusCompensated, nil, "it is deleted"},
-		"an update":                      {intent.Update, nil, engine.StatusCompensated, seeded, "it is brought back"},
-		"an upsert of what was there":    {intent.Upsert, nil, engine.StatusCompensated, seeded, "it is brought back"},
-		"a delete":                       {intent.Delete, nil, engine.StatusCompensated, seeded, "it is made again"},
-		"a created record, changed":      {intent.Create, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, engine.StatusReview, with(written(intent.Create), "currency", "CHF"), "their change would be lost"},
-		"a created record, added to":     {intent.Create, func(b *bench) { b.edit(intent.Fields{"note": "call them"}) }, engine.StatusReview, with(written(intent.Create), "note", "call them"), "what they added would be lost"},
-		"a created record, removed":      {intent.Create, func(b *bench) { b.remove("A-1") }, engine.StatusReview, nil, "a reviewer is notified that another actor did it"},
-		"an updated record, changed":     {intent.Update, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, engine.StatusReview, with(written(intent.Update), "currency", "CHF"), "their change would be overwritten"},
-		"an updated record, and another": {intent.Update, func(b *bench) { b.edit(intent.Fields{"note": "new"}) }, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what we did not set is theirs"},
-		"a deleted record, made again":   {intent.Delete, func(b *bench) { b.seed(seeded, "") }, engine.StatusReview, seeded, "there would be two"},
+		"a create":                       {intent.Create, nil, ledger.Compensated, nil, "it is deleted"},
+		"an update":                      {intent.Update, nil, ledger.Compensated, seeded, "it is brought back"},
+		"an upsert of what was there":    {intent.Upsert, nil, ledger.Compensated, seeded, "it is brought back"},
+		"a delete":                       {intent.Delete, nil, ledger.Compensated, seeded, "it is made again"},
+		"a created record, changed":      {intent.Create, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, ledger.StatusReview, with(written(intent.Create), "currency", "CHF"), "their change would be lost"},
+		"a created record, added to":     {intent.Create, func(b *bench) { b.edit(intent.Fields{"note": "call them"}) }, ledger.StatusReview, with(written(intent.Create), "note", "call them"), "what they added would be lost"},
+		"a created record, removed":      {intent.Create, func(b *bench) { b.remove("A-1") }, ledger.StatusReview, nil, "a reviewer is notified that another actor did it"},
+		"an updated record, changed":     {intent.Update, func(b *bench) { b.edit(intent.Fields{"currency": "CHF"}) }, ledger.StatusReview, with(written(intent.Update), "currency", "CHF"), "their change would be overwritten"},
+		"an updated record, and another": {intent.Update, func(b *bench) { b.edit(intent.Fields{"note": "new"}) }, ledger.Compensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what we did not set is theirs"},
+		"a deleted record, made again":   {intent.Delete, func(b *bench) { b.seed(seeded, "") }, ledger.StatusReview, seeded, "there would be two"},
 		"rechecked after their change": {intent.Update, func(b *bench) {
 			b.edit(intent.Fields{"note": "new"})
 			b.worked(4 * time.Hour)
-		}, engine.StatusCompensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what a later read saw is none of our doing"},
+		}, ledger.Compensated, intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5), "currency": "EUR", "note": "new"}, "what a later read saw is none of our doing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestUndo(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				done := b.do(compensable(order("A-1", c.write)))
-				if done.Status != engine.StatusVerified {
+				if done.Status != ledger.Verified {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
 				}
 				time.Sleep(time.Hour)
@@ -123,7 +123,7 @@ func TestUndo(t *testing.T) {
 					t.Errorf("asked again: %s with %d calls", again.Status, len(b.world.Calls())-calls)
 				}
 				b.worked(6 * time.Hour)
-				if rec := b.state(done.ID); engine.OutcomeOf(rec).Status != c.want {
+				if rec := b.state(done.ID); rec.Status() != c.want {
 					t.Errorf("hours later it is %s%s", rec.Phase(), b.life(done.ID))
 				}
 			})
@@ -140,7 +140,7 @@ func TestAFailedUndoingNamesTheField(t *testing.T) {
 		out := b.undo(done.ID, unwanted)
 		const want = "does not hold: /currency"
 		for what, text := range map[string]string{"the write": out.Text, "its undoing": engine.OutcomeOf(b.state(out.Undoing)).Text} {
-			if out.Status != engine.StatusReview || !strings.Contains(text, want) || strings.Contains(text, "CHF") {
+			if out.Status != ledger.StatusReview || !strings.Contains(text, want) || strings.Contains(text, "CHF") {
 				t.Errorf("%s: %s, %q; want %q, and no text of the destination", what, out.Status, text, want)
 			}
 		}
@@ -198,7 +198,7 @@ func TestNothingOfOursIsUndone(t *testing.T) {
 		time.Sleep(time.Minute)
 		done := b.do(compensable(order("A-1", intent.Upsert)))
 		out := b.undo(done.ID, unwanted)
-		if out.Status != engine.StatusVerified || out.Sends != 0 || len(b.world.Records("A-1")) != 1 || b.state(done.ID).Child != "" {
+		if out.Status != ledger.Verified || out.Sends != 0 || len(b.world.Records("A-1")) != 1 || b.state(done.ID).Child != "" {
 			t.Errorf("%+v%s", out, b.life(done.ID))
 		}
 	})
@@ -213,10 +213,10 @@ func TestUndoAsStated(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), nil)
 				done := b.do(compensable(order("A-1", intent.Create)))
-				want, left := engine.StatusCompensated, "VOID"
+				want, left := ledger.Compensated, "VOID"
 				if changed {
 					b.edit(intent.Fields{"amount_cents": jsonNumber(7)})
-					want, left = engine.StatusReview, "USD"
+					want, left = ledger.StatusReview, "USD"
 				}
 				how := cancel
 				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: &how})
@@ -246,7 +246,7 @@ func TestManyUndoingsAreOne(t *testing.T) {
 		for n := range 24 {
 			wg.Go(func() {
 				out, err := engines[n%len(engines)].Undo(t.Context(), "acme", done.ID, unwanted)
-				if err != nil || out.Status != engine.StatusCompensated {
+				if err != nil || out.Status != ledger.Compensated {
 					t.Errorf("%+v, %v", out, err)
 				}
 			})
@@ -287,12 +287,12 @@ func TestUndoWaitsInTheQueue(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 20})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if out, err := b.engine.Do(ctx, next); err != nil || out.Status != engine.StatusInProgress {
+		if out, err := b.engine.Do(ctx, next); err != nil || out.Status != ledger.InProgress {
 			t.Fatalf("%+v, %v: want it open", out, err)
 		}
 		out := b.undo(done.ID, unwanted)
 		child := b.state(out.Undoing)
-		if out.Status != engine.StatusReview || child.Settlement != ledger.NotApplied || b.fieldsNow()["currency"] != "CHF" {
+		if out.Status != ledger.StatusReview || child.Settlement != ledger.NotApplied || b.fieldsNow()["currency"] != "CHF" {
 			t.Errorf("%s: the later write was overtaken, %v%s%s", out.Status, b.fieldsNow(), b.life(done.ID), b.life(child.ID))
 		}
 		events, err := b.ledger.Events(t.Context(), "acme", child.ID)
@@ -314,10 +314,10 @@ func TestLateDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer cancel()
 				done, err := b.engine.Do(ctx, compensable(order("A-1", intent.Create)))
-				if err != nil || done.Status != engine.StatusVerified || done.Sends != 2 {
+				if err != nil || done.Status != ledger.Verified || done.Sends != 2 {
 					t.Fatalf("%+v, %v%s", done, err, b.life(done.ID))
 				}
-				if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
+				if out := b.undo(done.ID, unwanted); out.Status != ledger.Compensated {
 					t.Fatalf("%+v%s", out, b.life(done.ID))
 				}
 				b.worked(100 * time.Hour)
@@ -339,7 +339,7 @@ func TestADestinationsDuplicateOfAnUndoneWriteIsDetected(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DuplicateByOthers, Ops: []orders.Op{orders.OpCreate}, Delay: 90 * time.Minute, Times: 1})
 		done := b.do(compensable(order("A-1", intent.Create)))
 		time.Sleep(time.Hour)
-		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusCompensated {
+		if out := b.undo(done.ID, unwanted); out.Status != ledger.Compensated {
 			t.Fatalf("%+v%s", out, b.life(done.ID))
 		}
 		b.worked(100 * time.Hour)

@@ -71,8 +71,8 @@ func (c undoCase) run(t *testing.T) {
 	out = b.undo(done.ID, unwanted)
 	now, effects := b.fieldsNow(), len(b.effects())-made
 	switch diff := cmp.Diff(was, now); {
-	case out.Status == engine.StatusReview && c.fault == orders.Refused && effects == 0:
-	case out.Status != engine.StatusCompensated || diff != "" || effects != 1:
+	case out.Status == ledger.StatusReview && c.fault == orders.Refused && effects == 0:
+	case out.Status != ledger.Compensated || diff != "" || effects != 1:
 		t.Errorf("%+v: %s with %d effects: %s%s%s", c, out.Status, effects, diff, b.life(done.ID), b.life(out.Undoing))
 	}
 }

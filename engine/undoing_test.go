@@ -37,7 +37,7 @@ func TestInvertThatPanics(t *testing.T) {
 		b.engine = b.engineOn(b.ledger, d, nil)
 		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		out := b.do(undoable(order("A-1", intent.Create)))
-		if out.Status != engine.StatusReview {
+		if out.Status != ledger.StatusReview {
 			t.Errorf("%+v", out)
 		}
 	})
@@ -54,7 +54,7 @@ func TestNothingSettlesWhileItsUndoingIsOpen(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DroppedField, Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 		b.engine = b.newEngine(gated)
 		out := b.do(undoable(order("A-1", intent.Create)))
-		if out.Status != engine.StatusReview {
+		if out.Status != ledger.StatusReview {
 			t.Fatalf("%+v", out)
 		}
 		// another actor completes the record
@@ -150,7 +150,7 @@ func TestReviewerUndoesAVerifiedWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordCompensate, By: "ada", Reason: "not wanted any more"})
-		if err != nil || got.Status == engine.StatusVerified {
+		if err != nil || got.Status == ledger.Verified {
 			t.Errorf("%s %v: the reviewer's word was dropped%s", got.Status, err, b.life(out.ID))
 		}
 	})
@@ -213,7 +213,7 @@ func TestUndoingTakesBackNothingOfOthers(t *testing.T) {
 				before := b.world.Records("A-1")[0].Fields["note"]
 				out := b.do(undoable(order("A-1", write)))
 				left := b.world.Records("A-1")
-				if out.Status != engine.StatusReview || len(left) != 1 || left[0].Fields["note"] != before {
+				if out.Status != ledger.StatusReview || len(left) != 1 || left[0].Fields["note"] != before {
 					t.Errorf("%s, %+v left%s", out.Status, left, b.life(out.ID))
 				}
 			})

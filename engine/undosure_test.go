@@ -27,13 +27,13 @@ func TestUndoingWaitsForTheHorizon(t *testing.T) {
 				b := newBench(t, orders.Unique.Options(), nil)
 				b.set(orders.Fault{Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate}, Delay: 25 * time.Second, Times: 1})
 				done := b.do(compensable(order("A-1", intent.Create)))
-				if done.Status != engine.StatusVerified || done.Sends != 2 {
+				if done.Status != ledger.Verified || done.Sends != 2 {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
 				}
 				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: how})
 				time.Sleep(time.Hour)
 				undo, made := b.state(b.state(done.ID).Child), b.state(done.ID)
-				if out.Status != engine.StatusCompensated || undo.FirstSend.Sub(made.LastSend) < orders.DefaultHorizon || (b.fieldsNow() == nil) != (how == nil) {
+				if out.Status != ledger.Compensated || undo.FirstSend.Sub(made.LastSend) < orders.DefaultHorizon || (b.fieldsNow() == nil) != (how == nil) {
 					t.Errorf("%s, undone %s after the last send, and there is %v%s", out.Status, undo.FirstSend.Sub(made.LastSend), b.fieldsNow(), b.life(done.ID))
 				}
 			})
@@ -54,15 +54,15 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 		options func(*orders.Options)
 		fault   orders.FaultKind
 		how     *intent.WriteIntent
-		want    engine.Status
+		want    ledger.Status
 		reason  string
 	}{
-		"weakly read":         {intent.Update, lagging, "", nil, engine.StatusReview, "others may have changed it just before us"},
-		"weakly read, stated": {intent.Update, lagging, "", &stated, engine.StatusCompensated, "the caller says what is to be there"},
-		"a create, lagging":   {intent.Create, lagging, "", nil, engine.StatusCompensated, "nothing is brought back"},
-		"maybe another's":     {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, engine.StatusReview, "no answer showed that we made it"},
-		"answered":            {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, engine.StatusCompensated, "the answer showed that we made it"},
-		"no way back":         {intent.Create, nil, "none", nil, engine.StatusReview, "the connector knows none"},
+		"weakly read":         {intent.Update, lagging, "", nil, ledger.StatusReview, "others may have changed it just before us"},
+		"weakly read, stated": {intent.Update, lagging, "", &stated, ledger.Compensated, "the caller says what is to be there"},
+		"a create, lagging":   {intent.Create, lagging, "", nil, ledger.Compensated, "nothing is brought back"},
+		"maybe another's":     {intent.Create, func(o *orders.Options) { o.Stamps = false }, orders.LostAnswer, nil, ledger.StatusReview, "no answer showed that we made it"},
+		"answered":            {intent.Create, func(o *orders.Options) { o.Stamps = false }, "", nil, ledger.Compensated, "the answer showed that we made it"},
+		"no way back":         {intent.Create, nil, "none", nil, ledger.StatusReview, "the connector knows none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,14 +83,14 @@ func TestUndoOfWhatIsNotSure(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				done := b.do(compensable(order("A-1", c.write)))
-				if done.Status != engine.StatusVerified {
+				if done.Status != ledger.Verified {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
 				}
 				time.Sleep(time.Hour)
 				writes, _ := b.world.Count()
 				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: c.how})
 				after, _ := b.world.Count()
-				if out.Status != c.want || (after > writes) != (c.want == engine.StatusCompensated) {
+				if out.Status != c.want || (after > writes) != (c.want == ledger.Compensated) {
 					t.Errorf("%s after %d writes, want %s: %s%s", out.Status, after-writes, c.want, c.reason, b.life(done.ID))
 				}
 			})
@@ -106,7 +106,7 @@ func TestUndoingOfAnOldWriteApprovedLate(t *testing.T) {
 		done := b.do(compensable(order("A-1", intent.Create)))
 		time.Sleep(20 * day)
 		out := b.undo(done.ID, unwanted)
-		if out.Status != engine.StatusReview || b.state(out.Undoing).State != ledger.Held {
+		if out.Status != ledger.StatusReview || b.state(out.Undoing).State != ledger.Held {
 			t.Fatalf("%+v%s", out, b.life(done.ID))
 		}
 		b.worked(6 * day)
@@ -164,7 +164,7 @@ type sinceCase struct {
 	options func(*orders.Options)
 	then    func(*bench)
 	how     *intent.WriteIntent
-	want    engine.Status
+	want    ledger.Status
 	reason  string
 }
 
@@ -182,26 +182,26 @@ func sinceCases() map[string]sinceCase {
 	back := order("A-1", intent.Update)
 	back.Expect = intent.Fields{"amount_cents": jsonNumber(5), "currency": "EUR", "note": "theirs"}
 	return map[string]sinceCase{
-		"an upsert that made it":          {intent.Upsert, nil, nil, nil, engine.StatusCompensated, "it is deleted"},
-		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, engine.StatusReview, "their change would be lost"},
-		"made anew":                       {intent.Create, nil, (*bench).again, nil, engine.StatusReview, "it looks like ours, and is theirs"},
-		"made anew, stated":               {intent.Create, nil, (*bench).again, &stated, engine.StatusReview, "likewise"},
-		"made anew, an update":            {intent.Update, nil, (*bench).again, nil, engine.StatusReview, "likewise"},
-		"what we did not set":             {intent.Create, nil, set("status", "paid"), nil, engine.StatusReview, "it goes with the record"},
-		"what we did not set, stated":     {intent.Create, nil, set("status", "paid"), &stated, engine.StatusReview, "likewise"},
-		"added to, stated":                {intent.Create, nil, set("note", "call them"), &stated, engine.StatusReview, "likewise"},
-		"as we left it, stated":           {intent.Create, nil, nil, &stated, engine.StatusCompensated, "all of it is ours"},
-		"just before, reads lag":          {intent.Create, lagging, set("currency", "CHF"), nil, engine.StatusReview, "the read is older than their change"},
-		"just before, reads lag, stated":  {intent.Create, lagging, set("currency", "CHF"), &stated, engine.StatusReview, "likewise"},
-		"nothing, reads lag":              {intent.Create, lagging, nil, nil, engine.StatusCompensated, "it is waited for what others may have done"},
-		"reads lag for ever":              {intent.Create, unsettled, nil, nil, engine.StatusReview, "it is unknown what others have done"},
-		"what we took away":               {intent.Update, nil, nil, nil, engine.StatusCompensated, "it is brought back"},
-		"what we took away, set":          {intent.Update, nil, set("note", "new"), nil, engine.StatusReview, "it would be overwritten"},
-		"what we took away, set, stated":  {intent.Update, nil, set("note", "new"), &back, engine.StatusReview, "likewise"},
+		"an upsert that made it":          {intent.Upsert, nil, nil, nil, ledger.Compensated, "it is deleted"},
+		"an upsert that made it, changed": {intent.Upsert, nil, set("currency", "CHF"), nil, ledger.StatusReview, "their change would be lost"},
+		"made anew":                       {intent.Create, nil, (*bench).again, nil, ledger.StatusReview, "it looks like ours, and is theirs"},
+		"made anew, stated":               {intent.Create, nil, (*bench).again, &stated, ledger.StatusReview, "likewise"},
+		"made anew, an update":            {intent.Update, nil, (*bench).again, nil, ledger.StatusReview, "likewise"},
+		"what we did not set":             {intent.Create, nil, set("status", "paid"), nil, ledger.StatusReview, "it goes with the record"},
+		"what we did not set, stated":     {intent.Create, nil, set("status", "paid"), &stated, ledger.StatusReview, "likewise"},
+		"added to, stated":                {intent.Create, nil, set("note", "call them"), &stated, ledger.StatusReview, "likewise"},
+		"as we left it, stated":           {intent.Create, nil, nil, &stated, ledger.Compensated, "all of it is ours"},
+		"just before, reads lag":          {intent.Create, lagging, set("currency", "CHF"), nil, ledger.StatusReview, "the read is older than their change"},
+		"just before, reads lag, stated":  {intent.Create, lagging, set("currency", "CHF"), &stated, ledger.StatusReview, "likewise"},
+		"nothing, reads lag":              {intent.Create, lagging, nil, nil, ledger.Compensated, "it is waited for what others may have done"},
+		"reads lag for ever":              {intent.Create, unsettled, nil, nil, ledger.StatusReview, "it is unknown what others have done"},
+		"what we took away":               {intent.Update, nil, nil, nil, ledger.Compensated, "it is brought back"},
+		"what we took away, set":          {intent.Update, nil, set("note", "new"), nil, ledger.StatusReview, "it would be overwritten"},
+		"what we took away, set, stated":  {intent.Update, nil, set("note", "new"), &back, ledger.StatusReview, "likewise"},
 		"changed and changed back": {intent.Update, nil, func(b *bench) {
 			set("currency", "CHF")(b)
 			set("currency", "USD")(b)
-		}, nil, engine.StatusCompensated, "it is as we left it"},
+		}, nil, ledger.Compensated, "it is as we left it"},
 	}
 }
 
@@ -226,7 +226,7 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 					w.Absent = []string{"/note"}
 				}
 				done := b.do(w)
-				if done.Status != engine.StatusVerified {
+				if done.Status != ledger.Verified {
 					t.Fatalf("%+v%s", done, b.life(done.ID))
 				}
 				time.Sleep(time.Hour)
@@ -236,7 +236,7 @@ func TestUndoingLosesNothingOfOthers(t *testing.T) {
 				writes, _ := b.world.Count()
 				out := b.undo(done.ID, engine.Undoing{By: "ada", Reason: "x", Intent: c.how})
 				after, _ := b.world.Count()
-				undone := c.want == engine.StatusCompensated
+				undone := c.want == ledger.Compensated
 				if out.Status != c.want || (after > writes) != undone || undone != cmp.Equal(was, b.fieldsNow()) {
 					t.Errorf("%s after %d writes, left %v; want %s: %s%s%s", out.Status, after-writes, b.fieldsNow(), c.want, c.reason, b.life(done.ID), b.life(out.Undoing))
 				}
@@ -256,11 +256,11 @@ func TestUndoingDeletesNothingThatAnotherWriteLeft(t *testing.T) {
 		for n, currency := range []string{"CHF", "USD"} {
 			w := call(order("A-1", intent.Update), n+1)
 			w.Expect = intent.Fields{"amount_cents": jsonNumber(1999), "currency": currency}
-			if out := b.do(w); out.Status != engine.StatusVerified {
+			if out := b.do(w); out.Status != ledger.Verified {
 				t.Fatalf("%+v", out)
 			}
 		}
-		if out := b.undo(done.ID, unwanted); out.Status != engine.StatusReview || b.fieldsNow() == nil {
+		if out := b.undo(done.ID, unwanted); out.Status != ledger.StatusReview || b.fieldsNow() == nil {
 			t.Errorf("%s, left %v%s", out.Status, b.fieldsNow(), b.life(out.Undoing))
 		}
 	})

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -79,7 +78,7 @@ func TestRecheckBesideDamagedRows(t *testing.T) {
 				l := &torn{Ledger: b.ledger}
 				b.engine = b.engineOn(l, b.world.Destination(), nil)
 				out, other := b.do(order("A-1", intent.Create)), b.do(order("A-9", intent.Create))
-				if out.Status != engine.StatusVerified || other.Status != engine.StatusVerified {
+				if out.Status != ledger.Verified || other.Status != ledger.Verified {
 					t.Fatalf("%+v, %+v", out, other)
 				}
 				time.Sleep(time.Minute)

@@ -77,7 +77,7 @@ func TestOutcomeBehindAReview(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.DroppedField, Field: "currency", Times: 1})
 		first := b.do(order("A-1", intent.Create))
 		out := b.do(call(order("A-1", intent.Update), 2))
-		if first.Status != engine.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.QueuedBehind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
+		if first.Status != ledger.StatusReview || out.WaitsFor != engine.WaitsReviewer || out.QueuedBehind != first.ID || !strings.Contains(out.Text, "A reviewer must decide") {
 			t.Errorf("%s, then %+v", first.Status, out)
 		}
 		for n := range 2 { // the second is queued behind the first

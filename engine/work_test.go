@@ -85,7 +85,7 @@ func TestASlowDestinationDelaysNoOther(t *testing.T) {
 		for n := range 40 {
 			id := b.enqueue(order(fmt.Sprint("A-", n), intent.Create))
 			for out, err := range b.engine.Subscribe(t.Context(), "acme", id) {
-				if err != nil || out.Status != engine.StatusVerified {
+				if err != nil || out.Status != ledger.Verified {
 					t.Fatalf("%+v, %v%s", out, err, b.life(id))
 				}
 				if waited := out.Settled.Sub(out.Created); waited > 2*time.Second {
@@ -319,7 +319,7 @@ func TestLeaseIsKeptWhileAnUndoingTakesLong(t *testing.T) {
 		defer cancel()
 		go func() { _ = b.engine.Work(ctx, nil) }() // it returns nil, and takes unowned writes
 		out, err := e.Do(t.Context(), w)
-		if got := b.state(out.ID); err != nil || out.Status != engine.StatusCompensated || got.Fence != 1 {
+		if got := b.state(out.ID); err != nil || out.Status != ledger.Compensated || got.Fence != 1 {
 			t.Errorf("%+v, %v; %d changes of hands%s", out, err, got.Fence-1, b.life(out.ID))
 		}
 	})
@@ -419,7 +419,7 @@ func TestWorkersPrune(t *testing.T) {
 				t.Fatalf("%s is kept after four hours", got.Phase())
 			}
 		}
-		if out := b.do(order("A-1", intent.Create)); out.Status != engine.StatusVerified || !out.Replayed {
+		if out := b.do(order("A-1", intent.Create)); out.Status != ledger.Verified || !out.Replayed {
 			t.Errorf("asked again: %+v", out)
 		}
 	})

@@ -47,21 +47,21 @@ func TestWriteOnly(t *testing.T) {
 		window  time.Duration
 		fault   orders.FaultKind
 		times   int
-		status  engine.Status
+		status  ledger.Status
 		records int
 		sends   int
 		reason  string
 	}{
-		"an acceptance":               {0, "", 0, engine.StatusReported, 1, 1, "it was reported, and it was not read"},
-		"an acceptance that is a lie": {0, orders.PhantomSuccess, 1, engine.StatusReported, 0, 1, "it is never called verified"},
-		"a no":                        {0, orders.Refused, 1, engine.StatusNotApplied, 0, 1, "it is known"},
-		"not now, once":               {0, orders.Throttled, 1, engine.StatusReported, 1, 2, "it was not taken up"},
-		"unreachable, for a while":    {0, orders.Unreachable, 5, engine.StatusReported, 1, 6, "nothing left us"},
-		"no answer":                   {0, orders.LostAnswer, 1, engine.StatusReview, 1, 1, "a second send could double it"},
-		"no answer, and it failed":    {0, orders.DroppedBefore, 1, engine.StatusReview, 0, 1, "it is unknown"},
-		"no answer, deduplicated":     {window, orders.LostAnswer, 1, engine.StatusReported, 1, 2, "it makes one of two"},
-		"dropped, deduplicated":       {window, orders.DroppedBefore, 1, engine.StatusReported, 1, 2, "the second one is the first"},
-		"never an answer":             {window, orders.LostAnswer, 0, engine.StatusReview, 1, 4, "a budget for a life"},
+		"an acceptance":               {0, "", 0, ledger.Reported, 1, 1, "it was reported, and it was not read"},
+		"an acceptance that is a lie": {0, orders.PhantomSuccess, 1, ledger.Reported, 0, 1, "it is never called verified"},
+		"a no":                        {0, orders.Refused, 1, ledger.NotApplied, 0, 1, "it is known"},
+		"not now, once":               {0, orders.Throttled, 1, ledger.Reported, 1, 2, "it was not taken up"},
+		"unreachable, for a while":    {0, orders.Unreachable, 5, ledger.Reported, 1, 6, "nothing left us"},
+		"no answer":                   {0, orders.LostAnswer, 1, ledger.StatusReview, 1, 1, "a second send could double it"},
+		"no answer, and it failed":    {0, orders.DroppedBefore, 1, ledger.StatusReview, 0, 1, "it is unknown"},
+		"no answer, deduplicated":     {window, orders.LostAnswer, 1, ledger.Reported, 1, 2, "it makes one of two"},
+		"dropped, deduplicated":       {window, orders.DroppedBefore, 1, ledger.Reported, 1, 2, "the second one is the first"},
+		"never an answer":             {window, orders.LostAnswer, 0, ledger.StatusReview, 1, 4, "a budget for a life"},
 	} {
 		for _, write := range []intent.WriteType{intent.Create, intent.Upsert} {
 			t.Run(name+"/"+string(write), func(t *testing.T) {
@@ -101,11 +101,11 @@ func TestWriteOnly(t *testing.T) {
 func TestWriteOnlyAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {
 		window time.Duration
-		want   engine.Status
+		want   ledger.Status
 		reason string
 	}{
-		"no deduplication": {0, engine.StatusReview, "it may have arrived"},
-		"it deduplicates":  {24 * time.Hour, engine.StatusReported, "it makes one of two"},
+		"no deduplication": {0, ledger.StatusReview, "it may have arrived"},
+		"it deduplicates":  {24 * time.Hour, ledger.Reported, "it makes one of two"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestARecheckOfADestinationThatBecameWriteOnly(t *testing.T) {
 		u := b.writeOnly(0, nil)
 		b.work(24 * time.Hour)
 		got := b.state(out.ID)
-		if out.Status != engine.StatusVerified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is pending") || u.reads.Load() != 0 || got.Seq > 20 {
+		if out.Status != ledger.Verified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is pending") || u.reads.Load() != 0 || got.Seq > 20 {
 			t.Errorf("%s, %q%s", got.Phase(), got.Reason, b.life(out.ID))
 		}
 	})
@@ -149,14 +149,14 @@ func TestARecheckOfADestinationThatBecameWriteOnly(t *testing.T) {
 func TestWriteOnlyReview(t *testing.T) {
 	for name, c := range map[string]struct {
 		d      engine.Decision
-		want   engine.Status
+		want   ledger.Status
 		sends  int
 		reason string
 	}{
-		"retry":           {engine.Decision{Word: engine.WordRetry}, engine.StatusReview, 1, "nothing shows it harmless"},
-		"retry, by force": {engine.Decision{Word: engine.WordRetry, Force: true}, engine.StatusReported, 2, "a reviewer vouches"},
-		"compensate":      {engine.Decision{Word: engine.WordCompensate}, engine.StatusReview, 1, "there is nothing to go by"},
-		"accept":          {engine.Decision{Word: engine.WordAccept}, engine.StatusAccepted, 1, "they take it upon themselves"},
+		"retry":           {engine.Decision{Word: engine.WordRetry}, ledger.StatusReview, 1, "nothing shows it harmless"},
+		"retry, by force": {engine.Decision{Word: engine.WordRetry, Force: true}, ledger.Reported, 2, "a reviewer vouches"},
+		"compensate":      {engine.Decision{Word: engine.WordCompensate}, ledger.StatusReview, 1, "there is nothing to go by"},
+		"accept":          {engine.Decision{Word: engine.WordAccept}, ledger.Accepted, 1, "they take it upon themselves"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

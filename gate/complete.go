@@ -98,7 +98,7 @@ func (q completing) decide(d documents) (plan, error) {
 // was given up, so that another workflow may have done it too. It returns "" if there is no
 // reason.
 func (s step) contradicts(rec ledger.Record) string {
-	gaveUp := []ledger.Settlement{ledger.NotApplied, ledger.Denied, ledger.Expired}
+	gaveUp := []ledger.Status{ledger.NotApplied, ledger.Denied, ledger.Expired}
 	switch {
 	case s.completed() || rec.Tombstone:
 		return ""

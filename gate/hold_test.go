@@ -285,7 +285,7 @@ func TestTimeoutOfAHold(t *testing.T) {
 		work       bool
 		decision   gate.Decision
 		status     gate.ApprovalStatus
-		settlement ledger.Settlement
+		settlement ledger.Status
 		overdue    bool
 	}{
 		"deny, by a worker":           {"no reviewer approved it", "", true, gate.Block, gate.Expired, ledger.Expired, false},

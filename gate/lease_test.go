@@ -266,7 +266,7 @@ func TestCompletionSettlesTheOperation(t *testing.T) {
 		found      engine.ReadResult
 		fails      error
 		state      ledger.State
-		settlement ledger.Settlement
+		settlement ledger.Status
 	}{
 		"no intent":   {"it cannot be read", false, engine.ReadResult{}, nil, ledger.Settled, ledger.Reported},
 		"present":     {"it was seen", true, engine.ReadResult{Effect: engine.EffectPresent, Verdict: verify.Verified}, nil, ledger.Settled, ledger.Verified},

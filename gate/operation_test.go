@@ -228,7 +228,7 @@ func TestEndOfAWorkflowWithOpenSteps(t *testing.T) {
 		wait       time.Duration
 		fails      error
 		state      ledger.State
-		settlement ledger.Settlement
+		settlement ledger.Status
 	}{
 		"unknown":                     {"its fate is not known", engine.ReadResult{}, time.Hour, nil, ledger.Delegated, ""},
 		"absent":                      {"nothing was done", engine.ReadResult{Effect: engine.EffectAbsent}, time.Hour, nil, ledger.Settled, ledger.NotApplied},

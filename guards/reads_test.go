@@ -109,7 +109,7 @@ func TestReadsCount(t *testing.T) {
 			for n := range 20 {
 				wg.Go(func() {
 					e := []*engine.Engine{one, other}[n%2]
-					if out, err := e.Do(t.Context(), ordered("orders", n)); err != nil || out.Status != engine.StatusVerified || out.Sends != 1 {
+					if out, err := e.Do(t.Context(), ordered("orders", n)); err != nil || out.Status != ledger.Verified || out.Sends != 1 {
 						t.Errorf("%+v, %v", out, err)
 					}
 				})
@@ -153,7 +153,7 @@ func TestADestinationThatHangsHoldsUpNoOther(t *testing.T) {
 				for n := range 50 {
 					began := time.Now()
 					out, err := e.Do(t.Context(), ordered("live", n))
-					if took := time.Since(began); err != nil || out.Status != engine.StatusVerified || took > time.Second {
+					if took := time.Since(began); err != nil || out.Status != ledger.Verified || took > time.Second {
 						t.Fatalf("%s after %s, %v", out.Status, took, err)
 					}
 				}

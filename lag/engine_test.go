@@ -52,7 +52,7 @@ func through(t *testing.T, know engine.Lag, behind time.Duration, learn, writes 
 			Tenant: "acme", Workflow: "wf", Step: id, Tool: "orders.create", Destination: "orders", Kind: orders.Kind,
 			Write: intent.Create, Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"currency": "USD"},
 		})
-		if err != nil || out.Status != engine.StatusVerified {
+		if err != nil || out.Status != ledger.Verified {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		if i >= learn {

@@ -93,7 +93,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("it was %s; from review it could be sent without the approval that it never had", r.Settlement)
 	case e.Kind == EvSettled && e.Settlement == Verified && r.Reads == 0:
 		return fmt.Errorf("settled as verified without a read")
-	case e.Kind == EvSettled && slices.Contains([]Settlement{Accepted, Abandoned, Denied}, e.Settlement) && e.By == "":
+	case e.Kind == EvSettled && slices.Contains([]Status{Accepted, Abandoned, Denied}, e.Settlement) && e.By == "":
 		return fmt.Errorf("settled as %s needs the reviewer's name", e.Settlement)
 	case e.Kind == EvCompensating && e.Child == "":
 		return fmt.Errorf("compensating needs the compensating write")

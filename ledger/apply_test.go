@@ -116,7 +116,7 @@ func TestRefusals(t *testing.T) {
 		change(&e)
 		return e
 	}
-	settle := func(how ledger.Settlement) ledger.Event {
+	settle := func(how ledger.Status) ledger.Event {
 		return with(ledger.EvSettled, func(e *ledger.Event) { e.Settlement = how })
 	}
 	for name, c := range map[string]struct {

@@ -110,9 +110,9 @@ type Event struct {
 	// append. Default: none is pending after In.
 	Until time.Duration `json:"until,omitempty"`
 	// Settled: how. Compensating: by which write. Directed: what to do.
-	Settlement Settlement `json:"settlement,omitempty"`
-	Child      ID         `json:"child,omitempty"`
-	Directed   string     `json:"directed,omitempty"`
+	Settlement Status `json:"settlement,omitempty"`
+	Child      ID     `json:"child,omitempty"`
+	Directed   string `json:"directed,omitempty"`
 	// Rechecked: the later write that has changed the record, if any. Default none, or not known.
 	Later ID `json:"later,omitempty"`
 	// Evidence is what was observed, Mismatches how it differs, as JSON. Reserved: Evidence is

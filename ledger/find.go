@@ -12,7 +12,7 @@ type Search struct {
 	// States and Settlements: any of these. Default: any. Settlements selects among the settled
 	// ones. Both together are a union: "in review, or settled as denied".
 	States      []State
-	Settlements []Settlement
+	Settlements []Status
 	// Destination, Workflow, CorrelationID, IdempotencyKey and KeyDigest match exactly. Default:
 	// any. KeyDigest also matches settled writes, unlike Filter.KeyDigest; it may be plain or as
 	// the ledger stores it.

@@ -81,7 +81,7 @@ type Change struct {
 	Seq    int64     // of its event
 	Kind   EventKind // what happened
 	// Settlement, Reason, Destination, Sends and Reads are as they were then.
-	Settlement  Settlement
+	Settlement  Status
 	Destination string
 	Sends       int
 	Reads       int
@@ -141,11 +141,11 @@ type Past struct {
 
 // Span counts what happened from From on, for one step. Counts are of writes.
 type Span struct {
-	From    time.Time          `json:"from"`
-	Settled map[Settlement]int `json:"settled" jsonschema:"how many were settled, by how"`
-	Review  int                `json:"review" jsonschema:"how many went to a reviewer"`
-	Held    int                `json:"held" jsonschema:"how many were held for approval"`
-	Saved   int                `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: prevented duplicates"`
+	From    time.Time      `json:"from"`
+	Settled map[Status]int `json:"settled" jsonschema:"how many were settled, by how"`
+	Review  int            `json:"review" jsonschema:"how many went to a reviewer"`
+	Held    int            `json:"held" jsonschema:"how many were held for approval"`
+	Saved   int            `json:"saved" jsonschema:"how many were verified after a send of which nothing was known, and not sent again: prevented duplicates"`
 	// Sends and Reads are of the writes that were settled.
 	Sends int `json:"sends"`
 	Reads int `json:"reads"`

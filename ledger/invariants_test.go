@@ -19,7 +19,7 @@ var (
 		ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating,
 		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed,
 	}
-	endings = []ledger.Settlement{
+	endings = []ledger.Status{
 		"", "odd", ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied, ledger.Expired, ledger.Reported,
 	}
 	fates = []string{ledger.FateUnknown, ledger.FateAnswered, "refused", "not_sent"}

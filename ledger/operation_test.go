@@ -77,7 +77,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-func ended(p *ledger.Record, how ledger.Settlement, ago time.Duration) {
+func ended(p *ledger.Record, how ledger.Status, ago time.Duration) {
 	p.State, p.Settlement, p.SettledAt, p.Created = ledger.Settled, how, at.Add(-ago), at.Add(-1000*time.Hour)
 }
 

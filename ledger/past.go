@@ -38,7 +38,7 @@ func (q Past) Checked() (Past, error) {
 type Counted struct {
 	Span       int64 // its number, from 0 at Since
 	Kind       EventKind
-	Settlement Settlement
+	Settlement Status
 	Count      int
 	// Saved, Sends and Reads are sums.
 	Saved, Sends, Reads int
@@ -62,7 +62,7 @@ func (q Past) Spans(counts []Counted) []Span {
 	for _, c := range counts {
 		s := at[c.Span]
 		if s == nil {
-			s = &Span{From: q.Since.Add(time.Duration(c.Span) * q.Step), Settled: make(map[Settlement]int)}
+			s = &Span{From: q.Since.Add(time.Duration(c.Span) * q.Step), Settled: make(map[Status]int)}
 			at[c.Span] = s
 		}
 		switch c.Kind {

@@ -30,25 +30,33 @@ const (
 	Delegated    State = "entrusted"    // delegated to its caller, which makes the write; never sent from here
 	Compensating State = "compensating" // a compensating write is under way
 	Review       State = "review"       // a reviewer decides
-	Settled      State = "settled"      // done; see Settlement
+	Settled      State = "settled"      // done; see Record.Settlement
 )
 
-// Settlement is how a settled write ended.
-type Settlement string
+// Status is what became of a write, for its caller.
+type Status string
 
-// The settlements. The zero value is not settled.
+// The statuses. The zero value is none of them and means nothing. Those that have the name of a
+// state begin with Status.
 const (
-	Verified    Settlement = "verified"    // observed at the destination
-	NotApplied  Settlement = "not_applied" // known not to have happened
-	Compensated Settlement = "compensated" // undone, and that was verified
-	Accepted    Settlement = "accepted"    // a reviewer accepted it as it is
-	Abandoned   Settlement = "abandoned"   // a reviewer gave it up; its effect stays unknown
-	Denied      Settlement = "denied"      // a reviewer refused it; nothing sent
-	Expired     Settlement = "expired"     // not approved in time; nothing sent
-	Reported    Settlement = "reported"    // reported as done by its caller, or by a destination that cannot be read; not verified
+	Verified    Status = "verified"    // read back at the destination
+	NotApplied  Status = "not_applied" // known not to have happened
+	Compensated Status = "compensated" // undone, and the undo was verified
+	Accepted    Status = "accepted"    // a reviewer took responsibility for it as it is
+	Abandoned   Status = "abandoned"   // a reviewer abandoned it; its effect stays unknown
+	Denied      Status = "denied"      // a reviewer refused it; nothing was sent
+	Expired     Status = "expired"     // not approved in time; nothing was sent
+	Reported    Status = "reported"    // reported done by its caller, or by a destination that cannot be read; not verified
+
+	StatusReview    Status = "review"      // a reviewer decides
+	StatusHeld      Status = "held"        // waits for approval; nothing was sent
+	StatusDelegated Status = "entrusted"   // its caller makes it, and has not reported that it is done
+	InProgress      Status = "in_progress" // recorded, and continues by itself
+	Unverified      Status = "unverified"  // the destination accepted it; the read back is postponed on purpose
 )
 
-var settlements = []Settlement{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}
+// settlements are the statuses of settled writes.
+var settlements = []Status{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}
 
 // FateAnswered and FateUnknown are the fates of a send (see connectors.Fate) that permanently
 // change what is known.
@@ -112,8 +120,9 @@ type Record struct {
 	Intent json.RawMessage `json:"intent"`
 	Parent ID              `json:"parent,omitempty"`
 
-	State      State      `json:"state"`
-	Settlement Settlement `json:"settlement,omitempty"`
+	State State `json:"state"`
+	// Settlement is the status of a settled write, "" for all others.
+	Settlement Status `json:"settlement,omitempty"`
 	// Verdict is the last one; Rule and Reason are those of the last event
 	// that decided something.
 	Verdict string `json:"verdict,omitempty"`
@@ -242,6 +251,19 @@ func (r Record) Phase() string {
 		return string(r.State) + " (" + string(r.Settlement) + ")"
 	}
 	return string(r.State)
+}
+
+// Status is what became of the write, as its caller sees it.
+func (r Record) Status() Status {
+	switch {
+	case r.State == Settled:
+		return r.Settlement
+	case r.State == Held, r.State == Review, r.State == Delegated:
+		return Status(r.State)
+	case r.State == Checking && r.Unverified:
+		return Unverified
+	}
+	return InProgress
 }
 
 // NewRecord returns the identity of a write as it is reserved. The intent must be valid.

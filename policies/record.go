@@ -44,7 +44,7 @@ func Late(w intent.WriteIntent, now time.Time) bool {
 // soonest. Where one may have been duplicated: once more when no process can still be stalled.
 // Where the destination asks for it: then too, even if the write was undone meanwhile, because
 // the destination may double an effect by itself.
-func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Settlement, soonest time.Duration) []time.Duration {
+func Rechecks(r ledger.Record, p connectors.Profile, how ledger.Status, soonest time.Duration) []time.Duration {
 	if p.WriteOnly {
 		return nil
 	}

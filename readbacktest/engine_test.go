@@ -35,7 +35,7 @@ func TestEngineLives(t *testing.T) {
 				eng := engine.New(book, &reg, nil)
 				defer eng.Close()
 				out, err := eng.Do(ctx, order().Intent)
-				if err == nil && out.Status == engine.StatusInProgress {
+				if err == nil && out.Status == ledger.InProgress {
 					err = errors.New(out.Text)
 				}
 				return err

@@ -211,7 +211,7 @@ func askedBy(p connectors.Profile, path string) []string {
 // agrees are, for each settlement that has receipts, the verdicts of a later read that do not
 // contradict it. A write that was undone must have no effect left: a later read that shows one
 // contradicts it.
-var agrees = map[ledger.Settlement][]string{
+var agrees = map[ledger.Status][]string{
 	ledger.Verified:    {verdictVerified, verdictVacuous, verdictUnavailable},
 	ledger.Compensated: {verdictAbsent, verdictStale, verdictUnavailable},
 	ledger.NotApplied:  {verdictAbsent, verdictStale, verdictUnavailable},

@@ -135,7 +135,7 @@ func lifeOf(r ledger.Record, events []ledger.Event, o Options) (*life, error) {
 }
 
 // why is the reason against a receipt, for each settlement that is no observation.
-var why = map[ledger.Settlement]string{
+var why = map[ledger.Status]string{
 	ledger.Accepted:  "a reviewer accepted it as it is, and that is no observation",
 	ledger.Abandoned: "a reviewer gave it up, and its effect stays unknown",
 	ledger.Denied:    "a reviewer refused it: nothing was sent, and nothing was to be observed",

@@ -54,7 +54,7 @@ func aWrite(t *testing.T, key pair, class orders.Class, write intent.WriteType, 
 	out := b.do(order(write))
 	s, err := b.receipt(out.ID, receipt.Options{Values: true})
 	switch {
-	case errors.Is(err, receipt.ErrNotObserved) && out.Status != engine.StatusVerified:
+	case errors.Is(err, receipt.ErrNotObserved) && out.Status != ledger.Verified:
 		return
 	case err != nil:
 		t.Fatalf("%s: %v", out.Status, err)
@@ -180,7 +180,7 @@ func TestWhatCameToNothing(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.Refused})
 		out := b.do(order(intent.Create))
 		s, err := b.receipt(out.ID, receipt.Options{})
-		if err != nil || out.Status != engine.StatusNotApplied {
+		if err != nil || out.Status != ledger.NotApplied {
 			t.Fatal(out.Status, err)
 		}
 		if p := s.Predicate; p.Settlement != ledger.NotApplied || p.Verdict != "absent" || p.Observed.Records != 0 || p.Attempts.Sends != 1 {
@@ -463,7 +463,7 @@ func (b *bench) undone() engine.Outcome {
 	w := order(intent.Create)
 	w.Reversibility = intent.Compensable
 	out, err := b.engine.Undo(b.t.Context(), "acme", b.do(w).ID, engine.Undoing{By: "ada", Reason: "cancelled"})
-	if err != nil || out.Status != engine.StatusCompensated {
+	if err != nil || out.Status != ledger.Compensated {
 		b.t.Fatal(out, err)
 	}
 	return out

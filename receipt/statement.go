@@ -76,8 +76,8 @@ type Predicate struct {
 	// Settlement is how the write ended, Verdict the verdict of the deciding read: verified or
 	// vacuous, or absent or stale if it was not applied. For a write that was undone it is that
 	// of the undoing.
-	Settlement ledger.Settlement `json:"settlement"`
-	Verdict    string            `json:"verdict"`
+	Settlement ledger.Status `json:"settlement"`
+	Verdict    string        `json:"verdict"`
 	// Claim is the same as a sentence. It follows from the two.
 	Claim    string   `json:"claim"`
 	Observed Observed `json:"observed"`

@@ -106,14 +106,14 @@ const (
 )
 
 // verdicts are, for each settlement that has receipts, the possible verdicts of the read.
-var verdicts = map[ledger.Settlement][]string{
+var verdicts = map[ledger.Status][]string{
 	ledger.Verified:    {verdictVerified, verdictVacuous},
 	ledger.Compensated: {verdictVerified, verdictVacuous},
 	ledger.NotApplied:  {verdictAbsent, verdictStale},
 }
 
 type claimed struct {
-	settlement ledger.Settlement
+	settlement ledger.Status
 	verdict    string
 }
 

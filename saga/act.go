@@ -336,7 +336,7 @@ func (r *Runner) attend(ctx context.Context, t *loaded, m move, work func(contex
 		t.body = t.body.took(m, "", "", now)
 		_, err := r.file(ctx, t, now.Add(r.opts.Lease), nil)
 		return false, err
-	case out.Status != engine.StatusInProgress || ctx.Err() != nil:
+	case out.Status != ledger.InProgress || ctx.Err() != nil:
 		return false, nil
 	}
 	pause := restPause(now.Sub(t.body.Since), restMost)

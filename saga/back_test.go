@@ -24,11 +24,11 @@ func TestPivotIsWithdrawnWhenTheSagaGoesBack(t *testing.T) {
 		p.Steps[2].Intent.Risk = intent.RiskApprove
 		b.begin(p)
 		s := b.run(time.Minute)
-		b.want(s, saga.Running, engine.StatusVerified, engine.StatusVerified, engine.StatusHeld)
+		b.want(s, saga.Running, ledger.Verified, ledger.Verified, ledger.StatusHeld)
 		if _, err := b.engine.Undo(t.Context(), "acme", s.Steps[1].WriteID, engine.Undoing{By: "eve", Reason: "wrong ticket"}); err != nil {
 			t.Fatal(err)
 		}
-		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusDenied, "")
+		b.want(b.run(time.Hour), saga.Undone, ledger.Compensated, ledger.Compensated, ledger.Denied, "")
 		yes := engine.Decision{Word: engine.WordApprove, By: "bob", Reason: "pay it"}
 		if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[2].WriteID, yes); !errors.Is(err, engine.ErrNotWaiting) {
 			t.Errorf("the pivot is released: %v", err)
@@ -58,7 +58,7 @@ func TestPivotThatIsApprovedMeanwhile(t *testing.T) {
 		}()
 		b.runner = saga.New(g, b.engine, nil)
 		s = b.run(time.Hour)
-		b.want(s, saga.Review, engine.StatusVerified, engine.StatusCompensated, engine.StatusVerified, "")
+		b.want(s, saga.Review, ledger.Verified, ledger.Compensated, ledger.Verified, "")
 		if s.Back != nil || !s.PastPivot {
 			t.Error(picture(s))
 		}
@@ -98,11 +98,11 @@ func TestHeldAfterTheSagaWasCancelled(t *testing.T) {
 		if err := b.cancel("ada"); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.get().Steps[1].Status; got != engine.StatusHeld {
+		if got := b.get().Steps[1].Status; got != ledger.StatusHeld {
 			t.Errorf("it is %s in another's hands", got)
 		}
 		time.Sleep(2 * time.Minute)
-		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusDenied)
+		b.want(b.run(time.Hour), saga.Undone, ledger.Compensated, ledger.Denied)
 		b.there("")
 	})
 }
@@ -122,7 +122,7 @@ func TestForgottenStepStays(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		s := b.run(2 * saga.MaxGrace)
-		b.want(s, saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusNotApplied, "")
+		b.want(s, saga.Review, ledger.Verified, ledger.Verified, ledger.NotApplied, "")
 		if !strings.Contains(s.Reason, `step "ticket" stays: it is done, and what it wrote is forgotten here`) || !s.Next.IsZero() {
 			t.Error(picture(s))
 		}
@@ -158,7 +158,7 @@ func TestEngineThatFails(t *testing.T) {
 		since := b.get().Since
 		time.Sleep(time.Until(until) - time.Second)
 		s := b.get()
-		b.want(s, saga.Review, engine.StatusInProgress)
+		b.want(s, saga.Review, ledger.InProgress)
 		if !s.Since.Equal(since) || !strings.Contains(s.Reason, `could not work on step "contact"`) {
 			t.Errorf("since %s, was %s: %s", s.Since, since, s.Reason)
 		}
@@ -167,7 +167,7 @@ func TestEngineThatFails(t *testing.T) {
 		}
 		b.set(orders.Fault{Kind: orders.UnreadableRead, Key: "C-1", Times: 20})
 		time.Sleep(6 * time.Minute)
-		b.want(b.get(), saga.Running, engine.StatusInProgress)
+		b.want(b.get(), saga.Running, ledger.InProgress)
 		time.Sleep(2 * time.Hour)
 		b.want(b.get(), saga.Done)
 		b.there("CTPM")
@@ -187,7 +187,7 @@ func TestDeniedIsNotAskedForAgain(t *testing.T) {
 		if s := b.run(time.Hour); s.State != saga.Review || s.Steps[3].Attempts != 1 {
 			t.Error(picture(s))
 		}
-		if s := b.resume(time.Minute); s.Steps[3].Status != engine.StatusHeld || s.Steps[3].Attempts != 2 {
+		if s := b.resume(time.Minute); s.Steps[3].Status != ledger.StatusHeld || s.Steps[3].Attempts != 2 {
 			t.Error(picture(s))
 		}
 	})

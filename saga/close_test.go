@@ -128,7 +128,7 @@ func TestOpenWriteIsNotClosed(t *testing.T) {
 		b.run(time.Minute)
 		b.reopen(0)
 		b.decide(0, engine.WordAbandon)
-		b.want(b.run(time.Minute), saga.Review, engine.StatusAbandoned, engine.StatusVerified, engine.StatusHeld)
+		b.want(b.run(time.Minute), saga.Review, ledger.Abandoned, ledger.Verified, ledger.StatusHeld)
 		if _, err := b.runner.Close(t.Context(), "acme", "saga-1", "ada", "to test"); !errors.Is(err, saga.ErrNotWaiting) || !strings.Contains(err.Error(), `step "pay"`) {
 			t.Errorf("the pivot is held: %v", err)
 		}

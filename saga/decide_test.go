@@ -36,7 +36,7 @@ func begunAs(b body, recs ...ledger.Record) (body, []known) {
 	return b.seen(k), k
 }
 
-func settled(how ledger.Settlement) ledger.Record {
+func settled(how ledger.Status) ledger.Record {
 	return ledger.Record{State: ledger.Settled, Settlement: how, Sends: 1, Reason: "so it is"}
 }
 

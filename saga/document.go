@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
@@ -107,7 +106,7 @@ type bodyStep struct {
 	UndoID ledger.ID `json:"undo_id,omitempty"`
 	UndoBy string    `json:"undo_by,omitempty"`
 	// Status is the last known status when the document was written.
-	Status engine.Status `json:"status,omitempty"`
+	Status ledger.Status `json:"status,omitempty"`
 	// Blocked is why the ledger did not accept its write.
 	Blocked *Blocked `json:"blocked,omitempty"`
 }

@@ -35,7 +35,7 @@ func TestWhoBeganItDoesNotApprove(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := b.run(time.Minute)
-		b.want(s, saga.Running, engine.StatusHeld)
+		b.want(s, saga.Running, ledger.StatusHeld)
 		d := engine.Decision{Word: engine.WordApprove, By: "eve", Reason: "mine"}
 		if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[0].WriteID, d); !errors.Is(err, engine.ErrForbidden) {
 			t.Errorf("%v", err)
@@ -195,7 +195,7 @@ type idle struct {
 
 func (e *idle) Wait(_ context.Context, _ string, id ledger.ID, _ bool) (engine.Outcome, error) {
 	e.calls++
-	return engine.Outcome{ID: id, Status: engine.StatusUnverified}, nil
+	return engine.Outcome{ID: id, Status: ledger.Unverified}, nil
 }
 
 // If the engine makes no progress, the saga tries again later, and not at once forever.
@@ -205,7 +205,7 @@ func TestNoHotLoop(t *testing.T) {
 		e := &idle{Engine: b.engine}
 		b.runner = saga.New(b.ledger, e, nil)
 		b.begin(four())
-		b.want(b.run(time.Hour), saga.Running, engine.StatusInProgress)
+		b.want(b.run(time.Hour), saga.Running, ledger.InProgress)
 		if e.calls < 10 || e.calls > 200 {
 			t.Errorf("%d calls in an hour", e.calls)
 		}
@@ -219,6 +219,6 @@ func TestApprovalThatNeverComes(t *testing.T) {
 		p := four()
 		p.Steps[2].Intent.Risk = intent.RiskApprove
 		b.begin(p)
-		b.want(b.run(48*time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusExpired, "")
+		b.want(b.run(48*time.Hour), saga.Undone, ledger.Compensated, ledger.Compensated, ledger.Expired, "")
 	})
 }

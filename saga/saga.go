@@ -74,7 +74,7 @@ type StepState struct {
 	WriteID  ledger.ID `json:"write_id,omitempty"`
 	Attempts int       `json:"attempts"`
 	// Status is the status of that write, "" before it was begun. Text is a sentence about it.
-	Status engine.Status `json:"status,omitempty"`
+	Status ledger.Status `json:"status,omitempty"`
 	Text   string        `json:"text"`
 	// Ref and URL name the record at the destination, if it was verified.
 	Ref string `json:"ref,omitempty"`
@@ -91,7 +91,7 @@ type StepState struct {
 	// status of that write, "" before it is begun.
 	Undoing    ledger.ID     `json:"undoing,omitempty"`
 	UndoBy     string        `json:"undo_by,omitempty"`
-	UndoStatus engine.Status `json:"undo_status,omitempty"`
+	UndoStatus ledger.Status `json:"undo_status,omitempty"`
 	UndoText   string        `json:"undo_text,omitempty"`
 	// Blocked is the write that blocked it.
 	Blocked *Blocked `json:"blocked,omitempty"`

@@ -120,7 +120,7 @@ func (b *bench) resume(most time.Duration) saga.Saga {
 }
 
 // want checks the state of a saga and the statuses of its steps.
-func (b *bench) want(s saga.Saga, state saga.State, statuses ...engine.Status) {
+func (b *bench) want(s saga.Saga, state saga.State, statuses ...ledger.Status) {
 	b.t.Helper()
 	bad := s.State != state
 	for i, status := range statuses {
@@ -157,7 +157,7 @@ func TestAllIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), nil)
 		b.begin(four())
-		v := engine.StatusVerified
+		v := ledger.Verified
 		b.want(b.run(time.Hour), saga.Done, v, v, v, v)
 		b.there("CTPM")
 	})
@@ -173,7 +173,7 @@ func TestAStepSaysWhatIsNotCompared(t *testing.T) {
 		b.begin(p)
 		one := b.run(time.Minute).Steps[0]
 		rec, err := b.ledger.Get(t.Context(), "acme", one.WriteID)
-		if out := engine.OutcomeOf(rec); err != nil || out.Status != engine.StatusVerified || !slices.Equal(out.NotChecked, []string{"/note"}) {
+		if out := engine.OutcomeOf(rec); err != nil || out.Status != ledger.Verified || !slices.Equal(out.NotChecked, []string{"/note"}) {
 			t.Errorf("%+v, %v; want it verified, but for /note", out, err)
 		}
 	})

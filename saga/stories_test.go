@@ -102,9 +102,9 @@ func TestUndoingIsRegisteredFirst(t *testing.T) {
 		b.runner = saga.New(g, b.engine, nil)
 		b.begin(four())
 		s := b.run(time.Hour)
-		b.want(s, saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusNotApplied, "")
+		b.want(s, saga.Undone, ledger.Compensated, ledger.Compensated, ledger.NotApplied, "")
 		for i, name := range []string{"contact", "ticket"} {
-			if s.Steps[i].Undoing != seen[name] || s.Steps[i].UndoStatus != engine.StatusVerified {
+			if s.Steps[i].Undoing != seen[name] || s.Steps[i].UndoStatus != ledger.Verified {
 				t.Errorf("%s: registered %q\n%+v", name, seen[name], s.Steps[i])
 			}
 		}
@@ -277,7 +277,7 @@ func TestHeldStep(t *testing.T) {
 				p.Steps[2].Intent.Risk = intent.RiskApprove
 				b.begin(p)
 				s := b.run(10 * time.Minute)
-				b.want(s, saga.Running, engine.StatusVerified, engine.StatusVerified, engine.StatusHeld)
+				b.want(s, saga.Running, ledger.Verified, ledger.Verified, ledger.StatusHeld)
 				if len(s.Steps[2].May) != 2 || !strings.Contains(s.Reason, "approval") {
 					t.Errorf("%s %v", s.Reason, s.Steps[2].May)
 				}
@@ -297,9 +297,9 @@ func TestCancelWithdraws(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason string
 		change func(*bench, *saga.Plan)
-		status engine.Status
+		status ledger.Status
 	}{
-		"held": {"no reviewer has to deny it", func(_ *bench, p *saga.Plan) { p.Steps[1].Intent.Risk = intent.RiskApprove }, engine.StatusDenied},
+		"held": {"no reviewer has to deny it", func(_ *bench, p *saga.Plan) { p.Steps[1].Intent.Risk = intent.RiskApprove }, ledger.Denied},
 		"queued": {"it does not wait in the queue to be undone", func(b *bench, _ *saga.Plan) {
 			before := create("T-1", intent.Pivot)
 			before.Tenant, before.Workflow, before.Risk, before.Expect = "acme", "other", intent.RiskAuto, intent.Fields{"currency": "USD"}
@@ -309,7 +309,7 @@ func TestCancelWithdraws(t *testing.T) {
 			if _, err := b.engine.Do(ctx, before); err != nil {
 				b.t.Fatal(err)
 			}
-		}, engine.StatusNotApplied},
+		}, ledger.NotApplied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -322,7 +322,7 @@ func TestCancelWithdraws(t *testing.T) {
 				if err := b.cancel("ada"); err != nil {
 					t.Fatalf("%s: %v (%+v)", tt.reason, err, sends)
 				}
-				b.want(b.run(time.Minute), saga.Undone, engine.StatusCompensated, tt.status)
+				b.want(b.run(time.Minute), saga.Undone, ledger.Compensated, tt.status)
 			})
 		})
 	}

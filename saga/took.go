@@ -3,7 +3,6 @@ package saga
 import (
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
@@ -22,7 +21,7 @@ func (b body) took(m move, write, undoing ledger.ID, now time.Time) body {
 		if s.Tries++; m.anew {
 			s.Tries = 1
 		}
-		s.Status, s.Blocked = engine.StatusInProgress, nil
+		s.Status, s.Blocked = ledger.InProgress, nil
 		if s.Class == intent.Compensable {
 			s.UndoID, s.UndoBy = undoing, undoByConnector
 			if len(s.Undo) > 0 {

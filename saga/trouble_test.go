@@ -63,7 +63,7 @@ func TestNameIsTaken(t *testing.T) {
 		}
 		b.begin(four())
 		s := b.run(time.Hour)
-		b.want(s, saga.Undone, engine.StatusCompensated, engine.StatusCompensated, "")
+		b.want(s, saga.Undone, ledger.Compensated, ledger.Compensated, "")
 		b.there("")
 		if s.Steps[2].Blocked == nil || !strings.Contains(s.Reason, "digest") {
 			t.Error(picture(s))
@@ -85,14 +85,14 @@ func TestUndoingSparesALaterChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := b.run(time.Hour)
-		b.want(s, saga.Review, engine.StatusVerified, engine.StatusReview, engine.StatusNotApplied, "")
+		b.want(s, saga.Review, ledger.Verified, ledger.StatusReview, ledger.NotApplied, "")
 		b.there("CT")
 		if len(s.Steps[1].May) == 0 || !strings.Contains(s.Reason, "ticket") || s.Back == nil || s.Back.Step != "pay" {
 			t.Error(picture(s))
 		}
 		b.decide(1, engine.WordAccept)
 		s = b.run(time.Hour)
-		b.want(s, saga.Review, engine.StatusVerified, engine.StatusAccepted)
+		b.want(s, saga.Review, ledger.Verified, ledger.Accepted)
 		b.there("CT")
 		if !strings.Contains(s.Reason, `step "contact" stays: what depends on it stays`) {
 			t.Error(s.Reason)
@@ -115,7 +115,7 @@ func TestReviewIsWaitedFor(t *testing.T) {
 				b := newBench(t, orders.Unique.Options(), nil)
 				b.set(orders.Fault{Kind: orders.DroppedField, Key: "P-1", Ops: []orders.Op{orders.OpCreate}, Field: "currency", Times: 1})
 				b.begin(four())
-				b.want(b.run(time.Hour), saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusReview)
+				b.want(b.run(time.Hour), saga.Review, ledger.Verified, ledger.Verified, ledger.StatusReview)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				go func() { _ = b.runner.Work(ctx) }()
@@ -138,7 +138,7 @@ func TestRetriesAreBounded(t *testing.T) {
 		b.set(orders.Fault{Kind: orders.Refused, Key: "M-1", Times: 5})
 		b.begin(four())
 		s := b.run(time.Hour)
-		b.want(s, saga.Review, engine.StatusVerified, engine.StatusVerified, engine.StatusVerified, engine.StatusNotApplied)
+		b.want(s, saga.Review, ledger.Verified, ledger.Verified, ledger.Verified, ledger.NotApplied)
 		if s.Steps[3].Attempts != 3 || !s.Next.IsZero() {
 			t.Errorf("%d attempts, next %s", s.Steps[3].Attempts, s.Next)
 		}
@@ -251,7 +251,7 @@ func TestUndoingOfThePlan(t *testing.T) {
 		p.Steps[1].Undo = &intent.WriteIntent{Write: intent.Update, Expect: intent.Fields{"currency": "XXX"}}
 		b.begin(p)
 		s := b.run(time.Hour)
-		b.want(s, saga.Undone, engine.StatusCompensated, engine.StatusCompensated, engine.StatusNotApplied)
+		b.want(s, saga.Undone, ledger.Compensated, ledger.Compensated, ledger.NotApplied)
 		if s.Steps[1].UndoBy != "plan" || s.Steps[0].UndoBy != "connector" {
 			t.Errorf("undone by %q and %q", s.Steps[1].UndoBy, s.Steps[0].UndoBy)
 		}
@@ -275,7 +275,7 @@ func TestWhatWasThereBeforeStays(t *testing.T) {
 		p := four()
 		p.Steps[1].Intent.Write = intent.Upsert
 		b.begin(p)
-		b.want(b.run(time.Hour), saga.Undone, engine.StatusCompensated, engine.StatusVerified)
+		b.want(b.run(time.Hour), saga.Undone, ledger.Compensated, ledger.Verified)
 		b.there("T")
 	})
 }

@@ -175,10 +175,10 @@ func happenings() map[string]happening {
 			m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: unknown, Verdict: verify.Duplicated, Took: time.Second})
 		}, nil},
 		"a call": {"as the conventions for generative AI have it", func(m *telemetry.Meter) {
-			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, Err: nil, Took: 5 * time.Second})
+			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: ledger.Verified}, Err: nil, Took: 5 * time.Second})
 		}, at("gen_ai.execute_tool.duration [s] {gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=verified} 5 in 1")},
 		"a call in vain": {"the tool did not do what it was called for, as its span says", func(m *telemetry.Meter) {
-			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusDenied}, Err: nil, Took: 5 * time.Second})
+			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: good, Outcome: engine.Outcome{ID: "wr_1", Status: ledger.Denied}, Err: nil, Took: 5 * time.Second})
 		}, at("gen_ai.execute_tool.duration [s] {error.type=denied gen_ai.operation.name=execute_tool gen_ai.tool.name=create_order readback.status=denied} 5 in 1")},
 		"a refused call": {"its tool may be any word", func(m *telemetry.Meter) {
 			m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: ledger.Record{Tool: "secret"}, Outcome: engine.Outcome{}, Err: fmt.Errorf("x: %w", intent.ErrInvalid), Took: time.Second})
@@ -203,7 +203,7 @@ func TestToolsAreBounded(t *testing.T) {
 	mp, lines := collector(t)
 	m := telemetry.NewMeter(mp, registered(t))
 	for i := range 1000 {
-		m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: ledger.Record{Tool: fmt.Sprint("tool-", i)}, Outcome: engine.Outcome{ID: "wr_1", Status: engine.StatusVerified}, Err: nil, Took: time.Second})
+		m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: ledger.Record{Tool: fmt.Sprint("tool-", i)}, Outcome: engine.Outcome{ID: "wr_1", Status: ledger.Verified}, Err: nil, Took: time.Second})
 	}
 	got := lines()
 	if len(got) != 201 || !strings.Contains(strings.Join(got, "\n"), "gen_ai.tool.name=other readback.status=verified} 800 in 800") {
@@ -313,7 +313,7 @@ func TestTheDocumentation(t *testing.T) {
 	m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("x")})
 	m.Observe(engine.Activity{Kind: engine.ActivityRepeated, Record: rec})
 	m.Observe(engine.Activity{Kind: engine.ActivityShown, Record: rec, Verdict: verify.Verified, Took: time.Second})
-	m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: rec, Outcome: engine.Outcome{Status: engine.StatusDenied}, Err: nil, Took: time.Second})
+	m.Observe(engine.Activity{Kind: engine.ActivityCalled, Record: rec, Outcome: engine.Outcome{Status: ledger.Denied}, Err: nil, Took: time.Second})
 	if _, err := telemetry.Gauges(mp, registered(t), surveyed{}); err != nil {
 		t.Fatal(err)
 	}

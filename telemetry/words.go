@@ -47,9 +47,9 @@ func Fate(f connectors.Fate) string {
 	return among(f, connectors.FateAnswered, connectors.FateNotSent, connectors.FateRefused, connectors.FateThrottled, connectors.FateLogin)
 }
 
-var statuses = []engine.Status{
-	engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
-	engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied, engine.StatusExpired, engine.StatusReported,
+var statuses = []ledger.Status{
+	ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned,
+	ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Denied, ledger.Expired, ledger.Reported,
 }
 
 // Status is how a write ended: the status of its outcome, or unverified if its required read was
@@ -58,7 +58,7 @@ func Status(rec ledger.Record) string {
 	if rec.Unverified && rec.State != ledger.Settled && rec.State != ledger.Review {
 		return "unverified"
 	}
-	return among(engine.OutcomeOf(rec).Status, statuses...)
+	return among(rec.Status(), statuses...)
 }
 
 // States are those in which a write is open, and settled for one that needs a recheck.

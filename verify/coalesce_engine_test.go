@@ -73,7 +73,7 @@ func writers(tb testing.TB, bulk bool, round, many int) (reads int, slowest time
 			mu.Lock()
 			defer mu.Unlock()
 			slowest = max(slowest, time.Since(began))
-			if err != nil || out.Status != engine.StatusVerified {
+			if err != nil || out.Status != ledger.Verified {
 				tb.Errorf("%+v, %v", out, err)
 			}
 		})

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -26,22 +25,22 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 		intent string
 		args   []string
 		code   int
-		status engine.Status
+		status ledger.Status
 		effect int
 	}{
-		"verified": {"seen", nil, order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
+		"verified": {"seen", nil, order("A-1", ""), nil, exitVerified, ledger.Verified, 1},
 		"verified after a lost answer": {"seen, and sent once", []orders.Fault{{Kind: orders.LostAnswer, Times: 1}},
-			order("A-1", ""), nil, exitVerified, engine.StatusVerified, 1},
-		"verified without a wait": {"what is under way ends first, and the answer is what came of it", nil, order("A-1", ""), []string{"--wait", "0"}, exitVerified, engine.StatusVerified, 1},
+			order("A-1", ""), nil, exitVerified, ledger.Verified, 1},
+		"verified without a wait": {"what is under way ends first, and the answer is what came of it", nil, order("A-1", ""), []string{"--wait", "0"}, exitVerified, ledger.Verified, 1},
 		"not applied": {"the destination refused", []orders.Fault{{Kind: orders.Refused}},
-			order("A-1", ""), nil, exitNotApplied, engine.StatusNotApplied, 0},
+			order("A-1", ""), nil, exitNotApplied, ledger.NotApplied, 0},
 		"review": {"a field was dropped", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
-			order("A-1", ""), nil, exitReview, engine.StatusReview, 1},
+			order("A-1", ""), nil, exitReview, ledger.StatusReview, 1},
 		"compensated": {"a field was dropped, and the intent says what then", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
-			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitCompensated, engine.StatusCompensated, 0},
-		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitHeld, engine.StatusHeld, 0},
+			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitCompensated, ledger.Compensated, 0},
+		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitHeld, ledger.StatusHeld, 0},
 		"in progress": {"the destination throttles, and the caller does not wait", []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Delay: time.Hour}},
-			order("A-1", ""), []string{"--wait", "0"}, exitInProgress, engine.StatusInProgress, 0},
+			order("A-1", ""), []string{"--wait", "0"}, exitInProgress, ledger.InProgress, 0},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,10 +60,10 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 }
 
 func TestEveryStatusAndSettlementHasACode(t *testing.T) {
-	for _, s := range []engine.Status{
-		engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
-		engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusDenied,
-		engine.StatusExpired, engine.StatusUnverified, engine.StatusDelegated, engine.StatusReported,
+	for _, s := range []ledger.Status{
+		ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned,
+		ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Denied,
+		ledger.Expired, ledger.Unverified, ledger.StatusDelegated, ledger.Reported,
 	} {
 		if _, ok := codes[s]; !ok {
 			t.Errorf("status %q has no exit code", s)

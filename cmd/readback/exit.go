@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
 )
 
 // The exit codes. They are part of the interface: scripts rely on them.
@@ -84,24 +84,24 @@ var exits = []struct {
 }
 
 // codes are the exit codes of outcomes.
-var codes = map[engine.Status]int{
-	engine.StatusVerified:    exitVerified,
-	engine.StatusNotApplied:  exitNotApplied,
-	engine.StatusCompensated: exitCompensated,
-	engine.StatusAccepted:    exitAccepted,
-	engine.StatusAbandoned:   exitAbandoned,
-	engine.StatusDenied:      exitDenied,
-	engine.StatusExpired:     exitExpired,
-	engine.StatusReported:    exitReported,
-	engine.StatusReview:      exitReview,
-	engine.StatusHeld:        exitHeld,
-	engine.StatusInProgress:  exitInProgress,
-	engine.StatusUnverified:  exitInProgress,
-	engine.StatusDelegated:   exitInProgress,
+var codes = map[ledger.Status]int{
+	ledger.Verified:        exitVerified,
+	ledger.NotApplied:      exitNotApplied,
+	ledger.Compensated:     exitCompensated,
+	ledger.Accepted:        exitAccepted,
+	ledger.Abandoned:       exitAbandoned,
+	ledger.Denied:          exitDenied,
+	ledger.Expired:         exitExpired,
+	ledger.Reported:        exitReported,
+	ledger.StatusReview:    exitReview,
+	ledger.StatusHeld:      exitHeld,
+	ledger.InProgress:      exitInProgress,
+	ledger.Unverified:      exitInProgress,
+	ledger.StatusDelegated: exitInProgress,
 }
 
 // codeOf is the exit code of an outcome. An unknown one must not read as verified.
-func codeOf(s engine.Status) int {
+func codeOf(s ledger.Status) int {
 	if code, ok := codes[s]; ok {
 		return code
 	}

@@ -324,7 +324,7 @@ func sagaCode(s saga.Saga) int {
 		return exitReview
 	}
 	for _, step := range s.Steps {
-		if step.Status == engine.StatusHeld {
+		if step.Status == ledger.StatusHeld {
 			return exitHeld
 		}
 	}

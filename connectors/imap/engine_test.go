@@ -40,7 +40,7 @@ func TestDeleteCutInTheMiddle(t *testing.T) {
 		start     starter
 		condStore bool
 	}{"in memory": {inMemory, false}, "Dovecot, CONDSTORE": {onDovecot(t), true}} {
-		for meanwhile, want := range map[string]engine.Status{"": engine.StatusVerified, `\Flagged`: engine.StatusReview} {
+		for meanwhile, want := range map[string]ledger.Status{"": ledger.Verified, `\Flagged`: ledger.StatusReview} {
 			t.Run(name+meanwhile, func(t *testing.T) {
 				s := start.start(t, fakeimap.Options{})
 				c := connect(t, s, func(o *imap.Options) { o.CondStore, o.Horizon = start.condStore, 50*time.Millisecond })
@@ -62,7 +62,7 @@ func TestDeleteCutInTheMiddle(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for out.Status == engine.StatusInProgress {
+				for out.Status == ledger.InProgress {
 					ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 					_ = e.Work(ctx, nil)
 					cancel()

@@ -38,7 +38,7 @@ func operate(t *testing.T, c interface {
 		var err error
 		out, err = eng.Do(ctx, in)
 		cancel()
-		if err == nil && out.Status != engine.StatusInProgress {
+		if err == nil && out.Status != ledger.InProgress {
 			break
 		}
 		<-time.After(20 * time.Second)
@@ -46,7 +46,7 @@ func operate(t *testing.T, c interface {
 			t.Fatal(err)
 		}
 	}
-	if out.Status == engine.StatusVerified {
+	if out.Status == ledger.Verified {
 		for range 3 { // the rechecks
 			<-time.After(20 * time.Minute)
 			if _, err := eng.Resume(t.Context()); err != nil {
@@ -64,11 +64,11 @@ func operate(t *testing.T, c interface {
 // TestThroughEngine: whatever is lost, lagging or late, there is never a second issue, and a
 // verified one is there as declared.
 func TestThroughEngine(t *testing.T) {
-	verified, review := engine.StatusVerified, engine.StatusReview
+	verified, review := ledger.Verified, ledger.StatusReview
 	cases := map[string]struct {
 		faults []fault.Fault
 		lag    time.Duration
-		want   engine.Status
+		want   ledger.Status
 		sends  int
 		reason string
 	}{
@@ -129,7 +129,7 @@ func TestSettleTooShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := operate(t, connect(t, s, nil), named(issueIntent(intent.Create, 1), 1))
-		if out.Status != engine.StatusReview || len(s.Issues()) != 2 {
+		if out.Status != ledger.StatusReview || len(s.Issues()) != 2 {
 			t.Errorf("%s with %d issues (%s), want two found by the recheck", out.Status, len(s.Issues()), out.Text)
 		}
 	})
@@ -140,7 +140,7 @@ func TestSettleTooShort(t *testing.T) {
 		}
 		c := connect(t, s, func(o *jira.Options) { o.Settle = time.Hour })
 		out := operate(t, c, named(issueIntent(intent.Create, 1), 1))
-		if out.Status != engine.StatusVerified || len(s.Issues()) != 1 {
+		if out.Status != ledger.Verified || len(s.Issues()) != 1 {
 			t.Errorf("%s with %d issues (%s), want one where Settle is as it is", out.Status, len(s.Issues()), out.Text)
 		}
 	})
@@ -163,7 +163,7 @@ func TestUpdatesThroughEngine(t *testing.T) {
 						}
 						effects := len(s.Effects())
 						out := operate(t, c, in)
-						if out.Status != engine.StatusVerified {
+						if out.Status != ledger.Verified {
 							t.Errorf("%s: %s", out.Status, out.Text)
 						}
 						if made := len(s.Effects()) - effects; made != 1 && op.write == intent.Create || made < 1 || made > 2 {
@@ -185,7 +185,7 @@ func TestByReferenceThroughEngine(t *testing.T) {
 			<-time.After(10 * time.Minute)
 			began := time.Now()
 			out := operate(t, c, named(issueIntent(w, 0), 3))
-			if out.Status != engine.StatusVerified || s.Sends() != 3 {
+			if out.Status != ledger.Verified || s.Sends() != 3 {
 				t.Errorf("%s: %s after %d sends: %s", w, out.Status, s.Sends(), out.Text)
 			}
 			t.Logf("%s: verified after %v", w, out.Settled.Sub(began))
@@ -217,20 +217,20 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 		write intent.WriteType
 		fault fault.Fault
 		edit  map[string]any
-		want  engine.Status
+		want  ledger.Status
 	}{
-		"lost send":                     {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, theirs, engine.StatusReview},
-		"refused":                       {intent.Update, fault.Fault{Kind: fault.Refused}, theirs, engine.StatusNotApplied},
-		"conflict":                      {intent.Update, fault.Fault{Kind: fault.Refused, How: "409"}, theirs, engine.StatusReview},
-		"lost send, and alike":          {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, alike, engine.StatusReview},
-		"refused, and alike":            {intent.Update, fault.Fault{Kind: fault.Refused}, alike, engine.StatusNotApplied},
-		"phantom success":               {intent.Update, fault.Fault{Kind: fault.PhantomSuccess}, theirs, engine.StatusReview},
-		"answer lost":                   {intent.Update, fault.Fault{Kind: fault.LostAnswer}, theirs, engine.StatusReview},
-		"answered, then changed":        {intent.Update, fault.Fault{}, theirs, engine.StatusReview},
-		"answered, a field lost":        {intent.Update, fault.Fault{Kind: fault.DroppedField}, nil, engine.StatusCompensated},
-		"create, then changed":          {intent.Create, fault.Fault{}, theirs, engine.StatusReview},
-		"create, a field lost":          {intent.Create, fault.Fault{Kind: fault.DroppedField}, nil, engine.StatusCompensated},
-		"create, lost and then changed": {intent.Create, fault.Fault{Kind: fault.DroppedField}, theirs, engine.StatusReview},
+		"lost send":                     {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, theirs, ledger.StatusReview},
+		"refused":                       {intent.Update, fault.Fault{Kind: fault.Refused}, theirs, ledger.NotApplied},
+		"conflict":                      {intent.Update, fault.Fault{Kind: fault.Refused, How: "409"}, theirs, ledger.StatusReview},
+		"lost send, and alike":          {intent.Update, fault.Fault{Kind: fault.DroppedBefore}, alike, ledger.StatusReview},
+		"refused, and alike":            {intent.Update, fault.Fault{Kind: fault.Refused}, alike, ledger.NotApplied},
+		"phantom success":               {intent.Update, fault.Fault{Kind: fault.PhantomSuccess}, theirs, ledger.StatusReview},
+		"answer lost":                   {intent.Update, fault.Fault{Kind: fault.LostAnswer}, theirs, ledger.StatusReview},
+		"answered, then changed":        {intent.Update, fault.Fault{}, theirs, ledger.StatusReview},
+		"answered, a field lost":        {intent.Update, fault.Fault{Kind: fault.DroppedField}, nil, ledger.Compensated},
+		"create, then changed":          {intent.Create, fault.Fault{}, theirs, ledger.StatusReview},
+		"create, a field lost":          {intent.Create, fault.Fault{Kind: fault.DroppedField}, nil, ledger.Compensated},
+		"create, lost and then changed": {intent.Create, fault.Fault{Kind: fault.DroppedField}, theirs, ledger.StatusReview},
 	} {
 		for deployment, dataCenter := range deployments {
 			t.Run(deployment+"/"+name, func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestCompensationUndoesOnlyOurEffect(t *testing.T) {
 						}
 						left = fieldsOf(s, key)
 					}}, in)
-					if c.want == engine.StatusCompensated {
+					if c.want == ledger.Compensated {
 						left = before
 					}
 					if got := fieldsOf(s, key); out.Status != c.want || !gocmp.Equal(left, got) {

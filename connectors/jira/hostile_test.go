@@ -9,9 +9,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/jira"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -51,7 +51,7 @@ func gatewaySays(t *testing.T, body, path string, in intent.WriteIntent, reason 
 		t.Fatal(err)
 	}
 	out := operate(t, c, named(in, 3))
-	if out.Status == engine.StatusVerified || len(s.Comments("OPS-1")) > comments+1 || len(s.Issues()) != issues {
+	if out.Status == ledger.Verified || len(s.Comments("OPS-1")) > comments+1 || len(s.Issues()) != issues {
 		t.Errorf("it ends %s with %d comments and %d issues: %s", out.Status, len(s.Comments("OPS-1")), len(s.Issues()), reason)
 	}
 }
@@ -137,7 +137,7 @@ func TestMovedAway(t *testing.T) {
 					in.Key = key
 					sends := s.Sends()
 					out := operate(t, c, named(in, 3))
-					if out.Status != engine.StatusNotApplied || s.Sends() != sends || len(s.Issues()) != 1 {
+					if out.Status != ledger.NotApplied || s.Sends() != sends || len(s.Issues()) != 1 {
 						t.Errorf("%s after %d sends, and %d issues: %s", out.Status, s.Sends()-sends, len(s.Issues()), out.Text)
 					}
 				})
@@ -167,7 +167,7 @@ func TestTransitionOnce(t *testing.T) {
 							made++
 						}
 					}
-					if out.Status != engine.StatusVerified || made != 1 {
+					if out.Status != ledger.Verified || made != 1 {
 						t.Errorf("%s, and the transition was made %d times: %s", out.Status, made, out.Text)
 					}
 				})
@@ -198,7 +198,7 @@ func TestImpossibleEndsAtOnce(t *testing.T) {
 				s, connector := stage(t, false)
 				sends, began := s.Sends(), time.Now()
 				out := operate(t, connector, named(c.in, 3))
-				if out.Status != engine.StatusNotApplied || s.Sends() != sends || time.Since(began) > time.Minute || !strings.Contains(out.Text, c.names) {
+				if out.Status != ledger.NotApplied || s.Sends() != sends || time.Since(began) > time.Minute || !strings.Contains(out.Text, c.names) {
 					t.Errorf("%s after %d sends and %v (%s), want not applied at once, with %s named", out.Status, s.Sends()-sends, time.Since(began), out.Text, c.names)
 				}
 			})
@@ -221,7 +221,7 @@ func TestDeletedOrOnlyLost(t *testing.T) {
 		}
 		time.AfterFunc(20*time.Second, func() { s.Edit("OPS-1", map[string]any{"labels": []any{}}) })
 		out := operate(t, c, named(issueIntent(intent.Delete, 0), 3))
-		if out.Status != engine.StatusReview || len(s.Issues()) != 1 {
+		if out.Status != ledger.StatusReview || len(s.Issues()) != 1 {
 			t.Errorf("%s with %d issues: %s; want a person asked", out.Status, len(s.Issues()), out.Text)
 		}
 	})

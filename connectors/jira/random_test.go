@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakejira "github.com/readback-go/readback/internal/fakes/jira"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -22,19 +23,19 @@ const lives = 400
 // what is called verified or not applied is so. Lag and lateness stay within
 // what the profile declares; beyond that only a recheck helps.
 func TestRandomLives(t *testing.T) {
-	statuses := map[engine.Status]int{}
+	statuses := map[ledger.Status]int{}
 	for seed := range uint64(lives) {
 		synctest.Test(t, func(t *testing.T) {
 			statuses[live(t, seed)]++
 		})
 	}
 	t.Logf("%v", statuses)
-	if statuses[engine.StatusVerified] < lives/2 {
-		t.Errorf("only %d of %d lives end verified: who always stops makes no mistakes either", statuses[engine.StatusVerified], lives)
+	if statuses[ledger.Verified] < lives/2 {
+		t.Errorf("only %d of %d lives end verified: who always stops makes no mistakes either", statuses[ledger.Verified], lives)
 	}
 }
 
-func live(t *testing.T, seed uint64) engine.Status {
+func live(t *testing.T, seed uint64) ledger.Status {
 	luck := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a test that can be repeated
 	dataCenter := luck.IntN(2) == 0
 	s := fakejira.New(fakejira.Options{DataCenter: dataCenter, IndexLag: time.Duration(luck.IntN(280)) * time.Second, PageSize: 2 + luck.IntN(3), Projects: []string{"OPS", "DEV"}})
@@ -85,10 +86,10 @@ func judgeLife(t *testing.T, where string, s *fakejira.Site, op operation, out e
 	if op.write == intent.Create && len(made) > 1 {
 		t.Errorf("%s: %d effects", where, len(made))
 	}
-	if (out.Status == engine.StatusNotApplied) != (len(made) == 0) && out.Status != engine.StatusReview {
+	if (out.Status == ledger.NotApplied) != (len(made) == 0) && out.Status != ledger.StatusReview {
 		t.Errorf("%s: %d effects", where, len(made))
 	}
-	if out.Status != engine.StatusVerified {
+	if out.Status != ledger.Verified {
 		return
 	}
 	b := bench{t: t, s: s, kind: op.in.Kind}

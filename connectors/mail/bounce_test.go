@@ -13,8 +13,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/engine"
 	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/readbacktest/fault"
 	"github.com/readback-go/readback/verify"
 )
@@ -89,7 +89,7 @@ func TestBounce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newHarness(t, tt.options)
 				out := b.do(order(b.s))
-				if out.Status != engine.StatusVerified || !strings.Contains(out.Text, "not that a recipient received it") {
+				if out.Status != ledger.Verified || !strings.Contains(out.Text, "not that a recipient received it") {
 					t.Fatalf("%s: %s", out.Status, out.Text)
 				}
 				if reads := !out.RecheckUntil.IsZero(); reads != (tt.says != "" || name != "not looked for" && name != "they come elsewhere") {
@@ -99,7 +99,7 @@ func TestBounce(t *testing.T) {
 					t.Fatal(err)
 				}
 				out = b.later(out.ID, 2*time.Hour)
-				if want := tt.says != ""; (out.Status == engine.StatusReview) != want || !want && out.Status != engine.StatusVerified || out.Sends != 1 {
+				if want := tt.says != ""; (out.Status == ledger.StatusReview) != want || !want && out.Status != ledger.Verified || out.Sends != 1 {
 					t.Fatalf("%s after %d sends: %s", out.Status, out.Sends, out.Text)
 				}
 				if tt.says == "" {
@@ -133,7 +133,7 @@ func TestBouncedAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if out := b.later(b.do(order(b.s)).ID, time.Hour); out.Status != engine.StatusReview || out.Sends != 1 || out.Verdict != verify.Mismatched {
+		if out := b.later(b.do(order(b.s)).ID, time.Hour); out.Status != ledger.StatusReview || out.Sends != 1 || out.Verdict != verify.Mismatched {
 			t.Errorf("%s after %d sends: %s", out.Status, out.Sends, out.Text)
 		}
 	})
@@ -151,7 +151,7 @@ func TestCopyIsRemoved(t *testing.T) {
 		if err := b.s.Mailbox.Remove(b.s.Sent(), messages[0].UID); err != nil {
 			t.Fatal(err)
 		}
-		if out = b.later(out.ID, 2*time.Hour); out.Status != engine.StatusVerified || out.Sends != 1 || !out.RecheckUntil.IsZero() {
+		if out = b.later(out.ID, 2*time.Hour); out.Status != ledger.Verified || out.Sends != 1 || !out.RecheckUntil.IsZero() {
 			t.Errorf("%s after %d sends: %s", out.Status, out.Sends, out.Text)
 		}
 	})

@@ -17,9 +17,9 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakemail "github.com/readback-go/readback/internal/fakes/mail"
+	"github.com/readback-go/readback/ledger"
 )
 
 // TestRoundTrips: a requested mail is read as it was requested, and is sent as it was prepared.
@@ -69,7 +69,7 @@ func TestRoundTrips(t *testing.T) {
 				w := order(b.s)
 				change(&w)
 				out := b.do(w)
-				if out.Status != engine.StatusVerified {
+				if out.Status != ledger.Verified {
 					t.Fatalf("%s: %s %s", out.Status, out.Text, out.Mismatches)
 				}
 				rec, err := b.ledger.Get(t.Context(), "acme", out.ID)

@@ -84,7 +84,7 @@ func order(s *fakemail.Server) intent.WriteIntent {
 type life struct {
 	ownFaults []fault.Kind
 	read      fault.Kind
-	status    engine.Status
+	status    ledger.Status
 	received  int // messages that came in whole
 	accepted  int // messages that the server took over
 	sends     int
@@ -94,30 +94,30 @@ type life struct {
 func lives() map[string]life {
 	of := func(v ...fault.Kind) []fault.Kind { return v }
 	return map[string]life{
-		"all well":             {nil, "", engine.StatusVerified, 1, 1, 1, "seen once"},
-		"lost answer":          {of(fault.LostAnswer), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
-		"silence":              {of(fakemail.Silence), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
-		"nonsense":             {of(fault.BadGateway), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"},
-		"late commit":          {of(fault.LateCommit), "", engine.StatusVerified, 1, 1, 1, "it landed after we gave it up, and is seen"},
-		"filed late":           {of(fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"lost, and filed late": {of(fault.LostAnswer, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"lagging search":       {nil, fault.LaggingRead, engine.StatusVerified, 1, 1, 1, "it is waited for"},
-		"mailbox down":         {nil, fault.UnreadableRead, engine.StatusVerified, 1, 1, 1, "it is asked again"},
-		"other Message-ID":     {of(fakemail.OtherMessageID), "", engine.StatusVerified, 1, 1, 1, "the header of its own has the stamp"},
-		"without the header":   {of(fakemail.WithoutStamp), "", engine.StatusVerified, 1, 1, 1, "the Message-ID has the stamp"},
+		"all well":             {nil, "", ledger.Verified, 1, 1, 1, "seen once"},
+		"lost answer":          {of(fault.LostAnswer), "", ledger.Verified, 1, 1, 1, "the mailbox shows it"},
+		"silence":              {of(fakemail.Silence), "", ledger.Verified, 1, 1, 1, "the mailbox shows it"},
+		"nonsense":             {of(fault.BadGateway), "", ledger.Verified, 1, 1, 1, "the mailbox shows it"},
+		"late commit":          {of(fault.LateCommit), "", ledger.Verified, 1, 1, 1, "it landed after we gave it up, and is seen"},
+		"filed late":           {of(fault.LaggingRead), "", ledger.Verified, 1, 1, 1, "it is waited for"},
+		"lost, and filed late": {of(fault.LostAnswer, fault.LaggingRead), "", ledger.Verified, 1, 1, 1, "it is waited for"},
+		"lagging search":       {nil, fault.LaggingRead, ledger.Verified, 1, 1, 1, "it is waited for"},
+		"mailbox down":         {nil, fault.UnreadableRead, ledger.Verified, 1, 1, 1, "it is asked again"},
+		"other Message-ID":     {of(fakemail.OtherMessageID), "", ledger.Verified, 1, 1, 1, "the header of its own has the stamp"},
+		"without the header":   {of(fakemail.WithoutStamp), "", ledger.Verified, 1, 1, 1, "the Message-ID has the stamp"},
 
-		"phantom":            {of(fault.PhantomSuccess), "", engine.StatusReview, 1, 0, 1, "it answered yes: a reviewer decides, no second mail"},
-		"dropped":            {of(fault.DroppedBefore), "", engine.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"},
-		"cut before the dot": {of(fakemail.CutBeforeDot), "", engine.StatusReview, 0, 0, 1, "a short message and its dot leave together: unknown"},
-		"filed twice":        {of(fault.DuplicateBehindOurBack), "", engine.StatusReview, 1, 1, 1, "two are not one"},
-		"other subject":      {of(fault.NormalisedField), "", engine.StatusReview, 1, 1, 1, "it is there, and not as declared"},
-		"anonymous":          {of(fakemail.WithoutStamp, fakemail.OtherMessageID), "", engine.StatusReview, 1, 1, 1, "nothing proves that it is ours: a reviewer decides, no second mail"},
-		"sender refused":     {of(fakemail.RefusedSender), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"recipient refused":  {of(fakemail.RefusedRcpt), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"data refused":       {of(fakemail.RefusedData), "", engine.StatusNotApplied, 0, 0, 1, "the server's no"},
-		"refused":            {of(fault.Refused), "", engine.StatusNotApplied, 1, 0, 1, "the server's no"},
-		"greylisted":         {of(fakemail.Greylisted), "", engine.StatusVerified, 1, 1, 2, "nothing was taken over, so it is sent again"},
-		"unreachable":        {of(fault.Unreachable), "", engine.StatusVerified, 1, 1, 2, "nothing was sent, so it is sent again"},
+		"phantom":            {of(fault.PhantomSuccess), "", ledger.StatusReview, 1, 0, 1, "it answered yes: a reviewer decides, no second mail"},
+		"dropped":            {of(fault.DroppedBefore), "", ledger.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"},
+		"cut before the dot": {of(fakemail.CutBeforeDot), "", ledger.StatusReview, 0, 0, 1, "a short message and its dot leave together: unknown"},
+		"filed twice":        {of(fault.DuplicateBehindOurBack), "", ledger.StatusReview, 1, 1, 1, "two are not one"},
+		"other subject":      {of(fault.NormalisedField), "", ledger.StatusReview, 1, 1, 1, "it is there, and not as declared"},
+		"anonymous":          {of(fakemail.WithoutStamp, fakemail.OtherMessageID), "", ledger.StatusReview, 1, 1, 1, "nothing proves that it is ours: a reviewer decides, no second mail"},
+		"sender refused":     {of(fakemail.RefusedSender), "", ledger.NotApplied, 0, 0, 1, "the server's no"},
+		"recipient refused":  {of(fakemail.RefusedRcpt), "", ledger.NotApplied, 0, 0, 1, "the server's no"},
+		"data refused":       {of(fakemail.RefusedData), "", ledger.NotApplied, 0, 0, 1, "the server's no"},
+		"refused":            {of(fault.Refused), "", ledger.NotApplied, 1, 0, 1, "the server's no"},
+		"greylisted":         {of(fakemail.Greylisted), "", ledger.Verified, 1, 1, 2, "nothing was taken over, so it is sent again"},
+		"unreachable":        {of(fault.Unreachable), "", ledger.Verified, 1, 1, 2, "nothing was sent, so it is sent again"},
 	}
 }
 
@@ -173,7 +173,7 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute/10)
 		defer cancel()
 		out, err := b.engine.Do(ctx, w)
-		if err == nil && out.Status != engine.StatusInProgress {
+		if err == nil && out.Status != ledger.InProgress {
 			t.Fatalf("%s (%v), want it under way", out.Status, err)
 		}
 		b.engine.Close()
@@ -187,7 +187,7 @@ func TestRepeatIsTheSameMail(t *testing.T) {
 		b.open(other)
 		end := b.later(first.ID, 24*time.Hour)
 		received := b.s.Received()
-		if end.Status != engine.StatusVerified || len(received) < 2 || len(b.s.Accepted()) != 1 {
+		if end.Status != ledger.Verified || len(received) < 2 || len(b.s.Accepted()) != 1 {
 			t.Fatalf("%s (%s), %d messages came in, %d were taken over; want verified, several and 1", end.Status, end.Text, len(received), len(b.s.Accepted()))
 		}
 		_, raw, _ := bytes.Cut(first.Prepared, []byte("\n"))
@@ -213,7 +213,7 @@ func TestTakenOverByAnother(t *testing.T) {
 		<-b.s.Held()
 		b.open(options(b.s))
 		id := idOf(t, b.ledger)
-		if out := b.later(id, time.Hour); out.Status != engine.StatusReview || len(b.s.Received()) != 1 {
+		if out := b.later(id, time.Hour); out.Status != ledger.StatusReview || len(b.s.Received()) != 1 {
 			t.Errorf("%s, %d messages came in; want review and 1", out.Status, len(b.s.Received()))
 		}
 		if err := <-done; err != nil {
@@ -222,7 +222,7 @@ func TestTakenOverByAnother(t *testing.T) {
 		if n := b.s.Release(); n != 1 {
 			t.Fatalf("%d messages were held back, want 1", n)
 		}
-		if out := b.later(id, 24*time.Hour); out.Status != engine.StatusVerified || len(b.s.Received()) != 1 || len(b.s.Accepted()) != 1 {
+		if out := b.later(id, 24*time.Hour); out.Status != ledger.Verified || len(b.s.Received()) != 1 || len(b.s.Accepted()) != 1 {
 			t.Errorf("%s, %d messages came in, %d were taken over; want verified, 1 and 1", out.Status, len(b.s.Received()), len(b.s.Accepted()))
 		}
 	})
@@ -256,11 +256,11 @@ func TestNamedMailOfAnEarlierWrite(t *testing.T) {
 		b := newHarness(t, options)
 		w := order(b.s)
 		w.Kind, w.Key = mail.KindNamed, intent.Fields{"message_id": "<invoice-7721@example.org>"}
-		if out := b.do(w); out.Status != engine.StatusVerified {
+		if out := b.do(w); out.Status != ledger.Verified {
 			t.Fatalf("the first is %s (%s), want verified", out.Status, out.Text)
 		}
 		w.Workflow = "run-2"
-		if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusVerified || out.Sends != 0 || len(b.s.Received()) != 1 {
+		if out := b.later(b.do(w).ID, time.Hour); out.Status != ledger.Verified || out.Sends != 0 || len(b.s.Received()) != 1 {
 			t.Errorf("the second is %s after %d sends, %d messages came in; want verified, 0 and 1", out.Status, out.Sends, len(b.s.Received()))
 		}
 	})
@@ -309,7 +309,7 @@ func TestAddressOfCopiesIsSecret(t *testing.T) {
 		w.Payload = nil
 		b.s.SetFault(fakemail.RefusedRcpt, 1)
 		out := b.do(w)
-		if out.Status != engine.StatusNotApplied || strings.Contains(out.Text+out.ForModel, "bob@") || !strings.Contains(out.Text, "550") {
+		if out.Status != ledger.NotApplied || strings.Contains(out.Text+out.ForModel, "bob@") || !strings.Contains(out.Text, "550") {
 			t.Errorf("%s: %q %q; want the code, and not the address", out.Status, out.Text, out.ForModel)
 		}
 	})

@@ -35,14 +35,14 @@ func TestNotNowToTheWholeMail(t *testing.T) {
 		options func(s *fakemail.Server) mail.Options
 		life
 	}{
-		"put off":                     {options, life{of(fakemail.PutOff), "", engine.StatusVerified, 1, 1, 1, "the mailbox shows it"}},
-		"put off, filed late":         {options, life{of(fakemail.PutOff, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
-		"shut down, filed late":       {options, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "it is waited for, and not sent again"}},
-		"not now":                     {options, life{of(fault.Throttled), "", engine.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"}},
-		"trusted: not now":            {trusting, life{of(fault.Throttled), "", engine.StatusVerified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
-		"trusted: not now, dropped":   {trusting, life{of(fault.Throttled, fault.DroppedBefore), "", engine.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
-		"trusted: shut down, late":    {trusting, life{of(fakemail.ShutDown, fault.LaggingRead), "", engine.StatusVerified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
-		"trusted: greylisted at RCPT": {trusting, life{of(fakemail.Greylisted), "", engine.StatusVerified, 1, 1, 2, "no message was begun"}},
+		"put off":                     {options, life{of(fakemail.PutOff), "", ledger.Verified, 1, 1, 1, "the mailbox shows it"}},
+		"put off, filed late":         {options, life{of(fakemail.PutOff, fault.LaggingRead), "", ledger.Verified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"shut down, filed late":       {options, life{of(fakemail.ShutDown, fault.LaggingRead), "", ledger.Verified, 1, 1, 1, "it is waited for, and not sent again"}},
+		"not now":                     {options, life{of(fault.Throttled), "", ledger.StatusReview, 1, 0, 1, "unknown: a reviewer decides, no second mail"}},
+		"trusted: not now":            {trusting, life{of(fault.Throttled), "", ledger.Verified, 2, 1, 2, "nothing was taken over, so it is sent again"}},
+		"trusted: not now, dropped":   {trusting, life{of(fault.Throttled, fault.DroppedBefore), "", ledger.StatusReview, 2, 0, 2, "the second is of unknown fate: no third"}},
+		"trusted: shut down, late":    {trusting, life{of(fakemail.ShutDown, fault.LaggingRead), "", ledger.Verified, 1, 1, 1, "421 answers any command, and says nothing of the mail"}},
+		"trusted: greylisted at RCPT": {trusting, life{of(fakemail.Greylisted), "", ledger.Verified, 1, 1, 2, "no message was begun"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { tt.run(t, tt.options) })
@@ -59,7 +59,7 @@ func TestNoAfterALostSend(t *testing.T) {
 				b := newHarness(t, options)
 				b.s.SetFault(fakemail.Stalled, 1)
 				out := b.later(b.do(order(b.s)).ID, time.Hour)
-				if out.Status != engine.StatusReview {
+				if out.Status != ledger.StatusReview {
 					t.Fatalf("%s (%s), want review", out.Status, out.Text)
 				}
 				b.s.SetFault(second, fakemail.Always)
@@ -67,11 +67,11 @@ func TestNoAfterALostSend(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if out = b.later(out.ID, time.Hour); out.Status != engine.StatusReview || len(b.s.Accepted()) != 0 {
+				if out = b.later(out.ID, time.Hour); out.Status != ledger.StatusReview || len(b.s.Accepted()) != 0 {
 					t.Errorf("%s after %d sends (%s), want review", out.Status, out.Sends, out.Text)
 				}
 				b.s.Release()
-				if out = b.later(out.ID, 24*time.Hour); out.Status != engine.StatusVerified || len(b.s.Accepted()) != 1 {
+				if out = b.later(out.ID, 24*time.Hour); out.Status != ledger.Verified || len(b.s.Accepted()) != 1 {
 					t.Errorf("%s (%s), %d taken over; want verified by the first that landed, and one", out.Status, out.Text, len(b.s.Accepted()))
 				}
 			})
@@ -86,11 +86,11 @@ func TestForcedTwice(t *testing.T) {
 		b.s.SetFault(fakemail.Stalled, 1)
 		out := b.later(b.do(order(b.s)).ID, time.Hour)
 		out, err := b.engine.Resolve(t.Context(), "acme", out.ID, engine.Decision{Word: engine.WordRetry, Force: true, By: "ada", Reason: "not there"})
-		if err != nil || out.Status != engine.StatusVerified || out.Sends != 2 {
+		if err != nil || out.Status != ledger.Verified || out.Sends != 2 {
 			t.Fatalf("%s after %d sends, %v; want verified after 2", out.Status, out.Sends, err)
 		}
 		b.s.Release()
-		if out = b.later(out.ID, 3*24*time.Hour); out.Status != engine.StatusReview || len(b.s.Accepted()) != 2 {
+		if out = b.later(out.ID, 3*24*time.Hour); out.Status != ledger.StatusReview || len(b.s.Accepted()) != 2 {
 			t.Errorf("%s (%s), want review: the first landed as well", out.Status, out.Text)
 		}
 	})
@@ -211,7 +211,7 @@ func TestNotTheMail(t *testing.T) {
 				if _, err := b.s.Mailbox.Deliver(b.s.Sent(), []byte(changed), tt.flags...); err != nil {
 					t.Fatal(err)
 				}
-				if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusReview || out.Sends != 1 {
+				if out := b.later(b.do(w).ID, time.Hour); out.Status != ledger.StatusReview || out.Sends != 1 {
 					t.Errorf("%s after %d sends (%s), want review: %s", out.Status, out.Sends, out.Text, tt.reason)
 				}
 			})
@@ -255,7 +255,7 @@ func TestNotTheWholeMail(t *testing.T) {
 				if _, err := b.s.Mailbox.Deliver(b.s.Sent(), []byte(tt.change(string(raw)))); err != nil {
 					t.Fatal(err)
 				}
-				if out := b.later(b.do(w).ID, time.Hour); out.Status != engine.StatusReview {
+				if out := b.later(b.do(w).ID, time.Hour); out.Status != ledger.StatusReview {
 					t.Errorf("%s (%s), want review: %s", out.Status, out.Text, tt.reason)
 				}
 			})
@@ -318,11 +318,11 @@ func TestWrongPassword(t *testing.T) {
 					t.Fatal(err)
 				}
 				out := b.later(id, time.Hour)
-				if n := logins.Load(); out.Status != engine.StatusInProgress || n > 40 || len(b.s.Received()) != 0 {
+				if n := logins.Load(); out.Status != ledger.InProgress || n > 40 || len(b.s.Received()) != 0 {
 					t.Errorf("%s after %d logins (%s); want it to wait, with at most 40 logins in an hour", out.Status, n, out.Text)
 				}
 				renewed.Store(true)
-				if out = b.later(id, time.Hour); out.Status != engine.StatusVerified || len(b.s.Received()) != 1 {
+				if out = b.later(id, time.Hour); out.Status != ledger.Verified || len(b.s.Received()) != 1 {
 					t.Errorf("%s with %d mails (%s); want it verified with the right password", out.Status, len(b.s.Received()), out.Text)
 				}
 			})
@@ -348,7 +348,7 @@ func TestTwoWorkflowsOneName(t *testing.T) {
 		}
 		wg.Wait()
 		for i, b := range []*harness{one, other} {
-			if out := b.later(ids[i], time.Hour); out.Status != engine.StatusReview {
+			if out := b.later(ids[i], time.Hour); out.Status != ledger.StatusReview {
 				t.Errorf("%s (%s), want review: there are two", out.Status, out.Text)
 			}
 		}
@@ -370,12 +370,12 @@ func TestOneNameInLine(t *testing.T) {
 			wg.Go(func() { outs[i] = b.do(w) })
 		}
 		wg.Wait()
-		ended := map[engine.Status]int{}
+		ended := map[ledger.Status]int{}
 		for _, out := range outs {
 			out = b.later(out.ID, time.Hour)
 			ended[out.Status] += 1 + out.Sends
 		}
-		if ended[engine.StatusVerified] != 3 || len(b.s.Received()) != 1 {
+		if ended[ledger.Verified] != 3 || len(b.s.Received()) != 1 {
 			t.Errorf("ended %v, %d mails; want both verified, one after a send", ended, len(b.s.Received()))
 		}
 	})

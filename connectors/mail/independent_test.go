@@ -11,7 +11,6 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/imap"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/engine"
 	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
 )
@@ -50,7 +49,7 @@ func TestOtherInterfaceAtRealServers(t *testing.T) {
 	seen.through(&o.IMAP)
 	b.open(o)
 	out := b.do(order(b.s))
-	if out.Status != engine.StatusVerified || seen.n.Load() == 0 || b.s.Mailbox.Sends() != 0 || len(b.s.Received()) != 1 {
+	if out.Status != ledger.Verified || seen.n.Load() == 0 || b.s.Mailbox.Sends() != 0 || len(b.s.Received()) != 1 {
 		t.Fatalf("%s (%s), %d searches and %d writes by IMAP, %d messages by SMTP; want verified, some, none and one",
 			out.Status, out.Text, seen.n.Load(), b.s.Mailbox.Sends(), len(b.s.Received()))
 	}

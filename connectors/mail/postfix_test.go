@@ -7,7 +7,6 @@ import (
 
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/mail"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakemail "github.com/readback-go/readback/internal/fakes/mail"
 	"github.com/readback-go/readback/ledger"
@@ -50,7 +49,7 @@ func TestPostfixLosesAnAnswer(t *testing.T) {
 	b.s.SetFault(fault.LostAnswer, 1)
 	out := b.do(order(b.s))
 	messages, err := b.s.Mailbox.Messages("INBOX")
-	if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 || len(messages) != 1 {
+	if err != nil || out.Status != ledger.Verified || out.Sends != 1 || len(messages) != 1 {
 		t.Fatalf("%s after %d sends (%s), %d messages, %v; want verified, 1 and 1", out.Status, out.Sends, out.Text, len(messages), err)
 	}
 	_, body, _ := bytes.Cut(b.s.Accepted()[0].Raw, []byte("\r\n\r\n"))

@@ -30,27 +30,27 @@ var shippedFakes = map[string]func() api{
 // lives are what can happen to a create on its way, and how it must end.
 var lives = map[string]struct {
 	faults []fault.Fault
-	want   map[engine.Status]bool
+	want   map[ledger.Status]bool
 	reason string
 }{
-	"nothing":       {nil, only(engine.StatusVerified), "nothing goes wrong"},
-	"lost answer":   {faults(fault.LostAnswer), only(engine.StatusVerified), "the write was applied, and its answer was lost"},
-	"gateway":       {faults(fault.BadGateway), only(engine.StatusVerified), "it is there, a gateway says otherwise"},
-	"late":          {[]fault.Fault{{Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second}}, only(engine.StatusVerified), "it lands within the horizon"},
-	"dropped":       {faults(fault.DroppedBefore), only(engine.StatusVerified), "it never landed; absence becomes conclusive"},
-	"unreachable":   {faults(fault.Unreachable), only(engine.StatusVerified), "nothing was sent"},
-	"throttled":     {[]fault.Fault{{Kind: fault.Throttled, Times: 1, Delay: 40 * time.Second}}, only(engine.StatusVerified), "not now"},
-	"dropped twice": {[]fault.Fault{{Kind: fault.DroppedBefore, Times: 2}}, only(engine.StatusVerified, engine.StatusReview), "two never landed"},
-	"phantom":       {faults(fault.PhantomSuccess), only(engine.StatusVerified, engine.StatusReview), "the answer was a lie"},
-	"refused":       {faults(fault.Refused), only(engine.StatusNotApplied), "a definite no"},
-	"field dropped": {faults(fault.DroppedField), only(engine.StatusReview), "201, and less was stored"},
-	"field altered": {faults(fault.NormalisedField), only(engine.StatusReview), "201, and something else was stored"},
-	"twice":         {faults(fault.DuplicateBehindOurBack, fault.LostAnswer), only(engine.StatusReview), "a proxy sent it twice"},
-	"reads fail":    {append(faults(fault.LostAnswer), fault.Fault{Kind: fault.UnreadableRead, How: "503", Times: 40}), only(engine.StatusVerified, engine.StatusReview), "reads fail for a while"},
+	"nothing":       {nil, only(ledger.Verified), "nothing goes wrong"},
+	"lost answer":   {faults(fault.LostAnswer), only(ledger.Verified), "the write was applied, and its answer was lost"},
+	"gateway":       {faults(fault.BadGateway), only(ledger.Verified), "it is there, a gateway says otherwise"},
+	"late":          {[]fault.Fault{{Kind: fault.LateCommit, Times: 1, Delay: 90 * time.Second}}, only(ledger.Verified), "it lands within the horizon"},
+	"dropped":       {faults(fault.DroppedBefore), only(ledger.Verified), "it never landed; absence becomes conclusive"},
+	"unreachable":   {faults(fault.Unreachable), only(ledger.Verified), "nothing was sent"},
+	"throttled":     {[]fault.Fault{{Kind: fault.Throttled, Times: 1, Delay: 40 * time.Second}}, only(ledger.Verified), "not now"},
+	"dropped twice": {[]fault.Fault{{Kind: fault.DroppedBefore, Times: 2}}, only(ledger.Verified, ledger.StatusReview), "two never landed"},
+	"phantom":       {faults(fault.PhantomSuccess), only(ledger.Verified, ledger.StatusReview), "the answer was a lie"},
+	"refused":       {faults(fault.Refused), only(ledger.NotApplied), "a definite no"},
+	"field dropped": {faults(fault.DroppedField), only(ledger.StatusReview), "201, and less was stored"},
+	"field altered": {faults(fault.NormalisedField), only(ledger.StatusReview), "201, and something else was stored"},
+	"twice":         {faults(fault.DuplicateBehindOurBack, fault.LostAnswer), only(ledger.StatusReview), "a proxy sent it twice"},
+	"reads fail":    {append(faults(fault.LostAnswer), fault.Fault{Kind: fault.UnreadableRead, How: "503", Times: 40}), only(ledger.Verified, ledger.StatusReview), "reads fail for a while"},
 }
 
-func only(all ...engine.Status) map[engine.Status]bool {
-	m := map[engine.Status]bool{}
+func only(all ...ledger.Status) map[ledger.Status]bool {
+	m := map[ledger.Status]bool{}
 	for _, s := range all {
 		m[s] = true
 	}
@@ -98,7 +98,7 @@ func TestLives(t *testing.T) {
 }
 
 // judgeLife compares an outcome with the store.
-func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, want map[engine.Status]bool, met []fault.Fault, reason string) {
+func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, want map[ledger.Status]bool, met []fault.Fault, reason string) {
 	t.Helper()
 	there := a.under(in.Key)
 	if !want[out.Status] {
@@ -108,10 +108,10 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 	if len(there) > 1 && !duplicated {
 		t.Errorf("%d records, and only we made any: %s", len(there), reason)
 	}
-	if out.Status == engine.StatusVerified && len(there) != 1 {
+	if out.Status == ledger.Verified && len(there) != 1 {
 		t.Errorf("verified, and there are %d records: %s", len(there), reason)
 	}
-	if out.Status == engine.StatusNotApplied && len(there) != 0 {
+	if out.Status == ledger.NotApplied && len(there) != 0 {
 		t.Errorf("not applied, and there are %d records: %s", len(there), reason)
 	}
 }
@@ -121,7 +121,7 @@ func (a api) judgeLife(t *testing.T, in intent.WriteIntent, out engine.Outcome, 
 // the API's own store.
 func TestRandomLivesWithoutKeys(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(shippedFakes)) {
-		counts := map[engine.Status]int{}
+		counts := map[ledger.Status]int{}
 		for seed := range uint64(randomSeeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -129,13 +129,13 @@ func TestRandomLivesWithoutKeys(t *testing.T) {
 				})
 			})
 		}
-		if counts[engine.StatusVerified] < randomSeeds/3 {
+		if counts[ledger.Verified] < randomSeeds/3 {
 			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, counts)
 		}
 	}
 }
 
-func laggingLife(t *testing.T, a api, r *rand.Rand) engine.Status {
+func laggingLife(t *testing.T, a api, r *rand.Rand) ledger.Status {
 	w := []intent.WriteType{intent.Create, intent.Create, intent.Update, intent.Delete}[r.IntN(4)]
 	if w != intent.Create || r.IntN(6) == 0 {
 		if err := a.put(merged(a.intent(intent.Create, 1)), ""); err != nil {
@@ -176,10 +176,10 @@ func TestNumbersAsKeys(t *testing.T) {
 						t.Fatal(err)
 					}
 					out := a.live(t, in)
-					if n := len(a.fake.Now(a.collection)); n > 1 || out.Status == engine.StatusVerified && n != 1 {
+					if n := len(a.fake.Now(a.collection)); n > 1 || out.Status == ledger.Verified && n != 1 {
 						t.Errorf("%s, %d records", out.Status, n)
 					}
-					if texts := name != "notion"; texts && number == "4711" && out.Status != engine.StatusVerified {
+					if texts := name != "notion"; texts && number == "4711" && out.Status != ledger.Verified {
 						t.Errorf("%s (%s), want it found again and verified", out.Status, out.Text)
 					}
 				})
@@ -202,7 +202,7 @@ func TestTwoWorkflowsOneKey(t *testing.T) {
 				two := one
 				one.Tool, two.Tool = "first", "second"
 				for i, out := range a.lives(t, one, two) {
-					if n := len(a.under(one.Key)); out.Status == engine.StatusVerified && n != 1 {
+					if n := len(a.under(one.Key)); out.Status == ledger.Verified && n != 1 {
 						t.Errorf("write %d is verified, and there are %d records", i, n)
 					}
 				}
@@ -220,7 +220,7 @@ func TestGitHubNoPushLostAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := a.live(t, a.intent(intent.Create, 1))
-		if n := len(g.Now(fakerest.Issues)); n > 1 || out.Status == engine.StatusVerified {
+		if n := len(g.Now(fakerest.Issues)); n > 1 || out.Status == ledger.Verified {
 			t.Errorf("%s (%s), %d issues; want at most one and no word of success", out.Status, out.Text, n)
 		}
 	})

@@ -36,7 +36,7 @@ const randomSeeds = 60
 // once, and checks the outcome against the API's own store.
 func TestRandomLives(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(uniqueFakes)) {
-		counts := map[engine.Status]int{}
+		counts := map[ledger.Status]int{}
 		for seed := range uint64(randomSeeds) {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -45,14 +45,14 @@ func TestRandomLives(t *testing.T) {
 				})
 			})
 		}
-		if counts[engine.StatusVerified] < randomSeeds/3 {
+		if counts[ledger.Verified] < randomSeeds/3 {
 			t.Errorf("%s: %v; a verifier that never says yes proves nothing", name, counts)
 		}
 	}
 }
 
 // randomLife makes one run and returns the engine's outcome.
-func randomLife(t *testing.T, a api, r *rand.Rand) engine.Status {
+func randomLife(t *testing.T, a api, r *rand.Rand) ledger.Status {
 	writes := []intent.WriteType{intent.Create, intent.Update, intent.Delete}
 	if a.kind != "event" {
 		writes = append(writes, intent.Upsert)
@@ -136,9 +136,9 @@ func truthful(t *testing.T, a api, in intent.WriteIntent, before []connectors.Re
 	switch {
 	case made > 1:
 		t.Errorf("it was made %d times", made)
-	case out.Status == engine.StatusVerified && !asWanted:
+	case out.Status == ledger.Verified && !asWanted:
 		t.Errorf("%s is called verified, and the store has %v", in.Write, now)
-	case out.Status == engine.StatusNotApplied && changed:
+	case out.Status == ledger.NotApplied && changed:
 		t.Errorf("%s is called not applied, and the store had %v and has %v", in.Write, before, now)
 	}
 }
@@ -180,10 +180,10 @@ func TestUniqueNumbersAsKeys(t *testing.T) {
 					}
 					out := engineDo(t, a, in)
 					n := len(a.fake.Now(a.collection))
-					if n > 1 || out.Status == engine.StatusVerified && n != 1 || out.Status == engine.StatusNotApplied && n != 0 {
+					if n > 1 || out.Status == ledger.Verified && n != 1 || out.Status == ledger.NotApplied && n != 0 {
 						t.Errorf("%s (%s), %d records", out.Status, out.Text, n)
 					}
-					if key == json.Number("47110") && out.Status != engine.StatusVerified {
+					if key == json.Number("47110") && out.Status != ledger.Verified {
 						t.Errorf("%s (%s), want it found again and verified", out.Status, out.Text)
 					}
 				})

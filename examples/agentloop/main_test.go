@@ -54,9 +54,9 @@ func TestWrapped(t *testing.T) {
 			if err != nil {
 				s.Error(err)
 			}
-			charges, want := 1, engine.StatusVerified
+			charges, want := 1, ledger.Verified
 			if v, _ := s.Fault(); v == readbacktest.Duplicate {
-				charges, want = 2, engine.StatusReview
+				charges, want = 2, ledger.StatusReview
 			}
 			readbacktest.Effects(s, b.Charges, invoice.Invoice).Exactly(charges)
 			if out.Status != want {

@@ -42,7 +42,7 @@ func wrapped(ctx context.Context, by http.RoundTripper, base string, c Charge, b
 		return engine.Outcome{}, err
 	}
 	out, err := eng.Do(ctx, w)
-	if err == nil && out.Status == engine.StatusInProgress {
+	if err == nil && out.Status == ledger.InProgress {
 		err = fmt.Errorf("no outcome yet: %s", out.Text) // submit again for the outcome
 	}
 	return out, err

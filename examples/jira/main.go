@@ -76,7 +76,7 @@ func run(ctx context.Context) (*fakejira.Site, error) {
 			return nil, err
 		}
 		fmt.Printf("%s, sends %d, replayed %t: %s %s\n", out.Status, out.Sends, out.Replayed, out.Text, out.URL)
-		if out.Status != engine.StatusVerified {
+		if out.Status != ledger.Verified {
 			return fake, errors.New("the ticket is not verified")
 		}
 	}

@@ -70,7 +70,7 @@ func run(ctx context.Context, h *hotel) error {
 			return err
 		}
 		fmt.Printf("%s, sends %d, replayed %t: %s\n", out.Status, out.Sends, out.Replayed, out.Text)
-		if out.Status != engine.StatusVerified {
+		if out.Status != ledger.Verified {
 			return errors.New("the booking is not verified")
 		}
 	}

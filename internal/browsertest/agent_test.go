@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // agent is a program that declares writes over HTTP.
@@ -85,7 +86,7 @@ func (a *agent) submit(ctx context.Context, w intent.WriteIntent, wait time.Dura
 }
 
 // settle declares a write and waits until it stands as it is to stand.
-func (a *agent) settle(w intent.WriteIntent, want engine.Status) engine.Outcome {
+func (a *agent) settle(w intent.WriteIntent, want ledger.Status) engine.Outcome {
 	a.t.Helper()
 	out, err := a.submit(a.t.Context(), w, 0)
 	again := time.NewTicker(30 * time.Millisecond)
@@ -129,7 +130,7 @@ func (a *agent) wait(w intent.WriteIntent) <-chan told {
 		out, err := a.submit(a.t.Context(), w, time.Minute)
 		again := time.NewTicker(100 * time.Millisecond)
 		defer again.Stop()
-		for err == nil && slices.Contains([]engine.Status{engine.StatusInProgress, engine.StatusHeld, engine.StatusReview}, out.Status) {
+		for err == nil && slices.Contains([]ledger.Status{ledger.InProgress, ledger.StatusHeld, ledger.StatusReview}, out.Status) {
 			<-again.C // for a person nobody is made to wait: it is asked again
 			out, err = a.outcome(out.ID, "Prefer", "wait=60")
 		}

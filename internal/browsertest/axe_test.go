@@ -13,10 +13,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/ledger"
 )
 
 // axe is the text of axe-core, of the version that testdata/package-lock.json
@@ -77,9 +77,9 @@ func pages(t *testing.T, s *site, tenant string) []string {
 	t.Helper()
 	helper := s.agent(t, tenant)
 	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: tenant + "-1", Field: "note"})
-	review := helper.settle(order("orders", "open_order", tenant+"-1", intent.Fields{"amount_cents": 1900, "note": "call first", "long": strings.Repeat("word ", 80)}), engine.StatusReview)
-	held := helper.settle(order("billing", "refund", tenant+"-2", intent.Fields{"amount_cents": 4900}), engine.StatusHeld)
-	verified := helper.settle(order("crm", "open_ticket", tenant+"-3", intent.Fields{"amount_cents": 1, "subject": strings.Repeat("unbroken", 30)}), engine.StatusVerified)
+	review := helper.settle(order("orders", "open_order", tenant+"-1", intent.Fields{"amount_cents": 1900, "note": "call first", "long": strings.Repeat("word ", 80)}), ledger.StatusReview)
+	held := helper.settle(order("billing", "refund", tenant+"-2", intent.Fields{"amount_cents": 4900}), ledger.StatusHeld)
+	verified := helper.settle(order("crm", "open_ticket", tenant+"-3", intent.Fields{"amount_cents": 1, "subject": strings.Repeat("unbroken", 30)}), ledger.Verified)
 	var made struct {
 		ID string `json:"workflow_id"`
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // reason is long enough to be taken.
@@ -95,9 +95,9 @@ func TestDecisionReachesTheWaitingAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ada := s.person(t, tenant, "reviewer", "ada "+name)
 			for choice, want := range map[string]struct {
-				status  engine.Status
+				status  ledger.Status
 				effects int
-			}{"approve": {engine.StatusVerified, 1}, "deny": {engine.StatusDenied, 0}} {
+			}{"approve": {ledger.Verified, 1}, "deny": {ledger.Denied, 0}} {
 				id := "dc-" + strings.ReplaceAll(name, " ", "-") + "-" + choice
 				answers := helper.wait(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}))
 				ada.open("/inbox")
@@ -135,7 +135,7 @@ func TestDecisionNeedsAReason(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "reason", "rs-1"
 	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
-	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), engine.StatusHeld)
+	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), ledger.StatusHeld)
 	ada.open("/writes/" + string(out.ID))
 	ada.click("#choice-approve")
 	ada.click("#live-decide button.act")
@@ -148,7 +148,7 @@ func TestDecisionNeedsAReason(t *testing.T) {
 			t.Errorf("with the reason %q the choice is forgotten", why)
 		}
 	}
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != engine.StatusHeld || s.destinations["billing"].effects(id) != 0 {
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
 		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
 	}
 }
@@ -166,7 +166,7 @@ func TestReviewIsDecided(t *testing.T) {
 	ada.until("the form", "document.querySelector('#choice-accept')")
 	ways["with the mouse"].decide(ada, "accept", reason)
 	decided(ada, "accepted")
-	if out := helper.hears(answers); out.Status != engine.StatusAccepted || s.destinations["orders"].effects(id) != 1 {
+	if out := helper.hears(answers); out.Status != ledger.Accepted || s.destinations["orders"].effects(id) != 1 {
 		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["orders"].effects(id))
 	}
 }
@@ -195,7 +195,7 @@ func TestTwoReviewersAtOnce(t *testing.T) {
 	if typed := look[string](ben, "document.querySelector('#typed').value"); typed != "this customer was refunded in May" {
 		t.Errorf("what was typed is given back as %q", typed)
 	}
-	if out := helper.hears(answers); out.Status != engine.StatusVerified || s.destinations["billing"].effects(id) != 1 {
+	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].effects(id) != 1 {
 		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].effects(id))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/reviewui"
+	"github.com/readback-go/readback/ledger"
 )
 
 // An agent's token opens no page: not by the form of the login, and not as the
@@ -21,7 +22,7 @@ func TestAgentSeesNoPage(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "agents", "ag-1"
 	helper := s.agent(t, tenant)
-	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), engine.StatusHeld)
+	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), ledger.StatusHeld)
 
 	eve := s.visitor(t, "eve")
 	eve.open("/login")
@@ -41,7 +42,7 @@ func TestAgentSeesNoPage(t *testing.T) {
 			t.Errorf("%s %s: %d, %v", r.Method, path, status, err)
 		}
 	}
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != engine.StatusHeld || s.destinations["billing"].effects(id) != 0 {
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
 		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
 	}
 }
@@ -69,7 +70,7 @@ func TestOtherOriginsDecideNothing(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "origins", "or-1"
 	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
-	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), engine.StatusHeld)
+	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), ledger.StatusHeld)
 	ada.open("/writes/" + string(out.ID))
 	fields := map[string]string{"choice": "approve", "reason": reason}
 	for _, name := range []string{"digest", "seq"} {
@@ -106,7 +107,7 @@ func TestOtherOriginsDecideNothing(t *testing.T) {
 		}
 	}
 	ada.forgive(strings.TrimPrefix(evil.URL, "http://"), "localhost:"+port)
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != engine.StatusHeld || s.destinations["billing"].effects(id) != 0 {
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
 		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
 	}
 	// The very same form from our own page is taken: what kept the others out is

@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // titles are what stands in the lists of a page, in their order.
@@ -26,19 +26,19 @@ func TestInboxFillsWhileItIsOpen(t *testing.T) {
 	look[any](ada, "window.stillHere = true, null") // gone when the page is loaded anew
 
 	s.destinations["orders"].fault(t, orders.Fault{Kind: orders.DroppedField, Key: "in-drop", Field: "note"})
-	review := helper.settle(order("orders", "open_order", "in-drop", intent.Fields{"amount_cents": 1900, "note": "call first"}), engine.StatusReview)
+	review := helper.settle(order("orders", "open_order", "in-drop", intent.Fields{"amount_cents": 1900, "note": "call first"}), ledger.StatusReview)
 	ada.until("the write in review", "document.querySelectorAll('[data-row]').length === 1")
 	ada.text("mismatched")
 
 	refund := order("billing", "refund", "in-held", intent.Fields{"amount_cents": 4900})
 	refund.Risk = intent.RiskApprove
-	held := helper.settle(refund, engine.StatusHeld)
+	held := helper.settle(refund, ledger.StatusHeld)
 	ada.until("the held write", "document.querySelectorAll('[data-row]').length === 2")
 	ada.text("money is paid out")
 
 	other := order("billing", "refund", "in-held-2", intent.Fields{"amount_cents": 1})
 	other.Risk = intent.RiskApprove
-	last := helper.settle(other, engine.StatusHeld)
+	last := helper.settle(other, ledger.StatusHeld)
 	ada.until("the third", "document.querySelectorAll('[data-row]').length === 3")
 	links := "[...document.querySelectorAll('[data-row] .go')].map(a => a.getAttribute('href'))"
 	want := []string{"/writes/" + string(held.ID), "/writes/" + string(last.ID), "/writes/" + string(review.ID)}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // markup is what a model or a destination may say, so that it does something where
@@ -75,7 +75,7 @@ func TestWritesAreInert(t *testing.T) {
 	s.destinations["orders"].meddle(key, func(orders.Order) intent.Fields {
 		return intent.Fields{"note": markup + "changed", "seen" + evilName: unseen, "gone" + evilName: markup, "list": []any{unseen}}
 	})
-	out := helper.settle(w, engine.StatusReview)
+	out := helper.settle(w, ledger.StatusReview)
 	page := "/writes/" + string(out.ID)
 	inert(ada, page, markup[:150], evilName, `a\u202eb\u200bc\u2066d\u0007`)
 	inert(ada, "/inbox", evilName)
@@ -111,7 +111,7 @@ func TestLinksAreInert(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := "lk-" + name
-			out := helper.settle(order("wiki", "open_order", id, intent.Fields{"ref": evilName, "link": test.link, "amount_cents": 1}), engine.StatusVerified)
+			out := helper.settle(order("wiki", "open_order", id, intent.Fields{"ref": evilName, "link": test.link, "amount_cents": 1}), ledger.Verified)
 			inert(ada, "/writes/"+string(out.ID), evilName)
 			links := look[[]string](ada, "[...document.querySelectorAll('main a[rel]')].filter(a => a.target).map(a => a.getAttribute('href'))")
 			if test.want == "" && len(links) > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // Somebody logs in at the provider, decides, and logs out; a copy of the cookie is
@@ -32,7 +32,7 @@ func TestLoginAtAProvider(t *testing.T) {
 	ways["with the mouse"].decide(ada, "approve", reason)
 	decided(ada, "verified")
 	ada.text("ada@example.org") // stands with the decision
-	if out := helper.hears(answers); out.Status != engine.StatusVerified || s.destinations["billing"].effects(id) != 1 {
+	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].effects(id) != 1 {
 		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].effects(id))
 	}
 

@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
@@ -127,25 +128,25 @@ func story(t *testing.T, s *site) engine.Outcome {
 	shop.fault(t, orders.Fault{Kind: orders.NormalisedField, Key: id, Field: "customer", How: "upper"})
 	w := order("orders", "place_order", id, intent.Fields{"customer": "Ada Brandt", "amount_cents": 18950, "currency": "EUR", "delivery_note": "leave it with the neighbour at number 7", "gift": nil})
 	w.Workflow, w.CorrelationID = "support-3207", "chat-88213"
-	shown := helper.settle(w, engine.StatusReview)
+	shown := helper.settle(w, ledger.StatusReview)
 
 	shop.fault(t, orders.Fault{Kind: orders.DuplicateByOthers, Key: "A-1057"})
 	double := order("orders", "place_order", "A-1057", intent.Fields{"customer": "Emil Larsen", "amount_cents": 7400, "currency": "EUR"})
 	double.Workflow = "support-3211"
-	helper.settle(double, engine.StatusReview)
+	helper.settle(double, ledger.StatusReview)
 	for i, cents := range []int{249000, 4900} {
 		refund := order("billing", "refund", fmt.Sprintf("R-%d", 7721+i), intent.Fields{"customer": customers[2+i], "amount_cents": cents, "currency": "EUR"})
 		refund.Workflow, refund.Risk = fmt.Sprintf("refunds-%d", 512+i), intent.RiskApprove
-		helper.settle(refund, engine.StatusHeld)
+		helper.settle(refund, ledger.StatusHeld)
 	}
 	for n := range 30 {
 		w := routine(n)
 		if n%5 == 4 {
 			continue // that order stands above
 		}
-		helper.settle(w, engine.StatusVerified)
+		helper.settle(w, ledger.Verified)
 		if n%6 == 0 {
-			helper.settle(w, engine.StatusVerified) // an orchestrator that replays
+			helper.settle(w, ledger.Verified) // an orchestrator that replays
 		}
 	}
 	var made struct {

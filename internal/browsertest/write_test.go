@@ -7,9 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // row is what one field's row says: how it stands, what was declared and seen.
@@ -45,7 +45,7 @@ func TestWritePageMarksWhatDiffers(t *testing.T) {
 		"amount_cents": 1900, "currency": "EUR", "dropped": "x", "name": "Ada", "nulled": "x", "emptied": "x", "stays_null": nil, "was_null": nil, "stays_empty": "",
 		"line": "a long line of text with one right word in it"})
 	w.Payload = intent.Fields{"channel": "chat"}
-	out := helper.settle(w, engine.StatusReview)
+	out := helper.settle(w, ledger.StatusReview)
 
 	ada.open("/writes/" + string(out.ID))
 	got := rows(ada)

@@ -84,8 +84,8 @@ func (w *worker) declare(ctx context.Context, e *engine.Engine, l ledger.Ledger,
 // story describes in one word how the order came to its outcome, from its events.
 func story(ctx context.Context, l ledger.Ledger, out engine.Outcome) (ending, error) {
 	switch out.Status {
-	case engine.StatusVerified:
-	case engine.StatusReview:
+	case ledger.Verified:
+	case ledger.StatusReview:
 		return endReview, nil
 	default:
 		return endOther, nil

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/internal/fakes/orders"
@@ -38,7 +37,7 @@ func exportLine(t *testing.T, in intent.WriteIntent, state, settlement string, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.State, r.Settlement, r.Created = ledger.State(state), ledger.Settlement(settlement), time.Date(2000, 1, 1, 0, at, 0, 0, time.UTC)
+	r.State, r.Settlement, r.Created = ledger.State(state), ledger.Status(settlement), time.Date(2000, 1, 1, 0, at, 0, 0, time.UTC)
 	text, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -230,13 +229,13 @@ func TestOneOperationUnderTwoKeys(t *testing.T) {
 
 // TestEveryStatusIsKnown: every status of the engine is a known claim.
 func TestEveryStatusIsKnown(t *testing.T) {
-	for _, status := range []engine.Status{engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned,
-		engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusDelegated, engine.StatusReported} {
+	for _, status := range []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned,
+		ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Unverified, ledger.Denied, ledger.Expired, ledger.StatusDelegated, ledger.Reported} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t, orders.Plain.Options())
 			s.write("outcomes.jsonl", `{"destination":"orders","kind":"order","key":{"order_id":"A-1"},"status":"`+string(status)+`"}`)
-			want := map[engine.Status]eval.Verdict{engine.StatusVerified: eval.VerdictWrong, engine.StatusNotApplied: eval.VerdictPassed,
-				engine.StatusCompensated: eval.VerdictPassed, engine.StatusDenied: eval.VerdictPassed, engine.StatusExpired: eval.VerdictPassed}[status]
+			want := map[ledger.Status]eval.Verdict{ledger.Verified: eval.VerdictWrong, ledger.NotApplied: eval.VerdictPassed,
+				ledger.Compensated: eval.VerdictPassed, ledger.Denied: eval.VerdictPassed, ledger.Expired: eval.VerdictPassed}[status]
 			if r := s.eval(two + "outcomes: outcomes.jsonl\nchecks: {verified: true}\n"); r.Verdict() != want {
 				t.Errorf("of nothing %s is claimed: %q, want %q\n%s", status, r.Verdict(), want, r.Text())
 			}

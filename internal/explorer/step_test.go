@@ -581,7 +581,7 @@ func (s *scenario) pace(w *world) time.Duration {
 }
 
 // settles is the end of a write.
-func (s *scenario) settles(r ledger.Record, how ledger.Settlement, c policies.Case) ledger.Event {
+func (s *scenario) settles(r ledger.Record, how ledger.Status, c policies.Case) ledger.Event {
 	ev := ledger.Event{Kind: ledger.EvSettled, Settlement: how}
 	if at := policies.Rechecks(r, s.profile, how, 0); len(at) > 0 {
 		ev.In = max(at[0]-c.SinceSend, tick)

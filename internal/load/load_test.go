@@ -21,6 +21,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
@@ -75,7 +76,7 @@ func over(url string) entryPoint {
 type tally struct {
 	mu      sync.Mutex
 	orders  map[orders.Class][]string
-	status  map[engine.Status]int
+	status  map[ledger.Status]int
 	took    []time.Duration
 	elapsed time.Duration
 }
@@ -83,7 +84,7 @@ type tally struct {
 // press has clients write one write after the other until more refuses.
 func press(t *testing.T, do entryPoint, more func(n int64) bool) *tally {
 	t.Helper()
-	seen := &tally{orders: map[orders.Class][]string{}, status: map[engine.Status]int{}}
+	seen := &tally{orders: map[orders.Class][]string{}, status: map[ledger.Status]int{}}
 	var begun atomic.Int64
 	var wg sync.WaitGroup
 	start := time.Now()
@@ -135,7 +136,7 @@ func (s *tally) account(t *testing.T, all worlds) {
 			t.Errorf("%s has %d orders of %d, %d of them double, and lacks %d", class, sum.Orders, len(ids), sum.Duplicates, len(sum.Lost))
 		}
 	}
-	if n := s.status[engine.StatusVerified]; n != len(s.took) {
+	if n := s.status[ledger.Verified]; n != len(s.took) {
 		t.Errorf("%d of %d writes are verified: %v", n, len(s.took), s.status)
 	}
 }

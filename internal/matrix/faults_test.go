@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // faultCase is one fault of the destination during a write, and the expected result.
@@ -36,15 +36,15 @@ type faultCase struct {
 
 // verdict is a possible result of a cell, and why it needs a reviewer.
 type verdict struct {
-	may []engine.Status
+	may []ledger.Status
 	why string // of a review
 }
 
 const (
-	verified    = engine.StatusVerified
-	notApplied  = engine.StatusNotApplied
-	compensated = engine.StatusCompensated
-	review      = engine.StatusReview
+	verified    = ledger.Verified
+	notApplied  = ledger.NotApplied
+	compensated = ledger.Compensated
+	review      = ledger.StatusReview
 )
 
 // The reasons for a review.
@@ -62,12 +62,12 @@ const (
 	whyWhose      = "the record differs, and a process died with the response that would prove whose effect it is"
 )
 
-func must(s engine.Status) func(powers) verdict {
-	return func(powers) verdict { return verdict{may: []engine.Status{s}} }
+func must(s ledger.Status) func(powers) verdict {
+	return func(powers) verdict { return verdict{may: []ledger.Status{s}} }
 }
 
 func aReviewer(why string) func(powers) verdict {
-	return func(powers) verdict { return verdict{[]engine.Status{review}, why} }
+	return func(powers) verdict { return verdict{[]ledger.Status{review}, why} }
 }
 
 // there: the effect is at the destination, exactly as declared.
@@ -108,14 +108,14 @@ func turnedDown(p powers) verdict {
 	if p.conclusive {
 		return must(notApplied)(p)
 	}
-	return verdict{[]engine.Status{notApplied, review}, whyLostAnswer}
+	return verdict{[]ledger.Status{notApplied, review}, whyLostAnswer}
 }
 
 // passing: the first send is deferred, later ones work.
 func passing(p powers) verdict {
 	v := missing(p)
 	if v.may[0] == review && p.shows {
-		return verdict{[]engine.Status{verified, review}, whyLostAnswer}
+		return verdict{[]ledger.Status{verified, review}, whyLostAnswer}
 	}
 	return v
 }
@@ -124,7 +124,7 @@ func passing(p powers) verdict {
 // another one, which works.
 func refusedOnce(p powers) verdict {
 	v := missing(p)
-	return verdict{append([]engine.Status{notApplied}, v.may...), v.why}
+	return verdict{append([]ledger.Status{notApplied}, v.may...), v.why}
 }
 
 // undone: the record differs, and the intent requests an undo in that case.
@@ -137,7 +137,7 @@ func undone(p powers) verdict {
 	case !p.recent:
 		return aReviewer(whyLag)(p)
 	}
-	return verdict{[]engine.Status{compensated, review}, whyLostAnswer}
+	return verdict{[]ledger.Status{compensated, review}, whyLostAnswer}
 }
 
 // mended: the record differs, and the intent requests another send in that case.
@@ -168,7 +168,7 @@ func unreadable(p powers) verdict {
 // before it announced the send leaves the next one without that read.
 func unreadableAfter(p powers) verdict {
 	if p.readsFirst {
-		return verdict{[]engine.Status{review, notApplied}, whyUnread}
+		return verdict{[]ledger.Status{review, notApplied}, whyUnread}
 	}
 	return aReviewer(whyUnread)(p)
 }
@@ -176,7 +176,7 @@ func unreadableAfter(p powers) verdict {
 // detected: the destination broke its word. Nothing can be promised but that this is
 // detected.
 func detected(why string) func(powers) verdict {
-	return func(powers) verdict { return verdict{[]engine.Status{verified, review}, why} }
+	return func(powers) verdict { return verdict{[]ledger.Status{verified, review}, why} }
 }
 
 func fold(w *intent.WriteIntent) {

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/ledger"
 )
 
 var (
@@ -112,7 +112,7 @@ func TestMatrix(t *testing.T) {
 type result struct {
 	cell   cell
 	point  point
-	status engine.Status
+	status ledger.Status
 	why    string // of a review
 	reason string // the engine's own reason for it
 	flaws  []string

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
@@ -112,7 +111,7 @@ func (r *run) judge() {
 	end, status := r.account(), r.status()
 	want := r.wanted()
 	switch {
-	case status == engine.StatusInProgress:
+	case status == ledger.InProgress:
 		r.flaw("%s: at the end it is %s, due %s", lost, r.final.Phase(), r.final.Due.Sub(began))
 	case end.made > 1 && status != review:
 		r.flaw("%s: %d records made by us, and it is %s", silentDouble, end.made, status)
@@ -155,12 +154,12 @@ func (r *run) thrift() {
 
 // oneOutcome: every caller of a write gets its outcome.
 func (r *run) oneOutcome() {
-	settled := map[engine.Status]bool{}
+	settled := map[ledger.Status]bool{}
 	for _, e := range r.ends {
 		settled[e.as] = true
 	}
 	for _, h := range r.outcomes {
-		if h.Status != engine.StatusInProgress && h.Status != review && !settled[h.Status] {
+		if h.Status != ledger.InProgress && h.Status != review && !settled[h.Status] {
 			r.flaw("%s: a caller received %s, and it was never settled so", silentWrong, h.Status)
 		}
 	}
@@ -179,10 +178,10 @@ func (r *run) wanted() verdict {
 	p := r.cell.powers()
 	want := r.cell.fault.want(p)
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
-		return verdict{append([]engine.Status{review}, want.may...), whyFate}
+		return verdict{append([]ledger.Status{review}, want.may...), whyFate}
 	}
 	if r.cell.fault.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
-		return verdict{[]engine.Status{review}, whyWhose} // updates have no stamp here
+		return verdict{[]ledger.Status{review}, whyWhose} // updates have no stamp here
 	}
 	return want
 }
@@ -197,14 +196,14 @@ func (r *run) neverLeft() bool {
 	return false
 }
 
-func (r *run) status() engine.Status {
+func (r *run) status() ledger.Status {
 	switch r.final.State {
 	case ledger.Settled:
-		return engine.Status(r.final.Settlement)
+		return r.final.Settlement
 	case ledger.Review:
 		return review
 	}
-	return engine.StatusInProgress
+	return ledger.InProgress
 }
 
 func show(a account) string {

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/ledger"
 )
 
 // words are the outcomes in the words and order of the document.
 var words = []struct {
-	status engine.Status
+	status ledger.Status
 	word   string
 }{
 	{verified, "verified"}, {notApplied, "not applied"}, {compensated, "undone"}, {reported, "reported"}, {review, "review"},
 }
 
-func word(s engine.Status) string {
+func word(s ledger.Status) string {
 	for _, w := range words {
 		if w.status == s {
 			return w.word
@@ -82,8 +82,8 @@ func (s *summary) render() string {
 }
 
 // statuses are the outcomes of some runs, in the order of words.
-func statuses(rs []result) []engine.Status {
-	var all []engine.Status
+func statuses(rs []result) []ledger.Status {
+	var all []ledger.Status
 	for _, w := range words {
 		if slices.ContainsFunc(rs, func(r result) bool { return r.status == w.status }) {
 			all = append(all, w.status)
@@ -98,7 +98,7 @@ func statuses(rs []result) []engine.Status {
 }
 
 func (s *summary) renderTotals(b *strings.Builder) {
-	total, by, faults := 0, map[engine.Status]int{}, map[string]int{}
+	total, by, faults := 0, map[ledger.Status]int{}, map[string]int{}
 	for _, moments := range s.cells {
 		for _, rs := range moments {
 			total++
@@ -187,14 +187,14 @@ func (s *summary) outcome(c cell) string {
 			}
 		}
 		if then != nil {
-			text = append(text, fmt.Sprintf("%s [%d]", s.say(then, []engine.Status{w.status}), s.note(strings.Join(when, "; "))))
+			text = append(text, fmt.Sprintf("%s [%d]", s.say(then, []ledger.Status{w.status}), s.note(strings.Join(when, "; "))))
 		}
 	}
 	return strings.Join(text, ", ")
 }
 
 // say names outcomes, reviews with the letter of their reason.
-func (s *summary) say(rs []result, which []engine.Status) string {
+func (s *summary) say(rs []result, which []ledger.Status) string {
 	var text []string
 	for _, st := range which {
 		w := word(st)
@@ -281,12 +281,12 @@ func sorted(moments map[moment][]result) []moment {
 // renderMoments renders what came of the cells by the moment of failure.
 func (s *summary) renderMoments(b *strings.Builder) {
 	all := map[moment][]result{}
-	counts := map[moment]map[engine.Status]int{}
+	counts := map[moment]map[ledger.Status]int{}
 	for _, moments := range s.cells {
 		for m, rs := range moments {
 			all[m] = append(all[m], rs...)
 			if counts[m] == nil {
-				counts[m] = map[engine.Status]int{}
+				counts[m] = map[ledger.Status]int{}
 			}
 			for _, st := range statuses(rs) {
 				counts[m][st]++

@@ -53,7 +53,7 @@ type run struct {
 // ending is one time at which the write was settled, and the destination at
 // that moment.
 type ending struct {
-	as   engine.Status
+	as   ledger.Status
 	then account
 }
 
@@ -174,7 +174,7 @@ func (r *run) settled(rec ledger.Record) {
 	if rec.Parent == "" {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.ends = append(r.ends, ending{engine.Status(rec.Settlement), r.account()})
+		r.ends = append(r.ends, ending{rec.Settlement, r.account()})
 	}
 }
 

@@ -4,11 +4,11 @@ import (
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
-const reported = engine.StatusReported
+const reported = ledger.Reported
 
 // whyWriteOnly is why a write-only result needs a reviewer.
 const whyWriteOnly = "the write may have been applied, the destination cannot be read, and no further send is harmless"
@@ -20,7 +20,7 @@ func writeOnlyProfile(p connectors.Profile) connectors.Profile {
 	}
 }
 
-func answeredYes(powers) verdict { return verdict{may: []engine.Status{reported}} }
+func answeredYes(powers) verdict { return verdict{may: []ledger.Status{reported}} }
 
 // firstLost: the first send is not answered.
 func firstLost(p powers) verdict {

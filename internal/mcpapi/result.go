@@ -32,7 +32,7 @@ const (
 )
 
 // statusRefused is the status of a call that made no write, and statusUnknown that of one
-// where not even that is known. All others are those of [engine.Status].
+// where not even that is known. All others are those of [ledger.Status].
 const (
 	statusRefused = "refused"
 	statusUnknown = "unknown"
@@ -88,7 +88,7 @@ type Mismatch struct {
 // if it is not known.
 func outcomeOf(o engine.Outcome, name string) Result {
 	r := Result{
-		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == engine.StatusVerified, Text: o.Text,
+		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == ledger.Verified, Text: o.Text,
 		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain), WaitsFor: string(o.WaitsFor), QueuedBehind: string(o.QueuedBehind),
 		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
 		Refusal: o.Refusal, NotChecked: o.NotChecked, Untrusted: o.Untrusted, LeftOut: o.LeftOut,
@@ -113,9 +113,9 @@ func next(o engine.Outcome, name string) string {
 		when = "after " + o.AskAfter.UTC().Format(time.RFC3339)
 	}
 	switch o.Status {
-	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview:
+	case ledger.InProgress, ledger.Unverified, ledger.StatusHeld, ledger.StatusReview:
 		return fmt.Sprintf(" Call %s with id %q %s. Do not call %s again for this: it would not go faster, and could be done twice.", tool.GetOutcome, o.ID, when, again)
-	case engine.StatusNotApplied, engine.StatusExpired:
+	case ledger.NotApplied, ledger.Expired:
 		return fmt.Sprintf(" To make a new call, call %s again; a client that names its calls gives it a new name.", again)
 	}
 	return ""

@@ -228,7 +228,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		return AnswerError(ctx, s.service, err, tool.GetOutcome)
 	}
 	out, err := s.service.Outcome(ctx, v.Who, id, 0)
-	if err == nil && out.Status == engine.StatusInProgress && ctx.Err() == nil {
+	if err == nil && out.Status == ledger.InProgress && ctx.Err() == nil {
 		waiting, release := Patient(ctx, s.config.Closing)
 		stop := Pulse(waiting, req, tool.DefaultWait, "under way")
 		out, err = s.service.Outcome(waiting, v.Who, id, tool.DefaultWait)

@@ -102,7 +102,7 @@ func (m *Meter) Observe(a engine.Activity) {
 		m.ended.WithLabelValues(destination, kind, status).Inc()
 		m.life.WithLabelValues(destination, kind, status).Observe(max(rec.Updated.Sub(rec.Created), 0).Seconds())
 		m.sendsNeeded.WithLabelValues(destination, kind).Observe(float64(rec.Sends))
-		if status == string(engine.StatusVerified) {
+		if status == string(ledger.Verified) {
 			m.readsNeeded.WithLabelValues(destination, kind).Observe(float64(rec.Reads))
 		}
 	case engine.ActivityFailed:

@@ -66,7 +66,7 @@ func TestAWriteArrives(t *testing.T) {
 	}
 	ctx := engine.WithTraceparent(t.Context(), "00-"+callersTrace+"-"+callersSpan+"-01")
 	out, err := e.Do(ctx, order("A-1"))
-	if err != nil || out.Status != engine.StatusVerified {
+	if err != nil || out.Status != ledger.Verified {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if again, err := e.Do(ctx, order("A-1")); err != nil || !again.Replayed {
@@ -204,7 +204,7 @@ func TestWritesDoNotMind(t *testing.T) {
 			e, world := engineWith(t, k)
 			for i := range writes {
 				out, err := e.Do(t.Context(), order(fmt.Sprint("A-", i)))
-				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 {
+				if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
 					t.Fatalf("%+v, %v", out, err)
 				}
 			}

@@ -37,7 +37,7 @@ func evil() (ledger.Record, []ledger.Event) {
 		ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EventKind(hostile),
 	} {
 		events = append(events, ledger.Event{Seq: int64(i + 1), At: base, Kind: kind, By: hostile, Rule: hostile, Reason: hostile, Verdict: hostile,
-			Fate: hostile, Code: hostile, Ref: hostile, Directed: hostile, Settlement: ledger.Settlement(hostile), Child: ledger.ID(hostile)})
+			Fate: hostile, Code: hostile, Ref: hostile, Directed: hostile, Settlement: ledger.Status(hostile), Child: ledger.ID(hostile)})
 	}
 	return r, events
 }

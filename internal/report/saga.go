@@ -51,7 +51,7 @@ func Saga(s saga.Saga) string {
 			continue
 		}
 		fmt.Fprintf(&b, "%s\n%s", Safe(step.Name), Paragraph(Safe(step.Text), "  "))
-		if step.UndoText != "" && step.UndoStatus != engine.StatusVerified {
+		if step.UndoText != "" && step.UndoStatus != ledger.Verified {
 			b.WriteString(Paragraph("Its undoing: "+Safe(step.UndoText), "  "))
 		}
 		b.WriteString(asks(step.WriteID, step.May) + asks(step.Undoing, step.UndoMay))

@@ -231,7 +231,7 @@ func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	for _, line := range wrap(Clip(o.Text, maxText), wrapAt) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
-	if o.Status == engine.StatusInProgress && r.Reason != "" {
+	if o.Status == ledger.InProgress && r.Reason != "" {
 		for _, line := range wrap("So far: "+Clip(r.Reason, maxText)+".", wrapAt) {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
@@ -265,7 +265,7 @@ func upper(s string) string {
 }
 
 // spoken is a status in words.
-func spoken(s engine.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
+func spoken(s ledger.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func counts(r ledger.Record, o engine.Outcome) string {
 	text := Calls(r)

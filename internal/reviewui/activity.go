@@ -54,11 +54,11 @@ func (d *app) activity(v *visit) error {
 // groups are the outcomes that share a bar, lowest first.
 var groups = []struct {
 	class, word string
-	of          []ledger.Settlement
+	of          []ledger.Status
 }{
-	{"bar-good", "verified", []ledger.Settlement{ledger.Verified}},
-	{"bar-calm", "known not to be there", []ledger.Settlement{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}},
-	{"bar-warn", "settled by a reviewer or a caller", []ledger.Settlement{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
+	{"bar-good", "verified", []ledger.Status{ledger.Verified}},
+	{"bar-calm", "known not to be there", []ledger.Status{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}},
+	{"bar-warn", "settled by a reviewer or a caller", []ledger.Status{ledger.Accepted, ledger.Abandoned, ledger.Reported}},
 }
 
 // activityOf puts counts into charts, times without events included.
@@ -120,7 +120,7 @@ func replayed(repeats []service.Replays, since time.Time, w window) (series, int
 
 // merged is the sum of two spans.
 func merged(a, b ledger.Span) ledger.Span {
-	sum := ledger.Span{Settled: map[ledger.Settlement]int{}, Review: a.Review + b.Review, Held: a.Held + b.Held,
+	sum := ledger.Span{Settled: map[ledger.Status]int{}, Review: a.Review + b.Review, Held: a.Held + b.Held,
 		Saved: a.Saved + b.Saved, Sends: a.Sends + b.Sends, Reads: a.Reads + b.Reads}
 	for _, s := range []ledger.Span{a, b} {
 		for k, n := range s.Settled {
@@ -130,7 +130,7 @@ func merged(a, b ledger.Span) ledger.Span {
 	return sum
 }
 
-func settledAs(s ledger.Span, of []ledger.Settlement) float64 {
+func settledAs(s ledger.Span, of []ledger.Status) float64 {
 	n := 0
 	for _, one := range of {
 		n += s.Settled[one]

@@ -36,7 +36,7 @@ func TestDecisionsAreTakenAndShown(t *testing.T) {
 	tests := map[string]struct {
 		held       bool
 		choice     string
-		settlement ledger.Settlement
+		settlement ledger.Status
 		says       string
 	}{
 		"approve": {true, "approve", ledger.Verified, "You approved it."},

@@ -173,11 +173,11 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 	since := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	w := windows[1]
 	spans := []ledger.Span{
-		{From: since, Settled: map[ledger.Settlement]int{ledger.Verified: 3, ledger.Denied: 1}, Review: 2, Sends: 6, Reads: 8, Saved: 1},
-		{From: since.Add(47 * w.step), Settled: map[ledger.Settlement]int{ledger.Accepted: 2}, Held: 4, Sends: 1, Reads: 4},
-		{From: since.Add(-w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
-		{From: since.Add(-time.Minute), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
-		{From: since.Add(48 * w.step), Settled: map[ledger.Settlement]int{ledger.Verified: 99}},
+		{From: since, Settled: map[ledger.Status]int{ledger.Verified: 3, ledger.Denied: 1}, Review: 2, Sends: 6, Reads: 8, Saved: 1},
+		{From: since.Add(47 * w.step), Settled: map[ledger.Status]int{ledger.Accepted: 2}, Held: 4, Sends: 1, Reads: 4},
+		{From: since.Add(-w.step), Settled: map[ledger.Status]int{ledger.Verified: 99}},
+		{From: since.Add(-time.Minute), Settled: map[ledger.Status]int{ledger.Verified: 99}},
+		{From: since.Add(48 * w.step), Settled: map[ledger.Status]int{ledger.Verified: 99}},
 	}
 	b := activityOf(spans, []service.Replays{{From: since.Add(-time.Minute), N: 2}, {From: since.Add(w.step), N: 3}, {From: since.Add(w.back), N: 50}}, since, w)
 	want := map[string][][]string{
@@ -222,7 +222,7 @@ func TestEverySettlementIsInAChart(t *testing.T) {
 	for _, name := range phases[firstSettlement:] {
 		n := 0.0
 		for _, g := range groups {
-			n += settledAs(ledger.Span{Settled: map[ledger.Settlement]int{ledger.Settlement(name): 1}}, g.of)
+			n += settledAs(ledger.Span{Settled: map[ledger.Status]int{ledger.Status(name): 1}}, g.of)
 		}
 		if n != 1 {
 			t.Errorf("what is settled as %s is counted %v times", name, n)

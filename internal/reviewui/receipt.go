@@ -19,7 +19,7 @@ type Receipts interface {
 // mayHaveReceipt reports whether a write has an observed outcome.
 func (d *app) mayHaveReceipt(r ledger.Record) bool {
 	return d.opts.Receipts != nil && r.State == ledger.Settled && !r.Tombstone && !r.Delegated &&
-		slices.Contains([]ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Compensated}, r.Settlement)
+		slices.Contains([]ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated}, r.Settlement)
 }
 
 // receipt serves the signed receipt of a write, as a file.

@@ -23,7 +23,7 @@ func TestReceiptsInTheUI(t *testing.T) {
 	for name, c := range map[string]struct {
 		issues Receipts
 		state  ledger.State
-		ends   ledger.Settlement
+		ends   ledger.Status
 		link   bool
 		reason string
 	}{

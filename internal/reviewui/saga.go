@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
@@ -144,7 +143,7 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 
 // waitsAt is the page on which a reviewer decides about a step, "" for none.
 func waitsAt(s saga.StepState) string {
-	waits := func(st engine.Status) bool { return st == engine.StatusReview || st == engine.StatusHeld }
+	waits := func(st ledger.Status) bool { return st == ledger.StatusReview || st == ledger.StatusHeld }
 	var id ledger.ID
 	switch {
 	case waits(s.Status):

@@ -117,7 +117,7 @@ func (b *searchPage) base() ledger.Search {
 	case i < firstSettlement:
 		s.States = []ledger.State{ledger.State(b.State)}
 	default:
-		s.Settlements = []ledger.Settlement{ledger.Settlement(b.State)}
+		s.Settlements = []ledger.Status{ledger.Status(b.State)}
 	}
 	s.Since = b.moment("since", b.Since)
 	s.Until = b.moment("until", b.Until)

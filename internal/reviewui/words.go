@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/report"
@@ -18,20 +17,20 @@ import (
 // badge is a status: a sign, a word, and a colour that repeats them.
 type badge struct{ Class, Sign, Word string }
 
-var statusBadges = map[engine.Status]badge{
-	engine.StatusVerified:    {"good", "✓", "verified"},
-	engine.StatusNotApplied:  {"calm", "∅", "not applied"},
-	engine.StatusCompensated: {"calm", "↶", "compensated"},
-	engine.StatusAccepted:    {"calm", "☑", "accepted"},
-	engine.StatusAbandoned:   {"warn", "✕", "abandoned"},
-	engine.StatusReview:      {"bad", "!", "review"},
-	engine.StatusHeld:        {"warn", "‖", "held"},
-	engine.StatusInProgress:  {"busy", "…", "in progress"},
-	engine.StatusUnverified:  {"busy", "?", "unverified"},
-	engine.StatusDenied:      {"calm", "⊘", "denied"},
-	engine.StatusExpired:     {"calm", "⌛", "expired"},
-	engine.StatusDelegated:   {"busy", "→", "entrusted"},
-	engine.StatusReported:    {"calm", "·", "reported"},
+var statusBadges = map[ledger.Status]badge{
+	ledger.Verified:        {"good", "✓", "verified"},
+	ledger.NotApplied:      {"calm", "∅", "not applied"},
+	ledger.Compensated:     {"calm", "↶", "compensated"},
+	ledger.Accepted:        {"calm", "☑", "accepted"},
+	ledger.Abandoned:       {"warn", "✕", "abandoned"},
+	ledger.StatusReview:    {"bad", "!", "review"},
+	ledger.StatusHeld:      {"warn", "‖", "held"},
+	ledger.InProgress:      {"busy", "…", "in progress"},
+	ledger.Unverified:      {"busy", "?", "unverified"},
+	ledger.Denied:          {"calm", "⊘", "denied"},
+	ledger.Expired:         {"calm", "⌛", "expired"},
+	ledger.StatusDelegated: {"busy", "→", "entrusted"},
+	ledger.Reported:        {"calm", "·", "reported"},
 }
 
 // badgeOf is the badge of a word; an unknown one is shown as it is.
@@ -42,7 +41,7 @@ func badgeOf[W ~string](all map[W]badge, word W) badge {
 	return badge{"warn", "?", report.Clip(string(word), maxName)}
 }
 
-func status(s engine.Status) badge { return badgeOf(statusBadges, s) }
+func status(s ledger.Status) badge { return badgeOf(statusBadges, s) }
 
 var sagaBadges = map[saga.State]badge{
 	saga.Running: {"busy", "…", "running"},

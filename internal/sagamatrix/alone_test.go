@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
@@ -69,40 +68,40 @@ func alone(t *testing.T, p plan, step string, v faultKind) {
 	if got, want := out.Status, leadsTo(step, v, in); got != want {
 		t.Errorf("%s (%s), want %s; there is %+v", got, out.Text, want, a)
 	}
-	if want := map[engine.Status]status{engine.StatusVerified: asDeclared, engine.StatusNotApplied: asBefore, engine.StatusCompensated: asBefore}[out.Status]; want != "" && a.Status != want {
+	if want := map[ledger.Status]status{ledger.Verified: asDeclared, ledger.NotApplied: asBefore, ledger.Compensated: asBefore}[out.Status]; want != "" && a.Status != want {
 		t.Errorf("%s, and the destination is %s: %+v", out.Status, a.Status, a)
 	}
 }
 
 // leadsTo is the expected result of a step whose destination has the fault once, with no other
 // failure.
-func leadsTo(step string, v faultKind, in intent.WriteIntent) engine.Status {
+func leadsTo(step string, v faultKind, in intent.WriteIntent) ledger.Status {
 	switch v {
 	case refused:
-		return engine.StatusNotApplied
+		return ledger.NotApplied
 	case duplicate:
-		return engine.StatusReview
+		return ledger.StatusReview
 	case noField:
 		if in.OnMismatch == intent.MismatchCompensate {
-			return engine.StatusCompensated
+			return ledger.Compensated
 		}
-		return engine.StatusReview
+		return ledger.StatusReview
 	case otherForm: // another actor may have stored that value
-		return engine.StatusReview
+		return ledger.StatusReview
 	case rollback:
 		if step == ticket { // the first read shows it, a later one does not
-			return engine.StatusReview
+			return ledger.StatusReview
 		}
 		fallthrough
 	case phantom:
 		if step == ticket || step == contact { // it was answered, and had no effect
-			return engine.StatusReview
+			return ledger.StatusReview
 		}
 		fallthrough
 	case dropped, cutShort:
 		if step == letter { // a mail cannot be taken back: a reviewer sends the second
-			return engine.StatusReview
+			return ledger.StatusReview
 		}
 	}
-	return engine.StatusVerified
+	return ledger.Verified
 }

@@ -3,8 +3,8 @@ package sagamatrix
 import (
 	"slices"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // cell is one situation; a run of it adds the point at which a process fails.
@@ -160,14 +160,14 @@ func (c cell) led() want {
 		in.OnMismatch = intent.MismatchCompensate
 	}
 	switch leadsTo(c.step, c.fault, in) {
-	case engine.StatusReview:
+	case ledger.StatusReview:
 		return want{append(usual.may, reviewerDecides), c.whyReview()}
-	case engine.StatusNotApplied: // a process that lost the refusal tries again, and is not refused
+	case ledger.NotApplied: // a process that lost the refusal tries again, and is not refused
 		if in.Reversibility == intent.Retryable {
 			return usual
 		}
 		return want{may: append(usual.may, undone), why: usual.why}
-	case engine.StatusCompensated:
+	case ledger.Compensated:
 		return want{may: []end{undone}}
 	}
 	return usual

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -99,9 +98,9 @@ func (r *run) pictured() bool {
 		inReview := slices.ContainsFunc(r.writes, func(w ledger.Record) bool { return w.Step == s.Name && w.State == ledger.Review })
 		switch {
 		case inReview: // the description says that it is unknown
-		case s.Status == engine.StatusVerified && a.Status != asDeclared,
-			s.Status == engine.StatusCompensated && a.Status != asBefore,
-			s.Status == engine.StatusNotApplied && a.Status != asBefore,
+		case s.Status == ledger.Verified && a.Status != asDeclared,
+			s.Status == ledger.Compensated && a.Status != asBefore,
+			s.Status == ledger.NotApplied && a.Status != asBefore,
 			s.Status == "" && a.Status != asBefore:
 			return false
 		}

@@ -71,7 +71,7 @@ func TestOutsideOfTheScope(t *testing.T) {
 			f.nothing(t)
 			// The same, made by another caller, is not shown either.
 			out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", nil), time.Minute)
-			if err != nil || out.Status != engine.StatusVerified {
+			if err != nil || out.Status != ledger.Verified {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			if _, err := f.BeginSaga(t.Context(), who(engine.RoleAgent), step(func(*saga.Step) {})); err != nil {
@@ -138,10 +138,10 @@ func TestWithinTheScope(t *testing.T) {
 	as := scoped(&engine.Scope{Destinations: []string{"orders"}, Writes: []intent.WriteType{intent.Create}, Tools: []string{"charge"},
 		Max: []engine.Ceiling{{Field: "/amount_cents", Most: "1999"}}})
 	out, err := f.Submit(t.Context(), as, order("A-1", nil), time.Minute)
-	if err != nil || out.Status != engine.StatusVerified {
+	if err != nil || out.Status != ledger.Verified {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if got, err := f.Outcome(t.Context(), as, out.ID, time.Minute); err != nil || got.Status != engine.StatusVerified {
+	if got, err := f.Outcome(t.Context(), as, out.ID, time.Minute); err != nil || got.Status != ledger.Verified {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, stop := range []string{"", "orders"} {

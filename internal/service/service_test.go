@@ -218,7 +218,7 @@ func TestEveryQuestionIsAskedHere(t *testing.T) {
 func (f fixture) busy(t *testing.T) ledger.ID {
 	t.Helper()
 	out, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", held), time.Minute)
-	if err != nil || out.Status != engine.StatusHeld {
+	if err != nil || out.Status != ledger.StatusHeld {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	if err := f.Stop(t.Context(), who(engine.RoleOperator), guards.Scope{Tool: "charge"}, "for the test"); err != nil {
@@ -329,7 +329,7 @@ func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 		}
 		d.By = "ada"
 		got, err := f.Decide(t.Context(), who(engine.RoleReviewer), out.ID, d, time.Minute)
-		if err != nil || got.Status != engine.StatusVerified {
+		if err != nil || got.Status != ledger.Verified {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		v, err := f.View(t.Context(), who(engine.RoleAuditor), out.ID)
@@ -347,8 +347,8 @@ func TestDecisionsAreInTheNameOfTheCredentials(t *testing.T) {
 func TestWaitingGoesOnThroughADecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		word engine.Word
-		want engine.Status
-	}{"approved": {engine.WordApprove, engine.StatusVerified}, "denied": {engine.WordDeny, engine.StatusDenied}, "no decision": {"", engine.StatusHeld}} {
+		want ledger.Status
+	}{"approved": {engine.WordApprove, ledger.Verified}, "denied": {engine.WordDeny, ledger.Denied}, "no decision": {"", ledger.StatusHeld}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFixture(t)
@@ -387,7 +387,7 @@ func TestSubmitWithoutWaiting(t *testing.T) {
 			t.Fatalf("%+v, %v", out, err)
 		}
 		got, err := f.Outcome(t.Context(), who(engine.RoleAgent), out.ID, time.Minute)
-		if err != nil || got.Status != engine.StatusVerified {
+		if err != nil || got.Status != ledger.Verified {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		again, err := f.Submit(t.Context(), who(engine.RoleAgent), order("A-1", nil), 0)

@@ -140,7 +140,7 @@ func TestThreeProcessesOneSend(t *testing.T) {
 	began := 0
 	for _, c := range callers {
 		for _, out := range report(t, c).Outcomes {
-			if out.Status != engine.StatusVerified || out.Ref == "" {
+			if out.Status != ledger.Verified || out.Ref == "" {
 				t.Errorf("outcome %+v", out)
 			}
 			if !out.Replayed {

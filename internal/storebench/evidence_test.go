@@ -202,7 +202,7 @@ func (v evidence) writing(b *testing.B, in setting, batch string) side {
 	return side{
 		do: func(i int) error {
 			out, err := e.Do(context.Background(), in.intent(batch, i))
-			if err == nil && out.Status != engine.StatusVerified {
+			if err == nil && out.Status != ledger.Verified {
 				err = fmt.Errorf("outcome %+v", out)
 			}
 			return err
@@ -230,7 +230,7 @@ func TestEvidenceCostsNoCommit(t *testing.T) {
 			before := l.(*sqlite.Ledger).Stats().Commits
 			for i := range writes {
 				out, err := e.Do(t.Context(), Intent(v.name, i))
-				if err != nil || out.Status != engine.StatusVerified || out.Sends != 1 || out.Reads != 1 {
+				if err != nil || out.Status != ledger.Verified || out.Sends != 1 || out.Reads != 1 {
 					t.Fatalf("%+v, %v", out, err)
 				}
 			}

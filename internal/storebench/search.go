@@ -22,7 +22,7 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	one := sought.Records[0]
 	for what, s := range map[string]ledger.Search{
 		"workflow": {Workflow: name}, "operation": {IdempotencyKey: one.IdempotencyKey}, "key": {KeyDigest: one.KeyDigest},
-		"newest": {}, "oldest": {Oldest: true}, "settled": {Settlements: []ledger.Settlement{ledger.Verified}},
+		"newest": {}, "oldest": {Oldest: true}, "settled": {Settlements: []ledger.Status{ledger.Verified}},
 		"no hit": {Destination: "nowhere"},
 	} {
 		s.Tenant = "acme"

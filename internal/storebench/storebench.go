@@ -143,7 +143,7 @@ func Do(b *testing.B, open func(b *testing.B) ledger.Ledger, bare func(b *testin
 			pair, batch := bare(b), fmt.Sprint("w", callers)
 			write := func(i int) error {
 				out, err := e.Do(context.Background(), Intent(batch, i))
-				if err == nil && out.Status != engine.StatusVerified {
+				if err == nil && out.Status != ledger.Verified {
 					err = fmt.Errorf("outcome %+v", out)
 				}
 				return err

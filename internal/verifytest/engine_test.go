@@ -118,7 +118,7 @@ func TestThroughTheEngine(t *testing.T) {
 					}
 					m := c.meddle(t, w)
 					out := carryOut(t, w, m, c.write)
-					if verified := out.Status == engine.StatusVerified; verified != (state == "") {
+					if verified := out.Status == ledger.Verified; verified != (state == "") {
 						t.Errorf("the outcome is %q (%s): %s", out.Status, out.Text, c.reason)
 					}
 				})

@@ -82,7 +82,7 @@ var approvals = map[string]scenario{
 	"ended without approval": {
 		"what a reviewer has can be sent again: what was never approved must not get there",
 		func(h *harness) {
-			for how, rec := range map[ledger.Settlement]ledger.Record{ledger.Denied: h.asking("w1", held), ledger.Expired: h.asking("w2", heldFor(0, time.Hour))} {
+			for how, rec := range map[ledger.Status]ledger.Record{ledger.Denied: h.asking("w1", held), ledger.Expired: h.asking("w2", heldFor(0, time.Hour))} {
 				rec = h.append(rec, ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "ann", Reason: "for the test"})
 				h.refused(ledger.ErrIllegalMove, rec, rec.Fence, escalated)
 				h.refused(ledger.ErrIllegalMove, rec, rec.Fence, announced)

@@ -241,7 +241,7 @@ var stepOperations = map[string]scenario{
 				h.same(prior, h.get(prior))
 				h.fresh(named("a", "w2 "+how, how))
 			}
-			for how, end := range map[string]ledger.Settlement{"denied": ledger.Denied, "expired": ledger.Expired} {
+			for how, end := range map[string]ledger.Status{"denied": ledger.Denied, "expired": ledger.Expired} {
 				prior := h.append(h.reserve(h.handed(operation("a", "w1", how, how), held)), settled(end))
 				h.same(prior, h.get(prior))
 				h.reserve(h.handed(operation("a", "w2 "+how, "s1", how)))

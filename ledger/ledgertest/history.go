@@ -44,8 +44,8 @@ var histories = map[string]scenario{
 			h.append(h.fresh(wish("a", "w6"), announced), sent, missing, announced, sent, seen, verified)
 			q := ledger.Past{Tenant: "a", Since: begin, Until: begin.Add(3 * time.Hour), Step: time.Hour}
 			want := []ledger.Span{
-				{From: begin, Settled: map[ledger.Settlement]int{ledger.Verified: 1, ledger.NotApplied: 1}, Held: 1, Saved: 1, Sends: 2, Reads: 2},
-				{From: begin.Add(2 * time.Hour), Settled: map[ledger.Settlement]int{ledger.Verified: 1}, Review: 1, Sends: 2, Reads: 2},
+				{From: begin, Settled: map[ledger.Status]int{ledger.Verified: 1, ledger.NotApplied: 1}, Held: 1, Saved: 1, Sends: 2, Reads: 2},
+				{From: begin.Add(2 * time.Hour), Settled: map[ledger.Status]int{ledger.Verified: 1}, Review: 1, Sends: 2, Reads: 2},
 			}
 			if diff := cmp.Diff(want, h.history(q)); diff != "" {
 				h.Errorf("history (-want +got):\n%s", diff)

@@ -378,6 +378,6 @@ func deferred(in time.Duration) ledger.Event {
 }
 
 // settled ends a write that was sent, in a way.
-func settled(how ledger.Settlement) ledger.Event {
+func settled(how ledger.Status) ledger.Event {
 	return ledger.Event{Kind: ledger.EvSettled, Settlement: how, By: "ann"}
 }

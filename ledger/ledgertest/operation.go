@@ -107,7 +107,7 @@ var operations = map[string]scenario{
 	"came to nothing": {
 		"a prior write blocks unless it is known to have no effect",
 		func(h *harness) {
-			for how, blocks := range map[ledger.Settlement]bool{
+			for how, blocks := range map[ledger.Status]bool{
 				ledger.Verified: true, ledger.Accepted: true, ledger.Abandoned: true,
 				ledger.NotApplied: false, ledger.Compensated: false,
 			} {

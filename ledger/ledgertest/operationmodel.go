@@ -29,7 +29,7 @@ var (
 	docketTools     = []string{"tool", "tool", "tool", "tool", "tool", "other"}
 	docketKeys      = []string{"k1", "k1", "k1", "k1", "k2", ""}
 	docketTimes     = []time.Duration{0, time.Second, time.Hour, 24 * time.Hour}
-	docketEnds      = []ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Accepted, ledger.Abandoned, ledger.Reported, ledger.Denied, ledger.Expired}
+	docketEnds      = []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Accepted, ledger.Abandoned, ledger.Reported, ledger.Denied, ledger.Expired}
 )
 
 func (d *docket) key(t *rapid.T) string {
@@ -147,7 +147,7 @@ func (d *docket) change(t *rapid.T, events ...ledger.Event) {
 func (d *docket) settle(t *rapid.T) {
 	ends := docketEnds
 	if i := d.some(t, func(r ledger.Record) bool { return r.State == ledger.Delegated }); i >= 0 {
-		ends = append(slices.Repeat([]ledger.Settlement{ledger.Reported}, 2*len(ends)), ends...)
+		ends = append(slices.Repeat([]ledger.Status{ledger.Reported}, 2*len(ends)), ends...)
 	}
 	end := settled(rapid.SampledFrom(ends).Draw(t, "how"))
 	end.By = "ann"

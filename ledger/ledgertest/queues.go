@@ -222,7 +222,7 @@ var queueOrder = map[string]scenario{
 	"every ending": {
 		"whatever way a write ends, the next one continues",
 		func(h *harness) {
-			for _, how := range []ledger.Settlement{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned} {
+			for _, how := range []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned} {
 				first := h.fresh(about(string(how), string(how)+" w1"), announced)
 				second := h.queuedUp(about(string(how), string(how)+" w2"))
 				h.append(first, sent, seen, settled(how))

@@ -109,17 +109,17 @@ func narrowed(all []ledger.Record) map[string][]func(*ledger.Search) {
 		"phase": {
 			func(s *ledger.Search) { s.States = []ledger.State{ledger.Held} },
 			func(s *ledger.Search) { s.States = []ledger.State{ledger.Review, ledger.Queued, ledger.Review} },
-			func(s *ledger.Search) { s.Settlements = []ledger.Settlement{ledger.Verified, ledger.Denied} },
+			func(s *ledger.Search) { s.Settlements = []ledger.Status{ledger.Verified, ledger.Denied} },
 			func(s *ledger.Search) {
-				s.States, s.Settlements = []ledger.State{ledger.Review}, []ledger.Settlement{ledger.Denied}
+				s.States, s.Settlements = []ledger.State{ledger.Review}, []ledger.Status{ledger.Denied}
 			},
 			func(s *ledger.Search) {
-				s.States, s.Settlements = []ledger.State{ledger.Settled}, []ledger.Settlement{ledger.Denied}
+				s.States, s.Settlements = []ledger.State{ledger.Settled}, []ledger.Status{ledger.Denied}
 			},
 			func(s *ledger.Search) {
 				s.States = []ledger.State{ledger.Delegated, ledger.Compensating, ledger.Sending}
 			},
-			func(s *ledger.Search) { s.Settlements = []ledger.Settlement{ledger.Abandoned} },
+			func(s *ledger.Search) { s.Settlements = []ledger.Status{ledger.Abandoned} },
 		},
 		"destination": {
 			func(s *ledger.Search) { s.Destination = "shop" }, func(s *ledger.Search) { s.Destination = "sho" },
@@ -230,8 +230,8 @@ var searching = map[string]scenario{
 				all = append(all, h.append(h.fresh(wish("a", fmt.Sprint("w", i)), announced), sent, seen, how))
 			}
 			for _, s := range []ledger.Search{
-				{Settlements: []ledger.Settlement{ledger.NotApplied}}, {Settlements: []ledger.Settlement{ledger.NotApplied, ledger.Verified}},
-				{Settlements: []ledger.Settlement{ledger.NotApplied}, States: []ledger.State{ledger.Review}},
+				{Settlements: []ledger.Status{ledger.NotApplied}}, {Settlements: []ledger.Status{ledger.NotApplied, ledger.Verified}},
+				{Settlements: []ledger.Status{ledger.NotApplied}, States: []ledger.State{ledger.Review}},
 			} {
 				s.Tenant = "a"
 				h.meets(s, selected(s, all))

@@ -148,7 +148,7 @@ func calls(t *testing.T, l *postgres.Ledger, rec ledger.Record) map[string]func(
 		"follow":        func() error { _, _, err := l.Follow(ctx, ledger.Following{Limit: 1000}); return err },
 		"latest":        func() error { _, err := l.Latest(ctx); return err },
 		"find": func() error {
-			for _, s := range []ledger.Search{{}, {Oldest: true}, {Workflow: rec.Workflow}, {Settlements: []ledger.Settlement{ledger.Denied}}} {
+			for _, s := range []ledger.Search{{}, {Oldest: true}, {Workflow: rec.Workflow}, {Settlements: []ledger.Status{ledger.Denied}}} {
 				s.Tenant = rec.Tenant
 				if found, err := l.Find(ctx, s); err != nil || len(s.Settlements) == 0 && len(found.Records) == 0 {
 					return cmp.Or(err, fmt.Errorf("%+v found nothing", s))

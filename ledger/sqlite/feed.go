@@ -96,7 +96,7 @@ func (l *Ledger) changes(conn *sqlite.Conn, q ledger.Following, after int64) (ch
 		changes = append(changes, ledger.Change{
 			Cursor: ledger.Place{N: s.ColumnInt64(0), Mark: s.ColumnInt64(1)}.Cursor(),
 			At:     time.Unix(0, s.ColumnInt64(1)).UTC(), Tenant: s.ColumnText(2), ID: ledger.ID(s.ColumnText(3)),
-			Seq: s.ColumnInt64(4), Kind: ledger.EventKind(s.ColumnText(5)), Settlement: ledger.Settlement(s.ColumnText(6)),
+			Seq: s.ColumnInt64(4), Kind: ledger.EventKind(s.ColumnText(5)), Settlement: ledger.Status(s.ColumnText(6)),
 			Destination: s.ColumnText(7), Sends: s.ColumnInt(8), Reads: s.ColumnInt(9), Saved: s.ColumnBool(10),
 		})
 		return nil
@@ -149,7 +149,7 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 		s.BindInt64(5, from)
 		return each(l.path, s, func() error {
 			counts = append(counts, ledger.Counted{
-				Span: s.ColumnInt64(0), Kind: ledger.EventKind(s.ColumnText(1)), Settlement: ledger.Settlement(s.ColumnText(2)),
+				Span: s.ColumnInt64(0), Kind: ledger.EventKind(s.ColumnText(1)), Settlement: ledger.Status(s.ColumnText(2)),
 				Count: s.ColumnInt(3), Saved: s.ColumnInt(4), Sends: s.ColumnInt(5), Reads: s.ColumnInt(6),
 			})
 			return nil

@@ -317,7 +317,7 @@ func (b *bench) inReview(id string) engine.Outcome {
 		b.t.Fatal(err)
 	}
 	out := b.submit(order(id))
-	if out.Status != engine.StatusReview {
+	if out.Status != ledger.StatusReview {
 		b.t.Fatalf("outcome %+v, want one in review", out)
 	}
 	return out

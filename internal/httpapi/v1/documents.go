@@ -15,7 +15,7 @@ import (
 // evidence.
 type Row struct {
 	ID             ledger.ID     `json:"id"`
-	Status         engine.Status `json:"status" jsonschema:"what became of it; see Outcome"`
+	Status         ledger.Status `json:"status" jsonschema:"what became of it; see Outcome"`
 	Phase          string        `json:"phase" jsonschema:"the state in the ledger; of a settled write with how it ended"`
 	Text           string        `json:"text" jsonschema:"a sentence for people"`
 	Workflow       string        `json:"workflow"`
@@ -92,36 +92,36 @@ type Account struct {
 
 // Event is one event of a write.
 type Event struct {
-	Seq          int64             `json:"seq"`
-	At           time.Time         `json:"at"`
-	Kind         ledger.EventKind  `json:"kind"`
-	By           string            `json:"by,omitempty" jsonschema:"the worker or the person"`
-	Rule         string            `json:"rule,omitempty"`
-	Reason       string            `json:"reason,omitempty"`
-	Trace        string            `json:"trace,omitempty" jsonschema:"the W3C trace context of the call that caused it, where that is not the one of the write"`
-	QueuedBehind ledger.ID         `json:"behind,omitempty"`
-	Child        ledger.ID         `json:"child,omitempty"`
-	Need         int               `json:"approvals_needed,omitempty"`
-	Digest       string            `json:"digest,omitempty" jsonschema:"what the person saw"`
-	Verdict      string            `json:"verdict,omitempty"`
-	Count        int               `json:"count,omitempty" jsonschema:"how many reads in a row had the same result"`
-	Effect       bool              `json:"effect,omitempty" jsonschema:"the read showed an effect of this write"`
-	Unverified   bool              `json:"unverified,omitempty"`
-	Fate         string            `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
-	Code         string            `json:"code,omitempty"`
-	Key          string            `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
-	Replayed     bool              `json:"replayed,omitempty" jsonschema:"the destination marks the answer as a replay of an earlier one"`
-	ErrorCode    string            `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
-	Message      string            `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
-	RequestID    string            `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
-	Conflict     bool              `json:"conflict,omitempty"`
-	RetryAfter   float64           `json:"retry_after_seconds,omitempty"`
-	Ref          string            `json:"ref,omitempty"`
-	URL          string            `json:"url,omitempty"`
-	Settlement   ledger.Settlement `json:"settlement,omitempty"`
-	Directed     string            `json:"directed,omitempty"`
-	Evidence     json.RawMessage   `json:"evidence,omitempty"`
-	Mismatches   json.RawMessage   `json:"mismatches,omitempty"`
+	Seq          int64            `json:"seq"`
+	At           time.Time        `json:"at"`
+	Kind         ledger.EventKind `json:"kind"`
+	By           string           `json:"by,omitempty" jsonschema:"the worker or the person"`
+	Rule         string           `json:"rule,omitempty"`
+	Reason       string           `json:"reason,omitempty"`
+	Trace        string           `json:"trace,omitempty" jsonschema:"the W3C trace context of the call that caused it, where that is not the one of the write"`
+	QueuedBehind ledger.ID        `json:"behind,omitempty"`
+	Child        ledger.ID        `json:"child,omitempty"`
+	Need         int              `json:"approvals_needed,omitempty"`
+	Digest       string           `json:"digest,omitempty" jsonschema:"what the person saw"`
+	Verdict      string           `json:"verdict,omitempty"`
+	Count        int              `json:"count,omitempty" jsonschema:"how many reads in a row had the same result"`
+	Effect       bool             `json:"effect,omitempty" jsonschema:"the read showed an effect of this write"`
+	Unverified   bool             `json:"unverified,omitempty"`
+	Fate         string           `json:"fate,omitempty" jsonschema:"what is known about the send; of a sent event without it: nothing"`
+	Code         string           `json:"code,omitempty"`
+	Key          string           `json:"key,omitempty" jsonschema:"the idempotency key that went over the wire"`
+	Replayed     bool             `json:"replayed,omitempty" jsonschema:"the destination marks the answer as a replay of an earlier one"`
+	ErrorCode    string           `json:"error_code,omitempty" jsonschema:"the destination's own code of a refusal"`
+	Message      string           `json:"message,omitempty" jsonschema:"the destination's own sentence about it: foreign text"`
+	RequestID    string           `json:"request_id,omitempty" jsonschema:"the destination's own id of the request"`
+	Conflict     bool             `json:"conflict,omitempty"`
+	RetryAfter   float64          `json:"retry_after_seconds,omitempty"`
+	Ref          string           `json:"ref,omitempty"`
+	URL          string           `json:"url,omitempty"`
+	Settlement   string           `json:"settlement,omitempty"`
+	Directed     string           `json:"directed,omitempty"`
+	Evidence     json.RawMessage  `json:"evidence,omitempty"`
+	Mismatches   json.RawMessage  `json:"mismatches,omitempty"`
 }
 
 func eventOf(e ledger.Event) Event {
@@ -129,7 +129,7 @@ func eventOf(e ledger.Event) Event {
 		Need: e.Need, Digest: e.Digest, Verdict: e.Verdict, Count: e.Count, Effect: e.Effect, Unverified: e.Unverified,
 		Fate: e.Fate, Code: e.Code, Conflict: e.Conflict, RetryAfter: e.RetryAfter.Seconds(), Ref: e.Ref, URL: e.URL,
 		Key: e.Key, Replayed: e.Replayed, ErrorCode: e.ErrorCode, Message: e.Message, RequestID: e.RequestID,
-		Settlement: e.Settlement, Directed: e.Directed, Evidence: e.Evidence, Mismatches: e.Mismatches}
+		Settlement: string(e.Settlement), Directed: e.Directed, Evidence: e.Evidence, Mismatches: e.Mismatches}
 }
 
 // Life is the events of one write, in order.

@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 // One name in two tenants, or under two tools, is two writes, and neither reveals
@@ -86,12 +87,12 @@ func TestLateDecisionIsNotAboutTheNextReview(t *testing.T) {
 		seen := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200)).Write
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"retry","force":true,"reason":"I checked: it is not there"}`, "Prefer: wait=60").want(200)
 		now := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200)).Write
-		if now.Status != engine.StatusReview || now.Seq == seen.Seq {
+		if now.Status != ledger.StatusReview || now.Seq == seen.Seq {
 			t.Fatalf("after another send it is %s, event %d", now.Status, now.Seq)
 		}
 		late := fmt.Sprintf(`{"word":"abandon","reason":"it is not worth it","digest":%q,"seq":%d}`, seen.Digest, seen.Seq)
 		b.ask("reviewer:ben@acme", "POST", writePath(out.ID, "/decision"), late).problem(changed)
-		if after := into[engine.Outcome](b.ask(reviewer, "GET", writePath(out.ID, ""), "")); after.Status != engine.StatusReview {
+		if after := into[engine.Outcome](b.ask(reviewer, "GET", writePath(out.ID, ""), "")); after.Status != ledger.StatusReview {
 			t.Errorf("it is %s", after.Status)
 		}
 	})

@@ -187,7 +187,7 @@ func (c *call) history(ctx context.Context) (reply, error) {
 	h := History{Since: past.Since, Until: past.Until, Step: past.Step.String(), Spans: append([]ledger.Span{}, found...)}
 	for i, s := range h.Spans {
 		if s.Settled == nil {
-			h.Spans[i].Settled = map[ledger.Settlement]int{}
+			h.Spans[i].Settled = map[ledger.Status]int{}
 		}
 	}
 	return reply{status: http.StatusOK, body: h}, nil

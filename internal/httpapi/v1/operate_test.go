@@ -263,7 +263,7 @@ func TestReviewIsDecided(t *testing.T) {
 			}
 		}
 		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"accept","reason":"it is right so"}`).want(200))
-		if after.Status != engine.StatusAccepted {
+		if after.Status != ledger.Accepted {
 			t.Errorf("%+v", after)
 		}
 	})

@@ -254,9 +254,9 @@ func placeIn(text string) string {
 // knownOf is what an outcome knows about the effect.
 func knownOf(out engine.Outcome) string {
 	switch out.Status {
-	case engine.StatusVerified:
+	case ledger.Verified:
 		return knownApplied
-	case engine.StatusNotApplied, engine.StatusDenied, engine.StatusExpired, engine.StatusHeld:
+	case ledger.NotApplied, ledger.Denied, ledger.Expired, ledger.StatusHeld:
 		return knownNotApplied
 	}
 	return knownNothing

@@ -101,7 +101,7 @@ var known = sync.OnceValue(func() map[reflect.Type]*jsonschema.Schema {
 		of[time.Time]():          {Type: "string", Format: "date-time"},
 		of[json.RawMessage]():    {Description: "any JSON"},
 		of[verify.Verdict]():     enum(verdicts()...),
-		of[engine.Status]():      enum(engine.StatusVerified, engine.StatusNotApplied, engine.StatusCompensated, engine.StatusAccepted, engine.StatusAbandoned, engine.StatusReview, engine.StatusHeld, engine.StatusInProgress, engine.StatusUnverified, engine.StatusDenied, engine.StatusExpired, engine.StatusDelegated, engine.StatusReported),
+		of[ledger.Status]():      enum(ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Unverified, ledger.Denied, ledger.Expired, ledger.StatusDelegated, ledger.Reported),
 		of[engine.Again]():       enum(engine.AgainNo, engine.AgainYes, engine.AgainLater),
 		of[engine.Word]():        enum(words...),
 		of[intent.WriteType]():   enum(intent.Create, intent.Update, intent.Upsert, intent.Delete),

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/httpapi"
@@ -197,7 +196,7 @@ func TestStreamSendsOutcomes(t *testing.T) {
 		time.Sleep(10 * time.Minute) // of the bubble: longer than any bound of the server
 		one := b.submit(order("A-1"))
 		first, outcome := l.outcome()
-		if outcome.Write != one.ID || outcome.Happened != ledger.EvSettled || outcome.Outcome.Status != engine.StatusVerified {
+		if outcome.Write != one.ID || outcome.Happened != ledger.EvSettled || outcome.Outcome.Status != ledger.Verified {
 			t.Errorf("%+v", outcome)
 		}
 		l.close()
@@ -390,10 +389,10 @@ func TestStreamSendsAFlip(t *testing.T) {
 		b.work()
 		l := b.listen(b.served(), agent, "/v1/events")
 		out := b.submit(order("A-1"))
-		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Outcome.Status != engine.StatusVerified || outcome.Outcome.RecheckUntil.IsZero() {
+		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Outcome.Status != ledger.Verified || outcome.Outcome.RecheckUntil.IsZero() {
 			t.Errorf("%+v; want verified, with a recheck pending", outcome)
 		}
-		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Happened != ledger.EvEscalated || outcome.Outcome.Status != engine.StatusReview {
+		if _, outcome := l.outcome(); outcome.Write != out.ID || outcome.Happened != ledger.EvEscalated || outcome.Outcome.Status != ledger.StatusReview {
 			t.Errorf("%+v; want the review that the recheck led to", outcome)
 		}
 	})

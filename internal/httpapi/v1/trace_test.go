@@ -7,6 +7,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -49,7 +50,7 @@ func TestARepeatInAnotherTraceIsTheSameWrite(t *testing.T) {
 	b := newBench(t, orders.Native.Options(), nil)
 	for _, header := range []string{"traceparent: " + traceparent, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
 		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), header, "Prefer: wait=60"))
-		if out.Status != engine.StatusVerified || out.Sends != 1 {
+		if out.Status != ledger.Verified || out.Sends != 1 {
 			t.Errorf("%+v", out)
 		}
 	}

@@ -26,9 +26,9 @@ const (
 func pathOfWrite(id ledger.ID) string { return "/v1/writes/" + pathPart(string(id)) }
 
 // ended reports whether the outcome can change neither by itself nor by a reviewer.
-func ended(s engine.Status) bool {
+func ended(s ledger.Status) bool {
 	switch s {
-	case engine.StatusInProgress, engine.StatusUnverified, engine.StatusHeld, engine.StatusReview, engine.StatusDelegated:
+	case ledger.InProgress, ledger.Unverified, ledger.StatusHeld, ledger.StatusReview, ledger.StatusDelegated:
 		return false
 	}
 	return true
@@ -79,14 +79,14 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 		return reply{}, err
 	}
 	out = c.finally(ctx, out, c.wait-time.Since(began))
-	if key != "" && out.Replayed && out.Status == engine.StatusInProgress {
+	if key != "" && out.Replayed && out.Status == ledger.InProgress {
 		return reply{}, &problemError{kind: inFlight, detail: out.Text, id: out.ID, known: knownNothing}
 	}
 	r := reply{status: http.StatusOK, body: out, header: map[string]string{"Location": pathOfWrite(out.ID)}}
 	if !ended(out.Status) {
 		r.status = http.StatusAccepted
 	}
-	if out.Status == engine.StatusInProgress {
+	if out.Status == ledger.InProgress {
 		r.header["Retry-After"] = strconv.Itoa(soon)
 	}
 	if out.Replayed {
@@ -133,31 +133,19 @@ func (c *call) events(ctx context.Context) (reply, error) {
 var stateWords = []string{string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking),
 	string(ledger.Delegated), string(ledger.Compensating), string(ledger.Review), string(ledger.Settled)}
 
-// statuses are the words of outcomes that can be requested, with their form in the
-// ledger.
-var statuses = []struct {
-	word        engine.Status
-	states      []ledger.State
-	settlements []ledger.Settlement
-}{
-	{word: engine.StatusVerified, settlements: []ledger.Settlement{ledger.Verified}},
-	{word: engine.StatusNotApplied, settlements: []ledger.Settlement{ledger.NotApplied}},
-	{word: engine.StatusCompensated, settlements: []ledger.Settlement{ledger.Compensated}},
-	{word: engine.StatusAccepted, settlements: []ledger.Settlement{ledger.Accepted}},
-	{word: engine.StatusAbandoned, settlements: []ledger.Settlement{ledger.Abandoned}},
-	{word: engine.StatusDenied, settlements: []ledger.Settlement{ledger.Denied}},
-	{word: engine.StatusExpired, settlements: []ledger.Settlement{ledger.Expired}},
-	{word: engine.StatusReported, settlements: []ledger.Settlement{ledger.Reported}},
-	{word: engine.StatusReview, states: []ledger.State{ledger.Review}},
-	{word: engine.StatusHeld, states: []ledger.State{ledger.Held}},
-	{word: engine.StatusDelegated, states: []ledger.State{ledger.Delegated}},
-	{word: engine.StatusInProgress, states: []ledger.State{ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating}},
+// openStates are the states of writes that are not settled, by status.
+var openStates = map[ledger.Status][]ledger.State{
+	ledger.StatusReview: {ledger.Review}, ledger.StatusHeld: {ledger.Held}, ledger.StatusDelegated: {ledger.Delegated},
+	ledger.InProgress: {ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating},
 }
 
+// statusWords are the statuses that can be requested. Unverified is none: the ledger finds by
+// state, in which such a write is in progress.
 func statusWords() []string {
 	var words []string
-	for _, s := range statuses {
-		words = append(words, string(s.word))
+	for _, s := range []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied,
+		ledger.Expired, ledger.Reported, ledger.StatusReview, ledger.StatusHeld, ledger.StatusDelegated, ledger.InProgress} {
+		words = append(words, string(s))
 	}
 	return words
 }
@@ -188,11 +176,10 @@ func (c *call) search() (ledger.Search, error) {
 		s.States = append(s.States, ledger.State(word))
 	}
 	for _, word := range q["status"] {
-		for _, each := range statuses {
-			if string(each.word) == word {
-				s.States = append(s.States, each.states...)
-				s.Settlements = append(s.Settlements, each.settlements...)
-			}
+		if states := openStates[ledger.Status(word)]; states != nil {
+			s.States = append(s.States, states...)
+		} else {
+			s.Settlements = append(s.Settlements, ledger.Status(word))
 		}
 	}
 	if !q.Has("key") {

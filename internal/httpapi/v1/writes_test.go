@@ -30,7 +30,7 @@ func TestSubmitWaitsForTheOutcome(t *testing.T) {
 				}
 				a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: respond-async, wait=60").want(200)
 				out := into[engine.Outcome](a)
-				if out.Status != engine.StatusVerified || out.Replayed {
+				if out.Status != ledger.Verified || out.Replayed {
 					t.Errorf("%+v", out)
 				}
 				if got := a.Header.Get("Preference-Applied"); got != "wait=60" {
@@ -52,11 +52,11 @@ func TestSubmitWithoutWaitingIsAccepted(t *testing.T) {
 		b := newBench(t, orders.Lagging.Options(), nil)
 		a := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(202)
 		out := into[engine.Outcome](a)
-		if out.Status != engine.StatusInProgress || out.Replayed || a.Header.Get("Preference-Applied") != "" || a.Header.Get("Retry-After") == "" {
+		if out.Status != ledger.InProgress || out.Replayed || a.Header.Get("Preference-Applied") != "" || a.Header.Get("Retry-After") == "" {
 			t.Errorf("%+v %v", out, a.Header)
 		}
 		later := into[engine.Outcome](b.ask(agent, "GET", a.Header.Get("Location"), "", "Prefer: wait=60").want(200))
-		if later.Status != engine.StatusVerified {
+		if later.Status != ledger.Verified {
 			t.Errorf("%+v", later)
 		}
 		again := b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).want(200)
@@ -100,7 +100,7 @@ func TestManyRepeatsAtOnceAreOneSend(t *testing.T) {
 		wg.Wait()
 		fresh := 0
 		for _, out := range outs {
-			if out.Status != engine.StatusVerified || out.ID != outs[0].ID {
+			if out.Status != ledger.Verified || out.ID != outs[0].ID {
 				t.Errorf("%+v", out)
 			}
 			if !out.Replayed {
@@ -190,13 +190,13 @@ func TestDecisionWaitsALittle(t *testing.T) {
 		out := b.submit(order("A-1", held))
 		began := time.Now()
 		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right"}`).want(200))
-		if took := time.Since(began); after.Status != engine.StatusVerified && took != decisionWait || took == 0 {
+		if took := time.Since(began); after.Status != ledger.Verified && took != decisionWait || took == 0 {
 			t.Errorf("%+v after %s", after, took)
 		}
 		// Nor is the outcome from before shown, if the reviewer does not wait.
 		two := b.submit(order("A-2", held))
 		after = into[engine.Outcome](b.ask(reviewer, "POST", writePath(two.ID, "/decision"), `{"word":"approve","reason":"it is right"}`, "Prefer: wait=0").want(200))
-		if after.Status != engine.StatusInProgress {
+		if after.Status != ledger.InProgress {
 			t.Errorf("%+v", after)
 		}
 	})
@@ -208,7 +208,7 @@ func TestAnotherWriteHasBegunTheOperation(t *testing.T) {
 		first := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Idempotency-Key: wire-1", "Prefer: wait=60").want(200))
 		again := order("A-1", func(w *intent.WriteIntent) { w.Workflow = "run-2" })
 		p := b.ask(agent, "POST", "/v1/writes", asJSON(again), "Idempotency-Key: wire-1").problem(operationBegun)
-		if p.ID != first.ID || p.Known != "applied" || p.Outcome == nil || p.Outcome.Status != engine.StatusVerified {
+		if p.ID != first.ID || p.Known != "applied" || p.Outcome == nil || p.Outcome.Status != ledger.Verified {
 			t.Errorf("%s", validJSON(t, p))
 		}
 		// In another tenant it is another operation.
@@ -223,7 +223,7 @@ func TestWhoGoesAwayLeavesTheWriteToItself(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(aMoment, cancel)
 		out := into[engine.Outcome](b.askIn(ctx, agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(202))
-		if got := into[engine.Outcome](b.ask(agent, "GET", writePath(out.ID, ""), "", "Prefer: wait=60")); got.Status != engine.StatusVerified || got.Sends != 1 {
+		if got := into[engine.Outcome](b.ask(agent, "GET", writePath(out.ID, ""), "", "Prefer: wait=60")); got.Status != ledger.Verified || got.Sends != 1 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -246,7 +246,7 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Native.Options(), nil)
 		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1", held)), "Prefer: wait=60").want(202))
-		if out.Status != engine.StatusHeld || len(b.world.Effects()) != 0 {
+		if out.Status != ledger.StatusHeld || len(b.world.Effects()) != 0 {
 			t.Fatalf("%+v", out)
 		}
 		account := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200))
@@ -259,7 +259,7 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), fmt.Sprintf(`{"word":"approve","reason":"it is right","seq":%d}`, account.Write.Seq-1)).problem(changed)
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","seq":-1}`).problem(invalidRequest)
 		after := into[engine.Outcome](b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"it is right","digest":"`+digest+fmt.Sprintf(`","seq":%d}`, account.Write.Seq), "Prefer: wait=60").want(200))
-		if after.Status != engine.StatusVerified {
+		if after.Status != ledger.Verified {
 			t.Errorf("%+v", after)
 		}
 		b.ask(reviewer, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"once more"}`).problem(notWaiting)
@@ -292,7 +292,7 @@ func TestTheFinalOutcomeIsWaitedFor(t *testing.T) {
 		},
 		"get": func(b *bench) answered {
 			out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=60").want(200))
-			if out.Status != engine.StatusVerified || out.RecheckUntil.IsZero() {
+			if out.Status != ledger.Verified || out.RecheckUntil.IsZero() {
 				b.t.Errorf("%+v; want verified, and until when a recheck is pending", out)
 			}
 			return b.ask(agent, "GET", writePath(out.ID, ""), "", "Prefer: final", "Prefer: wait=60").want(200)
@@ -302,7 +302,7 @@ func TestTheFinalOutcomeIsWaitedFor(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := rolledBack(t)
 				a := ask(b)
-				if out := into[engine.Outcome](a); out.Status != engine.StatusReview || a.Header.Get("Preference-Applied") != "wait=60, final" {
+				if out := into[engine.Outcome](a); out.Status != ledger.StatusReview || a.Header.Get("Preference-Applied") != "wait=60, final" {
 					t.Errorf("%+v, applied %q; want review", out, a.Header.Get("Preference-Applied"))
 				}
 			})
@@ -316,7 +316,7 @@ func TestTheFinalOutcomeIsNotWaitedForTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rolledBack(t)
 		out := into[engine.Outcome](b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1")), "Prefer: wait=5, final").want(200))
-		if out.Status != engine.StatusVerified || out.RecheckUntil.IsZero() || out.Replayed {
+		if out.Status != ledger.Verified || out.RecheckUntil.IsZero() || out.Replayed {
 			t.Errorf("%+v; want verified, and until when a recheck is pending", out)
 		}
 	})
@@ -418,7 +418,7 @@ func TestADestinationThatHangsDelaysNoAnswer(t *testing.T) {
 							target, body = path, ""
 						}
 						out, err := call(t.Context(), method, target, body, wait)
-						if took := time.Since(began); err != nil || out.Status != engine.StatusInProgress || took != time.Duration(wait)*time.Second {
+						if took := time.Since(began); err != nil || out.Status != ledger.InProgress || took != time.Duration(wait)*time.Second {
 							t.Errorf("%s with wait=%d: %s after %s, %v", method, wait, out.Status, took, err)
 						}
 						path = writePath(out.ID, "")
@@ -432,7 +432,7 @@ func TestADestinationThatHangsDelaysNoAnswer(t *testing.T) {
 				}
 				answers()
 				out, err := call(t.Context(), "POST", "/v1/writes", last, 60)
-				if err != nil || out.Status != engine.StatusVerified || out.Sends > 2 || len(b.world.Records("A-9")) != 1 {
+				if err != nil || out.Status != ledger.Verified || out.Sends > 2 || len(b.world.Records("A-9")) != 1 {
 					t.Errorf("%+v, %v, %d records", out, err, len(b.world.Records("A-9")))
 				}
 			})
