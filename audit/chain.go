@@ -33,8 +33,8 @@ type Entry struct {
 	DocumentKind string `json:"paper_kind,omitempty"`
 	DocumentID   string `json:"paper_id,omitempty"`
 	Version      int64  `json:"version,omitempty"`
-	// Digest is that of the event ([EventDigest]), of the document ([ledger.Document.Digest]) or
-	// of the tombstone ([ledger.Tombstone]).
+	// Digest is that of the event with its tenant and write, of the document
+	// ([ledger.Document.Digest]) or of the tombstone ([ledger.Tombstone]).
 	Digest string `json:"digest,omitempty"`
 	// Names is the digest of a document's names ([ledger.Mark]), if they were known.
 	Names string `json:"names,omitempty"`
@@ -91,10 +91,10 @@ const (
 
 func pageID(n int64) string { return fmt.Sprintf("page-%012d", n) }
 
-// EventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a tenant, a write and
+// eventDigest is the SHA-256, in hex, over the canonical JSON (RFC 8785) of a tenant, a write and
 // an event as it is stored: its members without evidence and mismatches, and the SHA-256 of each
 // of those two as stored.
-func EventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
+func eventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
 	what := struct {
 		Event      ledger.Event `json:"event"`
 		Evidence   string       `json:"evidence,omitempty"`
@@ -171,7 +171,7 @@ func entriesOf(r ledger.Run) ([]Entry, error) {
 	}
 	for _, e := range r.Events {
 		missing(e.Seq)
-		d, err := EventDigest(r.Tenant, r.ID, e)
+		d, err := eventDigest(r.Tenant, r.ID, e)
 		if err != nil {
 			return nil, err
 		}

@@ -372,6 +372,6 @@ func (w *sealedWrite) lifeOf(life ledger.Lifetime) (c compared, err error) {
 }
 
 func same(r ledger.Record, e ledger.Event, was sum) (bool, error) {
-	d, err := EventDigest(r.Tenant, r.ID, e)
+	d, err := eventDigest(r.Tenant, r.ID, e)
 	return sumOf(d) == was, err
 }

@@ -22,10 +22,10 @@ const (
 	OwnTools        = "readback."
 )
 
-// Foreign refuses names that are not for callers: a destination or a tool that begins with
+// foreignNames refuses names that are not for callers: a destination or a tool that begins with
 // [OwnDestinations] or [OwnTools]. "" is allowed. The error wraps [intent.ErrInvalid] and names
 // the field.
-func Foreign(destination, tool string) error {
+func foreignNames(destination, tool string) error {
 	for _, c := range []struct{ path, name, own string }{
 		{"/destination", destination, OwnDestinations}, {"/tool", tool, OwnTools},
 	} {
@@ -42,7 +42,7 @@ func foreign(ctx context.Context, w intent.WriteIntent) error {
 	if Caller(ctx).Role == "" {
 		return nil
 	}
-	return Foreign(w.Destination, w.Tool)
+	return foreignNames(w.Destination, w.Tool)
 }
 
 // Role is what a caller may do.

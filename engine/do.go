@@ -152,7 +152,7 @@ func (e *Engine) Check(w intent.WriteIntent) error {
 
 func (e *Engine) checked(w intent.WriteIntent) (*task, error) {
 	f, err := wellFormed(w)
-	if err := cmp.Or(err, Foreign(w.Destination, w.Tool)); err != nil {
+	if err := cmp.Or(err, foreignNames(w.Destination, w.Tool)); err != nil {
 		return nil, err
 	}
 	t, err := e.requested(f, w)

@@ -131,7 +131,7 @@ func (e *Engine) admit(rec ledger.Record, waits int) error {
 	switch n, bytes := q.waiting[p], q.open[rec.Tenant]; {
 	case n >= e.opts.MaxQueued:
 		return fmt.Errorf("%w: %d writes of tenant %q wait for destination %q, at most %d may", ledger.ErrFull, n, p.tenant, p.destination, e.opts.MaxQueued)
-	case bytes+size > e.opts.MaxQueuedBytes && Foreign(rec.Destination, rec.Tool) == nil: // only the number of readback's own notices of a tenant is bounded
+	case bytes+size > e.opts.MaxQueuedBytes && foreignNames(rec.Destination, rec.Tool) == nil: // only the number of readback's own notices of a tenant is bounded
 		return fmt.Errorf("%w: the intents of the open writes of tenant %q have %d bytes, at most %d may be open (queue.bytes)", ledger.ErrFull, p.tenant, bytes, e.opts.MaxQueuedBytes)
 	}
 	q.waiting[p] += waits

@@ -212,8 +212,8 @@ type Choice struct {
 	Force bool `json:"force,omitempty"`
 }
 
-// Words lists every decision, in display order.
-func Words() []Word {
+// allWords lists every decision, in display order.
+func allWords() []Word {
 	return []Word{WordApprove, WordDeny, WordAccept, WordRetry, WordCompensate, WordAbandon}
 }
 
@@ -257,8 +257,8 @@ type chooser struct {
 }
 
 func (v *chooser) choices() []Choice {
-	all := make([]Choice, 0, len(Words()))
-	for _, word := range Words() {
+	all := make([]Choice, 0, len(allWords()))
+	for _, word := range allWords() {
 		c := Choice{Word: word}
 		if err := v.refused(word); err != nil {
 			c.Why = err.Error()

@@ -167,7 +167,7 @@ type gated struct {
 	Trace string   `json:"trace,omitempty"`
 	Rules []string `json:"rules,omitempty"`
 	// Lease reports whether an allowed step was leased.
-	Lease LeaseWord `json:"lease,omitempty"`
+	Lease leaseResult `json:"lease,omitempty"`
 }
 
 func (s step) completed() bool { return s.Completions > 0 }

@@ -43,7 +43,7 @@ type Across string
 
 // The values. The zero value means block.
 const (
-	AcrossBlock  Across = "block"
+	acrossBlock  Across = "block"
 	AcrossIgnore Across = "ignore" // compare idempotency keys within one workflow only, as the published gate does
 )
 

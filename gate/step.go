@@ -136,12 +136,12 @@ func (q gating) rest(d documents, s step, p plan, anew bool) (plan, error) {
 }
 
 // leaseWord is the part of a lease that is kept.
-func leaseWord(d Decision, granted bool) LeaseWord {
+func leaseWord(d Decision, granted bool) leaseResult {
 	switch {
 	case granted:
-		return LeaseGranted
+		return leaseGranted
 	case d == Allow:
-		return LeaseWithheld
+		return leaseWithheld
 	}
 	return ""
 }

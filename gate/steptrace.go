@@ -53,20 +53,20 @@ type StepDecision struct {
 	Reason string   `json:"reason,omitempty"`
 	// Lease reports whether the caller could carry the step out then. Default: it was not
 	// allowed, or it was not recorded.
-	Lease LeaseWord `json:"lease,omitempty"`
+	Lease leaseResult `json:"lease,omitempty"`
 	// Trace is the W3C trace context of the call. Default none.
 	Trace string    `json:"trace,omitempty"`
 	Asked StepAsked `json:"asked"`
 	Known StepKnown `json:"known"`
 }
 
-// LeaseWord is the result of the lease request if the answer was allow.
-type LeaseWord string
+// leaseResult is the result of the lease request if the answer was allow.
+type leaseResult string
 
 // The values. The zero value means unknown.
 const (
-	LeaseGranted  LeaseWord = "granted"
-	LeaseWithheld LeaseWord = "withheld" // another caller has it, it is done, or its effect is present or in doubt
+	leaseGranted  leaseResult = "granted"
+	leaseWithheld leaseResult = "withheld" // another caller has it, it is done, or its effect is present or in doubt
 )
 
 // StepAsked is a gate request.

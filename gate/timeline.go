@@ -93,9 +93,9 @@ func (d StepDecision) entry() Entry {
 		t.What += " again, without asking the rules"
 	}
 	switch d.Lease {
-	case LeaseGranted:
+	case leaseGranted:
 		t.What += ", and granted the lease to the caller"
-	case LeaseWithheld:
+	case leaseWithheld:
 		t.What += ", and did not lend the step"
 	}
 	return t

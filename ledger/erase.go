@@ -135,9 +135,9 @@ func ErasedKey(tenant, tool, key string) string {
 	return erasedPrefix + hex.EncodeToString(sum[:])
 }
 
-// SameOperation reports whether a recorded write is of a business operation, also where its
+// sameOperation reports whether a recorded write is of a business operation, also where its
 // idempotency key was erased.
-func SameOperation(r Record, tenant, tool, key string) bool {
+func sameOperation(r Record, tenant, tool, key string) bool {
 	return r.Tenant == tenant && r.Tool == tool && (r.IdempotencyKey == key || r.Erased != "" && r.IdempotencyKey == ErasedKey(tenant, tool, key))
 }
 

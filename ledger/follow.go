@@ -102,9 +102,9 @@ func Notifies(e Event) bool {
 	return false
 }
 
-// ChangeOf returns the change that an event made to a record, without its cursor. The record is
+// changeOf returns the change that an event made to a record, without its cursor. The record is
 // as it was then.
-func ChangeOf(r Record, e Event) Change {
+func changeOf(r Record, e Event) Change {
 	c := Change{At: e.At, Tenant: r.Tenant, ID: r.ID, Seq: e.Seq, Kind: e.Kind, Destination: r.Destination, Sends: r.Sends, Reads: r.Reads}
 	if e.Kind == EvSettled {
 		c.Settlement = e.Settlement
@@ -127,7 +127,7 @@ func ChangesOf(before, after Record, events []Event) (changes []Change) {
 				then, _ = Apply(then, earlier, earlier.At) // they were legal
 			}
 		}
-		changes = append(changes, ChangeOf(then, e))
+		changes = append(changes, changeOf(then, e))
 	}
 	return changes
 }

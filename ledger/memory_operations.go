@@ -16,7 +16,7 @@ func (m *Memory) Operation(ctx context.Context, tenant, tool, key string) ([]Rec
 	var open, settled []Record
 	for _, id := range slices.Backward(m.order) {
 		r := m.records[id]
-		if !SameOperation(r, tenant, tool, key) || !r.Blocking() {
+		if !sameOperation(r, tenant, tool, key) || !r.Blocking() {
 			continue
 		}
 		r.Now = now

@@ -34,7 +34,7 @@ func (r Record) StepOf() string {
 func Blocks(prior Record, res Reservation, now time.Time) bool {
 	r := res.Record
 	switch {
-	case !SameOperation(prior, r.Tenant, r.Tool, r.IdempotencyKey), r.StructuralKey == prior.StructuralKey:
+	case !sameOperation(prior, r.Tenant, r.Tool, r.IdempotencyKey), r.StructuralKey == prior.StructuralKey:
 		return false
 	case !prior.Blocking(), r.Parent != "":
 		return false

@@ -3,7 +3,7 @@
 // A [Policy] is pure: it reads a [Case] and returns a [Decision]. [Standard] lists ours in
 // order. [Decide] consults them and then checks the decision against the rules that no policy
 // can override: a second send only where [SecondSend] shows it harmless, acceptance only of
-// what was observed, "not applied" only where [KnownNotApplied] says so, and an undo only of
+// what was observed, "not applied" only where knownNotApplied says so, and an undo only of
 // effects that are ours.
 //
 // The package sends nothing, waits for nothing and records nothing. It does not know its

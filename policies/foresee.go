@@ -44,7 +44,7 @@ func doubling(c Case, p Permit) string {
 	switch p.Row {
 	case RowAbsence:
 		return "a request that was on its way for longer than the horizon could still arrive and duplicate it; a later read would show that"
-	case RowReviewer:
+	case rowReviewer:
 		return "a second send could duplicate, because " + strings.Join(because(c), " and ")
 	}
 	return ""

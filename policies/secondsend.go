@@ -29,14 +29,14 @@ type Permit struct {
 
 // The rows of the second-send table.
 const (
-	RowNothingSent = "nothing reached the destination"
+	rowNothingSent = "nothing reached the destination"
 	RowNativeKey   = "the destination deduplicates by our key"
 	RowUnique      = "the write addresses the record by a unique key"
 	RowConditional = "the destination refuses unless the record is as before"
-	RowRepair      = "our own record lacks what was not stored"
+	rowRepair      = "our own record lacks what was not stored"
 	RowAbsence     = "absence is conclusive"
-	RowReviewer    = "a person vouches for it"
-	RowNone        = "no row of the table allows it"
+	rowReviewer    = "a person vouches for it"
+	rowNone        = "no row of the table allows it"
 )
 
 // SecondSend is the table of when a write may be sent again. It is the only place that decides
@@ -51,15 +51,15 @@ func SecondSend(c Case) Permit {
 	case c.Sends == 0 && c.Directed != "" && !untouched(c) && !c.Profile.WriteOnly:
 		return refuse("the last read does not show that nothing is there: " + c.Verdict.String())
 	case c.Sends == 0:
-		return Permit{Allowed: true, Row: RowNothingSent, Reason: "it was never sent"}
+		return Permit{Allowed: true, Row: rowNothingSent, Reason: "it was never sent"}
 	case c.Sends-c.Unsent >= c.Budget:
 		return refuse("the budget of sends is used up")
 	case !c.Unknown && !c.Answered && !present(c) && (c.LastConflict || c.Verdict != verify.Mismatched):
-		return Permit{Allowed: true, Row: RowNothingSent, Reason: "every send so far was provably not applied"}
+		return Permit{Allowed: true, Row: rowNothingSent, Reason: "every send so far was provably not applied"}
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
-		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowReviewer, Reason: "a reviewer states that it is not there"}
+		return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: rowReviewer, Reason: "a reviewer states that it is not there"}
 	case gone(c):
 		return refuse(whyGone(c))
 	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
@@ -89,7 +89,7 @@ func writeOnly(c Case) Permit {
 	case replayed(c):
 		return refuse("the destination accepted it, and it cannot be read back")
 	case c.Directed == DirectForce:
-		return Permit{Allowed: true, Row: RowReviewer, Reason: "a reviewer states that it did not arrive"}
+		return Permit{Allowed: true, Row: rowReviewer, Reason: "a reviewer states that it did not arrive"}
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
@@ -116,11 +116,11 @@ func repair(c Case) Permit {
 	case c.Repaired && slices.Contains(c.Profile.Irreversible, intent.Update):
 		return refuse("the update is irreversible, and no read shows all that it did")
 	}
-	return Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: RowRepair,
+	return Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: rowRepair,
 		Reason: "an update stores what the destination did not store in the record that this write alone made"}
 }
 
-func refuse(why string) Permit { return Permit{Row: RowNone, Reason: why} }
+func refuse(why string) Permit { return Permit{Row: rowNone, Reason: why} }
 
 // untouched reports whether the last read showed the state from before the send. A missing
 // record that was there before is not that state.
@@ -234,9 +234,9 @@ func missingProof(c Case) string {
 	return "a send may still have landed after what the last read shows: the horizon had not passed"
 }
 
-// KnownNotApplied reports whether it is certain that nothing was applied, and why: the only
+// knownNotApplied reports whether it is certain that nothing was applied, and why: the only
 // basis for calling a write not applied.
-func KnownNotApplied(c Case) (string, bool) {
+func knownNotApplied(c Case) (string, bool) {
 	switch {
 	case c.Sends == 0:
 		return "it was never sent", true

@@ -55,7 +55,7 @@ func bounded(c Case, d Decision) Decision {
 			why = "not sent again: " + d.Permit.Reason
 		}
 	case Fail:
-		if _, known := KnownNotApplied(c); !known {
+		if _, known := knownNotApplied(c); !known {
 			why = "it is not known that nothing was applied"
 		}
 	case Compensate:
@@ -198,7 +198,7 @@ func foreignRecord(c Case) bool {
 
 // notTakenUp handles writes of which every send was provably not applied.
 func notTakenUp(c Case) (Decision, bool) {
-	why, known := KnownNotApplied(c)
+	why, known := knownNotApplied(c)
 	if c.Sends == 0 || c.Unknown || c.Answered || !known {
 		return Decision{}, false
 	}
@@ -265,7 +265,7 @@ func patience(c Case) (Decision, bool) {
 			return wait("the read may be older than the send")
 		}
 	case verify.Absent, verify.Stale:
-		_, known := KnownNotApplied(c)
+		_, known := knownNotApplied(c)
 		permit := SecondSend(c)
 		open := !spent(c) && !permit.Allowed || spent(c) && !known
 		// The response to a repeat under a native key proves more than further reads.
@@ -318,7 +318,7 @@ func differing(c Case) (Decision, bool) {
 	escalate := Decision{Kind: Escalate, Rule: "escalate", Reason: c.Reason}
 	switch {
 	case c.Conflict:
-		if why, known := KnownNotApplied(c); known && c.MadeBy != "" {
+		if why, known := knownNotApplied(c); known && c.MadeBy != "" {
 			return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
 		}
 		if madeByAnother(c) && c.Unknown && c.Since < window(c) && Counting(c) {
@@ -358,7 +358,7 @@ func settledAbsent(c Case) (Decision, bool) {
 	if c.Verdict != verify.Absent && c.Verdict != verify.Stale {
 		return Decision{}, false
 	}
-	if why, known := KnownNotApplied(c); known {
+	if why, known := knownNotApplied(c); known {
 		return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
 	}
 	permit := SecondSend(c)

@@ -43,7 +43,7 @@ type Meter struct {
 }
 
 // NewMeter returns a meter for the registered destinations. Any other destination is counted as
-// [Other]. docs/operate/observe.md lists the names.
+// other. docs/operate/observe.md lists the names.
 func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 	i := instruments{mp.Meter(Scope)}
 	return &Meter{
@@ -142,13 +142,13 @@ func (m *Meter) called(a engine.Activity) {
 	m.toolTime.Record(context.Background(), a.Took.Seconds(), with(attributes...))
 }
 
-// tool returns the name of a tool that made a write. Beyond maxTools names it returns Other.
+// tool returns the name of a tool that made a write. Beyond maxTools names it returns other.
 func (m *Meter) tool(name string, o engine.Outcome) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.tools[name] {
 		if o.ID == "" || len(m.tools) >= maxTools {
-			return Other
+			return other
 		}
 		m.tools[name] = true
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Other replaces every word that is not on a list.
-const Other = "other"
+// other replaces every word that is not on a list.
+const other = "other"
 
 // Words maps events to words of short lists, so that no caller can increase the number of series,
 // or learn from them what another tenant does. Create one with [NewWords].
@@ -20,23 +20,23 @@ type Words struct{ known *connectors.Registry }
 func NewWords(known *connectors.Registry) Words { return Words{known} }
 
 // Place returns the destination and the kind of a write: both if they are registered, else
-// [Other] twice.
+// other twice.
 func (w Words) Place(rec ledger.Record) (destination, kind string) {
 	if _, _, err := w.known.Lookup(rec.Destination, rec.Kind); err != nil {
-		return Other, Other
+		return other, other
 	}
 	return rec.Destination, rec.Kind
 }
 
-// Destination returns a name if it is registered, else [Other].
+// Destination returns a name if it is registered, else other.
 func (w Words) Destination(name string) string { return among(name, w.known.Names()...) }
 
-// among returns a word if it is on the list, else [Other].
+// among returns a word if it is on the list, else other.
 func among[T ~string](word T, list ...T) string {
 	if slices.Contains(list, word) {
 		return string(word)
 	}
-	return Other
+	return other
 }
 
 // Fate is the result of a send: answered, not_sent, refused, throttled, login_refused, unknown.
@@ -88,5 +88,5 @@ func Cause(err error) string {
 			return c.cause
 		}
 	}
-	return Other
+	return other
 }

@@ -45,9 +45,9 @@ func Send(ctx context.Context, c connectors.Connector, p connectors.Profile, r c
 	return res
 }
 
-// Check asks the connector whether it can ever serve the intent, if it is a
+// checkIntent asks the connector whether it can ever serve the intent, if it is a
 // [connectors.Checker]. The error, or a panic, wraps [intent.ErrInvalid].
-func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
+func checkIntent(c connectors.Connector, w intent.WriteIntent) (err error) {
 	checker, ok := c.(connectors.Checker)
 	if !ok {
 		return nil
@@ -64,7 +64,7 @@ func Check(c connectors.Connector, w intent.WriteIntent) (err error) {
 	return nil
 }
 
-// Fits checks whether a destination can ever serve an intent: by its profile, and with [Check].
+// Fits checks whether a destination can ever serve an intent: by its profile, and with checkIntent.
 // The error wraps [intent.ErrInvalid].
 func Fits(c connectors.Connector, p connectors.Profile, w intent.WriteIntent) error {
 	if err := p.Check(w.Write); err != nil {
@@ -75,7 +75,7 @@ func Fits(c connectors.Connector, p connectors.Profile, w intent.WriteIntent) er
 			return connectors.WrongField("/on_mismatch", fmt.Errorf("/on_mismatch is repair, which is an update: %w", err))
 		}
 	}
-	return Check(c, w)
+	return checkIntent(c, w)
 }
 
 // Prepare has the connector build the request, if it is a [connectors.Preparer]; otherwise it

@@ -38,8 +38,8 @@ const (
 var (
 	// ErrTooLong means that the body is longer than Options.MaxBody.
 	ErrTooLong = errors.New("the body of the answer is too long")
-	// ErrNotJSON means that the body is not exactly one JSON value of the expected form.
-	ErrNotJSON = errors.New("the body of the answer is not the JSON that was expected")
+	// errNotJSON means that the body is not exactly one JSON value of the expected form.
+	errNotJSON = errors.New("the body of the answer is not the JSON that was expected")
 )
 
 // Options are the choices of a [Client]. The zero value works.
@@ -120,8 +120,8 @@ type Answer struct {
 func (a Answer) Code() string { return fmt.Sprint(a.Status) }
 
 // Decode decodes a body that is one JSON value. Numbers that go into an any
-// stay exact ([json.Number]). Errors wrap [ErrNotJSON], or are the reason why
-// the body is not whole.
+// stay exact ([json.Number]). The error says that it is not, or why the
+// body is not whole.
 func (a Answer) Decode(v any) error {
 	if a.BodyErr != nil {
 		return a.BodyErr
@@ -129,10 +129,10 @@ func (a Answer) Decode(v any) error {
 	d := json.NewDecoder(bytes.NewReader(a.Body))
 	d.UseNumber()
 	if err := d.Decode(v); err != nil {
-		return fmt.Errorf("%w: %w", ErrNotJSON, err)
+		return fmt.Errorf("%w: %w", errNotJSON, err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("%w: something follows the value", ErrNotJSON)
+		return fmt.Errorf("%w: something follows the value", errNotJSON)
 	}
 	return nil
 }

@@ -134,7 +134,7 @@ func (s *session) reports(questions []question) ([]report, error) {
 	}
 	uids, ok := found.Nums()
 	if !ok {
-		return nil, fmt.Errorf("search: %w: an open range of UIDs", ErrUnreadable)
+		return nil, fmt.Errorf("search: %w: an open range of UIDs", errUnreadable)
 	}
 	var all []report
 	for _, uid := range uids {

@@ -154,17 +154,17 @@ func lasting(flags []imap.Flag) []imap.Flag {
 // unchanged is the mod-sequence of the pre-state, if the message still has it.
 func (t target) unchanged(before *connectors.Observation) (uint64, error) {
 	if t.chosen.HighestModSeq == 0 {
-		return 0, rejected(fmt.Errorf("conditional write: %w", ErrNoCondStore))
+		return 0, rejected(fmt.Errorf("conditional write: %w", errNoCondStore))
 	}
 	if before == nil || len(before.Records) != 1 || len(t.now) != 1 {
-		return 0, rejected(fmt.Errorf("conditional write: %w: it needs the one message of the pre-state", ErrMatches))
+		return 0, rejected(fmt.Errorf("conditional write: %w: it needs the one message of the pre-state", errMatches))
 	}
 	version, err := strconv.ParseUint(before.Records[0].Version, 10, 63)
 	if err != nil || version == 0 {
-		return 0, rejected(fmt.Errorf("conditional write: %w: the pre-state has no mod-sequence", ErrNoCondStore))
+		return 0, rejected(fmt.Errorf("conditional write: %w: the pre-state has no mod-sequence", errNoCondStore))
 	}
 	if t.now[0].ModSeq != version {
-		return 0, connectors.Conflict("MODSEQ", fmt.Errorf("%w: mod-sequence %d then, %d now", ErrChanged, version, t.now[0].ModSeq))
+		return 0, connectors.Conflict("MODSEQ", fmt.Errorf("%w: mod-sequence %d then, %d now", errChanged, version, t.now[0].ModSeq))
 	}
 	return version, nil
 }
@@ -198,9 +198,9 @@ func (s *session) storeIf(t target, op imap.StoreFlagsOp, flags []imap.Flag, ver
 		}
 	}
 	if traces || len(seen) != 1 || seen[0].Flags == nil {
-		return connectors.Receipt{}, fmt.Errorf("the answer to a conditional write is not known: %w", ErrChanged)
+		return connectors.Receipt{}, fmt.Errorf("the answer to a conditional write is not known: %w", errChanged)
 	}
-	return connectors.Receipt{}, connectors.Conflict("MODIFIED", ErrChanged)
+	return connectors.Receipt{}, connectors.Conflict("MODIFIED", errChanged)
 }
 
 func (c *Connector) delete(ctx context.Context, r connectors.Request, a address) (connectors.Receipt, error) {
@@ -210,7 +210,7 @@ func (c *Connector) delete(ctx context.Context, r connectors.Request, a address)
 	}
 	defer s.leave()
 	if !s.caps.Has(imap.CapUIDPlus) {
-		return connectors.Receipt{}, rejected(fmt.Errorf("delete: %w", ErrNoUIDPlus))
+		return connectors.Receipt{}, rejected(fmt.Errorf("delete: %w", errNoUIDPlus))
 	}
 	t, err := c.aim(s, r, a)
 	if err != nil {
@@ -254,12 +254,12 @@ func (s *session) markDeleted(t target, r connectors.Request) (connectors.Receip
 // flags and keywords of the pre-state otherwise. The mark changed its mod-sequence.
 func (t target) likewise(before *connectors.Observation) error {
 	if before == nil || len(before.Records) != 1 || len(t.now) != 1 {
-		return rejected(fmt.Errorf("conditional write: %w: it needs the one message of the pre-state", ErrMatches))
+		return rejected(fmt.Errorf("conditional write: %w: it needs the one message of the pre-state", errMatches))
 	}
 	fields, flags := before.Records[0].Fields, without(t.now[0].Flags, []imap.Flag{imap.FlagDeleted})
 	for name, now := range map[string]any{"flags": shownFlags(flags, true), "keywords": shownFlags(flags, false)} {
 		if !reflect.DeepEqual(now, fields[name]) {
-			return connectors.Conflict("FLAGS", fmt.Errorf("%w: %s are %v, and were %v", ErrChanged, name, now, fields[name]))
+			return connectors.Conflict("FLAGS", fmt.Errorf("%w: %s are %v, and were %v", errChanged, name, now, fields[name]))
 		}
 	}
 	return nil
@@ -287,7 +287,7 @@ func (c *Connector) aim(s *session, r connectors.Request, a address) (target, er
 		return target{}, err
 	}
 	if len(uids) != r.Intent.Want() {
-		return target{}, connectors.Conflict("", fmt.Errorf("%w: %d found, %d declared", ErrMatches, len(uids), r.Intent.Want()))
+		return target{}, connectors.Conflict("", fmt.Errorf("%w: %d found, %d declared", errMatches, len(uids), r.Intent.Want()))
 	}
 	t.uids = imap.UIDSetNum(uids...)
 	t.now, err = s.flagsOf(t.uids, chosen.HighestModSeq > 0)
@@ -295,7 +295,7 @@ func (c *Connector) aim(s *session, r connectors.Request, a address) (target, er
 		return target{}, err
 	}
 	if len(t.now) != len(uids) {
-		return target{}, connectors.Conflict("", fmt.Errorf("%w: %d of %d are gone", ErrMatches, len(uids)-len(t.now), len(uids)))
+		return target{}, connectors.Conflict("", fmt.Errorf("%w: %d of %d are gone", errMatches, len(uids)-len(t.now), len(uids)))
 	}
 	return t, nil
 }
@@ -305,7 +305,7 @@ func fromBefore(chosen *imap.SelectData, before *connectors.Observation) ([]imap
 	for _, record := range before.Records {
 		h := parseHandle(record.Ref)
 		if h == (handle{}) {
-			return nil, rejected(fmt.Errorf("%w: the pre-state has the ref %q", ErrMatches, mailtext.Clip(record.Ref)))
+			return nil, rejected(fmt.Errorf("%w: the pre-state has the ref %q", errMatches, mailtext.Clip(record.Ref)))
 		}
 		found, err := sameMailbox(chosen, h)
 		if err != nil {
@@ -318,7 +318,7 @@ func fromBefore(chosen *imap.SelectData, before *connectors.Observation) ([]imap
 
 func sameMailbox(chosen *imap.SelectData, h handle) ([]imap.UID, error) {
 	if chosen.UIDValidity != h.validity {
-		return nil, connectors.Conflict("UIDVALIDITY", fmt.Errorf("%w: %d then, %d now; read the message again", ErrUIDValidity, h.validity, chosen.UIDValidity))
+		return nil, connectors.Conflict("UIDVALIDITY", fmt.Errorf("%w: %d then, %d now; read the message again", errUIDValidity, h.validity, chosen.UIDValidity))
 	}
 	return []imap.UID{h.uid}, nil
 }

@@ -112,7 +112,7 @@ func TestIntentsThatCannotBeServed(t *testing.T) {
 					_, err = changeOf(tt.w)
 				}
 			}
-			if !errors.Is(err, ErrIntent) || !strings.Contains(err.Error()+" ", tt.path) {
+			if !errors.Is(err, errIntent) || !strings.Contains(err.Error()+" ", tt.path) {
 				t.Errorf("error %v, want ErrIntent that names %s: %s", err, tt.path, tt.reason)
 			}
 		})

@@ -13,38 +13,38 @@ import (
 )
 
 var (
-	// ErrOptions is wrapped by New's errors.
-	ErrOptions = errors.New("imap options")
-	// ErrIntent is wrapped by errors about an intent that no mailbox can hold or query. They name
+	// errOptions is wrapped by New's errors.
+	errOptions = errors.New("imap options")
+	// errIntent is wrapped by errors about an intent that no mailbox can hold or query. They name
 	// the field and what is accepted.
-	ErrIntent = errors.New("not for a mailbox")
-	// ErrNoMailbox is wrapped when the mailbox does not exist. It never means absence of the
+	errIntent = errors.New("not for a mailbox")
+	// errNoMailbox is wrapped when the mailbox does not exist. It never means absence of the
 	// message.
-	ErrNoMailbox = fmt.Errorf("%w: no such mailbox", connectors.ErrNoTarget)
-	// ErrNoUse is wrapped when no mailbox, or more than one, is marked for the requested use. It
+	errNoMailbox = fmt.Errorf("%w: no such mailbox", connectors.ErrNoTarget)
+	// errNoUse is wrapped when no mailbox, or more than one, is marked for the requested use. It
 	// never means absence of the message.
-	ErrNoUse = errors.New("no single mailbox is marked for this use")
-	// ErrNoUIDPlus is wrapped when a delete is sent to a server without UIDPLUS: its EXPUNGE
+	errNoUse = errors.New("no single mailbox is marked for this use")
+	// errNoUIDPlus is wrapped when a delete is sent to a server without UIDPLUS: its EXPUNGE
 	// would also remove other actors' deleted messages.
-	ErrNoUIDPlus = errors.New("the server has no UIDPLUS")
-	// ErrNoCondStore is wrapped when a conditional write is sent to a server or a mailbox without
+	errNoUIDPlus = errors.New("the server has no UIDPLUS")
+	// errNoCondStore is wrapped when a conditional write is sent to a server or a mailbox without
 	// mod-sequences.
-	ErrNoCondStore = errors.New("the server has no CONDSTORE")
-	// ErrUIDValidity is wrapped when the mailbox was rebuilt, which voids
+	errNoCondStore = errors.New("the server has no CONDSTORE")
+	// errUIDValidity is wrapped when the mailbox was rebuilt, which voids
 	// every UID known of it.
-	ErrUIDValidity = errors.New("the UIDVALIDITY of the mailbox has changed")
-	// ErrMatches is wrapped when the key does not match the declared number
+	errUIDValidity = errors.New("the UIDVALIDITY of the mailbox has changed")
+	// errMatches is wrapped when the key does not match the declared number
 	// of messages.
-	ErrMatches = errors.New("other than the declared number of messages match")
-	// ErrChanged is wrapped when a conditional write was refused.
-	ErrChanged = errors.New("the message has changed since it was read")
-	// ErrNoUndo is wrapped by Invert for what cannot be undone.
-	ErrNoUndo = errors.New("cannot be undone")
-	// ErrUnreadable is wrapped when the server's answer to a read does not match the query.
-	ErrUnreadable = errors.New("the answer of the server cannot be used")
+	errMatches = errors.New("other than the declared number of messages match")
+	// errChanged is wrapped when a conditional write was refused.
+	errChanged = errors.New("the message has changed since it was read")
+	// errNoUndo is wrapped by Invert for what cannot be undone.
+	errNoUndo = errors.New("cannot be undone")
+	// errUnreadable is wrapped when the server's answer to a read does not match the query.
+	errUnreadable = errors.New("the answer of the server cannot be used")
 )
 
-var wrong = mailconn.Wrong{Err: ErrIntent}
+var wrong = mailconn.Wrong{Err: errIntent}
 
 // rejected is an error of our own about an intent: nothing left us.
 func rejected(err error) error { return connectors.NotSent(err) }
@@ -115,7 +115,7 @@ func serverError(ctx context.Context, doing string, err error) error {
 		return fmt.Errorf("%s: %w (%w)", doing, cause, words)
 	}
 	if no, ok := answerOf(err); ok && missingMailbox(no) {
-		return fmt.Errorf("%s: %w: %w", doing, ErrNoMailbox, words)
+		return fmt.Errorf("%s: %w: %w", doing, errNoMailbox, words)
 	}
 	return fmt.Errorf("%s: %w", doing, words)
 }

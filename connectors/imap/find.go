@@ -122,7 +122,7 @@ func (s *session) mailbox(box Box) (string, error) {
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) != 1 {
-		return "", fmt.Errorf("%w: %s, of %d mailboxes %d; name one in the configuration", ErrNoUse, mailtext.Clip(box.Use), len(listed), len(names))
+		return "", fmt.Errorf("%w: %s, of %d mailboxes %d; name one in the configuration", errNoUse, mailtext.Clip(box.Use), len(listed), len(names))
 	}
 	return names[0], nil
 }

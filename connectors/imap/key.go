@@ -112,7 +112,7 @@ func (c *Connector) mailbox(w intent.WriteIntent) (string, error) {
 	}
 	name, isText := v.(string)
 	if p := mailboxProblem(name); p != "" {
-		err := fmt.Errorf("%w: /key/mailbox %s", ErrIntent, p)
+		err := fmt.Errorf("%w: /key/mailbox %s", errIntent, p)
 		if isText {
 			return "", connectors.WrongValue("/key/mailbox", "INBOX", err)
 		}

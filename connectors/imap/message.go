@@ -55,7 +55,7 @@ func compose(m content, messageID, stamp string) ([]byte, error) {
 	mailtext.Prepend(&h, lines)
 	raw, err := render(h, m.body)
 	if err != nil {
-		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
+		return nil, fmt.Errorf("%w: build the message: %w", errIntent, err)
 	}
 	if len(raw) > maxMessage {
 		return nil, wrong.Field("/expect/body", fmt.Sprintf("makes a message of %d bytes", len(raw)), fmt.Sprintf("at most %d", maxMessage))

@@ -126,8 +126,7 @@ var (
 	_ connectors.Prober     = (*Connector)(nil)
 )
 
-// New checks the options. It does no I/O. The error wraps [ErrOptions] and
-// names the field.
+// New checks the options. It does no I/O. The error names the field.
 func New(o Options) (*Connector, error) {
 	if o.Domain == "" {
 		o.Domain = "readback.invalid"
@@ -137,10 +136,10 @@ func New(o Options) (*Connector, error) {
 	}
 	server := mailconn.Server{
 		Addr: o.Addr, Security: o.Security, TLSConfig: o.TLSConfig, Dial: o.Dial,
-		Limit: maxAnswer, TooMuch: ErrUnreadable, Connections: o.MaxConnections,
+		Limit: maxAnswer, TooMuch: errUnreadable, Connections: o.MaxConnections,
 	}
 	if err := cmp.Or(server.Check("the password"), o.check()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	return &Connector{o: o, pool: mailconn.NewPool(server)}, nil
 }

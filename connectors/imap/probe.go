@@ -26,9 +26,9 @@ func (c *Connector) Probe(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !c.o.NoUIDPlus && !s.caps.Has(imap.CapUIDPlus):
-		return fmt.Errorf("%w: deletes would be refused; set NoUIDPlus to do without them", ErrNoUIDPlus)
+		return fmt.Errorf("%w: deletes would be refused; set NoUIDPlus to do without them", errNoUIDPlus)
 	case c.o.CondStore && chosen.HighestModSeq == 0:
-		return fmt.Errorf("%w for mailbox %s; leave CondStore out", ErrNoCondStore, mailtext.Clip(mailbox))
+		return fmt.Errorf("%w for mailbox %s; leave CondStore out", errNoCondStore, mailtext.Clip(mailbox))
 	}
 	return nil
 }

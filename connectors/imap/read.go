@@ -139,7 +139,7 @@ func (s *session) answer(chosen *imap.SelectData, questions []question) error {
 
 func (s *session) match(q question, chosen *imap.SelectData, envelopes []*envelope) error {
 	if q.handle != (handle{}) && q.handle.validity != chosen.UIDValidity {
-		return fmt.Errorf("/key/uidvalidity: %w: it is %d", ErrUIDValidity, chosen.UIDValidity)
+		return fmt.Errorf("/key/uidvalidity: %w: it is %d", errUIDValidity, chosen.UIDValidity)
 	}
 	for _, e := range envelopes {
 		if !e.answers(q) {
@@ -201,9 +201,9 @@ func (s *session) searchFor(criteria *imap.SearchCriteria, most int64) (imap.UID
 	found, ok := data.All.(imap.UIDSet)
 	switch {
 	case data.All != nil && !ok, data.All == nil && data.Count > 0:
-		return nil, fmt.Errorf("search: %w: it was asked for UIDs and does not give them", ErrUnreadable)
+		return nil, fmt.Errorf("search: %w: it was asked for UIDs and does not give them", errUnreadable)
 	case span(found) > most:
-		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are read", ErrUnreadable, span(found), most)
+		return nil, fmt.Errorf("search: %w: %d candidates, at most %d are read", errUnreadable, span(found), most)
 	}
 	var merged imap.UIDSet // an ESEARCH answer may name one twice, or none
 	merged.AddSet(found)
@@ -239,7 +239,7 @@ func (s *session) candidates(keys []imap.SearchCriteria, known imap.UIDSet, chos
 			return envelopes, nil
 		}
 	}
-	return nil, fmt.Errorf("fetch headers: %w: the search finds messages that are not shown", ErrUnreadable)
+	return nil, fmt.Errorf("fetch headers: %w: the search finds messages that are not shown", errUnreadable)
 }
 
 // matching is the UIDs of the messages that the key of a change matches.
@@ -263,7 +263,7 @@ func (s *session) matching(chosen *imap.SelectData, a address) ([]imap.UID, erro
 func (s *session) envelopes(uids imap.UIDSet, chosen *imap.SelectData) ([]*envelope, error) {
 	numbers, ok := uids.Nums()
 	if !ok {
-		return nil, fmt.Errorf("search: %w: an open range of UIDs", ErrUnreadable)
+		return nil, fmt.Errorf("search: %w: an open range of UIDs", errUnreadable)
 	}
 	var all []*envelope
 	for chunk := range slices.Chunk(numbers, fetchChunk) {
@@ -299,7 +299,7 @@ func (s *session) readBody(e *envelope, parts bool) error {
 		return serverError(s.ctx, "fetch body", err)
 	}
 	if len(messages) != 1 || len(messages[0].BodySection) == 0 {
-		return fmt.Errorf("fetch body: %w: no text for UID %d, which was there a moment ago", ErrUnreadable, e.uid)
+		return fmt.Errorf("fetch body: %w: no text for UID %d, which was there a moment ago", errUnreadable, e.uid)
 	}
 	e.text = append([]byte{}, sectionOf(messages[0], textSection)...) // some return NIL for no text
 	return nil

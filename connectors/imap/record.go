@@ -60,11 +60,11 @@ type envelope struct {
 func newEnvelope(m *imapclient.FetchMessageBuffer) (*envelope, error) {
 	raw := sectionOf(m, headerSection)
 	if m.UID == 0 || raw == nil || len(raw) >= maxHeader {
-		return nil, fmt.Errorf("fetch headers: %w: UID %d comes with %d bytes of header, want 1 to %d", ErrUnreadable, m.UID, len(raw), maxHeader)
+		return nil, fmt.Errorf("fetch headers: %w: UID %d comes with %d bytes of header, want 1 to %d", errUnreadable, m.UID, len(raw), maxHeader)
 	}
 	h, err := textproto.ReadHeader(bufio.NewReader(bytes.NewReader(raw)))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("fetch headers: %w: the header of UID %d: %w", ErrUnreadable, m.UID, &serverWords{err})
+		return nil, fmt.Errorf("fetch headers: %w: the header of UID %d: %w", errUnreadable, m.UID, &serverWords{err})
 	}
 	e := &envelope{uid: m.UID, flags: m.Flags, modSeq: m.ModSeq, size: m.RFC822Size, header: mail.Header{Header: message.Header{Header: h}}}
 	kind, _, err := e.header.ContentType()

@@ -24,7 +24,7 @@ func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent
 	case !sampleName.MatchString(name):
 		return intent.WriteIntent{}, wrong.Field("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
 	case c.o.Mailbox == "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the option Mailbox is missing; samples go into it", ErrOptions)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the option Mailbox is missing; samples go into it", errOptions)
 	}
 	in := intent.WriteIntent{Kind: kind, Write: w, Key: intent.Fields{
 		"mailbox": c.o.Mailbox, "message_id": "<readback-sample-" + name + "@" + c.o.Domain + ">",

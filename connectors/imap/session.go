@@ -104,7 +104,7 @@ func (s *session) login(o Options) error {
 		return err
 	}
 	if broke := net.Error(nil); err != nil && s.ctx.Err() == nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &broke) {
-		err = ErrUnreadable
+		err = errUnreadable
 	}
 	return serverError(s.ctx, "log in", err)
 }
@@ -143,7 +143,7 @@ func (s *session) choose(mailbox string, readOnly bool) (*imap.SelectData, error
 	if err != nil {
 		doing := "select mailbox " + mailtext.Clip(mailbox)
 		if no, refused := answerOf(err); refused && no.Type == imap.StatusResponseTypeNo && no.Code == "" && s.unlisted(mailbox) {
-			return nil, fmt.Errorf("%s: %w: %w", doing, ErrNoMailbox, &serverWords{err})
+			return nil, fmt.Errorf("%s: %w: %w", doing, errNoMailbox, &serverWords{err})
 		}
 		return nil, serverError(s.ctx, doing, err)
 	}

@@ -35,8 +35,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return receipt, err
 }
 
-// Check refuses an intent that no mailbox can serve. The error wraps
-// [ErrIntent].
+// Check refuses an intent that no mailbox can serve.
 func (c *Connector) Check(w intent.WriteIntent) error {
 	a, err := c.locate(w, w.Stamp())
 	switch {

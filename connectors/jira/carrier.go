@@ -61,14 +61,14 @@ func (c *Connector) get(ctx context.Context, path string, v any) (found bool, er
 func (c *Connector) post(ctx context.Context, path string, body, v any) error {
 	found, err := c.take(c.request(ctx, false, http.MethodPost, path, body), v)
 	if err == nil && !found {
-		err = fmt.Errorf("%w: there is no %s", ErrUnreadable, path)
+		err = fmt.Errorf("%w: there is no %s", errUnreadable, path)
 	}
 	return err
 }
 
 func (c *Connector) take(k call, v any) (found bool, err error) {
 	if reason := unauthenticated(k.answer.Header); reason != "" {
-		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", ErrNoAccess, reason)
+		return false, fmt.Errorf("%w: Jira did not accept the login (%s)", errNoAccess, reason)
 	}
 	if k.answer.Status == http.StatusNotFound {
 		var body struct {
@@ -79,13 +79,13 @@ func (c *Connector) take(k call, v any) (found bool, err error) {
 			return false, nil
 		}
 		// A gateway that blocks the call returns 404 too, possibly with JSON of its own.
-		return false, fmt.Errorf("%w: a 404 that is not Jira's; see whether the option URL is right", ErrUnreadable)
+		return false, fmt.Errorf("%w: a 404 that is not Jira's; see whether the option URL is right", errUnreadable)
 	}
 	if err := readError(k); err != nil {
 		return false, err
 	}
 	if err := k.answer.Decode(v); err != nil {
-		return false, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return false, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	return true, nil
 }
@@ -185,7 +185,7 @@ func (c *Connector) deployment(ctx context.Context) (Deployment, error) {
 	}
 	d := map[string]Deployment{"Cloud": Cloud, "Server": DataCenter, "Data Center": DataCenter, "DataCenter": DataCenter}[info.Type]
 	if !found || d == "" {
-		return "", fmt.Errorf("%w: serverInfo does not say; set the option Deployment, and see whether URL is right", ErrDeployment)
+		return "", fmt.Errorf("%w: serverInfo does not say; set the option Deployment, and see whether URL is right", errDeployment)
 	}
 	c.known.Store(d)
 	return d, nil

@@ -15,39 +15,39 @@ import (
 )
 
 var (
-	// ErrOptions is wrapped by New's errors. They name the option.
-	ErrOptions = errors.New("jira options")
-	// ErrIntent is wrapped by errors about an intent that Jira cannot serve or query. They name
+	// errOptions is wrapped by New's errors. They name the option.
+	errOptions = errors.New("jira options")
+	// errIntent is wrapped by errors about an intent that Jira cannot serve or query. They name
 	// the field and what is accepted; nothing was sent.
-	ErrIntent = errors.New("not for Jira")
-	// ErrNoAccess is wrapped when a 404 or an empty answer may mean that we lack permission. It
+	errIntent = errors.New("not for Jira")
+	// errNoAccess is wrapped when a 404 or an empty answer may mean that we lack permission. It
 	// never means absence.
-	ErrNoAccess = errors.New("not there, or not to be seen by this account")
-	// ErrNoIssue is wrapped when the issue of a comment cannot be seen. It never means absence of
+	errNoAccess = errors.New("not there, or not to be seen by this account")
+	// errNoIssue is wrapped when the issue of a comment cannot be seen. It never means absence of
 	// the comment.
-	ErrNoIssue = errors.New("no such issue, or not to be seen by this account")
-	// ErrDeployment is wrapped when Jira does not report whether it is Cloud or Data Center.
-	ErrDeployment = errors.New("unknown whether it is Cloud or Data Center")
-	// ErrUnreadable is wrapped when an answer to a read does not match the query.
-	ErrUnreadable = errors.New("the answer of Jira cannot be used")
-	// ErrTransition is wrapped when the workflow has no way to the wanted
+	errNoIssue = errors.New("no such issue, or not to be seen by this account")
+	// errDeployment is wrapped when Jira does not report whether it is Cloud or Data Center.
+	errDeployment = errors.New("unknown whether it is Cloud or Data Center")
+	// errUnreadable is wrapped when an answer to a read does not match the query.
+	errUnreadable = errors.New("the answer of Jira cannot be used")
+	// errTransition is wrapped when the workflow has no way to the wanted
 	// status from where the issue is.
-	ErrTransition = errors.New("the workflow has no such transition")
-	// ErrNoUndo is wrapped by Invert for what cannot be undone.
-	ErrNoUndo = errors.New("cannot be undone")
-	// ErrSample is wrapped by Sample for what the options do not allow.
-	ErrSample = errors.New("no sample")
+	errTransition = errors.New("the workflow has no such transition")
+	// errNoUndo is wrapped by Invert for what cannot be undone.
+	errNoUndo = errors.New("cannot be undone")
+	// errSample is wrapped by Sample for what the options do not allow.
+	errSample = errors.New("no sample")
 )
 
 // unusable is an error about one field of an intent.
 func unusable(path, problem, want string) error {
-	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
+	return connectors.WrongField(path, fmt.Errorf("%w: %s %s; want %s", errIntent, path, problem, want))
 }
 
 // unfit is an error about the value of a field, which takes others, such as the
 // example.
 func unfit(path, problem, want string, example any) error {
-	return connectors.WrongValue(path, example, fmt.Errorf("%w: %s %s; want %s", ErrIntent, path, problem, want))
+	return connectors.WrongValue(path, example, fmt.Errorf("%w: %s %s; want %s", errIntent, path, problem, want))
 }
 
 // impossible is an intent that Jira cannot serve: nothing was sent, and no repeat would help. So

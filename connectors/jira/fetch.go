@@ -91,7 +91,7 @@ func (r *reader) one(p *pool, idOrKey string, fields []string) error {
 	case !found:
 		return nil
 	case !i.usable() || (idForm.MatchString(idOrKey) && i.ID != idOrKey):
-		return fmt.Errorf("read the issue %s: %w: it is no issue, or another one", idOrKey, ErrUnreadable)
+		return fmt.Errorf("read the issue %s: %w: it is no issue, or another one", idOrKey, errUnreadable)
 	}
 	p.add(&i, idOrKey)
 	return nil
@@ -113,14 +113,14 @@ func (r *reader) bulk(p *pool, wanted, fields []string) (bool, error) {
 	_, err := r.c.take(k, &answer)
 	if err == nil && (answer.Issues == nil || len(answer.Errors) > 0) {
 		// What is missing is simply not listed; an error is something else.
-		err = fmt.Errorf("%w: it lists no issues, or %d errors", ErrUnreadable, len(answer.Errors))
+		err = fmt.Errorf("%w: it lists no issues, or %d errors", errUnreadable, len(answer.Errors))
 	}
 	if err != nil {
 		return true, fmt.Errorf("bulk fetch: %w", err)
 	}
 	for _, i := range *answer.Issues {
 		if !i.usable() {
-			return true, fmt.Errorf("bulk fetch: %w: one of them is no issue", ErrUnreadable)
+			return true, fmt.Errorf("bulk fetch: %w: one of them is no issue", errUnreadable)
 		}
 		p.add(&i, "")
 	}

@@ -96,7 +96,7 @@ func (r *reader) everyID(project string) (ids []string, why string, err error) {
 		}
 		for _, h := range hits {
 			if !idForm.MatchString(h.ID) {
-				return nil, "", fmt.Errorf("list the project %s: %w: it names an issue without an id", project, ErrUnreadable)
+				return nil, "", fmt.Errorf("list the project %s: %w: it names an issue without an id", project, errUnreadable)
 			}
 			ids = append(ids, h.ID)
 		}

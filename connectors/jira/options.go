@@ -101,8 +101,7 @@ var (
 
 var propertyForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// New checks the options. It does no I/O. The error wraps [ErrOptions] and
-// names the option.
+// New checks the options. It does no I/O. The error names the option.
 func New(o Options) (*Connector, error) {
 	if o.Property == "" {
 		o.Property = "readback"
@@ -114,7 +113,7 @@ func New(o Options) (*Connector, error) {
 		o.ReadTimeout = defaultReadTimeout
 	}
 	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	c := &Connector{o: o, base: strings.TrimRight(o.URL, "/") + "/"}
 	c.browse = c.base
@@ -125,13 +124,13 @@ func New(o Options) (*Connector, error) {
 	if o.StickySession {
 		jar, err := cookiejar.New(nil)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the option StickySession: %w", ErrOptions, err)
+			return nil, fmt.Errorf("%w: the option StickySession: %w", errOptions, err)
 		}
 		once.jar = jar
 	}
 	client, err := lib.NewClient(once, c.base)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the option URL: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: the option URL: %w", errOptions, err)
 	}
 	c.lib = client
 	return c, nil

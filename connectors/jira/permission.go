@@ -25,7 +25,7 @@ func (r *reader) permitted(project string) error {
 
 func (c *Connector) mayBrowse(ctx context.Context, project string) error {
 	if project == "" {
-		return fmt.Errorf("%w: the project is not known; give it in /key/project", ErrNoAccess)
+		return fmt.Errorf("%w: the project is not known; give it in /key/project", errNoAccess)
 	}
 	var answer struct {
 		Permissions map[string]struct {
@@ -38,7 +38,7 @@ func (c *Connector) mayBrowse(ctx context.Context, project string) error {
 	case err != nil:
 		return fmt.Errorf("ask whether the project %s can be seen: %w", project, err)
 	case !found || !answer.Permissions["BROWSE_PROJECTS"].Have:
-		return fmt.Errorf("%w: the project %s", ErrNoAccess, project)
+		return fmt.Errorf("%w: the project %s", errNoAccess, project)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("ask who we are: %w", err)
 	case !found || me == nil || (me.AccountID == "" && me.Name == ""):
-		return fmt.Errorf("ask who we are: %w: it names no account", ErrUnreadable)
+		return fmt.Errorf("ask who we are: %w: it names no account", errUnreadable)
 	case c.o.Project == "":
 		return nil
 	}

@@ -208,7 +208,7 @@ func (r *reader) share(q *question, all *pool, found []string, several []*questi
 			continue
 		}
 		if name := q.unseen(i); name != "" {
-			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so it is unknown whether it is empty", ErrUnreadable, name, i.Key)
+			q.answer.Err = fmt.Errorf("%w: the field %s of %s is not shown, so it is unknown whether it is empty", errUnreadable, name, i.Key)
 			return true
 		}
 		o.Records = append(o.Records, r.c.record(i, q, r.d))

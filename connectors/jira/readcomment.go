@@ -22,7 +22,7 @@ type comment struct {
 func newComment(fields map[string]any) (*comment, error) {
 	id, _ := fields["id"].(string)
 	if _, hasBody := fields["body"]; !hasBody || !idForm.MatchString(id) {
-		return nil, fmt.Errorf("%w: one of them is no comment", ErrUnreadable)
+		return nil, fmt.Errorf("%w: one of them is no comment", errUnreadable)
 	}
 	return &comment{fields: fields, id: id}, nil
 }
@@ -67,7 +67,7 @@ func (r *reader) oneComment(q *question) ([]*comment, error) {
 	}
 	c, err := newComment(fields)
 	if err == nil && c.id != q.comment {
-		err = fmt.Errorf("%w: it is another comment", ErrUnreadable)
+		err = fmt.Errorf("%w: it is another comment", errUnreadable)
 	}
 	return []*comment{c}, err
 }
@@ -79,9 +79,9 @@ func (r *reader) issueThere(q *question) error {
 	case err != nil:
 		return fmt.Errorf("read the issue of the comment: %w", err)
 	case !found:
-		return fmt.Errorf("%w: %s", ErrNoIssue, q.issue)
+		return fmt.Errorf("%w: %s", errNoIssue, q.issue)
 	case !i.usable():
-		return fmt.Errorf("read the issue of the comment: %w", ErrUnreadable)
+		return fmt.Errorf("read the issue of the comment: %w", errUnreadable)
 	}
 	return nil
 }
@@ -101,13 +101,13 @@ func (r *reader) allComments(q *question) ([]*comment, error) {
 		case err != nil:
 			return nil, err
 		case total > limit:
-			return nil, fmt.Errorf("list the comments: %w: %d comments, at most %d are read; address the comment by its id", ErrUnreadable, total, limit)
+			return nil, fmt.Errorf("list the comments: %w: %d comments, at most %d are read; address the comment by its id", errUnreadable, total, limit)
 		case len(page) < overlap || (overlap > 0 && page[0].id != all[len(all)-1].id):
-			return nil, fmt.Errorf("list the comments: %w: they changed meanwhile", ErrUnreadable)
+			return nil, fmt.Errorf("list the comments: %w: they changed meanwhile", errUnreadable)
 		}
 		for _, c := range page[overlap:] {
 			if slices.ContainsFunc(all, func(o *comment) bool { return o.id == c.id }) {
-				return nil, fmt.Errorf("list the comments: %w: one of them twice", ErrUnreadable)
+				return nil, fmt.Errorf("list the comments: %w: one of them twice", errUnreadable)
 			}
 			all = append(all, c)
 		}
@@ -115,7 +115,7 @@ func (r *reader) allComments(q *question) ([]*comment, error) {
 		case len(all) >= total:
 			return all, nil
 		case len(page) == overlap:
-			return nil, fmt.Errorf("list the comments: %w: it says %d and shows %d", ErrUnreadable, total, len(all))
+			return nil, fmt.Errorf("list the comments: %w: it says %d and shows %d", errUnreadable, total, len(all))
 		}
 	}
 }
@@ -132,9 +132,9 @@ func (r *reader) pageOfComments(q *question, start int) ([]*comment, int, error)
 	case err != nil:
 		return nil, 0, fmt.Errorf("list the comments: %w", err)
 	case !found:
-		return nil, 0, fmt.Errorf("list the comments: %w: %s", ErrNoIssue, q.issue)
+		return nil, 0, fmt.Errorf("list the comments: %w: %s", errNoIssue, q.issue)
 	case answer.Comments == nil || answer.Total == nil || answer.Start != start || *answer.Total < 0:
-		return nil, 0, fmt.Errorf("list the comments: %w: it lists none, or others than were asked for", ErrUnreadable)
+		return nil, 0, fmt.Errorf("list the comments: %w: it lists none, or others than were asked for", errUnreadable)
 	}
 	var page []*comment
 	for _, fields := range *answer.Comments {
@@ -163,7 +163,7 @@ func (r *reader) marks(all []*comment) error {
 			return err
 		}
 		if found && p.Key != r.c.o.Property {
-			return fmt.Errorf("%w: it is another property", ErrUnreadable)
+			return fmt.Errorf("%w: it is another property", errUnreadable)
 		}
 		c.mark = markOf(p.Value)
 	}
@@ -186,7 +186,7 @@ func (r *reader) marksTogether(all []*comment) error {
 	}
 	err := r.c.post(r.ctx, "rest/api/2/comment/list?expand=properties", map[string]any{"ids": ids}, &answer)
 	if err == nil && answer.Values == nil {
-		err = fmt.Errorf("%w: it lists no comments", ErrUnreadable)
+		err = fmt.Errorf("%w: it lists no comments", errUnreadable)
 	}
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *reader) marksTogether(all []*comment) error {
 	for _, v := range *answer.Values {
 		n := slices.IndexFunc(all, func(c *comment) bool { return c.id == v.ID })
 		if n < 0 || v.Properties == nil {
-			return fmt.Errorf("%w: it gives a comment that was not asked for, or no properties", ErrUnreadable)
+			return fmt.Errorf("%w: it gives a comment that was not asked for, or no properties", errUnreadable)
 		}
 		all[n].properties = true
 		for _, p := range *v.Properties {
@@ -204,7 +204,7 @@ func (r *reader) marksTogether(all []*comment) error {
 		}
 	}
 	if slices.ContainsFunc(all, func(c *comment) bool { return !c.properties }) {
-		return fmt.Errorf("%w: it does not give every comment", ErrUnreadable)
+		return fmt.Errorf("%w: it does not give every comment", errUnreadable)
 	}
 	return nil
 }

@@ -7,22 +7,22 @@ import (
 )
 
 // Sample makes the intents of records to be measured, in the project (issues)
-// or on the issue (comments) that the options name. The error wraps
-// [ErrSample] and names the option that is missing.
+// or on the issue (comments) that the options name. The error names
+// the option that is missing.
 func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent.WriteIntent, error) {
 	reference := "readback-sample-" + name
 	in := intent.WriteIntent{Kind: kind, Write: w, Expect: intent.Fields{}}
 	switch {
 	case kind != KindIssue && kind != KindComment:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /kind is %s; want %s or %s", ErrSample, clip(kind), KindIssue, KindComment)
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind is %s; want %s or %s", errSample, clip(kind), KindIssue, KindComment)
 	case w != intent.Create && w != intent.Update && w != intent.Delete:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /write is %s; want create, update or delete", ErrSample, clip(string(w)))
+		return intent.WriteIntent{}, fmt.Errorf("%w: /write is %s; want create, update or delete", errSample, clip(string(w)))
 	case referenceProblem(reference) != "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the name %s; want letters and digits", ErrSample, clip(name))
+		return intent.WriteIntent{}, fmt.Errorf("%w: the name %s; want letters and digits", errSample, clip(name))
 	case kind == KindIssue && c.o.Project == "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the option Project is missing; want the key of a sandbox project", ErrSample)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the option Project is missing; want the key of a sandbox project", errSample)
 	case kind == KindComment && c.o.Issue == "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the option Issue is missing; want the key of an issue that takes sample comments", ErrSample)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the option Issue is missing; want the key of an issue that takes sample comments", errSample)
 	}
 	title := "readback sample " + name
 	if w == intent.Update {

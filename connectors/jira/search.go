@@ -39,7 +39,7 @@ func (r *reader) search(questions []*question) ([]string, error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) > maxCandidates {
-		return nil, fmt.Errorf("search by label: %w: %d issues, at most %d are read", ErrUnreadable, len(ids), maxCandidates)
+		return nil, fmt.Errorf("search by label: %w: %d issues, at most %d are read", errUnreadable, len(ids), maxCandidates)
 	}
 	return ids, nil
 }
@@ -66,7 +66,7 @@ func pages(s search, page func(s *search) (hits []hit, more bool, err error)) ([
 		}
 		for _, h := range hits {
 			if !idForm.MatchString(h.ID) {
-				return nil, fmt.Errorf("%w: it names an issue without an id", ErrUnreadable)
+				return nil, fmt.Errorf("%w: it names an issue without an id", errUnreadable)
 			}
 			ids = append(ids, h.ID)
 		}
@@ -74,7 +74,7 @@ func pages(s search, page func(s *search) (hits []hit, more bool, err error)) ([
 			return ids, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: more than %d pages", ErrUnreadable, maxPages)
+	return nil, fmt.Errorf("%w: more than %d pages", errUnreadable, maxPages)
 }
 
 // pageOfCloud calls search/jql. The library's method drops whether there was a list at all, and
@@ -91,9 +91,9 @@ func (r *reader) pageOfCloud(s *search) ([]hit, bool, error) {
 	notLast := answer.IsLast != nil && !*answer.IsLast
 	switch {
 	case answer.Issues == nil:
-		return nil, false, fmt.Errorf("%w: it lists no issues", ErrUnreadable)
+		return nil, false, fmt.Errorf("%w: it lists no issues", errUnreadable)
 	case answer.Token == "" && notLast, answer.Token != "" && answer.Token == s.Token:
-		return nil, false, fmt.Errorf("%w: there is more, and no way to it", ErrUnreadable)
+		return nil, false, fmt.Errorf("%w: there is more, and no way to it", errUnreadable)
 	}
 	s.Token = answer.Token
 	return *answer.Issues, answer.Token != "" && (notLast || answer.IsLast == nil), nil
@@ -113,18 +113,18 @@ func (r *reader) pageOfDataCenter(s *search) ([]hit, bool, error) {
 		return nil, false, err
 	}
 	if answer.Issues == nil || answer.Total == nil || answer.Start != s.StartAt {
-		return nil, false, fmt.Errorf("%w: it lists no issues, or others than were asked for", ErrUnreadable)
+		return nil, false, fmt.Errorf("%w: it lists no issues, or others than were asked for", errUnreadable)
 	}
 	if s.total == nil {
 		s.total = answer.Total
 	}
 	if *s.total != *answer.Total {
-		return nil, false, fmt.Errorf("%w: %w: there were %d, and are %d on the next page", ErrUnreadable, errShifted, *s.total, *answer.Total)
+		return nil, false, fmt.Errorf("%w: %w: there were %d, and are %d on the next page", errUnreadable, errShifted, *s.total, *answer.Total)
 	}
 	s.StartAt += len(*answer.Issues)
 	more := s.StartAt < *answer.Total
 	if more && len(*answer.Issues) == 0 {
-		return nil, false, fmt.Errorf("%w: it says %d and shows %d", ErrUnreadable, *answer.Total, s.StartAt)
+		return nil, false, fmt.Errorf("%w: it says %d and shows %d", errUnreadable, *answer.Total, s.StartAt)
 	}
 	return *answer.Issues, more, nil
 }

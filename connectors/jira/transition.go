@@ -27,7 +27,7 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 	}
 	found, err := w.c.take(k, &answer)
 	if err == nil && (!found || answer.Transitions == nil) {
-		err = fmt.Errorf("%w: it lists no transitions", ErrUnreadable)
+		err = fmt.Errorf("%w: it lists no transitions", errUnreadable)
 	}
 	if err != nil {
 		return connectors.Receipt{}, unsent(fmt.Errorf("ask for the transitions: %w", err))
@@ -38,7 +38,7 @@ func (w writer) transition(ctx context.Context, id, key, wanted string, fields m
 	}
 	if err != nil {
 		// On a repeat the edge may be gone because an earlier send took it.
-		return connectors.Receipt{}, &connectors.Error{Fate: connectors.FateRefused, Conflict: w.r.Attempt > 1 && errors.Is(err, ErrTransition), Err: err}
+		return connectors.Receipt{}, &connectors.Error{Fate: connectors.FateRefused, Conflict: w.r.Attempt > 1 && errors.Is(err, errTransition), Err: err}
 	}
 	payload := map[string]any{"transition": map[string]any{"id": chosen.ID}}
 	if len(fields) > 0 {
@@ -72,11 +72,11 @@ func (w writer) choose(edges []lib.Transition, wanted string) (lib.Transition, e
 	case len(fitting) == 1 && idForm.MatchString(fitting[0].ID):
 		return fitting[0], nil
 	case len(fitting) == 1:
-		return lib.Transition{}, fmt.Errorf("%w: the id of a transition is %s", ErrUnreadable, clip(fitting[0].ID))
+		return lib.Transition{}, fmt.Errorf("%w: the id of a transition is %s", errUnreadable, clip(fitting[0].ID))
 	case len(fitting) > 1:
 		return lib.Transition{}, unusable("/payload/transition", "does not say which of several transitions", "one of "+few(names))
 	}
-	return lib.Transition{}, fmt.Errorf("%w: /expect/status is %s; from where the issue is it can be %s", ErrTransition, clip(wanted), few(statuses))
+	return lib.Transition{}, fmt.Errorf("%w: /expect/status is %s; from where the issue is it can be %s", errTransition, clip(wanted), few(statuses))
 }
 
 // fits refuses fields that the screen of the transition does not have.

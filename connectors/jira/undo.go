@@ -9,20 +9,19 @@ import (
 
 // Invert undoes a create by a delete, and an update by setting what it named to its earlier
 // value, null if it was not set. A status is reset by a transition, which the workflow may not
-// have; then the undo is refused when it is sent. A delete cannot be undone: Jira has no bin. The
-// error wraps [ErrNoUndo].
+// have; then the undo is refused when it is sent. A delete cannot be undone: Jira has no bin.
 //
 // A delete also removes what others added, so it requires the record to be exactly as in after,
 // including the time of the last change. What others added before that read is removed too, since
 // an issue does not say who changed it. An update requires the fields it sets.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	if len(after.Records) != 1 {
-		return intent.WriteIntent{}, fmt.Errorf("%w: %d records match after the write, want 1", ErrNoUndo, len(after.Records))
+		return intent.WriteIntent{}, fmt.Errorf("%w: %d records match after the write, want 1", errNoUndo, len(after.Records))
 	}
 	now := after.Records[0]
 	inverse := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: keyOf(w, now.Fields), Require: intent.Fields{}}
 	if inverse.Key == nil {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record has no key of its own", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record has no key of its own", errNoUndo)
 	}
 	for name := range w.Expect {
 		if v, there := now.Fields[name]; there && inverse.Key[name] == nil {
@@ -32,7 +31,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	switch w.Write {
 	case intent.Create:
 		if now.Stamp != w.Stamp() {
-			return intent.WriteIntent{}, fmt.Errorf("%w: the record does not have the stamp of the create: it may be another actor's", ErrNoUndo)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the record does not have the stamp of the create: it may be another actor's", errNoUndo)
 		}
 		inverse.Write = intent.Delete
 		for _, name := range []string{"id", "status", "updated"} {
@@ -43,7 +42,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		return inverse, nil
 	case intent.Update:
 		if before == nil || len(before.Records) != 1 || before.Records[0].Ref != now.Ref {
-			return intent.WriteIntent{}, fmt.Errorf("%w: the state before the update is not known", ErrNoUndo)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the state before the update is not known", errNoUndo)
 		}
 		inverse.Write = intent.Update
 		inverse.Expect = intent.Fields{}
@@ -53,16 +52,16 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 			}
 			was, there := before.Records[0].Fields[name]
 			if !there && name != "visibility" { // which is only there where it is limited
-				return intent.WriteIntent{}, fmt.Errorf("%w: what the field %s was is not known", ErrNoUndo, name)
+				return intent.WriteIntent{}, fmt.Errorf("%w: what the field %s was is not known", errNoUndo, name)
 			}
 			inverse.Expect[name] = was
 		}
 		if len(inverse.Expect) == 0 {
-			return intent.WriteIntent{}, fmt.Errorf("%w: the update names no field but the key", ErrNoUndo)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the update names no field but the key", errNoUndo)
 		}
 		return inverse, nil
 	}
-	return intent.WriteIntent{}, fmt.Errorf("%w: a %s", ErrNoUndo, w.Write)
+	return intent.WriteIntent{}, fmt.Errorf("%w: a %s", errNoUndo, w.Write)
 }
 
 // keyOf names the one record itself, whatever named it before.

@@ -37,8 +37,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	return connectors.Receipt{}, connectors.NotSent(unusable("/write", "is "+clip(string(r.Intent.Write)), "create, update or delete"))
 }
 
-// Check refuses an intent that Jira can never serve. The error wraps
-// [ErrIntent].
+// Check refuses an intent that Jira can never serve.
 func (c *Connector) Check(w intent.WriteIntent) error {
 	_, err := located(w)
 	return err
@@ -86,7 +85,7 @@ type writer struct {
 // was moved out of the project of the key is not the one that was requested.
 func (w writer) before() (connectors.Record, error) {
 	if w.r.Before == nil || len(w.r.Before.Records) != 1 || !idForm.MatchString(w.r.Before.Records[0].Ref) {
-		return connectors.Record{}, connectors.NotSent(fmt.Errorf("%w: a %s needs exactly one record in the read before it", ErrIntent, w.r.Intent.Write))
+		return connectors.Record{}, connectors.NotSent(fmt.Errorf("%w: a %s needs exactly one record in the read before it", errIntent, w.r.Intent.Write))
 	}
 	record := w.r.Before.Records[0]
 	if in, _ := record.Fields["project"].(string); w.project != "" && in != w.project {
@@ -116,7 +115,7 @@ func (w writer) receiptOf(k call, ref, key string) (connectors.Receipt, error) {
 func (w writer) create(ctx context.Context) (connectors.Receipt, error) {
 	fields, err := w.encode()
 	if err == nil && !stampForm.MatchString(w.r.Stamp) {
-		err = fmt.Errorf("%w: the stamp %s is none", ErrIntent, clip(w.r.Stamp))
+		err = fmt.Errorf("%w: the stamp %s is none", errIntent, clip(w.r.Stamp))
 	}
 	if err != nil {
 		return connectors.Receipt{}, impossible(err)

@@ -15,32 +15,32 @@ import (
 )
 
 var (
-	// ErrOptions is wrapped by New's errors.
-	ErrOptions = errors.New("mail options")
-	// ErrIntent is wrapped by errors about an intent that cannot be sent or queried. They name
+	// errOptions is wrapped by New's errors.
+	errOptions = errors.New("mail options")
+	// errIntent is wrapped by errors about an intent that cannot be sent or queried. They name
 	// the field and what is accepted.
-	ErrIntent = errors.New("not for a mail")
-	// ErrPrepared is wrapped when what the ledger kept is missing or is not
+	errIntent = errors.New("not for a mail")
+	// errPrepared is wrapped when what the ledger kept is missing or is not
 	// the message of this write. Nothing is sent then.
-	ErrPrepared = errors.New("what was prepared is not this mail")
-	// ErrNoStartTLS is wrapped when the server does not offer the protection that the options
+	errPrepared = errors.New("what was prepared is not this mail")
+	// errNoStartTLS is wrapped when the server does not offer the protection that the options
 	// require. No password was sent.
-	ErrNoStartTLS = errors.New("the server offers no STARTTLS")
-	// ErrNoAuth is wrapped when the server offers no login that we know.
-	ErrNoAuth = errors.New("the server offers neither PLAIN nor LOGIN")
-	// ErrRefusedLogin is wrapped when the server refused the login.
-	ErrRefusedLogin = errors.New("the server refused the login")
-	// ErrTooMuch is wrapped when the server talks without end.
-	ErrTooMuch = errors.New("the server says more than can be read")
-	// ErrNoAnswer is wrapped when the whole message was sent and no answer came that means yes or
+	errNoStartTLS = errors.New("the server offers no STARTTLS")
+	// errNoAuth is wrapped when the server offers no login that we know.
+	errNoAuth = errors.New("the server offers neither PLAIN nor LOGIN")
+	// errRefusedLogin is wrapped when the server refused the login.
+	errRefusedLogin = errors.New("the server refused the login")
+	// errTooMuch is wrapped when the server talks without end.
+	errTooMuch = errors.New("the server says more than can be read")
+	// errNoAnswer is wrapped when the whole message was sent and no answer came that means yes or
 	// no.
-	ErrNoAnswer = errors.New("no answer to the whole message")
-	// ErrPutOff is wrapped when the answer to the whole message was "not now", which some servers
+	errNoAnswer = errors.New("no answer to the whole message")
+	// errPutOff is wrapped when the answer to the whole message was "not now", which some servers
 	// send after accepting it; see Options.TrustDeferral.
-	ErrPutOff = errors.New("put off after the whole message, which may have been taken over all the same")
+	errPutOff = errors.New("put off after the whole message, which may have been taken over all the same")
 )
 
-var wrong = mailconn.Wrong{Err: ErrIntent}
+var wrong = mailconn.Wrong{Err: errIntent}
 
 // answerOf is the server's own refusal: 4yz or 5yz. Any other number in its place is no answer.
 func answerOf(err error) (*smtp.SMTPError, bool) {
@@ -71,9 +71,9 @@ func (s *session) afterDot(err error) error {
 	no, ok := answerOf(err)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	case no.Code < 500 && (!s.o.TrustDeferral || no.Code == shuttingDown):
-		return fmt.Errorf("%w: %w", ErrPutOff, err)
+		return fmt.Errorf("%w: %w", errPutOff, err)
 	}
 	return refusal(no, err)
 }
@@ -90,9 +90,9 @@ func notOpened(err error) error {
 // refusedLogin has only the code: the text may contain the password.
 type refusedLogin struct{ code int }
 
-func (e *refusedLogin) Error() string { return fmt.Sprintf("log in: %v (%d)", ErrRefusedLogin, e.code) }
+func (e *refusedLogin) Error() string { return fmt.Sprintf("log in: %v (%d)", errRefusedLogin, e.code) }
 
-func (e *refusedLogin) Unwrap() error { return ErrRefusedLogin }
+func (e *refusedLogin) Unwrap() error { return errRefusedLogin }
 
 // shuttingDown may answer any command, even before the server reads it.
 const shuttingDown = 421

@@ -19,3 +19,13 @@ func Reseal(prepared []byte) []byte {
 	}
 	return sealed
 }
+
+var (
+	ErrIntent     = errIntent
+	ErrNoAnswer   = errNoAnswer
+	ErrNoStartTLS = errNoStartTLS
+	ErrOptions    = errOptions
+	ErrPrepared   = errPrepared
+	ErrPutOff     = errPutOff
+	ErrTooMuch    = errTooMuch
+)

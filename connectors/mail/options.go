@@ -177,8 +177,7 @@ var (
 	_ connectors.Sampler    = (*Connector)(nil)
 )
 
-// New checks the options. It does no I/O. The error wraps [ErrOptions] and
-// names the field.
+// New checks the options. It does no I/O. The error names the field.
 func New(o Options) (*Connector, error) {
 	host, _, _ := net.SplitHostPort(o.Addr)
 	o.Hello = cmp.Or(o.Hello, "localhost")
@@ -195,21 +194,21 @@ func New(o Options) (*Connector, error) {
 	}
 	server := mailconn.Server{
 		Addr: o.Addr, Security: o.Security, TLSConfig: o.TLSConfig, Dial: o.Dial,
-		Limit: maxAnswer, TooMuch: ErrTooMuch, Connections: o.MaxConnections,
+		Limit: maxAnswer, TooMuch: errTooMuch, Connections: o.MaxConnections,
 	}
 	if err := cmp.Or(server.Check("mail and password"), o.check()); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	o.IMAP.Mailbox = o.Mailbox
 	box, err := imap.New(o.IMAP)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the option IMAP: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: the option IMAP: %w", errOptions, err)
 	}
 	if o.bounces() != "" {
 		reports := o.IMAP
 		reports.Mailbox = o.bounces()
 		if _, err := imap.New(reports); err != nil {
-			return nil, fmt.Errorf("%w: the options Bounces and IMAP: %w", ErrOptions, err)
+			return nil, fmt.Errorf("%w: the options Bounces and IMAP: %w", errOptions, err)
 		}
 	}
 	return &Connector{o: o, box: box, pool: mailconn.NewPool(server)}, nil

@@ -72,7 +72,7 @@ func seal(e envelope, raw []byte) ([]byte, error) {
 }
 
 // Prepare builds the message and the list of its recipients. All errors of an intent are found
-// here or in Check, before anything is sent; the error wraps [ErrIntent] and names the field.
+// here or in Check, before anything is sent; the error names the field.
 func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, error) {
 	n, err := c.locate(r.Intent, r.Stamp)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	}
 	raw, err := compose(m, n.messageID, r.Stamp, time.Now())
 	if err != nil {
-		return nil, fmt.Errorf("%w: build the message: %w", ErrIntent, err)
+		return nil, fmt.Errorf("%w: build the message: %w", errIntent, err)
 	}
 	e := envelope{Version: preparedVersion, Stamp: r.Stamp, MessageID: n.messageID,
 		From: cmp.Or(c.o.Sender, m.from.Plain), To: c.recipients(m)}
@@ -99,19 +99,18 @@ func (c *Connector) Prepare(_ context.Context, r connectors.Request) ([]byte, er
 	}
 	built, err := seal(e, raw)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
+		return nil, fmt.Errorf("%w: %w", errIntent, err)
 	}
 	if size := len(built); size > maxPrepared {
 		return nil, wrong.Field("the mail", fmt.Sprintf("has %d bytes as it is sent", size), fmt.Sprintf("at most %d; files are a third larger there", maxPrepared))
 	}
 	if _, _, err := open(built, r.Stamp); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrIntent, err)
+		return nil, fmt.Errorf("%w: %w", errIntent, err)
 	}
 	return built, nil
 }
 
-// Check refuses an intent of which no mail can be made. The error wraps
-// [ErrIntent].
+// Check refuses an intent of which no mail can be made.
 func (c *Connector) Check(w intent.WriteIntent) error {
 	_, err := c.Prepare(context.Background(), connectors.Request{Intent: w, Stamp: w.Stamp()})
 	return err
@@ -141,10 +140,10 @@ func (c *Connector) recipients(m content) []string {
 }
 
 // open reads what Prepare built, maybe another version of it, and refuses what
-// is not whole or not of this stamp. The error wraps [ErrPrepared].
+// is not whole or not of this stamp. The error wraps errPrepared.
 func open(prepared []byte, stamp string) (envelope, []byte, error) {
 	fail := func(why string) (envelope, []byte, error) {
-		return envelope{}, nil, fmt.Errorf("%w: %s", ErrPrepared, why)
+		return envelope{}, nil, fmt.Errorf("%w: %s", errPrepared, why)
 	}
 	if len(prepared) == 0 {
 		return fail("nothing was prepared; the engine does so before the first send")

@@ -22,7 +22,7 @@ func (c *Connector) Sample(kind string, w intent.WriteType, name string) (intent
 	case !sampleName.MatchString(name):
 		return intent.WriteIntent{}, wrong.Field("the name of the sample", fmt.Sprintf("is %q", mailtext.Clip(name)), "1 to 64 letters and digits")
 	case c.o.From == "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the option From is missing; samples go from it to itself", ErrOptions)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the option From is missing; samples go from it to itself", errOptions)
 	}
 	from, p := addressOf(c.o.From)
 	if p != nil {

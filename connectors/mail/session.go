@@ -62,7 +62,7 @@ func (s *session) protect() error {
 	if s.o.Security == StartTLS {
 		s.client, err = smtp.NewClientStartTLS(conn, s.conn.TLSConfig())
 		if err != nil && strings.Contains(err.Error(), "doesn't support STARTTLS") {
-			err = ErrNoStartTLS
+			err = errNoStartTLS
 		}
 		return err
 	}
@@ -105,7 +105,7 @@ func (s *session) mechanism() (sasl.Client, error) {
 	}
 	plain := s.client.SupportsAuth(sasl.Plain)
 	if !plain && !s.client.SupportsAuth(sasl.Login) {
-		return nil, ErrNoAuth
+		return nil, errNoAuth
 	}
 	password, err := o.Password(s.ctx)
 	switch {

@@ -14,15 +14,15 @@ var (
 	// ErrArguments: the arguments of a call do not fit the contract, or the
 	// intent is not what the contract makes of them. Nothing was sent.
 	ErrArguments = errors.New("arguments that the contract does not take")
-	// ErrAnswer: an answer of a tool does not match the contract.
-	ErrAnswer = errors.New("an answer that is not as the contract says")
+	// errAnswer: an answer of a tool does not match the contract.
+	errAnswer = errors.New("an answer that is not as the contract says")
 	// ErrWithdrawn: a tool is gone, or no longer the one that the contract was
 	// written for.
 	ErrWithdrawn = errors.New("tool withdrawn")
 	// ErrUnreachable: no session with the server could be had.
 	ErrUnreachable = errors.New("the server cannot be reached")
-	// ErrNoUndo: the write cannot be undone.
-	ErrNoUndo = errors.New("cannot be undone")
+	// errNoUndo: the write cannot be undone.
+	errNoUndo = errors.New("cannot be undone")
 )
 
 func arguments(format string, args ...any) error {
@@ -42,5 +42,5 @@ func misfit(path string, example any, format string, args ...any) error {
 }
 
 func answer(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrAnswer, fmt.Errorf(format, args...))
+	return fmt.Errorf("%w: %w", errAnswer, fmt.Errorf(format, args...))
 }

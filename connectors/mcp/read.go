@@ -111,7 +111,7 @@ func (r *read) understand(res *sdk.CallToolResult) ([]result, error) {
 		}
 		return []result{{doc: one}}, nil
 	}
-	list, err := r.list.All(doc, ErrAnswer)
+	list, err := r.list.All(doc, errAnswer)
 	if err != nil {
 		return nil, err
 	}

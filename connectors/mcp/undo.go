@@ -19,7 +19,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	}
 	u, ok := k.undo[w.Write]
 	if !ok || before == nil {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the contract does not say how to undo a %s, or no record was read before it", ErrNoUndo, w.Write)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the contract does not say how to undo a %s, or no record was read before it", errNoUndo, w.Write)
 	}
 	key := maps.Clone(w.Key)
 	delete(key, carried)
@@ -33,16 +33,16 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	case w.Write == intent.Delete && had == 1 && has == 0 && u != intent.Delete:
 		return k.undoDelete(inverse, before.Records[0])
 	}
-	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrNoUndo, had, has)
+	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", errNoUndo, had, has)
 }
 
 // undoMaking removes what was created.
 func (k *kind) undoMaking(w, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
 	switch {
 	case k.writes[intent.Delete] == nil || inverse.Write == intent.Update && w.Write == intent.Create:
-		return inverse, fmt.Errorf("%w: there is no tool that takes it away", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: there is no tool that takes it away", errNoUndo)
 	case k.profile.Stamped && k.writes[w.Write].stamp.set && now.Stamp != w.Stamp():
-		return inverse, fmt.Errorf("%w: the record that is there has the stamp of another write", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: the record that is there has the stamp of another write", errNoUndo)
 	}
 	inverse.Write = intent.Delete
 	inverse.Require = declared.Lasting(k.profile, now.Fields)
@@ -57,10 +57,10 @@ func (k *kind) undoChange(w, inverse intent.WriteIntent, was, now connectors.Rec
 	}
 	undoer := k.writes[inverse.Write]
 	if undoer == nil || undoer.readsBack() || k.parts {
-		return inverse, fmt.Errorf("%w: there is no tool that brings it back", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: there is no tool that brings it back", errNoUndo)
 	}
 	if k.each {
-		return inverse, fmt.Errorf("%w: some of the records were there before", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: some of the records were there before", errNoUndo)
 	}
 	inverse.Expect, inverse.Require = intent.Fields{}, declared.Lasting(k.profile, now.Fields)
 	for name := range undoer.expect {
@@ -69,13 +69,13 @@ func (k *kind) undoChange(w, inverse intent.WriteIntent, was, now connectors.Rec
 		switch {
 		case there == shown && reflect.DeepEqual(old, current) && inverse.Write == intent.Update:
 		case !there && shown:
-			return inverse, fmt.Errorf("%w: the field %s was not there before", ErrNoUndo, name)
+			return inverse, fmt.Errorf("%w: the field %s was not there before", errNoUndo, name)
 		case there:
 			inverse.Expect[name] = old
 		}
 	}
 	if len(inverse.Expect) == 0 {
-		return inverse, fmt.Errorf("%w: nothing has changed", ErrNoUndo)
+		return inverse, fmt.Errorf("%w: nothing has changed", errNoUndo)
 	}
 	return inverse, nil
 }
@@ -88,7 +88,7 @@ func (k *kind) undoDelete(inverse intent.WriteIntent, was connectors.Record) (in
 		inverse.Expect[eachRecords] = was.Fields[eachRecords]
 		members, _ := object(was.Fields[eachRecords])
 		if all, err := k.keysOf(inverse); err != nil || len(all) != len(members) {
-			return inverse, fmt.Errorf("%w: some of the records were not there before", ErrNoUndo)
+			return inverse, fmt.Errorf("%w: some of the records were not there before", errNoUndo)
 		}
 		return inverse, nil
 	}
@@ -96,7 +96,7 @@ func (k *kind) undoDelete(inverse intent.WriteIntent, was connectors.Record) (in
 		if _, takes := maker.expect[name]; takes {
 			inverse.Expect[name] = v
 		} else if _, isKey := inverse.Key[name]; !isKey {
-			return inverse, fmt.Errorf("%w: no tool sets the field %s", ErrNoUndo, name)
+			return inverse, fmt.Errorf("%w: no tool sets the field %s", errNoUndo, name)
 		}
 	}
 	if len(inverse.Expect) == 0 {

@@ -15,23 +15,23 @@ import (
 const maxDepth = 128
 
 // decode reads a body that is one JSON value: numbers exact, no member twice, nesting limited.
-// Errors wrap [ErrAnswer] and repeat nothing of it.
+// Errors wrap errAnswer and repeat nothing of it.
 func decode(a httpsend.Answer) (any, error) {
 	if a.BodyErr != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAnswer, a.BodyErr)
+		return nil, fmt.Errorf("%w: %w", errAnswer, a.BodyErr)
 	}
 	text := jsontext.Value(a.Body)
 	if depth(text) > maxDepth {
-		return nil, fmt.Errorf("%w: it is nested more than %d deep", ErrAnswer, maxDepth)
+		return nil, fmt.Errorf("%w: it is nested more than %d deep", errAnswer, maxDepth)
 	}
 	if !text.IsValid() {
-		return nil, fmt.Errorf("%w: it is not one JSON value with each member once", ErrAnswer)
+		return nil, fmt.Errorf("%w: it is not one JSON value with each member once", errAnswer)
 	}
 	var doc any
 	d := json.NewDecoder(bytes.NewReader(a.Body))
 	d.UseNumber()
 	if err := d.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("%w: it is not one JSON value", ErrAnswer)
+		return nil, fmt.Errorf("%w: it is not one JSON value", errAnswer)
 	}
 	return doc, nil
 }

@@ -27,7 +27,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 		}
 		r := k.bulkFor(q)
 		if r == nil {
-			answers[i].Err = fmt.Errorf("%w: /key: no bulk read can be made by it", ErrIntent)
+			answers[i].Err = fmt.Errorf("%w: /key: no bulk read can be made by it", errIntent)
 			continue
 		}
 		at := slices.IndexFunc(groups, func(g *group) bool { return g.r == r && len(g.which) < r.bulk })
@@ -125,7 +125,7 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values
 	if err != nil {
 		return result{}, err
 	}
-	elements, err := r.list.All(doc, ErrAnswer)
+	elements, err := r.list.All(doc, errAnswer)
 	if err != nil {
 		return result{}, err
 	}

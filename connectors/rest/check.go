@@ -8,7 +8,7 @@ import (
 )
 
 // Check refuses an intent that the declaration can never serve: one whose lookups are impossible,
-// whose fields cannot be written or shown, or that fits no request. The error wraps [ErrIntent].
+// whose fields cannot be written or shown, or that fits no request.
 func (c *Connector) Check(in intent.WriteIntent) error {
 	k, err := c.kindOf(in)
 	if err != nil {

@@ -60,14 +60,14 @@ var (
 )
 
 // New checks the options against the declaration. It does no I/O. The error
-// wraps [ErrOptions] and names the option; it holds no secret.
+// names the option; it holds no secret.
 func New(d *Declaration, o Options) (*Connector, error) {
 	if d == nil {
-		return nil, fmt.Errorf("%w: there is no declaration", ErrOptions)
+		return nil, fmt.Errorf("%w: there is no declaration", errOptions)
 	}
 	c := &Connector{d: d, hosts: map[string]bool{}, params: map[string]any{}}
 	if err := c.configure(o); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	transport := o.Transport
 	if transport == nil {
@@ -77,7 +77,7 @@ func New(d *Declaration, o Options) (*Connector, error) {
 	if d.auth.scheme == "oauth2" {
 		var err error
 		if c.tokens, err = c.newTokens(transport); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+			return nil, fmt.Errorf("%w: %w", errOptions, err)
 		}
 	}
 	return c, nil
@@ -148,9 +148,9 @@ func (c *Connector) Profiles() map[string]connectors.Profile { return c.d.Profil
 func (c *Connector) reachable(u *url.URL) error {
 	switch {
 	case u.User != nil, !c.hosts[strings.ToLower(u.Host)]:
-		return fmt.Errorf("%w: want one of %s", ErrHost, yamlfile.Names(c.hosts))
+		return fmt.Errorf("%w: want one of %s", errHost, yamlfile.Names(c.hosts))
 	case u.Scheme != "https" && !(u.Scheme == "http" && declared.Loopback(u.Hostname())):
-		return fmt.Errorf("%w: it would be reached without TLS", ErrHost)
+		return fmt.Errorf("%w: it would be reached without TLS", errHost)
 	}
 	return nil
 }
@@ -159,12 +159,12 @@ func (c *Connector) reachable(u *url.URL) error {
 func (c *Connector) url(path string, query url.Values) (*url.URL, error) {
 	u, err := url.Parse(c.base.String() + path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the values make no URL", ErrIntent)
+		return nil, fmt.Errorf("%w: the values make no URL", errIntent)
 	}
 	// A blank as %20 is understood everywhere, as + only in forms.
 	u.RawQuery = strings.ReplaceAll(query.Encode(), "+", "%20")
 	if len(u.String()) > maxURL {
-		return nil, fmt.Errorf("%w: the URL would have %d bytes; want at most %d", ErrIntent, len(u.String()), maxURL)
+		return nil, fmt.Errorf("%w: the URL would have %d bytes; want at most %d", errIntent, len(u.String()), maxURL)
 	}
 	return u, c.reachable(u)
 }
@@ -181,7 +181,7 @@ func (c *Connector) request(ctx context.Context, d *draft, u *url.URL) (*http.Re
 	}
 	req, err := http.NewRequestWithContext(ctx, d.method, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: the values make no request", ErrIntent)
+		return nil, nil, fmt.Errorf("%w: the values make no request", errIntent)
 	}
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)

@@ -324,7 +324,7 @@ func (k *kind) checkKey(key intent.Fields) error {
 func (d *Declaration) kindOf(w intent.WriteIntent) (*kind, error) {
 	k := d.kinds[w.Kind]
 	if k == nil {
-		return nil, fmt.Errorf("%w: /kind: %q is not known; want one of %s", ErrIntent, yamlfile.Clip(w.Kind), strings.Join(d.Kinds(), ", "))
+		return nil, fmt.Errorf("%w: /kind: %q is not known; want one of %s", errIntent, yamlfile.Clip(w.Kind), strings.Join(d.Kinds(), ", "))
 	}
 	return k, k.checkKey(w.Key)
 }

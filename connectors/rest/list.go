@@ -147,7 +147,7 @@ func (w *pager) pages(ctx context.Context, d *draft) error {
 			return err
 		}
 		strong = strong && all.showsAll(doc, a)
-		elements, err := all.list.All(doc, ErrAnswer)
+		elements, err := all.list.All(doc, errAnswer)
 		if err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (w *pager) beyond(ctx context.Context, d *draft, u *neturl.URL, size, page 
 	if err != nil {
 		return fmt.Sprintf("whether there is a page %d is unknown: %v", page+1, err)
 	}
-	behind, err := w.k.all.list.All(doc, ErrAnswer)
+	behind, err := w.k.all.list.All(doc, errAnswer)
 	if err != nil || len(behind) > 0 {
 		return fmt.Sprintf("its pages have fewer records than size: says (%d), so the last page cannot be recognized", p.size)
 	}
@@ -239,7 +239,7 @@ func timeAt(at *jsonplace.Place, element any) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return t, fmt.Errorf("%w: a record says %q at %s, which is no time", ErrAnswer, yamlfile.Clip(text), at.Text())
+		return t, fmt.Errorf("%w: a record says %q at %s, which is no time", errAnswer, yamlfile.Clip(text), at.Text())
 	}
 	return t, nil
 }

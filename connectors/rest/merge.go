@@ -73,7 +73,7 @@ func (m *merge) takes(r connectors.Record) (bool, error) {
 			return false, nil
 		}
 	}
-	return false, fmt.Errorf("%w: a record has our key as another type; want compare with the rule string", ErrAnswer)
+	return false, fmt.Errorf("%w: a record has our key as another type; want compare with the rule string", errAnswer)
 }
 
 // add merges the result of a lookup.

@@ -49,7 +49,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			return f, err
 		}
 		f.strong = f.strong && r.showsAll(doc, a)
-		elements, err := r.list.All(doc, ErrAnswer)
+		elements, err := r.list.All(doc, errAnswer)
 		if err != nil {
 			return f, err
 		}
@@ -70,7 +70,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			}
 		}
 		if len(f.records) > maxMatches {
-			return f, fmt.Errorf("%w: more than %d records match", ErrAnswer, maxMatches)
+			return f, fmt.Errorf("%w: more than %d records match", errAnswer, maxMatches)
 		}
 		next, more, err := c.next(r, d, u, a, doc, len(elements), page)
 		if err != nil || !more {
@@ -78,7 +78,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			return f, err
 		}
 		if page >= r.pages {
-			return f, fmt.Errorf("%w: %w (%d)", ErrAnswer, errEndless, page)
+			return f, fmt.Errorf("%w: %w (%d)", errAnswer, errEndless, page)
 		}
 		u, f.strong = next, f.strong && !r.paging.jumps()
 	}
@@ -133,11 +133,11 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	}
 	for _, name := range r.keysAsked {
 		if !k.record.hasPlace(name, element) {
-			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", ErrAnswer, name)
+			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", errAnswer, name)
 		}
 	}
 	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec, v) }) {
-		return rec, false, fmt.Errorf("%w: it holds a record that was not asked for; the destination seems to ignore what it is asked by", ErrAnswer)
+		return rec, false, fmt.Errorf("%w: it holds a record that was not asked for; the destination seems to ignore what it is asked by", errAnswer)
 	}
 	return rec, true, nil
 }
@@ -169,7 +169,7 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 	p := r.paging
 	if p == nil {
 		if to, err := linked(a.Header, "next"); err == nil && to != "" {
-			return nil, false, fmt.Errorf("%w: %w (a link leads to a next one, and the declaration names no paging)", ErrAnswer, errEndless)
+			return nil, false, fmt.Errorf("%w: %w (a link leads to a next one, and the declaration names no paging)", errAnswer, errEndless)
 		}
 		return nil, false, nil
 	}
@@ -193,7 +193,7 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 	case err != nil:
 		return nil, false, err
 	case token == "" && p.more != nil:
-		return nil, false, fmt.Errorf("%w: there is more of the list, and %s does not say where", ErrAnswer, p.next.Text())
+		return nil, false, fmt.Errorf("%w: there is more of the list, and %s does not say where", errAnswer, p.next.Text())
 	case token == "":
 		return nil, false, nil
 	case p.query != "":
@@ -214,7 +214,7 @@ func (p *paging) saysMore(doc any) (bool, error) {
 	v, _ := p.more.Value(doc)
 	more, isBool := v.(bool)
 	if !isBool {
-		return false, fmt.Errorf("%w: %s is %s, want true or false", ErrAnswer, p.more.Text(), declared.KindOf(v))
+		return false, fmt.Errorf("%w: %s is %s, want true or false", errAnswer, p.more.Text(), declared.KindOf(v))
 	}
 	return more, nil
 }
@@ -227,7 +227,7 @@ func text(p *jsonplace.Place, doc any) (string, error) {
 	}
 	s, ok := scalarText(v)
 	if _, isBool := v.(bool); !ok || isBool || len(s) > maxURL {
-		return "", fmt.Errorf("%w: %s is %s, want text", ErrAnswer, p.Text(), declared.KindOf(v))
+		return "", fmt.Errorf("%w: %s is %s, want text", errAnswer, p.Text(), declared.KindOf(v))
 	}
 	return s, nil
 }
@@ -240,11 +240,11 @@ func (c *Connector) follow(u *url.URL, where func() (string, error)) (*url.URL, 
 	}
 	next, err := u.Parse(to)
 	if err != nil || strings.ContainsFunc(to, isControl) {
-		return nil, false, fmt.Errorf("%w: the address of the next page is none", ErrAnswer)
+		return nil, false, fmt.Errorf("%w: the address of the next page is none", errAnswer)
 	}
 	next.Fragment, next.RawFragment = "", ""
 	if len(next.String()) > maxURL {
-		return nil, false, fmt.Errorf("%w: the address of the next page has more than %d bytes", ErrAnswer, maxURL)
+		return nil, false, fmt.Errorf("%w: the address of the next page has more than %d bytes", errAnswer, maxURL)
 	}
 	return next, true, c.reachable(next)
 }
@@ -269,7 +269,7 @@ func linked(h http.Header, relation string) (string, error) {
 			one, others, whole := cutUnquoted(after, ',')
 			blank, parameters, _ := cutUnquoted(one, ';')
 			if !opened || !closed || !whole || strings.TrimSpace(blank) != "" {
-				return "", fmt.Errorf("%w: the header Link cannot be taken apart", ErrAnswer)
+				return "", fmt.Errorf("%w: the header Link cannot be taken apart", errAnswer)
 			}
 			rest = others
 			rel := ""
@@ -281,7 +281,7 @@ func linked(h http.Header, relation string) (string, error) {
 				}
 			}
 			if rel == "" {
-				return "", fmt.Errorf("%w: a link of the header Link has no relation", ErrAnswer)
+				return "", fmt.Errorf("%w: a link of the header Link has no relation", errAnswer)
 			}
 			if slices.ContainsFunc(strings.Fields(rel), func(each string) bool { return strings.EqualFold(each, relation) }) {
 				to = address

@@ -130,7 +130,7 @@ func (c *condition) among(found []any) bool {
 func met(all []*condition, doc any, h http.Header) error {
 	for _, c := range all {
 		if holds, _ := c.holds(doc, true, h); !holds {
-			return fmt.Errorf("%w: what must hold of %s does not", ErrAnswer, c.subject())
+			return fmt.Errorf("%w: what must hold of %s does not", errAnswer, c.subject())
 		}
 	}
 	return nil

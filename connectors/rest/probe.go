@@ -42,13 +42,13 @@ func (d *Declaration) Sample(kindName string, w intent.WriteType, name string) (
 	k := d.kinds[kindName]
 	switch {
 	case k == nil:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", ErrIntent, kindName, strings.Join(d.Kinds(), ", "))
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", errIntent, kindName, strings.Join(d.Kinds(), ", "))
 	case k.sample == nil:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: the declaration has no sample of %s", ErrIntent, kindName)
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: the declaration has no sample of %s", errIntent, kindName)
 	case k.writes[w] == nil:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /write: there is no %s of %s", ErrIntent, w, kindName)
+		return intent.WriteIntent{}, fmt.Errorf("%w: /write: there is no %s of %s", errIntent, w, kindName)
 	case name == "" || len(name) > maxSample || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789") != "":
-		return intent.WriteIntent{}, fmt.Errorf("%w: the name of a sample is letters and digits, at most %d", ErrIntent, maxSample)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the name of a sample is letters and digits, at most %d", errIntent, maxSample)
 	}
 	v := values{"sample": name, "sample_hex": hex.EncodeToString([]byte(name))}
 	in := intent.WriteIntent{Kind: kindName, Write: w}
@@ -63,7 +63,7 @@ func (d *Declaration) Sample(kindName string, w intent.WriteType, name string) (
 		}
 	case intent.Update:
 		if k.sample.update == nil {
-			return in, fmt.Errorf("%w: /write: the declaration's sample has no update", ErrIntent)
+			return in, fmt.Errorf("%w: /write: the declaration's sample has no update", errIntent)
 		}
 		in.Expect, err = k.sample.update.fields(v)
 	}

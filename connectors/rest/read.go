@@ -36,7 +36,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		m.add(r, found)
 	}
 	if !m.queried {
-		return connectors.Observation{}, fmt.Errorf("%w: /key: no lookup can be made by it", ErrIntent)
+		return connectors.Observation{}, fmt.Errorf("%w: /key: no lookup can be made by it", errIntent)
 	}
 	if err := c.readRefs(ctx, m, v); err != nil {
 		return connectors.Observation{}, err
@@ -82,7 +82,7 @@ func (c *Connector) readRefs(ctx context.Context, m *merge, v values) error {
 		refs = append(refs, m.q.Ref)
 	}
 	if len(refs) > maxCompleted {
-		return fmt.Errorf("read %q: %w: %d records are found, too many to read one by one", r.name, ErrAnswer, len(refs))
+		return fmt.Errorf("read %q: %w: %d records are found, too many to read one by one", r.name, errAnswer, len(refs))
 	}
 	for _, ref := range refs {
 		v["ref"] = ref
@@ -207,7 +207,7 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	}
 	one, there := r.single.Value(doc)
 	if !there {
-		return result{}, fmt.Errorf("%w: there is no %s in it", ErrAnswer, r.single.Text())
+		return result{}, fmt.Errorf("%w: there is no %s in it", errAnswer, r.single.Text())
 	}
 	f := result{strong: r.showsAll(doc, a)}
 	rec, kept, err := m.k.record.of(one, stampOf(v))
@@ -263,11 +263,11 @@ func (r *read) answersWith(k *kind, rec connectors.Record, v values) error {
 	key, _ := v["key"].(map[string]any)
 	for _, name := range r.keysAsked {
 		if !k.sameField(name, key, rec.Fields) {
-			return fmt.Errorf("%w: the record has another %s than was asked for, or it is not shown: the destination does not compare it exactly", ErrAnswer, name)
+			return fmt.Errorf("%w: the record has another %s than was asked for, or it is not shown: the destination does not compare it exactly", errAnswer, name)
 		}
 	}
 	if r.stampIsAsked && rec.Stamp != stampOf(v) {
-		return fmt.Errorf("%w: the record has another stamp than was asked for", ErrAnswer)
+		return fmt.Errorf("%w: the record has another stamp than was asked for", errAnswer)
 	}
 	return nil
 }

@@ -15,21 +15,21 @@ import (
 func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	object, isObject := v.(map[string]any)
 	if !isObject {
-		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", ErrAnswer, declared.KindOf(v))
+		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", errAnswer, declared.KindOf(v))
 	}
 	if kept, err := r.keeps(object); err != nil || !kept {
 		return connectors.Record{}, false, err
 	}
 	one := connectors.Record{Ref: scalar(r.ref, object), URL: scalar(r.url, object), Version: scalar(r.version, object)}
 	if one.Ref == "" {
-		return one, false, fmt.Errorf("%w: a record has no %s", ErrAnswer, r.ref.Text())
+		return one, false, fmt.Errorf("%w: a record has no %s", errAnswer, r.ref.Text())
 	}
 	fields := intent.Fields{}
 	for _, p := range r.spread {
 		below, there := p.Value(object)
 		members, isObject := below.(map[string]any)
 		if !there || !isObject {
-			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", ErrAnswer, p.Text(), declared.KindOf(below))
+			return one, false, fmt.Errorf("%w: in a record, %s is %s, want an object", errAnswer, p.Text(), declared.KindOf(below))
 		}
 		for name, v := range members {
 			fields[name] = v
@@ -93,9 +93,9 @@ func (r *record) keeps(object map[string]any) (bool, error) {
 	found, err := c.place.All(object)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%w: %w", ErrAnswer, err)
+		return false, fmt.Errorf("%w: %w", errAnswer, err)
 	case c.exists == nil && len(found) == 0:
-		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", ErrAnswer, c.place.Text())
+		return false, fmt.Errorf("%w: a record has no %s, which says whether it counts", errAnswer, c.place.Text())
 	}
 	return c.among(found), nil
 }
@@ -133,7 +133,7 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	if container, there := f.list.Container.Value(object); !there || container == nil {
 		return nil, false, nil
 	}
-	values, err := f.list.All(object, ErrAnswer)
+	values, err := f.list.All(object, errAnswer)
 	if err != nil || f.join == nil {
 		return values, true, err
 	}
@@ -141,7 +141,7 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	for _, v := range values {
 		s, ok := scalarText(v)
 		if !ok {
-			return nil, false, fmt.Errorf("%w: an element of %s is %s, want text", ErrAnswer, f.list.Text, declared.KindOf(v))
+			return nil, false, fmt.Errorf("%w: an element of %s is %s, want text", errAnswer, f.list.Text, declared.KindOf(v))
 		}
 		parts = append(parts, s)
 	}

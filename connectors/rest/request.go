@@ -238,7 +238,7 @@ func (d *draft) addHeaders(from []header, f filling) error {
 // server makes something else.
 func (d *draft) setHeader(name, value string) error {
 	if len(value) > maxHeader || strings.Trim(value, " ") != value || strings.ContainsFunc(value, func(r rune) bool { return isControl(r) || r > '~' }) {
-		return fmt.Errorf("%w: the header %s would hold a control character, one that is not ASCII, a blank at an end, or more than %d bytes", ErrIntent, name, maxHeader)
+		return fmt.Errorf("%w: the header %s would hold a control character, one that is not ASCII, a blank at an end, or more than %d bytes", errIntent, name, maxHeader)
 	}
 	d.header.Set(name, value)
 	return nil
@@ -276,7 +276,7 @@ func fillEach(n namedValue, f filling) (string, error) {
 			return "", err
 		}
 		if !plainText.MatchString(s) || strings.Contains(s, n.join) {
-			return "", fmt.Errorf("%w: a value of the list %s has other characters than letters, digits and -_.:@", ErrIntent, n.name)
+			return "", fmt.Errorf("%w: a value of the list %s has other characters than letters, digits and -_.:@", errIntent, n.name)
 		}
 		all = append(all, s)
 	}
@@ -293,12 +293,12 @@ func (d *draft) encoded() (body []byte, contentType string, err error) {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		if err := e.Encode(d.body); err != nil {
-			return nil, "", fmt.Errorf("%w: the body: %w", ErrIntent, err)
+			return nil, "", fmt.Errorf("%w: the body: %w", errIntent, err)
 		}
 		body, contentType = bytes.TrimSuffix(b.Bytes(), []byte("\n")), "application/json"
 	}
 	if len(body) > maxBody {
-		return nil, "", fmt.Errorf("%w: the body would have %d bytes; want at most %d", ErrIntent, len(body), maxBody)
+		return nil, "", fmt.Errorf("%w: the body would have %d bytes; want at most %d", errIntent, len(body), maxBody)
 	}
 	return body, contentType, nil
 }

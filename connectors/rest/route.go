@@ -82,10 +82,10 @@ func (r *route) expand(v values) (string, error) {
 	}
 	path, err := r.template.Expand(vars)
 	if err != nil {
-		return "", fmt.Errorf("%w: %s: %w", ErrIntent, r.at.Field, err)
+		return "", fmt.Errorf("%w: %s: %w", errIntent, r.at.Field, err)
 	}
 	if strings.Count(path, "/") != r.segments || strings.ContainsAny(path, "?#") {
-		return "", fmt.Errorf("%w: %s: the values would make it another path", ErrIntent, r.at.Field)
+		return "", fmt.Errorf("%w: %s: the values would make it another path", errIntent, r.at.Field)
 	}
 	return path, plainSegments(path)
 }
@@ -106,10 +106,10 @@ func plainSegments(path string) error {
 	for _, s := range strings.Split(path, "/")[1:] {
 		plain, err := url.PathUnescape(s)
 		if err != nil {
-			return fmt.Errorf("%w: a segment of the path is not escaped as in a URL", ErrIntent)
+			return fmt.Errorf("%w: a segment of the path is not escaped as in a URL", errIntent)
 		}
 		if plain == "." || plain == ".." {
-			return fmt.Errorf("%w: a segment of the path is %q, which means another place", ErrIntent, plain)
+			return fmt.Errorf("%w: a segment of the path is %q, which means another place", errIntent, plain)
 		}
 	}
 	return nil

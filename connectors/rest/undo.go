@@ -13,14 +13,14 @@ import (
 
 // Invert builds the write that undoes w, where the declaration defines one. It needs the state
 // before, and exactly one record on each side that has one. What it changes must still be as in
-// after. The error wraps [ErrNoUndo].
+// after.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	k, err := c.kindOf(w)
 	if err != nil {
 		return intent.WriteIntent{}, err
 	}
 	if before == nil && !(w.Write == intent.Create && k.profile.FreshKeys) {
-		return intent.WriteIntent{}, fmt.Errorf("%w: no record was read before it", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: no record was read before it", errNoUndo)
 	}
 	if before == nil {
 		before = &connectors.Observation{}
@@ -35,7 +35,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 	}
 	u, ok := k.undo[did]
 	if !ok {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the declaration does not say how to undo a %s", ErrNoUndo, did)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the declaration does not say how to undo a %s", errNoUndo, did)
 	}
 	inverse := intent.WriteIntent{Destination: w.Destination, Kind: w.Kind, Key: maps.Clone(w.Key), Write: u.write}
 	switch {
@@ -47,12 +47,12 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 		inverse.Expect = declared.Lasting(k.profile, before.Records[0].Fields)
 		return inverse, nil
 	}
-	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", ErrNoUndo, had, has)
+	return intent.WriteIntent{}, fmt.Errorf("%w: %d records before and %d after", errNoUndo, had, has)
 }
 
 func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
 	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
-		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there has the stamp of another write", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there has the stamp of another write", errNoUndo)
 	}
 	inverse.Require = declared.Lasting(k.profile, now.Fields)
 	if u.write == intent.Update {
@@ -79,7 +79,7 @@ func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was,
 		case !there && k.writes[intent.Update].takesAway():
 			inverse.Absent = append(inverse.Absent, string(intent.Pointer("").AppendToken(name)))
 		case !there:
-			return intent.WriteIntent{}, fmt.Errorf("%w: the field %s was not there before", ErrNoUndo, name)
+			return intent.WriteIntent{}, fmt.Errorf("%w: the field %s was not there before", errNoUndo, name)
 		default:
 			inverse.Expect[name] = old
 		}
@@ -92,7 +92,7 @@ func (k *kind) undoUpdate(w intent.WriteIntent, inverse intent.WriteIntent, was,
 	}
 	switch {
 	case len(inverse.Expect)+len(inverse.Absent) == 0:
-		return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", ErrNoUndo)
+		return intent.WriteIntent{}, fmt.Errorf("%w: nothing has changed", errNoUndo)
 	case len(inverse.Expect) == 0: // an intent must expect something; the key always holds
 		inverse.Expect = maps.Clone(inverse.Key)
 	}

@@ -31,7 +31,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	}
 	w := k.writes[r.Intent.Write]
 	if w == nil {
-		return connectors.Receipt{}, unsent(fmt.Errorf("%w: /write: there is no %s of this kind", ErrIntent, r.Intent.Write))
+		return connectors.Receipt{}, unsent(fmt.Errorf("%w: /write: there is no %s of this kind", errIntent, r.Intent.Write))
 	}
 	v, err := c.writeValues(k, w, r)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 // for a day; an intent that cannot be served must not be.
 func unsent(err error) error {
 	switch {
-	case errors.Is(err, ErrIntent):
+	case errors.Is(err, errIntent):
 		return connectors.Refused("", err)
 	case connectors.FateOf(err) == connectors.FateLogin:
 		return err
@@ -83,7 +83,7 @@ func before(r connectors.Request) *connectors.Record {
 func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values, error) {
 	in := r.Intent
 	if in.Want() != 1 {
-		return nil, fmt.Errorf("%w: /count: is %d; one request writes one record", ErrIntent, in.Want())
+		return nil, fmt.Errorf("%w: /count: is %d; one request writes one record", errIntent, in.Want())
 	}
 	if err := k.unforged(in); err != nil {
 		return nil, err
@@ -112,11 +112,11 @@ func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values
 	changes := in.Write == intent.Update || in.Write == intent.Delete
 	switch {
 	case changes && r.Before != nil && b == nil:
-		return nil, fmt.Errorf("%w: /write: %s needs exactly one record in the read before it", ErrIntent, in.Write)
+		return nil, fmt.Errorf("%w: /write: %s needs exactly one record in the read before it", errIntent, in.Write)
 	case w.needs.ref && b == nil:
-		return nil, fmt.Errorf("%w: /write: %s needs the ref of the one record in the read before it", ErrIntent, in.Write)
+		return nil, fmt.Errorf("%w: /write: %s needs the ref of the one record in the read before it", errIntent, in.Write)
 	case w.needs.version && b.Version == "":
-		return nil, fmt.Errorf("%w: /write: %s needs the version of the record in the read before it", ErrIntent, in.Write)
+		return nil, fmt.Errorf("%w: /write: %s needs the version of the record in the read before it", errIntent, in.Write)
 	}
 	if b != nil && in.Write != intent.Create {
 		v["ref"], v["before"] = b.Ref, object1(b.Fields)
@@ -155,7 +155,7 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 	}
 	for _, path := range in.Absent {
 		if _, there := intent.Lookup(b.Fields, path); there {
-			return fmt.Errorf("%w: /absent: %s is there, and a %s cannot take fields away", ErrIntent, path, in.Write)
+			return fmt.Errorf("%w: /absent: %s is there, and a %s cannot take fields away", errIntent, path, in.Write)
 		}
 	}
 	return nil
@@ -185,7 +185,7 @@ func (k *kind) unforged(in intent.WriteIntent) error {
 		})
 	}
 	if forged {
-		return fmt.Errorf("%w: a value has in it what would be read as a stamp", ErrIntent)
+		return fmt.Errorf("%w: a value has in it what would be read as a stamp", errIntent)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (w *write) draft(r connectors.Request, v values) (*draft, error) {
 	if w.key != nil {
 		switch key := r.IdempotencyKey; {
 		case key == "":
-			return nil, fmt.Errorf("%w: {idempotency_key} is missing, by which the destination is to know the write again", ErrIntent)
+			return nil, fmt.Errorf("%w: {idempotency_key} is missing, by which the destination is to know the write again", errIntent)
 		case w.key.header != "" && w.key.quoted:
 			err = d.setHeader(w.key.header, strconv.Quote(key))
 		case w.key.header != "":
@@ -217,13 +217,13 @@ func (w *write) draft(r connectors.Request, v values) (*draft, error) {
 func (w *write) condition(d *draft, r connectors.Request, v values) error {
 	g, b := w.guard, before(r)
 	if g == nil {
-		return fmt.Errorf("%w: /write: a %s cannot be conditional here", ErrIntent, r.Intent.Write)
+		return fmt.Errorf("%w: /write: a %s cannot be conditional here", errIntent, r.Intent.Write)
 	}
 	switch {
 	case b == nil && r.Before != nil && len(r.Before.Records) == 0 && g.ifAbsent != nil:
 		g = g.ifAbsent
 	case b == nil || b.Version == "":
-		return fmt.Errorf("%w: a conditional %s needs one record with a version in the read before it", ErrIntent, r.Intent.Write)
+		return fmt.Errorf("%w: a conditional %s needs one record with a version in the read before it", errIntent, r.Intent.Write)
 	}
 	if err := d.addHeaders(g.headers, filling{values: v}); err != nil {
 		return err

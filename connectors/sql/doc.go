@@ -28,7 +28,7 @@
 // lead to a streaming standby. Before a read, the primary returns the position of its log, after
 // everything that any actor committed by then. A standby of the same history that has replayed it
 // shows all of that: the read is strong. Until then it is weak. Where a settle time is declared,
-// which a paused standby would outlast, it is an error ([ErrBehind]). What cannot be related to
+// which a paused standby would outlast, it is an error. What cannot be related to
 // the primary at all is weak.
 //
 // # Values

@@ -59,7 +59,7 @@ func fromDriver(c Column, v any) (any, error) {
 		got, ok = wording(c.Type, v)
 	}
 	if !ok {
-		return nil, fmt.Errorf("%w: column %q shows a %T that is no %s", ErrUnreadable, c.Name, v, c.Type)
+		return nil, fmt.Errorf("%w: column %q shows a %T that is no %s", errUnreadable, c.Name, v, c.Type)
 	}
 	return got, nil
 }

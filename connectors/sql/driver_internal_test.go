@@ -46,7 +46,7 @@ func TestDrivers(t *testing.T) {
 			}
 			got, err := fromDriver(column, c.read)
 			if c.show == nil {
-				if !errors.Is(err, ErrUnreadable) {
+				if !errors.Is(err, errUnreadable) {
 					t.Errorf("%#v is read as %#v (%v), want ErrUnreadable", c.read, got, err)
 				}
 				return

@@ -78,7 +78,7 @@ func answered(n int, err error) error {
 	case err != nil:
 		return doing("read", err)
 	case n > maxRows:
-		return fmt.Errorf("%w: %d rows, at most %d are read", ErrUnreadable, n, maxRows)
+		return fmt.Errorf("%w: %d rows, at most %d are read", errUnreadable, n, maxRows)
 	}
 	return nil
 }

@@ -132,12 +132,12 @@ var (
 	_ connectors.Prober     = (*Connector)(nil)
 )
 
-// New checks the options. It does not connect. The error wraps [ErrOptions] and
-// names the field. Close the connector where DSN is set.
+// New checks the options. It does not connect. The error names the field. Close the
+// connector where DSN is set.
 func New(o Options) (*Connector, error) {
 	c, err := newConnector(o)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	return c, nil
 }

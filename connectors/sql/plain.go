@@ -124,7 +124,7 @@ func (p *plain) run(ctx context.Context, tx *stdsql.Tx, t *table, c change) (rec
 			return receipt, n, err
 		}
 		if text := textOf(kept); text == nil || !slices.Contains([]string{"1", "t", "true"}, *text) {
-			return receipt, n, ErrKeyChanged
+			return receipt, n, errKeyChanged
 		}
 		receipt.Ref, receipt.Version = record.Ref, record.Version
 	}
@@ -249,7 +249,7 @@ func (p *plain) probe(ctx context.Context, t *table) error {
 	case err != nil:
 		return doing("probe "+t.kind, err)
 	case !unique:
-		return fmt.Errorf("%w: %s: no unique constraint on exactly %s", ErrTable, t.kind, list(t.Key))
+		return fmt.Errorf("%w: %s: no unique constraint on exactly %s", errTable, t.kind, list(t.Key))
 	}
 	return nil
 }

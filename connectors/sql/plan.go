@@ -140,21 +140,21 @@ func (p *plan) mergeable(w intent.WriteIntent, d Dialect) error {
 func (p plan) before(r connectors.Request) ([]connectors.Record, error) {
 	if r.Before == nil {
 		if r.Conditional {
-			return nil, connectors.NotSent(fmt.Errorf("%w: a conditional write without a pre-state", ErrMatches))
+			return nil, connectors.NotSent(fmt.Errorf("%w: a conditional write without a pre-state", errMatches))
 		}
 		return nil, nil
 	}
 	found := r.Before.Records
 	changes := p.write == intent.Update || p.write == intent.Delete
 	if (changes && len(found) != p.want) || (!changes && len(found) > 1) {
-		return nil, connectors.NotSent(fmt.Errorf("%w: %d were read before, %d declared", ErrMatches, len(found), p.want))
+		return nil, connectors.NotSent(fmt.Errorf("%w: %d were read before, %d declared", errMatches, len(found), p.want))
 	}
 	for _, record := range found {
 		if r.Conditional && record.Version == "" {
-			return nil, connectors.NotSent(fmt.Errorf("%w: the pre-state has no version to compare with", ErrMatches))
+			return nil, connectors.NotSent(fmt.Errorf("%w: the pre-state has no version to compare with", errMatches))
 		}
 		if p.t.ID != "" && record.Ref == "" {
-			return nil, connectors.NotSent(fmt.Errorf("%w: the pre-state does not name its row", ErrMatches))
+			return nil, connectors.NotSent(fmt.Errorf("%w: the pre-state does not name its row", errMatches))
 		}
 	}
 	return found, nil

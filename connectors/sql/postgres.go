@@ -249,7 +249,7 @@ func (p *postgres) prepareCommit(ctx context.Context, pg *pgconn.PgConn, t *tabl
 	case n != c.rows:
 		return connectors.Receipt{}, c.missed(n)
 	case !c.keptIn(rows):
-		return connectors.Receipt{}, connectors.Refused("", ErrKeyChanged)
+		return connectors.Receipt{}, connectors.Refused("", errKeyChanged)
 	}
 	record, err := nativeRecord(t, t.names(), rows[0])
 	if err != nil {
@@ -259,7 +259,7 @@ func (p *postgres) prepareCommit(ctx context.Context, pg *pgconn.PgConn, t *tabl
 }
 
 var (
-	errUnbounded = fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names), which has no bound; set the option Horizon", ErrTable)
+	errUnbounded = fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names), which has no bound; set the option Horizon", errTable)
 	// errNoTransaction is of unknown fate: something between us and the server has lost the
 	// transaction, and the statement committed by itself.
 	errNoTransaction = errors.New("the statement was answered outside of its transaction")
@@ -284,9 +284,9 @@ func (c change) keptIn(rows []row) bool {
 // missed is the refusal of a change that would touch another number of rows.
 func (c change) missed(n int) error {
 	if c.makes && n == 0 {
-		return connectors.Conflict("", fmt.Errorf("the server inserted no row: %w, or a trigger swallowed the insert", ErrExists))
+		return connectors.Conflict("", fmt.Errorf("the server inserted no row: %w, or a trigger swallowed the insert", errExists))
 	}
-	return connectors.Conflict("", fmt.Errorf("%w: %d, want %d; it was rolled back", ErrMatches, n, c.rows))
+	return connectors.Conflict("", fmt.Errorf("%w: %d, want %d; it was rolled back", errMatches, n, c.rows))
 }
 
 // beginWrite opens a transaction that ends by itself: the statement a little before the client

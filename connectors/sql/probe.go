@@ -15,8 +15,8 @@ import (
 
 // Probe connects for writing and for reading and compares each table with its declaration:
 // columns and types, the unique constraint, that reads lead to the same table, and what the
-// server promises. It writes nothing. The error wraps [ErrTable] if a declaration is wrong, and
-// says in which way.
+// server promises. It writes nothing. If a declaration is wrong, the error says in
+// which way.
 func (c *Connector) Probe(ctx context.Context) error {
 	var errs []error
 	for _, t := range c.tables {
@@ -62,7 +62,7 @@ func (p *postgres) probe(ctx context.Context, t *table) error {
 		return err
 	}
 	if at.table == "" {
-		return fmt.Errorf("%w: there is no table %s", ErrTable, p.dialect.name(t))
+		return fmt.Errorf("%w: there is no table %s", errTable, p.dialect.name(t))
 	}
 	checks := []func(context.Context, *pgconn.PgConn, *table, string) error{
 		p.probeTable, p.probeColumns, p.probeUnique, p.probeServer,
@@ -91,16 +91,16 @@ func (p *postgres) probeTable(ctx context.Context, pg *pgconn.PgConn, t *table, 
 	rows, err := p.catalog(ctx, pg, oid, `SELECT c.relkind, (SELECT count(*) FROM pg_inherits i JOIN pg_class k ON k.oid = i.inhrelid WHERE i.inhparent = c.oid AND NOT k.relispartition)
 		FROM pg_class c WHERE c.oid = $oid`)
 	if err != nil || len(rows) != 1 {
-		return errors.Join(err, fmt.Errorf("%w: %d relations", ErrTable, len(rows)))
+		return errors.Join(err, fmt.Errorf("%w: %d relations", errTable, len(rows)))
 	}
 	kind, children := rows[0].text(0), rows[0].text(1)
 	switch {
 	case kind != "r" && kind != "p":
-		return fmt.Errorf("%w: it is of the relation kind %q; want a table: anything else can hide rows", ErrTable, kind)
+		return fmt.Errorf("%w: it is of the relation kind %q; want a table: anything else can hide rows", errTable, kind)
 	case kind == "p" && t.Version == XMin:
-		return fmt.Errorf("%w: it is partitioned, and the server does not return the xmin of what it writes there; want a version column", ErrTable)
+		return fmt.Errorf("%w: it is partitioned, and the server does not return the xmin of what it writes there; want a version column", errTable)
 	case t.Unique && children != "0":
-		return fmt.Errorf("%w: %s tables inherit from it, which its unique index does not cover", ErrTable, children)
+		return fmt.Errorf("%w: %s tables inherit from it, which its unique index does not cover", errTable, children)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (p *postgres) probeColumns(ctx context.Context, pg *pgconn.PgConn, t *table
 	}
 	var errs []error
 	say := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{ErrTable}, args...)...))
+		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{errTable}, args...)...))
 	}
 	for _, c := range t.Columns {
 		r, ok := there[c.Name]
@@ -186,7 +186,7 @@ func (p *postgres) probeUnique(ctx context.Context, pg *pgconn.PgConn, t *table,
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no unique index, valid and not deferrable, on exactly %s", ErrTable, list(t.Key))
+	return fmt.Errorf("%w: no unique index, valid and not deferrable, on exactly %s", errTable, list(t.Key))
 }
 
 // probeServer: a commit that waits for a synchronous standby can wait for ever,
@@ -197,7 +197,7 @@ func (p *postgres) probeServer(ctx context.Context, pg *pgconn.PgConn, _ *table,
 		return err
 	}
 	if names := rows[0].text(0); names != "" && p.o.Horizon == 0 {
-		return fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names = %s), which has no bound; set the option Horizon", ErrTable, clip(names))
+		return fmt.Errorf("%w: the server commits only when standbys have (synchronous_standby_names = %s), which has no bound; set the option Horizon", errTable, clip(names))
 	}
 	return nil
 }

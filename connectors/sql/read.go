@@ -45,8 +45,7 @@ func wordsOf(err error) connectors.Reply {
 	return connectors.Reply{}
 }
 
-// Check refuses an intent that the table can never hold. The error wraps
-// [ErrIntent].
+// Check refuses an intent that the table can never hold.
 func (c *Connector) Check(w intent.WriteIntent) error {
 	_, err := c.understand(w, w.Stamp())
 	return err
@@ -108,7 +107,7 @@ func (q question) found(r connectors.Record) error {
 	if q.stamp == "" || r.Stamp != q.stamp {
 		for _, v := range q.key {
 			if got := r.Fields[v.column.Name]; v.column.Type == Text && got != v.text {
-				return fmt.Errorf("/key/%s: %w", v.column.Name, ErrInexact)
+				return fmt.Errorf("/key/%s: %w", v.column.Name, errInexact)
 			}
 		}
 	}
@@ -120,12 +119,12 @@ func (q question) found(r connectors.Record) error {
 func nativeRecord(t *table, names []string, r row) (connectors.Record, error) {
 	fields := intent.Fields{}
 	if err := json.Unmarshal([]byte(r.text(0)), &fields); err != nil {
-		return connectors.Record{}, fmt.Errorf("%w: %w", ErrUnreadable, &serverWords{err})
+		return connectors.Record{}, fmt.Errorf("%w: %w", errUnreadable, &serverWords{err})
 	}
 	for _, name := range names {
 		v, there := fields[name]
 		if !there {
-			return connectors.Record{}, fmt.Errorf("%w: column %q is not in it", ErrUnreadable, name)
+			return connectors.Record{}, fmt.Errorf("%w: column %q is not in it", errUnreadable, name)
 		}
 		v, err := decode(t.columns[name], v)
 		if err != nil {

@@ -55,12 +55,12 @@ func (p *postgres) placeOf(ctx context.Context, pg *pgconn.PgConn, t *table) (pl
 	case err != nil:
 		return place{}, doing("ask where a connection leads", err)
 	case n != 1 || len(rows[0]) != 10:
-		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
+		return place{}, fmt.Errorf("%w: where a connection leads", errUnreadable)
 	}
 	r := rows[0]
 	delay, err := strconv.Atoi(r.text(7))
 	if err != nil {
-		return place{}, fmt.Errorf("%w: where a connection leads", ErrUnreadable)
+		return place{}, fmt.Errorf("%w: where a connection leads", errUnreadable)
 	}
 	return place{standby: r.text(0) != "f", system: r.text(1), started: r.text(2), database: r.text(3),
 		timeline: r.text(4), lsn: r.text(5), flushed: r.text(6), delay: time.Duration(delay) * time.Millisecond, table: r.text(8), kind: r.text(9)}, nil
@@ -139,9 +139,9 @@ func (p *postgres) relate(ctx context.Context, pg *pgconn.PgConn, t *table, prim
 		return connectors.Weak, path, nil
 	case here.database != primary.database || here.table != primary.table:
 		return connectors.Weak, path, fmt.Errorf("%w: table %s of database %q here, %s of %q there; check databases and search paths",
-			ErrElsewhere, here.table, here.database, primary.table, primary.database)
+			errElsewhere, here.table, here.database, primary.table, primary.database)
 	case !here.standby && here.started != primary.started:
-		return connectors.Weak, path, fmt.Errorf("%w: to two servers that both take writes", ErrElsewhere)
+		return connectors.Weak, path, fmt.Errorf("%w: to two servers that both take writes", errElsewhere)
 	case here.kind != "r" && here.kind != "p": // a view, or another server's
 		strength, err := p.unproven()
 		return strength, path, err
@@ -222,7 +222,7 @@ func (p *postgres) awaitReplay(ctx context.Context, pg *pgconn.PgConn, t *table,
 // become proof of absence after it, which a paused standby outlasts.
 func (p *postgres) unproven() (connectors.Strength, error) {
 	if p.o.Settle > 0 {
-		return connectors.Weak, ErrBehind
+		return connectors.Weak, errBehind
 	}
 	return connectors.Weak, nil
 }
@@ -238,7 +238,7 @@ func (p *postgres) progressOf(ctx context.Context, pg *pgconn.PgConn, primary pl
 	case err != nil:
 		return unrelated, doing("ask how far the standby is", err)
 	case n != 1 || len(rows[0]) != 3:
-		return unrelated, fmt.Errorf("%w: how far the standby is", ErrUnreadable)
+		return unrelated, fmt.Errorf("%w: how far the standby is", errUnreadable)
 	}
 	switch r := rows[0]; {
 	case r.text(0) != "t" || r.text(1) == "":

@@ -167,8 +167,8 @@ func (t *table) checkExtras(d Dialect) error {
 func (t *table) checkTypes(d Dialect) error {
 	for _, c := range t.Columns {
 		switch {
-		case !slices.Contains(Types(), c.Type):
-			return fmt.Errorf("columns: %q has the type %q; want one of %v", clip(c.Name), clip(string(c.Type)), Types())
+		case !slices.Contains(types(), c.Type):
+			return fmt.Errorf("columns: %q has the type %q; want one of %v", clip(c.Name), clip(string(c.Type)), types())
 		case c.Type == Array && !d.native:
 			return fmt.Errorf("columns: %q has the type %q, which only PostgreSQL has", clip(c.Name), c.Type)
 		}

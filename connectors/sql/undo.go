@@ -13,15 +13,14 @@ import (
 
 // Invert deletes a row that was created, brings a row that was changed back to
 // the values before, and inserts a row that was deleted, as it was. It needs
-// [Table].Whole, a read before the write, and requires what after shows. The
-// error wraps [ErrNoUndo].
+// [Table].Whole, a read before the write, and requires what after shows.
 func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation, after connectors.Observation) (intent.WriteIntent, error) {
 	undo, err := c.invert(w, before, after)
 	if err == nil {
 		err = acceptable(undo)
 	}
 	if err != nil {
-		return intent.WriteIntent{}, fmt.Errorf("%w: %w", ErrNoUndo, err)
+		return intent.WriteIntent{}, fmt.Errorf("%w: %w", errNoUndo, err)
 	}
 	return undo, nil
 }

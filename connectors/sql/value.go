@@ -41,8 +41,8 @@ const (
 	Other     Type = "other"       // enums, intervals, ranges: the text that the database writes
 )
 
-// Types lists them all.
-func Types() []Type {
+// types lists them all.
+func types() []Type {
 	return []Type{Text, Char, CaseFold, Integer, Numeric, Float, Bool, UUID, Timestamp, LocalTime, Date, JSON, Bytes, Array, Other}
 }
 
@@ -261,7 +261,7 @@ func decode(c Column, v any) (any, error) {
 	digits, ok := strings.CutPrefix(s, `\x`)
 	raw, err := hex.DecodeString(digits)
 	if !ok || err != nil {
-		return nil, fmt.Errorf("%w: column %q does not show bytes", ErrUnreadable, c.Name)
+		return nil, fmt.Errorf("%w: column %q does not show bytes", errUnreadable, c.Name)
 	}
 	return base64.StdEncoding.EncodeToString(raw), nil
 }

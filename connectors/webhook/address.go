@@ -12,8 +12,8 @@ import (
 	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// ErrAddress means that a name led to an address that is not allowed.
-var ErrAddress = errors.New("not a public address")
+// errAddress means that a name led to an address that is not allowed.
+var errAddress = errors.New("not a public address")
 
 // guarded is a transport that checks each address after its name was resolved: a name can resolve
 // to any address, and to another one the next time.
@@ -31,7 +31,7 @@ func control(private []netip.Prefix) egress.Check {
 		if public(addr) || slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(addr) }) {
 			return nil
 		}
-		return fmt.Errorf("%w: the name leads to %s, which allow_private does not list", ErrAddress, addr)
+		return fmt.Errorf("%w: the name leads to %s, which allow_private does not list", errAddress, addr)
 	}
 }
 

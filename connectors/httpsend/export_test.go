@@ -1,0 +1,3 @@
+package httpsend
+
+var ErrNotJSON = errNotJSON

@@ -1,0 +1,8 @@
+package rest
+
+var (
+	ErrAnswer  = errAnswer
+	ErrHost    = errHost
+	ErrIntent  = errIntent
+	ErrOptions = errOptions
+)

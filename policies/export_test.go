@@ -1,0 +1,10 @@
+package policies
+
+const (
+	RowNone        = rowNone
+	RowNothingSent = rowNothingSent
+	RowRepair      = rowRepair
+	RowReviewer    = rowReviewer
+)
+
+var KnownNotApplied = knownNotApplied
