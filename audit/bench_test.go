@@ -11,11 +11,11 @@ import (
 	"github.com/readback-go/readback/audit"
 )
 
-// The cost of sealing for writers: lives of two commits, by 16 callers, without it, with the
-// record of what is not sealed, and with a sealer in parallel. Rates drift on shared machines;
+// The cost of sealing for writers: lives of two commits, by 16 callers, without it and with a
+// sealer in parallel. Rates drift on shared machines;
 // the ratio within one run counts.
 func BenchmarkSealed(b *testing.B) {
-	for _, how := range []string{"off", "remembered", "sealed"} {
+	for _, how := range []string{"off", "sealed"} {
 		b.Run(how, func(b *testing.B) {
 			l := open(b, filepath.Join(b.TempDir(), "ledger.db"))
 			ctx, end := context.WithCancel(context.Background())
@@ -25,9 +25,7 @@ func BenchmarkSealed(b *testing.B) {
 				if _, err := s.Seal(ctx); err != nil {
 					b.Fatal(err)
 				}
-				if how == "sealed" {
-					beside.Go(func() { _ = s.Work(ctx) })
-				}
+				beside.Go(func() { _ = s.Work(ctx) })
 			}
 			began := time.Now()
 			var callers sync.WaitGroup

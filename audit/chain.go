@@ -40,7 +40,8 @@ type Entry struct {
 	Names string `json:"names,omitempty"`
 	// Intent is the SHA-256 of the intent as it is stored, with the first event.
 	Intent string `json:"intent,omitempty"`
-	// Backfilled reports that it existed when sealing began: its earlier history is unknown.
+	// Backfilled reports that it existed when sealing began: its earlier history is unknown. Only
+	// chains from before version 1 have it.
 	Backfilled bool `json:"found,omitempty"`
 	// Rule and At are the rule and the time of pruning.
 	Rule string    `json:"rule,omitempty"`
@@ -59,7 +60,10 @@ type Page struct {
 	// Previous is the hash of the previous page, "" for the first.
 	Previous string `json:"previous"`
 	// Sealed is when it was made, on the sealer's clock.
-	Sealed  time.Time `json:"sealed"`
+	Sealed time.Time `json:"sealed"`
+	// Since is set on the first page of a ledger that was older than its chains: events until then
+	// may be in none ([ledger.Feed.BeginSealing]).
+	Since   time.Time `json:"since,omitzero"`
 	Entries []Entry   `json:"entries"`
 	// Hash is the SHA-256 over the canonical JSON of all of the above.
 	Hash string `json:"hash,omitempty"`
@@ -160,7 +164,7 @@ func strictly(text []byte, into any) error {
 func entriesOf(r ledger.Run) ([]Entry, error) {
 	if m := r.Mark; m != nil {
 		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, DocumentKind: m.DocumentKind, DocumentID: m.DocumentID, Version: m.Version,
-			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure, Backfilled: r.Backfilled}}, nil
+			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure}}, nil
 	}
 	var entries []Entry
 	next := r.First
@@ -175,7 +179,7 @@ func entriesOf(r ledger.Run) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entry := Entry{Write: r.ID, Seq: e.Seq, Kind: e.Kind, Digest: d, Backfilled: r.Backfilled}
+		entry := Entry{Write: r.ID, Seq: e.Seq, Kind: e.Kind, Digest: d}
 		if e.Seq == 1 && r.Intent != nil {
 			entry.Intent = rawDigest(r.Intent)
 		}

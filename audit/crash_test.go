@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/ledger"
@@ -57,9 +58,9 @@ func (f *fragile) SetNote(ctx context.Context, n ledger.Note) (set ledger.Note, 
 	return set, err
 }
 
-func (f *fragile) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
-	err = f.call(func() (err error) { changed, err = f.Memory.SetRecording(ctx, on); return err })
-	return changed, err
+func (f *fragile) BeginSealing(ctx context.Context) (since time.Time, err error) {
+	err = f.call(func() (err error) { since, err = f.Memory.BeginSealing(ctx); return err })
+	return since, err
 }
 
 func (f *fragile) Sealed(ctx context.Context, tickets []int64) error {

@@ -21,9 +21,6 @@ type doubts struct {
 	fresh     map[writeName][]int64    // events that are not sealed, of writes that do not differ
 	documents map[documentName]*glance // nil: it is missing
 
-	// finding reports that the backfill of what existed when sealing was switched on is not done.
-	finding bool
-
 	// Later changes: events and marks that are not sealed, or were sealed during the check.
 	unsealed  map[writeName]map[int64]bool
 	later     *index
@@ -40,11 +37,12 @@ type glance struct {
 }
 
 func glanceOf(p ledger.Document) (*glance, error) {
-	m, err := p.BackfillMark()
-	if err != nil || m == nil {
+	digest, err := p.Digest()
+	if err != nil {
 		return nil, err
 	}
-	return &glance{p.Version, sumOf(m.Digest), sumOf(m.Names)}, nil
+	names, err := p.Names()
+	return &glance{p.Version, sumOf(digest), sumOf(names)}, err
 }
 
 func newDoubts(x *index) *doubts {
@@ -60,8 +58,7 @@ func (v *verifier) enough(ctx context.Context, d *doubts) error {
 }
 
 // settle reads a second time what differed: first the writes themselves, then what is not sealed,
-// then new pages. What was committed before the first is in the second or in the third, unless
-// the backfill has not reached it.
+// then new pages. What was committed before the first is in the second or in the third.
 func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	if len(d.writes)+len(d.fresh)+len(d.documents) == 0 {
 		return nil
@@ -70,10 +67,6 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 	if err != nil {
 		return err
 	}
-	if d.finding, err = v.ledger.Finding(ctx); err != nil {
-		return err
-	}
-	v.finding = v.finding || d.finding
 	d.unsealed, d.later = make(map[writeName]map[int64]bool), newIndex()
 	d.gone, d.pruned, d.dropped, d.committed = make(map[writeName]bool), make(map[writeName]bool), make(map[documentName]bool), make(map[documentName]int64)
 	if err := v.waiting(ctx, d); err != nil {
@@ -101,7 +94,7 @@ func (v *verifier) settle(ctx context.Context, d *doubts) error {
 func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*ledger.Lifetime, err error) {
 	lives = make(map[writeName]*ledger.Lifetime)
 	for name := range d.writes {
-		found, err := v.ledger.Lifetimes(ctx, before(name.id), 1)
+		found, err := v.ledger.Lifetimes(ctx, justBefore(name.id), 1)
 		if err != nil {
 			return nil, err
 		}
@@ -112,8 +105,8 @@ func (v *verifier) again(ctx context.Context, d *doubts) (lives map[writeName]*l
 	return lives, nil
 }
 
-// before is an ID after which the next one is this: IDs are of one length, of letters before ~.
-func before(id ledger.ID) ledger.ID {
+// justBefore is an ID after which the next one is this: IDs are of one length, of letters before ~.
+func justBefore(id ledger.ID) ledger.ID {
 	last := len(id) - 1
 	if last < 0 {
 		return ""
@@ -229,14 +222,11 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Lifetime) error
 	if later := d.later.writes[name]; later != nil && later.pruned != nil && life.Record.Tombstone && (w.pruned == nil || later.erased != "") {
 		w.pruned, w.erased = later.pruned, later.erased
 	}
-	if d.finding && life.Record.Tombstone && w.pruned == nil && life.Unread == nil {
-		v.report.Unsealed++ // its current state will be backfilled
-		return nil
-	}
-	wrong, unsealed, err := v.compare(w, *life)
+	wrong, unsealed, older, err := v.compare(w, *life)
 	if err != nil {
 		return err
 	}
+	v.older += older
 	for _, p := range wrong {
 		v.report.add(p)
 	}
@@ -248,7 +238,7 @@ func (v *verifier) judge(d *doubts, name writeName, life *ledger.Lifetime) error
 // check.
 func (v *verifier) judgeFresh(d *doubts, name writeName, seqs []int64) {
 	for _, seq := range seqs {
-		if d.unsealed[name][seq] || d.finding {
+		if d.unsealed[name][seq] {
 			v.report.Unsealed++
 			continue
 		}
@@ -303,10 +293,6 @@ func (v *verifier) judgeDocument(d *doubts, name documentName, p *glance) {
 		sealed = later
 	}
 	wrong := sealed.compare(name, *p)
-	if wrong != nil && d.finding && (wrong.Kind == Inserted || p.version > sealed.version) {
-		v.report.Unsealed++
-		return
-	}
 	if wrong != nil && (wrong.Kind != Inserted || !v.undecided(name.tenant)) {
 		v.report.add(*wrong)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/ledger"
 )
@@ -263,26 +265,29 @@ func (x *index) say(kind string, of writeName, seq, entry int64, format string, 
 	x.wrong = append(x.wrong, Problem{Kind: kind, Tenant: of.tenant, Write: of.id, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
 }
 
-// compare returns the problems of a write, and which of its events were never sealed.
-func (w *sealedWrite) compare(life ledger.Lifetime) (wrong []Problem, unsealed []int64, err error) {
+// compare returns the problems of a write, which of its events were never sealed, and how many
+// more are from before the chains, which began then.
+func (w *sealedWrite) compare(life ledger.Lifetime, since time.Time) (wrong []Problem, unsealed []int64, older int, err error) {
 	r := life.Record
 	say := func(kind string, seq, entry int64, format string, args ...any) {
 		wrong = append(wrong, Problem{Kind: kind, Tenant: r.Tenant, Write: r.ID, Seq: seq, Entry: entry, What: fmt.Sprintf(format, args...)})
 	}
 	if life.Unread != nil {
 		say(Unreadable, 0, w.first(), "%v", life.Unread)
-		return wrong, nil, nil //nolint:nilerr // that it is unreadable is the finding
+		return wrong, nil, 0, nil //nolint:nilerr // that it is unreadable is the finding
 	}
 	prunedTo := int64(0)
 	switch {
+	case r.Tombstone && w.pruned == nil && before(r.SettledAt, since): // it may have been pruned before, too
+		older = 1
 	case r.Tombstone && w.pruned == nil:
 		say(Altered, 0, w.first(), "it is a tombstone, and no rule pruned it")
-		return wrong, nil, nil
+		return wrong, nil, 0, nil
 	case r.Tombstone:
 		prunedTo = w.pruned.seq
 		tombstone, err := ledger.Tombstone(r)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 		if sumOf(tombstone) != w.pruned.digest {
 			say(Altered, 0, w.pruned.entry, "the tombstone says something else than when it was made")
@@ -293,9 +298,9 @@ func (w *sealedWrite) compare(life ledger.Lifetime) (wrong []Problem, unsealed [
 	case w.pruned != nil:
 		say(Altered, 0, w.pruned.entry, "it was pruned, and is no tombstone")
 	}
-	c, err := w.lifeOf(life)
+	c, err := w.lifeOf(life, since)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	wrong = append(wrong, c.wrong...)
 	for _, e := range w.events {
@@ -306,7 +311,7 @@ func (w *sealedWrite) compare(life ledger.Lifetime) (wrong []Problem, unsealed [
 	if !r.Tombstone && w.intent != (sum{}) && sumOf(rawDigest(r.Intent)) != w.intent {
 		say(Altered, 1, w.first(), "the intent that it keeps is another than the one that was recorded")
 	}
-	return wrong, c.unsealed, nil
+	return wrong, c.unsealed, older + c.older, nil
 }
 
 func missingSentence(e sealedEvent) string {
@@ -329,14 +334,19 @@ type compared struct {
 	wrong    []Problem
 	there    map[int64]bool
 	unsealed []int64
+	older    int
 }
 
+// before reports whether something happened before the chains began, if they began later than the
+// ledger.
+func before(at, since time.Time) bool { return !since.IsZero() && !at.After(since) }
+
 // lifeOf compares the events of a write with the sealed ones.
-func (w *sealedWrite) lifeOf(life ledger.Lifetime) (c compared, err error) {
+func (w *sealedWrite) lifeOf(life ledger.Lifetime, since time.Time) (c compared, err error) {
 	r := life.Record
-	sealed := make(map[int64]sealedEvent, len(w.events))
+	sealed, first := make(map[int64]sealedEvent, len(w.events)), int64(math.MaxInt64)
 	for _, e := range w.events {
-		sealed[e.seq] = e
+		sealed[e.seq], first = e, min(first, e.seq)
 	}
 	c.there = make(map[int64]bool, len(life.Events))
 	last, near := int64(0), w.first()
@@ -353,6 +363,8 @@ func (w *sealedWrite) lifeOf(life ledger.Lifetime) (c compared, err error) {
 		case e.Seq <= last:
 			p.Kind, p.What = Reordered, fmt.Sprintf("event %d is after event %d", e.Seq, last)
 			c.wrong = append(c.wrong, p)
+		case !known && e.Seq < first && before(e.At, since):
+			c.older++
 		case !known:
 			c.unsealed = append(c.unsealed, e.Seq)
 		case !ok:

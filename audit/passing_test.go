@@ -58,9 +58,9 @@ func (s *shaky) Sealed(ctx context.Context, tickets []int64) error {
 	return s.call(func() error { return s.Memory.Sealed(ctx, tickets) })
 }
 
-func (s *shaky) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
-	err = s.call(func() (err error) { changed, err = s.Memory.SetRecording(ctx, on); return err })
-	return changed, err
+func (s *shaky) BeginSealing(ctx context.Context) (since time.Time, err error) {
+	err = s.call(func() (err error) { since, err = s.Memory.BeginSealing(ctx); return err })
+	return since, err
 }
 
 func (s *shaky) Notes(ctx context.Context, prefix string) (found []ledger.Note, now time.Time, err error) {

@@ -29,7 +29,8 @@ type Report struct {
 	// Unsealed counts events and documents that are not sealed yet. This is no error, but
 	// alterations until then are not detected.
 	Unsealed int `json:"unsealed"`
-	// Backfilled counts entries for what existed when sealing began, Pruned writes that retention has
+	// Backfilled counts what existed when sealing began: entries for it, and what is in no chain
+	// because it is older than the chains. Pruned counts writes that retention has
 	// pruned since, Forgotten entries for tombstones or documents that a rule deleted, Repeated
 	// entries that occur twice, as a killed sealer leaves them.
 	Backfilled int `json:"found,omitempty"`
@@ -98,7 +99,7 @@ const (
 // notCovered is what no chain contains and no check covers.
 var notCovered = []string{
 	"leases and fences of writes, when documents were created and last changed, marks of damaged rows",
-	"the ledger's own row (version, clock, how far events are remembered for sealing)",
+	"the ledger's own row (version, clock, whether it is sealed)",
 	"the feed of changes and the tables and indices for searching",
 	"entries of the outbox until the ledger takes them in",
 	"notes of workers: stops, circuit breakers, learned lags, who seals",

@@ -68,8 +68,8 @@ type Sealer struct {
 	keep   []*keeping
 
 	mu     sync.Mutex // of one batch at a time, and of all below
-	on     bool
-	id     string // the ledger's name
+	id     string     // the ledger's name; "" before the first batch
+	since  time.Time  // events until then may be in no chain
 	ends   map[string]end
 	moved  map[string]bool // tenants whose newest head is behind
 	unread map[int64]bool  // runs that are unreadable and were logged
@@ -138,8 +138,7 @@ func random() string {
 }
 
 // Seal puts everything that is not sealed into the chains, and returns how many entries that
-// were. The first call on a ledger makes the ledger record what is not sealed
-// ([ledger.Feed.SetRecording]); existing records are sealed as found then.
+// were. The first call on a ledger begins its chains ([ledger.Feed.BeginSealing]).
 func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,27 +173,19 @@ func (s *Sealer) whyStuck() error {
 	return nil
 }
 
-// begin ensures, once and after each change of the active sealer, that the ledger records what is
-// to be sealed, and that it has a name.
+// begin ensures, once, that the ledger has a name and keeps what is not sealed.
 func (s *Sealer) begin(ctx context.Context) error {
-	if s.on {
+	if s.id != "" {
 		return nil
 	}
 	id, err := s.identity(ctx)
 	if err != nil {
 		return err
 	}
-	changed, err := s.ledger.SetRecording(ctx, true)
-	if err != nil {
-		return fmt.Errorf("audit: switching it on: %w", err)
+	if s.since, err = s.ledger.BeginSealing(ctx); err != nil {
+		return fmt.Errorf("audit: the chains cannot begin: %w", err)
 	}
-	switch {
-	case changed && s.id != "":
-		s.o.Logger.Warn("another program had switched the audit log off; it is on again, and the events since then are sealed as from before the chain")
-	case changed:
-		s.o.Logger.Info("the ledger is sealed from now on; earlier events are sealed as from before the chain")
-	}
-	s.id, s.on = id, true
+	s.id = id
 	return nil
 }
 
@@ -429,6 +420,9 @@ func (s *Sealer) file(ctx context.Context, tenant string, at end, entries []Entr
 		rest = rest[len(part):]
 		p := Page{Format: format, Ledger: s.id, Tenant: tenant, Number: next.tip.Page + 1, First: next.tip.Entries + 1,
 			Previous: next.tip.Hash, Sealed: now, Entries: part}
+		if p.Number == 1 {
+			p.Since = s.since
+		}
 		body, err := p.seal()
 		if err != nil {
 			return at, err

@@ -76,7 +76,7 @@ func (c *counts) committed(pages, entries int, _ time.Time) {
 func (c *counts) saw(runs []ledger.Run) {
 	c.do(func(s *Stats) {
 		for _, r := range runs {
-			if len(r.Events) > 0 && (s.Oldest.IsZero() || r.Events[0].At.Before(s.Oldest)) && !r.Backfilled {
+			if len(r.Events) > 0 && (s.Oldest.IsZero() || r.Events[0].At.Before(s.Oldest)) {
 				s.Oldest = r.Events[0].At
 			}
 		}

@@ -13,12 +13,11 @@ import (
 // ledger can forge it.
 type Status struct {
 	// Unsealed counts unsealed runs of events and marks, up to the requested limit; More reports
-	// that there are more, or that the backfill is not done. Unread are those of them that are
-	// unreadable.
+	// that there are more. Unread are those of them that are unreadable.
 	Unsealed, Unread int
 	More             bool
 	// Oldest is when the oldest of these events happened, on the ledger's clock; zero if none has
-	// a time, as for what existed when chaining was switched on.
+	// a time.
 	Oldest time.Time
 	// Chained reports whether the tenant has a chain.
 	Chained bool
@@ -43,11 +42,6 @@ func StatusOf(ctx context.Context, l ledger.Ledger, tenant string, limit int) (s
 		runs = runs[:limit]
 	}
 	s.behind(runs)
-	finding, err := l.Finding(ctx)
-	if err != nil {
-		return s, err
-	}
-	s.More = s.More || finding
 	notes, _, err := l.Notes(ctx, noteActive)
 	if err != nil {
 		return s, err
@@ -73,7 +67,7 @@ func (s *Status) behind(runs []ledger.Run) {
 			s.Unread++
 		case r.Mark != nil:
 			at = r.Mark.At
-		case len(r.Events) > 0 && !r.Backfilled:
+		case len(r.Events) > 0:
 			at = r.Events[0].At
 		}
 		if !at.IsZero() && (s.Oldest.IsZero() || at.Before(s.Oldest)) {

@@ -28,10 +28,13 @@ func TestStatusOf(t *testing.T) {
 		t.Errorf("off: %+v", got)
 	}
 	found := life(t, l, "acme", "found")
-	_, err = l.SetRecording(ctx, true)
+	if got := status(10); got != (audit.Status{}) {
+		t.Errorf("a write, and no sealer: %+v", got)
+	}
+	_, err = l.BeginSealing(ctx)
 	must(t, err)
-	if got := status(10); got.Unsealed != 1 || !got.Oldest.IsZero() || got.Chained {
-		t.Errorf("what was there before has waited for an unknown time: %+v", got)
+	if got := status(10); got.Unsealed != 2 || got.Oldest.IsZero() || got.Chained {
+		t.Errorf("what was there before is to be sealed: %+v", got)
 	}
 	_, err = s.Seal(ctx)
 	must(t, err)

@@ -1,16 +1,10 @@
 package audit_test
 
 import (
-	"context"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/readback-go/readback/audit"
-	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/signing"
 )
 
@@ -41,31 +35,6 @@ func TestAChainThatCannotContinueStopsNoOther(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Another actor switches sealing off while a worker seals: it is on again soon, and nothing is
-// omitted.
-func TestSwitchedOffByAnotherProgram(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := ledger.NewMemory()
-		s := audit.New(l, audit.Options{Logger: slog.New(slog.DiscardHandler)})
-		ctx, end := context.WithCancel(t.Context())
-		var working sync.WaitGroup
-		working.Go(func() { must(t, s.Work(ctx)) })
-		life(t, l, "a", "w1")
-		time.Sleep(5 * time.Second)
-		_, err := l.SetRecording(t.Context(), false)
-		must(t, err)
-		life(t, l, "a", "w2")
-		time.Sleep(15 * time.Second)
-		life(t, l, "a", "w3")
-		time.Sleep(5 * time.Second)
-		end()
-		working.Wait()
-		if r := clean(t, l, audit.VerifyOptions{}); r.Unsealed != 0 || r.Chains[0].Entries < 15 {
-			t.Errorf("report %+v", r)
-		}
-	})
 }
 
 // An unsigned head in the ledger that claims more than there is does not stop the signing of

@@ -204,7 +204,7 @@ var tamperings = map[string]tampering{
 	}, audit.Problem{Kind: audit.HeadUnplaced, Tenant: "b"}},
 	"everything made anew": {"the owner of the ledger can make a whole new chain", func(t *testing.T, c *crime) {
 		c.sql(t, `DELETE FROM ledger_documents WHERE kind = 'audit'; UPDATE ledger_events SET body = json_set(body, '$.by', 'ann') WHERE write = %s AND seq = 2;
-				UPDATE ledger_meta SET sealing = 0; DELETE FROM ledger_unsealed`, c.n(0))
+				UPDATE ledger_meta SET sealing = 0, kept_since = newest; DELETE FROM ledger_unsealed`, c.n(0))
 		_, err := audit.New(c.l, audit.Options{}).Seal(t.Context())
 		must(t, err)
 		life(t, c.l, "a", "more")

@@ -66,7 +66,9 @@ type verifier struct {
 	lengths map[string]Head // how far each chain was read
 	gaps    map[string]bool // chains with missing or unreadable pages
 	none    bool            // there is no chain at all
-	finding bool            // the backfill since sealing was switched on is not done
+	begun   bool            // the first page of some chain was read
+	since   time.Time       // what happened until then may be in no chain
+	older   int             // what is in none for that reason
 	unknown int             // what may have been sealed on these, or is in no chain
 	heads   map[string][]Head
 	// erasures are those whose own document is in the chains.
@@ -111,8 +113,8 @@ func (v *verifier) run(ctx context.Context) error {
 	if err := v.erasedMore(ctx); err != nil {
 		return err
 	}
-	if v.finding {
-		v.report.Notes = append(v.report.Notes, "the audit log was switched on, and its backfill is not complete: the rest counts as not sealed; `readback audit seal` continues it")
+	if v.report.Backfilled += v.older; v.older > 0 {
+		v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d events and documents from before %s are older than the chains, and in none: no check can detect that they were altered", v.older, clock(v.since)))
 	}
 	switch {
 	case v.unknown == 0:
@@ -327,6 +329,9 @@ func (w *chainPass) see(p Page) error {
 	w.broken = hash != p.Hash
 	if w.v.report.Ledger == "" {
 		w.v.report.Ledger = p.Ledger
+	}
+	if v := w.v; p.Number == 1 && (!v.begun || p.Since.Before(v.since)) {
+		v.begun, v.since = true, p.Since // it is the same for all: a forged chain must not explain what others lack
 	}
 	if p.Number > w.newest.Page && w.beyond.IsZero() {
 		w.beyond = p.Sealed

@@ -32,7 +32,7 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 			w = &sealedWrite{}
 		}
 		w.seen = true
-		wrong, unsealed, err := v.compare(w, life)
+		wrong, unsealed, older, err := v.compare(w, life)
 		if r.Tombstone && w.pruned != nil && w.erased == "" {
 			v.report.Pruned++
 		}
@@ -41,9 +41,11 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 			return err
 		case len(wrong) > 0:
 			d.writes[name] = true
+			return v.enough(ctx, d)
 		case len(unsealed) > 0:
 			d.fresh[name] = unsealed
 		}
+		v.older += older
 		return v.enough(ctx, d)
 	})
 	if err != nil {
@@ -65,17 +67,17 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 }
 
 // compare compares a write with the chain, and its state with its events.
-func (v *verifier) compare(w *sealedWrite, life ledger.Lifetime) (wrong []Problem, unsealed []int64, err error) {
-	wrong, unsealed, err = w.compare(life)
+func (v *verifier) compare(w *sealedWrite, life ledger.Lifetime) (wrong []Problem, unsealed []int64, older int, err error) {
+	wrong, unsealed, older, err = w.compare(life, v.since)
 	if err != nil || len(wrong) > 0 || life.Record.Tombstone {
-		return wrong, unsealed, err
+		return wrong, unsealed, older, err
 	}
 	if why := w.behind(life.Record); why != "" {
 		wrong = append(wrong, Problem{Kind: RowDiffers, Tenant: life.Record.Tenant, Write: life.Record.ID, Seq: life.Record.Seq, Entry: w.first(), What: why})
 	} else if why := follows(life); why != "" {
 		wrong = append(wrong, Problem{Kind: RowDiffers, Tenant: life.Record.Tenant, Write: life.Record.ID, Entry: w.first(), What: why})
 	}
-	return wrong, unsealed, nil
+	return wrong, unsealed, older, nil
 }
 
 // behind reports that a row ends before sealed events: the chain is read first.
@@ -176,8 +178,12 @@ func (v *verifier) keptDocuments(ctx context.Context, d *doubts, part, parts int
 			if sealed != nil {
 				sealed.seen = true
 			}
+			if sealed == nil && before(p.Updated, v.since) {
+				v.older++
+				continue
+			}
 			seen, err := glanceOf(p)
-			if err != nil || seen == nil {
+			if err != nil {
 				return err
 			}
 			if sealed.compare(name, *seen) != nil {

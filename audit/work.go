@@ -79,13 +79,8 @@ func (s *Sealer) take(ctx context.Context) bool {
 		return false
 	}
 	note.Value = []byte(s.o.Owner)
-	if _, err = s.ledger.SetNote(ctx, note); err != nil {
-		return false
-	}
-	s.mu.Lock()
-	s.on = false // another actor may have switched it off
-	s.mu.Unlock()
-	return true
+	_, err = s.ledger.SetNote(ctx, note)
+	return err == nil
 }
 
 // once seals new events, and signs heads when due.

@@ -30,23 +30,17 @@ type Feed interface {
 	// It covers the time for which changes are kept, at least a week.
 	History(ctx context.Context, q Past) ([]Span, error)
 
-	// SetRecording switches the recording of unsealed events on or off for all programs that use the
-	// ledger, and reports whether that is a change. The chain of all events is made of them in
-	// the background (package audit), so that no write waits for it. A new ledger has it off, at
-	// no cost. When it is switched on, everything in the ledger is unsealed, and programs of
-	// versions that do not support it must not run any more. A driver works in short steps
-	// between which others can work, and a call continues where an earlier one was interrupted.
-	// The ledger must not be sealed before one call has succeeded. When it is switched off, the
-	// list of unsealed events is dropped.
-	SetRecording(ctx context.Context, on bool) (changed bool, err error)
-	// Finding reports whether recording is on and the backfill of what the ledger held then is
-	// not complete: Unsealed does not return the rest yet.
-	Finding(ctx context.Context) (bool, error)
+	// BeginSealing records that a sealer works on the ledger from now on (package audit), and
+	// returns until when commits may have left no run for it: the zero time if none has. Every
+	// commit leaves one, whether there is a sealer or not, so that no write waits for it. Until
+	// the first call Prune deletes those that are [ChangesKept] old; from then on no event is
+	// pruned before it is sealed, and the time stays as it is.
+	BeginSealing(ctx context.Context) (since time.Time, err error)
 	// Unsealed returns runs of events that were not passed to Sealed yet, in the order of their
-	// tickets, with tickets after the given one, at most limit (from 1 to 1000). Every committed
-	// event is in one of them until then, whatever workers do at the same time, and Prune does
-	// not remove one before that. A new run may sort before one that was returned already: the
-	// sealer starts at 0 each time. It returns nothing where recording is off.
+	// tickets, with tickets after the given one, at most limit (from 1 to 1000). Every event that
+	// was committed since the time of BeginSealing is in one of them until then, whatever workers
+	// do at the same time. A new run may sort before one that was returned already: the sealer
+	// starts at 0 each time. It returns nothing before BeginSealing.
 	Unsealed(ctx context.Context, after int64, limit int) ([]Run, error)
 	// Sealed drops runs by their tickets. An unknown ticket is no error.
 	Sealed(ctx context.Context, tickets []int64) error

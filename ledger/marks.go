@@ -20,10 +20,8 @@ type Run struct {
 	Ticket int64
 	Tenant string
 	ID     ID
-	// First and Last are the numbers of the events. Backfilled says that they were stored
-	// before recording was switched on: all events of the write until then, from the first on.
+	// First and Last are the numbers of the events.
 	First, Last int64
-	Backfilled  bool
 	// Events are those of them that still exist.
 	Events []Event
 	// Intent is that of the write, where First is 1.
@@ -52,9 +50,6 @@ const (
 	MarkErased MarkKind = "erased"
 	// MarkForgotten: a tombstone was deleted.
 	MarkForgotten MarkKind = "forgotten"
-	// MarkBackfilled records in drivers that a document existed when recording was switched on. No run
-	// has it: it becomes MarkFiled, of the document's version at that time.
-	MarkBackfilled MarkKind = "found"
 )
 
 // Mark is a change to a ledger that is no event and still belongs into the chain.
@@ -71,8 +66,7 @@ type Mark struct {
 	// Digest is that of the document or of the tombstone.
 	Digest string `json:"digest,omitempty"`
 	// Names is the digest of the immutable fields of a document: its collection, subject and
-	// trace. It is set with version 1 and in backfilled marks; the writer of a later version need
-	// not know them.
+	// trace. It is set with version 1; the writer of a later version need not know them.
 	Names string `json:"names,omitempty"`
 	// Rule names the rule by which something was pruned or deleted; At is when, on the ledger's
 	// clock.
@@ -84,25 +78,12 @@ type Mark struct {
 
 // CommitMark returns the mark of a document that is about to be written, with its new version;
 // nil for one of [AuditKind].
-func (p Document) CommitMark() (*Mark, error) {
-	if p.Version == 1 {
-		return p.BackfillMark()
-	}
-	if p.Kind == AuditKind {
-		return nil, nil
-	}
-	digest, err := p.Digest()
-	return &Mark{Kind: MarkFiled, Tenant: p.Tenant, DocumentKind: p.Kind, DocumentID: p.ID, Version: p.Version, Digest: digest}, err
-}
-
-// BackfillMark returns the mark of a document as it was read, with the digest of its names; nil for one
-// of [AuditKind].
-func (p Document) BackfillMark() (m *Mark, err error) {
+func (p Document) CommitMark() (m *Mark, err error) {
 	if p.Kind == AuditKind {
 		return nil, nil
 	}
 	m = &Mark{Kind: MarkFiled, Tenant: p.Tenant, DocumentKind: p.Kind, DocumentID: p.ID, Version: p.Version}
-	if m.Digest, err = p.Digest(); err == nil {
+	if m.Digest, err = p.Digest(); err == nil && p.Version == 1 {
 		m.Names, err = p.Names()
 	}
 	return m, err

@@ -193,7 +193,7 @@ func (m *Memory) store(before, rec Record, events []Event) {
 	m.events[rec.ID] = append(m.events[rec.ID], events...)
 	m.commits++
 	if len(events) > 0 {
-		m.feed.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq})
+		m.feed.add(Run{Tenant: rec.Tenant, ID: rec.ID, First: events[0].Seq, Last: events[len(events)-1].Seq}, events[len(events)-1].At)
 	}
 	m.publish(ChangesOf(before, rec, events))
 	if Wakes(rec) {

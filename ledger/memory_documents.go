@@ -47,7 +47,7 @@ func (m *Memory) Commit(ctx context.Context, f Batch) (Committed, error) {
 		return Committed{}, err
 	}
 	for i, p := range did.Documents {
-		m.feed.mark(marks[i])
+		m.feed.mark(marks[i], now)
 		if p.Version == 1 {
 			m.documentOrder = append(m.documentOrder, p.name())
 		}
@@ -190,7 +190,7 @@ func (m *Memory) pruneDocuments(p Prune, holds Holds, most int, now time.Time) (
 			continue
 		}
 		for _, n := range append(bound, name)[:min(len(bound)+1, most-forgotten)] {
-			m.feed.mark(p.Dropped(n.tenant, n.kind, n.id, now))
+			m.feed.mark(p.Dropped(n.tenant, n.kind, n.id, now), now)
 			delete(m.documents, n)
 			forgotten++
 		}
@@ -216,7 +216,7 @@ func (m *Memory) eraseDocuments(e Erasing, holds Holds, now time.Time, did *Eras
 			continue
 		}
 		for _, n := range append(names, p.name()) {
-			m.feed.mark(e.Dropped(n.kind, n.id, now))
+			m.feed.unname(e.Dropped(n.kind, n.id, now), now)
 			delete(m.documents, n)
 			did.Documents++
 		}

@@ -10,71 +10,76 @@ import (
 
 // feed holds what is not sealed yet.
 type feed struct {
-	on     bool
-	runs   []Run // events are read when they are requested
-	ticket int64
+	sealing bool      // a sealer has begun
+	since   time.Time // when the newest run that was deleted without being sealed was committed
+	runs    []timed   // events are read when they are requested
+	ticket  int64
 }
 
-func (c *feed) add(r Run) {
-	if !c.on {
-		return
-	}
+// timed is a run, and when it was committed.
+type timed struct {
+	Run
+	at time.Time
+}
+
+func (c *feed) add(r Run, at time.Time) {
 	c.ticket++
 	r.Ticket = c.ticket
-	c.runs = append(c.runs, r) // a snapshot's slice must not change
+	c.runs = append(c.runs, timed{r, at}) // a snapshot's slice must not change
 }
 
 // mark adds a mark, if there is one.
-func (c *feed) mark(m *Mark) {
+func (c *feed) mark(m *Mark, now time.Time) {
 	if m != nil {
-		c.add(Run{Tenant: m.Tenant, ID: m.Write, Mark: m})
+		c.add(Run{Tenant: m.Tenant, ID: m.Write, Mark: m}, now)
 	}
 }
 
-// unsealed reports whether some events of a write are not sealed.
+// unname adds the mark of an erased document. Where there is no sealer, nothing names the document
+// any more: a later one does not know that it existed.
+func (c *feed) unname(m *Mark, now time.Time) {
+	if c.sealing {
+		c.mark(m, now)
+		return
+	}
+	c.runs = slices.DeleteFunc(slices.Clone(c.runs), func(r timed) bool {
+		return r.Mark != nil && m != nil && r.Mark.Tenant == m.Tenant && r.Mark.DocumentKind == m.DocumentKind && r.Mark.DocumentID == m.DocumentID
+	})
+}
+
+// unsealed reports whether a sealer has yet to seal some events of a write.
 func (c *feed) unsealed(id ID) bool {
-	return slices.ContainsFunc(c.runs, func(r Run) bool { return r.Mark == nil && r.ID == id })
+	return c.sealing && slices.ContainsFunc(c.runs, func(r timed) bool { return r.Mark == nil && r.ID == id })
 }
 
-// SetRecording implements [Feed].
-func (m *Memory) SetRecording(ctx context.Context, on bool) (changed bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
+// prune deletes runs that are too old to be kept for a sealer that may begin.
+func (c *feed) prune(now time.Time) {
+	if c.sealing {
+		return
 	}
+	kept := slices.IndexFunc(c.runs, func(r timed) bool { return now.Sub(r.at) < ChangesKept })
+	if kept < 0 {
+		kept = len(c.runs)
+	}
+	if kept > 0 {
+		c.since = c.runs[kept-1].at
+	}
+	c.runs = slices.Clone(c.runs[kept:])
+}
+
+// BeginSealing implements [Feed].
+func (m *Memory) BeginSealing(ctx context.Context) (since time.Time, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.feed.on == on {
-		return false, nil
+	if err := ctx.Err(); err != nil || m.feed.sealing {
+		return m.feed.since, err
 	}
-	m.feed.on = on
-	if !on {
-		m.feed.runs = nil
-		return true, nil
-	}
-	for _, id := range m.order {
-		r := m.records[id]
-		run := Run{Tenant: r.Tenant, ID: id, First: 1, Last: r.Seq, Backfilled: true}
-		if r.Tombstone {
-			if run.Mark, err = BackfillTombstone(r); err != nil {
-				return false, err
-			}
-		}
-		m.feed.add(run)
-	}
-	for _, name := range m.documentOrder {
-		committed, err := m.documents[name].BackfillMark()
-		if err != nil {
-			return false, err
-		}
-		m.feed.mark(committed)
-	}
-	return true, nil
-}
-
-// BackfillTombstone returns the mark of a tombstone that existed when recording was switched on.
-func BackfillTombstone(r Record) (*Mark, error) {
-	digest, err := Tombstone(r)
-	return &Mark{Kind: MarkPruned, Tenant: r.Tenant, Write: r.ID, Seq: r.Seq, Digest: digest, Rule: "found pruned when sealing began"}, err
+	m.feed.sealing = true
+	m.feed.runs = slices.DeleteFunc(slices.Clone(m.feed.runs), func(r timed) bool {
+		kept := slices.ContainsFunc(m.events[r.ID], func(e Event) bool { return e.Seq >= r.First && e.Seq <= r.Last })
+		return r.Mark == nil && !kept // its events were pruned, which has a mark
+	})
+	return m.feed.since, nil
 }
 
 // Unsealed implements [Feed].
@@ -84,9 +89,13 @@ func (m *Memory) Unsealed(ctx context.Context, after int64, limit int) (runs []R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !m.feed.sealing {
+		return nil, nil
+	}
 	all := m.feed.runs
-	from, _ := slices.BinarySearchFunc(all, after+1, func(r Run, ticket int64) int { return cmp.Compare(r.Ticket, ticket) })
-	for _, r := range all[from:min(from+RunLimit(limit), len(all))] {
+	from, _ := slices.BinarySearchFunc(all, after+1, func(r timed, ticket int64) int { return cmp.Compare(r.Ticket, ticket) })
+	for _, of := range all[from:min(from+RunLimit(limit), len(all))] {
+		r := of.Run
 		if r.Mark == nil {
 			for _, e := range m.events[r.ID] {
 				if e.Seq >= r.First && e.Seq <= r.Last {
@@ -113,7 +122,7 @@ func (m *Memory) Sealed(ctx context.Context, tickets []int64) error {
 	for _, t := range tickets {
 		gone[t] = true
 	}
-	var left []Run
+	var left []timed
 	for _, r := range m.feed.runs {
 		if !gone[r.Ticket] {
 			left = append(left, r)
@@ -168,6 +177,3 @@ func (m *Memory) Kept(ctx context.Context, after Document, limit int) (kept []Do
 	}
 	return kept, ctx.Err()
 }
-
-// Finding implements [Feed]. A memory ledger backfills in one step.
-func (m *Memory) Finding(ctx context.Context) (bool, error) { return false, ctx.Err() }

@@ -69,6 +69,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	defer m.mu.Unlock()
 	now := m.now()
 	did, holds := Pruned{Changes: m.pruneChanges(now)}, m.holds()
+	m.feed.prune(now)
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
 		return m.records[a].SettledAt.Compare(m.records[b].SettledAt)
 	})
@@ -82,7 +83,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		case held:
 		case m.feed.unsealed(id):
 		case p.Forgets(r, now, relatives...):
-			m.feed.mark(p.Forgotten(r, now))
+			m.feed.mark(p.Forgotten(r, now), now)
 			delete(m.records, id)
 			delete(m.events, id)
 			delete(m.numbers, id)
@@ -94,7 +95,7 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			if err != nil {
 				return did, err
 			}
-			m.feed.mark(compacted)
+			m.feed.mark(compacted, now)
 			m.records[id] = Compact(r)
 			delete(m.events, id)
 			m.commits++
@@ -145,7 +146,7 @@ func (m *Memory) Erase(ctx context.Context, e Erasing) (did Erased, err error) {
 		if err != nil {
 			return did, err
 		}
-		m.feed.mark(mark)
+		m.feed.mark(mark, now)
 		m.records[id] = erased
 		delete(m.events, id)
 		m.commits++

@@ -28,10 +28,10 @@ func (a *app) auditCommand() *cobra.Command {
 		Short: "The audit log: verify it, seal it, show its newest head",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
-			return 0, usagef("audit what? want verify, events, head, seal or off")
+			return 0, usagef("audit what? want verify, events, head or seal")
 		}),
 	}
-	cmd.AddCommand(a.auditVerifyCommand(), a.auditEventsCommand(), a.auditHeadCommand(), a.auditSealCommand(), a.auditOffCommand())
+	cmd.AddCommand(a.auditVerifyCommand(), a.auditEventsCommand(), a.auditHeadCommand(), a.auditSealCommand())
 	return cmd
 }
 
@@ -154,38 +154,10 @@ func (a *app) auditSealCommand() *cobra.Command {
 		Short: "Seal the new events now, and sign and store heads",
 		Long: `Seal the events that are not sealed yet, sign a head of each chain that grew, and
 store it, as ` + "`readback serve` and `readback work`" + ` do all the time. The configuration
-names the key and the stores. The first run switches the audit log on for every
-process on the ledger.`,
+names the key and the stores. After the first run no event is pruned before it is
+sealed.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.sealAudit(ctx) }),
-	}
-}
-
-func (a *app) auditOffCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "off",
-		Short: "Stop the audit log; the chain so far stays",
-		Long: `Seal no more events of the ledger, and forget which are not sealed. The chain so far
-stays. Remove the section audit from the configuration first: otherwise the next
-worker switches the audit log on again, and seals everything in the ledger as found.`,
-		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			d, err := a.openToRead(ctx)
-			if err != nil {
-				return 0, err
-			}
-			defer d.Close()
-			changed, err := d.Ledger.SetRecording(ctx, false)
-			if err != nil {
-				return 0, err
-			}
-			return 0, a.print(map[string]bool{"changed": changed}, func() string {
-				if changed {
-					return "No more events are chained.\n"
-				}
-				return "It was off already.\n"
-			})
-		}),
 	}
 }
 

@@ -18,8 +18,7 @@ type Audit struct {
 	Configured bool `json:"configured"`
 	// Problem is why the state of the log is not known; all else is zero then.
 	Problem string `json:"problem,omitempty"`
-	// Unsealed counts the commits that are not sealed. More says that there are more, or
-	// that the events from before sealing was switched on are not found yet.
+	// Unsealed counts the commits that are not sealed. More says that there are more.
 	Unsealed int  `json:"unsealed"`
 	More     bool `json:"more,omitempty"`
 	Unread   int  `json:"unread,omitempty"`
@@ -81,8 +80,6 @@ func (a Audit) sealing(now time.Time) []Matter {
 // behind describes what is not sealed, in words.
 func (a Audit) behind(now time.Time) string {
 	switch {
-	case a.Unsealed == 0 && a.More:
-		return "what was there when it was switched on is not found yet"
 	case a.Unsealed == 0:
 		return "everything is sealed"
 	}

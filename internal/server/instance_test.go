@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/audit"
 	"github.com/readback-go/readback/connectors"
@@ -19,7 +20,9 @@ import (
 // closed is a ledger that cannot be reached to be sealed.
 type closed struct{ *ledger.Memory }
 
-func (closed) SetRecording(context.Context, bool) (bool, error) { return false, ledger.ErrUnavailable }
+func (closed) BeginSealing(context.Context) (time.Time, error) {
+	return time.Time{}, ledger.ErrUnavailable
+}
 
 // The unsealed backlog is measured also where nothing was ever sealed: a missing series
 // raises no alarm.

@@ -27,6 +27,17 @@ func (h *harness) prune(limit int) ledger.Pruned {
 func (h *harness) pruneBy(p ledger.Prune) ledger.Pruned {
 	h.Helper()
 	h.seal() // what is not sealed is not forgotten
+	return h.pruneAsItIs(p)
+}
+
+// pruneUnsealed prunes without sealing first.
+func (h *harness) pruneUnsealed() ledger.Pruned {
+	h.Helper()
+	return h.pruneAsItIs(ledger.Prune{Keep: keep, Remember: remember})
+}
+
+func (h *harness) pruneAsItIs(p ledger.Prune) ledger.Pruned {
+	h.Helper()
 	did, err := h.ledger.Prune(context.Background(), p)
 	if err != nil {
 		h.Fatalf("prune: %v", err)

@@ -13,21 +13,21 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// setRecording switches it on or off.
-func (h *harness) setRecording(on, change bool) {
+// beginSealing begins it, and returns until when commits may have left nothing to seal.
+func (h *harness) beginSealing() (since time.Time) {
 	h.Helper()
-	changed, err := h.ledger.SetRecording(context.Background(), on)
-	if err != nil || changed != change {
-		h.Fatalf("recording %v: changed %v, error %v; want changed %v", on, changed, err, change)
+	since, err := h.ledger.BeginSealing(context.Background())
+	if err != nil {
+		h.Fatalf("begin sealing: %v", err)
 	}
+	return since
 }
 
-// record switches it on for a scenario that is about something else.
+// record begins it for a scenario that is about something else.
 func (h *harness) record(recorded bool) {
 	h.Helper()
-	if recorded {
-		h.setRecording(true, true)
-		h.recorded = true
+	if h.recorded = recorded; recorded {
+		h.beginSealing()
 	}
 }
 
@@ -113,22 +113,14 @@ func marks(runs []ledger.Run) (texts []string) {
 }
 
 var recording = map[string]scenario{
-	"off": {
-		"a ledger that is not sealed must not grow for ever",
-		func(h *harness) {
-			h.append(h.fresh(wish("a", "w1"), announced), sent, seen, verified)
-			h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
-			if runs := h.unsealed(10); len(runs) != 0 {
-				h.Errorf("remembered: %v", marks(runs))
-			}
-			h.setRecording(false, false)
-		},
-	},
 	"on": {
 		"of what is committed each event is in one run, with what it is about, and is there until it is sealed",
 		func(h *harness) {
-			h.setRecording(true, true)
-			h.setRecording(true, false)
+			for range 2 {
+				if since := h.beginSealing(); !since.IsZero() {
+					h.Fatalf("what was committed until %v may be missing", since)
+				}
+			}
 			rec := h.append(h.fresh(wish("a", "w1"), announced), sent, seen)
 			h.refused(ledger.ErrFenced, rec, rec.Fence+1, verified)
 			rec = h.append(rec, verified)
@@ -138,8 +130,8 @@ var recording = map[string]scenario{
 				h.Fatalf("runs (-want +got):\n%s", diff)
 			}
 			for i, r := range runs {
-				if r.Tenant != "a" || r.Backfilled || (r.Intent != nil) != (i == 0) {
-					h.Errorf("run %d: tenant %q, found %v, intent %s", i, r.Tenant, r.Backfilled, r.Intent)
+				if r.Tenant != "a" || (r.Intent != nil) != (i == 0) {
+					h.Errorf("run %d: tenant %q, intent %s", i, r.Tenant, r.Intent)
 				}
 			}
 			if string(runs[0].Intent) != string(h.get(rec).Intent) {
@@ -159,42 +151,82 @@ var recording = map[string]scenario{
 			}
 		},
 	},
-	"switched on later": {
-		"what was there before is sealed as it was found",
+	"begun later": {
+		"a sealer that begins later seals what is not pruned, and pruning waits for it from then on",
 		func(h *harness) {
-			old := h.done("w1")
+			old := h.append(h.done("w1"), ledger.Event{Kind: ledger.EvLate, Reason: "an answer"})
+			rec := h.append(h.fresh(wish("a", "w2"), announced), sent)
+			h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
+			if runs := h.unsealed(10); len(runs) != 0 {
+				h.Errorf("there is no sealer, and for it %v", marks(runs))
+			}
 			h.sleep(keep)
 			h.prune(0)
+			late := h.append(h.get(old), yielded)
 			h.lost(old)
-			rec := h.append(h.fresh(wish("a", "w2"), announced), sent)
-			document := h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
-			h.put(ledger.Document{Tenant: "a", Kind: ledger.AuditKind, ID: "s", Body: []byte(`{}`)})
-			h.setRecording(true, true)
+			want := []string{
+				fmt.Sprint(rec.ID, " 1-2 of 2"), fmt.Sprint(rec.ID, " 3-3 of 1"), "filed step s v1",
+				fmt.Sprintf("pruned %s %d", old.ID, old.Seq), fmt.Sprintf("%s %d-%d of 1", old.ID, late.Seq, late.Seq),
+			}
+			if since := h.beginSealing(); !since.IsZero() {
+				h.Errorf("what was committed until %v may be missing", since)
+			}
 			runs := h.unsealed(10)
-			want := []string{fmt.Sprintf("pruned %s %d", old.ID, old.Seq), fmt.Sprint(rec.ID, " 1-3 of 3"), "filed step s v1"}
 			if diff := cmp.Diff(want, marks(runs)); diff != "" {
-				h.Fatalf("runs (-want +got):\n%s", diff)
+				h.Errorf("runs (-want +got):\n%s", diff)
 			}
-			digest, err := document.Digest()
-			tombstone, _ := ledger.Tombstone(h.get(old))
-			if err != nil || runs[2].Mark.Digest != digest || runs[0].Mark.Digest != tombstone || !runs[1].Backfilled || runs[1].Intent == nil {
-				h.Errorf("marks %+v and %+v, error %v", runs[0].Mark, runs[2].Mark, err)
+			h.append(rec, seen, verified)
+			h.sleep(max(keep, 2*ledger.ChangesKept))
+			if did := h.pruneUnsealed(); did.Compacted != 0 || len(h.unsealed(10)) != len(runs)+1 {
+				h.Errorf("before it was sealed: %+v, left %v", did, marks(h.unsealed(10)))
 			}
-			rec = h.append(rec, seen, verified)
-			h.setRecording(false, true)
-			if runs := h.unsealed(10); len(runs) != 0 {
-				h.Errorf("switched off: %v", marks(runs))
+		},
+	},
+	"begun after a week": {
+		"a ledger without a sealer does not grow for ever, and tells a later one what it lacks",
+		func(h *harness) {
+			old := h.append(h.fresh(wish("a", "w1"), announced), sent, seen)
+			h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "s", Body: []byte(`{}`)})
+			h.sleep(ledger.ChangesKept - time.Hour)
+			young := h.fresh(wish("a", "w2"))
+			h.sleep(time.Hour)
+			h.prune(0)
+			document, events := h.kept()[0], h.events(old)
+			since := h.beginSealing()
+			if last := events[len(events)-1].At; since.Before(last) || since.Before(document.Updated) || !since.Before(young.Created) {
+				h.Errorf("what was committed until %v may be missing; want %v, and not what came at %v", since, last, young.Created)
 			}
-			h.setRecording(true, true)
-			if runs := h.unsealed(10); len(runs) != 3 || runs[1].Last != rec.Seq || len(runs[1].Events) != int(rec.Seq) {
-				h.Errorf("on again: %v", marks(runs))
+			if diff := cmp.Diff([]string{fmt.Sprint(young.ID, " 1-1 of 1")}, marks(h.unsealed(10))); diff != "" {
+				h.Errorf("runs (-want +got):\n%s", diff)
+			}
+			h.sleep(2 * ledger.ChangesKept)
+			h.pruneUnsealed()
+			if again := h.beginSealing(); !again.Equal(since) || len(h.unsealed(10)) != 1 {
+				h.Errorf("later it is %v, and %v is to be sealed", again, marks(h.unsealed(10)))
+			}
+		},
+	},
+	"erased before": {
+		"an erased document is not named to a sealer that begins later",
+		func(h *harness) {
+			named := h.put(ledger.Document{Tenant: "a", Kind: "step", ID: "of ada@example.com", Done: true, Body: []byte(`{}`)})
+			h.put(ledger.Document{Tenant: "b", Kind: "step", ID: named.ID, Body: []byte(`{}`)})
+			h.put(ledger.Document{Tenant: "a", Kind: ledger.ErasureKind, ID: "er_1", Body: []byte(`{}`)})
+			did, err := h.ledger.Erase(context.Background(), ledger.Erasing{Tenant: "a", Erasure: "er_1", Documents: []ledger.Document{named}})
+			if err != nil || did.Documents != 1 {
+				h.Fatalf("erased %+v, error %v", did, err)
+			}
+			h.beginSealing()
+			want := []string{"filed step " + named.ID + " v1", "filed erasure er_1 v1"}
+			if runs := h.unsealed(10); cmp.Diff(want, marks(runs)) != "" || runs[0].Tenant != "b" {
+				h.Errorf("%v of tenant %s; want %v, of the other tenant's", marks(runs), runs[0].Tenant, want)
 			}
 		},
 	},
 	"documents": {
 		"an approval that is altered is to be found, so every batch leaves its digest, and nothing else does",
 		func(h *harness) {
-			h.setRecording(true, true)
+			h.beginSealing()
 			p := h.put(ledger.Document{Tenant: "a", Kind: "gate", ID: "g", Collection: "b", State: "open", Body: []byte(`{"n": 1.0}`)})
 			first := h.document(p)
 			p.State, p.Body, p.Due, p.Collection = "closed", []byte(`{"n":2}`), time.Unix(7, 8), ""
@@ -216,7 +248,7 @@ var recording = map[string]scenario{
 	"documents with writes": {
 		"whatever else is done in the same step, a document leaves its mark and a write its run, or neither does",
 		func(h *harness) {
-			h.setRecording(true, true)
+			h.beginSealing()
 			one, res := h.fresh(wish("a", "w1")), h.reservation(wish("a", "w2"))
 			two := h.fresh(wish("a", "w3"))
 			h.seal()
@@ -251,12 +283,11 @@ var recording = map[string]scenario{
 	"prune": {
 		"what is not sealed is not forgotten, and what is forgotten says by which rule",
 		func(h *harness) {
-			h.setRecording(true, true)
+			h.beginSealing()
 			rec := h.done("w1")
 			h.sleep(keep)
-			did, err := h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember})
-			if err != nil || did.Compacted != 0 {
-				h.Fatalf("before its events were sealed: compacted %d, error %v", did.Compacted, err)
+			if did := h.pruneUnsealed(); did.Compacted != 0 {
+				h.Fatalf("before its events were sealed: compacted %d", did.Compacted)
 			}
 			h.seal()
 			h.pruned(ledger.Pruned{Compacted: 1})
@@ -270,8 +301,8 @@ var recording = map[string]scenario{
 			}
 			h.append(h.get(rec), yielded)
 			h.sleep(remember - keep)
-			if did, err = h.ledger.Prune(context.Background(), ledger.Prune{Keep: keep, Remember: remember}); err != nil || did.Forgotten != 0 {
-				h.Fatalf("before its last event was sealed: forgotten %d, error %v", did.Forgotten, err)
+			if did := h.pruneUnsealed(); did.Forgotten != 0 {
+				h.Fatalf("before its last event was sealed: forgotten %d", did.Forgotten)
 			}
 			h.seal()
 			h.pruned(ledger.Pruned{Forgotten: 1})
@@ -283,7 +314,7 @@ var recording = map[string]scenario{
 	"prune documents": {
 		"a document that retention forgets is distinguished from one that another actor deleted",
 		func(h *harness) {
-			h.setRecording(true, true)
+			h.beginSealing()
 			cover := h.cover("a", "b1", 2)
 			cover.Done = true
 			h.put(cover)
@@ -306,7 +337,7 @@ var recording = map[string]scenario{
 	"under load": {
 		"nothing is lost and nothing comes twice, however many write and however many seal",
 		func(h *harness) {
-			h.setRecording(true, true)
+			h.beginSealing()
 			done, sealers := make(chan struct{}), sync.WaitGroup{}
 			var mu sync.Mutex
 			all := make(map[int64]ledger.Run)

@@ -227,9 +227,6 @@ func (t *tx) forgetDocuments(p ledger.Prune, from, n int64, most int) (did prune
 	if err == nil {
 		err = t.l.trusted(s)
 	}
-	if err == nil {
-		err = t.exec("hold_unsealed")
-	}
 	if err != nil {
 		return did, err
 	}

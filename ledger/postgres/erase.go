@@ -54,8 +54,9 @@ func (t *tx) eraseAll(e ledger.Erasing) (did ledger.Erased, err error) {
 	if err == nil {
 		err = t.l.trusted(s)
 	}
+	sealing := false
 	if err == nil {
-		err = t.exec("hold_unsealed")
+		sealing, err = t.held()
 	}
 	if err == nil {
 		_, err = t.lockedDocuments(e.Tenant, ledger.ErasureKind, e.Erasure)
@@ -63,7 +64,7 @@ func (t *tx) eraseAll(e ledger.Erasing) (did ledger.Erased, err error) {
 	if err != nil {
 		return did, err
 	}
-	erasable, err := t.erasable(e, &did)
+	erasable, err := t.erasable(e, sealing, &did)
 	if err == nil {
 		err = t.erase(e, erasable)
 	}
@@ -73,7 +74,7 @@ func (t *tx) eraseAll(e ledger.Erasing) (did ledger.Erased, err error) {
 	did.Writes = len(erasable)
 	holds, err := t.holds()
 	if err == nil {
-		err = t.eraseDocuments(e, holds, &did)
+		err = t.eraseDocuments(e, holds, sealing, &did)
 	}
 	if err == nil {
 		err = t.eraseEntries(e, holds, &did)
@@ -82,7 +83,7 @@ func (t *tx) eraseAll(e ledger.Erasing) (did ledger.Erased, err error) {
 }
 
 // erasable returns the writes of a request that can be erased now, locked. It names the others.
-func (t *tx) erasable(e ledger.Erasing, did *ledger.Erased) (erasable []row, err error) {
+func (t *tx) erasable(e ledger.Erasing, sealing bool, did *ledger.Erased) (erasable []row, err error) {
 	ids := make([]string, len(e.Writes))
 	for i, id := range e.Writes {
 		ids[i] = string(id)
@@ -113,7 +114,7 @@ func (t *tx) erasable(e ledger.Erasing, did *ledger.Erased) (erasable []row, err
 	if err != nil {
 		return nil, err
 	}
-	sealed, _, err := t.sealedOf(rows, false)
+	sealed, _, err := t.sealedOf(rows, false, sealing)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +198,9 @@ func (t *tx) lockedDocuments(tenant, kind, id string) (documents []ledger.Docume
 	return documents, err
 }
 
-// eraseDocuments deletes documents that are done, with their collections.
-func (t *tx) eraseDocuments(e ledger.Erasing, holds ledger.Holds, did *ledger.Erased) error {
+// eraseDocuments deletes documents that are done, with their collections. Where there is no sealer
+// nothing names them any more: a later one does not know that they existed.
+func (t *tx) eraseDocuments(e ledger.Erasing, holds ledger.Holds, sealing bool, did *ledger.Erased) error {
 	for _, asked := range e.Deletes() {
 		documents, err := t.lockedDocuments(e.Tenant, asked.Kind, asked.ID)
 		if errors.Is(err, ledger.ErrNoDocument) {
@@ -217,7 +219,12 @@ func (t *tx) eraseDocuments(e ledger.Erasing, holds ledger.Holds, did *ledger.Er
 			gone.add(p.Tenant, p.Kind, p.ID)
 			marks = append(marks, e.Dropped(p.Kind, p.ID, t.now))
 		}
-		if err := t.mark(marks...); err != nil {
+		if sealing {
+			err = t.mark(marks...)
+		} else {
+			err = t.exec("delete_marks", gone.tenants, gone.kinds, gone.ids)
+		}
+		if err != nil {
 			return err
 		}
 		if err := t.exec("delete_documents", gone.tenants, gone.kinds, gone.ids); err != nil {

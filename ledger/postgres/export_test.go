@@ -118,24 +118,6 @@ func (l *Ledger) ReserveTogether(all ...ledger.Reservation) (made int, err error
 	return made, err
 }
 
-// MaxBackfilled is how many writes or documents one portion backfills, MaxCleared how many rows one
-// deletes.
-const (
-	MaxBackfilled = maxBackfilled
-	MaxCleared    = maxCleared
-)
-
-// Switch does one portion of [Ledger.SetRecording], and reports whether there is more. Within is
-// called before the portion is committed.
-func (l *Ledger) Switch(on, begun bool, within func()) (more bool, err error) {
-	err = l.within(context.Background(), func(t *tx) (err error) {
-		more, _, err = t.switchOver(on, begun)
-		within()
-		return err
-	})
-	return more, err
-}
-
 // Pool is the pool of the ledger, for callers with transactions of their own.
 func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 

@@ -145,19 +145,25 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 	return q.Spans(counts), nil
 }
 
-// pruneChanges deletes changes that are too old to be followed. It first numbers those that were
-// not followed yet.
+// pruneChanges deletes changes that are too old to be followed, and what is too old to be kept
+// for a sealer. It first numbers changes that were not followed yet.
 func (l *Ledger) pruneChanges(ctx context.Context) (int, error) {
 	if err := l.number(ctx); err != nil {
 		return 0, err
 	}
-	return driver.PruneChanges(maxNumbered, func(most int) (deleted int, err error) {
-		err = l.within(ctx, func(t *tx) (err error) {
-			deleted, err = t.forgetChanges(most)
-			return err
+	in := func(forget func(*tx, int) (int, error)) (int, error) {
+		return driver.PruneChanges(maxNumbered, func(most int) (deleted int, err error) {
+			err = l.within(ctx, func(t *tx) (err error) {
+				deleted, err = forget(t, most)
+				return err
+			})
+			return deleted, err
 		})
-		return deleted, err
-	})
+	}
+	if _, err := in((*tx).forgetUnsealed); err != nil {
+		return 0, err
+	}
+	return in((*tx).forgetChanges)
 }
 
 // forgetChanges deletes the oldest changes, up to the limit and the first that may still be

@@ -78,14 +78,15 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if err != nil {
 		return at, err
 	}
-	if err := t.exec("hold_unsealed"); err != nil {
+	sealing, err := t.held()
+	if err != nil {
 		return at, err
 	}
 	rows, at, err := t.sweepable(p, at)
 	if err != nil {
 		return at, err
 	}
-	if rows, at.Ended, err = t.sealedOf(rows, at.Ended); err != nil {
+	if rows, at.Ended, err = t.sealedOf(rows, at.Ended, sealing); err != nil {
 		return at, err
 	}
 	if rows, err = t.ripe(p, rows); err != nil {
@@ -101,19 +102,18 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	return at, t.compact(p, rows)
 }
 
-// sealedOf returns those rows that were backfilled and have no unsealed events, where that is
-// recorded. Where too much is not sealed the sweep ends.
-func (t *tx) sealedOf(rows []row, ended bool) (sealed []row, end bool, err error) {
+// sealedOf returns those rows that have no unsealed events, where a sealer has begun. Where too
+// much is not sealed the sweep ends.
+func (t *tx) sealedOf(rows []row, ended, sealing bool) (sealed []row, end bool, err error) {
+	if !sealing {
+		return rows, ended, nil
+	}
 	unsealed, all, err := t.unsealedWrites()
 	if err != nil || all {
 		return nil, true, err
 	}
-	backfilledTo, err := t.backfilledTo()
-	if err != nil {
-		return nil, true, err
-	}
 	for _, r := range rows {
-		if !unsealed[r.n] && string(r.rec.ID) <= backfilledTo {
+		if !unsealed[r.n] {
 			sealed = append(sealed, r)
 		}
 	}

@@ -1,8 +1,8 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,7 +33,7 @@ func (t *tx) mark(marks ...*ledger.Mark) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	return t.exec("insert_marks", texts)
+	return t.exec("insert_marks", nanos(t.now), texts)
 }
 
 // commitMark returns the mark of a document that a batch writes, as a parameter; "" for none.
@@ -48,6 +48,13 @@ func commitMark(p ledger.Document) string {
 		return ""
 	}
 	return text
+}
+
+// held reports whether a sealer has begun, and keeps one from beginning before the transaction
+// ends: what it prunes meanwhile need not be sealed.
+func (t *tx) held() (sealing bool, err error) {
+	err = t.pgx.QueryRow(t.ctx, t.l.sql.Text("hold_sealing"), t.l.args()...).Scan(&sealing)
+	return sealing, err
 }
 
 // unsealedWrites returns the numbers of the writes with unsealed events. All says that there are
@@ -65,11 +72,35 @@ func (t *tx) unsealedWrites() (numbers map[int64]bool, all bool, err error) {
 	return numbers, len(found) == maxUnsealed, err
 }
 
-// backfilledTo returns the last write that was backfilled, where unsealed events are recorded; later
-// ones are still to be backfilled.
-func (t *tx) backfilledTo() (id string, err error) {
-	err = t.pgx.QueryRow(t.ctx, t.l.sql.Text("backfilled_to"), t.l.args()...).Scan(&id)
-	return id, err
+// BeginSealing implements [ledger.Feed]. It waits for transactions that prune ([tx.held]).
+func (l *Ledger) BeginSealing(ctx context.Context) (since time.Time, err error) {
+	err = l.within(ctx, func(t *tx) error {
+		sealing, kept, err := t.lockSealing()
+		if kept != 0 {
+			since = at(kept)
+		}
+		if err != nil || sealing {
+			return err
+		}
+		return cmp.Or(t.exec("begin_sealing"), t.exec("delete_pruned_unsealed"))
+	})
+	return since, err
+}
+
+func (t *tx) lockSealing() (sealing bool, keptSince int64, err error) {
+	err = t.pgx.QueryRow(t.ctx, t.l.sql.Text("lock_sealing"), t.l.args()...).Scan(&sealing, &keptSince)
+	return sealing, keptSince, err
+}
+
+// forgetUnsealed deletes old rows as long as no sealer has begun.
+func (t *tx) forgetUnsealed(most int) (gone int, err error) {
+	sealing, _, err := t.lockSealing()
+	if err != nil || sealing {
+		return 0, err
+	}
+	until := nanos(t.now.Add(-ledger.ChangesKept))
+	err = t.pgx.QueryRow(t.ctx, t.l.sql.Text("delete_old_unsealed"), t.l.args(until, int64(most))...).Scan(&gone)
+	return gone, err
 }
 
 // Sealed implements [ledger.Feed].
@@ -114,11 +145,6 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger
 	}
 	if err == nil {
 		err = l.withoutSealed(ctx, runs)
-	}
-	for i := 0; err == nil && i < len(runs); i++ {
-		if m := runs[i].Mark; m != nil && m.Kind == ledger.MarkBackfilled {
-			runs[i], err = l.backfilledDocument(ctx, runs[i].Ticket, *m)
-		}
 	}
 	if err != nil {
 		return nil, err
@@ -168,29 +194,10 @@ func scanRun(rows pgx.Rows, s *state) (run ledger.Run, n int64, err error) {
 		return ledger.Run{Ticket: run.Ticket, Unread: fmt.Errorf("%w: write %s has events that were not sealed, and is gone", ledger.ErrCorrupt, id)}, 0, nil
 	}
 	run.Tenant, run.ID = r.rec.Tenant, r.rec.ID
-	if run.Backfilled = run.First == 0; run.Backfilled {
-		run.First = 1
-	}
-	if run.Backfilled && r.rec.Tombstone {
-		run.Mark, err = ledger.BackfillTombstone(r.rec)
-	} else if run.First == 1 {
+	if run.First == 1 {
 		run.Intent = r.rec.Intent
 	}
 	return run, n, err
-}
-
-// backfilledDocument returns the mark of a document that existed when sealing was switched on, in its
-// present version. A missing one was dropped since, and that has a mark.
-func (l *Ledger) backfilledDocument(ctx context.Context, ticket int64, m ledger.Mark) (ledger.Run, error) {
-	p, err := l.Document(ctx, m.Tenant, m.DocumentKind, m.DocumentID)
-	if errors.Is(err, ledger.ErrNoDocument) {
-		return ledger.Run{Ticket: ticket}, nil
-	}
-	run := ledger.Run{Ticket: ticket, Tenant: m.Tenant, Backfilled: true}
-	if err == nil {
-		run.Mark, err = p.BackfillMark()
-	}
-	return run, err
 }
 
 // spans are ranges of events of writes, and the run that each belongs to.
@@ -202,7 +209,7 @@ func (s *spans) add(n, first, last int64, of int) {
 
 // spanned reads the events of spans.
 func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger.Event, unread error)) error {
-	type backfilled struct {
+	type read struct {
 		i      int64
 		e      ledger.Event
 		unread error
@@ -210,7 +217,7 @@ func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger
 	if len(s.writes) == 0 {
 		return nil
 	}
-	var all []backfilled
+	var all []read
 	err := l.read(ctx, l.sql.Text("unsealed_events"), []any{s.writes, s.first, s.last}, func(rows pgx.Rows) error {
 		all = nil
 		for rows.Next() {
@@ -220,7 +227,7 @@ func (l *Ledger) spanned(ctx context.Context, s spans, take func(i int, e ledger
 			if err := rows.Scan(&ord, &body, &evidence, &mismatches); err != nil {
 				return err
 			}
-			f := backfilled{i: s.of[ord-1]}
+			f := read{i: s.of[ord-1]}
 			f.unread = driver.Decode([]byte(body), &f.e)
 			f.e.Evidence, f.e.Mismatches = evidence, mismatches
 			all = append(all, f)

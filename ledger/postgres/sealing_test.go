@@ -10,9 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/readback-go/readback/internal/storebench"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
@@ -85,31 +83,51 @@ func untilWaiting(t *testing.T, tx pgx.Tx, result chan error) {
 // soon prunes everything that is done.
 var soon = ledger.Prune{Keep: time.Nanosecond, Remember: time.Hour}
 
-// Sealing is switched on during a pruning that has already checked for unsealed events and found
-// none. What is pruned is recorded as that, once.
-func TestRecordingDuringAPruning(t *testing.T) {
-	d := fresh(t)
-	l, b := d.open(nil), &before{says: "INSERT INTO ledger_unsealed (mark)"}
-	pruner := d.traced(b)
-	rec := settled(t, l, "w")
-	result := make(chan error, 1)
-	tx := begin(t, d.open(nil))
-	b.f = func() {
-		go func() {
-			_, err := l.SetRecording(context.Background(), true)
-			result <- err
-		}()
-		untilWaiting(t, tx, result)
-	}
-	did, err := pruner.Prune(t.Context(), soon)
-	must(t, err)
-	must(t, <-result)
-	if !b.ran.Load() || did.Compacted != 1 {
-		t.Fatalf("compacted %d, ran %v: the statement is not known any more", did.Compacted, b.ran.Load())
-	}
-	runs := all(t, l)
-	if len(runs) != 1 || runs[0].Mark == nil || runs[0].Mark.Kind != ledger.MarkPruned || runs[0].Mark.Write != rec.ID {
-		t.Errorf("%+v; want that the write was found pruned", runs)
+// A sealer begins during a pruning. It waits for that, so that nothing is deleted that it takes for
+// kept: neither the events of a write, nor what is old and not sealed.
+func TestSealingBeginsDuringAPruning(t *testing.T) {
+	for name, c := range map[string]struct {
+		says      string
+		old, left int64
+	}{
+		"of a write":          {"INSERT INTO ledger_unsealed (at, mark)", 0, 2},
+		"of what is not kept": {"WITH d AS (DELETE FROM ledger_unsealed", 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t)
+			l, b := d.open(nil), &before{says: c.says}
+			pruner := d.traced(b)
+			rec := settled(t, l, "w")
+			young, _, err := l.Reserve(t.Context(), reservation(t, asked("young")))
+			must(t, err)
+			if c.old > 0 {
+				d.exec("UPDATE ledger_unsealed SET at = 1 WHERE id = '" + string(rec.ID) + "'")
+			}
+			result, since := make(chan error, 1), time.Time{}
+			tx := begin(t, d.open(nil))
+			b.f = func() {
+				go func() {
+					var err error
+					since, err = l.BeginSealing(context.Background())
+					result <- err
+				}()
+				untilWaiting(t, tx, result)
+			}
+			p := soon
+			if c.old > 0 {
+				p.Keep = time.Hour
+			}
+			_, err = pruner.Prune(t.Context(), p)
+			must(t, err)
+			must(t, <-result)
+			runs := all(t, l)
+			if last := runs[len(runs)-1]; !b.ran.Load() || int64(len(runs)) != c.left || runs[0].ID != young.ID || c.left == 2 && (last.Mark == nil || last.Mark.Write != rec.ID) {
+				t.Errorf("ran %v, to be sealed: %+v", b.ran.Load(), runs)
+			}
+			if kept := since.UnixNano(); c.old > 0 && kept != 1 || c.old == 0 && !since.IsZero() {
+				t.Errorf("what was committed until %v may be missing", since)
+			}
+		})
 	}
 }
 
@@ -119,7 +137,7 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	d := fresh(t)
 	l, b := d.open(nil), &before{says: "WITH ORDINALITY AS i (write, first, last, ord)"}
 	late := d.traced(b)
-	_, err := l.SetRecording(t.Context(), true)
+	_, err := l.BeginSealing(t.Context())
 	must(t, err)
 	rec := settled(t, l, "w")
 	b.f = func() {
@@ -135,144 +153,5 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	}
 	if !b.ran.Load() {
 		t.Error("the statement is not known any more")
-	}
-}
-
-// Transactions are repeatable by default, so that a statement sees the state from before it
-// waited for a lock. Its changes while sealing is switched on, or while its write is backfilled,
-// are not lost.
-func TestRecordingInRepeatableReadTransactions(t *testing.T) {
-	for _, level := range []string{"read committed", "repeatable read", "serializable"} {
-		for portion, at := range []string{"switched on", "found"} {
-			t.Run(level+", "+at, func(t *testing.T) {
-				d := fresh(t)
-				d.exec("ALTER DATABASE " + d.name + " SET default_transaction_isolation = '" + level + "'")
-				l, other := d.open(nil), d.open(nil)
-				must(t, storebench.Pair(t.Context(), l, storebench.Intent("old", 0)))
-				rec := begun(t, other, "open", 0)
-				where, whom := guarded(t, begin(t, d.open(nil)))
-				for range 4 { // its statement is prepared from here on
-					rec = ledgertest.OneMore(t, other, rec)
-				}
-				tx, result := begin(t, d.open(nil)), make(chan error, 1)
-				if place, by := guarded(t, tx); place == where && by != whom && level == "read committed" {
-					t.Error("a commit has locked the row that all others need")
-				}
-				late := ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Evidence: []byte(`{}`)}
-				for i := range portion + 1 {
-					_, err := l.Switch(true, i > 0, func() {
-						if i < portion {
-							return
-						}
-						go func() {
-							_, err := other.Append(context.Background(), rec.ID, rec.Fence, late)
-							result <- err
-						}()
-						untilWaiting(t, tx, result)
-					})
-					must(t, err)
-				}
-				must(t, <-result)
-				_, err := l.SetRecording(t.Context(), true)
-				must(t, err)
-				next := int64(0)
-				for _, r := range all(t, l) {
-					if r.ID == rec.ID {
-						next += int64(len(r.Events))
-					}
-				}
-				if next != rec.Seq+1 {
-					t.Errorf("%d events wait to be sealed; the write has %d", next, rec.Seq+1)
-				}
-			})
-		}
-	}
-}
-
-// guarded returns where the row of the guard is stored, and which transaction locked it last.
-func guarded(t *testing.T, tx pgx.Tx) (place, by string) {
-	t.Helper()
-	must(t, tx.QueryRow(t.Context(), "SELECT ctid::text, xmax::text FROM ledger_meta").Scan(&place, &by))
-	return place, by
-}
-
-// Sealing is switched on while another session prunes documents: it does not keep a table lock
-// that the other one still needs.
-func TestRecordingDuringAPruningOfDocuments(t *testing.T) {
-	d := fresh(t)
-	l, b := d.open(nil), &before{says: "DELETE FROM ledger_documents AS x USING"}
-	pruner := d.traced(b)
-	d.exec(`INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, state, done, body, version, created, updated, position)
-		VALUES ('acme', 'step', 'old', '', '', '', '', TRUE, '{}', 1, 1, 1, 1)`)
-	tx, result := begin(t, d.open(nil)), make(chan error, 1)
-	b.f = func() {
-		go func() {
-			_, err := l.SetRecording(context.Background(), true)
-			result <- err
-		}()
-		untilWaiting(t, tx, result)
-		var kept int
-		must(t, tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE mode = 'ShareRowExclusiveLock' AND granted").Scan(&kept))
-		if kept != 0 {
-			t.Errorf("it has %d tables, and waits for what the other one has", kept)
-		}
-	}
-	did, err := pruner.Prune(t.Context(), soon)
-	must(t, err)
-	must(t, <-result)
-	if !b.ran.Load() || did.Documents != 1 {
-		t.Fatalf("%d documents forgotten, ran %v: the statement is not known any more", did.Documents, b.ran.Load())
-	}
-	if runs := all(t, l); len(runs) != 0 {
-		t.Errorf("%+v; want nothing, the document was deleted before", runs)
-	}
-}
-
-// A session is stuck in a change, or vacuums. Switching sealing on waits for that; no other
-// caller waits behind it.
-func TestRecordingBlocksNoWriter(t *testing.T) {
-	for _, mode := range []string{"ROW EXCLUSIVE", "SHARE UPDATE EXCLUSIVE"} {
-		t.Run(mode, func(t *testing.T) {
-			d := fresh(t)
-			l, other := d.open(nil), d.open(nil)
-			blocker, tx, result := begin(t, d.open(nil)), begin(t, d.open(nil)), make(chan error, 1)
-			_, err := blocker.Exec(t.Context(), "LOCK TABLE ledger_unsealed IN "+mode+" MODE")
-			must(t, err)
-			go func() {
-				_, err := l.SetRecording(context.Background(), true)
-				result <- err
-			}()
-			untilWaiting(t, tx, result)
-			ctx, end := context.WithTimeout(t.Context(), 20*time.Second) // or for ever
-			defer end()
-			rec, _, err := other.Reserve(ctx, reservation(t, asked("w")))
-			must(t, err)
-			must(t, blocker.Rollback(t.Context()))
-			must(t, <-result)
-			if runs := all(t, l); len(runs) != 1 || runs[0].ID != rec.ID || len(runs[0].Events) != int(rec.Seq) {
-				t.Errorf("%+v; want what was written meanwhile", runs)
-			}
-		})
-	}
-}
-
-// What is not backfilled yet is not pruned: otherwise the chain would record that it is gone, but
-// never that retention had pruned a write that it knows.
-func TestPruneWaitsForTheBackfill(t *testing.T) {
-	d := fresh(t)
-	l := d.open(nil)
-	settled(t, l, "w")
-	more, err := l.Switch(true, false, func() {})
-	if must(t, err); !more {
-		t.Fatal("it was found at once")
-	}
-	if did, err := l.Prune(t.Context(), soon); err != nil || did.Compacted > 0 {
-		t.Errorf("%+v, error %v; want nothing", did, err)
-	}
-	_, err = l.SetRecording(t.Context(), true)
-	must(t, err)
-	sealed(t, l, all(t, l))
-	if did, err := l.Prune(t.Context(), soon); err != nil || did.Compacted != 1 {
-		t.Errorf("%+v, error %v; want that it waits no longer", did, err)
 	}
 }

@@ -47,13 +47,6 @@ const presently = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1
 // with which leases and horizons begin. See [waited].
 var inTime = fmt.Sprintf("CASE WHEN w.stored - g.now <= %d THEN 1 ELSE 0 END", int64(maxLag))
 
-// unmoved is always true, and ends a statement with an error if the guard's row has changed since
-// the statement's snapshot. Only where transactions are repeatable by default does a statement
-// see the state from before it waited for table locks: it would leave no mark for the sealer if
-// sealing was switched on meanwhile. Elsewhere nothing is locked.
-const unmoved = "(SELECT count(*) FROM (SELECT 1 FROM @ledger_meta AS m " +
-	"WHERE m.one = 1 AND current_setting('transaction_isolation') <> 'read committed' FOR SHARE) AS m) < 2"
-
 // fromFiles are the statements as they are in the files.
 var fromFiles = driver.ReadStatements(texts)
 
@@ -72,7 +65,7 @@ func newStatements(schema string) statements {
 		}
 	}
 	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{state}", columnsOfState, "{document}", columnsOfDocument)
-	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{unmoved}", unmoved)
+	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime)
 	for name, text := range s {
 		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
 	}
@@ -104,7 +97,7 @@ const identityTypes = "text text text text text text text bigint bytea text text
 // The types of the mutable columns, and those of events.
 const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
 
-// The last six are those of the change as which an event is published.
+// The last six are those of the change as which an event is published, with the event's time.
 var eventTypes = strings.Fields("text bigint text bytea bytea text text bigint bigint bigint boolean")
 
 // single returns the name of the statement for one change with that many events. Without lists

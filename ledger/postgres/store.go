@@ -170,7 +170,7 @@ func (b *binding) addPublished(c change) {
 			t, published = published[0], published[1:]
 		}
 		b.publishedKind, b.publishedSettlement = append(b.publishedKind, string(t.Kind)), append(b.publishedSettlement, string(t.Settlement))
-		b.publishedAt, b.publishedSaved = append(b.publishedAt, nanos(t.At)), append(b.publishedSaved, t.Saved)
+		b.publishedAt, b.publishedSaved = append(b.publishedAt, nanos(e.At)), append(b.publishedSaved, t.Saved)
 		b.publishedSends, b.publishedReads = append(b.publishedSends, int64(t.Sends)), append(b.publishedReads, int64(t.Reads))
 	}
 }

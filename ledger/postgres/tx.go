@@ -36,8 +36,7 @@ const (
 
 	// maxLockWait is how long a claim waits for a row that an entry of the outbox depends on.
 	// Transactions here take milliseconds; a longer lock belongs to an operator's session or a
-	// stuck process. The next claim tries again. Switching sealing on or off waits no longer
-	// either, as all others wait meanwhile.
+	// stuck process. The next claim tries again.
 	maxLockWait = 250 * time.Millisecond
 )
 

@@ -107,11 +107,10 @@ func (t *tx) file(f ledger.Batch) (did ledger.Committed, err error) {
 		return did, err
 	}
 	for i, p := range did.Documents {
-		n, err := t.putDocument(numbers[i], p)
-		if err != nil {
+		if err := t.putDocument(numbers[i], p); err != nil {
 			return did, err
 		}
-		if err := t.insertDocumentMark(n, p); err != nil {
+		if err := t.insertMark(p.CommitMark()); err != nil {
 			return did, err
 		}
 	}
@@ -158,7 +157,7 @@ func (t *tx) nextDocument(p ledger.Document, now time.Time) (n int64, next ledge
 }
 
 // putDocument writes a document over the one of a number, or as a new one.
-func (t *tx) putDocument(n int64, p ledger.Document) (int64, error) {
+func (t *tx) putDocument(n int64, p ledger.Document) error {
 	t.wrote = true
 	s := t.updateDocument
 	if n == 0 {
@@ -181,10 +180,7 @@ func (t *tx) putDocument(n int64, p ledger.Document) (int64, error) {
 	s.BindInt64(5, p.Version)
 	bindTime(s, 6, p.Updated)
 	s.BindText(7, string(p.Body))
-	if err := exec(t.path, s); err != nil || n != 0 {
-		return n, err
-	}
-	return t.conn.LastInsertRowID(), nil
+	return exec(t.path, s)
 }
 
 func bindDocumentName(s *sqlite.Stmt, from int, tenant, kind, id string) {

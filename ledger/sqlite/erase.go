@@ -75,7 +75,7 @@ func (t *tx) eraseAll(e ledger.Erasing) (did ledger.Erased, err error) {
 		if err != nil {
 			return did, err
 		}
-		if why == "" && (all || unsealed[r.n] || t.sealing && r.n > t.backfilled.writes) {
+		if why == "" && (all || unsealed[r.n]) {
 			why = ledger.NotSealed
 		}
 		if why != "" {
@@ -149,13 +149,22 @@ func (t *tx) eraseDocuments(e ledger.Erasing, holds ledger.Holds, now time.Time,
 		}
 		t.wrote = true
 		for _, gone := range append(members, p) {
-			if err := t.insertMark(e.Dropped(gone.Kind, gone.ID, now), nil); err != nil {
+			if err := t.unname(e, gone, now); err != nil {
 				return err
 			}
 			did.Documents++
 		}
 	}
 	return nil
+}
+
+// unname leaves the mark of an erased document for the sealer. Where there is none, nothing names
+// the document any more: a later one does not know that it existed.
+func (t *tx) unname(e ledger.Erasing, p ledger.Document, now time.Time) error {
+	if t.sealing {
+		return t.insertMark(e.Dropped(p.Kind, p.ID, now), nil)
+	}
+	return t.run(statements.Text("delete_marks"), e.Tenant, p.Kind, p.ID)
 }
 
 // oneDocument returns a document with its number, or [ledger.ErrNoDocument].

@@ -110,17 +110,3 @@ func (l *Ledger) Spoil() error {
 		return sqlitex.ExecuteTransient(t.conn, "ROLLBACK", nil)
 	})
 }
-
-// MaxBackfilled is how many writes or documents one portion backfills.
-const MaxBackfilled = maxBackfilled
-
-// SwitchOn does one portion of [Ledger.SetRecording], and reports whether there is more. Within is
-// called before the portion is committed.
-func (l *Ledger) SwitchOn(begun bool, within func()) (more bool, err error) {
-	err = l.writer.do(context.Background(), func(t *tx) (err error) {
-		more, err = t.switchOver(true, begun)
-		within()
-		return err
-	})
-	return more, err
-}

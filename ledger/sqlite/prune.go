@@ -100,7 +100,7 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		if at.Done == at.AtMost {
 			break
 		}
-		if unsealed[r.n] || t.sealing && r.n > t.backfilled.writes { // or is not backfilled yet
+		if unsealed[r.n] {
 			continue
 		}
 		ripe, err := t.ripe(p, r, now, holds)
@@ -200,10 +200,8 @@ func (t *tx) isFollowed(r row) (followed bool, err error) {
 
 func (t *tx) compact(p ledger.Prune, r row, now time.Time) error {
 	r.rec = ledger.Compact(r.rec)
-	if t.sealing {
-		if err := t.insertMark(p.Compacted(r.rec, now)); err != nil {
-			return err
-		}
+	if err := t.insertMark(p.Compacted(r.rec, now)); err != nil {
+		return err
 	}
 	if err := t.updateWrite(&r); err != nil {
 		return err
@@ -360,18 +358,25 @@ func (t *tx) forgetWithCollection(p ledger.Prune, d doneDocument, now time.Time,
 	return gone, whole, nil
 }
 
-// pruneChanges deletes changes that are too old to be followed.
+// pruneChanges deletes changes that are too old to be followed, and what is too old to be kept
+// for a sealer.
 func (l *Ledger) pruneChanges(ctx context.Context) (int, error) {
-	return driver.PruneChanges(maxChanges, func(most int) (deleted int, err error) {
-		err = l.writer.do(ctx, func(t *tx) (err error) {
-			deleted, err = t.forgetChanges(most)
-			return err
+	in := func(forget func(*tx, int) (int, error)) (int, error) {
+		return driver.PruneChanges(maxChanges, func(most int) (deleted int, err error) {
+			err = l.writer.do(ctx, func(t *tx) (err error) {
+				deleted, err = forget(t, most)
+				return err
+			})
+			if err != nil { // else it is read only when it is done
+				return 0, err
+			}
+			return deleted, nil
 		})
-		if err != nil { // else it is read only when it is done
-			return 0, err
-		}
-		return deleted, nil
-	})
+	}
+	if _, err := in((*tx).forgetUnsealed); err != nil {
+		return 0, err
+	}
+	return in((*tx).forgetChanges)
 }
 
 // forgetChanges deletes the oldest changes, up to the limit and the first that may still be

@@ -29,48 +29,80 @@ func (t *tx) run(query string, args ...any) error {
 
 // insertRun inserts the row that says which events of a write are not sealed.
 func (t *tx) insertRun(n int64, events []ledger.Event) error {
-	if !t.sealing || len(events) == 0 || n > t.backfilled.writes {
+	if len(events) == 0 {
 		return nil
 	}
+	s, last := t.unsealedRun, events[len(events)-1]
 	t.ticket++
-	s := t.unsealedRun
 	s.BindInt64(1, t.ticket)
-	s.BindInt64(2, n)
-	s.BindInt64(3, events[0].Seq)
-	s.BindInt64(4, events[len(events)-1].Seq)
-	s.BindNull(5)
+	bindTime(s, 2, last.At)
+	s.BindInt64(3, n)
+	s.BindInt64(4, events[0].Seq)
+	s.BindInt64(5, last.Seq)
+	s.BindNull(6)
 	return exec(t.path, s)
 }
 
 // insertMark inserts the row of a mark, if there is one.
 func (t *tx) insertMark(m *ledger.Mark, err error) error {
-	if !t.sealing || m == nil || err != nil {
+	if m == nil || err != nil {
 		return err
 	}
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	t.ticket++
 	s := t.unsealedRun
+	t.ticket++
 	s.BindInt64(1, t.ticket)
-	s.BindNull(2)
-	s.BindInt64(3, 0)
+	s.BindInt64(2, t.newest)
+	s.BindNull(3)
 	s.BindInt64(4, 0)
-	s.BindText(5, text)
+	s.BindInt64(5, 0)
+	s.BindText(6, text)
 	return exec(t.path, s)
 }
 
-// insertDocumentMark inserts the mark of a document that was written.
-func (t *tx) insertDocumentMark(n int64, p ledger.Document) error {
-	if !t.sealing || n > t.backfilled.documents {
-		return nil
+// BeginSealing implements [ledger.Feed]. It is one transaction, so that no pruning deletes rows
+// that it takes for kept.
+func (l *Ledger) BeginSealing(ctx context.Context) (since time.Time, err error) {
+	was := int64(0) // read only when it is done
+	err = l.writer.do(ctx, func(t *tx) error {
+		if was = t.keptSince; t.sealing {
+			return nil
+		}
+		t.wrote, t.sealing = true, true
+		return errors.Join(t.run("UPDATE ledger_meta SET sealing = 1"), t.run(statements.Text("delete_pruned_unsealed")))
+	})
+	if err != nil || was == 0 {
+		return time.Time{}, err
 	}
-	return t.insertMark(p.CommitMark())
+	return time.Unix(0, was).UTC(), nil
 }
 
-// unsealedWrites returns the numbers of the writes with unsealed events. All says that there are
-// too many: then pruning waits for the sealer.
+// forgetUnsealed deletes old rows as long as no sealer has begun.
+func (t *tx) forgetUnsealed(most int) (gone int, err error) {
+	now, err := t.trust()
+	if err != nil || t.sealing {
+		return 0, err
+	}
+	s := t.oldUnsealed
+	bindTime(s, 1, now.Add(-ledger.ChangesKept))
+	s.BindInt64(2, int64(most))
+	err = each(t.path, s, func() error {
+		gone++
+		t.keptSince = max(t.keptSince, s.ColumnInt64(0))
+		return nil
+	})
+	if err != nil || gone == 0 {
+		return gone, err
+	}
+	t.wrote = true
+	return gone, t.run("UPDATE ledger_meta SET kept_since = ?1", t.keptSince)
+}
+
+// unsealedWrites returns the numbers of the writes with events that a sealer has yet to seal. All
+// says that there are too many: then pruning waits for the sealer.
 func (t *tx) unsealedWrites() (numbers map[int64]bool, all bool, err error) {
 	if !t.sealing {
 		return nil, false, nil
@@ -142,13 +174,7 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []l
 				if len(runs) == limit {
 					return errEnough
 				}
-				run, err := l.unsealed(conn, s)
-				if err != nil {
-					if !ofOneRow(err) {
-						return err
-					}
-					run = ledger.Run{Unread: err}
-				}
+				run := unsealedRun(s)
 				run.Ticket = ticket
 				runs = append(runs, run)
 			}
@@ -163,34 +189,21 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []l
 	return runs, err
 }
 
-// unsealed returns one run, without its events. An error that concerns only this run is stored in
-// it.
-func (l *Ledger) unsealed(conn *sqlite.Conn, s *sqlite.Stmt) (run ledger.Run, err error) {
-	n := s.ColumnInt64(1)
+// unsealedRun returns the run of a row, without its events. An error that concerns only this run
+// is stored in it.
+func unsealedRun(s *sqlite.Stmt) ledger.Run {
 	switch {
 	case !s.ColumnIsNull(4):
-		if run = ledger.RunOf(s.ColumnInt64(0), text(s, 4)); run.Mark != nil && run.Mark.Kind == ledger.MarkBackfilled {
-			return l.backfilledDocument(conn, *run.Mark)
-		}
-		return run, nil
+		return ledger.RunOf(s.ColumnInt64(0), text(s, 4))
 	case s.ColumnIsNull(5):
-		return run, damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, n))
+		return ledger.Run{Unread: damaged(fmt.Errorf("%w: a write with number %d has events that were not sealed, and is gone", ledger.ErrCorrupt, s.ColumnInt64(1)))}
 	}
-	run = ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}
-	if run.Backfilled = run.First == 0; run.Backfilled {
-		run.First = 1
-	}
-	if run.Backfilled && s.ColumnBool(7) {
-		run.Mark, err = l.backfilledTombstone(conn, n)
-		return run, err
-	}
-	run.Intent = text(s, 8)
-	return run, nil
+	return ledger.Run{Tenant: s.ColumnText(6), ID: ledger.ID(s.ColumnText(5)), First: s.ColumnInt64(2), Last: s.ColumnInt64(3), Intent: text(s, 7)}
 }
 
 // addEvent adds the event of a row to its run, if there is one.
 func addEvent(s *sqlite.Stmt, run *ledger.Run) {
-	const event = 9
+	const event = 8
 	if run.Unread != nil || s.ColumnIsNull(event) {
 		return
 	}
@@ -222,38 +235,4 @@ func (l *Ledger) runEvents(conn *sqlite.Conn, n int64, run ledger.Run) (events [
 		return nil
 	})
 	return events, err
-}
-
-// backfilledDocument returns the mark of a document that existed when sealing was switched on, in its
-// present version. A missing one was dropped since, and that has a mark.
-func (l *Ledger) backfilledDocument(conn *sqlite.Conn, m ledger.Mark) (run ledger.Run, err error) {
-	s, err := l.statement(conn, "document")
-	if err != nil {
-		return run, err
-	}
-	bindDocumentName(s, 1, m.Tenant, m.DocumentKind, m.DocumentID)
-	err = each(l.path, s, func() error {
-		_, p := scanDocument(s, time.Time{})
-		mark, err := p.BackfillMark()
-		run = ledger.Run{Tenant: p.Tenant, Mark: mark, Backfilled: true}
-		return err
-	})
-	return run, err
-}
-
-// backfilledTombstone returns the mark of a tombstone that existed when sealing was switched on.
-func (l *Ledger) backfilledTombstone(conn *sqlite.Conn, n int64) (mark *ledger.Mark, err error) {
-	s, err := l.statement(conn, "numbered")
-	if err != nil {
-		return nil, err
-	}
-	s.BindInt64(1, n)
-	err = each(l.path, s, func() error {
-		r, err := scan(s, 0)
-		if err == nil {
-			mark, err = ledger.BackfillTombstone(r.rec)
-		}
-		return err
-	})
-	return mark, err
 }

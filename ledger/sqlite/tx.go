@@ -12,20 +12,20 @@ import (
 
 // tx is the current transaction of the connection that writes, and its statements.
 type tx struct {
-	path       string
-	conn       *sqlite.Conn
-	now        func() time.Time
-	newest     int64         // the newest time given to an entry
-	sealing    bool          // unsealed events are recorded
-	backfilled backfilled    // how far the backfill has come
-	ticket     int64         // the last that was assigned
-	wrote      bool          // the current operation has changed something
-	wakes      bool          // there is new work for any worker
-	publishes  bool          // there is a new change
-	window     time.Duration // in which an idempotency key blocks enqueued writes; 0 for ever
-	keeping    *ledger.Keeping
-	noKey      withoutKey
-	broken     error // what ended the transaction early
+	path      string
+	conn      *sqlite.Conn
+	now       func() time.Time
+	newest    int64         // the newest time given to an entry
+	sealing   bool          // a sealer has begun
+	keptSince int64         // until when commits may have no row for a sealer
+	ticket    int64         // the last that was assigned
+	wrote     bool          // the current operation has changed something
+	wakes     bool          // there is new work for any worker
+	publishes bool          // there is a new change
+	window    time.Duration // in which an idempotency key blocks enqueued writes; 0 for ever
+	keeping   *ledger.Keeping
+	noKey     withoutKey
+	broken    error // what ended the transaction early
 
 	// remembered are writes as this connection last wrote them; nothing changes one. Foreign is a number that changes
 	// when any other connection commits: then remembered is cleared.
@@ -52,6 +52,7 @@ type tx struct {
 	insertSearch, deleteSearch               *sqlite.Stmt
 	oldChanges, deleteChanges                *sqlite.Stmt
 	unsealedRun, unsealedOnes, sealed        *sqlite.Stmt
+	oldUnsealed                              *sqlite.Stmt
 	since, extent                            *sqlite.Stmt
 	heldBy, erase, eraseSearch               *sqlite.Stmt
 	eraseRefused, enqueuedAbout, members     *sqlite.Stmt
@@ -87,7 +88,8 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		"update_document": &t.updateDocument, "done_documents": &t.doneDocument, "collection_in_use": &t.inUse,
 		"delete_members": &t.deleteMembers, "delete_document": &t.deleteDocument, "insert_change": &t.change,
 		"insert_search": &t.insertSearch, "delete_search": &t.deleteSearch, "insert_unsealed": &t.unsealedRun,
-		"unsealed_writes": &t.unsealedOnes, "delete_unsealed": &t.sealed, "holds": &t.heldBy,
+		"unsealed_writes": &t.unsealedOnes, "delete_unsealed": &t.sealed,
+		"delete_old_unsealed": &t.oldUnsealed, "holds": &t.heldBy,
 		"erase_write": &t.erase, "erase_search": &t.eraseSearch, "delete_refused_of_records": &t.eraseRefused,
 		"entries_of_records": &t.enqueuedAbout, "collection_members": &t.members, "newer_of_record": &t.since,
 		"extent": &t.extent, "old_changes": &t.oldChanges, "delete_changes": &t.deleteChanges,
@@ -116,8 +118,7 @@ func (t *tx) begin() error {
 	err = each(t.path, t.meta, func() error {
 		found = true
 		t.newest = t.meta.ColumnInt64(2)
-		t.sealing, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4)
-		t.backfilled = backfilled{t.meta.ColumnInt64(5), t.meta.ColumnInt64(6)}
+		t.sealing, t.keptSince, t.ticket = t.meta.ColumnBool(3), t.meta.ColumnInt64(4), t.meta.ColumnInt64(5)
 		return known(t.path, t.meta.ColumnInt(0), t.meta.ColumnInt(1))
 	})
 	if err == nil && !found {

@@ -212,9 +212,10 @@ INSERT INTO @ledger_published (one, last) VALUES (1, 0);
 -- index, so that each costs one small row.
 CREATE TABLE @ledger_unsealed (
 	ticket BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+	at     BIGINT NOT NULL,
 	write  BIGINT,                     -- n of the write, and its id
 	id     TEXT   COLLATE "C",
-	first  BIGINT NOT NULL DEFAULT 0,  -- 0: all events that it had when the backfill recorded it
+	first  BIGINT NOT NULL DEFAULT 0,
 	last   BIGINT NOT NULL DEFAULT 0,
 	mark   TEXT
 );

@@ -43,7 +43,7 @@ p AS MATERIALIZED (SELECT * FROM unnest({parameters}) WITH ORDINALITY
 ok AS MATERIALIZED (
 	SELECT 1 FROM g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND NOT EXISTS (SELECT 1 FROM h WHERE h.have <> h.version)
-		AND {clock} - g.now <= {lag} AND {unmoved})
+		AND {clock} - g.now <= {lag})
 
 -- name: held_versions
 h AS MATERIALIZED (
@@ -63,10 +63,9 @@ pi AS (INSERT INTO @ledger_documents (tenant, kind, id, collection, subject, tra
 	FROM p CROSS JOIN g
 	WHERE p.writes AND p.version = 0 AND EXISTS (SELECT 1 FROM {ready})
 	ORDER BY p.tenant COLLATE "C", p.kind COLLATE "C", p.id COLLATE "C"),
-pm AS (INSERT INTO @ledger_unsealed (mark)
-	SELECT p.mark FROM p CROSS JOIN g
-	WHERE g.sealing AND p.mark <> '' AND EXISTS (SELECT 1 FROM {ready})
-		AND (g.backfilled_tenant IS NULL OR (p.tenant COLLATE "C", p.kind COLLATE "C", p.id COLLATE "C") <= (g.backfilled_tenant, g.backfilled_kind, g.backfilled_document))
+pm AS (INSERT INTO @ledger_unsealed (at, mark)
+	SELECT g.now, p.mark FROM p CROSS JOIN g
+	WHERE p.mark <> '' AND EXISTS (SELECT 1 FROM {ready})
 	ORDER BY p.ord),
 pu AS (UPDATE @ledger_documents AS x SET
 		state = p.state, due = p.due, done = p.done, body = p.body, version = x.version + 1, updated = greatest(x.updated, g.now)

@@ -3,29 +3,24 @@
 -- meaning, so that an older program can tell that the ledger has become newer than
 -- itself.
 CREATE TABLE IF NOT EXISTS @ledger_meta (
-	one                 INT     NOT NULL PRIMARY KEY CHECK (one = 1),
-	version             INT     NOT NULL,  -- the number of the last migration
-	compatible_from     INT     NOT NULL,  -- the version of the oldest program that can still work
-	newest              BIGINT  NOT NULL,  -- about the newest time given to an entry; ns since 1970, UTC
-	sealing             BOOLEAN NOT NULL DEFAULT FALSE,  -- unsealed events are recorded
-	-- How far the backfill has come since sealing was set: the id of the last write ('~',
-	-- which is after all ids, when it is complete) and the name of the last document (NULL
-	-- when it is complete). Later rows leave no unsealed rows when they change: the
-	-- backfill records them with everything they have by then.
-	backfilled_write    TEXT    COLLATE "C" NOT NULL DEFAULT '~',
-	backfilled_tenant   TEXT    COLLATE "C",
-	backfilled_kind     TEXT    COLLATE "C",
-	backfilled_document TEXT    COLLATE "C",
+	one             INT     NOT NULL PRIMARY KEY CHECK (one = 1),
+	version         INT     NOT NULL,  -- the number of the last migration
+	compatible_from INT     NOT NULL,  -- the version of the oldest program that can still work
+	newest          BIGINT  NOT NULL,  -- about the newest time given to an entry; ns since 1970, UTC
+	sealing         BOOLEAN NOT NULL DEFAULT FALSE,  -- a sealer has begun
+	-- The time of the newest row of ledger_unsealed that was deleted before a sealer
+	-- began, 0 for none: commits until then may have none.
+	kept_since      BIGINT  NOT NULL DEFAULT 0,
 	-- The key of the digests of business keys (see ledger.KeyDigests): 64 hex digits, or
 	-- the id of the redaction key under which it is sealed, a colon, and the sealed key.
-	digest_key          TEXT    NOT NULL DEFAULT ''
+	digest_key      TEXT    NOT NULL DEFAULT ''
 );
 
 INSERT INTO @ledger_meta (one, version, compatible_from, newest) VALUES (1, 0, 1, 0) ON CONFLICT DO NOTHING;
 
 -- name: guard
 g AS MATERIALIZED (
-	SELECT m.version, m.compatible_from, m.newest, m.sealing, m.backfilled_write, m.backfilled_tenant, m.backfilled_kind, m.backfilled_document, pg_is_in_recovery() AS standby,
+	SELECT m.version, m.compatible_from, m.newest, m.sealing, pg_is_in_recovery() AS standby,
 		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
 		CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
 			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable

@@ -19,7 +19,7 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		i.state, NULLIF(i.due, 0), NULLIF(i.settled_at, 0), NULLIF(i.queue, ''), NULLIF(i.queued_behind, ''), i.seq, i.body,
 		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0)
 	FROM i CROSS JOIN g
-	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint AND {unmoved}
+	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint
 		AND (i.newest < 0 OR NOT EXISTS (SELECT 1 FROM @ledger_search AS r
 			WHERE r.tenant = i.tenant AND r.key_digest = i.key_digest AND r.key_digest <> '' AND r.n > i.newest))
 		AND ($5::boolean
@@ -36,8 +36,8 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 u AS (INSERT INTO @ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
 	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
-r AS (INSERT INTO @ledger_unsealed (write, id, first, last)
-	SELECT w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id CROSS JOIN g WHERE g.sealing AND w.id <= g.backfilled_write
+r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
+	SELECT max(x.at), w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id
 	GROUP BY w.n, w.id ORDER BY w.id),
 s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
 	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.idempotency_key, i.key_digest FROM w JOIN i ON i.id = w.id){written}
@@ -60,7 +60,7 @@ w AS (UPDATE @ledger_writes AS w SET
 		followed = w.followed AND i.queue <> '', damaged = NULL
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)
-		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND {unmoved}{whole}
+		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint{whole}
 	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
 x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
@@ -69,8 +69,8 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 u AS (INSERT INTO @ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
 	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
-r AS (INSERT INTO @ledger_unsealed (write, id, first, last)
-	SELECT w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id CROSS JOIN g WHERE g.sealing AND w.id <= g.backfilled_write
+r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
+	SELECT max(x.at), w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id
 	GROUP BY w.n, w.id ORDER BY w.id){written}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
 

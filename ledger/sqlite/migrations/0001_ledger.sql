@@ -2,28 +2,25 @@
 -- change their meaning, so that an older program can tell that the file has become
 -- newer than itself.
 CREATE TABLE ledger_meta (
-	one                 INTEGER PRIMARY KEY CHECK (one = 1),
-	version             INTEGER NOT NULL,  -- the number of the last migration
+	one             INTEGER PRIMARY KEY CHECK (one = 1),
+	version         INTEGER NOT NULL,  -- the number of the last migration
 	-- The version of the oldest program that can still work on the file. A migration
 	-- with which such a program can continue (a new table, an index, a column that may
 	-- stay empty) leaves it unchanged; any other sets it to its own number.
-	compatible_from     INTEGER NOT NULL,
-	newest              INTEGER NOT NULL,  -- the newest time given to an entry; ns since 1970, UTC
-	sealing             INTEGER NOT NULL,  -- 1: unsealed events are recorded
-	ticket              INTEGER NOT NULL,  -- the last that was assigned in ledger_unsealed
-	-- How far the backfill has come since sealing was set: the numbers of the last
-	-- write and the last document, or the largest number there is when it is complete.
-	-- Later rows leave no unsealed rows when they change: the backfill records them with
-	-- everything they have by then.
-	backfilled_write    INTEGER NOT NULL,
-	backfilled_document INTEGER NOT NULL,
+	compatible_from INTEGER NOT NULL,
+	newest          INTEGER NOT NULL,  -- the newest time given to an entry; ns since 1970, UTC
+	sealing         INTEGER NOT NULL,  -- 1: a sealer has begun
+	-- The time of the newest row of ledger_unsealed that was deleted before a sealer
+	-- began, 0 for none: commits until then may have none.
+	kept_since      INTEGER NOT NULL,
+	ticket          INTEGER NOT NULL,  -- the last that was assigned in ledger_unsealed
 	-- The key of the digests of business keys (see ledger.KeyDigests): 64 hex digits, or
 	-- the id of the redaction key under which it is sealed, a colon, and the sealed key.
-	digest_key          TEXT    NOT NULL
+	digest_key      TEXT    NOT NULL
 ) STRICT;
 
-INSERT INTO ledger_meta (one, version, compatible_from, newest, sealing, ticket, backfilled_write, backfilled_document, digest_key)
-	VALUES (1, 0, 1, 0, 0, 0, 9223372036854775807, 9223372036854775807, '');
+INSERT INTO ledger_meta (one, version, compatible_from, newest, sealing, kept_since, ticket, digest_key)
+	VALUES (1, 0, 1, 0, 0, 0, 0, '');
 
 -- One row for each write. body is the record as JSON, without the five fields that
 -- must be returned byte for byte (intent, before, evidence, mismatches, child_intent).
@@ -209,8 +206,9 @@ CREATE INDEX ledger_changes_tenant ON ledger_changes (tenant, n);
 -- is no other index, and no ticket is used twice.
 CREATE TABLE ledger_unsealed (
 	ticket INTEGER PRIMARY KEY,
+	at     INTEGER NOT NULL,  -- ns since 1970, UTC
 	write  INTEGER,           -- n of the write
-	first  INTEGER NOT NULL,  -- 0: all events that it had when the backfill recorded it
+	first  INTEGER NOT NULL,
 	last   INTEGER NOT NULL,
 	mark   TEXT
 ) STRICT;

@@ -1,5 +1,5 @@
 -- name: meta
-SELECT version, compatible_from, newest, sealing, ticket, backfilled_write, backfilled_document FROM ledger_meta
+SELECT version, compatible_from, newest, sealing, kept_since, ticket FROM ledger_meta
 
 -- name: tick
 UPDATE ledger_meta SET newest = ?1, ticket = coalesce(?2, ticket)

@@ -1,15 +1,15 @@
 -- name: insert_unsealed
-INSERT INTO ledger_unsealed (ticket, write, first, last, mark) VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO ledger_unsealed (ticket, at, write, first, last, mark) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 
 -- name: unsealed
 -- One row for each event of a run, and one for a run without events. The numbers of
 -- events are compared with columns and not with parameters, so that SQLite need not
 -- plan anew for each run.
-SELECT u.ticket, u.write, u.first, u.last, u.mark, w.id, w.tenant, w.tombstone, iif(u.first < 2, w.intent, NULL), e.body, e.evidence, e.mismatches
+SELECT u.ticket, u.write, u.first, u.last, u.mark, w.id, w.tenant, iif(u.first = 1, w.intent, NULL), e.body, e.evidence, e.mismatches
 FROM ledger_unsealed AS u
 LEFT JOIN ledger_writes AS w ON w.n = u.write
-LEFT JOIN ledger_events AS e ON e.write = w.n AND e.seq >= u.first AND e.seq <= u.last AND (u.first > 0 OR NOT w.tombstone)
-WHERE u.ticket > ?1
+LEFT JOIN ledger_events AS e ON e.write = w.n AND e.seq >= u.first AND e.seq <= u.last
+WHERE u.ticket > ?1 AND (SELECT m.sealing FROM ledger_meta AS m) = 1
 ORDER BY u.ticket, e.seq
 
 -- name: run_events
@@ -24,19 +24,16 @@ SELECT u.write FROM ledger_unsealed AS u WHERE u.write IS NOT NULL LIMIT ?1
 -- name: delete_unsealed
 DELETE FROM ledger_unsealed WHERE ticket BETWEEN ?2 AND ?1
 
--- name: next_writes
--- The number of the last write of the next portion, and how many writes it has.
-SELECT max(x.n), count(*) FROM (SELECT w.n FROM ledger_writes AS w WHERE w.n > ?1 ORDER BY w.n LIMIT ?2) AS x
+-- name: delete_old_unsealed
+-- Of the oldest rows those up to a time.
+DELETE FROM ledger_unsealed WHERE at <= ?1 AND ticket IN (SELECT u.ticket FROM ledger_unsealed AS u ORDER BY u.ticket LIMIT ?2)
+RETURNING at
 
--- name: next_documents
--- The number of the last document of the next portion, and how many documents it has.
-SELECT max(x.n), count(*) FROM (SELECT p.n FROM ledger_documents AS p WHERE p.n > ?1 ORDER BY p.n LIMIT ?2) AS x
+-- name: delete_pruned_unsealed
+-- The rows whose events were pruned, which has a mark.
+DELETE FROM ledger_unsealed AS u WHERE u.write IS NOT NULL
+	AND NOT EXISTS (SELECT 1 FROM ledger_events AS e WHERE e.write = u.write AND e.seq BETWEEN u.first AND u.last)
 
--- name: backfill_writes
-INSERT INTO ledger_unsealed (ticket, write, first, last)
-SELECT ?1 + row_number() OVER (ORDER BY w.n), w.n, 0, w.seq FROM ledger_writes AS w WHERE w.n > ?2 AND w.n <= ?3
-
--- name: backfill_documents
-INSERT INTO ledger_unsealed (ticket, first, last, mark)
-SELECT ?1 + row_number() OVER (ORDER BY p.n), 0, 0, json_object('kind', 'found', 'tenant', p.tenant, 'paper_kind', p.kind, 'paper_id', p.id)
-FROM ledger_documents AS p WHERE p.n > ?2 AND p.n <= ?3 AND p.kind <> 'audit'
+-- name: delete_marks
+-- The marks of a document, whose name is erased where there is no sealer.
+DELETE FROM ledger_unsealed WHERE mark ->> '$.tenant' = ?1 AND mark ->> '$.paper_kind' = ?2 AND mark ->> '$.paper_id' = ?3
