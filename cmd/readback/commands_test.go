@@ -80,8 +80,8 @@ func TestEveryStatusAndSettlementHasACode(t *testing.T) {
 		seen[e.code] = e.word
 	}
 	for _, k := range kinds {
-		if seen[k.exit] == "" {
-			t.Errorf("kind %q has the code %d, which the table lacks", k.kind, k.exit)
+		if seen[k.Exit] == "" {
+			t.Errorf("kind %q has the code %d, which the table lacks", k.Word(), k.Exit)
 		}
 	}
 }
@@ -94,11 +94,11 @@ func TestExitCodesDoNotChange(t *testing.T) {
 		table["status "+string(status)] = code
 	}
 	for _, k := range kinds {
-		name := "error " + k.kind
-		if code, ok := table[name]; ok && code != k.exit {
-			t.Errorf("%s has the codes %d and %d", name, code, k.exit)
+		name := "error " + k.Word()
+		if code, ok := table[name]; ok && code != k.Exit {
+			t.Errorf("%s has the codes %d and %d", name, code, k.Exit)
 		}
-		table[name] = k.exit
+		table[name] = k.Exit
 	}
 	var lines strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(table)) {

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
@@ -21,11 +19,9 @@ import (
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/rules"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/receipt"
-	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/saga"
-	"github.com/readback-go/readback/signing"
 )
 
 // failure is the reason why there is no outcome, for machines.
@@ -47,66 +43,30 @@ type failure struct {
 	Problems []intent.Problem `json:"problems,omitempty"`
 }
 
-// kinds maps errors to failures; the first that matches.
-var kinds = []struct {
-	is   error
-	kind string
-	exit int
-	hint string
-}{
-	{config.ErrMissing, "configuration", exitConfig, ""},
-	{config.ErrInvalid, "configuration", exitConfig, ""},
-	{otel.ErrSettings, "configuration", exitConfig, ""},
-	{rest.ErrInvalid, "declaration", exitInvalid, "Nothing was sent. `readback destination print NAME` shows one that is right."},
-	{mcp.ErrInvalid, "contract", exitInvalid, "Nothing was sent. `readback contract print NAME` shows one that is right."},
-	{mcp.ErrUnreachable, "unreachable", exitUnavailable, "No tool was called."},
-	{rules.ErrInvalid, "rules", exitInvalid, "No rule was used. docs/guide/gate.md says what a rule can ask for."},
-	{probe.ErrNoSamples, "no_samples", exitConfig, "Nothing was written. The configuration says where samples may be made."},
-	{probe.ErrIrreversible, "irreversible", exitRefused, "Nothing was written. --allow-irreversible permits it."},
-	{eval.ErrInvalid, "invalid_evaluation", exitInvalid, "Nothing was checked. docs/operate/evidence.md says what a file of checks looks like; `readback destinations` lists what there is."},
-	{eval.ErrBaseline, "baseline", exitBaseline, "Nothing was compared."},
-	{saga.ErrPlan, "invalid_saga", exitInvalid, "Nothing was recorded, and nothing was sent. docs/guide/sagas.md says what a plan looks like."},
-	{saga.ErrOtherPlan, "other_plan", exitRefused, "Nothing was changed, and nothing was sent."},
-	{saga.ErrTooLate, "too_late", exitNotWaiting, "Nothing has changed."},
-	{saga.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback saga show` says what comes first."},
-	{saga.ErrNotFound, "not_found", exitNotFound, "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
-	{errNoWorkflow, "not_found", exitNotFound, "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
-	{errNoStep, "not_found", exitNotFound, "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
-	{receipt.ErrNotObserved, "not_observed", exitNotObserved, "Nothing was signed. docs/operate/evidence.md says what there are receipts of."},
-	{receipt.ErrContradiction, "ledger_contradiction", exitUnusable, "Nothing was signed. The ledger was altered or is damaged: an operator must check it."},
-	{receipt.ErrAnother, "another_receipt", exitInvalid, "It is genuine. Ask for the receipt of the write that you mean: `readback receipt export ID`."},
-	{receipt.ErrInvalid, "invalid_receipt", exitInvalid, notGenuine},
-	{signing.ErrEnvelope, "invalid_receipt", exitInvalid, notGenuine},
-	{signing.ErrType, "invalid_receipt", exitInvalid, notGenuine},
-	{signing.ErrKey, "untrusted_key", exitInvalid, notGenuine},
-	{signing.ErrSignature, "wrong_signature", exitInvalid, notGenuine},
-	{server.ErrNoSigner, "configuration", exitConfig, ""},
-	{intent.ErrInvalid, "invalid_intent", exitInvalid, "Nothing was recorded, and nothing was sent. `readback schema` prints what an intent looks like."},
-	{connectors.ErrUnknownDestination, "unknown_destination", exitInvalid, "Nothing was recorded, and nothing was sent. `readback destinations` lists what there is."},
-	{ledger.ErrDigestMismatch, "digest_mismatch", exitRefused, "Nothing was changed, and nothing was sent."},
-	{redact.ErrNoKey, "redaction_key", exitConfig, "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys; --config names another configuration."},
-	{ledger.ErrNoKey, "digest_key", exitUnusable, "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys. A write that is recorded can be shown without them: `readback show ID`."},
-	{ledger.ErrBlocked, "blocked", exitRefused, "Nothing was recorded, and nothing was sent."},
-	{ledger.ErrFull, "full", exitRefused, "Nothing was recorded, and nothing was sent. Try again when some of what waits is done; `readback status` shows why it waits."},
-	{ledger.ErrRefused, "enqueued_refused", exitRefused, "It was enqueued in a transaction of its caller, and can never be taken in. Nothing was sent, and nothing will be."},
-	{guards.ErrNotStopped, "not_stopped", exitNotFound, "Nothing has changed. `readback stops` lists what is stopped."},
-	{access.ErrNoToken, "not_found", exitNotFound, "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
-	{access.ErrInvalid, "usage", exitUsage, "Nothing has changed."},
-	{guards.ErrIncomplete, "usage", exitUsage, "Nothing has changed."},
-	{engine.ErrExpired, "expired", exitExpired, "Nothing was sent, and nothing will be. If it is still wanted, make a new call."},
-	{engine.ErrForbidden, "forbidden", exitForbidden, "Nothing has changed. Another reviewer must decide."},
-	{engine.ErrNotWaiting, "not_waiting", exitNotWaiting, "Nothing has changed. `readback review` lists the writes that wait for a reviewer."},
-	{engine.ErrBusy, "busy", exitNotWaiting, "Nothing has changed. Try again when its lease has ended."},
-	{erasure.ErrHeld, "held", exitRefused, "`readback hold list` lists the legal holds of the tenant."},
-	{ledger.ErrNotFound, "not_found", exitNotFound, "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
-	{ledger.ErrCorrupt, "ledger_corrupt", exitUnusable, "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm, but elsewhere: what was sent can be read from them, and another file beside them is damaged. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent. Where only single writes cannot be read everything else goes on, and `readback status` lists them."},
-	{ledger.ErrVersion, "ledger_version", exitUnusable, "Nothing was sent, and nothing was changed."},
-	{ledger.ErrClock, "clock", exitUnusable, "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
-	{ledger.ErrUnavailable, "ledger_unavailable", exitUnavailable, "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
+// problems are those of the program alone. They precede [service.Problems], whose errors some of
+// them wrap.
+var problems = []service.Problem{
+	{Err: config.ErrMissing, Exit: exitConfig, Kind: "configuration"},
+	{Err: config.ErrInvalid, Exit: exitConfig, Kind: "configuration"},
+	{Err: otel.ErrSettings, Exit: exitConfig, Kind: "configuration"},
+	{Err: rest.ErrInvalid, Exit: exitInvalid, Kind: "declaration", Hint: "Nothing was sent. `readback destination print NAME` shows one that is right."},
+	{Err: mcp.ErrInvalid, Exit: exitInvalid, Kind: "contract", Hint: "Nothing was sent. `readback contract print NAME` shows one that is right."},
+	{Err: mcp.ErrUnreachable, Exit: exitUnavailable, Kind: "unreachable", Hint: "No tool was called."},
+	{Err: rules.ErrInvalid, Exit: exitInvalid, Kind: "rules", Hint: "No rule was used. docs/guide/gate.md says what a rule can ask for."},
+	{Err: probe.ErrNoSamples, Exit: exitConfig, Kind: "no_samples", Hint: "Nothing was written. The configuration says where samples may be made."},
+	{Err: probe.ErrIrreversible, Exit: exitRefused, Kind: "irreversible", Hint: "Nothing was written. --allow-irreversible permits it."},
+	{Err: eval.ErrInvalid, Exit: exitInvalid, Kind: "invalid_evaluation", Hint: "Nothing was checked. docs/operate/evidence.md says what a file of checks looks like; `readback destinations` lists what there is."},
+	{Err: eval.ErrBaseline, Exit: exitBaseline, Kind: "baseline", Hint: "Nothing was compared."},
+	{Err: errNoWorkflow, Exit: exitNotFound, Kind: "not_found", Hint: "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
+	{Err: errNoStep, Exit: exitNotFound, Kind: "not_found", Hint: "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
+	{Err: server.ErrNoSigner, Exit: exitConfig, Kind: "configuration"},
+	{Err: access.ErrNoToken, Exit: exitNotFound, Kind: "not_found", Hint: "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
+	{Err: access.ErrInvalid, Exit: exitUsage, Kind: "usage", Hint: "Nothing has changed."},
+	{Err: erasure.ErrHeld, Exit: exitRefused, Kind: "held", Hint: "`readback hold list` lists the legal holds of the tenant."},
 }
 
-// notGenuine is the hint for a receipt that does not pass.
-const notGenuine = "Do not rely on it."
+// kinds maps errors to failures; the first that matches.
+var kinds = slices.DeleteFunc(append(problems, service.Problems...), func(p service.Problem) bool { return p.Exit == 0 })
 
 // explain maps an error to a failure.
 func explain(err error) failure {
@@ -119,8 +79,8 @@ func explain(err error) failure {
 		return *left
 	}
 	for _, k := range kinds {
-		if errors.Is(err, k.is) {
-			f.Kind, f.Exit, f.Hint = k.kind, k.exit, k.hint
+		if errors.Is(err, k.Err) {
+			f.Kind, f.Exit, f.Hint = k.Word(), k.Exit, k.Hint
 			break
 		}
 	}

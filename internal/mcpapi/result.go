@@ -175,10 +175,8 @@ func refused(err error, name string) (Result, bool) {
 // harmless reports whether an error without knowledge of the effect comes from before
 // anything could be recorded.
 func harmless(err error) bool {
-	for _, before := range []error{intent.ErrInvalid, connectors.ErrUnknownDestination, ledger.ErrFull, engine.ErrClosed, errTooMany, errNames, access.ErrForbidden, access.ErrUnknown, engine.ErrForbidden, ledger.ErrBlocked} {
-		if errors.Is(err, before) {
-			return true
-		}
+	if _, early := service.ProblemOf(err, func(p service.Problem) bool { return p.Early }); early || errors.Is(err, errTooMany) || errors.Is(err, errNames) {
+		return true
 	}
 	return errors.Is(err, ledger.ErrUnavailable) && !errors.Is(err, ledger.ErrUnsure)
 }

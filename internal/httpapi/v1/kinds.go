@@ -1,6 +1,9 @@
 package v1
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+)
 
 const (
 	// soon is the Retry-After of a temporary failure, later that of a broken part.
@@ -27,7 +30,7 @@ type kind struct {
 // nowhere (RFC 6761): the kinds are in the document and in docs/reference/http.md.
 const problemBase = "https://readback.invalid/problems/"
 
-// All kinds of problems. [problemOf] maps errors to them.
+// All kinds of problems. [service.Problems] maps errors to them.
 var (
 	invalidRequest = newKind(kind{name: "invalid-request", status: http.StatusBadRequest, title: "The request is not valid",
 		advice: "Fix the field named in `field`. The request had no effect."})
@@ -109,6 +112,11 @@ var kinds []*kind
 func newKind(k kind) *kind {
 	kinds = append(kinds, &k)
 	return &k
+}
+
+// kindNamed is the kind with this name; a test finds one for every problem.
+func kindNamed(name string) *kind {
+	return kinds[slices.IndexFunc(kinds, func(k *kind) bool { return k.name == name })]
 }
 
 func (k *kind) uri() string { return problemBase + k.name }

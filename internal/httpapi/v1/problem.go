@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"context"
 	"errors"
 	"math"
 	"net/http"
@@ -9,15 +8,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/receipt"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -67,67 +63,6 @@ const (
 	knownNothing    = engine.KnownNothing
 )
 
-// sentinels map errors to kinds. The first that matches counts, so an error that wraps
-// another precedes it. A test finds every sentinel of these packages here.
-var sentinels = []struct {
-	err  error
-	kind *kind
-}{
-	{access.ErrTooMany, tooManyAttempts},
-	{access.ErrLimit, tooManyRequests},
-	{access.ErrUnavailable, unavailable},
-	{access.ErrNoCredentials, unauthorized},
-	{access.ErrUnknown, unauthorized},
-	{service.ErrTenant, otherTenant},
-	{access.ErrStepUp, forbidden},
-	{access.ErrForbidden, forbidden},
-	{engine.ErrForbidden, forbidden},
-	{service.ErrUnsupported, unsupported},
-
-	{saga.ErrPlan, invalidSaga},
-	{intent.ErrInvalid, invalidIntent},
-	{connectors.ErrUnknownDestination, unknownDestination},
-
-	{saga.ErrNotFound, notFound},
-	{ledger.ErrNoDocument, notFound},
-	{ledger.ErrNotFound, notFound},
-	{ledger.ErrDigestMismatch, digestMismatch},
-	{ledger.ErrNoKey, unavailable},
-	{ledger.ErrBlocked, operationBegun},
-	{saga.ErrOtherPlan, otherPlan},
-	{saga.ErrTooLate, tooLate},
-	{saga.ErrNotWaiting, notWaiting},
-	{engine.ErrNotWaiting, notWaiting},
-	{engine.ErrChanged, changed},
-	{engine.ErrExpired, expired},
-	{ledger.ErrExpired, expired},
-	{engine.ErrBusy, busy},
-	{ledger.ErrStale, busy},
-	{ledger.ErrFenced, busy},
-	{ledger.ErrIllegalMove, notWaiting},
-	{ledger.ErrRefused, refusedWrite},
-	{saga.ErrIncomplete, invalidRequest},
-	{guards.ErrIncomplete, invalidRequest},
-	{ledger.ErrCursor, invalidRequest},
-	{guards.ErrNotStopped, notStopped},
-
-	{receipt.ErrNotObserved, notObserved},
-	{receipt.ErrContradiction, damaged},
-	{receipt.ErrInvalid, broken},
-
-	{ledger.ErrFull, full},
-	{engine.ErrClosed, closing},
-	{ledger.ErrTooFar, tooFar},
-	{ledger.ErrCorrupt, damaged},
-	{ledger.ErrVersion, damaged},
-	{saga.ErrForm, damaged},
-	{ledger.ErrClock, unavailable},
-	{ledger.ErrUnsure, unsure},
-	{ledger.ErrUnavailable, unavailable},
-	{context.DeadlineExceeded, slow},
-	{context.Canceled, slow},
-}
-
 // problemError is an error of this API itself.
 type problemError struct {
 	kind   *kind
@@ -154,10 +89,8 @@ func kindOf(err error) *kind {
 	if errors.As(err, &mine) {
 		return mine.kind
 	}
-	for _, s := range sentinels {
-		if errors.Is(err, s.err) {
-			return s.kind
-		}
+	if p, ok := service.ProblemOf(err, func(p service.Problem) bool { return p.Type != "" }); ok {
+		return kindNamed(p.Type)
 	}
 	return broken
 }

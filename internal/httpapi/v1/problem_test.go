@@ -89,15 +89,18 @@ func sentinelsOf(t *testing.T, dir string) []string {
 // Every error of the packages below has a row, so that none becomes a 500 by omission.
 func TestEverySentinelHasARow(t *testing.T) {
 	rows := map[string]bool{}
-	for _, f := range parsed(t, "internal/httpapi/v1") {
+	for _, f := range parsed(t, "internal/service") {
 		ast.Inspect(f, func(n ast.Node) bool {
 			v, ok := n.(*ast.ValueSpec)
-			if !ok || v.Names[0].Name != "sentinels" {
+			if !ok || v.Names[0].Name != "Problems" {
 				return true
 			}
 			ast.Inspect(v, func(n ast.Node) bool {
-				if s, ok := n.(*ast.SelectorExpr); ok {
-					rows[s.X.(*ast.Ident).Name+"."+s.Sel.Name] = true
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					rows[n.X.(*ast.Ident).Name+"."+n.Sel.Name] = true
+				case *ast.Ident:
+					rows["service."+n.Name] = true
 				}
 				return true
 			})
@@ -112,7 +115,7 @@ func TestEverySentinelHasARow(t *testing.T) {
 		for _, name := range sentinelsOf(t, dir) {
 			there[name] = true
 			if !rows[name] && elsewhere[name] == "" {
-				t.Errorf("%s has no row in sentinels", name)
+				t.Errorf("%s has no row in service.Problems", name)
 			}
 			if rows[name] && elsewhere[name] != "" {
 				t.Errorf("%s has a row, and is listed as one that never comes this way", name)
@@ -128,9 +131,9 @@ func TestEverySentinelHasARow(t *testing.T) {
 
 // Each row is reached: one after an error that it wraps would never be.
 func TestEveryRowIsReached(t *testing.T) {
-	for _, row := range sentinels {
-		if got := kindOf(fmt.Errorf("somewhere: %w", row.err)); got != row.kind {
-			t.Errorf("%v is answered as %s, want %s", row.err, got.name, row.kind.name)
+	for _, row := range service.Problems {
+		if got := kindOf(fmt.Errorf("somewhere: %w", row.Err)); row.Type != "" && got.name != row.Type {
+			t.Errorf("%v is answered as %s, want %s", row.Err, got.name, row.Type)
 		}
 	}
 }
