@@ -126,7 +126,7 @@ func known(r ledger.Record, same bool) ReadResult {
 		l.After = r.Due
 	case r.Settlement == ledger.Verified:
 		l.Effect, l.Ref, l.URL, l.Mismatches = EffectPresent, redact.ShownText(r.Ref), redact.ShownText(r.URL), nil
-	case slices.Contains([]ledger.Status{ledger.NotApplied, ledger.Compensated, ledger.Denied, ledger.Expired}, r.Settlement):
+	case r.Settlement.Group() == ledger.NotDone:
 		l.Effect = EffectAbsent
 	}
 	return l

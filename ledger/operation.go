@@ -11,11 +11,7 @@ func (r Record) Blocking() bool {
 	if r.IdempotencyKey == "" || r.Parent != "" || r.Yielded { // a compensation is another operation than what it undoes
 		return false
 	}
-	switch r.Settlement {
-	case NotApplied, Compensated, Denied, Expired:
-		return false
-	}
-	return true
+	return r.Settlement.Group() != NotDone
 }
 
 // StepOf returns the workflow of a delegated write, which does not stop writes of the same

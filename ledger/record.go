@@ -55,6 +55,34 @@ const (
 	Unverified      Status = "unverified"  // the destination accepted it; the read back is postponed on purpose
 )
 
+// Group is what a status means to a caller that wants the write done.
+type Group int
+
+// The groups. The zero value is that of abandoned writes, whose effect stays unknown, and of what
+// is no status.
+const (
+	EffectUnknown Group = iota
+	Done
+	NotDone     // its effect is not there, and never will be
+	Wait        // its end is not known yet
+	NeedsReview // it continues when a reviewer decides
+)
+
+// Group returns the status's group.
+func (s Status) Group() Group {
+	switch s {
+	case Verified, Accepted, Reported:
+		return Done
+	case NotApplied, Compensated, Denied, Expired:
+		return NotDone
+	case InProgress, Unverified, StatusDelegated:
+		return Wait
+	case StatusReview, StatusHeld:
+		return NeedsReview
+	}
+	return EffectUnknown
+}
+
 // settlements are the statuses of settled writes.
 var settlements = []Status{Verified, NotApplied, Compensated, Accepted, Abandoned, Denied, Expired, Reported}
 

@@ -265,7 +265,7 @@ func (t loaded) decided() (move, bool) {
 		return move{}, false
 	}
 	for i, s := range committed.Steps {
-		waited := s.Status == ledger.StatusReview || s.Status == ledger.StatusHeld
+		waited := s.Status.Group() == ledger.NeedsReview
 		if f := t.known[i].fate(); !waited || f == fateReview || f == fateHeld {
 			continue
 		}

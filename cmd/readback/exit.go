@@ -83,27 +83,16 @@ var exits = []struct {
 	{exitConfig, "configuration", "the configuration is missing or invalid"},
 }
 
-// codes are the exit codes of outcomes.
-var codes = map[ledger.Status]int{
-	ledger.Verified:        exitVerified,
-	ledger.NotApplied:      exitNotApplied,
-	ledger.Compensated:     exitCompensated,
-	ledger.Accepted:        exitAccepted,
-	ledger.Abandoned:       exitAbandoned,
-	ledger.Denied:          exitDenied,
-	ledger.Expired:         exitExpired,
-	ledger.Reported:        exitReported,
-	ledger.StatusReview:    exitReview,
-	ledger.StatusHeld:      exitHeld,
-	ledger.InProgress:      exitInProgress,
-	ledger.Unverified:      exitInProgress,
-	ledger.StatusDelegated: exitInProgress,
-}
-
-// codeOf is the exit code of an outcome. An unknown one must not read as verified.
+// codeOf is the exit code of an outcome: that of its word, and of all that wait the one of those
+// in progress. An unknown one must not read as verified.
 func codeOf(s ledger.Status) int {
-	if code, ok := codes[s]; ok {
-		return code
+	if s.Group() == ledger.Wait {
+		return exitInProgress
+	}
+	for _, e := range exits {
+		if e.code <= exitInProgress && e.word == strings.ReplaceAll(string(s), "_", " ") {
+			return e.code
+		}
 	}
 	return exitFailed
 }

@@ -143,12 +143,11 @@ func sagaStepOf(i int, s saga.StepState, now time.Time) sagaStep {
 
 // waitsAt is the page on which a reviewer decides about a step, "" for none.
 func waitsAt(s saga.StepState) string {
-	waits := func(st ledger.Status) bool { return st == ledger.StatusReview || st == ledger.StatusHeld }
 	var id ledger.ID
 	switch {
-	case waits(s.Status):
+	case s.Status.Group() == ledger.NeedsReview:
 		id = s.WriteID
-	case waits(s.UndoStatus):
+	case s.UndoStatus.Group() == ledger.NeedsReview:
 		id = s.Undoing
 	}
 	if id == "" {

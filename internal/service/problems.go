@@ -37,7 +37,8 @@ type Problem struct {
 // Problems is the table of errors. The first that matches counts, so an error that wraps another
 // precedes it. The command line has another word than the type where its user can remove the
 // cause (a key, the clock, the ledger's file), of which the API says no more than that it cannot
-// serve now, and where scripts rely on a word that is older than the type.
+// serve now, and where scripts rely on a word that is older than the type. `readback --help` says
+// what each exit code means.
 var Problems = []Problem{
 	{Err: access.ErrTooMany, Type: "too-many-attempts"},
 	{Err: access.ErrLimit, Type: "too-many-requests"},

@@ -188,8 +188,7 @@ func (o *Service) outcome(ctx context.Context, who Who, id ledger.ID, wait time.
 	defer cancel()
 	for {
 		out, err := await(ctx, who.Tenant, id, true)
-		person := out.Status == ledger.StatusHeld || out.Status == ledger.StatusReview
-		if err != nil || !person || !pause(ctx) {
+		if err != nil || out.Status.Group() != ledger.NeedsReview || !pause(ctx) {
 			return shown(who, out), err
 		}
 	}

@@ -27,11 +27,7 @@ func pathOfWrite(id ledger.ID) string { return "/v1/writes/" + pathPart(string(i
 
 // ended reports whether the outcome can change neither by itself nor by a reviewer.
 func ended(s ledger.Status) bool {
-	switch s {
-	case ledger.InProgress, ledger.Unverified, ledger.StatusHeld, ledger.StatusReview, ledger.StatusDelegated:
-		return false
-	}
-	return true
+	return s.Group() != ledger.Wait && s.Group() != ledger.NeedsReview
 }
 
 // applied reports to the caller that its preference was applied.
