@@ -66,29 +66,11 @@ type filePasses struct {
 // source.
 type fileSource struct {
 	At      yamlfile.Place
-	Path    yamlfile.Text
-	Outer   yamlfile.Text
-	Value   yamlfile.Node
-	Before  yamlfile.Text
-	Replace *fileReplace
-}
-
-// FillYAML reads any of its forms.
-func (s *fileSource) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	s.At = at
-	if !n.IsMapping() {
-		r.Fill(n, at.Field, &s.Path)
-		s.Path.Place = at
-		return
-	}
-	var whole struct {
-		Outer   yamlfile.Text `yaml:"outer"`
-		Value   yamlfile.Node `yaml:"value"`
-		Before  yamlfile.Text `yaml:"before"`
-		Replace *fileReplace  `yaml:"replace"`
-	}
-	r.Fill(n, at.Field, &whole)
-	s.Outer, s.Value, s.Before, s.Replace = whole.Outer, whole.Value, whole.Before, whole.Replace
+	Path    yamlfile.Text `yaml:",short"`
+	Outer   yamlfile.Text `yaml:"outer"`
+	Value   yamlfile.Node `yaml:"value"`
+	Before  yamlfile.Text `yaml:"before"`
+	Replace *fileReplace  `yaml:"replace"`
 }
 
 // fileReplace is a text of the record before with pieces of it replaced.
@@ -129,26 +111,8 @@ type fileRecord struct {
 // fileField is a path, or a path and what to do with what it selects.
 type fileField struct {
 	At    yamlfile.Place
-	Path  yamlfile.Text
-	Outer yamlfile.Text
-	Key   yamlfile.Text
-	Match yamlfile.Text
-}
-
-// FillYAML reads either form.
-func (f *fileField) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	f.At = at
-	if !n.IsMapping() {
-		r.Fill(n, at.Field, &f.Path)
-		f.Path.Place = at
-		return
-	}
-	var whole struct {
-		Path  yamlfile.Text `yaml:"path"`
-		Outer yamlfile.Text `yaml:"outer"`
-		Key   yamlfile.Text `yaml:"key"`
-		Match yamlfile.Text `yaml:"match"`
-	}
-	r.Fill(n, at.Field, &whole)
-	f.Path, f.Outer, f.Key, f.Match = whole.Path, whole.Outer, whole.Key, whole.Match
+	Path  yamlfile.Text `yaml:"path,short"`
+	Outer yamlfile.Text `yaml:"outer"`
+	Key   yamlfile.Text `yaml:"key"`
+	Match yamlfile.Text `yaml:"match"`
 }

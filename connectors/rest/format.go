@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -252,61 +251,19 @@ type fileRecord struct {
 // fileField is a path, or a path and what to do with what it selects.
 type fileField struct {
 	At      yamlfile.Place
-	Path    yamlfile.Text
-	Match   yamlfile.Text
-	Strip   yamlfile.Text
-	Without yamlfile.Text
-	Join    *string
-	List    bool
-}
-
-// FillYAML reads either form.
-func (f *fileField) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	f.At = at
-	if !n.IsMapping() {
-		r.Fill(n, at.Field, &f.Path)
-		f.Path.Line = at.Line
-		return
-	}
-	var whole struct {
-		Path  yamlfile.Text `yaml:"path"`
-		Match yamlfile.Text `yaml:"match"`
-		Strip yamlfile.Text `yaml:"strip"`
-		Out   yamlfile.Text `yaml:"without"`
-		Join  yamlfile.Node `yaml:"join"`
-		List  bool          `yaml:"list"`
-	}
-	r.Fill(n, at.Field, &whole)
-	f.Path, f.Match, f.Strip, f.Without, f.List = whole.Path, whole.Match, whole.Strip, whole.Out, whole.List
-	if whole.Join.There() {
-		v, _ := r.Scalar(whole.Join, at.Field+".join")
-		s, ok := v.(string)
-		if !ok {
-			r.Say(whole.Join.Line(), at.Field+".join", "has the wrong type; want text")
-		}
-		f.Join = &s
-	}
+	Path    yamlfile.Text `yaml:"path,short"`
+	Match   yamlfile.Text `yaml:"match"`
+	Strip   yamlfile.Text `yaml:"strip"`
+	Without yamlfile.Text `yaml:"without"`
+	Join    yamlfile.Node `yaml:"join"` // may be ""
+	List    bool          `yaml:"list"`
 }
 
 // fileVersion is a path, or the name of a header.
 type fileVersion struct {
 	At     yamlfile.Place
-	Path   yamlfile.Text
-	Header yamlfile.Text
-}
-
-// FillYAML reads either form.
-func (v *fileVersion) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	v.At = at
-	if !n.IsMapping() {
-		r.Fill(n, at.Field, &v.Path)
-		return
-	}
-	var whole struct {
-		Header yamlfile.Text `yaml:"header"`
-	}
-	r.Fill(n, at.Field, &whole)
-	v.Header = whole.Header
+	Path   yamlfile.Text `yaml:",short"`
+	Header yamlfile.Text `yaml:"header"`
 }
 
 // fileCondition is a condition on an answer.
@@ -322,24 +279,8 @@ type fileCondition struct {
 // fileUndo is a write type, or an update and what it expects.
 type fileUndo struct {
 	At     yamlfile.Place
-	Write  intent.WriteType
-	Expect yamlfile.Node
-}
-
-// FillYAML reads either form.
-func (u *fileUndo) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	u.At = at
-	if !n.IsMapping() {
-		var word yamlfile.Text
-		r.Fill(n, at.Field, &word)
-		u.Write = intent.WriteType(word.Value)
-		return
-	}
-	var whole struct {
-		Update yamlfile.Node `yaml:"update"`
-	}
-	r.Fill(n, at.Field, &whole)
-	u.Write, u.Expect = intent.Update, whole.Update
+	Write  yamlfile.Text `yaml:",short"`
+	Update yamlfile.Node `yaml:"update"`
 }
 
 type fileProfile struct {

@@ -90,20 +90,24 @@ func (l *loader) undos(k *kind, f *fileKind) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Undo)) {
 		w, u := intent.WriteType(name), f.Undo[name]
+		by := intent.WriteType(u.Write.Value)
+		if by == "" {
+			by = intent.Update
+		}
 		switch {
-		case !slices.Contains(right[w], u.Write):
+		case !slices.Contains(right[w], by):
 			l.At(u.At, "want create: delete, create: {update: {…}}, update: update, or delete: create")
 			continue
-		case k.writes[w] == nil || k.writes[u.Write] == nil:
-			l.At(u.At, "needs the writes %s and %s, and one of them is not there", w, u.Write)
+		case k.writes[w] == nil || k.writes[by] == nil:
+			l.At(u.At, "needs the writes %s and %s, and one of them is not there", w, by)
 			continue
-		case w == intent.Create && u.Write == intent.Update && !u.Expect.There():
+		case w == intent.Create && by == intent.Update && !u.Update.There():
 			l.At(u.At, "undoes a create by an update; want what it expects, such as {update: {state: closed}}")
 			continue
 		}
-		one := undo{write: u.Write}
-		if u.Expect.There() {
-			v, err := l.newTree(u.Expect, u.At.Field+".update", known{}).body(filling{})
+		one := undo{write: by}
+		if u.Update.There() {
+			v, err := l.newTree(u.Update, u.At.Field+".update", known{}).body(filling{})
 			object, isObject := v.(map[string]any)
 			if err != nil || !isObject || len(object) == 0 {
 				l.At(u.At, "want names with values for the update to expect")

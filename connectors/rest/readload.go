@@ -243,7 +243,7 @@ func (l *loader) record(f *fileRecord) *record {
 		if compiled != nil && compiled.place != nil {
 			r.spread = append(r.spread, compiled.place)
 		}
-		if one.Match.Value+one.Strip.Value+one.Without.Value != "" || one.Join != nil || one.List {
+		if one.Match.Value+one.Strip.Value+one.Without.Value != "" || one.Join.There() || one.List {
 			l.At(one.At, "spreads an object; want a path alone")
 		}
 	}
@@ -254,7 +254,15 @@ func (l *loader) record(f *fileRecord) *record {
 }
 
 func (l *loader) field(f *fileField) *field {
-	one := &field{match: l.regexp(f.Match), strip: l.regexp(f.Strip), without: l.regexp(f.Without), join: f.Join}
+	one := &field{match: l.regexp(f.Match), strip: l.regexp(f.Strip), without: l.regexp(f.Without)}
+	if f.Join.There() {
+		v, _ := l.Scalar(f.Join, f.At.Field+".join")
+		text, isText := v.(string)
+		if !isText {
+			l.Say(f.Join.Line(), f.At.Field+".join", "has the wrong type; want text")
+		}
+		one.join = &text
+	}
 	if f.Path.Value == "" {
 		if f.Path.Line == 0 {
 			l.At(f.At, "has no path; want one such as $.title")
@@ -264,13 +272,13 @@ func (l *loader) field(f *fileField) *field {
 	if one.match != nil && one.match.NumSubexp() != 1 {
 		l.At(f.Match.Place, "has %d groups; want exactly one, around what is meant", one.match.NumSubexp())
 	}
-	if f.List && f.Join != nil {
+	if f.List && one.join != nil {
 		l.At(f.At, "is a list and joined; want one of the two")
 	}
 	if f.Without.Value != "" && !f.List {
 		l.At(f.Without.Place, "is set on a field that is no list")
 	}
-	several := f.List || f.Join != nil
+	several := f.List || one.join != nil
 	if p := l.newPlace(f.Path); p != nil && !p.One() && !several && one.match != nil {
 		several = true // the first of them that matches
 	}

@@ -129,3 +129,17 @@ func Lasting(p connectors.Profile, fields intent.Fields) intent.Fields {
 	}
 	return kept
 }
+
+// Profiles is the profile of each of several kinds, by name. The caller owns the result.
+func Profiles[K any](kinds map[string]K, of func(K) connectors.Profile) map[string]connectors.Profile {
+	all := map[string]connectors.Profile{}
+	for name, k := range kinds {
+		p := of(k)
+		p.Kind = name
+		p.Writes, p.Unique, p.Conditional = slices.Clone(p.Writes), slices.Clone(p.Unique), slices.Clone(p.Conditional)
+		p.Volatile, p.Irreversible, p.Undo, p.Reads = slices.Clone(p.Volatile), slices.Clone(p.Irreversible), slices.Clone(p.Undo), slices.Clone(p.Reads)
+		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
+		all[name] = p
+	}
+	return all
+}

@@ -47,7 +47,8 @@ func (r *Reader) Required(t Text, in Place, name, want string) bool {
 // Fill fills a value of any depth: structs by their yaml tags, maps by names,
 // lists, strings, bools, whole numbers that are not negative, [Text], [Node],
 // [Bound], [Span], pointers to these, and every [Filler]. A list of [Text] may
-// be written as a single value. All members that are not known and all values
+// be written as a single value, and a struct as the value of its member with the
+// option "short" (`yaml:"path,short"`, `yaml:",short"`). All members that are not known and all values
 // of another type become problems; what is good is filled all the same. It
 // reports whether there was nothing wrong.
 func (r *Reader) Fill(n Node, field string, into any) bool {
@@ -116,6 +117,10 @@ func (r *Reader) fillStruct(n Node, at Place, v reflect.Value, depth int) {
 	if f := v.FieldByName("At"); f.IsValid() && f.Type() == reflect.TypeFor[Place]() {
 		f.Set(reflect.ValueOf(at))
 	}
+	if short := shortForm(v); short.IsValid() && !n.IsMapping() {
+		r.fill(n, at, short, depth+1)
+		return
+	}
 	known := names(v.Type())
 	for _, e := range r.Mapping(n, at.Field) {
 		f := member(v, e.Name)
@@ -125,6 +130,17 @@ func (r *Reader) fillStruct(n Node, at Place, v reflect.Value, depth int) {
 		}
 		r.fill(e.Value, at.member(e), f, depth+1)
 	}
+}
+
+// shortForm is the member that stands for the whole struct where that is not written as a mapping:
+// the one with the option "short".
+func shortForm(v reflect.Value) reflect.Value {
+	for i := range v.NumField() {
+		if _, option, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ","); option == "short" {
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
 }
 
 // unknownNear is Unknown with the name that was probably meant.

@@ -30,6 +30,14 @@ type outer struct {
 	List  []inner           `yaml:"list"`
 	Tree  yamlfile.Node     `yaml:"tree"`
 	Size  int               `yaml:"size"`
+	Brief map[string]brief  `yaml:"brief"`
+}
+
+// brief is written as a path or with members.
+type brief struct {
+	At   yamlfile.Place
+	Path yamlfile.Text `yaml:",short"`
+	Name yamlfile.Text `yaml:"name"`
 }
 
 func fill(text string) (outer, []string) {
@@ -55,6 +63,9 @@ parts:
   x: {path: /a, count: 3, wait: 2s, last: unknown}
 list:
   - path: b
+brief:
+  x: /c
+  y: {name: d}
 `)
 	if len(problems) > 0 {
 		t.Fatalf("problems %q in a file without any", problems)
@@ -71,6 +82,10 @@ list:
 			At:   yamlfile.Place{Line: 8, Field: "list[0]"},
 			Path: yamlfile.Text{Value: "b", Place: yamlfile.Place{Line: 8, Field: "list[0].path"}},
 		}},
+		Brief: map[string]brief{
+			"x": {At: yamlfile.Place{Line: 10, Field: "brief.x"}, Path: yamlfile.Text{Value: "/c", Place: yamlfile.Place{Line: 10, Field: "brief.x"}}},
+			"y": {At: yamlfile.Place{Line: 11, Field: "brief.y"}, Name: yamlfile.Text{Value: "d", Place: yamlfile.Place{Line: 11, Field: "brief.y.name"}}},
+		},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(outer{}, "Tree")); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -97,6 +112,7 @@ func TestFillListsEveryProblem(t *testing.T) {
 				":5: parts.x.cuont: is not known; did you mean count?", ":5: parts.x.count: has the wrong type; want a whole number",
 				":6: parts.y: is a single value; want names with values below them", ":7: list: is a mapping; want a list"}},
 		"unknown":   {"what is known", "parts:\n  x: {zzz: 1}\n", []string{":2: parts.x.zzz: is not known; want one of path, count, wait, last"}},
+		"brief":     {"a short form is text, and no member", "brief:\n  x: [a]\n  y: {path: b}\n", []string{":2: brief.x: is a list; want text", ":3: brief.y.path: is not known; want one of name"}},
 		"empty":     {"an empty value would pass for the default", "name:\n", []string{":1: name: is empty; want a value, or the line taken out"}},
 		"secret":    {"a secret is not repeated", "token: " + secret + "\n", []string{":1: token: a secret does not belong into this file; take it out here"}},
 		"nothing":   {"says nothing", "# a\n", []string{": is empty; want a file that says something"}},
