@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"embed"
-	"fmt"
 
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -10,7 +9,7 @@ import (
 //go:embed contracts/*.yaml
 var shippedFiles embed.FS
 
-var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "contracts", What: "contract"}
+var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "contracts", What: "contract", Invalid: ErrInvalid}
 
 // Shipped lists the names of the contracts that come with this package.
 func Shipped() []string { return shipped.Names() }
@@ -25,13 +24,7 @@ func ShippedContract(name string) (*Contract, error) {
 }
 
 // ShippedText is one of them as it is written, to begin one's own from.
-func ShippedText(name string) ([]byte, error) {
-	text, err := shipped.Text(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return text, nil
-}
+func ShippedText(name string) ([]byte, error) { return shipped.Text(name) }
 
 // None is a contract about nothing, for servers of which every tool is called
 // without one.

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"embed"
-	"fmt"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/yamlfile"
@@ -11,7 +10,7 @@ import (
 //go:embed declarations/*.yaml
 var shippedFiles embed.FS
 
-var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "declarations", What: "declaration"}
+var shipped = yamlfile.Shipped{Files: shippedFiles, Folder: "declarations", What: "declaration", Invalid: ErrInvalid}
 
 // Shipped lists the names of the declarations that come with this package.
 func Shipped() []string { return shipped.Names() }
@@ -26,13 +25,7 @@ func ShippedDeclaration(name string) (*Declaration, error) {
 }
 
 // ShippedText is one of them as it is written, to begin one's own from.
-func ShippedText(name string) ([]byte, error) {
-	text, err := shipped.Text(name)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	return text, nil
-}
+func ShippedText(name string) ([]byte, error) { return shipped.Text(name) }
 
 // Sheets is what is known about the APIs of the shipped declarations.
 func Sheets() []connectors.Sheet {

@@ -14,6 +14,8 @@ type Shipped struct {
 	Folder string
 	// What is what each of them is, for problems: "contract".
 	What string
+	// Invalid is the kind of error of a name that is not among them.
+	Invalid error
 }
 
 // Names lists them in order, without ".yaml".
@@ -33,7 +35,7 @@ func (s Shipped) Names() []string {
 func (s Shipped) Text(name string) ([]byte, error) {
 	names := s.Names()
 	if !slices.Contains(names, name) {
-		return nil, fmt.Errorf("no %s %q comes with readback; want one of %s", s.What, name, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%w: no %s %q comes with readback; want one of %s", s.Invalid, s.What, name, strings.Join(names, ", "))
 	}
 	return fs.ReadFile(s.Files, path.Join(s.Folder, name+".yaml"))
 }

@@ -1,6 +1,7 @@
 package yamlfile_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,7 +12,8 @@ import (
 )
 
 func TestShipped(t *testing.T) {
-	s := yamlfile.Shipped{Folder: "contracts", What: "contract", Files: fstest.MapFS{
+	errInvalid := errors.New("invalid")
+	s := yamlfile.Shipped{Folder: "contracts", What: "contract", Invalid: errInvalid, Files: fstest.MapFS{
 		"contracts/b.yaml": {Data: []byte("b: 1")}, "contracts/a.yaml": {Data: []byte("a: 1")}, "other/c.yaml": {},
 	}}
 	if diff := cmp.Diff([]string{"a", "b"}, s.Names()); diff != "" {
@@ -23,7 +25,7 @@ func TestShipped(t *testing.T) {
 	// A name is one of the list, and never a way to another file.
 	for _, name := range []string{"c", "../other/c", "a.yaml", ""} {
 		text, err := s.Text(name)
-		if err == nil || text != nil || !strings.Contains(err.Error(), "no contract") || !strings.Contains(err.Error(), "want one of a, b") {
+		if !errors.Is(err, errInvalid) || text != nil || !strings.Contains(err.Error(), "no contract") || !strings.Contains(err.Error(), "want one of a, b") {
 			t.Errorf("%q: text %q, error %v", name, text, err)
 		}
 	}
