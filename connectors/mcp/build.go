@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 // build makes the arguments of a call: those that the intent carries, or those
@@ -49,9 +50,9 @@ func (w *write) place(args map[string]any, in intent.WriteIntent, part, name str
 	s, known := w.expect[name]
 	key, inKey := in.Key[name]
 	switch {
-	case inKey && same(key, v):
+	case inKey && declared.Same(key, v):
 		return nil
-	case known && s.fixed && same(s.value, v):
+	case known && s.fixed && declared.Same(s.value, v):
 		return nil
 	case known && s.before != "":
 		return nil
@@ -150,7 +151,7 @@ func (w *write) joins(last, next any) bool {
 			without[name] = v
 		}
 	}
-	return same(without, next)
+	return declared.Same(without, next)
 }
 
 // raise makes the element of one record, and what is around it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 // Check refuses an intent that no tool can serve. What an intent carries as
@@ -97,7 +98,7 @@ func (w *write) agrees(in intent.WriteIntent, args intent.Fields) error {
 		return fmt.Errorf("%w: /payload/%s: %w", intent.ErrInvalid, carried, err)
 	}
 	for name, v := range key {
-		if !same(v, in.Key[name]) {
+		if !declared.Same(v, in.Key[name]) {
 			return invalid("/key/%s is another than the arguments name", name)
 		}
 	}
@@ -109,7 +110,7 @@ func (w *write) agrees(in intent.WriteIntent, args intent.Fields) error {
 		if !there {
 			got, there = in.Payload[name]
 		}
-		if !there || !same(v, got) {
+		if !there || !declared.Same(v, got) {
 			return invalid("/expect/%s is another than the arguments lead to", name)
 		}
 	}
@@ -160,5 +161,5 @@ func (c *Connector) SameCall(in intent.WriteIntent, destination, tool string, ar
 		return false
 	}
 	made, err := w.build(in)
-	return err == nil && same(map[string]any(made), map[string]any(args))
+	return err == nil && declared.Same(map[string]any(made), map[string]any(args))
 }

@@ -81,17 +81,7 @@ func (k *kind) proofs() []string {
 
 // Profiles is what the server can do, by kind of record.
 func (c *Contract) Profiles() map[string]connectors.Profile {
-	all := map[string]connectors.Profile{}
-	for name, k := range c.kinds {
-		p := k.profile
-		p.Kind = name
-		p.Writes, p.Unique = slices.Clone(p.Writes), slices.Clone(p.Unique)
-		p.Volatile, p.Irreversible = slices.Clone(p.Volatile), slices.Clone(p.Irreversible)
-		p.Undo, p.Reads = slices.Clone(p.Undo), slices.Clone(p.Reads)
-		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
-		all[name] = p
-	}
-	return all
+	return declared.Profiles(c.kinds, func(k *kind) connectors.Profile { return k.profile })
 }
 
 // kind is one kind of record.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 const (
@@ -30,7 +31,7 @@ func (c *Contract) Passes(tool string, args intent.Fields) bool {
 		return false
 	}
 	v, there := w.passes.argument.get(map[string]any(args))
-	return there && same(v, w.passes.equals)
+	return there && declared.Same(v, w.passes.equals)
 }
 
 // Derive makes the intent of a call; the caller sets destination, origin and the rest. before is
@@ -87,7 +88,7 @@ func (w *write) keyOf(args intent.Fields) (intent.Fields, error) {
 	key := intent.Fields{}
 	for _, name := range w.kind.keys {
 		v, there := w.key[name].from(map[string]any(args), nil)
-		if s, ok := scalarText(v); !there || !ok || s == "" {
+		if s, ok := declared.ScalarText(v); !there || !ok || s == "" {
 			return nil, arguments("%s names the record (%s); want a text that is not empty, or a number", w.key[name].path.text(), name)
 		}
 		key[name] = v
@@ -196,7 +197,7 @@ func (r *replace) lines(text string) string {
 // them, so that what is sent is what was requested.
 func (w *write) carry(in intent.WriteIntent, args intent.Fields) (intent.WriteIntent, error) {
 	again, err := w.build(in)
-	if err == nil && same(map[string]any(again), map[string]any(args)) {
+	if err == nil && declared.Same(map[string]any(again), map[string]any(args)) {
 		return in, nil
 	}
 	if w.write == intent.Delete {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 // maxElements is how many records one call may write: one call has one outcome, which must stay
@@ -79,7 +80,7 @@ func (w *write) element(inner, outer any) (element, error) {
 	e := element{key: intent.Fields{}, fields: intent.Fields{}}
 	for _, name := range w.kind.keys {
 		v, there := w.key[name].from(inner, outer)
-		if s, ok := scalarText(v); !there || !ok || s == "" {
+		if s, ok := declared.ScalarText(v); !there || !ok || s == "" {
 			return e, arguments("a record of %s has no %s; want a text that is not empty, or a number", w.each.text(), name)
 		}
 		e.key[name], e.fields[name] = v, v
@@ -239,7 +240,7 @@ func (k *kind) keyed(v any) (element, error) {
 		key = m
 	}
 	for _, name := range k.keys {
-		if s, ok := scalarText(key[name]); !ok || s == "" {
+		if s, ok := declared.ScalarText(key[name]); !ok || s == "" {
 			return element{}, arguments("/key/%s has an element without %s", eachKey, name)
 		}
 	}

@@ -30,21 +30,13 @@ func Load(text []byte, file string) (*Contract, error) {
 		Empty: "`readback contract suggest` drafts one", Secrets: "secrets belong to the destination in the configuration; take it out here",
 	}, c: &Contract{digests: map[string]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}}
 	var f fileContract
-	if len(text) > maxFile {
-		l.Say(0, "", "has more than %d bytes", maxFile)
-	} else if n, ok := l.Parse(text); ok {
-		l.Fill(n, "", &f)
-		l.contract(&f)
-	}
-	if len(l.Problems) > 0 {
-		yamlfile.Sort(l.Problems)
-		return nil, &yamlfile.InvalidError{Kind: ErrInvalid, File: file, Problems: l.Problems}
+	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.contract(&f) }); err != nil {
+		return nil, err
 	}
 	return l.c, nil
 }
 
 var (
-	nameForm   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	word       = regexp.MustCompile(`^[A-Za-z0-9_]+([.-][A-Za-z0-9_]+)*$`)
 	digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 )
@@ -56,9 +48,7 @@ func (l *loader) contract(f *fileContract) {
 	if f.Contract != 1 {
 		l.Say(f.At.Line, "contract", "is %d; want 1, the version of the format", f.Contract)
 	}
-	if l.Required(f.Name, f.At, "name", "a name such as memory") && !nameForm.MatchString(f.Name.Value) {
-		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
-	}
+	declared.Name(&l.Reader, f.Name, f.At, "a name such as memory")
 	l.Required(f.Server, f.At, "server", "the server and its version, for people")
 	l.c.name, l.c.server, l.c.serial = f.Name.Value, f.Server.Value, f.Serial
 	for _, r := range f.Reads {

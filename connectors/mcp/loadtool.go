@@ -107,13 +107,7 @@ func (l *loader) sources(from map[string]fileSource, w *write) map[string]source
 }
 
 func (l *loader) source(f fileSource, w *write) source {
-	given := 0
-	for _, is := range []bool{f.Path.Value != "", f.Outer.Value != "", f.Value.There(), f.Before.Value != "", f.Replace != nil} {
-		if is {
-			given++
-		}
-	}
-	if given != 1 {
+	if !declared.ExactlyOne(f.Path.Value != "", f.Outer.Value != "", f.Value.There(), f.Before.Value != "", f.Replace != nil) {
 		l.At(f.At, "want one of a path, {outer: path}, {value: scalar}, {before: field} and {replace: …}")
 		return source{}
 	}
@@ -144,9 +138,8 @@ func (l *loader) source(f fileSource, w *write) source {
 func (l *loader) patterns(from []yamlfile.Text) []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, t := range from {
-		e, err := regexp.Compile(t.Value)
-		if err != nil || t.Value == "" {
-			l.At(t.Place, "is no regular expression")
+		e := declared.Regexp(&l.Reader, t)
+		if e == nil {
 			continue
 		}
 		if e.MatchString("") {
@@ -163,8 +156,9 @@ func (l *loader) read(k *kind, f *fileRead) {
 		return
 	}
 	r := &read{name: f.Name.Value, tool: f.Tool.Value, by: f.By.Value, form: f.Answer.Value, as: f.As.Value,
-		arguments: map[string]*template{}, single: l.singular(f.Record), list: declared.NewList(&l.Reader, f.Records), within: l.singular(f.Within),
+		arguments: map[string]*template{}, within: l.singular(f.Within),
 		absent: l.patterns(f.Absent), empty: l.patterns(f.Empty), limit: f.Limit, strong: f.Strength.Value == "strong"}
+	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
 	k.reads = append(k.reads, r)
 	l.Required(f.Tool, f.At, "tool", "the tool that reads")
 	if r.name == "" {
@@ -183,17 +177,9 @@ func (l *loader) read(k *kind, f *fileRead) {
 }
 
 func (l *loader) readShape(k *kind, r *read, f *fileRead) {
-	oneOf := func(t yamlfile.Text, words ...string) {
-		if t.Value != "" && !slices.Contains(words, t.Value) {
-			l.At(t.Place, "is %q; want one of %s", yamlfile.Clip(t.Value), strings.Join(words, ", "))
-		}
-	}
-	oneOf(f.By, "key", "stamp", "ref")
-	oneOf(f.Strength, "strong", "weak")
-	oneOf(f.Answer, "structured", "json", "text")
-	if (f.Record.Value == "") == (f.Records.Value == "") {
-		l.At(f.At, "want exactly one of record ($ for the whole answer) and records (a list such as $.items[*])")
-	}
+	declared.Choice(&l.Reader, f.By, "key", "stamp", "ref")
+	declared.Choice(&l.Reader, f.Strength, "strong", "weak")
+	declared.Choice(&l.Reader, f.Answer, "structured", "json", "text")
 	switch {
 	case k.parts && (r.as == "" || r.by != "key" || f.Records.Value != ""):
 		l.At(f.At, "is of a record in parts; want as and record on every read, by key")
@@ -269,13 +255,7 @@ func (l *loader) record(k *kind, f *fileRecord) *record {
 }
 
 func (l *loader) field(k *kind, f fileField) *field {
-	given := 0
-	for _, is := range []bool{f.Path.Value != "", f.Outer.Value != "", f.Key.Value != ""} {
-		if is {
-			given++
-		}
-	}
-	if given != 1 {
+	if !declared.ExactlyOne(f.Path.Value != "", f.Outer.Value != "", f.Key.Value != "") {
 		l.At(f.At, "want one of a path, {outer: path} and {key: name}")
 		return &field{}
 	}
@@ -289,12 +269,9 @@ func (l *loader) field(k *kind, f fileField) *field {
 	}
 	out.place = l.singular(from)
 	if f.Match.Value != "" {
-		e, err := regexp.Compile(f.Match.Value)
-		if err != nil || e.NumSubexp() < 1 {
-			l.At(f.Match.Place, "is no regular expression with a group in it; want one such as %s", `'(?m)^size: (\d+)$'`)
-			return out
+		if out.match = declared.Regexp(&l.Reader, f.Match); out.match != nil && out.match.NumSubexp() < 1 {
+			l.At(f.Match.Place, "has no group; want one around what is meant, such as %s", `'(?m)^size: (\d+)$'`)
 		}
-		out.match = e
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -82,7 +83,7 @@ func (l *loader) singular(t yamlfile.Text) *jsonplace.Place { return jsonplace.S
 // none or p is nil.
 func scalar(p *jsonplace.Place, doc any) string {
 	v, _ := p.Value(doc)
-	s, ok := scalarText(v)
+	s, ok := declared.ScalarText(v)
 	if !ok || len(s) > maxScalar {
 		return ""
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -168,7 +169,7 @@ func (t *template) text(values map[string]any) (any, error) {
 			b.WriteString(p.literal)
 			continue
 		}
-		s, ok := scalarText(values[p.hole])
+		s, ok := declared.ScalarText(values[p.hole])
 		if !ok || !plainText.MatchString(s) {
 			return nil, arguments("{%s} has a value that cannot be in a longer text", p.hole)
 		}

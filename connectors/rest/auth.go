@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -30,20 +31,17 @@ type auth struct {
 }
 
 func (l *loader) auth(f *fileAuth) {
-	a, given := &l.d.auth, 0
+	a := &l.d.auth
 	if f.Bearer != nil {
-		given++
 		a.scheme, a.secret = "bearer", l.secretName(f.Bearer.Secret, f.Bearer.At)
 	}
 	if f.Basic != nil {
-		given++
 		a.scheme, a.secret = "basic", l.secretName(f.Basic.Secret, f.Basic.At)
 		if l.Required(f.Basic.Username, f.Basic.At, "username", "the name to log in with") {
 			a.username = l.accountText(f.Basic.Username)
 		}
 	}
 	if f.Header != nil {
-		given++
 		a.scheme, a.secret = "header", l.secretName(f.Header.Secret, f.Header.At)
 		a.header, a.prefix = f.Header.Name.Value, f.Header.Prefix
 		if l.Required(f.Header.Name, f.Header.At, "name", "the name of the header") && !headerName(a.header) {
@@ -54,10 +52,9 @@ func (l *loader) auth(f *fileAuth) {
 		}
 	}
 	if f.OAuth2 != nil {
-		given++
 		l.oauth2(a, f.OAuth2)
 	}
-	if given != 1 {
+	if !declared.ExactlyOne(f.Bearer != nil, f.Basic != nil, f.Header != nil, f.OAuth2 != nil) {
 		l.At(f.At, "want exactly one of bearer, basic, header and oauth2")
 	}
 }
@@ -74,13 +71,8 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 	for _, s := range f.Scopes {
 		a.scopes = append(a.scopes, s.Value)
 	}
-	switch f.Style.Value {
-	case "", "header":
-	case "params":
-		a.inParams = true
-	default:
-		l.At(f.Style.Place, "is %q; want header or params", yamlfile.Clip(f.Style.Value))
-	}
+	declared.Choice(&l.Reader, f.Style, "header", "params")
+	a.inParams = f.Style.Value == "params"
 }
 
 // tokenURL checks where the client's secret would be sent.

@@ -130,16 +130,7 @@ func (k *kind) writesBeyondKey(w *write) bool {
 
 // Profiles is what the API can do, by kind of record.
 func (d *Declaration) Profiles() map[string]connectors.Profile {
-	all := map[string]connectors.Profile{}
-	for name, k := range d.kinds {
-		p := k.profile
-		p.Kind = name
-		p.Writes, p.Unique, p.Conditional = slices.Clone(p.Writes), slices.Clone(p.Unique), slices.Clone(p.Conditional)
-		p.Volatile, p.Irreversible, p.Undo, p.Reads = slices.Clone(p.Volatile), slices.Clone(p.Irreversible), slices.Clone(p.Undo), slices.Clone(p.Reads)
-		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
-		all[name] = p
-	}
-	return all
+	return declared.Profiles(d.kinds, func(k *kind) connectors.Profile { return k.profile })
 }
 
 // Sheets is what is known about the API, a sheet for each kind of record.

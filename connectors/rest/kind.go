@@ -86,14 +86,8 @@ func (l *loader) write(f *fileWrite) *write {
 	w.ref, w.url = l.singular(f.Ref), l.singular(f.URL)
 	w.version = l.version(f.Version)
 	for _, n := range f.Needs {
-		switch n.Value {
-		case "ref":
-			w.needs.ref = true
-		case "version":
-			w.needs.version, w.needs.ref = true, true
-		default:
-			l.At(n.Place, "is %q; want ref or version", yamlfile.Clip(n.Value))
-		}
+		declared.Choice(&l.Reader, n, "ref", "version")
+		w.needs.version, w.needs.ref = w.needs.version || n.Value == "version", true
 	}
 	w.key = l.idempotency(f.Idempotency, w.request)
 	w.guard = l.guard(f.Condition)
@@ -139,13 +133,8 @@ func (l *loader) idempotency(f *fileIdempotency, r *request) *idempotency {
 	case f.Header.Value == "" && !uses(r.holes(), "idempotency_key"):
 		l.Say(f.At.Line, f.At.Field+".header", "is missing; want the header, or {idempotency_key} in the body")
 	}
-	switch f.Form.Value {
-	case "", "raw":
-	case "quoted":
-		k.quoted = true
-	default:
-		l.At(f.Form.Place, "is %q; want raw or quoted", yamlfile.Clip(f.Form.Value))
-	}
+	declared.Choice(&l.Reader, f.Form, "raw", "quoted")
+	k.quoted = f.Form.Value == "quoted"
 	if f.Window <= 0 {
 		l.Say(f.At.Line, f.At.Field+".window", "is missing; want how long the API knows a key, such as 24h")
 	}

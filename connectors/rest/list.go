@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"fmt"
-	"net/http"
 	neturl "net/url"
 	"strconv"
 	"strings"
@@ -50,34 +49,14 @@ type everything struct {
 
 // everything compiles it.
 func (l *loader) everything(f *fileList) *everything {
-	as := &fileRead{At: f.At, Name: f.Name, Records: f.Records, Accept: f.Accept, Paging: f.Paging, MaxPages: f.MaxPages}
+	as := &fileRead{At: f.At, Name: f.Name, Strength: f.Strength, StrongIf: f.StrongIf, Request: f.Request, Records: f.Records,
+		Must: f.Must, Accept: f.Accept, Visible: f.Visible, Paging: f.Paging, MaxPages: f.MaxPages}
 	if as.MaxPages == 0 {
 		as.MaxPages = maxPages
 	}
-	r := &read{name: f.Name.Value, accept: f.Accept, pages: as.MaxPages}
-	l.Required(f.Name, f.At, "name", "a name such as list")
-	switch f.Strength.Value {
-	case "", "weak":
-	case "strong":
-		r.strong = true
-	default:
-		l.At(f.Strength.Place, "is %q; want strong or weak", yamlfile.Clip(f.Strength.Value))
-	}
-	r.request = l.newRequest(f.Request, f.At, http.MethodGet, known{"param": named, "from": alone, "until": alone})
-	l.readMethod(r, as)
-	if l.Required(f.Records, f.At, "records", "where the records stand, such as $.items[*]") {
-		r.list = declared.NewList(&l.Reader, f.Records)
-	}
-	if f.Visible != nil {
-		r.visible = l.newGet(*f.Visible, forAccount)
-	}
-	l.absence(r, as)
-	l.paging(r, as)
-	r.must = l.conditions(f.Must)
-	r.strongIf = l.condition(f.StrongIf)
-	if r.strongIf != nil && !r.strong {
-		l.At(f.StrongIf.At, "is set on a list that is not strong")
-	}
+	l.Required(f.Records, f.At, "records", "where the records stand, such as $.items[*]")
+	r := &read{list: declared.NewList(&l.Reader, f.Records)}
+	l.reads(r, as, known{"param": named, "from": alone, "until": alone})
 	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed), created: l.singular(f.Created), cut: time.Duration(f.Cut)}
 }
 

@@ -35,20 +35,11 @@ func Load(text []byte, file string) (*Declaration, error) {
 		Secrets: "write auth with the name of a secret, which the configuration says where to find, and take it out here",
 	}, d: &Declaration{}}
 	var f fileDeclaration
-	if len(text) > maxFile {
-		l.Say(0, "", "has more than %d bytes", maxFile)
-	} else if n, ok := l.Parse(text); ok {
-		l.Fill(n, "", &f)
-		l.declaration(&f)
-	}
-	if len(l.Problems) > 0 {
-		yamlfile.Sort(l.Problems)
-		return nil, &yamlfile.InvalidError{Kind: ErrInvalid, File: file, Problems: l.Problems}
+	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.declaration(&f) }); err != nil {
+		return nil, err
 	}
 	return l.d, nil
 }
-
-var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // word is a name of a kind, a parameter or a field that placeholders use.
 var word = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
@@ -57,9 +48,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 	if f.Declaration != 1 {
 		l.Say(f.At.Line, "declaration", "is %d; want 1, the version of the format", f.Declaration)
 	}
-	if l.Required(f.Name, f.At, "name", "a name such as github-issues") && !nameForm.MatchString(f.Name.Value) {
-		l.At(f.Name.Place, "is %q; want lower-case letters, digits and dashes", yamlfile.Clip(f.Name.Value))
-	}
+	declared.Name(&l.Reader, f.Name, f.At, "a name such as github-issues")
 	l.Required(f.System, f.At, "system", "the name of the API for people")
 	l.d.name, l.d.system = f.Name.Value, f.System.Value
 	l.parameters(f.Parameters)
@@ -119,17 +108,7 @@ func (l *loader) anchored(t yamlfile.Text) *regexp.Regexp {
 	return l.regexp(yamlfile.Text{Value: `\A(?:` + t.Value + `)\z`, Place: t.Place})
 }
 
-func (l *loader) regexp(t yamlfile.Text) *regexp.Regexp {
-	if t.Value == "" {
-		return nil
-	}
-	e, err := regexp.Compile(t.Value)
-	if err != nil {
-		l.At(t.Place, "is no regular expression: %s", yamlfile.Clip(err.Error()))
-		return nil
-	}
-	return e
-}
+func (l *loader) regexp(t yamlfile.Text) *regexp.Regexp { return declared.Regexp(&l.Reader, t) }
 
 func (l *loader) parameterKnown(name string, at yamlfile.Place) bool {
 	if _, ok := l.d.parameters[name]; ok {

@@ -81,7 +81,7 @@ var badDeclarations = map[string]struct {
 	"records":           {"a list that is not there would be an empty one", "records: $.items[*]", "records: $.items", "records: is no path to the elements of a list"},
 	"any list":          {"any list at all", "records: $.items[*]", "records: $..items[*]", "may select several values"},
 	"no JSONPath":       {"no path", "records: $.items[*]", "records: items[*]", "is no JSONPath"},
-	"record too":        {"which of them", "records: $.items[*]", "records: $.items[*]\n        record: $", "want exactly one of record and records"},
+	"record too":        {"which of them", "records: $.items[*]", "records: $.items[*]\n        record: $", "want exactly one of record ($ for the whole answer) and records"},
 	"by":                {"a word", "by: key", "by: name", `reads[0].by: is "name"; want ref, key, stamp`},
 	"only by ref":       {"a lost answer takes the ref along", "by: key\n        strength: strong\n        path: /items\n        query: {sku: \"{key.sku}\"}\n        records: $.items[*]", "by: ref\n        path: \"/items/{ref}\"\n        record: $", "have none by key"},
 	"absent":            {"no permission is no absence", "strength: strong", "strength: strong\n        absent: [403]", "has 403; only 404 and 410"},

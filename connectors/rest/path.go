@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -43,17 +44,11 @@ func (l *loader) condition(f *fileCondition) *condition {
 	if f == nil {
 		return nil
 	}
-	if (f.Path.Value == "") == (f.Header.Value == "") {
+	if !declared.ExactlyOne(f.Path.Value != "", f.Header.Value != "") {
 		l.At(f.At, "want exactly one of path and header")
 		return nil
 	}
-	asked := 0
-	for _, given := range []bool{f.Equals.There(), f.Contains.Value != "", f.Exists != nil} {
-		if given {
-			asked++
-		}
-	}
-	if asked != 1 {
+	if !declared.ExactlyOne(f.Equals.There(), f.Contains.Value != "", f.Exists != nil) {
 		l.At(f.At, "want exactly one of equals, contains and exists")
 		return nil
 	}
@@ -116,7 +111,7 @@ func (c *condition) among(found []any) bool {
 			there = there || strings.Contains(s, c.contains)
 		default:
 			for _, e := range c.equals {
-				there = there || sameScalar(e, v)
+				there = there || declared.Same(e, v)
 			}
 		}
 	}

@@ -19,8 +19,7 @@ const (
 
 // read compiles one way to read.
 func (l *loader) read(f *fileRead) *read {
-	r := &read{name: f.Name.Value, complete: f.Complete, bulk: f.Bulk, absent: f.Absent, accept: f.Accept, pages: f.MaxPages}
-	l.Required(f.Name, f.At, "name", "a name such as get or list")
+	r := &read{complete: f.Complete, bulk: f.Bulk, absent: f.Absent}
 	for _, by := range f.By {
 		switch by.Value {
 		case "ref":
@@ -36,13 +35,6 @@ func (l *loader) read(f *fileRead) *read {
 	if len(f.By) == 0 || r.ref && len(f.By) > 1 {
 		l.Say(f.At.Line, f.At.Field+".by", "want ref, key, stamp, or [key, stamp]")
 	}
-	switch f.Strength.Value {
-	case "", "weak":
-	case "strong":
-		r.strong = true
-	default:
-		l.At(f.Strength.Place, "is %q; want strong or weak", yamlfile.Clip(f.Strength.Value))
-	}
 	allowed := known{"param": named}
 	if r.ref {
 		allowed["ref"] = alone
@@ -53,8 +45,8 @@ func (l *loader) read(f *fileRead) *read {
 	if r.stamp {
 		allowed["stamp"] = alone
 	}
-	r.request = l.newRequest(f.Request, f.At, http.MethodGet, allowed)
-	l.readMethod(r, f)
+	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
+	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
 		if h.path[0] == "key" && !slices.Contains(r.keysAsked, h.path[1]) {
 			r.keysAsked = append(r.keysAsked, h.path[1])
@@ -65,15 +57,25 @@ func (l *loader) read(f *fileRead) *read {
 	}
 	r.stampIsAsked = uses(r.request.holes(), "stamp")
 	l.shape(r, f)
+	r.version = l.version(f.Version)
+	return r
+}
+
+// reads compiles what reads and lists have in common. The places of the records are known.
+func (l *loader) reads(r *read, f *fileRead, allowed known) {
+	r.name, r.accept, r.pages = f.Name.Value, f.Accept, f.MaxPages
+	l.Required(f.Name, f.At, "name", "a name such as get or list")
+	declared.Choice(&l.Reader, f.Strength, "strong", "weak")
+	r.strong = f.Strength.Value == "strong"
+	r.request = l.newRequest(f.Request, f.At, http.MethodGet, allowed)
+	l.readMethod(r, f)
 	l.absence(r, f)
 	l.paging(r, f)
 	r.must = l.conditions(f.Must)
 	r.strongIf = l.condition(f.StrongIf)
 	if r.strongIf != nil && !r.strong {
-		l.At(f.StrongIf.At, "is set on a read that is not strong")
+		l.At(f.StrongIf.At, "is set on what is not strong")
 	}
-	r.version = l.version(f.Version)
-	return r
 }
 
 func (l *loader) readMethod(r *read, f *fileRead) {
@@ -87,16 +89,8 @@ func (l *loader) readMethod(r *read, f *fileRead) {
 	}
 }
 
-// shape reads the places of the records.
+// shape checks that the records can be found as they are asked for.
 func (l *loader) shape(r *read, f *fileRead) {
-	switch {
-	case (f.Record.Value == "") == (f.Records.Value == ""):
-		l.At(f.At, "want exactly one of record and records")
-	case f.Record.Value != "":
-		r.single = l.singular(f.Record)
-	default:
-		r.list = declared.NewList(&l.Reader, f.Records)
-	}
 	if r.ref && r.single == nil && f.Record.Value == "" {
 		l.At(f.At, "is by ref; want record, since a ref is of one record")
 	}
@@ -174,15 +168,9 @@ func (l *loader) paging(r *read, f *fileRead) {
 	if p == nil {
 		return
 	}
-	kinds := 0
-	for _, t := range []yamlfile.Text{p.Link, p.Next, p.NextURL, p.Page} {
-		if t.Value != "" {
-			kinds++
-		}
-	}
 	get := r.request.method == http.MethodGet
 	switch {
-	case kinds != 1:
+	case !declared.ExactlyOne(p.Link.Value != "", p.Next.Value != "", p.NextURL.Value != "", p.Page.Value != ""):
 		l.At(p.At, "want exactly one of link, next, next_url and page")
 	case r.list == nil:
 		l.At(p.At, "is set on a read of one record; want records")

@@ -3,23 +3,17 @@ package rest
 import (
 	"encoding/json"
 	"html"
-	"math/big"
-	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 const (
 	// maxRef limits references, URLs, versions and stamps that are taken from an answer, in
 	// bytes. They go into the ledger and into later requests.
 	maxRef = 2 << 10
-	// maxNumber is how long a number, and how large its exponent, may be to
-	// be compared by value. JSON numbers of real systems fit an IEEE double;
-	// one with an exponent of millions takes gigabytes to write out.
-	maxNumber = 400
 	// maxPlainDigits is how long a whole number may be to be written out in a
 	// text; no identifier is longer.
 	maxPlainDigits = 40
@@ -41,64 +35,22 @@ func (v values) get(n hole) (any, bool) {
 	return at, ok
 }
 
-// scalarText is a scalar as text for a URL, a header or a text; false for any other value. Null
-// is not a scalar: it would read like a word.
+// scalarText is a scalar as text for a URL, a header or a text; false for any other value.
 func scalarText(v any) (string, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, utf8.ValidString(v)
-	case json.Number:
-		return plainNumber(v), true
-	case bool:
-		return strconv.FormatBool(v), true
+	if n, ok := v.(json.Number); ok {
+		return plainNumber(n), true
 	}
-	return "", false
+	return declared.ScalarText(v)
 }
 
 // plainNumber is a number as text: a whole one without point and exponent, since 1.0 and 1 are
 // one key, and a lookup of "1.0" would not find 1.
 func plainNumber(n json.Number) string {
-	r, ok := rational(n)
+	r, ok := declared.Rational(n)
 	if !ok || !r.IsInt() || len(r.Num().String()) > maxPlainDigits {
 		return string(n)
 	}
 	return r.Num().String()
-}
-
-// sameScalar reports whether two scalars are equal: of the same type, numbers
-// by value.
-func sameScalar(a, b any) bool {
-	x, okX := a.(json.Number)
-	y, okY := b.(json.Number)
-	if okX && okY {
-		return sameNumber(x, y)
-	}
-	switch a.(type) {
-	case nil, bool, string:
-		return a == b
-	}
-	return false
-}
-
-func sameNumber(a, b json.Number) bool {
-	if a == b {
-		return true
-	}
-	x, okX := rational(a)
-	y, okY := rational(b)
-	return okX && okY && x.Cmp(y) == 0
-}
-
-func rational(n json.Number) (*big.Rat, bool) {
-	if len(n) > maxNumber {
-		return nil, false
-	}
-	if _, exponent, ok := strings.Cut(strings.ToLower(string(n)), "e"); ok {
-		if e, err := strconv.Atoi(exponent); err != nil || e > maxNumber || e < -maxNumber {
-			return nil, false
-		}
-	}
-	return new(big.Rat).SetString(string(n))
 }
 
 // sameKey reports whether a field of a record matches that of a business key, under the
@@ -107,7 +59,7 @@ func sameKey(want, got any, rules intent.Comparison) bool {
 	for _, rule := range rules {
 		want, got = underRule(want, rule.Name), underRule(got, rule.Name)
 	}
-	return sameScalar(want, got)
+	return declared.Same(want, got)
 }
 
 // similar reports whether one of two values contains the other, as lookups match that search part
