@@ -184,14 +184,16 @@ func TestRefusals(t *testing.T) {
 // earlier is before all of it.
 var earlier = at.Add(-time.Hour)
 
-// effects are what events do beyond the change of state.
-var effects = map[string]struct {
+// effect is what an event does beyond the change of state.
+type effect struct {
 	reason string
 	before func(*ledger.Record)
 	state  ledger.State
 	event  ledger.Event
 	want   func(*ledger.Record) // on top of before
-}{
+}
+
+var effects = map[string]effect{
 	"first send": {
 		"from the announcement on, the send may be under way until its time is up",
 		nil, ledger.Queued, ledger.Event{Kind: ledger.EvAnnounced, SendFor: time.Minute},
@@ -336,20 +338,22 @@ var effects = map[string]struct {
 }
 
 func TestEffects(t *testing.T) {
-	for name, c := range effects {
-		before := inState(c.state)
-		if c.before != nil {
-			c.before(&before)
-		}
-		want := before
-		c.want(&want)
-		want.Seq, want.Updated, want.Now = before.Seq+1, at, at
-		got, err := ledger.Apply(before, c.event, at)
-		if err != nil {
-			t.Errorf("%s: %v; reason: %s", name, err, c.reason)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s\nreason: %s", name, diff, c.reason)
+	for _, all := range []map[string]effect{effects, approvalEffects} {
+		for name, c := range all {
+			before := inState(c.state)
+			if c.before != nil {
+				c.before(&before)
+			}
+			want := before
+			c.want(&want)
+			want.Seq, want.Updated, want.Now = before.Seq+1, at, at
+			got, err := ledger.Apply(before, c.event, at)
+			if err != nil {
+				t.Errorf("%s: %v; reason: %s", name, err, c.reason)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s\nreason: %s", name, diff, c.reason)
+			}
 		}
 	}
 }

@@ -82,15 +82,8 @@ func TestCheckApproval(t *testing.T) {
 	}
 }
 
-// approvalEffects are what the events of approvals, of delegated writes and of operations do
-// beyond the change of state.
-var approvalEffects = map[string]struct {
-	reason string
-	before func(*ledger.Record)
-	state  ledger.State
-	event  ledger.Event
-	want   func(*ledger.Record) // on top of before
-}{
+// approvalEffects are those of approvals, of delegated writes and of operations.
+var approvalEffects = map[string]effect{
 	"held": {
 		"a hold has an end, and says how many must agree",
 		func(r *ledger.Record) { r.QueuedBehind, r.Agreed, r.Overdue = "wr_0", []string{"old"}, true },
@@ -163,25 +156,6 @@ var approvalEffects = map[string]struct {
 		func(r *ledger.Record) {
 			r.State, r.Settlement, r.SettledAt, r.Child, r.ChildIntent, r.Due = ledger.Compensating, "", time.Time{}, "wr_2", []byte("1"), at
 		}},
-}
-
-func TestApprovalEffects(t *testing.T) {
-	for name, c := range approvalEffects {
-		before := inState(c.state)
-		if c.before != nil {
-			c.before(&before)
-		}
-		want := before
-		c.want(&want)
-		want.Seq, want.Updated, want.Now = before.Seq+1, at, at
-		got, err := ledger.Apply(before, c.event, at)
-		if err != nil {
-			t.Errorf("%s: %v; reason: %s", name, err, c.reason)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s\nreason: %s", name, diff, c.reason)
-		}
-	}
 }
 
 func TestDelegatedRefusals(t *testing.T) {
