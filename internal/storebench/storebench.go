@@ -28,8 +28,10 @@ import (
 
 // Intent is the n-th write of ordinary size of a batch. Batches have no write
 // in common.
-func Intent(batch string, n int) intent.WriteIntent {
-	name := fmt.Sprintf("%s-%d", batch, n)
+func Intent(batch string, n int) intent.WriteIntent { return Named(fmt.Sprintf("%s-%d", batch, n)) }
+
+// Named is the only write of ordinary size of a workflow.
+func Named(name string) intent.WriteIntent {
 	return intent.WriteIntent{
 		Tenant: "acme", Workflow: name, Step: "charge", Tool: "payments.create",
 		Destination: "payments", Kind: "charge", Write: intent.Create, IdempotencyKey: "invoice:" + name,
@@ -38,14 +40,34 @@ func Intent(batch string, n int) intent.WriteIntent {
 	}
 }
 
+// Reservation takes a new write and announces its send.
+func Reservation(t testing.TB, w intent.WriteIntent) ledger.Reservation {
+	t.Helper()
+	r, err := reservation(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func reservation(w intent.WriteIntent) (ledger.Reservation, error) {
+	rec, err := ledger.NewRecord(w)
+	return ledger.Reservation{Record: rec, Owner: "worker", LeaseFor: time.Minute,
+		Events: []ledger.Event{{Kind: ledger.EvAnnounced, SendFor: 30 * time.Second}}}, err
+}
+
 // Reserve takes a new write and announces its send, one commit.
 func Reserve(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) (ledger.Record, error) {
-	rec, err := ledger.NewRecord(w)
+	r, err := reservation(w)
 	if err != nil {
 		return ledger.Record{}, err
 	}
-	rec, fresh, err := l.Reserve(ctx, ledger.Reservation{Record: rec, Owner: "worker", LeaseFor: time.Minute, Window: 24 * time.Hour,
-		Events: []ledger.Event{{Kind: ledger.EvAnnounced, SendFor: 30 * time.Second}}})
+	r.Window = 24 * time.Hour
+	return reserve(ctx, l, r)
+}
+
+func reserve(ctx context.Context, l ledger.Ledger, r ledger.Reservation) (ledger.Record, error) {
+	rec, fresh, err := l.Reserve(ctx, r)
 	if err != nil || !fresh {
 		return ledger.Record{}, errors.Join(err, fmt.Errorf("fresh: %v", fresh))
 	}
@@ -56,14 +78,59 @@ func Reserve(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) (ledger
 // reserve and settle, two commits.
 func Pair(ctx context.Context, l ledger.Ledger, w intent.WriteIntent) error {
 	rec, err := Reserve(ctx, l, w)
-	if err != nil {
-		return err
+	return settle(ctx, l, rec, err)
+}
+
+// PairOf is Pair for a reservation that was made before.
+func PairOf(l ledger.Ledger, r ledger.Reservation) error {
+	rec, err := reserve(context.Background(), l, r)
+	return settle(context.Background(), l, rec, err)
+}
+
+func settle(ctx context.Context, l ledger.Ledger, rec ledger.Record, err error) error {
+	if err == nil {
+		_, err = l.Append(ctx, rec.ID, rec.Fence, Settling...)
 	}
-	_, err = l.Append(ctx, rec.ID, rec.Fence,
-		ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Code: "201", Ref: "ch_1"},
-		ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Evidence: []byte(`{"id":"ch_1","amount":"120.00","currency":"EUR"}`)},
-		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"})
 	return err
+}
+
+// Settling are the events of a send that was verified.
+var Settling = []ledger.Event{
+	{Kind: ledger.EvSent, Fate: ledger.FateAnswered, Code: "201", Ref: "ch_1"},
+	{Kind: ledger.EvRead, Verdict: "verified", Evidence: []byte(`{"id":"ch_1","amount":"120.00","currency":"EUR"}`)},
+	{Kind: ledger.EvSettled, Settlement: ledger.Verified, Rule: "accept"},
+}
+
+// Pairs measures a pair: reserve (durable), then settle (durable). Rates drift on shared machines;
+// only the ratios to the bare pair, which the same driver makes in the same run, can be compared. A
+// bare pair is one insert and one update of about the same size under the same indexes, one commit
+// each. commits counts those of the ledger.
+func Pairs(b *testing.B, open func(b *testing.B, callers int) (l ledger.Ledger, commits func() int64, bare func(i int) error)) {
+	for _, callers := range callerCounts {
+		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {
+			l, commits, bare := open(b, callers)
+			reservations := make([]ledger.Reservation, b.N)
+			for i := range reservations {
+				reservations[i] = Reservation(b, Named(fmt.Sprint("w", i)))
+			}
+			took := make([]time.Duration, b.N)
+			b.ResetTimer()
+			ours := spread(b, callers, 0, b.N, func(i int) error {
+				start := time.Now()
+				err := PairOf(l, reservations[i])
+				took[i] = time.Since(start)
+				return err
+			})
+			b.StopTimer()
+			theirs := spread(b, callers, 0, b.N, bare)
+			slices.Sort(took)
+			b.ReportMetric(perSecond(ours), "pairs/s")
+			b.ReportMetric(float64(took[b.N*99/100].Microseconds())/1000, "p99-ms")
+			b.ReportMetric(float64(theirs)/float64(ours), "×bare")
+			b.ReportMetric(float64(commits())/float64(b.N), "commits/pair")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }
 
 // rounds is how many rounds the two sides of a ratio run: the machine's speed changes within
