@@ -222,14 +222,7 @@ func open(t *testing.T, f *faulty) *connectortest.Fixture {
 			}
 			return found
 		},
-		Effects: func(key intent.Fields) (n int) {
-			for _, e := range w.Effects() {
-				if e.OrderID == id(key) && e.By == orders.ByRequest && e.Applied() {
-					n++
-				}
-			}
-			return n
-		},
+		Effects: func(key intent.Fields) int { return w.Changes(id(key)) },
 		Sends: func() int {
 			writes, _ := w.Count()
 			return writes

@@ -127,6 +127,17 @@ type Fixture struct {
 	Same func(field string, want, got any) bool
 }
 
+// Near makes a [Fixture].Near of its Intent: creates whose key has these values in one member.
+func Near(of func(w intent.WriteType, n int) intent.WriteIntent, member string, values ...string) []intent.WriteIntent {
+	var all []intent.WriteIntent
+	for i, value := range values {
+		in := of(intent.Create, 100+i)
+		in.Key[member] = value
+		all = append(all, in)
+	}
+	return all
+}
+
 // Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	h.defaults(t)

@@ -85,15 +85,9 @@ func issueIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func nearIssues(n int) []intent.WriteIntent {
 	own := fmt.Sprintf("Invoice-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToLower(own), own[:len(own)-1], own + "0", "x" + own, own + "%", own + `"`, own + `\`, "Invoice_001", "Invoicé-001"} {
-		in := issueIntent(intent.Create, 100+i)
-		in.Key["reference"] = other
-		all = append(all, in)
-	}
 	elsewhere := issueIntent(intent.Create, n)
 	elsewhere.Key["project"] = "DEV"
-	return append(all, elsewhere)
+	return append(connectortest.Near(issueIntent, "reference", strings.ToLower(own), own[:len(own)-1], own+"0", "x"+own, own+"%", own+`"`, own+`\`, "Invoice_001", "Invoicé-001"), elsewhere)
 }
 
 func commentIntent(w intent.WriteType, n int) intent.WriteIntent {
@@ -113,13 +107,7 @@ func commentIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func nearComments(n int) []intent.WriteIntent {
 	own := fmt.Sprintf("Note-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToLower(own), own[:len(own)-1], own + "0", "x" + own} {
-		in := commentIntent(intent.Create, 100+i)
-		in.Key["reference"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(commentIntent, "reference", strings.ToLower(own), own[:len(own)-1], own+"0", "x"+own)
 }
 
 func (b bench) set(v fault.Kind, variant string) error {

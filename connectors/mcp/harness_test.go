@@ -1,15 +1,12 @@
 package mcp_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
@@ -159,14 +156,5 @@ func order(w intent.WriteType, n int) intent.WriteIntent {
 
 func near(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("Order-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToLower(id), id[:len(id)-1], id + "0", " " + id, id + " ", "1"} {
-		in := order(intent.Create, 100+i)
-		in.Key["order_id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(order, "order_id", strings.ToLower(id), id[:len(id)-1], id+"0", " "+id, id+" ", "1")
 }
-
-var _ = context.Background
-var _ sdk.Content

@@ -283,15 +283,7 @@ func ordersFixture(t *testing.T, w *orders.World, o orders.Options, refuse *atom
 			}
 			return found
 		},
-		Effects: func(key intent.Fields) int {
-			n := 0
-			for _, e := range w.Effects() {
-				if e.By == orders.ByRequest && e.Applied() && e.OrderID == id(key) {
-					n++
-				}
-			}
-			return n
-		},
+		Effects: func(key intent.Fields) int { return w.Changes(id(key)) },
 		Sends: func() int {
 			writes, _ := w.Count()
 			return writes
@@ -319,13 +311,7 @@ func orderIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func orderNear(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("Order-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToLower(id), id[:len(id)-1], id + "0", " " + id, id + " ", id + "%", "Order_001", "1", "Ordér-001", id + "&stamp=x"} {
-		in := orderIntent(intent.Create, 100+i)
-		in.Key["order_id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(orderIntent, "order_id", strings.ToLower(id), id[:len(id)-1], id+"0", " "+id, id+" ", id+"%", "Order_001", "1", "Ordér-001", id+"&stamp=x")
 }
 
 func ordersOptions() orders.Options { return orders.Plain.Options() }

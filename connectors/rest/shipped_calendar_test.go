@@ -64,13 +64,7 @@ func event(w intent.WriteType, n int) intent.WriteIntent {
 
 func nearEvents(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("booking%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{id + "0", id[:len(id)-1], "b" + id, "booking" + fmt.Sprint(n), "o" + id[1:]} {
-		in := event(intent.Create, 100+i)
-		in.Key["id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(event, "id", id+"0", id[:len(id)-1], "b"+id, "booking"+fmt.Sprint(n), "o"+id[1:])
 }
 
 // eventRecord shows an event as the declaration should.

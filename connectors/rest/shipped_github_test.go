@@ -151,13 +151,7 @@ func hubIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func hubNear(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("inc-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToUpper(id), id[:len(id)-1], id + "0", "inc.001", "inc_001", "001", "Inc-001"} {
-		in := hubIntent(intent.Create, 100+i)
-		in.Key["marker"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(hubIntent, "marker", strings.ToUpper(id), id[:len(id)-1], id+"0", "inc.001", "inc_001", "001", "Inc-001")
 }
 
 func hubSuite() connectortest.Harness {

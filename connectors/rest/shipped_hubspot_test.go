@@ -68,14 +68,8 @@ func contactKey(key string, n int) string {
 
 func nearContacts(kind, key string, n int) []intent.WriteIntent {
 	id := contactKey(key, n)
-	near := []string{id + "0", "x" + id, id + ".uk", "ada" + id, strings.Replace(id, "0", "%30", 1), id[:2] + "á" + id[3:]}
-	var all []intent.WriteIntent
-	for i, other := range near {
-		in := contact(kind, key, intent.Create, 100+i)
-		in.Key[key] = other
-		all = append(all, in)
-	}
-	return all
+	in := func(w intent.WriteType, n int) intent.WriteIntent { return contact(kind, key, w, n) }
+	return connectortest.Near(in, key, id+"0", "x"+id, id+".uk", "ada"+id, strings.Replace(id, "0", "%30", 1), id[:2]+"á"+id[3:])
 }
 
 // contactRecord shows a contact as the declaration should.

@@ -123,13 +123,7 @@ func pageIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func pageNear(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("Deal %03d, Ltd.", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToUpper(id), id[:len(id)-1], id + "0", " " + id, id + " ", "Deal 001", `Deal "001"`, "Déal 001, Ltd.", "%"} {
-		in := pageIntent(intent.Create, 100+i)
-		in.Key["key"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(pageIntent, "key", strings.ToUpper(id), id[:len(id)-1], id+"0", " "+id, id+" ", "Deal 001", `Deal "001"`, "Déal 001, Ltd.", "%")
 }
 
 func pageSuite() connectortest.Harness {

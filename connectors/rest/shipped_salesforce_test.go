@@ -68,13 +68,7 @@ func account(w intent.WriteType, n int) intent.WriteIntent {
 
 func nearAccounts(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("acc-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{id + "0", id[:len(id)-1], "x" + id, id + ".inc", strings.Replace(id, "-", "_", 1), strings.Replace(id, "-", ".", 1)} {
-		in := account(intent.Create, 100+i)
-		in.Key[externalKey] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(account, externalKey, id+"0", id[:len(id)-1], "x"+id, id+".inc", strings.Replace(id, "-", "_", 1), strings.Replace(id, "-", ".", 1))
 }
 
 // accountRecord shows a record as the declaration should.

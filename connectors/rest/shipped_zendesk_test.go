@@ -113,13 +113,7 @@ func zendeskIntent(w intent.WriteType, n int) intent.WriteIntent {
 
 func zendeskNear(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("case-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{strings.ToUpper(id), id[:len(id)-1], id + "0", "case/001", "case_001", "001", "Case-001"} {
-		in := zendeskIntent(intent.Create, 100+i)
-		in.Key["external_id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(zendeskIntent, "external_id", strings.ToUpper(id), id[:len(id)-1], id+"0", "case/001", "case_001", "001", "Case-001")
 }
 
 func zendeskSuite() connectortest.Harness {

@@ -117,13 +117,7 @@ func (d *bench) order(w intent.WriteType, n int) intent.WriteIntent {
 // near is orders whose ids are similar to that of n.
 func (d *bench) near(n int) []intent.WriteIntent {
 	id := d.key(n)["order_id"].(string)
-	var all []intent.WriteIntent
-	for i, other := range []string{"o" + id[1:], id[:len(id)-1], id + "0", " " + id, id + " ", id + "%", "Order_" + id[6:]} {
-		in := d.order(intent.Create, 100+i)
-		in.Key["order_id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(d.order, "order_id", "o"+id[1:], id[:len(id)-1], id+"0", " "+id, id+" ", id+"%", "Order_"+id[6:])
 }
 
 // same compares as the profile does: times as points in time, numbers by value. A column is never

@@ -108,7 +108,7 @@ func TestDecisionReachesTheWaitingAgent(t *testing.T) {
 				ada.do("open the write", chromedp.Click(`[data-row] .go`, chromedp.ByQuery))
 				ada.until("the write's page", "location.pathname.startsWith('/writes/') && document.readyState === 'complete'")
 				ada.text(id)
-				if n := s.destinations["billing"].effects(id); n != 0 {
+				if n := s.destinations["billing"].Changes(id); n != 0 {
 					t.Errorf("%d effects before anybody decided", n)
 				}
 				way.decide(ada, choice, reason)
@@ -117,7 +117,7 @@ func TestDecisionReachesTheWaitingAgent(t *testing.T) {
 				if out := helper.hears(answers); out.Status != want.status {
 					t.Errorf("%s: %s: the agent is told %q (%s), want %q", way.reason, choice, out.Status, out.Text, want.status)
 				}
-				if n := s.destinations["billing"].effects(id); n != want.effects {
+				if n := s.destinations["billing"].Changes(id); n != want.effects {
 					t.Errorf("%s: %s: %d effects, want %d", way.reason, choice, n, want.effects)
 				}
 				if way.prepare != nil {
@@ -148,8 +148,8 @@ func TestDecisionNeedsAReason(t *testing.T) {
 			t.Errorf("with the reason %q the choice is forgotten", why)
 		}
 	}
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
-		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].Changes(id) != 0 {
+		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].Changes(id), err)
 	}
 }
 
@@ -166,8 +166,8 @@ func TestReviewIsDecided(t *testing.T) {
 	ada.until("the form", "document.querySelector('#choice-accept')")
 	ways["with the mouse"].decide(ada, "accept", reason)
 	decided(ada, "accepted")
-	if out := helper.hears(answers); out.Status != ledger.Accepted || s.destinations["orders"].effects(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["orders"].effects(id))
+	if out := helper.hears(answers); out.Status != ledger.Accepted || s.destinations["orders"].Changes(id) != 1 {
+		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["orders"].Changes(id))
 	}
 }
 
@@ -195,7 +195,7 @@ func TestTwoReviewersAtOnce(t *testing.T) {
 	if typed := look[string](ben, "document.querySelector('#typed').value"); typed != "this customer was refunded in May" {
 		t.Errorf("what was typed is given back as %q", typed)
 	}
-	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].effects(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].effects(id))
+	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].Changes(id) != 1 {
+		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
 	}
 }

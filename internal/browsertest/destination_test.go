@@ -95,14 +95,3 @@ func (d *destination) fault(t *testing.T, f orders.Fault) {
 		t.Fatal(err)
 	}
 }
-
-// effects is how often requests changed an order.
-func (d *destination) effects(orderID string) int {
-	n := 0
-	for _, e := range d.Effects() {
-		if e.OrderID == orderID && e.By == orders.ByRequest && e.Applied() {
-			n++
-		}
-	}
-	return n
-}

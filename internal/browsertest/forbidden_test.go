@@ -42,8 +42,8 @@ func TestAgentSeesNoPage(t *testing.T) {
 			t.Errorf("%s %s: %d, %v", r.Method, path, status, err)
 		}
 	}
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
-		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].Changes(id) != 0 {
+		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].Changes(id), err)
 	}
 }
 
@@ -107,8 +107,8 @@ func TestOtherOriginsDecideNothing(t *testing.T) {
 		}
 	}
 	ada.forgive(strings.TrimPrefix(evil.URL, "http://"), "localhost:"+port)
-	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].effects(id) != 0 {
-		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].effects(id), err)
+	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].Changes(id) != 0 {
+		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].Changes(id), err)
 	}
 	// The very same form from our own page is taken: what kept the others out is
 	// where they came from.

@@ -58,7 +58,7 @@ func TestInboxFillsWhileItIsOpen(t *testing.T) {
 	if !look[bool](ada, "window.stillHere === true") {
 		t.Error("the page was loaded anew")
 	}
-	if n := s.destinations["billing"].effects("in-held"); n != 0 {
+	if n := s.destinations["billing"].Changes("in-held"); n != 0 {
 		t.Errorf("a rejected write has %d effects", n)
 	}
 }

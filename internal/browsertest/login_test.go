@@ -32,8 +32,8 @@ func TestLoginAtAProvider(t *testing.T) {
 	ways["with the mouse"].decide(ada, "approve", reason)
 	decided(ada, "verified")
 	ada.text("ada@example.org") // stands with the decision
-	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].effects(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].effects(id))
+	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].Changes(id) != 1 {
+		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
 	}
 
 	cookies := stolen(ada)

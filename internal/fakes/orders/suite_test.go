@@ -147,15 +147,7 @@ func fixture(t *testing.T, w *orders.World, c *orders.Connector) *connectortest.
 			}
 			return found
 		},
-		Effects: func(key intent.Fields) int {
-			n := 0
-			for _, e := range w.Effects() {
-				if e.By == orders.ByRequest && e.Applied() && e.OrderID == orderID(key) {
-					n++
-				}
-			}
-			return n
-		},
+		Effects: func(key intent.Fields) int { return w.Changes(orderID(key)) },
 		Sends: func() int {
 			writes, _ := w.Count()
 			return writes
@@ -185,13 +177,7 @@ func order(w intent.WriteType, n int) intent.WriteIntent {
 
 func near(n int) []intent.WriteIntent {
 	id := fmt.Sprintf("Order-%03d", n)
-	var all []intent.WriteIntent
-	for i, other := range []string{"order-001", id[:len(id)-1], id + "0", " " + id, id + " ", id + "%", "Order_001", "Order-01", "1", "Ordér-001"} {
-		in := order(intent.Create, 100+i)
-		in.Key["order_id"] = other
-		all = append(all, in)
-	}
-	return all
+	return connectortest.Near(order, "order_id", "order-001", id[:len(id)-1], id+"0", " "+id, id+" ", id+"%", "Order_001", "Order-01", "1", "Ordér-001")
 }
 
 func merge(parts ...intent.Fields) intent.Fields {

@@ -97,6 +97,17 @@ func (w *World) Records(orderID string) []Order {
 	return w.under(orderID, (*row).now)
 }
 
+// Changes returns how often requests changed an order.
+func (w *World) Changes(orderID string) int {
+	n := 0
+	for _, e := range w.Effects() {
+		if e.OrderID == orderID && e.By == ByRequest && e.Applied() {
+			n++
+		}
+	}
+	return n
+}
+
 // Calls returns the requests that reached the world, the last 100 000 of them.
 func (w *World) Calls() []Call {
 	w.mu.Lock()
