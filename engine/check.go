@@ -146,7 +146,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 
 // query returns the query for every record of this write.
 func (t *task) query() connectors.Query {
-	q := connectors.Query{Intent: t.intent, Stamp: t.intent.Stamp()}
+	q := connectors.Query{Intent: t.intent, Stamp: t.stamp}
 	switch {
 	case t.rec.Answered:
 		q.Ref = t.ref()
@@ -159,7 +159,7 @@ func (t *task) query() connectors.Query {
 }
 
 func (t *task) judgeCase() verify.Case {
-	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.intent.Stamp(), Before: t.before, Since: t.sinceSend()}
+	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.stamp, Before: t.before, Since: t.sinceSend()}
 	if t.rec.Answered {
 		var err error
 		if k.Receipt, err = t.receipt(t.rec.Ref, t.rec.Version); err != nil { // it was opened when the task began, or sealed by it
@@ -243,7 +243,7 @@ func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
 	if j.Conclusive || !t.profile.StampsUpdates || t.intent.Write == intent.Delete || j.Verdict == verify.Duplicated {
 		return false
 	}
-	return !slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == t.intent.Stamp() })
+	return !slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == t.stamp })
 }
 
 // policyCase returns everything that a decision may depend on.

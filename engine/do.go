@@ -71,10 +71,8 @@ func (e *Engine) do(ctx context.Context, w intent.WriteIntent, t *task) (Outcome
 	if ctx.Err() != nil { // then nothing is read before the write is recorded
 		e.leave(f)
 	}
-	go func() {
-		err := guarded(rec.ID, func() error { return e.beginWithin(ctx, t, f) })
-		e.finish(rec.ID, f, err)
-	}()
+	id := rec.ID // rec is large, and would be copied once more for the goroutine
+	go func() { e.finish(id, f, guarded(id, func() error { return e.beginWithin(ctx, t, f) })) }()
 	return e.wait(ctx, f, rec, false)
 }
 
@@ -183,7 +181,7 @@ func (e *Engine) requested(f intent.Form, w intent.WriteIntent) (*task, error) {
 	if err := redact.CheckClear(f.Encoded); err != nil {
 		return nil, err
 	}
-	t := &task{e: e, rec: ledger.RecordOf(f), intent: f.Intent}
+	t := &task{e: e, rec: ledger.RecordOf(f), intent: f.Intent, stamp: f.Intent.Stamp()}
 	var unknown, err error
 	t.conn, t.profile, unknown = e.reg.LookupFor(t.intent.Tenant, t.intent.Destination, t.intent.Kind)
 	t.seals = e.sealerAt(t.rec, t.profile)
@@ -301,12 +299,14 @@ func (e *Engine) unrecorded(rec ledger.Record, err error) error {
 func (t *task) openingIn(ctx context.Context) (events []ledger.Event, precheck *ledger.Precheck, err error) {
 	if ctx.Err() == nil {
 		whole := t.lifetime
-		hard, cut := context.WithCancel(whole.hard)
-		defer cut()
-		ending, end := context.WithCancel(whole.ending)
-		defer end()
-		defer context.AfterFunc(ctx, func() { cut(); end() })()
-		t.lifetime.hard, t.lifetime.ending = hard, ending
+		if t.asks() {
+			hard, cut := context.WithCancel(whole.hard)
+			defer cut()
+			ending, end := context.WithCancel(whole.ending)
+			defer end()
+			defer context.AfterFunc(ctx, func() { cut(); end() })()
+			t.lifetime.hard, t.lifetime.ending = hard, ending
+		}
 		events, precheck, err = t.opening()
 		t.lifetime = whole
 	}
@@ -326,8 +326,7 @@ func (t *task) opening() ([]ledger.Event, *ledger.Precheck, error) {
 	if events := t.refused(); events != nil {
 		return events, nil, nil
 	}
-	// A repeat must not take a permit, or a breaker's only probe, from a send either.
-	if _, prepares := t.conn.(connectors.Preparer); !prepares && !t.needsBefore() && t.e.opts.Guards == nil {
+	if !t.asks() {
 		return t.firstEvents(0), nil, nil
 	}
 	precheck, err := t.e.ledger.Precheck(t.e.ctx, t.rec)
@@ -342,6 +341,13 @@ func (t *task) opening() ([]ledger.Event, *ledger.Precheck, error) {
 		return nil, &precheck, nil
 	}
 	return t.firstEvents(0), &precheck, nil
+}
+
+// asks reports whether anything is asked before the write is recorded, which can take long and
+// which a repeat must not do: it must not take a permit, or a breaker's only probe, from a send.
+func (t *task) asks() bool {
+	_, prepares := t.conn.(connectors.Preparer)
+	return prepares || t.needsBefore() || t.e.opts.Guards != nil
 }
 
 // firstEvents returns the events up to the first send of a write accepted age ago: the

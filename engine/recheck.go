@@ -126,7 +126,7 @@ func (t *task) madeAgain(verified string) bool {
 // cameAfterAll reports whether the effect of a write settled as not applied is there, with the
 // write's own stamp: no other write of ours creates that.
 func (t *task) cameAfterAll() bool {
-	stamp := t.intent.Stamp()
+	stamp := t.stamp
 	return t.rec.Settlement != ledger.Verified && stamp != "" &&
 		slices.ContainsFunc(t.seen.Records, func(r connectors.Record) bool { return r.Stamp == stamp })
 }

@@ -53,9 +53,9 @@ func (t *task) ready(ev ledger.Event) ledger.Event {
 // request returns a send of this write, without the parts that are known only when it is sent.
 func (t *task) request() connectors.Request {
 	if t.rec.Repaired {
-		return connectors.Request{Intent: t.repair(), Stamp: t.intent.Stamp(), IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
+		return connectors.Request{Intent: t.repair(), Stamp: t.stamp, IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
 	}
-	return connectors.Request{Intent: t.intent, Stamp: t.intent.Stamp(), Prepared: t.prepared,
+	return connectors.Request{Intent: t.intent, Stamp: t.stamp, Prepared: t.prepared,
 		IdempotencyKey: intent.SendKey(t.rec.StructuralKey, t.rec.Generation)}
 }
 

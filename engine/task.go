@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +28,7 @@ type task struct {
 	lifetime lifetime
 	rec      ledger.Record
 	intent   intent.WriteIntent
+	stamp    string // of the intent
 	conn     connectors.Connector
 	profile  connectors.Profile
 	before   *connectors.Observation
@@ -39,7 +39,8 @@ type task struct {
 
 	// base is the record as last committed; rec is base after pending.
 	base    ledger.Record
-	pending []pendingEvent
+	pending []ledger.Event
+	at      []time.Time // when each of pending was noted
 	// clock is the ledger's time at the moment read, on this machine's monotonic clock. leased
 	// is the earliest time at which the lease may have been extended last.
 	clock, read, leased time.Time
@@ -80,11 +81,6 @@ func (e *Engine) log(r ledger.Record) *slog.Logger {
 	return e.opts.Logger.With("write", r.ID, "correlation", r.CorrelationID, "tenant", r.Tenant, "destination", r.Destination)
 }
 
-type pendingEvent struct {
-	event ledger.Event
-	at    time.Time
-}
-
 // newTask prepares to work on a record that this process has leased since its claim at the time
 // claimed.
 func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l lifetime) (*task, error) {
@@ -92,7 +88,7 @@ func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l lifetime) (*tas
 	if err != nil {
 		return nil, err
 	}
-	t := &task{e: e, lifetime: l, intent: stored.intent, before: stored.before, seals: stored.seals, prepared: stored.prepared}
+	t := &task{e: e, lifetime: l, intent: stored.intent, stamp: stored.intent.Stamp(), before: stored.before, seals: stored.seals, prepared: stored.prepared}
 	if t.conn, t.profile, err = e.reg.LookupFor(rec.Tenant, t.intent.Destination, t.intent.Kind); err != nil {
 		return nil, err
 	}
@@ -112,13 +108,16 @@ type storedWrite struct {
 // adopt takes over the record as the ledger returned it to a call made at the time asked: the
 // lease may have begun as early as that.
 func (t *task) adopt(rec ledger.Record, asked time.Time) {
-	t.rec, t.base, t.pending = rec, rec, nil
+	t.rec, t.base, t.pending, t.at = rec, rec, nil, nil
 	t.clock, t.read, t.leased = rec.Now, time.Now(), asked
 	t.lifetime.span.adopted(rec)
 }
 
 // now returns the time on the ledger's clock.
-func (t *task) now() time.Time { return t.clock.Add(time.Since(t.read)) }
+func (t *task) now() time.Time { return t.ledgerTime(time.Now()) }
+
+// ledgerTime returns what the ledger's clock shows at a time of this machine.
+func (t *task) ledgerTime(at time.Time) time.Time { return t.clock.Add(at.Sub(t.read)) }
 
 // sinceSend returns how long ago the last send ended at least, by this process's own count. It
 // is never negative: a clock that stepped only makes us wait longer.
@@ -133,19 +132,27 @@ func (t *task) sinceByClock() time.Duration { return max(t.now().Sub(t.rec.LastS
 func (t *task) note(ev ledger.Event) error {
 	ev.By = orElse(ev.By, t.e.opts.Owner)
 	ev = t.sealed(ev)
-	if n := len(t.pending); n > 0 && sameRead(t.pending[n-1].event, ev) {
-		ev.Count = max(t.pending[n-1].event.Count, 1) + 1
-		t.pending = t.pending[:n-1]
-	}
-	pending := append(slices.Clip(t.pending), pendingEvent{ev, time.Now()})
-	rec := t.base
-	for _, p := range pending {
-		var err error
-		if rec, err = ledger.Apply(rec, p.event, t.clock.Add(p.at.Sub(t.read))); err != nil {
-			return err
+	rec, n := t.rec, len(t.pending)
+	if n > 0 && sameRead(t.pending[n-1], ev) {
+		ev.Count = max(t.pending[n-1].Count, 1) + 1
+		n--
+		rec = t.base
+		for i := range n {
+			var err error
+			if rec, err = ledger.Apply(rec, t.pending[i], t.ledgerTime(t.at[i])); err != nil {
+				return err
+			}
 		}
 	}
-	t.rec, t.pending = rec, pending
+	now := time.Now()
+	rec, err := ledger.Apply(rec, ev, t.ledgerTime(now))
+	if err != nil {
+		return err
+	}
+	if t.pending == nil { // sent, read and settled
+		t.pending, t.at = make([]ledger.Event, 0, 3), make([]time.Time, 0, 3)
+	}
+	t.rec, t.pending, t.at = rec, append(t.pending[:n], ev), append(t.at[:n], now)
 	return nil
 }
 
@@ -192,14 +199,13 @@ func (t *task) countEnded(was ledger.Record) {
 	}
 }
 
-// drain returns the pending events with the time that passed since each.
+// drain returns the pending events with the time that passed since each. A commit that fails ends
+// the work on the task, so the ledger may keep them.
 func (t *task) drain() []ledger.Event {
-	events := make([]ledger.Event, len(t.pending))
-	for i, p := range t.pending {
-		p.event.Ago = time.Since(p.at)
-		events[i] = p.event
+	for i, at := range t.at {
+		t.pending[i].Ago = time.Since(at)
 	}
-	return events
+	return t.pending
 }
 
 // lost handles a commit that failed. When another worker took the write over, this task's
