@@ -46,17 +46,17 @@ func TestDecodesAsBefore(t *testing.T) {
 // Only what replaces invalid UTF-8, which mended events do not have, is not escaped.
 func TestEncodesAsBefore(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	same := func(got string, err error, v any) {
+	same := func(got []byte, err error, v any) {
 		t.Helper()
 		want, other := json.Marshal(v)
-		if err := errors.Join(err, other); err != nil || got != strings.ReplaceAll(string(want), `\ufffd`, "\ufffd") {
+		if err := errors.Join(err, other); err != nil || string(got) != strings.ReplaceAll(string(want), `\ufffd`, "\ufffd") {
 			t.Fatalf("%s, %v; encoding/json: %s", got, err, want)
 		}
 	}
 	for range 500 {
 		var rec ledger.Record
 		fill(t, r, reflect.ValueOf(&rec).Elem())
-		body, err := driver.Encode(rec)
+		body, err := driver.Encode(nil, rec)
 		rec.Intent = nil
 		for _, raw := range driver.Raws(&rec) {
 			*raw = nil
@@ -64,7 +64,7 @@ func TestEncodesAsBefore(t *testing.T) {
 		same(body, err, rec)
 		var e ledger.Event
 		fill(t, r, reflect.ValueOf(&e).Elem())
-		body, err = driver.EncodeEvent(e)
+		body, err = driver.EncodeEvent(nil, e)
 		e.Evidence, e.Mismatches = nil, nil
 		same(body, err, e)
 	}

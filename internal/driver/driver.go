@@ -49,24 +49,24 @@ func Raws(r *ledger.Record) []*json.RawMessage {
 	return []*json.RawMessage{&r.Before, &r.Evidence, &r.Mismatches, &r.ChildIntent}
 }
 
-// Encode returns the body of a record: everything but the intent and [Raws].
-func Encode(r ledger.Record) (string, error) {
+// Encode appends the body of a record to a text: everything but the intent and [Raws].
+func Encode(to []byte, r ledger.Record) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	e.record = r
 	e.record.Intent = nil
 	for _, raw := range Raws(&e.record) {
 		*raw = nil
 	}
-	return e.encode(&e.record)
+	return e.encode(to, &e.record)
 }
 
-// EncodeEvent returns the body of an event: everything but its evidence and mismatches, which
+// EncodeEvent appends the body of an event: everything but its evidence and mismatches, which
 // have columns of their own.
-func EncodeEvent(event ledger.Event) (string, error) {
+func EncodeEvent(to []byte, event ledger.Event) ([]byte, error) {
 	e := encoders.Get().(*encoder)
 	e.event = event
 	e.event.Evidence, e.event.Mismatches = nil, nil
-	return e.encode(&e.event)
+	return e.encode(to, &e.event)
 }
 
 // encoder holds what is encoded and its text. The library needs both on the heap, they are large,
@@ -79,13 +79,13 @@ type encoder struct {
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-func (e *encoder) encode(v any) (string, error) {
+func (e *encoder) encode(to []byte, v any) ([]byte, error) {
 	err := quick.MarshalWrite(&e.body, v, likeBefore)
-	body := e.body.String()
+	to = append(to, e.body.Bytes()...)
 	e.record, e.event = ledger.Record{}, ledger.Event{}
 	e.body.Reset()
 	encoders.Put(e)
-	return body, err
+	return to, err
 }
 
 // Fate decides about a queued call: either the writer begins it, or its caller abandons it. The

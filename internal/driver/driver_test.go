@@ -37,12 +37,12 @@ func TestRawMessagesHaveColumns(t *testing.T) {
 func TestBody(t *testing.T) {
 	raw := json.RawMessage(`{"a": 1.0}`)
 	r := ledger.Record{ID: "wr_1", Tenant: "acme", Intent: raw, Before: raw, Evidence: raw, Mismatches: raw, ChildIntent: raw, Sends: 2}
-	body, err := driver.Encode(r)
+	body, err := driver.Encode(nil, r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got ledger.Record
-	if err := driver.Decode([]byte(body), &got); err != nil {
+	if err := driver.Decode(body, &got); err != nil {
 		t.Fatal(err)
 	}
 	want := ledger.Record{ID: "wr_1", Tenant: "acme", Sends: 2, Intent: json.RawMessage("null")}
@@ -52,9 +52,9 @@ func TestBody(t *testing.T) {
 	if string(r.Intent) != string(raw) || string(r.Evidence) != string(raw) {
 		t.Error("encoding changed the record")
 	}
-	body, err = driver.EncodeEvent(ledger.Event{Kind: ledger.EvRead, Evidence: raw, Mismatches: raw})
+	body, err = driver.EncodeEvent(nil, ledger.Event{Kind: ledger.EvRead, Evidence: raw, Mismatches: raw})
 	var e ledger.Event
-	if err = errors.Join(err, driver.Decode([]byte(body), &e)); err != nil || e.Evidence != nil || e.Mismatches != nil || e.Kind != ledger.EvRead {
+	if err = errors.Join(err, driver.Decode(body, &e)); err != nil || e.Evidence != nil || e.Mismatches != nil || e.Kind != ledger.EvRead {
 		t.Errorf("%s, %v", body, err)
 	}
 }

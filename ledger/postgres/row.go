@@ -107,7 +107,8 @@ func unreadable(err error) string {
 // encode returns the body of a record: everything but the raw messages and the lease.
 func encode(r ledger.Record) (string, error) {
 	r.Owner, r.LeaseUntil, r.LeaseFor, r.Fence = "", time.Time{}, 0, 0
-	return driver.Encode(r)
+	body, err := driver.Encode(nil, r)
+	return string(body), err
 }
 
 // nanos returns a time as stored in a column: ns since 1970, and 0 for the zero time. Times out

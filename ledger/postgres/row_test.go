@@ -26,8 +26,8 @@ func TestBodyIsWithoutColumns(t *testing.T) {
 	if string(rec.Intent) != string(large) || rec.Owner == "" {
 		t.Error("the record itself was changed")
 	}
-	event, err := driver.EncodeEvent(ledger.Event{Evidence: large, Mismatches: large})
-	if err != nil || strings.Contains(event, "large") {
+	event, err := driver.EncodeEvent(nil, ledger.Event{Evidence: large, Mismatches: large})
+	if err != nil || strings.Contains(string(event), "large") {
 		t.Errorf("error %v, event %s", err, event)
 	}
 }

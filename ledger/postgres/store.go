@@ -177,11 +177,11 @@ func (b *binding) addPublished(c change) {
 
 func (b *binding) addEvents(id string, events []ledger.Event) error {
 	for _, e := range events {
-		body, err := driver.EncodeEvent(e)
+		body, err := driver.EncodeEvent(nil, e)
 		if err != nil {
 			return err
 		}
-		b.eventID, b.eventSeq, b.eventBody = append(b.eventID, id), append(b.eventSeq, e.Seq), append(b.eventBody, body)
+		b.eventID, b.eventSeq, b.eventBody = append(b.eventID, id), append(b.eventSeq, e.Seq), append(b.eventBody, string(body))
 		b.eventEvidence, b.eventDiffer = append(b.eventEvidence, e.Evidence), append(b.eventDiffer, e.Mismatches)
 	}
 	return nil

@@ -122,13 +122,14 @@ func scanEvent(s *sqlite.Stmt, at int) (ledger.Event, error) {
 	return e, nil
 }
 
-// bindRaw binds JSON that must be returned byte for byte.
+// bindRaw binds JSON that must be returned byte for byte. It is bound as bytes, of which no copy
+// is made in Go, so that the statement must cast it to text.
 func bindRaw(s *sqlite.Stmt, param int, raw json.RawMessage) {
 	if raw == nil {
 		s.BindNull(param)
 		return
 	}
-	s.BindText(param, string(raw))
+	s.BindBytes(param, raw)
 }
 
 // bindSome binds text, or NULL for none.

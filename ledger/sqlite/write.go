@@ -222,10 +222,9 @@ func (t *tx) remember(r *row) {
 }
 
 // insertWrite inserts a write, and sets its number.
-func (t *tx) insertWrite(w *row) error {
+func (t *tx) insertWrite(w *row) (err error) {
 	r := &w.rec
-	body, err := driver.Encode(*r)
-	if err != nil {
+	if t.body, err = driver.Encode(t.body[:0], *r); err != nil {
 		return err
 	}
 	t.wrote = true
@@ -239,7 +238,7 @@ func (t *tx) insertWrite(w *row) error {
 	bindRaw(s, 7, r.Intent)
 	bindSome(s, 8, r.KeyDigest)
 	bindSome(s, 9, r.StepOf())
-	bindChanging(s, 10, w, body)
+	bindChanging(s, 10, w, t.body)
 	if err := exec(t.path, s); err != nil {
 		return err
 	}
@@ -249,9 +248,8 @@ func (t *tx) insertWrite(w *row) error {
 }
 
 // updateWrite writes what changed about a write. One that has left its queue gives up its place.
-func (t *tx) updateWrite(r *row) error {
-	body, err := driver.Encode(r.rec)
-	if err != nil {
+func (t *tx) updateWrite(r *row) (err error) {
+	if t.body, err = driver.Encode(t.body[:0], r.rec); err != nil {
 		return err
 	}
 	if !r.rec.InQueue() {
@@ -260,12 +258,12 @@ func (t *tx) updateWrite(r *row) error {
 	t.wrote = true
 	t.remember(r)
 	t.update.BindInt64(1, r.n)
-	bindChanging(t.update, 2, r, body)
+	bindChanging(t.update, 2, r, t.body)
 	return exec(t.path, t.update)
 }
 
 // bindChanging binds the fields that change during the lifetime of a write, from a parameter on.
-func bindChanging(s *sqlite.Stmt, from int, r *row, body string) {
+func bindChanging(s *sqlite.Stmt, from int, r *row, body []byte) {
 	c := columnsOf(r.rec)
 	s.BindText(from, c.state)
 	if c.dueSet {
@@ -276,7 +274,7 @@ func bindChanging(s *sqlite.Stmt, from int, r *row, body string) {
 	s.BindInt64(from+2, c.leaseUntil)
 	s.BindInt64(from+3, c.fence)
 	s.BindInt64(from+4, c.seq)
-	s.BindText(from+5, body)
+	bindRaw(s, from+5, body)
 	for i, raw := range driver.Raws(&r.rec) {
 		bindRaw(s, from+6+i, *raw)
 	}
@@ -297,15 +295,14 @@ func bindChanging(s *sqlite.Stmt, from int, r *row, body string) {
 }
 
 // insertEvents stores events of a write, and publishes them.
-func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.Event) error {
+func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.Event) (err error) {
 	for _, e := range events {
-		body, err := driver.EncodeEvent(e)
-		if err != nil {
+		if t.body, err = driver.EncodeEvent(t.body[:0], e); err != nil {
 			return err
 		}
 		t.event.BindInt64(1, n)
 		t.event.BindInt64(2, e.Seq)
-		t.event.BindText(3, body)
+		bindRaw(t.event, 3, t.body)
 		bindRaw(t.event, 4, e.Evidence)
 		bindRaw(t.event, 5, e.Mismatches)
 		if err := exec(t.path, t.event); err != nil {
