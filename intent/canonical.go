@@ -42,18 +42,22 @@ func Canonical(v any) ([]byte, error) {
 	return canonical(plain)
 }
 
-// canonical is [Canonical] without the detour over decoded values, which only finds the place of
-// a value that canonical JSON cannot hold.
 func (w WriteIntent) canonical() ([]byte, error) {
-	text, err := json.Marshal(&w, encodeOptions)
+	if text, ok := direct(&w); ok {
+		return text, nil
+	}
+	return Canonical(w)
+}
+
+// direct is [Canonical] without the detour over decoded values, which only finds the place of a
+// value that canonical JSON cannot hold. It reports whether it can hold all.
+func direct(v any) ([]byte, bool) {
+	text, err := json.Marshal(v, encodeOptions)
 	if err != nil || !faithful(text) {
-		return Canonical(w)
+		return nil, false
 	}
 	value := jsontext.Value(text)
-	if err := value.Canonicalize(); err != nil {
-		return nil, fmt.Errorf("canonical JSON: %w", err)
-	}
-	return value, nil
+	return value, value.Canonicalize() == nil
 }
 
 // faithful reports whether canonical JSON keeps every number of a valid JSON text, and whether

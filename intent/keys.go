@@ -65,8 +65,7 @@ func (w WriteIntent) StructuralKey() string {
 	if w.Compensates != "" {
 		parts = append(parts, w.Compensates)
 	}
-	sum := sumParts(parts...)
-	return hex.EncodeToString(sum[:])
+	return sumParts(parts...).hex()
 }
 
 // Stamp returns the client-made stable ID that a connector writes into the record: "rb-" and 32
@@ -94,12 +93,14 @@ func SendKey(structuralKey string, generation int) string {
 // The error is an [InvalidError] for values that canonical JSON cannot hold; an intent that
 // passed [WriteIntent.Validate] causes none.
 func (w WriteIntent) KeyDigest() (string, error) {
-	text, err := Canonical(w.Key)
-	if err != nil {
-		return "", err
+	text, ok := direct(w.Key)
+	if !ok {
+		var err error
+		if text, err = Canonical(w.Key); err != nil {
+			return "", err
+		}
 	}
-	sum := sumParts("readback/key-digest/v1", w.Tenant, w.Destination, w.Kind, string(text))
-	return hex.EncodeToString(sum[:]), nil
+	return sumParts("readback/key-digest/v1", w.Tenant, w.Destination, w.Kind, string(text)).hex(), nil
 }
 
 // Digest fingerprints the request: the lower-case hex SHA-256 (64 characters) over the
@@ -118,8 +119,7 @@ func (w WriteIntent) Digest() (string, error) {
 	// They are always written, and the last in canonical order but for write, which is a word.
 	const names = `"tenant":"","tool":"","workflow":"",`
 	at := bytes.LastIndex(text, []byte(names))
-	sum := sha256.Sum256(slices.Delete(text, at, at+len(names)))
-	return hex.EncodeToString(sum[:]), nil
+	return sum(sha256.Sum256(slices.Delete(text, at, at+len(names)))).hex(), nil
 }
 
 // keyedPrefix begins every keyed digest.
@@ -162,6 +162,9 @@ func (w WriteIntent) plain() WriteIntent {
 }
 
 func sortedPaths(paths []string) []string {
+	if len(paths) == 0 {
+		return nil
+	}
 	return slices.Compact(slices.Sorted(slices.Values(paths)))
 }
 
@@ -172,8 +175,16 @@ func short(parts ...string) string {
 
 var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
+type sum [sha256.Size]byte
+
+func (s sum) hex() string {
+	var text [2 * len(s)]byte
+	hex.Encode(text[:], s[:])
+	return string(text[:])
+}
+
 // sumParts hashes the parts as netstrings.
-func sumParts(parts ...string) [sha256.Size]byte {
+func sumParts(parts ...string) sum {
 	text := make([]byte, 0, 512)
 	for _, part := range parts {
 		text = append(append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...), ',')
@@ -188,6 +199,5 @@ func sumParts(parts ...string) [sha256.Size]byte {
 //
 // so that it never equals the structural key of a write.
 func StepKey(tenant, workflow, step string) string {
-	sum := sumParts("readback/step-key/v1", tenant, workflow, step)
-	return hex.EncodeToString(sum[:])
+	return sumParts("readback/step-key/v1", tenant, workflow, step).hex()
 }

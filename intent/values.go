@@ -15,6 +15,9 @@ import (
 func checkValues(r reporter, w WriteIntent) bool {
 	c := valueCheck{reporter: r, left: MaxMembers, problems: maxValueProblems, walkable: true}
 	for _, part := range w.parts() {
+		if len(part.fields) == 0 {
+			continue
+		}
 		c.object((*place)(nil).member(part.name), part.fields, 2)
 	}
 	if c.left < 0 {
