@@ -86,7 +86,7 @@ func (e *Engine) beginWithin(ctx context.Context, t *task, f *inFlight) error {
 		}
 	}
 	fresh, err := t.begin(f, e.lifetimeOf(ctx, f))
-	if full == nil && (!fresh || f.last.State == ledger.Settled) {
+	if full == nil && (!fresh || f.last != nil && f.last.State == ledger.Settled) {
 		e.queues.giveBack(rec, 0)
 	}
 	return err
@@ -221,7 +221,7 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *inFlight) (fresh bool, e
 		}
 		f.fresh, f.first = fresh, rec
 		if fresh {
-			f.last = rec
+			f.last = &f.first
 		}
 		if fresh && rec.State == ledger.Queued {
 			e.queues.queued(rec)
@@ -249,14 +249,14 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *inFlight) (fresh bool, e
 			t.countHeld()
 		}
 		t.countEnded(ledger.Record{})
-		f.last = t.rec
+		f.last = &t.rec
 		return true, nil
 	}
 	if t.mine = reserved.State == ledger.Sending; !t.mine {
 		t.before = nil // anything read was read too early and is read again
 	}
 	if err = t.run(); err == nil { // else rec may be ahead of the ledger
-		f.last = t.rec
+		f.last = &t.rec
 	}
 	return true, err
 }
@@ -473,8 +473,11 @@ type inFlight struct {
 	done  chan struct{} // closed when the work has stopped, for any reason
 	fresh bool          // it began the write; read after kept
 	first ledger.Record // the write as reserved, if reserved here; read after kept
-	last  ledger.Record // the write as last worked on, if begun here; read after done
 	err   error         // why the work failed; read after done
+
+	// last is the write as last worked on, nil unless begun here; read after done. It is not
+	// copied: its task has ended.
+	last *ledger.Record
 }
 
 // failed reports whether the in-flight call failed. A fenced one did not: another worker

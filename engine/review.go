@@ -601,8 +601,8 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	}
 	l := e.lifetimeOf(ctx, f)
 	go func() { e.finish(id, f, guarded(id, func() error { return e.resolve(tenant, id, d, f, l) })) }()
-	if e.attend(ctx, f) && !f.failed() && f.last.QueuedBehind != "" {
-		return outcomeOf(f.last, true), nil
+	if e.attend(ctx, f) && !f.failed() && f.last != nil && f.last.QueuedBehind != "" {
+		return outcomeOf(*f.last, true), nil
 	}
 	return e.wait(ctx, f, rec, true)
 }
@@ -747,7 +747,7 @@ func (e *Engine) resolveIn(rec ledger.Record, asked time.Time, d Decision, f *in
 		err = t.run()
 	}
 	if err == nil {
-		f.last = t.rec
+		f.last = &t.rec
 	}
 	return err
 }

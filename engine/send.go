@@ -34,7 +34,7 @@ func (t *task) needsBefore() bool {
 func (t *task) firstAnnouncement() ledger.Event { return t.ready(t.announcement(policies.Permit{})) }
 
 func (t *task) ready(ev ledger.Event) ledger.Event {
-	if t.rec.Sends > 0 {
+	if _, prepares := t.conn.(connectors.Preparer); !prepares || t.rec.Sends > 0 {
 		return ev
 	}
 	r := t.request()

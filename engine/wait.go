@@ -30,8 +30,8 @@ func (e *Engine) wait(ctx context.Context, f *inFlight, rec ledger.Record, joine
 	if f.failed() {
 		return Outcome{}, f.err
 	}
-	if done(f.last) {
-		return outcomeOf(f.last, replayed), nil
+	if f.last != nil && done(*f.last) {
+		return outcomeOf(*f.last, replayed), nil
 	}
 	out, err := e.Wait(ctx, rec.Tenant, rec.ID, replayed)
 	var known *Error
