@@ -20,7 +20,7 @@ func Example() {
 		Key: intent.Fields{"id": "77"}, Expect: intent.Fields{"iban": "DE02120300000000202051"},
 		Sensitive: []string{"/iban"},
 	}
-	scope := vault.Scope(w.Tenant, string(w.Stamp()), w.Sensitive)
+	scope := vault.Scope(w.Tenant, w.Stamp(), w.Sensitive)
 	stored, err := scope.SealIntent(w)
 	fmt.Println(bytes.Contains(stored, []byte("DE02")), redact.Sealed(stored), err)
 

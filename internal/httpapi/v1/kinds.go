@@ -92,7 +92,7 @@ var (
 		advice: "Wait for the time in `Retry-After`."})
 	broken = newKind(kind{name: "internal", status: http.StatusInternalServerError, title: "The server has an internal error", quiet: true,
 		advice: "The server's log has the cause. Get the write's outcome, or send the same request again."})
-	damaged = newKind(kind{name: "ledger-damaged", status: http.StatusInternalServerError, title: "The ledger's record of this cannot be read", quiet: true,
+	_ = newKind(kind{name: "ledger-damaged", status: http.StatusInternalServerError, title: "The ledger's record of this cannot be read", quiet: true,
 		advice: "An operator must correct the ledger. Do not make the write in another way."})
 	unsupported = newKind(kind{name: "unsupported", status: http.StatusNotImplemented, title: "The server is not configured for this",
 		advice: "Ask the operator of the server."})
@@ -100,7 +100,7 @@ var (
 		advice: "Send the same request again later. `known` is the effect; without it, this request had no effect."})
 	unsure = newKind(kind{name: "unsure", status: http.StatusServiceUnavailable, title: "It is not known whether the request was recorded", retry: soon, quiet: true,
 		advice: "Send the same request again: it is never executed twice. Do not make the write in another way."})
-	closing = newKind(kind{name: "closing", status: http.StatusServiceUnavailable, title: "The server is stopping", retry: later,
+	_ = newKind(kind{name: "closing", status: http.StatusServiceUnavailable, title: "The server is stopping", retry: later,
 		advice: "Send the same request again, to another server or later."})
 	slow = newKind(kind{name: "timeout", status: http.StatusServiceUnavailable, title: "The request took too long", retry: soon, quiet: true,
 		advice: "Send the same request again: it is never executed twice. Do not make the write in another way."})
