@@ -141,6 +141,7 @@ func TestWork(t *testing.T) {
 		working.Go(func() { must(t, s.Work(ctx)) })
 		synctest.Wait()
 		working.Go(func() { must(t, idle.Work(ctx)) })
+		time.Sleep(500 * time.Millisecond) // between two ticks: a write whose events a sealer sees in part is of two pages
 		for i := range 5 {
 			life(t, l, "a", string(rune('a'+i)))
 			time.Sleep(2 * time.Minute)
