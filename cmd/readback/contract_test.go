@@ -34,6 +34,7 @@ func TestContractCheckSaysWhatIsWrongByLine(t *testing.T) {
 		"no such field":     {"expect: {content: $.content}", "expect: {contents: $.content}", "shows no contents"},
 		"a bad pattern":     {"'^EEXIST: '", "'('", "is no regular expression"},
 		"all texts":         {"'^EEXIST: '", "'.*'", "matches every text"},
+		"an empty pattern":  {"'^EEXIST: '", "''", "matches every text"},
 		"a draft":           {"contract: 1", "draft: x\ncontract: 1", "the contract is unfinished"},
 	} {
 		t.Run(name, func(t *testing.T) {

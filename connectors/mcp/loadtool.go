@@ -139,10 +139,7 @@ func (l *loader) patterns(from []yamlfile.Text) []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, t := range from {
 		e := declared.Regexp(&l.Reader, t)
-		if e == nil {
-			continue
-		}
-		if e.MatchString("") {
+		if t.Value == "" || e != nil && e.MatchString("") {
 			l.At(t.Place, "matches every text; want what only this answer says")
 		}
 		all = append(all, e)
