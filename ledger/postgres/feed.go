@@ -153,8 +153,14 @@ func (l *Ledger) pruneChanges(ctx context.Context) (int, error) {
 	}
 	in := func(forget func(*tx, int) (int, error)) (int, error) {
 		return driver.PruneChanges(maxNumbered, func(most int) (deleted int, err error) {
-			err = l.within(ctx, func(t *tx) (err error) {
-				deleted, err = forget(t, most)
+			err = l.within(ctx, func(t *tx) error {
+				s, err := l.stateIn(ctx, t.pgx)
+				if err == nil {
+					err = l.trusted(s)
+				}
+				if err == nil {
+					deleted, err = forget(t, most)
+				}
 				return err
 			})
 			return deleted, err
@@ -170,13 +176,6 @@ func (l *Ledger) pruneChanges(ctx context.Context) (int, error) {
 // wanted. A change with a future time was written before the clock was corrected, and must not
 // keep all later ones for ever.
 func (t *tx) forgetChanges(most int) (gone int, err error) {
-	s, err := t.l.stateIn(t.ctx, t.pgx)
-	if err == nil {
-		err = t.l.trusted(s)
-	}
-	if err != nil {
-		return 0, err
-	}
 	last := int64(0)
 	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text("old_changes"), []any{int64(most)}, func(rows pgx.Rows) error {
 		for wanted := false; rows.Next(); {
