@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/redact"
@@ -507,7 +508,7 @@ func (t *task) keepLease() (stop func()) {
 	rec, asked, done := t.rec, t.leased, make(chan struct{})
 	go func() {
 		defer close(done)
-		for sleep(ctx, ctx, rec.LeaseFor/3) {
+		for pause.For(ctx, rec.LeaseFor/3) {
 			at := time.Now()
 			if renewed, err := t.e.ledger.Append(ctx, rec.ID, rec.Fence); err == nil {
 				rec, asked = renewed, at

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -292,18 +293,12 @@ func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 	return e.handle(claimed[0], asked, l)
 }
 
-// sleep waits, and reports whether it was not cut short.
+// sleep waits for d, or until one of the contexts ends, and reports whether none has ended.
 func sleep(ctx, other context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil && other.Err() == nil // select takes any case that is ready
-	case <-ctx.Done():
-		return false
-	case <-other.Done():
-		return false
-	}
+	either, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(other, end)()
+	return pause.For(either, d) && other.Err() == nil
 }
 
 // AwaitPrior waits for the write that blocked another one, as named in the error of [Engine.Do]

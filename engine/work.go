@@ -14,6 +14,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -186,7 +187,7 @@ func (e *Engine) Work(ctx context.Context, opts *WorkOptions) error {
 		case err != nil && ending.Err() == nil:
 			e.opts.Logger.Error("the ledger cannot be worked on", "error", err)
 			e.observe(Activity{Kind: ActivityFailed, Err: err})
-			sleep(ending, ending, failing.NextBackOff())
+			pause.For(ending, failing.NextBackOff())
 			continue
 		case n == 0:
 			w.await(jittered(w.o.Idle), w.crowded(most))
@@ -410,7 +411,7 @@ const (
 // it for all workers of a ledger or of a machine. Failed work is retried in the next iteration.
 func (w *worker) maintain(ctx context.Context) {
 	every := max(maintainEvery, w.o.Idle)
-	for sleep(ctx, ctx, jittered(every)) {
+	for pause.For(ctx, jittered(every)) {
 		w.stats(ctx, every)
 		if w.o.Retention.Keep > 0 {
 			if mine, _ := w.due(ctx, notePrune, max(pruneEvery, every)); mine {
@@ -506,7 +507,7 @@ func (w *worker) prune(ctx context.Context) error {
 		if err != nil || done.Compacted+done.Forgotten < p.Limit {
 			return err
 		}
-		if !sleep(ctx, ctx, jittered(prunePause)) {
+		if !pause.For(ctx, jittered(prunePause)) {
 			return nil
 		}
 	}
