@@ -50,7 +50,7 @@ func Example() {
 	seen, err := g.CompleteStep(ctx, agent, wf.WorkflowID, "order", gate.CompleteRequest{Fence: granted.Fence})
 	fmt.Println(seen.Effect, err)
 
-	// A replay of the step is told that it was completed.
+	// The answer to a replay of the step says that it was completed.
 	replay, err := g.Gate(ctx, agent, wf.WorkflowID, "order", ask)
 	fmt.Println(replay.LeaseGranted, replay.RetryContext.PriorCompletionStatus, err)
 	// Output:

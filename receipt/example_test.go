@@ -14,8 +14,7 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// A signed statement of a verified write, and its check by somebody with the public key and the
-// intent.
+// A signed statement of a verified write. Who has the public key and the intent can check it.
 func Example() {
 	shop, _ := orders.New(orders.Plain.Options()) // in place of your destination
 	var reg connectors.Registry

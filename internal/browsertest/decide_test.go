@@ -115,7 +115,7 @@ func TestDecisionReachesTheWaitingAgent(t *testing.T) {
 				decided(ada, string(want.status))
 				ada.text(reason)
 				if out := helper.hears(answers); out.Status != want.status {
-					t.Errorf("%s: %s: the agent is told %q (%s), want %q", way.reason, choice, out.Status, out.Text, want.status)
+					t.Errorf("%s: %s: the agent gets %q (%s), want %q", way.reason, choice, out.Status, out.Text, want.status)
 				}
 				if n := s.destinations["billing"].Changes(id); n != want.effects {
 					t.Errorf("%s: %s: %d effects, want %d", way.reason, choice, n, want.effects)
@@ -167,7 +167,7 @@ func TestReviewIsDecided(t *testing.T) {
 	ways["with the mouse"].decide(ada, "accept", reason)
 	decided(ada, "accepted")
 	if out := helper.hears(answers); out.Status != ledger.Accepted || s.destinations["orders"].Changes(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["orders"].Changes(id))
+		t.Errorf("the agent gets %q, and there are %d effects", out.Status, s.destinations["orders"].Changes(id))
 	}
 }
 
@@ -196,6 +196,6 @@ func TestTwoReviewersAtOnce(t *testing.T) {
 		t.Errorf("what was typed is given back as %q", typed)
 	}
 	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].Changes(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
+		t.Errorf("the agent gets %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
 	}
 }

@@ -33,7 +33,7 @@ func TestLoginAtAProvider(t *testing.T) {
 	decided(ada, "verified")
 	ada.text("ada@example.org") // stands with the decision
 	if out := helper.hears(answers); out.Status != ledger.Verified || s.destinations["billing"].Changes(id) != 1 {
-		t.Errorf("the agent is told %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
+		t.Errorf("the agent gets %q, and there are %d effects", out.Status, s.destinations["billing"].Changes(id))
 	}
 
 	cookies := stolen(ada)
