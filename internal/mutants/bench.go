@@ -117,23 +117,24 @@ func (b bench) baseline(ctx context.Context, all []Mutant) error {
 	return nil
 }
 
-// all tries the mutants, several at once, and returns what became of them in
-// their order.
-func (b bench) all(ctx context.Context, mutants []Mutant) []result {
-	results := make([]result, len(mutants))
+// all tries the mutants, several at once, and reports each as soon as it is known.
+func (b bench) all(ctx context.Context, mutants []Mutant, report func(result)) {
 	places := make(chan struct{}, b.parallel)
 	var wg sync.WaitGroup
-	for i, m := range mutants {
+	var reporting sync.Mutex
+	for _, m := range mutants {
 		places <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-places }()
 			began := time.Now()
-			results[i] = b.one(ctx, m)
-			results[i].took = time.Since(began)
+			r := b.one(ctx, m)
+			r.took = time.Since(began)
+			reporting.Lock()
+			defer reporting.Unlock()
+			report(r)
 		})
 	}
 	wg.Wait()
-	return results
 }
 
 func (b bench) one(ctx context.Context, m Mutant) result {

@@ -13,6 +13,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -20,7 +21,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -80,21 +80,25 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err := b.baseline(ctx, chosen); err != nil {
 		return err
 	}
-	survivors := 0
-	var report strings.Builder
-	for _, r := range b.all(ctx, chosen) {
-		report.WriteString(r.String() + "\n")
+	say := func(format string, args ...any) {
+		_, failed := fmt.Fprintf(out, format+"\n", args...)
+		err = errors.Join(err, failed)
+	}
+	var untested []result
+	b.all(ctx, chosen, func(r result) {
+		say("%s", r)
 		if r.verdict != killed {
-			survivors++
+			untested = append(untested, r)
 		}
+	})
+	say("%d rules, %d not tested, %s", len(chosen), len(untested), time.Since(began).Round(time.Second))
+	if len(untested) > 0 {
+		for _, r := range untested { // again, where they are seen
+			say("%s", r)
+		}
+		err = errors.Join(err, fmt.Errorf("%d rules can be removed without a test that fails", len(untested)))
 	}
-	if _, err := fmt.Fprintf(out, "%s%d rules, %d not tested, %s\n", report.String(), len(chosen), survivors, time.Since(began).Round(time.Second)); err != nil {
-		return err
-	}
-	if survivors > 0 {
-		return fmt.Errorf("%d rules can be removed without a test that fails", survivors)
-	}
-	return nil
+	return err
 }
 
 // moduleRoot is the folder of go.mod, at or above the working directory.
