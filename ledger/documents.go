@@ -43,6 +43,9 @@ const SagaKind = "saga"
 // ErrNoDocument wraps [ErrNotFound]: the tenant has no such document.
 var ErrNoDocument = fmt.Errorf("%w: no such document", ErrNotFound)
 
+// ErrStale means that another caller changed a note or a document since it was read.
+var ErrStale = errors.New("changed by another caller meanwhile")
+
 // Document is a small document with a version.
 type Document struct {
 	// Tenant, Kind and ID name it: text of 1 to 255, 32 and 600 bytes.
@@ -108,6 +111,18 @@ type DocumentQuery struct {
 	// Limit is the most to return, default 100, at most 1000; Offset is how many to skip.
 	Limit, Offset int
 }
+
+const (
+	maxDocumentName = 255     // a tenant, a collection, a subject: names as intents have them
+	maxDocumentID   = 600     // a workflow and a step of it, and a separator
+	maxDocumentWord = 32      // a kind, a state
+	maxDocumentText = 1024    // 255 runes of a trace id
+	maxDocumentBody = 1 << 20 // the output of a step, and what decided about it
+	// maxBatch and maxBatchBody bound one batch, which is one transaction that others wait for:
+	// its parts, and the bodies of its documents together.
+	maxBatch     = 100
+	maxBatchBody = 4 << 20
+)
 
 // Check returns what is wrong with a batch before anything is done, or nil.
 func (f Batch) Check() error {
@@ -197,3 +212,6 @@ func (q DocumentQuery) Selects(p Document) bool {
 		(q.Collection == "" || q.Collection == p.Collection) && (len(q.States) == 0 || slices.Contains(q.States, p.State)) &&
 		(q.Subject == "" || q.Subject == p.Subject) && (q.Trace == "" || q.Trace == p.Trace)
 }
+
+// DueLimit is the most documents that [Documents.DueDocuments] returns.
+func DueLimit(limit int) int { return min(max(limit, 1), maxList) }

@@ -211,3 +211,7 @@ func (e Erasing) Deletes() []Document {
 		return slices.Contains([]string{AuditKind, ErasureKind, HoldKind}, p.Kind)
 	})
 }
+
+// MaxErasing is the most writes that one call of [Maintenance.Erase] erases: one transaction, for
+// which others wait only briefly.
+const MaxErasing = 100

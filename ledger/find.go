@@ -93,3 +93,11 @@ const (
 	defaultSearch = 50
 	maxSearch     = 200
 )
+
+// aside is how far the order in which writes were created may differ from the order of their
+// creation times: several times the clock step that drivers tolerate.
+const aside = 10 * time.Minute
+
+// MaxScanned is the most writes that one [Ledger.Find] reads, whether they match or not: some tens
+// of milliseconds.
+const MaxScanned = 5000

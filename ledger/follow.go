@@ -144,3 +144,8 @@ type Span struct {
 	Sends int `json:"sends"`
 	Reads int `json:"reads"`
 }
+
+// ChangesKept is how long changes can be followed: a follower that was off over a long weekend,
+// and a plot of a week, still get them. After that, read the writes themselves. [Maintenance] prunes
+// them; of all limits only [MaxChangesPruned] counts them.
+const ChangesKept = 7 * 24 * time.Hour

@@ -188,32 +188,6 @@ type Precheck struct {
 	Newest int64
 }
 
-// Claim is a request for work.
-type Claim struct {
-	Owner    string
-	LeaseFor time.Duration
-	// Leases sets lease times for single destinations. Default LeaseFor.
-	Leases map[string]time.Duration
-	// Limit is the most records to return. Default 1.
-	Limit int
-	// Tenant and ID narrow it to one record; both or neither. Default: any
-	// record of any tenant.
-	Tenant string
-	ID     ID
-	// Early takes a record before it is due, or one that is not due at all, but never one that is
-	// queued behind another. Only with ID. Default false.
-	Early bool
-	// Gone is an owner whose process is known to have ended: its lease on the record is ignored.
-	// Only with ID. Default: leases last their full time.
-	Gone string
-	// Most bounds the records of single destinations within Limit; 0 takes none. Destinations
-	// that are not named are bounded by Limit only.
-	Most map[string]int
-	// Paused names destinations whose queued writes are skipped. Their other work (reads,
-	// rechecks) is leased.
-	Paused []string
-}
-
 // Filter selects records of one tenant.
 type Filter struct {
 	Tenant string // required
@@ -227,3 +201,22 @@ type Filter struct {
 	// Limit is the most records to return. Default 100, at most 1000.
 	Limit int
 }
+
+// Checked returns the filter with its defaults, or an error that names what is missing.
+func (f Filter) Checked() (Filter, error) {
+	if f.Tenant == "" {
+		return f, errors.New("list: the tenant is missing; every listing is of one tenant")
+	}
+	if f.Limit <= 0 {
+		f.Limit = defaultList
+	}
+	f.Limit = min(f.Limit, maxList)
+	return f, nil
+}
+
+const (
+	// defaultList and maxList bound one listing: a page for people, and what easily fits in
+	// memory and on a wire.
+	defaultList = 100
+	maxList     = 1000
+)

@@ -316,3 +316,12 @@ func (m *Memory) List(ctx context.Context, f Filter) ([]Record, error) {
 	}
 	return found, nil
 }
+
+// Woken implements [Ledger].
+func (m *Memory) Woken(ctx context.Context) <-chan struct{} { return m.notifier.Woken(ctx) }
+
+// KeepWith implements [Ledger]. A memory ledger has no outbox.
+func (m *Memory) KeepWith(func(Record) (Record, error)) {}
+
+// KeepByDefault implements [Ledger].
+func (m *Memory) KeepByDefault(func(Record) (Record, error)) {}

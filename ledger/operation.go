@@ -40,3 +40,7 @@ func Blocks(prior Record, res Reservation, now time.Time) bool {
 	// An open write can still be done, at any age.
 	return prior.State != Settled || res.Window <= 0 || now.Sub(prior.SettledAt) <= res.Window
 }
+
+// OperationLimit is the most writes that [Ledger.Operation] returns: no reviewer reads more
+// attempts at one operation.
+const OperationLimit = 100

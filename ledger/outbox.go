@@ -14,6 +14,26 @@ import (
 // [ErrFull].
 const FullNote = "outbox/full"
 
+// ErrFull means that the queue is full. Nothing was recorded.
+var ErrFull = errors.New("queue full")
+
+// ErrRefused is wrapped by [RefusedError].
+var ErrRefused = errors.New("enqueued write refused")
+
+// RefusedError means that a write that was enqueued in a transaction of its caller could not be
+// taken into the ledger. Nothing was sent, and nothing will be.
+type RefusedError struct {
+	ID     ID
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("write %s was enqueued and is refused: %s; nothing was sent", e.ID, e.Reason)
+}
+
+// Unwrap returns [ErrRefused].
+func (e *RefusedError) Unwrap() error { return ErrRefused }
+
 // Seal makes, of the intent of a write and its id, the value that the outbox stores instead: a
 // JSON object with one member "sealed", which a worker opens. It fails with [intent.ErrInvalid]
 // for what cannot be sealed.
@@ -152,3 +172,7 @@ func OutboxRefusal(err error) string {
 	}
 	return ""
 }
+
+// maxRefusal bounds, in runes, the reason that is kept with a refused entry of the outbox: a
+// sentence for people.
+const maxRefusal = 500

@@ -86,3 +86,13 @@ func (q Past) Spans(counts []Counted) []Span {
 	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From.UnixNano(), b.From.UnixNano()) })
 	return spans
 }
+
+const (
+	// defaultFollowed is what is sent on at once, maxFollowed what fits in memory for each of
+	// many followers.
+	defaultFollowed = 100
+	maxFollowed     = 1000
+
+	// maxSpans is more points than a plot is wide.
+	maxSpans = 1000
+)

@@ -5,6 +5,14 @@ import (
 	"strings"
 )
 
+// MaxUnread is the most unreadable writes that one listing names. Single rows are damaged by
+// hand. Where there are more, the first hundred suffice, and a listing must not read through all
+// of them.
+const MaxUnread = 100
+
+// maxReasons is how many of them one message explains: enough to show the kind of damage.
+const maxReasons = 3
+
 // UnreadError names the writes that a listing, or a pruning, left out because their rows cannot
 // be read: damaged ones, for which it wraps [ErrCorrupt], and those of a newer program, for which
 // it wraps [ErrVersion]. It is returned together with everything that can be read.

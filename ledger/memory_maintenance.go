@@ -1,63 +1,12 @@
 package ledger
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
-
-// Woken implements [Ledger].
-func (m *Memory) Woken(ctx context.Context) <-chan struct{} { return m.notifier.Woken(ctx) }
-
-// Notes implements [Documents].
-func (m *Memory) Notes(ctx context.Context, prefix string) ([]Note, time.Time, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, time.Time{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var found []Note
-	for name, n := range m.notes {
-		if strings.HasPrefix(name, prefix) && len(n.Value) > 0 {
-			n.Value = bytes.Clone(n.Value)
-			found = append(found, n)
-		}
-	}
-	slices.SortFunc(found, func(a, b Note) int { return cmp.Compare(a.Name, b.Name) })
-	return found, m.now(), nil
-}
-
-// SetNote implements [Documents]. A removed note leaves its version behind, so that another one of
-// the same name is not mistaken for it.
-func (m *Memory) SetNote(ctx context.Context, n Note) (Note, error) {
-	if err := cmp.Or(ctx.Err(), n.Check()); err != nil {
-		return Note{}, err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	have := m.notes[n.Name]
-	there := int64(0)
-	if len(have.Value) > 0 {
-		there = have.Version
-	}
-	if n.Version != there {
-		return Note{}, fmt.Errorf("%w: note %q has version %d, not %d", ErrStale, n.Name, there, n.Version)
-	}
-	if m.notes == nil {
-		m.notes = make(map[string]Note)
-	}
-	n.Version, n.Value, n.At = have.Version+1, bytes.Clone(n.Value), m.now()
-	m.notes[n.Name] = n
-	if len(n.Value) == 0 {
-		return Note{Name: n.Name, At: n.At}, nil
-	}
-	n.Value = bytes.Clone(n.Value)
-	return n, nil
-}
 
 // Prune implements [Maintenance].
 func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
@@ -231,9 +180,3 @@ func (q Queue) with(r Record, now time.Time) Queue {
 	}
 	return q
 }
-
-// KeepWith implements [Ledger]. A memory ledger has no outbox.
-func (m *Memory) KeepWith(func(Record) (Record, error)) {}
-
-// KeepByDefault implements [Ledger].
-func (m *Memory) KeepByDefault(func(Record) (Record, error)) {}

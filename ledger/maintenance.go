@@ -2,42 +2,9 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
-
-// ErrStale means that another caller changed a note or a document since it was read.
-var ErrStale = errors.New("changed by another caller meanwhile")
-
-// ErrFull means that the queue is full. Nothing was recorded.
-var ErrFull = errors.New("queue full")
-
-// ErrRefused is wrapped by [RefusedError].
-var ErrRefused = errors.New("enqueued write refused")
-
-// RefusedError means that a write that was enqueued in a transaction of its caller could not be
-// taken into the ledger. Nothing was sent, and nothing will be.
-type RefusedError struct {
-	ID     ID
-	Reason string
-}
-
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("write %s was enqueued and is refused: %s; nothing was sent", e.ID, e.Reason)
-}
-
-// Unwrap returns [ErrRefused].
-func (e *RefusedError) Unwrap() error { return ErrRefused }
-
-// Note is a small named value, by which workers share state: rates, breakers, stops, learned lags.
-// The writer of a note defines its meaning.
-type Note struct {
-	Name    string // at most 200 bytes
-	Version int64  // 0: does not exist yet
-	Value   []byte // at most 256 KiB
-	At      time.Time
-}
 
 // Maintenance is the part of a [Ledger] that counts what is open and deletes what was settled long
 // ago.
@@ -81,6 +48,35 @@ type Prune struct {
 	Limit int
 }
 
+const (
+	// defaultPrune and maxPrune bound one call of Prune, so that it can be stopped between two
+	// calls.
+	defaultPrune = 1000
+	maxPrune     = 100_000
+)
+
+// Checked returns the request with its defaults, or an error that names what is missing.
+func (p Prune) Checked() (Prune, error) {
+	switch {
+	case p.Keep <= 0:
+		return p, fmt.Errorf("prune: keep is %s; want how long a settled write keeps its intent, evidence and events, above zero", p.Keep)
+	case p.Remember < p.Keep:
+		return p, fmt.Errorf("prune: remember (%s) is shorter than keep (%s); want at least that long, and longer than the longest window in which a write may be repeated", p.Remember, p.Keep)
+	}
+	for what, keeps := range map[string]map[string]time.Duration{"tenant": p.Tenants, "destination": p.Destinations} {
+		for name, keep := range keeps {
+			if keep <= 0 || keep > p.Remember && keep != Forever {
+				return p, fmt.Errorf("prune: keep of %s %q is %s; want above zero and at most remember (%s), or Forever", what, name, keep, p.Remember)
+			}
+		}
+	}
+	if p.Limit <= 0 {
+		p.Limit = defaultPrune
+	}
+	p.Limit = min(p.Limit, maxPrune)
+	return p, nil
+}
+
 // Pruned counts what one call deleted.
 type Pruned struct {
 	Compacted int // became tombstones
@@ -88,6 +84,10 @@ type Pruned struct {
 	Documents int // deleted documents
 	Changes   int // deleted changes, at most [MaxChangesPruned] whatever Limit is
 }
+
+// MaxChangesPruned is the most changes that one call of [Maintenance] deletes. They are small and come
+// with every write, and a call each minute must keep up.
+const MaxChangesPruned = 100_000
 
 // QueueStats counts what is open in a ledger at a time.
 type QueueStats struct {
