@@ -201,11 +201,7 @@ func scanDocument(s *sqlite.Stmt, now time.Time) (n int64, p ledger.Document) {
 
 // Document implements [ledger.Documents].
 func (l *Ledger) Document(ctx context.Context, tenant, kind, id string) (p ledger.Document, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		s, err := l.statement(conn, "document")
 		if err != nil {
 			return err
@@ -214,7 +210,7 @@ func (l *Ledger) Document(ctx context.Context, tenant, kind, id string) (p ledge
 		bindDocumentName(s, 1, tenant, kind, id)
 		err = each(l.path, s, func() error {
 			missing = nil
-			_, p = scanDocument(s, clamp(l.now(), newest))
+			_, p = scanDocument(s, now)
 			return nil
 		})
 		return cmp.Or(err, missing)
@@ -228,17 +224,13 @@ func (l *Ledger) FindDocuments(ctx context.Context, q ledger.DocumentQuery) (fou
 	if q, err = q.Checked(); err != nil {
 		return nil, 0, err
 	}
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		numbers, all, err := l.selected(conn, q)
 		if err != nil {
 			return err
 		}
 		total = all
-		found, err = l.numberedDocuments(conn, numbers, clamp(l.now(), newest))
+		found, err = l.numberedDocuments(conn, numbers, now)
 		return err
 	})
 	return found, total, err
@@ -323,12 +315,8 @@ func (l *Ledger) numberedDocuments(conn *sqlite.Conn, numbers []int64, now time.
 
 // DueDocuments implements [ledger.Documents].
 func (l *Ledger) DueDocuments(ctx context.Context, kind string, limit int) (due []ledger.Document, now time.Time, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
-		now = clamp(l.now(), newest)
+	err = l.readNow(ctx, func(conn *sqlite.Conn, at time.Time) error {
+		now = at
 		s, err := l.statement(conn, "due_documents")
 		if err != nil {
 			return err

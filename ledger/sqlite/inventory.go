@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
@@ -31,11 +32,7 @@ func (l *Ledger) names(ctx context.Context, query string) (names []string, err e
 
 // Lifetimes implements [ledger.Feed]. A write and its events are from one moment.
 func (l *Ledger) Lifetimes(ctx context.Context, after ledger.ID, limit int) (lives []ledger.Lifetime, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		s, err := l.statement(conn, "lifetimes")
 		if err != nil {
 			return err
@@ -47,7 +44,7 @@ func (l *Ledger) Lifetimes(ctx context.Context, after ledger.ID, limit int) (liv
 			if err != nil && !ofOneRow(err) {
 				return err
 			}
-			r.rec.Now = clamp(l.now(), newest)
+			r.rec.Now = now
 			life := ledger.Lifetime{Record: r.rec, Unread: err}
 			if life.Events, err = l.runEvents(conn, r.n, ledger.Run{ID: r.rec.ID, First: -1 << 62, Last: 1 << 62}); err != nil {
 				if !ofOneRow(err) {
@@ -64,11 +61,7 @@ func (l *Ledger) Lifetimes(ctx context.Context, after ledger.ID, limit int) (liv
 
 // Kept implements [ledger.Feed].
 func (l *Ledger) Kept(ctx context.Context, after ledger.Document, limit int) (kept []ledger.Document, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		s, err := l.statement(conn, "document_inventory")
 		if err != nil {
 			return err
@@ -77,7 +70,7 @@ func (l *Ledger) Kept(ctx context.Context, after ledger.Document, limit int) (ke
 		s.BindInt64(2, int64(ledger.RunLimit(limit)))
 		bindDocumentName(s, 3, after.Tenant, after.Kind, after.ID)
 		return each(l.path, s, func() error {
-			_, p := scanDocument(s, clamp(l.now(), newest))
+			_, p := scanDocument(s, now)
 			kept = append(kept, p)
 			return nil
 		})

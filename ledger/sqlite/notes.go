@@ -11,12 +11,8 @@ import (
 
 // Notes implements [ledger.Documents].
 func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note, now time.Time, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
-		now = clamp(l.now(), newest)
+	err = l.readNow(ctx, func(conn *sqlite.Conn, at time.Time) error {
+		now = at
 		s, err := l.statement(conn, "notes")
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -14,11 +15,7 @@ const noWorkflow = " "
 
 // Operation implements [ledger.Ledger].
 func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs []ledger.Record, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		recs, err = l.operation(conn, tenant, tool, key)
 		if erased := ledger.ErasedKey(tenant, tool, key); err == nil && erased != key {
 			var more []ledger.Record
@@ -26,7 +23,7 @@ func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs 
 			recs = append(recs, more...)[:min(len(recs)+len(more), ledger.OperationLimit)]
 		}
 		for i := range recs {
-			recs[i].Now = clamp(l.now(), newest)
+			recs[i].Now = now
 		}
 		return err
 	})

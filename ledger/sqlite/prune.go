@@ -50,12 +50,8 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 // retained returns the tenants and destinations with writes that may become tombstones: one index
 // read for each, however many writes it has.
 func (l *Ledger) retained(ctx context.Context) (all []driver.Retained, now time.Time, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
-		now = clamp(l.now(), newest)
+	err = l.readNow(ctx, func(conn *sqlite.Conn, at time.Time) error {
+		now = at
 		s, err := l.statement(conn, "next_compactable_party")
 		if err != nil {
 			return err

@@ -23,12 +23,8 @@ const (
 // as its columns say. Writes in review, which no worker reads, are checked here, up to
 // [maxCounted].
 func (l *Ledger) QueueStats(ctx context.Context) (s ledger.QueueStats, err error) {
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
-		s.Now = clamp(l.now(), newest)
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) (err error) {
+		s.Now = now
 		if s.Queues, err = l.queues(conn, s.Now); err != nil {
 			return err
 		}

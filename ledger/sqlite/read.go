@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
@@ -81,8 +82,8 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) (recs []ledger.Recor
 	if err != nil {
 		return nil, err
 	}
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		recs, err = l.list(conn, f)
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) (err error) {
+		recs, err = l.list(conn, f, now)
 		return err
 	})
 	return recs, err
@@ -110,6 +111,17 @@ func (l *Ledger) read(ctx context.Context, f func(*sqlite.Conn) error) error {
 		return cmp.Or(ctx.Err(), err)
 	}
 	return err
+}
+
+// readNow is read with the time on the ledger's clock, as of the transaction.
+func (l *Ledger) readNow(ctx context.Context, f func(*sqlite.Conn, time.Time) error) error {
+	return l.read(ctx, func(conn *sqlite.Conn) error {
+		newest, err := l.clock(conn)
+		if err != nil {
+			return err
+		}
+		return f(conn, clamp(l.now(), newest))
+	})
 }
 
 func (l *Ledger) statement(conn *sqlite.Conn, name string) (*sqlite.Stmt, error) {
@@ -165,7 +177,7 @@ func (l *Ledger) eventsOf(conn *sqlite.Conn, r row) ([]ledger.Event, error) {
 	return driver.Complete(r.rec, events)
 }
 
-func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, error) {
+func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter, now time.Time) ([]ledger.Record, error) {
 	before := int64(math.MaxInt64)
 	if f.Before != "" {
 		r, err := l.get(conn, f.Tenant, f.Before)
@@ -174,15 +186,11 @@ func (l *Ledger) list(conn *sqlite.Conn, f ledger.Filter) ([]ledger.Record, erro
 		}
 		before = r.n
 	}
-	newest, err := l.clock(conn)
-	if err != nil {
-		return nil, err
-	}
 	if len(f.States) == 0 {
 		f.States = driver.States
 	}
 	f.States = slices.Compact(slices.Sorted(slices.Values(f.States)))
-	page, now := ledger.NewPage(f), clamp(l.now(), newest)
+	page := ledger.NewPage(f)
 	for want := page.Want(); want > 0; want = page.Want() {
 		rows, err := l.listed(conn, f, before, want)
 		if err != nil {

@@ -21,14 +21,10 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Search
 	if err != nil {
 		return ledger.SearchResult{}, err
 	}
-	err = l.read(ctx, func(conn *sqlite.Conn) error {
-		newest, err := l.clock(conn)
-		if err != nil {
-			return err
-		}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, now time.Time) error {
 		numbers, err := l.candidates(conn, s)
 		if err == nil {
-			found, err = l.pick(conn, s, numbers, clamp(l.now(), newest))
+			found, err = l.pick(conn, s, numbers, now)
 		}
 		return err
 	})
