@@ -318,19 +318,13 @@ var batches = map[string]scenario{
 	"one reservation": {
 		"of any number of gates of one step, one makes its document and its write",
 		func(h *harness) {
-			var won atomic.Int32
-			together(16, func(int) {
+			h.oneWins(16, func(int) error {
 				did, err := h.ledger.Commit(context.Background(), batchOf(writes(document("a", "s1")), reserves(h.reservation(named("a", "w1", "op")))))
-				switch {
-				case err == nil && did.Fresh:
-					won.Add(1)
-				case !errors.Is(err, ledger.ErrStale):
-					h.Errorf("fresh %v, error %v", did.Fresh, err)
+				if err == nil && !did.Fresh {
+					h.Error("the write is not fresh")
 				}
+				return err
 			})
-			if won.Load() != 1 {
-				h.Errorf("%d won", won.Load())
-			}
 		},
 	},
 	"bounds": {

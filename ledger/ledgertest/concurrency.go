@@ -27,6 +27,29 @@ func together(n int, f func(i int)) {
 	wg.Wait()
 }
 
+// oneWins runs f n times at once and returns which one succeeded. All others must be refused as
+// stale.
+func (h *harness) oneWins(n int, f func(i int) error) (winner int) {
+	h.Helper()
+	var won, lost atomic.Int32
+	together(n, func(i int) {
+		switch err := f(i); {
+		case err == nil:
+			if won.Add(1) == 1 {
+				winner = i
+			}
+		case errors.Is(err, ledger.ErrStale):
+			lost.Add(1)
+		default:
+			h.Errorf("caller %d: %v", i, err)
+		}
+	})
+	if won.Load() != 1 || int(lost.Load()) != n-1 {
+		h.Fatalf("of %d callers %d won and %d lost", n, won.Load(), lost.Load())
+	}
+	return winner
+}
+
 var concurrency = map[string]scenario{
 	"one key": {
 		"of any number of concurrent submissions of one write, one sends",

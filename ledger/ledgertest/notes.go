@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -145,28 +144,11 @@ var noting = map[string]scenario{
 		func(h *harness) {
 			at := h.setNote(note("rate/shop", "start", 0))
 			for round := range 5 {
-				var set, refused atomic.Int32
 				next := make([]ledger.Note, 8)
-				together(len(next), func(i int) {
-					n, err := h.ledger.SetNote(context.Background(), note("rate/shop", fmt.Sprint(round, i), at.Version))
-					switch {
-					case err == nil:
-						set.Add(1)
-						next[i] = n
-					case errors.Is(err, ledger.ErrStale):
-						refused.Add(1)
-					default:
-						h.Errorf("set note: %v", err)
-					}
-				})
-				if set.Load() != 1 || int(refused.Load()) != len(next)-1 {
-					h.Fatalf("round %d: %d set it, %d were refused", round, set.Load(), refused.Load())
-				}
-				for _, n := range next {
-					if n.Version != 0 {
-						at = n
-					}
-				}
+				at = next[h.oneWins(len(next), func(i int) (err error) {
+					next[i], err = h.ledger.SetNote(context.Background(), note("rate/shop", fmt.Sprint(round, i), at.Version))
+					return err
+				})]
 				if diff := cmp.Diff([]string{"rate/shop=" + string(at.Value)}, h.noted("rate")); diff != "" {
 					h.Errorf("round %d (-what the winner set +what is there):\n%s", round, diff)
 				}
@@ -176,18 +158,12 @@ var noting = map[string]scenario{
 	"one maker": {
 		"the same for a note that is not there yet",
 		func(h *harness) {
-			var set atomic.Int32
-			together(8, func(i int) {
+			winner := h.oneWins(8, func(i int) error {
 				_, err := h.ledger.SetNote(context.Background(), note("new", fmt.Sprint(i), 0))
-				switch {
-				case err == nil:
-					set.Add(1)
-				case !errors.Is(err, ledger.ErrStale):
-					h.Errorf("set note: %v", err)
-				}
+				return err
 			})
-			if set.Load() != 1 {
-				h.Errorf("%d made the note", set.Load())
+			if diff := cmp.Diff([]string{fmt.Sprint("new=", winner)}, h.noted("")); diff != "" {
+				h.Errorf("notes (-what the winner set +what is there):\n%s", diff)
 			}
 		},
 	},
