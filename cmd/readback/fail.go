@@ -59,6 +59,7 @@ var problems = []service.Problem{
 	{Err: eval.ErrBaseline, Exit: exitBaseline, Kind: "baseline", Hint: "Nothing was compared."},
 	{Err: errNoWorkflow, Exit: exitNotFound, Kind: "not_found", Hint: "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
 	{Err: errNoStep, Exit: exitNotFound, Kind: "not_found", Hint: "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
+	{Err: server.ErrExposed, Exit: exitUsage, Kind: "usage", Hint: "`readback --help` says how."},
 	{Err: server.ErrNoSigner, Exit: exitConfig, Kind: "configuration"},
 	{Err: access.ErrNoToken, Exit: exitNotFound, Kind: "not_found", Hint: "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
 	{Err: access.ErrInvalid, Exit: exitUsage, Kind: "usage", Hint: "Nothing has changed."},

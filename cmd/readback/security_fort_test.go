@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,10 +19,8 @@ import (
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
-	"github.com/readback-go/readback/internal/config"
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/fakes/orders"
-	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -184,32 +181,12 @@ func (f *fort) serve() {
 	out := &lines{}
 	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: f.log, config: f.p.config, verbose: true,
 		env: func(name string) string { return f.p.variable[name] }}
-	s := serveSettings{given: func(string) bool { return false }}
-	c, err := a.serverConfig(s)
-	if err = cmp.Or(err, s.over(&c)); err != nil {
-		f.t.Fatal(err)
-	}
-	reg, err := server.Check(c, a.env)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	l, err := listen(f.t.Context(), config.Server{Listen: c.Server.Listen})
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.url = "http://" + l.Addr().String()
-	pair, err := server.LoadCertificate(c)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	if pair != nil {
-		f.url = "https://" + l.Addr().String()
-	}
-	sv := server.New(server.Options{Process: a.process(c), Config: c, Registry: reg, Listener: l, Certificate: pair,
-		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }})
 	ctx, end := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	ended := make(chan error, 1)
-	go func() { ended <- sv.Run(ctx) }()
+	go func() {
+		_, err := a.serve(ctx, serveSettings{given: func(string) bool { return false }})
+		ended <- err
+	}()
 	f.t.Cleanup(func() {
 		end()
 		if err := <-ended; err != nil {
@@ -217,6 +194,7 @@ func (f *fort) serve() {
 		}
 	})
 	eventually(f.t, "the server to listen", func() bool { return strings.Contains(out.String(), "Ledger: ") })
+	f.url, _, _ = strings.Cut(out.String(), "\n")
 }
 
 // token makes a token; ttl 0 is a quarter, and one below it has ended already.

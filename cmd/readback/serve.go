@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,35 +110,6 @@ func (s serveSettings) over(c *config.Config) error {
 	return nil
 }
 
-// listen opens the listener. The machine resolves "localhost", but only a loopback
-// address is accepted for it.
-func listen(ctx context.Context, s config.Server) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is taken: another program listens there; want another --listen, or port 0 for one that is free", s.Listen)
-	case err != nil:
-		return nil, fmt.Errorf("cannot listen at %s: %w", s.Listen, err)
-	}
-	if tcp, ok := l.Addr().(*net.TCPAddr); s.Loopback() && (!ok || !tcp.IP.IsLoopback()) {
-		return nil, errors.Join(usagef("--listen is %q, which is %s here, and other machines can reach it; want %s", s.Listen, l.Addr(), config.DefaultServer().Listen), l.Close())
-	}
-	return l, nil
-}
-
-// free fails if another program listens at the address of the metrics, "" for none. They
-// are served once the ledger is open, but the error must come before a ledger is created.
-func free(ctx context.Context, addr string) error {
-	if addr == "" {
-		return nil
-	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
-	}
-	return l.Close()
-}
-
 // serve runs a server: the APIs, the service below them, and the background work.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if s.sample && !s.dev {
@@ -152,36 +122,12 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	reg, err := server.Check(c, a.env)
-	if err != nil {
-		return 0, err
+	o := server.Options{Process: a.process(c), Config: c, Dev: s.dev,
+		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }}
+	if s.sample {
+		o.Sample = a.sampled
 	}
-	if _, err := c.Logins(a.env); err != nil {
-		return 0, err
-	}
-	pair, err := server.LoadCertificate(c)
-	if err != nil {
-		return 0, err
-	}
-	if err := free(ctx, c.Metrics.Listen); err != nil {
-		return 0, err
-	}
-	l, err := listen(ctx, c.Server) // before the ledger: with the port taken none is created
-	if err != nil {
-		return 0, err
-	}
-	if s.sample { // now there is a port for it
-		ctx, end := context.WithCancel(context.WithoutCancel(ctx))
-		defer end()
-		if c, err = a.sampled(ctx, c); err == nil {
-			reg, err = server.Check(c, a.env)
-		}
-		if err != nil {
-			return 0, errors.Join(err, l.Close())
-		}
-	}
-	return 0, server.New(server.Options{Process: a.process(c), Config: c, Registry: reg, Dev: s.dev, Listener: l, Certificate: pair,
-		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }}).Run(ctx)
+	return 0, server.Serve(ctx, o)
 }
 
 // serverConfig reads the configuration; a trial needs none.

@@ -87,7 +87,7 @@ func TestWhomADestinationServes(t *testing.T) {
 // A redaction key that could not be fetched at the first attempt may be there at the next.
 func TestKeysAreFetchedAtEachAttemptToOpenTheLedger(t *testing.T) {
 	fetched := 0
-	s := New(Options{Listener: make(pipes), Config: config.Config{Ledger: config.Ledger{File: t.TempDir() + "/missing/ledger.db"}},
+	s := newServer(Options{listener: make(pipes), Config: config.Config{Ledger: config.Ledger{File: t.TempDir() + "/missing/ledger.db"}},
 		Process: Process{Log: slog.New(slog.DiscardHandler), Unlock: func(config.Config) (*redact.Vault, error) {
 			fetched++
 			return nil, errors.New("the key store is down")

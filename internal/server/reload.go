@@ -25,7 +25,7 @@ const reloadEvery = 3 * time.Second
 // Files are polled every few seconds: file watchers get no events from network file
 // systems, and miss files that are replaced by exchanging a link, as Kubernetes does.
 type reloader struct {
-	sv       *Server
+	sv       *server
 	services *Services
 	// inForce is the configuration in force, read the one that was read last, which may
 	// have been refused; stats is the state of the files of both then.
@@ -49,7 +49,7 @@ func stampOf(path string) stamp {
 
 // newReloader records the current state of the files: call it when they have just been
 // read, and set its services when they exist.
-func newReloader(sv *Server) *reloader {
+func newReloader(sv *server) *reloader {
 	r := &reloader{sv: sv, inForce: sv.Config, read: sv.Config}
 	r.stats = r.stat()
 	return r
@@ -125,7 +125,7 @@ func (r *reloader) reload(ctx context.Context) {
 		g.Set(limited(c.Limits(), reg))
 	}
 	if pair != nil {
-		r.sv.certificate.pair.Store(pair)
+		r.sv.presented.pair.Store(pair)
 	}
 	if left := restarts(changed); len(left) > 0 {
 		log.Warn("the configuration was read again; these settings are changed and need a restart", "settings", strings.Join(left, ", "))

@@ -57,7 +57,7 @@ type mux struct {
 }
 
 // routes are the handlers of the paths; the first that fits.
-func (sv *Server) routes(ctx context.Context, h *Services) ([]route, error) {
+func (sv *server) routes(ctx context.Context, h *Services) ([]route, error) {
 	known, logins, err := sv.who(ctx, h)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (h *Services) ConnectorOf(destination string) (*mcp.Connector, error) {
 
 // who authenticates the sender of a request: by an API token, by a login, and on this
 // machine alone by the request's own headers.
-func (sv *Server) who(ctx context.Context, h *Services) (access.Resolver, *access.Logins, error) {
+func (sv *server) who(ctx context.Context, h *Services) (access.Resolver, *access.Logins, error) {
 	tokens := access.NewTokens(h.Instance.Ledger, &access.TokenOptions{Now: h.Instance.Clock, Logger: h.Instance.Log, People: sv.Config.Server.PersonTokens})
 	o, err := sv.Config.Logins(h.Instance.Env.Get)
 	if err != nil {

@@ -149,7 +149,7 @@ func TestPatience(t *testing.T) {
 }
 
 func TestTheServerWaitsWithinBounds(t *testing.T) {
-	s := New(Options{Process: Process{Log: slog.New(slog.DiscardHandler)}, Config: config.Config{Server: config.DefaultServer()}, Listener: make(pipes)}).server
+	s := newServer(Options{Process: Process{Log: slog.New(slog.DiscardHandler)}, Config: config.Config{Server: config.DefaultServer()}, listener: make(pipes)}).http
 	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.WriteTimeout <= 0 || s.IdleTimeout <= 0 || s.MaxHeaderBytes <= 0 {
 		t.Errorf("the server waits without bound: %+v", s)
 	}

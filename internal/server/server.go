@@ -38,59 +38,126 @@ const (
 // Options configures a server.
 type Options struct {
 	Process
-	Config      config.Config
-	Registry    *connectors.Registry
-	Dev         bool // no credentials are checked
-	Listener    net.Listener
-	Certificate *tls.Certificate // nil serves without TLS
+	Config config.Config
+	Dev    bool // no credentials are checked
+	// Sample adds destinations to try out, which live as long as its ctx; nil adds none.
+	Sample func(ctx context.Context, c config.Config) (config.Config, error)
 	// Announce prints the address once the server listens; away is why its ledger cannot be
 	// reached yet.
 	Announce func(where string, away error) error
+
+	registry    *connectors.Registry
+	listener    net.Listener
+	certificate *tls.Certificate // nil serves without TLS
 }
 
-// Server is one run of a server.
-type Server struct {
+// ErrExposed reports that other machines can reach a server that is for this machine alone.
+var ErrExposed = errors.New("other machines can reach the server")
+
+// Serve serves until ctx ends or a part of it fails. What can be checked is checked before there
+// is a ledger: a start with a bad configuration or a taken port leaves nothing behind.
+func Serve(ctx context.Context, o Options) error {
+	var err error
+	if o.registry, err = Check(o.Config, o.Env.Get); err != nil {
+		return err
+	}
+	if _, err = o.Config.Logins(o.Env.Get); err != nil {
+		return err
+	}
+	if o.certificate, err = LoadCertificate(o.Config); err != nil {
+		return err
+	}
+	if err = free(ctx, o.Config.Metrics.Listen); err != nil {
+		return err
+	}
+	if o.listener, err = listen(ctx, o.Config.Server); err != nil {
+		return err
+	}
+	if o.Sample != nil {
+		trial, end := context.WithCancel(context.WithoutCancel(ctx))
+		defer end()
+		if o.Config, err = o.Sample(trial, o.Config); err == nil {
+			o.registry, err = Check(o.Config, o.Env.Get)
+		}
+		if err != nil {
+			return errors.Join(err, o.listener.Close())
+		}
+	}
+	return newServer(o).run(ctx)
+}
+
+// listen opens the listener. The machine resolves "localhost", but only a loopback
+// address is accepted for it.
+func listen(ctx context.Context, s config.Server) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", s.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("%s is taken: another program listens there; want another --listen, or port 0 for one that is free", s.Listen)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen at %s: %w", s.Listen, err)
+	}
+	if tcp, ok := l.Addr().(*net.TCPAddr); s.Loopback() && (!ok || !tcp.IP.IsLoopback()) {
+		return nil, errors.Join(fmt.Errorf("%w: --listen is %q, which is %s here; want %s", ErrExposed, s.Listen, l.Addr(), config.DefaultServer().Listen), l.Close())
+	}
+	return l, nil
+}
+
+// free fails if another program listens at the address of the metrics, "" for none. They
+// are served once the ledger is open, but the error must come before a ledger is created.
+func free(ctx context.Context, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	return l.Close()
+}
+
+// server is one run of a server.
+type server struct {
 	Options
-	where  string // the address as it listens
-	mux    *mux
-	server *http.Server
+	where string // the address as it listens
+	mux   *mux
+	http  *http.Server
 
-	certificate certificate
-	announced   bool
-	asked       chan os.Signal // requests to read the configuration again
+	presented certificate
+	announced bool
+	asked     chan os.Signal // requests to read the configuration again
 }
 
-// New makes a server, which does not serve before [Server.Run].
-func New(o Options) *Server {
-	sv := &Server{Options: o, where: "http://" + o.Listener.Addr().String(), mux: newMux(o.Log), asked: make(chan os.Signal, 1)}
-	if o.Certificate != nil {
-		sv.certificate.pair.Store(o.Certificate)
-		sv.where = "https://" + o.Listener.Addr().String()
+// newServer makes a server, which does not serve before run.
+func newServer(o Options) *server {
+	sv := &server{Options: o, where: "http://" + o.listener.Addr().String(), mux: newMux(o.Log), asked: make(chan os.Signal, 1)}
+	if o.certificate != nil {
+		sv.presented.pair.Store(o.certificate)
+		sv.where = "https://" + o.listener.Addr().String()
 	}
 	all := access.Protect(sv.mux, access.ProtectOptions{Proxies: o.Config.Server.Proxies, Logger: o.Log})
 	if o.Dev {
 		all = httpapi.Local(all)
 	}
-	sv.server = httpapi.Server(all, o.Log)
-	sv.server.WriteTimeout = o.Config.Server.MaxWait + answerSlack
+	sv.http = httpapi.Server(all, o.Log)
+	sv.http.WriteTimeout = o.Config.Server.MaxWait + answerSlack
 	return sv
 }
 
 // listening is the listener: with TLS if there is a certificate.
-func (sv *Server) listening() net.Listener {
-	if sv.certificate.pair.Load() == nil {
-		return sv.Listener
+func (sv *server) listening() net.Listener {
+	if sv.presented.pair.Load() == nil {
+		return sv.listener
 	}
-	return sv.certificate.wrap(sv.Listener)
+	return sv.presented.wrap(sv.listener)
 }
 
-// Run serves until ctx ends or a part of it fails.
-func (sv *Server) Run(ctx context.Context) error {
+// run serves until ctx ends or a part of it fails.
+func (sv *server) run(ctx context.Context) error {
 	signal.Notify(sv.asked, syscall.SIGHUP) // before there is anything to reload: the signal would end the process
 	defer signal.Stop(sv.asked)
 	reloads := newReloader(sv) // detects changes while it waits for the ledger
 	served := make(chan error, 1)
-	go func() { served <- sv.server.Serve(sv.listening()) }()
+	go func() { served <- sv.http.Serve(sv.listening()) }()
 	h, err := sv.build(ctx)
 	if err != nil || h == nil {
 		sv.shut(0)
@@ -137,7 +204,7 @@ func (sv *Server) Run(ctx context.Context) error {
 
 // build opens the ledger and makes the services; nil if ctx ended before that. A database
 // that is unreachable is tried again.
-func (sv *Server) build(ctx context.Context) (*Services, error) {
+func (sv *server) build(ctx context.Context) (*Services, error) {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstTry), backoff.WithMaxInterval(longestTry), backoff.WithMaxElapsedTime(0))
 	for {
 		h, err := sv.services(ctx)
@@ -160,12 +227,12 @@ func (sv *Server) build(ctx context.Context) (*Services, error) {
 	}
 }
 
-func (sv *Server) services(ctx context.Context) (*Services, error) {
+func (sv *server) services(ctx context.Context) (*Services, error) {
 	d, err := Open(ctx, sv.Config, config.OpenOptions{Create: true}, sv.Process)
 	if err != nil {
 		return nil, err
 	}
-	h, err := NewServices(ctx, d, sv.Registry, d.address(sv.where))
+	h, err := NewServices(ctx, d, sv.registry, d.address(sv.where))
 	if err != nil {
 		d.Close()
 		return nil, err
@@ -179,20 +246,20 @@ func (sv *Server) services(ctx context.Context) (*Services, error) {
 
 // shut stops the server within a time: new requests are refused, waiting callers are
 // released, and all other requests get their response.
-func (sv *Server) shut(within time.Duration) {
+func (sv *server) shut(within time.Duration) {
 	sv.mux.close()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if err := sv.server.Shutdown(ctx); err != nil {
+	if err := sv.http.Shutdown(ctx); err != nil {
 		if within > 0 {
 			sv.Log.Warn("requests under way were cut off", "error", err)
 		}
-		_ = sv.server.Close() // the result is in the ledger
+		_ = sv.http.Close() // the result is in the ledger
 	}
 }
 
 // announceOnce prints the address, unless it was printed before.
-func (sv *Server) announceOnce(away error) error {
+func (sv *server) announceOnce(away error) error {
 	if sv.announced {
 		return nil
 	}
