@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -100,24 +99,11 @@ func (a *app) mcp(ctx context.Context, s mcpSettings) error {
 		h.Close()
 		return err
 	}
-	return speak(ctx, h, speaks, s)
-}
-
-// speak serves the one client, and works, until the client disconnects, ctx ends or a
-// part of it fails.
-func speak(ctx context.Context, h *server.Services, to speaker, s mcpSettings) error {
 	speaking, hush := context.WithCancel(ctx)
 	defer hush()
 	spoken := make(chan error, 1)
-	w := h.Start(ctx, mcpParallel, s.grace)
 	go func() {
-		spoken <- to.Stdio(speaking, access.Identity{Tenant: h.Instance.Tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
+		spoken <- speaks.Stdio(speaking, access.Identity{Tenant: d.Tenant, Name: s.name, Role: engine.RoleAgent, Via: "stdio"})
 	}()
-	var err error
-	select {
-	case err = <-spoken:
-	case err = <-w.Failed:
-	case <-ctx.Done():
-	}
-	return errors.Join(err, h.Stop(w))
+	return h.Run(ctx, engine.WorkOptions{Parallel: mcpParallel}, s.grace, spoken, nil)
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,57 +83,21 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if s.noPrune {
 		d.Config.Retention = config.Retention{}
 	}
-	if err := d.CheckRetention(reg); err != nil {
-		return 0, errors.Join(err, d.Closer.Close())
-	}
-	if err := d.Start(ctx, reg); err != nil {
-		d.Close()
-		return 0, err
-	}
-	meter, endMetrics, err := d.ServeMetrics(cmp.Or(s.metrics, d.Config.Metrics.Listen), reg)
+	h, err := server.NewWorkers(ctx, d, reg)
 	if err != nil {
 		d.Close()
 		return 0, err
 	}
-	e := d.Engine(reg, meter, false)
-	notify, err := d.Webhooks(e, d.Config.Server.PublicURL)
-	seal, failed := d.Sealing()
-	if err = cmp.Or(err, failed); err != nil {
-		e.Close()
-		endMetrics()
-		d.Close()
+	endMetrics, err := h.ServeMetrics(cmp.Or(s.metrics, d.Config.Metrics.Listen))
+	if err != nil {
+		h.Close()
 		return 0, err
 	}
+	defer endMetrics()
 	if err := d.RecordConfiguration(ctx, server.ConfigurationEvent{Event: server.Started, Command: "work"}, d.Config); err != nil {
-		e.Close()
-		endMetrics()
-		d.Close()
+		h.Close()
 		return 0, err
 	}
 	d.Log.Info("working", "ledger", d.Config.Ledger.String(), "parallel", s.parallel, "keeps", spelledKeep(d.Config.Retention.Keep))
-	// Runs beside the work, and ends with it.
-	beside, endBeside := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	if sagas, err := sagas(d, e); err == nil {
-		wg.Go(func() { _ = sagas.Work(beside) }) // it always returns nil
-	}
-	for _, work := range []func(context.Context) error{notify, seal} {
-		if work != nil {
-			wg.Go(func() { _ = work(beside) }) // it always returns nil
-		}
-	}
-	wg.Go(func() { d.PruneRegularly(beside) })
-	err = untilStopped(ctx, e, s.grace, func() error {
-		return e.Work(ctx, &engine.WorkOptions{Parallel: s.parallel, Idle: s.idle})
-	})
-	endBeside()
-	endMetrics()
-	if errors.Is(err, server.ErrLate) {
-		return 0, err // the ledger is still in use, and ends with the process
-	}
-	wg.Wait()
-	e.Close()
-	d.Close()
-	d.Log.Info("stopped")
-	return 0, err
+	return 0, h.Run(ctx, engine.WorkOptions{Parallel: s.parallel, Idle: s.idle}, s.grace, nil, nil)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cenkalti/backoff/v4"
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/httpapi"
@@ -157,19 +158,19 @@ func (sv *server) run(ctx context.Context) error {
 	defer signal.Stop(sv.asked)
 	reloads := newReloader(sv) // detects changes while it waits for the ledger
 	served := make(chan error, 1)
-	go func() { served <- sv.http.Serve(sv.listening()) }()
+	go func() { served <- fmt.Errorf("the server: %w", sv.http.Serve(sv.listening())) }()
 	h, err := sv.build(ctx)
 	if err != nil || h == nil {
 		sv.shut(0)
 		return err
 	}
-	endMeter, err := h.Instance.serveMeter(sv.Config.Metrics.Listen, h.meter)
+	endMetrics, err := h.ServeMetrics(sv.Config.Metrics.Listen)
 	if err != nil {
 		sv.shut(0)
 		h.Close()
 		return err
 	}
-	defer endMeter()
+	defer endMetrics()
 	routes, err := sv.routes(ctx, h)
 	if err != nil {
 		sv.shut(0)
@@ -189,17 +190,8 @@ func (sv *server) run(ctx context.Context) error {
 	}
 	reloads.services = h
 	h.background["the reload"] = reloads.work
-	w := h.Start(ctx, sv.Config.Server.Parallel, sv.Config.Server.Grace)
-	select {
-	case <-ctx.Done():
-	case err = <-w.Failed:
-	case err = <-served:
-		err = fmt.Errorf("the server: %w", err)
-	}
-	began := time.Now()
-	sv.shut(sv.Config.Server.Grace)
-	w.grace = max(sv.Config.Server.Grace-time.Since(began), minRest)
-	return errors.Join(err, h.Stop(w))
+	grace := sv.Config.Server.Grace
+	return h.Run(ctx, engine.WorkOptions{Parallel: sv.Config.Server.Parallel}, grace, served, func() { sv.shut(grace) })
 }
 
 // build opens the ledger and makes the services; nil if ctx ended before that. A database

@@ -29,7 +29,7 @@ const Grace = 50 * time.Second
 // ErrLate reports that work was still in hand when its grace had ended.
 var ErrLate = errors.New("stopped with work still in hand")
 
-// Services are the service below the APIs of a server, and its parts.
+// Services are the workers of a process, and where it has APIs the service below them.
 type Services struct {
 	Instance *Instance
 	reg      *connectors.Registry
@@ -53,6 +53,28 @@ func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 	if err != nil {
 		return nil, err
 	}
+	h, err := newServices(ctx, d, reg, where, (*Services).observer)
+	if err != nil {
+		return nil, err
+	}
+	o.Reader, o.BaseURL = h.engine, where+"/api/v1"
+	h.gate = d.Gate(reg, o)
+	h.background["the gate"] = h.gate.Work
+	parts := service.Parts{Writes: h.engine, Ledger: d.Ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate, Types: d.types(), Events: h.events, Logger: d.Log}
+	if _, clean := d.Documents(reg); clean != nil {
+		parts.Redaction = clean
+	}
+	h.Service = service.New(parts)
+	return h, nil
+}
+
+// NewWorkers makes the workers of a process without APIs. They own d from then on, unless it
+// fails.
+func NewWorkers(ctx context.Context, d *Instance, reg *connectors.Registry) (*Services, error) {
+	return newServices(ctx, d, reg, d.Config.Server.PublicURL, func(h *Services) func(engine.Activity) { return h.meter.Observe })
+}
+
+func newServices(ctx context.Context, d *Instance, reg *connectors.Registry, where string, observer func(*Services) func(engine.Activity)) (*Services, error) {
 	if err := d.CheckRetention(reg); err != nil {
 		return nil, err
 	}
@@ -60,24 +82,19 @@ func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 		return nil, err
 	}
 	h := &Services{Instance: d, reg: reg, meter: d.meter(reg), background: map[string]func(context.Context) error{}}
-	h.events = d.Events()
-	h.background["the security events"] = h.events.Work
-	h.engine = d.Engine(reg, h.observer(), false)
-	o.Reader, o.BaseURL = h.engine, where+"/api/v1"
-	h.gate = d.Gate(reg, o)
+	h.engine = d.Engine(reg, observer(h), false)
 	h.sagas = d.Sagas(reg, h.engine)
-	parts := service.Parts{Writes: h.engine, Ledger: d.Ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate, Types: d.types(), Events: h.events, Logger: d.Log}
-	if _, clean := d.Documents(reg); clean != nil {
-		parts.Redaction = clean
-	}
-	h.Service = service.New(parts)
+	h.background["the sagas"] = h.sagas.Work
 	seal, err := d.Sealing()
-	if err = cmp.Or(err, h.addWebhooks(where)); err != nil {
+	if err != nil {
 		h.engine.Close()
 		return nil, err
 	}
 	if seal != nil {
 		h.background["the audit chain"] = seal
+	}
+	if hooks := d.Config.Hooks(); len(hooks) > 0 {
+		h.background["the webhooks"] = webhooks.New(d.Ledger, h.engine, webhooks.Options{Hooks: hooks, Tenant: d.Tenant, ReviewUI: where, Logger: d.Log}).Work
 	}
 	return h, nil
 }
@@ -90,6 +107,8 @@ func (d *Instance) Events() *access.Events {
 // observer counts the activity of the engine for metrics, and repeats for the review UI
 // as well. It records each repeat with its caller.
 func (h *Services) observer() func(engine.Activity) {
+	h.events = h.Instance.Events()
+	h.background["the security events"] = h.events.Work
 	c := replays.New(h.Instance.Ledger, h.Instance.Log)
 	h.background["the count of repeats"] = c.Work
 	return telemetry.Tee(h.meter.Observe, func(a engine.Activity) {
@@ -98,25 +117,6 @@ func (h *Services) observer() func(engine.Activity) {
 			h.events.Record(access.Event{Event: access.EventReplayed, Tenant: r.Tenant, Name: r.RequestedBy, Write: string(r.ID)})
 		}
 	})
-}
-
-// addWebhooks makes the sender of webhooks, if any are configured.
-func (h *Services) addWebhooks(where string) error {
-	work, err := h.Instance.Webhooks(h.engine, where)
-	if work != nil {
-		h.background["the webhooks"] = work
-	}
-	return err
-}
-
-// Webhooks is the work of sending webhooks, with links to a page at an address, "" for
-// none; nil where no hook is configured.
-func (d *Instance) Webhooks(e *engine.Engine, where string) (func(context.Context) error, error) {
-	hooks := d.Config.Hooks()
-	if len(hooks) == 0 {
-		return nil, nil
-	}
-	return webhooks.New(d.Ledger, e, webhooks.Options{Hooks: hooks, Tenant: d.Tenant, ReviewUI: where, Logger: d.Log}).Work, nil
 }
 
 // types is the type of each destination.
@@ -128,64 +128,57 @@ func (d *Instance) types() map[string]string {
 	return all
 }
 
-// Work is work that runs until it is stopped.
-type Work struct {
-	wg     sync.WaitGroup
-	ctx    context.Context
-	end    context.CancelFunc
-	Failed chan error // the first that failed, if any
-	// grace is how long work in hand may last after the stop.
-	grace time.Duration
-}
-
-// Start starts a worker: it does all due work and background work. It continues when ctx
-// ends, until [Services.Stop].
-func (h *Services) Start(ctx context.Context, parallel int, grace time.Duration) *Work {
-	w := &Work{Failed: make(chan error, 1), grace: grace}
-	w.ctx, w.end = context.WithCancel(context.WithoutCancel(ctx))
-	w.begin("the gate", func() error { return h.gate.Work(w.ctx) })
-	w.begin("the sagas", func() error { return h.sagas.Work(w.ctx) })
+// Run does all due work and background work until ctx ends, a part fails or served has a
+// result, and closes everything. shut then ends what else is served; nil for nothing. The work in
+// hand, of workers and of callers, may last grace from then on; what lasts longer stays in the
+// ledger, which is then not closed.
+func (h *Services) Run(ctx context.Context, o engine.WorkOptions, grace time.Duration, served <-chan error, shut func()) error {
+	working, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	failed := make(chan error, 1) // the first error
+	var wg sync.WaitGroup
+	begin := func(what string, work func(context.Context) error) {
+		wg.Go(func() {
+			if err := work(working); err != nil && working.Err() == nil {
+				select {
+				case failed <- fmt.Errorf("%s: %w", what, err):
+				default:
+				}
+			}
+		})
+	}
 	for what, work := range h.background {
-		w.begin(what, func() error { return work(w.ctx) })
+		begin(what, work)
 	}
-	w.wg.Go(func() { h.Instance.PruneRegularly(w.ctx) })
-	w.begin("the engine", func() error { return h.engine.Work(w.ctx, &engine.WorkOptions{Parallel: parallel}) })
-	return w
-}
-
-func (w *Work) begin(what string, work func() error) {
-	w.wg.Go(func() {
-		if err := work(); err != nil && w.ctx.Err() == nil {
-			w.fail(fmt.Errorf("%s: %w", what, err))
-		}
-	})
-}
-
-func (w *Work) fail(err error) {
+	wg.Go(func() { h.Instance.PruneRegularly(working) })
+	begin("the engine", func(ctx context.Context) error { return h.engine.Work(ctx, &o) })
+	var err error
 	select {
-	case w.Failed <- err:
-	default: // the first error is kept
+	case <-ctx.Done():
+	case err = <-failed:
+	case err = <-served:
 	}
-}
-
-// Stop stops the work, and closes everything. Work in hand, of workers and of callers,
-// gets its grace; what lasts longer stays in the ledger, which is then not closed.
-func (h *Services) Stop(w *Work) error {
-	w.end()
+	left := grace
+	if shut != nil {
+		began := time.Now()
+		shut()
+		left = max(grace-time.Since(began), minRest)
+	}
+	end()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		h.engine.Close()
-		w.wg.Wait()
+		wg.Wait()
 	}()
-	late := time.NewTimer(w.grace)
+	late := time.NewTimer(left)
 	defer late.Stop()
 	select {
 	case <-done:
 		h.Close()
-		return nil
+		return err
 	case <-late.C: // the ledger is still in use, and ends with the process
-		return fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", ErrLate, w.grace)
+		return errors.Join(err, fmt.Errorf("%w after %s: it is in the ledger and is taken up again when its lease has ended", ErrLate, left))
 	}
 }
 

@@ -15,17 +15,6 @@ import (
 	"github.com/readback-go/readback/telemetry"
 )
 
-// ServeMetrics serves the metrics of a command at an address; with "" there are none, and the
-// observer is nil.
-func (d *Instance) ServeMetrics(addr string, reg *connectors.Registry) (func(engine.Activity), func(), error) {
-	if addr == "" {
-		return nil, func() {}, nil
-	}
-	m := d.meter(reg)
-	end, err := d.serveMeter(addr, m)
-	return m.Observe, end, err
-}
-
 // meter counts the calls of the destinations.
 func (d *Instance) meter(reg *connectors.Registry) *metrics.Meter {
 	from := metrics.Sources{Ledger: d.Ledger, InForce: d.guardStatus}
@@ -55,19 +44,20 @@ func (d *Instance) auditStats() (metrics.Audit, bool) {
 	return a, true
 }
 
-// serveMeter serves a meter at an address, "" for nowhere.
-func (d *Instance) serveMeter(addr string, m *metrics.Meter) (end func(), err error) {
+// ServeMetrics serves the metrics at an address, "" for nowhere.
+func (h *Services) ServeMetrics(addr string) (end func(), err error) {
 	if addr == "" {
 		return func() {}, nil
 	}
-	s, err := metrics.Start(addr, m, d.Ping, d.Log)
+	log := h.Instance.Log
+	s, err := metrics.Start(addr, h.meter, h.Instance.Ping, log)
 	if err != nil {
 		return nil, err
 	}
-	d.Log.Info("metrics are served", "address", s.Addr())
+	log.Info("metrics are served", "address", s.Addr())
 	return func() {
 		if err := s.Close(); err != nil {
-			d.Log.Warn("the server of metrics could not be closed", "error", err)
+			log.Warn("the server of metrics could not be closed", "error", err)
 		}
 	}, nil
 }
