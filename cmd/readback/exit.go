@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -90,7 +91,7 @@ func codeOf(s ledger.Status) int {
 		return exitInProgress
 	}
 	for _, e := range exits {
-		if e.code <= exitInProgress && e.word == strings.ReplaceAll(string(s), "_", " ") {
+		if e.code <= exitInProgress && e.word == report.Word(s) {
 			return e.code
 		}
 	}

@@ -13,11 +13,6 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// states are the states that can be requested.
-var states = []ledger.State{
-	ledger.Held, ledger.Queued, ledger.Delegated, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Review, ledger.Settled,
-}
-
 func (a *app) listCommand() *cobra.Command {
 	var wanted []string
 	var limit int
@@ -30,7 +25,7 @@ func (a *app) listCommand() *cobra.Command {
 			return a.list(ctx, wanted, limit, ledger.ID(before))
 		}),
 	}
-	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(states)))
+	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(service.States)))
 	cmd.Flags().IntVar(&limit, "limit", 50, "the maximum number, up to 1000")
 	cmd.Flags().StringVar(&before, "before", "", "only those that were begun before this write (an id)")
 	return cmd
@@ -48,8 +43,8 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	f := ledger.Filter{Before: before, Limit: limit}
 	for _, w := range wanted {
 		s := ledger.State(strings.TrimSpace(w))
-		if !slices.Contains(states, s) {
-			return 0, usagef("--state is %q; want some of %s", w, words(states))
+		if !slices.Contains(service.States, s) {
+			return 0, usagef("--state is %q; want some of %s", w, words(service.States))
 		}
 		f.States = append(f.States, s)
 	}

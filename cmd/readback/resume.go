@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -121,7 +122,7 @@ type remainder struct {
 func unsettled(ctx context.Context, d *server.Instance) (remainder, error) {
 	r := remainder{States: map[ledger.State]int{}}
 	var open []ledger.State
-	for _, s := range states {
+	for _, s := range service.States {
 		if s != ledger.Settled {
 			open = append(open, s)
 		}
@@ -143,7 +144,7 @@ func unsettled(ctx context.Context, d *server.Instance) (remainder, error) {
 func (r remainder) text() string {
 	text := fmt.Sprintf("Took writes up %d times.", r.Taken)
 	var parts []string
-	for _, s := range states {
+	for _, s := range service.States {
 		if n := r.States[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s))
 		}

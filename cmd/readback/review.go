@@ -59,14 +59,10 @@ Agents must not be able to run this command.`,
 	return cmd
 }
 
-var decisions = []engine.Word{
-	engine.WordAccept, engine.WordRetry, engine.WordCompensate, engine.WordAbandon, engine.WordApprove, engine.WordDeny,
-}
-
 func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision, wait time.Duration) (int, error) {
 	switch {
-	case !slices.Contains(decisions, decision.Word):
-		return 0, usagef("the word is %q; want one of %v", decision.Word, decisions)
+	case !slices.Contains(service.Decisions, decision.Word):
+		return 0, usagef("the word is %q; want one of %v", decision.Word, service.Decisions)
 	case strings.TrimSpace(decision.By) == "":
 		return 0, usagef("--by is missing; want the name of who decides")
 	case strings.TrimSpace(decision.Reason) == "":

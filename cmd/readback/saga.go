@@ -15,6 +15,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -365,14 +366,12 @@ func (a *app) showSaga(ctx context.Context, id string) (int, error) {
 	return 0, a.print(s, func() string { return report.Saga(s) })
 }
 
-var sagaStates = []saga.State{saga.Running, saga.Undoing, saga.Done, saga.Undone, saga.Review, saga.Closed}
-
 func (a *app) listSagas(ctx context.Context, wanted []string, limit int) (int, error) {
 	var states []saga.State
 	for _, w := range wanted {
 		s := saga.State(strings.TrimSpace(w))
-		if !slices.Contains(sagaStates, s) {
-			return 0, usagef("--state is %q; want some of %q", w, sagaStates)
+		if !slices.Contains(service.SagaStates, s) {
+			return 0, usagef("--state is %q; want some of %q", w, service.SagaStates)
 		}
 		states = append(states, s)
 	}

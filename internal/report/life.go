@@ -80,7 +80,7 @@ func indented(text string) string {
 }
 
 func title(r ledger.Record, o engine.Outcome) string {
-	head := fmt.Sprintf("%s  %s\n", strings.ToUpper(spoken(o.Status)), Subject(r))
+	head := fmt.Sprintf("%s  %s\n", strings.ToUpper(Word(o.Status)), Subject(r))
 	return head + strings.Join(wrap(Clip(o.Text, maxText), wrapAt), "\n") + "\n"
 }
 

@@ -39,11 +39,11 @@ func Saga(s saga.Saga) string {
 		undoing := "-"
 		switch {
 		case step.UndoStatus != "":
-			undoing = fmt.Sprintf("%s (%s)", step.Undoing, spoken(step.UndoStatus))
+			undoing = fmt.Sprintf("%s (%s)", step.Undoing, Word(step.UndoStatus))
 		case step.Undoing != "":
 			undoing = fmt.Sprintf("by the %s", step.UndoBy)
 		}
-		rows = append(rows, strings.Join([]string{fmt.Sprint(i + 1), Safe(step.Name), string(step.Class), cmp.Or(spoken(step.Status), "not begun"), cmp.Or(string(step.WriteID), "-"), undoing}, "\t"))
+		rows = append(rows, strings.Join([]string{fmt.Sprint(i + 1), Safe(step.Name), string(step.Class), cmp.Or(Word(step.Status), "not begun"), cmp.Or(string(step.WriteID), "-"), undoing}, "\t"))
 	}
 	b.WriteString("\n" + table("", rows...) + "\n")
 	for _, step := range s.Steps {

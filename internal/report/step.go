@@ -187,7 +187,7 @@ func (w Workflow) Text(partly bool, now time.Time) string {
 		if l.Reason != "" {
 			why = ": " + Clip(l.Reason, maxText)
 		}
-		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", Safe(l.WorkflowID), Clip(l.WorkflowName, maxName), strings.ReplaceAll(string(l.Status), "_", " "), Ago(l.StartedAt, now), trace)
+		fmt.Fprintf(&b, "%s  %q, %s, begun %s%s\n", Safe(l.WorkflowID), Clip(l.WorkflowName, maxName), Word(l.Status), Ago(l.StartedAt, now), trace)
 		if l.EndedAt != nil {
 			b.WriteString(Paragraph(fmt.Sprintf("Ended %s by %s%s.", Ago(*l.EndedAt, now), actor(l.EndedBy), why), ""))
 		}

@@ -227,7 +227,7 @@ func next(r ledger.Record, now time.Time) string {
 // Outcome describes the outcome of one write, in a few lines.
 func Outcome(o engine.Outcome, r ledger.Record, now time.Time) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s\n", spoken(o.Status), o.ID)
+	fmt.Fprintf(&b, "%s  %s\n", Word(o.Status), o.ID)
 	for _, line := range wrap(Clip(o.Text, maxText), wrapAt) {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
@@ -264,8 +264,8 @@ func upper(s string) string {
 	return strings.ToUpper(s[:n]) + s[n:]
 }
 
-// spoken is a status in words.
-func spoken(s ledger.Status) string { return strings.ReplaceAll(string(s), "_", " ") }
+// Word is a state or a status as it is shown.
+func Word[T ~string](s T) string { return strings.ReplaceAll(string(s), "_", " ") }
 
 func counts(r ledger.Record, o engine.Outcome) string {
 	text := Calls(r)

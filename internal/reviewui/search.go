@@ -67,14 +67,8 @@ var ways = []way{
 	{"key", "key digest", func(s *ledger.Search, q string) { s.KeyDigest = q }},
 }
 
-// phases are the states of a write that can be chosen.
-var phases = []string{
-	string(ledger.Review), string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking), string(ledger.Compensating), string(ledger.Delegated),
-	string(ledger.Verified), string(ledger.NotApplied), string(ledger.Compensated), string(ledger.Accepted), string(ledger.Abandoned),
-	string(ledger.Denied), string(ledger.Expired), string(ledger.Reported),
-}
-
-const firstSettlement = 7 // index in phases
+// states are the states in which a write is not settled, those that wait for a reviewer first.
+var states = []ledger.State{ledger.Review, ledger.Held, ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating, ledger.Delegated}
 
 // search finds writes.
 func (d *app) search(v *visit) error {
@@ -110,14 +104,14 @@ func (b *searchPage) base() ledger.Search {
 	if len(b.Q) > maxQuery {
 		b.Problem["q"] = "That is longer than any name here."
 	}
-	switch i := slices.Index(phases, b.State); {
+	switch {
 	case b.State == "":
-	case i < 0:
-		b.Problem["state"] = "There is no such state."
-	case i < firstSettlement:
+	case slices.Contains(states, ledger.State(b.State)):
 		s.States = []ledger.State{ledger.State(b.State)}
-	default:
+	case slices.Contains(service.Settlements, ledger.Status(b.State)):
 		s.Settlements = []ledger.Status{ledger.Status(b.State)}
+	default:
+		b.Problem["state"] = "There is no such state."
 	}
 	s.Since = b.moment("since", b.Since)
 	s.Until = b.moment("until", b.Until)
@@ -145,12 +139,11 @@ func (d *app) choices(v *visit, b *searchPage) {
 		b.Ways = append(b.Ways, option{w.value, w.word, w.value == b.By})
 	}
 	b.States = []option{{"", "any state", b.State == ""}}
-	for i, s := range phases {
-		word := strings.ReplaceAll(s, "_", " ")
-		if i >= firstSettlement {
-			word = "settled: " + word
-		}
-		b.States = append(b.States, option{s, word, s == b.State})
+	for _, s := range states {
+		b.States = append(b.States, option{string(s), report.Word(s), string(s) == b.State})
+	}
+	for _, s := range service.Settlements {
+		b.States = append(b.States, option{string(s), "settled: " + report.Word(s), string(s) == b.State})
 	}
 	b.Destinations = []option{{"", "any destination", b.Destination == ""}}
 	all, err := d.service.Destinations(v.r.Context(), v.who)

@@ -75,7 +75,7 @@ func (d *app) pending(v *visit) (gate.PendingApproval, error) {
 
 func stepBody(s gate.PendingApproval) stepPage {
 	now, paint := time.Now(), newPainter()
-	b := stepPage{Title: stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName).Title, Badge: stepBadges["held"], Waits: true,
+	b := stepPage{Title: stepRow(s.WorkflowID, s.WorkflowName, s.StepID, s.StepName).Title, Badge: badgeOf(stepBadges, "held"), Waits: true,
 		Action: stepPath(s.WorkflowID, s.StepID) + "/decision", Approval: s.ApprovalID, Problem: map[string]string{}}
 	b.about("Why it is held", s.DecisionReason, s.WorkflowID, s.WorkflowName, s.StepID, s.StepType)
 	b.Facts.at("Held since", s.CreatedAt, now)

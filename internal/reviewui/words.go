@@ -18,45 +18,47 @@ import (
 type badge struct{ Class, Sign, Word string }
 
 var statusBadges = map[ledger.Status]badge{
-	ledger.Verified:        {"good", "✓", "verified"},
-	ledger.NotApplied:      {"calm", "∅", "not applied"},
-	ledger.Compensated:     {"calm", "↶", "compensated"},
-	ledger.Accepted:        {"calm", "☑", "accepted"},
-	ledger.Abandoned:       {"warn", "✕", "abandoned"},
-	ledger.StatusReview:    {"bad", "!", "review"},
-	ledger.StatusHeld:      {"warn", "‖", "held"},
-	ledger.InProgress:      {"busy", "…", "in progress"},
-	ledger.Unverified:      {"busy", "?", "unverified"},
-	ledger.Denied:          {"calm", "⊘", "denied"},
-	ledger.Expired:         {"calm", "⌛", "expired"},
-	ledger.StatusDelegated: {"busy", "→", "entrusted"},
-	ledger.Reported:        {"calm", "·", "reported"},
+	ledger.Verified:        {Class: "good", Sign: "✓"},
+	ledger.NotApplied:      {Class: "calm", Sign: "∅"},
+	ledger.Compensated:     {Class: "calm", Sign: "↶"},
+	ledger.Accepted:        {Class: "calm", Sign: "☑"},
+	ledger.Abandoned:       {Class: "warn", Sign: "✕"},
+	ledger.StatusReview:    {Class: "bad", Sign: "!"},
+	ledger.StatusHeld:      {Class: "warn", Sign: "‖"},
+	ledger.InProgress:      {Class: "busy", Sign: "…"},
+	ledger.Unverified:      {Class: "busy", Sign: "?"},
+	ledger.Denied:          {Class: "calm", Sign: "⊘"},
+	ledger.Expired:         {Class: "calm", Sign: "⌛"},
+	ledger.StatusDelegated: {Class: "busy", Sign: "→"},
+	ledger.Reported:        {Class: "calm", Sign: "·"},
 }
-
-// badgeOf is the badge of a word; an unknown one is shown as it is.
-func badgeOf[W ~string](all map[W]badge, word W) badge {
-	if b, ok := all[word]; ok {
-		return b
-	}
-	return badge{"warn", "?", report.Clip(string(word), maxName)}
-}
-
-func status(s ledger.Status) badge { return badgeOf(statusBadges, s) }
 
 var sagaBadges = map[saga.State]badge{
-	saga.Running: {"busy", "…", "running"},
-	saga.Undoing: {"warn", "↶", "undoing"},
-	saga.Done:    {"good", "✓", "done"},
-	saga.Undone:  {"calm", "↶", "undone"},
-	saga.Review:  {"bad", "!", "review"},
-	saga.Closed:  {"calm", "☑", "closed"},
+	saga.Running: {Class: "busy", Sign: "…"},
+	saga.Undoing: {Class: "warn", Sign: "↶"},
+	saga.Done:    {Class: "good", Sign: "✓"},
+	saga.Undone:  {Class: "calm", Sign: "↶"},
+	saga.Review:  {Class: "bad", Sign: "!"},
+	saga.Closed:  {Class: "calm", Sign: "☑"},
 }
 
 // stepBadges are those of a step.
 var stepBadges = map[string]badge{
-	"completed": {"good", "✓", "completed"}, "held": {"warn", "‖", "held"}, "allowed": {"good", "✓", "allowed"},
-	"blocked": {"bad", "✕", "blocked"}, "not waiting": {"calm", "", "not waiting"},
+	"completed": {Class: "good", Sign: "✓"}, "held": {Class: "warn", Sign: "‖"}, "allowed": {Class: "good", Sign: "✓"},
+	"blocked": {Class: "bad", Sign: "✕"}, "not waiting": {Class: "calm"},
 }
+
+// badgeOf is the badge of a status; an unknown one is shown as it is.
+func badgeOf[W ~string](all map[W]badge, status W) badge {
+	b, ok := all[status]
+	if !ok {
+		b = badge{Class: "warn", Sign: "?"}
+	}
+	b.Word = report.Clip(report.Word(status), maxName)
+	return b
+}
+
+func status(s ledger.Status) badge { return badgeOf(statusBadges, s) }
 
 func breakerStatus(b guards.BreakerState) badge {
 	if !b.Login.IsZero() {

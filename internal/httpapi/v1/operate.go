@@ -59,15 +59,16 @@ func oneOf[T ~string](field string, have T, want []T) error {
 	if slices.Contains(want, have) {
 		return nil
 	}
-	var all []string
-	for _, w := range want {
-		all = append(all, string(w))
-	}
-	return badField(field, "is missing or unknown; want one of "+strings.Join(all, ", "))
+	return badField(field, "is missing or unknown; want one of "+strings.Join(texts(want), ", "))
 }
 
-// sagaWords are the states of sagas that can be requested.
-var sagaWords = []string{string(saga.Running), string(saga.Undoing), string(saga.Done), string(saga.Undone), string(saga.Review), string(saga.Closed)}
+func texts[T ~string](words []T) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = string(w)
+	}
+	return all
+}
 
 func (c *call) beginSaga(ctx context.Context) (reply, error) {
 	plan, err := decodePlan(c.body, c.who.Tenant)

@@ -7,6 +7,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -47,8 +48,8 @@ func writeRoutes() []route {
 		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites",
 			summary: "Find writes, newest first. A write must match all parameters.",
 			query: []param{
-				{name: "state", kind: aWord, oneOf: stateWords, many: true, about: "that stand so in the ledger"},
-				{name: "status", kind: aWord, oneOf: statusWords(), many: true, about: "of which became this; unverified ones are among those in progress"},
+				{name: "state", kind: aWord, oneOf: texts(service.States), many: true, about: "that stand so in the ledger"},
+				{name: "status", kind: aWord, oneOf: texts(statuses), many: true, about: "of which became this; unverified ones are among those in progress"},
 				{name: "destination", kind: aName, about: "at this destination"},
 				{name: "workflow", kind: aName, about: "of this workflow"},
 				{name: "correlation_id", kind: aName, about: "with this correlation id"},
@@ -126,7 +127,7 @@ func sagaRoutes() []route {
 		{method: "GET", pattern: "/v1/sagas", act: access.Trace, name: "listSagas", optional: true,
 			summary: "List sagas, newest first, each in its state when a worker last continued it.",
 			query: []param{
-				{name: "state", kind: aWord, oneOf: sagaWords, many: true, about: "that stand so"}, limitParam},
+				{name: "state", kind: aWord, oneOf: texts(service.SagaStates), many: true, about: "that stand so"}, limitParam},
 			answers: []answer{ok[Sagas]("The newest of them.")}, do: (*call).listSagas},
 		{method: "GET", pattern: "/v1/sagas/{id}", act: access.Read, name: "getSaga", optional: true,
 			summary: "Get the state of a saga and its steps.", answers: []answer{s}, do: (*call).saga},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 	"github.com/readback-go/readback/verify"
@@ -100,10 +101,10 @@ var known = sync.OnceValue(func() map[reflect.Type]*jsonschema.Schema {
 	all := map[reflect.Type]*jsonschema.Schema{
 		of[time.Time]():          {Type: "string", Format: "date-time"},
 		of[json.RawMessage]():    {Description: "any JSON"},
-		of[verify.Verdict]():     enum(verdicts()...),
+		of[verify.Verdict]():     enum(verify.Verdicts()...),
 		of[ledger.Status]():      enum(ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.StatusReview, ledger.StatusHeld, ledger.InProgress, ledger.Unverified, ledger.Denied, ledger.Expired, ledger.StatusDelegated, ledger.Reported),
 		of[engine.Again]():       enum(engine.AgainNo, engine.AgainYes, engine.AgainLater),
-		of[engine.Word]():        enum(words...),
+		of[engine.Word]():        enum(service.Decisions...),
 		of[intent.WriteType]():   enum(intent.Create, intent.Update, intent.Upsert, intent.Delete),
 		of[ledger.ID]():          {Type: "string", Pattern: "^wr_[0-9a-f]{32}$"},
 		of[plannedIntent]():      {Ref: componentBase + plannedName},
@@ -124,8 +125,6 @@ func enum[T any](values ...T) *jsonschema.Schema {
 	}
 	return s
 }
-
-func verdicts() []verify.Verdict { return verify.Verdicts() }
 
 // schemaOf is the schema of a type, with references to components where there are any.
 func schemaOf(t reflect.Type, types map[reflect.Type]*jsonschema.Schema) *jsonschema.Schema {

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -125,26 +127,15 @@ func (c *call) events(ctx context.Context) (reply, error) {
 	return reply{status: http.StatusOK, body: life}, nil
 }
 
-// stateWords are the states that can be requested.
-var stateWords = []string{string(ledger.Held), string(ledger.Queued), string(ledger.Sending), string(ledger.Checking),
-	string(ledger.Delegated), string(ledger.Compensating), string(ledger.Review), string(ledger.Settled)}
-
 // openStates are the states of writes that are not settled, by status.
 var openStates = map[ledger.Status][]ledger.State{
 	ledger.StatusReview: {ledger.Review}, ledger.StatusHeld: {ledger.Held}, ledger.StatusDelegated: {ledger.Delegated},
 	ledger.InProgress: {ledger.Queued, ledger.Sending, ledger.Checking, ledger.Compensating},
 }
 
-// statusWords are the statuses that can be requested. Unverified is none: the ledger finds by
+// statuses are the statuses that can be requested. Unverified is none: the ledger finds by
 // state, in which such a write is in progress.
-func statusWords() []string {
-	var words []string
-	for _, s := range []ledger.Status{ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied,
-		ledger.Expired, ledger.Reported, ledger.StatusReview, ledger.StatusHeld, ledger.StatusDelegated, ledger.InProgress} {
-		words = append(words, string(s))
-	}
-	return words
-}
+var statuses = append(slices.Clone(service.Settlements), ledger.StatusReview, ledger.StatusHeld, ledger.StatusDelegated, ledger.InProgress)
 
 func (c *call) list(ctx context.Context) (reply, error) {
 	s, err := c.search()
@@ -248,15 +239,12 @@ type ReasonRequest struct {
 	Reason string `json:"reason" jsonschema:"why; it is kept and shown"`
 }
 
-// words are a reviewer's possible decisions.
-var words = []engine.Word{engine.WordAccept, engine.WordRetry, engine.WordCompensate, engine.WordAbandon, engine.WordApprove, engine.WordDeny}
-
 func (c *call) decide(ctx context.Context) (reply, error) {
 	var d DecisionRequest
 	if err := decode(c.body, &d); err != nil {
 		return reply{}, err
 	}
-	if err := cmp.Or(oneOf("/word", d.Word, words), reasoned(d.Reason, maxReason), d.counted()); err != nil {
+	if err := cmp.Or(oneOf("/word", d.Word, service.Decisions), reasoned(d.Reason, maxReason), d.counted()); err != nil {
 		return reply{}, err
 	}
 	wait := c.wait
