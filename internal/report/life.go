@@ -183,11 +183,8 @@ func Calls(r ledger.Record) string {
 
 // asked formats the intent.
 func asked(r ledger.Record) string {
-	if r.Erased != "" {
-		return fmt.Sprintf("  Its contents were erased by erasure %s (`readback erase list` says by whom and why). What it asked for, what was seen and its events are gone; how it ended is kept, and a repeat of it is not sent.\n", r.Erased)
-	}
-	if r.Tombstone {
-		return "  It was pruned. What it asked for, what was seen and its life are forgotten; its keys and its outcome are kept.\n"
+	if _, text := Gone(r); text != "" {
+		return "  " + text + "\n"
 	}
 	w, err := intent.DecodeStored(r.Intent)
 	switch {

@@ -104,17 +104,27 @@ func assignments(f intent.Fields) string {
 
 // phase is the state of a write in words, with what is special about it.
 func phase(r ledger.Record) string {
+	gone, _ := Gone(r)
 	switch {
-	case r.Erased != "":
-		return r.Phase() + ", contents erased"
-	case r.Tombstone:
-		return r.Phase() + ", pruned"
+	case gone != "":
+		return r.Phase() + ", " + gone
 	case r.QueuedBehind != "":
 		return r.Phase() + " (behind)"
 	case r.Unverified && r.State == ledger.Checking:
 		return r.Phase() + " (unverified)"
 	}
 	return r.Phase()
+}
+
+// Gone is what was done to the contents of a write, in words and as a text; "" where they are kept.
+func Gone(r ledger.Record) (word, text string) {
+	switch {
+	case r.Erased != "":
+		return "contents erased", fmt.Sprintf("Its contents were erased by erasure %s (`readback erase list` says by whom and why). What it asked for, what was seen and its events are gone; how it ended is kept, and a repeat of it is not sent.", Clip(r.Erased, maxName))
+	case r.Tombstone:
+		return "pruned", "It was pruned. What it asked for, what was seen and its life are forgotten; its keys and its outcome are kept."
+	}
+	return "", ""
 }
 
 // Subject is what a write does, where, and to which record.

@@ -310,3 +310,15 @@ func TestProfilesInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestAnErasedWriteIsNotCalledPruned(t *testing.T) {
+	for word, r := range map[string]ledger.Record{"pruned": {Tombstone: true}, "contents erased": {Tombstone: true, Erased: "er-1"}} {
+		if b := foundWrite(r).Badges; b[len(b)-1].Word != word {
+			t.Errorf("%s: the search has %+v", word, b)
+		}
+		b := new(app).writeBody(&visit{}, service.View{Record: r})
+		if erased := strings.Contains(b.Gone, "erasure er-1"); b.Gone == "" || erased != (r.Erased != "") {
+			t.Errorf("%s: the page has %q", word, b.Gone)
+		}
+	}
+}

@@ -276,8 +276,8 @@ func foundWrite(r ledger.Record) waiting {
 	o := engine.OutcomeOf(r)
 	one := rowOf(r, o)
 	one.Why, one.Who = report.Clip(o.Text, maxText), report.Clip("workflow "+r.Workflow, 2*maxName)
-	if r.Tombstone {
-		one.Badges = append(one.Badges, badge{"calm", "†", "pruned"})
+	if gone, _ := report.Gone(r); gone != "" {
+		one.Badges = append(one.Badges, badge{"calm", "†", gone})
 	}
 	return one
 }

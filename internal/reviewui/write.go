@@ -33,8 +33,8 @@ type writePage struct {
 	Facts    facts
 	Terms    facts // the intent's other requirements of the engine
 	Compare  *comparison
-	Own      *rest // the declaration of a write that its caller makes
-	Pruned   bool
+	Own      *rest  // the declaration of a write that its caller makes
+	Gone     string // why its contents are not shown
 	Life     []day
 	Withheld int
 	Evidence []*rest
@@ -124,7 +124,8 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: status(view.Outcome.Status),
 		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
 		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
-		Facts: writeFacts(r), Pruned: r.Tombstone, Rights: v.rights()}
+		Facts: writeFacts(r), Rights: v.rights()}
+	_, b.Gone = report.Gone(r)
 	if r.Delegated && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)
 	}
