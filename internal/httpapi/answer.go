@@ -52,8 +52,8 @@ var statuses = map[gate.Code]int{
 	gate.Internal:           http.StatusInternalServerError,
 }
 
-// statusOf is the status of a code. An unknown code is our fault.
-func statusOf(c gate.Code) int {
+// StatusOf is the status of a code. An unknown code is our fault.
+func StatusOf(c gate.Code) int {
 	if status, ok := statuses[c]; ok {
 		return status
 	}
@@ -152,7 +152,7 @@ func answer(w http.ResponseWriter, status int, v any) error {
 
 // refuse writes an error.
 func refuse(w http.ResponseWriter, e *gate.Error) {
-	status := statusOf(e.Code)
+	status := StatusOf(e.Code)
 	switch status {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if w.Header().Get("Retry-After") == "" {

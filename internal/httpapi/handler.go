@@ -144,7 +144,7 @@ func (a *api) serve(ro route) http.HandlerFunc {
 				e, header = anonymous.refusal()
 				maps.Copy(w.Header(), header)
 			}
-			status = statusOf(e.Code)
+			status = StatusOf(e.Code)
 			a.send(r, c, e, status)
 			refuse(w, e)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/httpapi"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
@@ -73,13 +74,6 @@ var known = []struct {
 	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Read it again before you do it again."},
 }
 
-// codes are the HTTP statuses of the gate's refusals.
-var codes = map[gate.Code]int{
-	gate.BadRequest: http.StatusBadRequest, gate.Unauthorized: http.StatusUnauthorized, gate.Forbidden: http.StatusForbidden,
-	gate.NotFound: http.StatusNotFound, gate.Terminal: http.StatusConflict, gate.NotPending: http.StatusConflict,
-	gate.NoApprovalNeeded: http.StatusConflict, gate.ApprovalExpired: http.StatusConflict, gate.StepRejected: http.StatusConflict,
-}
-
 // failureOf describes an error; false for one that must be logged.
 func failureOf(err error) (failure, bool) {
 	for _, k := range known {
@@ -93,7 +87,7 @@ func failureOf(err error) (failure, bool) {
 		return failure{Status: k.status, Title: k.title, Text: text}, true
 	}
 	if refused := (*gate.Error)(nil); errors.As(err, &refused) {
-		if status, ok := codes[refused.Code]; ok {
+		if status := httpapi.StatusOf(refused.Code); status < http.StatusInternalServerError {
 			return failure{Status: status, Title: "The gate refuses", Text: report.Sentence(refused.Message)}, true
 		}
 	}
