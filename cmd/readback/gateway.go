@@ -35,11 +35,5 @@ func mcpServer(ctx context.Context, h *server.Services, a *app, s mcpSettings) (
 		}
 		return nil, usagef("--gateway is %q; mcp.gateway in the configuration names %q", s.gateway, strings.Join(names, ", "))
 	}
-	g := all[i]
-	c, err := h.ConnectorOf(g.Destination)
-	if err != nil {
-		return nil, err
-	}
-	return mcpgate.New(ctx, h.Service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant, Reads: g.Reads, Hide: g.Hide, Wait: g.Wait,
-		Version: server.Built().Version, Logger: h.Instance.Log, Workflow: s.workflow, In: a.stdin, Out: a.stdout})
+	return h.Gateway(ctx, all[i], mcpgate.Config{Workflow: s.workflow, In: a.stdin, Out: a.stdout})
 }

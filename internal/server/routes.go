@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/httpapi"
 	v1 "github.com/readback-go/readback/internal/httpapi/v1"
@@ -90,11 +89,13 @@ func (sv *server) routes(ctx context.Context, h *Services) ([]route, error) {
 			return nil, err
 		}
 		all = append(all, route{path: mcpapi.Path, handler: models.HTTP(who), releases: true})
-		gateways, err := h.gateways(ctx, who, sv.mux.closing.Done())
-		if err != nil {
-			return nil, err
+		for _, g := range sv.Config.MCP.Gateways {
+			gate, err := h.Gateway(ctx, g, mcpgate.Config{Hosts: publicHosts(on.PublicURL), Closing: sv.mux.closing.Done()})
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, route{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who), releases: true})
 		}
-		all = append(all, gateways...)
 	}
 	if on.ReviewUI {
 		o := &reviewui.Options{Who: who, FormToken: logins.FormToken, Version: Built().Version, Logger: log}
@@ -112,24 +113,6 @@ func (sv *server) routes(ctx context.Context, h *Services) ([]route, error) {
 	return all, nil
 }
 
-// gateways are the routes of the MCP gateways.
-func (h *Services) gateways(ctx context.Context, who access.Resolver, closing <-chan struct{}) ([]route, error) {
-	var all []route
-	for _, g := range h.Instance.Config.MCP.Gateways {
-		c, err := h.ConnectorOf(g.Destination)
-		if err != nil {
-			return nil, err
-		}
-		gate, err := mcpgate.New(ctx, h.Service, mcpgate.Config{Destination: g.Destination, Connector: c, Tenant: g.Tenant,
-			Reads: g.Reads, Hide: g.Hide, Wait: g.Wait, Version: Built().Version, Hosts: publicHosts(h.Instance.Config.Server.PublicURL), Closing: closing, Logger: h.Instance.Log})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, route{path: mcpapi.Path + "/" + g.Name, handler: gate.HTTP(who), releases: true})
-	}
-	return all, nil
-}
-
 // publicHosts is the host name in the public address, if there is one.
 func publicHosts(address string) []string {
 	u, err := url.Parse(address)
@@ -137,21 +120,6 @@ func publicHosts(address string) []string {
 		return nil
 	}
 	return []string{u.Host}
-}
-
-// ConnectorOf is the destination of a gateway.
-func (h *Services) ConnectorOf(destination string) (*mcp.Connector, error) {
-	for _, p := range h.reg.Profiles() {
-		if p.Destination != destination {
-			continue
-		}
-		if c, _, err := h.reg.Lookup(destination, p.Kind); err == nil {
-			if found, ok := c.(*mcp.Connector); ok {
-				return found, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("the destination %q is no server of the Model Context Protocol", destination)
 }
 
 // who authenticates the sender of a request: by an API token, by a login, and on this

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/mcpapi"
+	"github.com/readback-go/readback/internal/mcpgate"
 	"github.com/readback-go/readback/internal/metrics"
 	"github.com/readback-go/readback/internal/replays"
 	"github.com/readback-go/readback/internal/service"
@@ -193,6 +196,32 @@ func (h *Services) Close() {
 func (h *Services) MCP(c mcpapi.Config) (*mcpapi.Server, error) {
 	c.Tools, c.Registry, c.Version, c.Logger = h.Instance.Config.MCP.Tools, h.reg, Built().Version, h.Instance.Log
 	return mcpapi.New(h.Service, c)
+}
+
+// Gateway makes an MCP gateway; c has the settings of this caller.
+func (h *Services) Gateway(ctx context.Context, g config.Gateway, c mcpgate.Config) (*mcpgate.Gateway, error) {
+	to, err := h.connectorOf(g.Destination)
+	if err != nil {
+		return nil, err
+	}
+	c.Destination, c.Connector, c.Tenant, c.Reads, c.Hide, c.Wait = g.Destination, to, g.Tenant, g.Reads, g.Hide, g.Wait
+	c.Version, c.Logger = Built().Version, h.Instance.Log
+	return mcpgate.New(ctx, h.Service, c)
+}
+
+// connectorOf is the destination of a gateway.
+func (h *Services) connectorOf(destination string) (*mcp.Connector, error) {
+	for _, p := range h.reg.Profiles() {
+		if p.Destination != destination {
+			continue
+		}
+		if c, _, err := h.reg.Lookup(destination, p.Kind); err == nil {
+			if found, ok := c.(*mcp.Connector); ok {
+				return found, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the destination %q is no server of the Model Context Protocol", destination)
 }
 
 // address is the address at which callers reach a server with a listen address.
