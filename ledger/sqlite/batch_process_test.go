@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -71,32 +70,7 @@ func TestFilersKilled(t *testing.T) {
 	counter := ledger.Document{Tenant: "acme", Kind: "counter", ID: "all", Body: []byte("{}")}
 	_, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{counter}})
 	must(t, err)
-	reported := map[string]bool{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	for i := range 3 {
-		cmd := process(t, "filer", path, fmt.Sprint("p", i))
-		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
-		wg.Go(func() {
-			lines := bufio.NewScanner(out)
-			for n := 0; lines.Scan(); n++ {
-				word, name, _ := strings.Cut(lines.Text(), " ")
-				if word == "error" {
-					t.Errorf("%s", lines.Text())
-				}
-				mu.Lock()
-				reported[name] = true
-				mu.Unlock()
-				if n == 30+20*i {
-					_ = cmd.Process.Kill()
-				}
-			}
-			_ = cmd.Wait() // it was killed
-		})
-	}
-	wg.Wait()
+	reported := untilKilled(t, "filer", path, "p", 30, 50, 70)
 	steps := map[string]bool{}
 	q := ledger.DocumentQuery{Tenant: "acme", Kind: "step", Limit: 1000}
 	found, total, err := l.FindDocuments(t.Context(), q)

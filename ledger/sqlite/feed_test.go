@@ -1,10 +1,8 @@
 package sqlite_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -59,7 +57,7 @@ func TestFollowWhileProcessesAreKilled(t *testing.T) {
 		return next
 	}
 	received := make([][]ledger.Change, 2)
-	var readers, writers sync.WaitGroup
+	var readers sync.WaitGroup
 	var done atomic.Bool
 	ledgers := []*sqlite.Ledger{open(t, path, nil), open(t, path, nil)}
 	for i, l := range ledgers {
@@ -74,22 +72,7 @@ func TestFollowWhileProcessesAreKilled(t *testing.T) {
 			}
 		})
 	}
-	for i := range 3 {
-		cmd := process(t, "storm", path, fmt.Sprint("p", i))
-		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
-		writers.Go(func() {
-			lines := bufio.NewScanner(out)
-			for n := 0; lines.Scan(); n++ {
-				if n == 150+100*i {
-					_ = cmd.Process.Kill()
-				}
-			}
-			_ = cmd.Wait() // it was killed
-		})
-	}
-	writers.Wait()
+	untilKilled(t, "storm", path, "p", 150, 250, 350)
 	done.Store(true)
 	readers.Wait()
 	publishesAll(t, ledgers[0])

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -180,35 +181,44 @@ func storm(path, name string) error {
 // and nothing exists by half.
 func TestProcessesKilled(t *testing.T) {
 	path := file(t)
-	reported := map[string]string{} // workflow to the last report about it
+	reported := map[string]string{} // in all rounds
 	for round := range 3 {
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for i := range 2 {
-			cmd := process(t, "storm", path, fmt.Sprint("r", round, "p", i))
-			out, err := cmd.StdoutPipe()
-			must(t, err)
-			must(t, cmd.Start())
-			wg.Go(func() {
-				lines := bufio.NewScanner(out)
-				for n := 0; lines.Scan(); n++ { // also what was printed before the kill and read after it
-					word, workflow, _ := strings.Cut(lines.Text(), " ")
-					if word == "error" {
-						t.Errorf("%s", lines.Text())
-					}
-					mu.Lock()
-					reported[workflow] = word
-					mu.Unlock()
-					if n == 150+100*i {
-						_ = cmd.Process.Kill()
-					}
-				}
-				_ = cmd.Wait() // it was killed
-			})
-		}
-		wg.Wait()
+		maps.Copy(reported, untilKilled(t, "storm", path, fmt.Sprint("r", round, "p"), 150, 250))
 		holds(t, path, reported)
 	}
+}
+
+// untilKilled runs one process for each limit, kills it once it has made more reports than that, and
+// returns the last report about each name.
+func untilKilled(t *testing.T, role, path, prefix string, limits ...int) map[string]string {
+	t.Helper()
+	reported := map[string]string{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, limit := range limits {
+		cmd := process(t, role, path, fmt.Sprint(prefix, i))
+		out, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		wg.Go(func() {
+			lines := bufio.NewScanner(out)
+			for n := 0; lines.Scan(); n++ { // also what was printed before the kill and read after it
+				word, name, _ := strings.Cut(lines.Text(), " ")
+				if word == "error" {
+					t.Errorf("%s", lines.Text())
+				}
+				mu.Lock()
+				reported[name] = word
+				mu.Unlock()
+				if n == limit {
+					_ = cmd.Process.Kill()
+				}
+			}
+			_ = cmd.Wait() // it was killed
+		})
+	}
+	wg.Wait()
+	return reported
 }
 
 // holds checks whether a ledger has everything that was reported, and whole.
