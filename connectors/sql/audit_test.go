@@ -45,7 +45,7 @@ func auditSuite(table sql.Table, onStandby bool) connectortest.Harness {
 		Writes:      writes,
 		Lacks:       lacks,
 		RealTime:    true,
-		SendTimeout: 500 * time.Millisecond,
+		SendTimeout: 2 * time.Second, // a connection and a transaction, on a busy machine
 		Variants:    map[fault.Kind][]string{fault.PhantomSuccess: {"wire", "trigger"}},
 	}
 }

@@ -54,7 +54,7 @@ func conformance(t *testing.T, table sql.Table, onStandby bool) {
 		Writes:      writes,
 		Lacks:       lacks,
 		RealTime:    true,
-		SendTimeout: 500 * time.Millisecond,
+		SendTimeout: 2 * time.Second, // a connection and a transaction, on a busy machine
 		Variants: map[fault.Kind][]string{
 			fault.PhantomSuccess: {"wire", "trigger"},
 			fault.BadGateway:     gateways,
