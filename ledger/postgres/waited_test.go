@@ -19,6 +19,11 @@ func whileLocked(t *testing.T, blocker pgx.Tx, call func() error, then func()) {
 	result := make(chan error)
 	go func() { result <- call() }()
 	for waiting := 0; waiting == 0; {
+		select {
+		case err := <-result:
+			t.Fatalf("the call ended before it waited: %v", err)
+		default:
+		}
 		must(t, blocker.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))").Scan(&waiting))
 	}
 	then()
@@ -138,7 +143,8 @@ func TestLateTransactionsAreMadeSmaller(t *testing.T) {
 		d.move(time.Minute)
 		l.ForgetClock() // an estimate that is still valid costs a transaction that finds the clock moved
 	})
-	if commits := l.Stats().Commits - before; commits != 2 {
+	// A half that is late again, on a busy machine, is halved as well.
+	if commits := int(l.Stats().Commits - before); commits < 2 || commits == len(all) {
 		t.Errorf("%d transactions, want two halves", commits)
 	}
 }
