@@ -49,9 +49,6 @@ type Services struct {
 // NewServices makes the services, at an address that callers know. They own d from then on,
 // unless it fails.
 func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, where string) (*Services, error) {
-	if d.Locked != nil {
-		return nil, d.Locked
-	}
 	o, err := d.GateOptions()
 	if err != nil {
 		return nil, err
@@ -78,6 +75,9 @@ func NewWorkers(ctx context.Context, d *Instance, reg *connectors.Registry) (*Se
 }
 
 func newServices(ctx context.Context, d *Instance, reg *connectors.Registry, where string, observer func(*Services) func(engine.Activity)) (*Services, error) {
+	if d.Locked != nil { // what sagas and the gate read or write is sealed
+		return nil, d.Locked
+	}
 	if err := d.CheckRetention(reg); err != nil {
 		return nil, err
 	}
