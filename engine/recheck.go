@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
-	"github.com/readback-go/readback/redact"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -177,29 +175,12 @@ func (t *task) supersedes(r ledger.Record, newer bool) bool {
 	return t.judged.Verdict != verify.Absent || removes(r)
 }
 
-// removes reports whether a write can have removed its record from under its key: by itself, by
-// giving it another key, or by being undone. The effect of a pruned write is unknown.
+// removes reports whether a write can have removed its record: by itself, or by being undone. The
+// effect of a pruned write is unknown. An intent gives its record no other key.
 func removes(r ledger.Record) bool {
 	if r.Tombstone || r.Child != "" {
 		return true
 	}
 	w, err := intent.DecodeStored(r.Intent)
-	return err != nil || w.Write == intent.Delete || r.Settlement == ledger.Verified && moves(w)
-}
-
-// moves reports whether a write declares another value for a field of its key.
-func moves(w intent.WriteIntent) bool {
-	shown := func(v any) string { // sealed values are compared by digest: each is sealed with its own nonce
-		text, err := json.Marshal(v)
-		if err != nil {
-			return ""
-		}
-		return string(redact.Shown(text))
-	}
-	for name, value := range w.Key {
-		if declared, has := w.Expect[name]; has && shown(declared) != shown(value) {
-			return true
-		}
-	}
-	return false
+	return err == nil && w.Write == intent.Delete
 }
