@@ -70,8 +70,8 @@ race: ## the tests of what runs concurrently, under the race detector
 	$(GO) test -race -short -timeout 20m ./internal/reviewui -run 'Update|Decision'
 
 .PHONY: soak
-soak: ## 20,000 writes under fire within two minutes; SOAK="-soak.seed=7" repeats a run
-	$(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 5m -soak.full $(SOAK)
+soak: ## 20,000 writes under fire, for some minutes; SOAK="-soak.seed=7" repeats a run
+	$(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 20m -soak.full $(SOAK)
 
 .PHONY: simulate
 simulate: ## 100,000 simulated worlds with other actors, and a report; SIMULATE="-simulation.from=100001" runs others; and the explorer within larger bounds

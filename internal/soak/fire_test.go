@@ -34,7 +34,7 @@ type size struct {
 // sizeOf is the full size if a flag requests it, otherwise one that takes a minute.
 func sizeOf() size {
 	if *full {
-		return size{writes: 20_000, changes: 4, kill: time.Second, cut: 5 * time.Second, breathe: 4 * time.Second, deadline: 2 * time.Minute}
+		return size{writes: 20_000, changes: 4, kill: time.Second, cut: 5 * time.Second, breathe: 4 * time.Second, deadline: 15 * time.Minute}
 	}
 	return size{writes: 600 / need.OneIn(3), changes: 5, kill: time.Second, cut: 2 * time.Second, breathe: 500 * time.Millisecond, deadline: 2 * time.Minute}
 }
@@ -71,7 +71,7 @@ type fire struct {
 // cut. Then the test compares the destination's log and the callers' table with each other and
 // with the ledger.
 func TestUnderFire(t *testing.T) {
-	t.Logf("again with -soak.seed=%d; with -soak.full for two minutes", *seed)
+	t.Logf("again with -soak.seed=%d; with -soak.full for 20,000 writes", *seed)
 	f := kindle(t)
 	ctx, cancel := context.WithTimeout(t.Context(), f.size.deadline)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 
 var (
 	seed = flag.Uint64("soak.seed", 1, "seed of the moments at which processes are killed")
-	full = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes two minutes")
+	full = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes some minutes")
 )
 
 // surroundings starts a destination and returns its place and that of a new ledger.
