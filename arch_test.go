@@ -37,7 +37,7 @@ var floors = [][]string{
 	},
 	{ // 3: what is true
 		"verify", "audit", "redact", "connectors/connectortest", "connectors/httpsend", "connectors/sql",
-		"ledger/ledgertest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
+		"ledger/ledgertest", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
 	},
 	{ // 4: what to do about it, the destinations and the drivers
 		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest",

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 )
@@ -15,25 +16,6 @@ var (
 	update = flag.Bool("update", false, "render docs/reference/guarantees.md anew")
 	only   = flag.String("only", "", "run the cells whose name contains this, and do not compare the document")
 )
-
-// points are the moments at which a process may fail, learned from one that
-// did not. Of a row of equal calls (polling, repeats) the first is taken, and
-// the last where they change something; of sends the second too.
-func points(undisturbed *process) []point {
-	all := []point{{}}
-	for _, s := range undisturbed.order {
-		n := undisturbed.counts[s]
-		for nth := 1; nth <= n; nth++ {
-			if nth > 1 && (!s.changes() || nth < n && (nth > 2 || s != stSend)) {
-				continue
-			}
-			for _, h := range fates(s, nth) {
-				all = append(all, point{s, nth, h})
-			}
-		}
-	}
-	return all
-}
 
 // changes reports whether the call changes what is known of the write, or the
 // destination.
@@ -45,21 +27,24 @@ func (s stage) changes() bool {
 	return true
 }
 
-// fates are the ways in which a process can fail at a call. Only time lies
-// between two calls, so that to die after one that changes nothing is to die
+// fates are the ways in which a process can fail at a call. Of a row of equal calls (polling,
+// repeats) the first is taken, and the last where they change something; of sends the second too.
+// Only time lies between two calls, so that to die after one that changes nothing is to die
 // before it, and before the next.
-func fates(s stage, nth int) []how {
+func fates(s stage, nth, of int) []crashtest.Fate {
 	switch {
+	case nth > 1 && (!s.changes() || nth < of && (nth > 2 || s != stSend)):
+		return nil
 	case s == stSend:
-		return []how{before, after, underWay, still}
+		return []crashtest.Fate{crashtest.Before, crashtest.After, crashtest.UnderWay, crashtest.Suspends}
 	case s.changes():
-		return []how{before, after, still}
+		return []crashtest.Fate{crashtest.Before, crashtest.After, crashtest.Suspends}
 	case s == stPutBack:
-		return []how{before, after}
+		return []crashtest.Fate{crashtest.Before, crashtest.After}
 	case s == stReadBack, s == stReadAgain:
-		return []how{after, still}
+		return []crashtest.Fate{crashtest.After, crashtest.Suspends}
 	}
-	return []how{after}
+	return []crashtest.Fate{crashtest.After}
 }
 
 // maxLogged is how many failures are logged in full.
@@ -122,7 +107,7 @@ type result struct {
 // first run with flaws in full.
 func explore(t *testing.T, c cell) (all []result, story []string) {
 	undisturbed := live(t, c, point{})
-	runs := points(undisturbed.first)
+	runs := undisturbed.first.Points(fates)
 	for _, at := range runs {
 		r := undisturbed
 		if at != (point{}) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
@@ -132,7 +133,7 @@ func (r *run) judge() {
 // thrift: where nothing fails one send is enough, and where nothing is wrong
 // two commits, one read back, and one before where the plan needs it.
 func (r *run) thrift() {
-	if r.point.how != lives {
+	if r.point.Fate != crashtest.Lives {
 		return
 	}
 	if r.cell.fault.once && r.sends > 1 && !r.cell.class.writeOnly { // a copy shows what no read can
@@ -180,18 +181,18 @@ func (r *run) wanted() verdict {
 	if r.neverLeft() && !p.repeatable() && r.final.Sends > 0 && !slices.Contains(want.may, review) {
 		return verdict{append([]ledger.Status{review}, want.may...), whyFate}
 	}
-	if r.cell.fault.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.how != lives && !r.final.Answered {
+	if r.cell.fault.proven && !slices.Contains(want.may, review) && r.cell.kind.there && r.point.Fate != crashtest.Lives && !r.final.Answered {
 		return verdict{[]ledger.Status{review}, whyWhose} // updates have no stamp here
 	}
 	return want
 }
 
 func (r *run) neverLeft() bool {
-	switch r.point.stage {
+	switch r.point.Stage {
 	case stReserve, stAnnounce:
-		return r.point.how == after
+		return r.point.Fate == crashtest.After
 	case stSend:
-		return r.point.how == before || r.point.how == still
+		return r.point.Fate == crashtest.Before || r.point.Fate == crashtest.Suspends
 	}
 	return false
 }

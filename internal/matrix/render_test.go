@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -29,14 +30,14 @@ func word(s ledger.Status) string {
 // moment is a point without its number.
 type moment struct {
 	stage stage
-	how   how
+	fate  crashtest.Fate
 }
 
 func (m moment) String() string {
-	if m.how == lives {
+	if m.fate == crashtest.Lives {
 		return "nothing fails"
 	}
-	return string(m.stage) + ": " + string(m.how)
+	return string(m.stage) + ": " + string(m.fate)
 }
 
 // summary is the result of all runs.
@@ -57,7 +58,7 @@ func summarize(results []result) *summary {
 		if s.cells[name] == nil {
 			s.cells[name] = map[moment][]result{}
 		}
-		m := moment{r.point.stage, r.point.how}
+		m := moment{r.point.Stage, r.point.Fate}
 		s.cells[name][m] = append(s.cells[name][m], r)
 	}
 	return s
@@ -266,7 +267,7 @@ func table(b *strings.Builder, rows map[string][]string, cl class, shown func(fa
 // order of stages and of fates in the document: that of a lifetime.
 var (
 	lifeOrder = []stage{"", stBefore, stReserve, stSend, stReadBack, stPutBack, stClaim, stRenew, stAnnounce, stUndo, stSettle, stReview, stReadAgain, stRecheck}
-	fateOrder = []how{lives, before, after, underWay, still}
+	fateOrder = []crashtest.Fate{crashtest.Lives, crashtest.Before, crashtest.After, crashtest.UnderWay, crashtest.Suspends}
 )
 
 func sorted(moments map[moment][]result) []moment {
@@ -274,7 +275,7 @@ func sorted(moments map[moment][]result) []moment {
 		if a.stage != b.stage {
 			return slices.Index(lifeOrder, a.stage) - slices.Index(lifeOrder, b.stage)
 		}
-		return slices.Index(fateOrder, a.how) - slices.Index(fateOrder, b.how)
+		return slices.Index(fateOrder, a.fate) - slices.Index(fateOrder, b.fate)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 )
@@ -61,13 +62,6 @@ func (c cell) String() string {
 	return c.class.name + " / " + c.variant.name + " / " + c.kind.name + " / " + c.fault.name
 }
 
-func (p point) String() string {
-	if p.how == lives {
-		return "undisturbed"
-	}
-	return fmt.Sprintf("%s no. %d: %s", p.stage, p.nth, p.how)
-}
-
 func (r *run) String() string {
 	return fmt.Sprintf("%s; %s", r.cell, r.point)
 }
@@ -86,7 +80,7 @@ func live(t *testing.T, c cell, at point) *run {
 		if r.world, err = orders.New(c.options()); err != nil {
 			t.Fatal(err)
 		}
-		r.book, r.first = ledger.NewMemory(), newProcess("first", at)
+		r.book, r.first = ledger.NewMemory(), newProcess(t.Context(), "first", at)
 		if c.kind.there {
 			if _, err := r.world.Seed(earlier(), ""); err != nil {
 				t.Fatal(err)
@@ -125,21 +119,21 @@ func (r *run) processes(t *testing.T) {
 		r.ask(t, r.first, one)
 		r.work(t, r.first, one)
 	}()
-	if r.point.how == lives {
+	if r.point.Fate == crashtest.Lives {
 		<-ended
 		return
 	}
 	select {
-	case <-r.first.stopped:
+	case <-r.first.Failed:
 	case <-ended:
 	}
-	if !r.first.reached() {
+	if !r.first.Reached() {
 		return // it ended without reaching that point
 	}
-	p := newProcess("second", point{})
+	p := newProcess(t.Context(), "second", point{})
 	two := r.engine(t, p)
 	defer two.Close()
-	if r.point.how == after {
+	if r.point.Fate == crashtest.After {
 		r.work(t, p, two)
 		r.ask(t, p, two)
 	} else {
@@ -166,7 +160,7 @@ func (r *run) engine(t *testing.T, p *process) *engine.Engine {
 	if err := reg.Register("orders", d); err != nil {
 		t.Fatal(err)
 	}
-	return engine.New(book{r.book, p, r.settled}, &reg, &engine.Options{Owner: p.name, Patience: sitOut})
+	return engine.New(reach(book{r.book, r.settled}, p), &reg, &engine.Options{Owner: p.Name, Patience: sitOut})
 }
 
 // settled is called for every commit that settles a write.
@@ -184,9 +178,9 @@ func (r *run) ask(t *testing.T, p *process, e *engine.Engine) {
 	defer cancel()
 	out, err := e.Do(ctx, r.cell.intent())
 	switch {
-	case !p.alive() || errors.Is(err, ledger.ErrFenced):
+	case !p.Alive() || errors.Is(err, ledger.ErrFenced):
 	case err != nil:
-		r.flaw(other+": Do of the %s process: %v", p.name, err)
+		r.flaw(other+": Do of the %s process: %v", p.Name, err)
 	default:
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -198,12 +192,12 @@ func (r *run) ask(t *testing.T, p *process, e *engine.Engine) {
 func (r *run) work(t *testing.T, p *process, e *engine.Engine) {
 	for range maxRounds {
 		next, some := r.nextDue(t)
-		if !some || !p.alive() {
+		if !some || !p.Alive() {
 			return
 		}
 		time.Sleep(max(time.Until(next), betweenAll))
-		if _, err := e.Resume(t.Context()); err != nil && p.alive() {
-			r.flaw(other+": Resume of the %s process: %v", p.name, err)
+		if _, err := e.Resume(t.Context()); err != nil && p.Alive() {
+			r.flaw(other+": Resume of the %s process: %v", p.Name, err)
 			return
 		}
 	}
@@ -237,7 +231,7 @@ func (r *run) nextDue(t *testing.T) (next time.Time, some bool) {
 // replays submits once more: a caller of a settled write gets its outcome, and nothing is sent or
 // read for it.
 func (r *run) replays(t *testing.T) {
-	p := newProcess("last", point{})
+	p := newProcess(t.Context(), "last", point{})
 	e := r.engine(t, p)
 	defer e.Close()
 	r.ask(t, p, e)

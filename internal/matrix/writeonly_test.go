@@ -5,6 +5,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -61,7 +62,7 @@ var writeOnlyWants = map[string]func(powers) verdict{
 func (r *run) wantedWriteOnly() verdict {
 	p := r.cell.powers()
 	want := writeOnlyWants[r.cell.fault.name](p)
-	if r.point.how == lives || slices.Contains(want.may, review) {
+	if r.point.Fate == crashtest.Lives || slices.Contains(want.may, review) {
 		return want
 	}
 	may := slices.Clone(want.may)

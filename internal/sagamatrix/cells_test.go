@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -192,16 +193,16 @@ func (c cell) whyReview() string {
 // mailUnknown reports whether the process failed so that it is unknown whether the mail was sent:
 // after its send was announced, and before its result was recorded, with no mail in the mailbox.
 func (c cell) mailUnknown(at point) bool {
-	if at.stage.about != letter || at.how == lives {
+	if at.Stage.about != letter || at.Fate == crashtest.Lives {
 		return false
 	}
 	noMail := c.failing == letter || c.step == letter && !c.undoing &&
 		slices.Contains([]faultKind{refused, throttled, unreachable, cutShort, dropped, phantom}, c.fault)
-	switch at.stage.what {
+	switch at.Stage.what {
 	case toAnnounce, toReserve:
-		return at.how == after || noMail && at.nth > 1
+		return at.Fate == crashtest.After || noMail && at.Nth > 1
 	case toSend:
-		return noMail || at.how == before || at.how == still
+		return noMail || at.Fate == crashtest.Before || at.Fate == crashtest.Suspends
 	case toReadBack, toSettle, toReview, toPutBack:
 		return noMail
 	}

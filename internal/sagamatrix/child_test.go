@@ -58,7 +58,10 @@ func carrier(ctx context.Context) error {
 	p := newProcess(ctx, "child", point{})
 	stdin := bufio.NewReader(os.Stdin)
 	var mu sync.Mutex
-	p.onCall = func(s stage, when string) {
+	p.OnCall = func(s stage, when string) {
+		if when == "after" && !s.changes() {
+			return
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		fmt.Println(when, s)
@@ -78,8 +81,8 @@ func carrier(ctx context.Context) error {
 			return err
 		}
 	}
-	e := engine.New(book{l, p}, &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond})
-	runner := saga.New(book{l, p}, e, &saga.Options{Lease: 2 * time.Second})
+	e := engine.New(reach(l, p), &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond})
+	runner := saga.New(reach(l, p), e, &saga.Options{Lease: 2 * time.Second})
 	if _, err := runner.Begin(ctx, planned()); err != nil {
 		return err
 	}

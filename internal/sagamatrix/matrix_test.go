@@ -67,7 +67,7 @@ func TestMatrix(t *testing.T) {
 
 // near reports whether the process fails where the fault applies, or there is no fault.
 func (c cell) near(at point) bool {
-	return c.fault == "" || strings.HasSuffix(at.stage.about, c.step) && at.stage.undoes() == c.undoing
+	return c.fault == "" || strings.HasSuffix(at.Stage.about, c.step) && at.Stage.undoes() == c.undoing
 }
 
 // result is what is kept of a run.
@@ -86,7 +86,7 @@ func explore(t *testing.T, c cell, nth int) (found []result, story string) {
 	if c.fault != "" && !undisturbed.met {
 		undisturbed.flaw("%s: the fault was never met", wrong)
 	}
-	for i, at := range points(undisturbed.first) {
+	for i, at := range undisturbed.first.Points(fates) {
 		r := undisturbed
 		if at != (point{}) {
 			if !*whole && !c.near(at) && (i+nth)%moments > 0 {

@@ -60,7 +60,7 @@ func (m *mischief) engine(l *ledger.Memory, p *process) (*engine.Engine, error) 
 			return nil, err
 		}
 	}
-	return engine.New(book{l, p}, &reg, &engine.Options{Owner: p.name, Patience: sitOut}), nil
+	return engine.New(reach(l, p), &reg, &engine.Options{Owner: p.Name, Patience: sitOut}), nil
 }
 
 const (
@@ -81,12 +81,12 @@ func worked(ctx context.Context, l *ledger.Memory, e *engine.Engine, p *process,
 	until := time.Now().Add(watch)
 	for range maxRounds {
 		next, err := nextDue(ctx, l)
-		if err != nil || next.IsZero() || next.After(until) || !p.alive() {
+		if err != nil || next.IsZero() || next.After(until) || !p.Alive() {
 			return err
 		}
 		time.Sleep(max(time.Until(next), betweenAll))
-		if _, err := e.Resume(ctx); err != nil && p.alive() {
-			return fmt.Errorf("resume of the %s process: %w", p.name, err)
+		if _, err := e.Resume(ctx); err != nil && p.Alive() {
+			return fmt.Errorf("resume of the %s process: %w", p.Name, err)
 		}
 	}
 	return fmt.Errorf("still busy after %d rounds", maxRounds)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/crashtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -80,15 +81,15 @@ func (r *run) processes(t *testing.T) {
 		defer close(ended)
 		r.life(r.first, true)
 	}()
-	if r.point.how == lives {
+	if r.point.Fate == crashtest.Lives {
 		<-ended
 		return
 	}
 	select {
-	case <-r.first.stopped:
+	case <-r.first.Failed:
 	case <-ended:
 	}
-	if !r.first.reached() {
+	if !r.first.Reached() {
 		<-ended
 		return // it ended without reaching that point
 	}
@@ -96,9 +97,9 @@ func (r *run) processes(t *testing.T) {
 		r.cancel(newProcess(t.Context(), "reviewer", point{}))
 	}
 	// Whether the caller comes back, or a worker finds what was left, alternates.
-	r.life(newProcess(t.Context(), "second", point{}), r.point.how != after)
+	r.life(newProcess(t.Context(), "second", point{}), r.point.Fate != crashtest.After)
 	<-ended
-	if r.point.how == still {
+	if r.point.Fate == crashtest.Suspends {
 		r.life(newProcess(t.Context(), "third", point{}), true) // the rest of its work
 	}
 }
@@ -112,7 +113,7 @@ func (r *run) life(p *process, asks bool) {
 		return
 	}
 	defer e.Close()
-	runner := saga.New(book{r.book, p}, e, nil)
+	runner := saga.New(reach(r.book, p), e, nil)
 	for range maxAsks {
 		var s saga.Saga
 		if asks {
@@ -121,14 +122,14 @@ func (r *run) life(p *process, asks bool) {
 			s, err = r.serve(p, runner)
 		}
 		if err == nil {
-			err = worked(p.ctx, r.book, e, p, watched)
+			err = worked(p.Context, r.book, e, p, watched)
 		}
 		if err != nil || s.State != saga.Review || !r.stirred(s) {
 			break // nothing has happened for which the saga waited
 		}
 	}
-	if err != nil && p.alive() {
-		r.flaw("%s: the %s process: %v", wrong, p.name, err)
+	if err != nil && p.Alive() {
+		r.flaw("%s: the %s process: %v", wrong, p.Name, err)
 	}
 }
 
@@ -145,7 +146,7 @@ func (r *run) stirred(s saga.Saga) bool {
 // ask is a caller that submits the saga, whatever caller did so before. It is an agent: if a saga
 // has given up, an operator's submission makes it continue.
 func (r *run) ask(p *process, runner *saga.Runner) (saga.Saga, error) {
-	ctx, cancel := context.WithTimeout(engine.As(p.ctx, engine.Principal{Name: "robot", Role: engine.RoleAgent}), patience)
+	ctx, cancel := context.WithTimeout(engine.As(p.Context, engine.Principal{Name: "robot", Role: engine.RoleAgent}), patience)
 	defer cancel()
 	if _, err := runner.Begin(ctx, r.cell.plan.saga(r.world)); err != nil {
 		return saga.Saga{}, fmt.Errorf("begin: %w", err)
@@ -161,8 +162,8 @@ func (r *run) cancel(p *process) {
 		return
 	}
 	defer e.Close()
-	ctx := engine.As(p.ctx, engine.Principal{Name: "ada", Role: engine.RoleReviewer})
-	_, err = saga.New(book{r.book, p}, e, nil).Cancel(ctx, tenant, sagaID, "ada", "changed her mind")
+	ctx := engine.As(p.Context, engine.Principal{Name: "ada", Role: engine.RoleReviewer})
+	_, err = saga.New(reach(r.book, p), e, nil).Cancel(ctx, tenant, sagaID, "ada", "changed her mind")
 	r.back = err == nil
 	if err != nil && !errors.Is(err, saga.ErrTooLate) && !errors.Is(err, ledger.ErrNotFound) {
 		r.flaw("%s: cancel: %v", wrong, err)
@@ -172,7 +173,7 @@ func (r *run) cancel(p *process) {
 // serve is a worker that knows of no saga in particular. Nothing is to be done
 // where none was begun.
 func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := context.WithCancel(p.Context)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- runner.Work(ctx) }()
@@ -196,7 +197,7 @@ func (r *run) resubmit(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if r.final, err = r.ask(p, saga.New(book{r.book, p}, e, nil)); err != nil {
+	if r.final, err = r.ask(p, saga.New(reach(r.book, p), e, nil)); err != nil {
 		r.flaw("%s: asked again after the end: %v", wrong, err)
 	}
 	r.accounts = r.world.accounts()

@@ -2,6 +2,7 @@ package sagamatrix
 
 import (
 	"fmt"
+	"github.com/readback-go/readback/internal/crashtest"
 	"slices"
 	"strings"
 )
@@ -27,14 +28,14 @@ func table(results []result) string {
 		return orNothing(string(r.cell.fault))
 	})
 	counted(&b, "the process", results, func(r result) string {
-		if r.point.how == lives {
+		if r.point.Fate == crashtest.Lives {
 			return "lives"
 		}
-		what := r.point.stage.what
-		if r.point.stage.undoes() {
+		what := r.point.Stage.what
+		if r.point.Stage.undoes() {
 			what += " (undoing)"
 		}
-		return what + ": " + string(r.point.how)
+		return what + ": " + string(r.point.Fate)
 	})
 	counted(&b, "why a reviewer", results, func(r result) string { return r.why })
 	for _, kind := range []string{doneTwice, mailEarly, overHalted, unexpected, string(half), string(wrong), string(doing)} {
