@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -128,16 +130,7 @@ func fields(r ledger.Record) map[string]string {
 	return out
 }
 
-func clip(s string) string {
-	const enough = 60
-	if s == "" {
-		return "nothing"
-	}
-	if r := []rune(s); len(r) > enough {
-		return string(r[:enough]) + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Cut(cmp.Or(s, "nothing"), 60) }
 
 // lives visits all writes of the checked tenants.
 func (v *verifier) lives(ctx context.Context, see func(ledger.Lifetime) error) error {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 func badRequest(field, format string, args ...any) error {
@@ -45,13 +47,7 @@ func oneOf(field, got string, want ...string) error {
 }
 
 // shortened cuts external text to fit in a message.
-func shortened(s string) string {
-	const most = 60
-	if utf8.RuneCountInString(s) > most {
-		s = string([]rune(s)[:most]) + "…"
-	}
-	return s
-}
+func shortened(s string) string { return visible.Cut(s, 60) }
 
 // check refuses a caller without a tenant, or with a name that cannot be stored.
 func (c Caller) check() error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 )
@@ -182,12 +183,7 @@ func bounded(matches []PolicyMatch) []PolicyMatch {
 	return matches
 }
 
-func cut(s string) string {
-	if len(s) <= maxPolicyText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxPolicyText], "") + "…"
-}
+func cut(s string) string { return visible.Cut(s, maxPolicyText) }
 
 // approvalURL is where a reviewer approves a step.
 func (o *Options) approvalURL(workflowID, stepID string) string {

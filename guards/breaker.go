@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -247,10 +248,10 @@ func (n breakerNote) grants(f *finding) bool {
 
 func (b *breaker) hold(wait time.Duration, note breakerNote) *engine.Hold {
 	if !note.Login.IsZero() {
-		return &engine.Hold{Rule: ruleLogin, For: wait, Reason: clip(fmt.Sprintf("%q has refused our login since %s: %s",
+		return &engine.Hold{Rule: ruleLogin, For: wait, Reason: visible.Cut(fmt.Sprintf("%q has refused our login since %s: %s",
 			b.destination, note.Login.UTC().Format(time.RFC3339), note.Why), maxReason)}
 	}
-	return &engine.Hold{Rule: ruleBreaker, For: wait, Reason: clip("its circuit breaker is open: "+note.Why, maxReason)}
+	return &engine.Hold{Rule: ruleBreaker, For: wait, Reason: visible.Cut("its circuit breaker is open: "+note.Why, maxReason)}
 }
 
 // enter lets a send through: any while it is closed, one while it is half open. leave must be
@@ -292,9 +293,9 @@ func (b *breaker) count(s engine.Sent, done func(bool)) {
 	defer b.mu.Unlock()
 	now := b.cache.clock.late()
 	trip := &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
-		Why: clip("sends failed, the last one: "+worded(s), maxReason)}
+		Why: visible.Cut("sends failed, the last one: "+worded(s), maxReason)}
 	if r == denies {
-		trip.Login, trip.Why = now, clip(worded(s), maxReason)
+		trip.Login, trip.Why = now, visible.Cut(worded(s), maxReason)
 		b.trip = trip
 		b.kick()
 		return
@@ -328,7 +329,7 @@ func (b *breaker) readRefused(why string) {
 	now := b.cache.clock.late()
 	b.seen, b.reading = nil, time.Time{} // the later read counts
 	b.trip = &breakerNote{Destination: b.destination, Since: now, Until: now.Add(b.keeps().Open), By: b.owner,
-		Login: now, Read: true, Why: clip(why, maxReason)}
+		Login: now, Read: true, Why: visible.Cut(why, maxReason)}
 	b.kick()
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/verify"
 )
@@ -152,7 +153,7 @@ func New(notes ledger.Documents, reg *connectors.Registry, opts *Options) *Guard
 	}
 	// A restarted worker must not take over the slots of its dead predecessor of the same name:
 	// their sends may be under way.
-	g.owner = clip(g.opts.Owner, maxOwner) + "#" + rand.Text()[:8]
+	g.owner = visible.Cut(g.opts.Owner, maxOwner) + "#" + rand.Text()[:8]
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -233,11 +232,6 @@ func encoded(value any) []byte {
 		panic(fmt.Sprintf("guards: a note cannot be written: %v", err))
 	}
 	return data
-}
-
-// clip bounds text that is stored in a note.
-func clip(text string, most int) string {
-	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // newSetPace is the backoff of retries of a contended change of a note.

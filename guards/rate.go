@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/pause"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -182,7 +183,7 @@ func (r *rates) next(ctx context.Context, deadline time.Time) (time.Time, *engin
 	})
 	switch {
 	case err != nil: // a batch that was taken is lost
-		return time.Time{}, r.hold(readFor, clip("the ledger gave no permit: "+err.Error(), maxReason))
+		return time.Time{}, r.hold(readFor, visible.Cut("the ledger gave no permit: "+err.Error(), maxReason))
 	case len(got) == 0:
 		return time.Time{}, r.hold(wait, reason)
 	}
@@ -265,7 +266,7 @@ func (r *rates) logged(s engine.Sent, entered time.Time) {
 		}
 		r.calm = true
 	default:
-		news := &setback{asks: asks, at: r.cache.clock.late(), entered: entered, why: clip("it answered "+worded(s), maxReason)}
+		news := &setback{asks: asks, at: r.cache.clock.late(), entered: entered, why: visible.Cut("it answered "+worded(s), maxReason)}
 		changed, after := news.applied(note)
 		if !changed {
 			return

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -131,7 +132,7 @@ func (s *slots) take(ctx context.Context, deadline time.Time, first bool) (taken
 				return true, nil
 			}
 			if err != nil && !errors.Is(err, ledger.ErrStale) {
-				return false, s.hold(clip("the ledger gave no slot: "+err.Error(), maxReason), first)
+				return false, s.hold(visible.Cut("the ledger gave no slot: "+err.Error(), maxReason), first)
 			}
 		}
 		left := time.Until(deadline)

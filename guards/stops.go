@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -236,7 +237,7 @@ func (g *Guards) stopped(ctx context.Context, rec ledger.Record) *engine.Hold {
 	err := g.cache.fresh(ctx, readEvery)
 	if age, ok := g.cache.age(); !ok || age > readLast {
 		return &engine.Hold{Rule: ruleStopped, For: readEvery,
-			Reason: clip(fmt.Sprintf("the stops could not be read, and nothing is sent without knowing them: %v", err), maxReason)}
+			Reason: visible.Cut(fmt.Sprintf("the stops could not be read, and nothing is sent without knowing them: %v", err), maxReason)}
 	}
 	for _, s := range covering(rec) {
 		if why, held := g.cache.stop(s); why != "" {

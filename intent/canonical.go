@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	jsonv1 "github.com/go-json-experiment/json/v1"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // encodeOptions write JSON with its numbers unchanged.
@@ -129,9 +131,8 @@ func checkExact(at *place, v any) error {
 
 // clip shortens foreign text for a message.
 func clip(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return s
+	if cut := visible.Cut(s, 60); cut != s {
+		return fmt.Sprintf("%s (%d bytes)", cut, len(s))
 	}
-	return fmt.Sprintf("%.*s… (%d bytes)", most, s, len(s))
+	return s
 }

@@ -3,7 +3,9 @@ package receipt
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -43,9 +45,4 @@ func invalid(field, what string, args ...any) error {
 }
 
 // clip shortens external text for a message.
-func clip(s string) string {
-	if len(s) <= clipped {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q… (%d bytes)", s[:clipped], len(s))
-}
+func clip(s string) string { return strconv.Quote(visible.Cut(s, clipped)) }

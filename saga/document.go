@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/intent"
@@ -224,6 +223,5 @@ func undoOf(w intent.WriteIntent, id ledger.ID) ledger.ID {
 
 // clipped is a sentence that can be stored and shown: it can quote a destination or a reviewer.
 func clipped(s string) string {
-	s = visible.Text(s)
-	return strings.ToValidUTF8(s[:min(len(s), maxReason)], "")
+	return visible.Cut(visible.Text(s), maxReason-len("…"))
 }

@@ -2,7 +2,9 @@ package signing
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // clipped is how much of an external text an error repeats, in bytes.
@@ -21,9 +23,4 @@ var (
 )
 
 // clip shortens external text for a message.
-func clip(s string) string {
-	if len(s) <= clipped {
-		return fmt.Sprintf("%q", s)
-	}
-	return fmt.Sprintf("%q… (%d bytes)", s[:clipped], len(s))
-}
+func clip(s string) string { return strconv.Quote(visible.Cut(s, clipped)) }

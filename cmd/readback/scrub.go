@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 
 	"github.com/readback-go/readback/internal/visible"
 )
@@ -97,10 +96,7 @@ const maxLogged = 16 << 10
 
 // bounded is a text of at most maxLogged bytes, and "…" where more was cut off.
 func bounded(text string) string {
-	if len(text) <= maxLogged {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxLogged-len("…")], "") + "…"
+	return visible.Cut(text, maxLogged-len("…"))
 }
 
 // visibleLines writes log lines in which every character is visible: both forms of the

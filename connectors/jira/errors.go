@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
 )
 
 var (
@@ -131,18 +132,7 @@ func plain(name string) bool {
 }
 
 // clip makes text from elsewhere fit to be shown.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxShownText {
-		s = strings.ToValidUTF8(s[:maxShownText], "") + "…"
-	}
-	return strconv.Quote(s)
-}
+func clip(s string) string { return strconv.Quote(visible.Cut(s, maxShownText)) }
 
 // resetForms are the forms of X-RateLimit-Reset, which may go without seconds.
 var resetForms = []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04Z0700"}

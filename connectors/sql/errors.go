@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // maxServerText is how much of the server's own text an error contains.
@@ -75,15 +76,4 @@ func (e *serverWords) Is(target error) bool {
 func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, &serverWords{err}) }
 
 // clip makes foreign text fit to be shown.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxServerText {
-		s = strings.ToValidUTF8(s[:maxServerText], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Clip(s, maxServerText) }

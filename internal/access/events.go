@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -123,7 +124,7 @@ func (e *Events) Record(one Event) {
 		return
 	}
 	one.Tenant = cmp.Or(one.Tenant, e.tenant)
-	one.Reason, one.Action = clipTo(one.Reason, maxReason), clipTo(one.Action, maxReason)
+	one.Reason, one.Action = visible.Cut(one.Reason, maxReason), visible.Cut(one.Action, maxReason)
 	if one.Address != "" {
 		one.Address = place(one.Address)
 	}
@@ -332,7 +333,7 @@ func (e *Events) file(ctx context.Context, w written) error {
 		return err
 	}
 	_, err = e.documents.Commit(ctx, ledger.Batch{Documents: []ledger.Document{{Tenant: w.Tenant, Kind: EventKind, ID: w.id, Collection: w.id,
-		Subject: clipTo(cmp.Or(w.Write, w.Credentials, w.Name), maxText-len("…")), State: w.Event.Event, Done: true, Body: body}}})
+		Subject: visible.Cut(cmp.Or(w.Write, w.Credentials, w.Name), maxText-len("…")), State: w.Event.Event, Done: true, Body: body}}})
 	if isStale(err) { // it was written, but the response was lost
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -36,11 +37,4 @@ func checkRole(field string, r engine.Role) error {
 }
 
 // clip shortens foreign text for errors.
-func clip(text string) string { return clipTo(text, maxClip) }
-
-func clipTo(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
+func clip(text string) string { return visible.Cut(text, maxClip) }

@@ -17,6 +17,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // Bounds of requests to the provider.
@@ -138,7 +140,7 @@ func reason(err error) string {
 	if !errors.As(err, &request) && !strings.HasPrefix(text, "oidc: ") && !errors.Is(err, ErrInvalid) {
 		text, _, _ = strings.Cut(text, ": ") // the response follows it
 	}
-	return clipTo(text, maxReason)
+	return visible.Cut(text, maxReason)
 }
 
 func (p *provider) ask(ctx context.Context) (*found, error) {
@@ -269,7 +271,7 @@ func (p *provider) redeem(ctx context.Context, f *found, a attempt, code string)
 		return nil, fmt.Errorf("%w: the keys of the provider of logins cannot be had", ErrUnavailable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", errAnswer, clipTo(strings.ReplaceAll(err.Error(), raw, "…"), maxReason))
+		return nil, fmt.Errorf("%w: %s", errAnswer, visible.Cut(strings.ReplaceAll(err.Error(), raw, "…"), maxReason))
 	}
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(a.Nonce)) != 1 {
 		return nil, fmt.Errorf("%w: it is about another login", errAnswer)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/internal/jsonkind"
+	"github.com/readback-go/readback/internal/visible"
 )
 
 const (
@@ -121,22 +122,12 @@ func explain(err error) error {
 func fieldOf(p jsontext.Pointer) string {
 	var parts []string
 	for part := range p.Tokens() {
-		parts = append(parts, clip(part))
+		parts = append(parts, visible.Cut(part, 64))
 		if len(parts) == 4 { // enough to find it
 			break
 		}
 	}
 	return strings.Join(parts, ".")
-}
-
-// clip keeps a caller's field name from filling a response.
-func clip(s string) string {
-	const most = 64
-	runes := []rune(s)
-	if len(runes) <= most {
-		return s
-	}
-	return string(runes[:most]) + "…"
 }
 
 func wantType(t reflect.Type) string {

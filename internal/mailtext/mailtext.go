@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 const (
@@ -95,14 +97,10 @@ func MessageIDOf(v any) (string, *Problem) {
 // Clip makes text from strangers fit to be shown: printable, valid, and of at
 // most 200 bytes with a mark where more was cut off.
 func Clip(s string) string {
-	s = strings.Map(func(r rune) rune {
+	return visible.Cut(strings.Map(func(r rune) rune {
 		if IsControl(r) {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	return s
+	}, strings.ToValidUTF8(s, "?")), maxShown)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -84,7 +85,7 @@ func checked(req *sdk.CallToolRequest, check checker) (intent.Fields, error) {
 		return nil, bad("are no JSON object")
 	}
 	if err := check(plain); err != nil {
-		return nil, bad("do not fit the schema of the tool: " + clip(err.Error()))
+		return nil, bad("do not fit the schema of the tool: " + visible.Cut(err.Error(), 500))
 	}
 	return args, nil
 }
@@ -94,15 +95,6 @@ func orEmpty(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
-}
-
-// clip keeps a complaint of a library short.
-func clip(s string) string {
-	const most = 500
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return s
 }
 
 // verified is the verified form of a tool with a contract.

@@ -318,7 +318,7 @@ func TestText(t *testing.T) {
 	if strings.ContainsAny(text, "\x1b\u202e") {
 		t.Errorf("control characters are in %q", text)
 	}
-	for _, want := range []string{"WEAKER", "value: seen ·[2J·; declared: exact", "ord_1 http://orders.invalid/1 (no)"} {
+	for _, want := range []string{"WEAKER", `value: seen \x1b[2J\u202e; declared: exact`, "ord_1 http://orders.invalid/1 (no)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

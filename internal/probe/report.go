@@ -5,8 +5,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // maxValue is how much of a value or an error is shown, in characters.
@@ -82,18 +82,7 @@ func (r *run) finished() Report {
 }
 
 // shown makes text from a destination fit for a screen and cuts it.
-func shown(s string) string {
-	s = strings.Map(func(c rune) rune {
-		if c == utf8.RuneError || !unicode.IsPrint(c) {
-			return '·'
-		}
-		return c
-	}, s)
-	if runes := []rune(s); len(runes) > 4*maxValue {
-		return string(runes[:4*maxValue]) + "…"
-	}
-	return s
-}
+func shown(s string) string { return visible.Clip(s, 4*maxValue) }
 
 // Text is the report as a table.
 func (r Report) Text() string {

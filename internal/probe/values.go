@@ -9,6 +9,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -87,10 +88,7 @@ func written(v any, there bool) string {
 	if err != nil {
 		return fmt.Sprintf("%v", v)
 	}
-	if runes := []rune(string(text)); len(runes) > maxValue {
-		return string(runes[:maxValue]) + "…"
-	}
-	return string(text)
+	return visible.Cut(string(text), maxValue)
 }
 
 func (v *values) collateral(found []verify.Mismatch) {

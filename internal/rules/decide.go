@@ -11,6 +11,7 @@ import (
 	"github.com/google/cel-go/common/types"
 
 	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/internal/visible"
 )
 
 const (
@@ -105,9 +106,4 @@ func (e *expression) why(f *gate.Facts) string {
 	return e.text + " (" + strings.Join(slices.Compact(seen), ", ") + ")"
 }
 
-func clip(s string) string {
-	if len(s) > maxWhy {
-		return strings.ToValidUTF8(s[:maxWhy], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Cut(s, maxWhy) }

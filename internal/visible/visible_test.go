@@ -37,6 +37,11 @@ func TestTextInWhichEverythingIsSeen(t *testing.T) {
 			t.Errorf("of at most 4 characters %q is %q, want %q", in, got, want)
 		}
 	}
+	for in, want := range map[string]string{"": "", "abcd": "abcd", "abcde": "abcd…", "abcé": "abc…", "\x1b": "\x1b"} {
+		if got := visible.Cut(in, 4); got != want {
+			t.Errorf("of at most 4 bytes %q is %q, want %q", in, got, want)
+		}
+	}
 	if got := visible.ClipLines(strings.Repeat("\r\n", 9), 4); got != "\n\n\n…" {
 		t.Errorf("of at most 4 characters the lines are %q", got)
 	}

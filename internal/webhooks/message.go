@@ -166,6 +166,4 @@ const notesPrefix = "webhooks/"
 
 func number(n int64) json.Number { return json.Number(strconv.FormatInt(n, 10)) }
 
-func cut(text string) string {
-	return visible.Clip(text, maxText)
-}
+func cut(text string) string { return visible.Clip(text, maxText) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // maxShown is how many bytes of a wrong value a problem repeats.
@@ -61,12 +63,7 @@ func Sort(problems []Problem) {
 }
 
 // Clip is a value that is short enough to be shown.
-func Clip(s string) string {
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	return s
-}
+func Clip(s string) string { return visible.Cut(s, maxShown) }
 
 // secretWords are parts of names under which people write secrets.
 var secretWords = []string{"password", "passwd", "secret", "token", "apikey", "api_key", "credential"}

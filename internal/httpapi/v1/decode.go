@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/jsonkind"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -87,20 +87,7 @@ func explain(err error) error {
 }
 
 // clip keeps a caller's member name from filling a response.
-func clip(s string) string {
-	if runes := []rune(s); len(runes) > 2*maxShown {
-		return string(runes[:2*maxShown]) + "…"
-	}
-	return s
-}
-
-// clipTo shortens a text to a number of bytes.
-func clipTo(s string, most int) string {
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Cut(s, 2*maxShown) }
 
 func typeName(t reflect.Type) string {
 	if t != nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/readback-go/readback/internal/visible"
 )
 
 // The headers that this API reads, besides HTTP's own.
@@ -144,10 +146,7 @@ func accepts(h http.Header, want string) bool {
 
 // shown is a caller's text as a response repeats it.
 func shown(s string) string {
-	if runes := []rune(s); len(runes) > maxShown {
-		s = string(runes[:maxShown]) + "…"
-	}
-	return strconv.QuoteToASCII(s)
+	return strconv.QuoteToASCII(visible.Cut(s, maxShown))
 }
 
 // named adds the header's key to an intent: it names the logical write if the body does

@@ -166,10 +166,10 @@ func problemOf(err error, tenant string) (*kind, Problem) {
 // bounded is a problem that repeats only as much of a request as identifies the part: a
 // name in a body may be as long as the body.
 func (p Problem) bounded() Problem {
-	p.Detail, p.Field = clipTo(p.Detail, maxDetail), clipTo(p.Field, maxPlace)
+	p.Detail, p.Field = visible.Cut(p.Detail, maxDetail), visible.Cut(p.Field, maxPlace)
 	p.Problems = slices.Clone(p.Problems[:min(len(p.Problems), maxProblems)])
 	for i, each := range p.Problems {
-		p.Problems[i] = intent.Problem{Path: clipTo(each.Path, maxPlace), Problem: clipTo(each.Problem, maxDetail), Want: clipTo(each.Want, maxDetail)}
+		p.Problems[i] = intent.Problem{Path: visible.Cut(each.Path, maxPlace), Problem: visible.Cut(each.Problem, maxDetail), Want: visible.Cut(each.Want, maxDetail)}
 	}
 	return p
 }

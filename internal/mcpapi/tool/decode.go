@@ -214,9 +214,4 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-func clip(s string) string {
-	if len(s) > maxShown {
-		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
-	}
-	return s
-}
+func clip(s string) string { return visible.Cut(s, maxShown) }
