@@ -51,9 +51,7 @@ func (l *loader) contract(f *fileContract) {
 	declared.Name(&l.Reader, f.Name, f.At, "a name such as memory")
 	l.Required(f.Server, f.At, "server", "the server and its version, for people")
 	l.c.name, l.c.server, l.c.serial = f.Name.Value, f.Server.Value, f.Serial
-	for _, r := range f.Reads {
-		l.c.reads = append(l.c.reads, r.Value)
-	}
+	l.c.reads = yamlfile.Values(f.Reads)
 	for _, name := range slices.Sorted(maps.Keys(f.Digests)) {
 		t := f.Digests[name]
 		if !digestForm.MatchString(t.Value) {

@@ -68,9 +68,7 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 		a.tokenURL = l.accountText(f.TokenURL)
 		l.tokenURL(f.TokenURL, a.tokenURL)
 	}
-	for _, s := range f.Scopes {
-		a.scopes = append(a.scopes, s.Value)
-	}
+	a.scopes = yamlfile.Values(f.Scopes)
 	declared.Choice(&l.Reader, f.Style, "header", "params")
 	a.inParams = f.Style.Value == "params"
 }

@@ -140,8 +140,8 @@ func (l *loader) account(f *fileDeclaration) {
 		if u, err := url.Parse("https://" + h.Value); err != nil || u.Host != h.Value || u.Hostname() == "" {
 			l.At(h.Place, "is no host; want one such as login.example.com, or with a port")
 		}
-		l.d.hosts = append(l.d.hosts, h.Value)
 	}
+	l.d.hosts = yamlfile.Values(f.Hosts)
 	l.d.headers = l.newHeaders(f.Headers, forAccount)
 	if f.Auth != nil {
 		l.auth(f.Auth)

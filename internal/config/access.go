@@ -95,7 +95,7 @@ func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant strin
 		Issuer: s.Issuer.Value, ClientID: s.ClientID.Value, Secret: Secret{s.ClientSecretEnv.Value, s.ClientSecretFile.Value, s.ClientSecretArgv},
 		RedirectURL: s.RedirectURL.Value, CAFile: inPlace(path, s.CAFile.Value), Line: s.At.Line,
 	}
-	o.Scopes = texts(s.Scopes)
+	o.Scopes = yamlfile.Values(s.Scopes)
 	if o.RedirectURL == "" && publicURL != "" {
 		o.RedirectURL = publicURL + access.CallbackPath
 	}
@@ -112,7 +112,7 @@ func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant strin
 		r.At(s.At, "recheck is %s; want %s to %s: a session ends so long after the account does", o.Recheck, access.MinRecheck, access.MaxSession)
 	}
 	if d := s.Decisions; d != nil {
-		o.StepUp = access.StepUp{ACR: texts(d.ACR), AMR: texts(d.AMR)}
+		o.StepUp = access.StepUp{ACR: yamlfile.Values(d.ACR), AMR: yamlfile.Values(d.AMR)}
 		if len(d.ACR)+len(d.AMR) == 0 || slices.Contains(o.StepUp.ACR, "") || slices.Contains(o.StepUp.AMR, "") {
 			r.At(d.At, "want acr, the classes of authentication, or amr, its methods, of which the provider must name one, such as amr: [mfa]")
 		}
@@ -135,15 +135,6 @@ func (r *reader) checkOIDC(s *oidcSettings, publicURL, path string, tenant strin
 		}
 	}
 	return o
-}
-
-// texts are the values of a list, nil for none.
-func texts(all []yamlfile.Text) []string {
-	var out []string
-	for _, each := range all {
-		out = append(out, each.Value)
-	}
-	return out
 }
 
 // wanting is an error of package access, without its first word.

@@ -44,7 +44,7 @@ func (e *egressList) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.P
 		}
 	}
 	var err error
-	if e.list, err = egress.Parse(values(entries)...); err != nil {
+	if e.list, err = egress.Parse(yamlfile.Values(entries)...); err != nil {
 		r.At(at, "has %s", err)
 	}
 }

@@ -63,10 +63,7 @@ func (s *mcpSettings) destination(from origin) (connectors.Destination, error) {
 
 // server is the connection to the server.
 func (s *mcpSettings) server(from origin) (mcp.Server, error) {
-	on := mcp.Server{URL: s.URL, User: s.User, Protocol: s.Protocol, Env: map[string]string{}}
-	for _, t := range s.Command {
-		on.Command = append(on.Command, t.Value)
-	}
+	on := mcp.Server{URL: s.URL, User: s.User, Protocol: s.Protocol, Env: map[string]string{}, Command: yamlfile.Values(s.Command)}
 	if s.Dir != "" {
 		on.Dir = beside(from.dir, s.Dir)
 	} else if from.dir != "" {
@@ -159,7 +156,7 @@ func (r *reader) gateways(from map[string]gatewaySettings) []Gateway {
 			r.At(s.At, "waits %s; want at most %s", time.Duration(s.Wait), maxGatewayWait)
 		}
 		all = append(all, Gateway{Name: name, Destination: s.Destination.Value, Tenant: s.Tenant.Value,
-			Reads: textsOf(s.Reads), Hide: textsOf(s.Hide), Wait: time.Duration(s.Wait), at: s.At})
+			Reads: yamlfile.Values(s.Reads), Hide: yamlfile.Values(s.Hide), Wait: time.Duration(s.Wait), at: s.At})
 	}
 	return all
 }

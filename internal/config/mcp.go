@@ -158,7 +158,7 @@ func (r *reader) tool(s toolSettings) tool.Tool {
 	t := tool.Tool{
 		Name: s.Name.Value, Title: s.Title.Value, Description: s.Description.Value,
 		Destination: s.Destination.Value, Kind: s.Kind.Value, Write: intent.WriteType(s.Write.Value),
-		Key: textsOf(s.Key), Absent: textsOf(s.Absent), Ignore: textsOf(s.Ignore), Operation: textsOf(s.Operation),
+		Key: yamlfile.Values(s.Key), Absent: yamlfile.Values(s.Absent), Ignore: yamlfile.Values(s.Ignore), Operation: yamlfile.Values(s.Operation),
 		Fixed: tool.Fixed{Key: s.Fixed.Key.values, Expect: s.Fixed.Expect.values, Payload: s.Fixed.Payload.values, Require: s.Fixed.Require.values},
 		Risk:  intent.Risk(s.Risk.Value), Reversibility: intent.Reversibility(s.Reversibility.Value), OnMismatch: intent.MismatchPolicy(s.OnMismatch.Value),
 		Wait: time.Duration(s.Wait),
@@ -166,7 +166,7 @@ func (r *reader) tool(s toolSettings) tool.Tool {
 	for _, a := range s.Arguments {
 		t.Arguments = append(t.Arguments, tool.Argument{
 			Name: a.Name.Value, Description: a.Description.Value, Type: tool.Type(a.Type.Value), Items: tool.Type(a.Items.Value),
-			Required: a.Required, Enum: textsOf(a.Enum), To: a.To.Value,
+			Required: a.Required, Enum: yamlfile.Values(a.Enum), To: a.To.Value,
 		})
 	}
 	for path, rules := range s.Compare {
@@ -196,15 +196,6 @@ func (r *reader) comparison(rules []ruleSettings) intent.Comparison {
 		all = append(all, rule)
 	}
 	return all
-}
-
-// textsOf are the values of texts.
-func textsOf(all []yamlfile.Text) []string {
-	var values []string
-	for _, t := range all {
-		values = append(values, t.Value)
-	}
-	return values
 }
 
 func (s toolSettings) places() toolPlaces {

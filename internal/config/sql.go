@@ -101,9 +101,7 @@ func (s tableSettings) table(kind string) (sql.Table, error) {
 	if t.Name == "" {
 		t.Name = kind
 	}
-	for _, k := range s.Key {
-		t.Key = append(t.Key, k.Value)
-	}
+	t.Key = yamlfile.Values(s.Key)
 	readOnly, volatile := setOf(s.ReadOnly), setOf(s.Volatile)
 	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
 		t.Columns = append(t.Columns, sql.Column{Name: name, Type: sql.Type(s.Columns[name].Value), ReadOnly: readOnly[name], Volatile: volatile[name]})

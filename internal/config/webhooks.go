@@ -63,16 +63,8 @@ func (r *reader) webhooks(e yamlfile.Entry) []Webhook {
 		}
 		if len(r.Problems) == before {
 			all = append(all, Webhook{settings: s, Hook: webhooks.Hook{
-				Name: s.Name.Value, Events: values(s.Events), Tenants: values(s.Tenants), Destinations: values(s.Destinations)}})
+				Name: s.Name.Value, Events: yamlfile.Values(s.Events), Tenants: yamlfile.Values(s.Tenants), Destinations: yamlfile.Values(s.Destinations)}})
 		}
-	}
-	return all
-}
-
-func values(texts []yamlfile.Text) []string {
-	var all []string
-	for _, t := range texts {
-		all = append(all, t.Value)
 	}
 	return all
 }

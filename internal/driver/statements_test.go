@@ -1,6 +1,9 @@
 package driver_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -31,4 +34,31 @@ func TestReadStatements(t *testing.T) {
 	panics("an unknown name", func() { got.Text("four") })
 	files["sql/c.sql"] = &fstest.MapFile{Data: []byte("-- name: one\nSELECT 4")}
 	panics("one name twice", func() { driver.ReadStatements(files) })
+}
+
+// A statement that nothing names is dead.
+func TestStatementsAreUsed(t *testing.T) {
+	for _, folder := range []string{"../../ledger/sqlite", "../../ledger/postgres"} {
+		paths, err := filepath.Glob(folder + "/*.go")
+		var code strings.Builder
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			var text []byte
+			if text, err = os.ReadFile(path); err != nil {
+				break
+			}
+			code.Write(text)
+		}
+		all := driver.ReadStatements(os.DirFS(folder))
+		if err != nil || len(all) == 0 {
+			t.Fatalf("%s: %d statements, error %v", folder, len(all), err)
+		}
+		for name := range all {
+			if !strings.Contains(code.String(), `"`+name+`"`) {
+				t.Errorf("%s: nothing uses %s", folder, name)
+			}
+		}
+	}
 }

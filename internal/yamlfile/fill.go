@@ -28,6 +28,15 @@ type Text struct {
 	Place
 }
 
+// Values returns the values of texts, nil for none.
+func Values(texts []Text) []string {
+	var all []string
+	for _, t := range texts {
+		all = append(all, t.Value)
+	}
+	return all
+}
+
 // Filler is a type that reads itself.
 type Filler interface {
 	FillYAML(r *Reader, n Node, at Place)
