@@ -8,16 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/fakes/orders/orderstest"
 	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
@@ -120,14 +118,14 @@ func TestOrders(t *testing.T) {
 			t.Run(string(class)+"/"+name, func(t *testing.T) {
 				connectortest.Run(t, connectortest.Harness{
 					Open: func(t *testing.T) *connectortest.Fixture {
-						w := ordersWorld(t, o)
+						w := orderstest.World(t, o)
 						h := withBulk(orders.Handler(w))
 						refuse := new(atomic.Bool)
 						return ordersFixture(t, w, o, refuse, rest.Options{Transport: wire.Transport(h, dials(refuse))})
 					},
 					Writes:   ordersWrites(o),
-					Variants: orderVariants(),
-					Lacks:    orderLacks(o),
+					Variants: orderstest.Variants(),
+					Lacks:    orderstest.Lacks(o),
 				})
 			})
 		}
@@ -138,12 +136,12 @@ func TestOrders(t *testing.T) {
 func TestOrdersOverHTTP(t *testing.T) {
 	o := orders.Native.Options()
 	o.Versions = true
-	lacks, forms := orderLacks(o), orderVariants()
+	lacks, forms := orderstest.Lacks(o), orderstest.Variants()
 	forms[fault.UnreadableRead] = slices.DeleteFunc(forms[fault.UnreadableRead], func(how string) bool { return how == "cut" })
 	lacks[string(fault.Unreachable)] = "a server cannot refuse connections that it has taken"
 	connectortest.Run(t, connectortest.Harness{
 		Open: func(t *testing.T) *connectortest.Fixture {
-			w := ordersWorld(t, o)
+			w := orderstest.World(t, o)
 			server := httptest.NewServer(orders.Handler(w))
 			t.Cleanup(server.Close)
 			transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -152,15 +150,6 @@ func TestOrdersOverHTTP(t *testing.T) {
 		},
 		Writes: ordersWrites(o), Variants: forms, Lacks: lacks, RealTime: true,
 	})
-}
-
-func ordersWorld(t *testing.T, o orders.Options) *orders.World {
-	t.Helper()
-	w, err := orders.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // dials refuses one connection if the fault is on.
@@ -203,31 +192,6 @@ func withBulk(h http.Handler) http.Handler {
 	})
 }
 
-func orderVariants() map[fault.Kind][]string {
-	v := map[fault.Kind][]string{}
-	for _, kind := range []orders.FaultKind{orders.NormalisedField, orders.UnreadableRead, orders.DuplicateByOthers} {
-		v[kind] = orders.Forms[kind]
-	}
-	return v
-}
-
-func orderLacks(o orders.Options) map[string]string {
-	l := map[string]string{}
-	if o.Unique {
-		l[string(fault.DuplicateBehindOurBack)] = "order_id is unique, no second record can appear"
-	}
-	return l
-}
-
-// orderDelays are of faults that happen later than the answer.
-var orderDelays = map[fault.Kind]time.Duration{
-	fault.LateCommit:             50 * time.Millisecond,
-	fault.LaggingRead:            100 * time.Millisecond,
-	fault.DuplicateBehindOurBack: 50 * time.Millisecond,
-	fault.Rollback:               50 * time.Millisecond,
-	fault.Throttled:              time.Second,
-}
-
 func ordersConnector(t *testing.T, o orders.Options, ro rest.Options) *rest.Connector {
 	t.Helper()
 	text := ordersFile(o)
@@ -241,77 +205,16 @@ func ordersConnector(t *testing.T, o orders.Options, ro rest.Options) *rest.Conn
 
 func ordersFixture(t *testing.T, w *orders.World, o orders.Options, refuse *atomic.Bool, ro rest.Options) *connectortest.Fixture {
 	c := ordersConnector(t, o, ro)
-	id := func(key intent.Fields) string { return key["order_id"].(string) }
-	return &connectortest.Fixture{
-		Connector: c,
-		Profile:   c.Profiles()["order"],
-		Intent:    orderIntent,
-		Near:      orderNear,
-		NullField: "customer",
-		Set: func(v fault.Kind, how string) error {
-			if v == fault.Unreachable {
-				refuse.Store(true)
-				return nil
-			}
-			f := orders.Fault{Kind: v, Times: 1, Delay: orderDelays[v], How: how}
-			switch {
-			case v == fault.HangingRead:
-				f.Kind, f.How = orders.UnreadableRead, "hang"
-			case v == fault.LaggingRead:
-				f.Times = 2 // by key and by stamp
-			}
-			return w.Set(f)
-		},
-		Seed: func(in intent.WriteIntent) {
-			all := intent.Fields{}
-			for _, part := range []intent.Fields{in.Key, in.Expect, in.Payload} {
-				maps.Copy(all, part)
-			}
-			if _, err := w.Seed(all, ""); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Change: func(key intent.Fields) {
-			if _, err := w.Edit(w.Records(id(key))[0].ID, intent.Fields{"note": "another actor's"}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Records: func(key intent.Fields) []connectors.Record {
-			var found []connectors.Record
-			for _, o := range w.Records(id(key)) {
-				found = append(found, connectors.Record{Ref: o.ID, Version: fmt.Sprint(o.Version), Stamp: o.Stamp, Fields: o.Fields})
-			}
-			return found
-		},
-		Effects: func(key intent.Fields) int { return w.Changes(id(key)) },
-		Sends: func() int {
-			writes, _ := w.Count()
-			return writes
-		},
-	}
-}
-
-func orderIntent(w intent.WriteType, n int) intent.WriteIntent {
-	in := intent.WriteIntent{Kind: "order", Write: w, Key: intent.Fields{"order_id": fmt.Sprintf("Order-%03d", n)}}
-	switch w {
-	case intent.Create:
-		in.Expect = intent.Fields{
-			"amount_cents": json.Number(fmt.Sprint(1000 + n)), "currency": "eur", "note": " Two \"Words\" {{ ",
-			"customer": map[string]any{"name": "Ada", "tags": []any{"a", "b"}},
+	f := orderstest.Fixture(t, w, c, c.Profiles()[orders.Kind], 2) // by key and by stamp
+	set := f.Set
+	f.Set = func(v fault.Kind, how string) error {
+		if v == fault.Unreachable {
+			refuse.Store(true)
+			return nil
 		}
-		in.Payload = intent.Fields{"channel": "test"}
-	case intent.Update:
-		in.Expect = intent.Fields{"note": " Changed ", "amount_cents": json.Number("2000"), "customer": map[string]any{"name": "Grace"}}
-		in.Absent = []string{"/currency"}
-	case intent.Upsert:
-		in.Expect = intent.Fields{"note": "set", "amount_cents": json.Number("3000")}
+		return set(v, how)
 	}
-	return in
-}
-
-func orderNear(n int) []intent.WriteIntent {
-	id := fmt.Sprintf("Order-%03d", n)
-	return connectortest.Near(orderIntent, "order_id", strings.ToLower(id), id[:len(id)-1], id+"0", " "+id, id+" ", id+"%", "Order_001", "1", "Ordér-001", id+"&stamp=x")
+	return f
 }
 
 func ordersOptions() orders.Options { return orders.Plain.Options() }

@@ -6,6 +6,7 @@ import (
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/fakes/orders/orderstest"
 	"github.com/readback-go/readback/internal/verifytest"
 )
 
@@ -22,8 +23,8 @@ func TestAudit(t *testing.T) {
 				h := verifytest.Harness{Suite: connectortest.Harness{
 					Open:     func(t *testing.T) *connectortest.Fixture { return seedable(t, newWorld(t, o)) },
 					Writes:   allWrites,
-					Variants: variants(),
-					Lacks:    lacks(o),
+					Variants: orderstest.Variants(),
+					Lacks:    orderstest.Lacks(o),
 				}, Legitimate: legitimate}
 				verifytest.Audit(t, h)
 			})
