@@ -88,7 +88,7 @@ sagamatrix: ## every crash point, every vice and every failing step of a saga; l
 
 .PHONY: bench
 bench: ## benchmarks; see docs/operate/deploy.md (READBACK_BENCH_ROWS=1000000 for long histories)
-	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench ./eval
+	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench ./internal/eval
 
 .PHONY: mutants
 mutants: ## break each rule once and see its test fail

@@ -399,6 +399,29 @@ func TestTestsThatPagesNameExist(t *testing.T) {
 	}
 }
 
+// Every package that a target of the Makefile or a step of CI names exists: go test ends at one that
+// does not.
+func TestPackagesOfTargetsExist(t *testing.T) {
+	for _, file := range []string{"Makefile", ".ci/run"} {
+		text, err := os.ReadFile(filepath.FromSlash(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`(?:^|\s)\./([a-z][a-z0-9/]*)`).FindAllStringSubmatch(string(text), -1)
+		if file == "Makefile" && len(named) < 20 {
+			t.Errorf("%s: only %d packages were found", file, len(named))
+		}
+		for _, m := range named {
+			if m[1] == "readback" { // the program, in bin/
+				continue
+			}
+			if found, err := filepath.Glob(filepath.Join(filepath.FromSlash(m[1]), "*.go")); err != nil || len(found) == 0 && !strings.HasSuffix(m[1], "/") {
+				t.Errorf("%s names ./%s, which has no Go files", file, m[1])
+			}
+		}
+	}
+}
+
 // Every decision has a row, and every row says whether the decision still holds.
 func TestDecisionsHaveAStatus(t *testing.T) {
 	index := pages(t)["docs/decisions/README.md"]
