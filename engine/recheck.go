@@ -176,7 +176,8 @@ func (t *task) supersedes(r ledger.Record, newer bool) bool {
 }
 
 // removes reports whether a write can have removed its record: by itself, or by being undone. The
-// effect of a pruned write is unknown. An intent gives its record no other key.
+// effect of a pruned write is unknown. An intent gives its record no other key, and one that cannot
+// be read explains nothing.
 func removes(r ledger.Record) bool {
 	if r.Tombstone || r.Child != "" {
 		return true

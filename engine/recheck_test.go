@@ -348,3 +348,32 @@ func TestALeaseIsRenewedWhileLaterWritesAreRead(t *testing.T) {
 		}
 	})
 }
+
+// A later write whose intent cannot be read explains no alarm: a needless one is better than none.
+func TestAWriteThatCannotBeReadExplainsNoAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := orders.Unique.Options()
+		o.Recheck = connectors.Within(time.Hour)
+		b := newBench(t, o, nil)
+		out := b.do(order("A-1", intent.Create))
+		time.Sleep(time.Minute)
+		rec, err := ledger.NewRecord(wish("A-1", 1, intent.Delete))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Intent = []byte(`{"write":"delete","of_another_version":true}`)
+		later, _, err := b.ledger.Reserve(t.Context(), ledger.Reservation{Record: rec, Owner: "w", LeaseFor: time.Minute, Events: []ledger.Event{{Kind: ledger.EvAnnounced}}})
+		if err == nil {
+			_, err = b.ledger.Append(t.Context(), rec.ID, later.Fence, ledger.Event{Kind: ledger.EvSent, Fate: ledger.FateAnswered},
+				ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Effect: true}, ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.remove("A-1")
+		b.work(2 * time.Hour)
+		if got := b.state(out.ID); got.State != ledger.Review {
+			t.Errorf("%s: %s%s", got.Phase(), got.Reason, b.life(out.ID))
+		}
+	})
+}

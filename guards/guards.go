@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -153,7 +154,7 @@ func New(notes ledger.Documents, reg *connectors.Registry, opts *Options) *Guard
 	}
 	// A restarted worker must not take over the slots of its dead predecessor of the same name:
 	// their sends may be under way.
-	g.owner = visible.Cut(g.opts.Owner, maxOwner) + "#" + rand.Text()[:8]
+	g.owner = visible.Cut(strings.ToValidUTF8(g.opts.Owner, "?"), maxOwner) + "#" + rand.Text()[:8]
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	return g
 }

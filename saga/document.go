@@ -223,5 +223,5 @@ func undoOf(w intent.WriteIntent, id ledger.ID) ledger.ID {
 
 // clipped is a sentence that can be stored and shown: it can quote a destination or a reviewer.
 func clipped(s string) string {
-	return visible.Cut(visible.Text(s), maxReason-len("…"))
+	return visible.Cut(visible.Text(s), maxReason)
 }

@@ -96,7 +96,7 @@ const maxLogged = 16 << 10
 
 // bounded is a text of at most maxLogged bytes, and "…" where more was cut off.
 func bounded(text string) string {
-	return visible.Cut(text, maxLogged-len("…"))
+	return visible.Cut(text, maxLogged)
 }
 
 // visibleLines writes log lines in which every character is visible: both forms of the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -76,4 +77,7 @@ func (e *serverWords) Is(target error) bool {
 func doing(what string, err error) error { return fmt.Errorf("%s: %w", what, &serverWords{err}) }
 
 // clip makes foreign text fit to be shown.
-func clip(s string) string { return visible.Clip(s, maxServerText) }
+func clip(s string) string {
+	words := strings.FieldsFunc(strings.ToValidUTF8(s, "?"), unicode.IsControl)
+	return visible.Cut(strings.Join(words, " "), maxServerText)
+}

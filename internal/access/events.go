@@ -333,7 +333,7 @@ func (e *Events) file(ctx context.Context, w written) error {
 		return err
 	}
 	_, err = e.documents.Commit(ctx, ledger.Batch{Documents: []ledger.Document{{Tenant: w.Tenant, Kind: EventKind, ID: w.id, Collection: w.id,
-		Subject: visible.Cut(cmp.Or(w.Write, w.Credentials, w.Name), maxText-len("…")), State: w.Event.Event, Done: true, Body: body}}})
+		Subject: visible.Cut(cmp.Or(w.Write, w.Credentials, w.Name), maxText), State: w.Event.Event, Done: true, Body: body}}})
 	if isStale(err) { // it was written, but the response was lost
 		return nil
 	}

@@ -61,7 +61,7 @@ type Process[S comparable] struct {
 	Name string
 	// Context ends with the process: a dead one waits for nothing.
 	Context context.Context
-	// OnCall is called before and after each call. Default nil.
+	// OnCall is called before and after each call of a process that lives. Default nil.
 	OnCall func(s S, when string)
 	// Failed is closed when it dies or is suspended.
 	Failed chan struct{}
@@ -88,7 +88,7 @@ func (p *Process[S]) enter(s S) Fate {
 	p.called(s, "before")
 	f := p.meet(s)
 	if f == Suspends {
-		time.Sleep(p.suspended)
+		time.Sleep(p.suspended) //nolint:forbidigo // in fake time, or as long as the kernel would stop it
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/readback-go/readback/internal/visible"
 )
 
-// maxValue is how much of a value or an error is shown, in characters.
+// maxValue is how much of a value or an error is shown.
 const maxValue = 60
 
 // Result is how the measurement compares with the declaration.

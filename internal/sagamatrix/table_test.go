@@ -2,9 +2,10 @@ package sagamatrix
 
 import (
 	"fmt"
-	"github.com/readback-go/readback/internal/crashtest"
 	"slices"
 	"strings"
+
+	"github.com/readback-go/readback/internal/crashtest"
 )
 
 // table shows the results of all runs: by the step that fails, by the fault, and by the moment at

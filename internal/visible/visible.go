@@ -52,13 +52,13 @@ func ClipLines(s string, n int) string { return cut(Lines(s[:within(s, n)]), s, 
 // or a broken byte becomes one at the least, and CRLF becomes one.
 func within(s string, n int) int { return min(len(s), 2*utf8.UTFMax*(n+1)) }
 
-// Cut is the first n bytes of s at most, and "…" where there is more. It escapes nothing: it is for
-// a text that is quoted, or escaped later.
+// Cut is s in at most n bytes, which end in "…" where more was cut off. It escapes nothing: it is
+// for a text that is quoted, or escaped later.
 func Cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	return strings.ToValidUTF8(s[:n-len("…")], "") + "…"
 }
 
 func cut(clean, s string, n int) string {

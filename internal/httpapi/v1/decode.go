@@ -21,7 +21,7 @@ const (
 	maxDepth = 32
 	// maxMembers bounds the members of an intent or a plan: both have fewer.
 	maxMembers = 64
-	// maxShown bounds how much of a caller's text a response repeats, in characters.
+	// maxShown bounds how much of a caller's text a response repeats, in bytes.
 	maxShown = 64
 )
 
