@@ -224,7 +224,7 @@ func (l Ledger[S]) Claim(ctx context.Context, c ledger.Claim) (lent []ledger.Rec
 		return (c.ID == "" || c.ID == r.ID) && r.Claimable(r.Now, c.Early && c.ID != "")
 	})
 	if err != nil || i < 0 {
-		return nil, nil //nolint:nilerr // a ledger that cannot be listed lends nothing
+		return nil, nil // a ledger that cannot be listed lends nothing
 	}
 	if died := l.Process.Call(l.Claims(all[i]), func() { lent, err = l.Ledger.Claim(ctx, c) }); died != nil {
 		return nil, died
