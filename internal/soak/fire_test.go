@@ -31,6 +31,10 @@ type size struct {
 	deadline time.Duration // of all
 }
 
+// stall is how long nothing may change in the ledger: longer than a restart of the database, every
+// lease and every wait of a write.
+const stall = time.Minute
+
 // sizeOf is the full size if a flag requests it, otherwise one that takes a minute.
 func sizeOf() size {
 	if *full {
@@ -161,10 +165,19 @@ func (f *fire) burn(ctx context.Context) {
 	defer act.Stop()
 	defer check.Stop()
 	acts := f.acts()
+	progress := time.NewTicker(5 * time.Second)
+	defer progress.Stop()
+	moved, last := time.Now(), int64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			f.t.Fatalf("not done after %v: %s", f.size.deadline, f.state())
+		case <-progress.C:
+			if now := f.steps(ctx); now != last {
+				moved, last = time.Now(), now
+			} else if time.Since(moved) > stall {
+				f.t.Fatalf("nothing has changed for %v: %s", stall, f.state())
+			}
 		case line := <-out:
 			if f.hear(line); f.finished == enqueuers {
 				// A process concludes from the horizon what it has counted itself, and the
@@ -297,6 +310,21 @@ func (f *fire) drained(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// steps counts the events of all writes; 0 while the database cannot be asked.
+func (f *fire) steps(ctx context.Context) (n int64) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, f.dsn)
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close(ctx) }() // a restart may have closed it
+	if err := conn.QueryRow(ctx, "SELECT coalesce(sum(seq), 0)::bigint FROM ledger_writes").Scan(&n); err != nil {
+		return 0
+	}
+	return n
 }
 
 // state is what is open, for a run that did not come to its end.
