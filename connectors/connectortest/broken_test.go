@@ -18,6 +18,7 @@ import (
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/fakes/orders/orderstest"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -175,59 +176,20 @@ func TestFaulty(t *testing.T) {
 func open(t *testing.T, f *faulty) *connectortest.Fixture {
 	o := orders.Plain.Options()
 	o.Versions, o.Bulk = true, true
-	w, err := orders.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := orderstest.World(t, o)
 	f.Connector = w.Connector()
-	id := func(key intent.Fields) string {
-		s, _ := key["order_id"].(string)
-		return s
-	}
 	p := o.Profile()
 	if f.aside != nil {
 		p.Reads = append(p.Reads, connectors.ReadPath{Path: aside, By: "key", Independent: connectors.OtherServer})
 	}
-	return &connectortest.Fixture{
-		Connector: f,
-		Profile:   p,
-		Elsewhere: f.aside,
-		NullField: "note",
-		Intent:    order,
-		Near: func(n int) []intent.WriteIntent {
-			near := order(intent.Create, n)
-			near.Key["order_id"] = strings.ToUpper(id(near.Key))
-			return []intent.WriteIntent{near}
-		},
-		Set: func(v fault.Kind, how string) error {
-			set := orders.Fault{Kind: v, Times: 1, How: how}
-			if v == fault.HangingRead {
-				set.Kind, set.How = orders.UnreadableRead, "hang"
-			}
-			return w.Set(set)
-		},
-		Seed: func(in intent.WriteIntent) {
-			if _, err := w.Seed(intent.Fields{"order_id": in.Key["order_id"], "note": "theirs"}, ""); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Change: func(key intent.Fields) {
-			if _, err := w.Edit(w.Records(id(key))[0].ID, intent.Fields{"status": "theirs"}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		Records: func(key intent.Fields) (found []connectors.Record) {
-			for _, o := range w.Records(id(key)) {
-				found = append(found, connectors.Record{Ref: o.ID, Version: fmt.Sprint(o.Version), Fields: o.Fields})
-			}
-			return found
-		},
-		Effects: func(key intent.Fields) int { return w.Changes(id(key)) },
-		Sends: func() int {
-			writes, _ := w.Count()
-			return writes
-		},
+	fixture := orderstest.Fixture(t, w, f, p, 1)
+	fixture.Elsewhere, fixture.NullField, fixture.Intent = f.aside, "note", order
+	fixture.Near = func(n int) []intent.WriteIntent {
+		near := order(intent.Create, n)
+		near.Key["order_id"] = strings.ToUpper(near.Key["order_id"].(string))
+		return []intent.WriteIntent{near}
 	}
+	return fixture
 }
 
 func order(w intent.WriteType, n int) intent.WriteIntent {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/fakes/orders/orderstest"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -32,10 +32,7 @@ func onOrders(o orders.Options) Harness {
 
 func openOrders(t *testing.T, o orders.Options) *connectortest.Fixture {
 	t.Helper()
-	w, err := orders.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := orderstest.World(t, o)
 	c := w.Connector()
 	p := c.Profiles()[orders.Kind]
 	p.Compare = map[string]intent.Comparison{
@@ -48,33 +45,19 @@ func openOrders(t *testing.T, o orders.Options) *connectortest.Fixture {
 		"/labels":    {{Name: intent.RuleFold}, {Name: intent.RuleSet}},
 		"/left_open": {{Name: intent.RuleEmpty}},
 	}
-	id := func(key intent.Fields) string { return key["order_id"].(string) }
-	f := &connectortest.Fixture{
-		Connector: c, Profile: p, Intent: order, NullField: "customer",
-		Set: func(v fault.Kind, how string) error {
-			delay := map[fault.Kind]time.Duration{fault.LaggingRead: time.Second, fault.Rollback: time.Second}[v]
-			return w.Set(orders.Fault{Kind: v, Times: 1, Delay: delay, How: how, Field: fieldFor(v)})
-		},
-		Put: func(fields intent.Fields, stamp string) error {
-			_, err := w.Seed(fields, stamp)
-			return err
-		},
-		Alter: func(key, fields intent.Fields) error {
-			_, err := w.Edit(w.Records(id(key))[0].ID, fields)
-			return err
-		},
-		Records: func(key intent.Fields) []connectors.Record {
-			var found []connectors.Record
-			for _, o := range w.Records(id(key)) {
-				found = append(found, connectors.Record{Ref: o.ID, Version: fmt.Sprint(o.Version), Stamp: o.Stamp, Fields: o.Fields})
-			}
-			return found
-		},
+	f := orderstest.Fixture(t, w, c, p, 1)
+	f.Intent, f.Near = order, nil
+	f.Set = func(v fault.Kind, how string) error {
+		delay := map[fault.Kind]time.Duration{fault.LaggingRead: time.Second, fault.Rollback: time.Second}[v]
+		return w.Set(orders.Fault{Kind: v, Times: 1, Delay: delay, How: how, Field: fieldFor(v)})
 	}
-	f.Seed = func(in intent.WriteIntent) {
-		if err := f.Put(together(in), ""); err != nil {
-			t.Fatal(err)
-		}
+	f.Put = func(fields intent.Fields, stamp string) error {
+		_, err := w.Seed(fields, stamp)
+		return err
+	}
+	f.Alter = func(key, fields intent.Fields) error {
+		_, err := w.Edit(w.Records(key["order_id"].(string))[0].ID, fields)
+		return err
 	}
 	f.Change = func(key intent.Fields) {
 		if err := f.Alter(key, intent.Fields{"currency": "chf"}); err != nil {
