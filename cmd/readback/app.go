@@ -101,7 +101,7 @@ func (a *app) print(v any, text func() string) error {
 
 // logger logs to standard error, in the configured form.
 func (a *app) logger(form string) *slog.Logger {
-	return slog.New(scrubbed{a.handler(form), func(text string) string { return bounded(a.scrub(text)) }})
+	return slog.New(scrubbed{a.handler(form), func(text string) string { return visible.Cut(a.scrub(text), maxLogged) }})
 }
 
 func (a *app) handler(form string) slog.Handler {

@@ -94,11 +94,6 @@ func (s scrubbed) any(v slog.Value) slog.Value {
 // gateway can answer with megabytes. A trace of a goroutine has less.
 const maxLogged = 16 << 10
 
-// bounded is a text of at most maxLogged bytes, and "…" where more was cut off.
-func bounded(text string) string {
-	return visible.Cut(text, maxLogged)
-}
-
 // visibleLines writes log lines in which every character is visible: both forms of the
 // log use JSON escapes for the others.
 type visibleLines struct{ to io.Writer }
