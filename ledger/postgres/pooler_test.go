@@ -48,7 +48,7 @@ func session(t *testing.T, client net.Conn, server string, serve func(back *pgpr
 		return
 	}
 	front.Send(startup)
-	if err := errors.Join(front.Flush(), untilReady(front, back, new(byte))); err == nil {
+	if err := errors.Join(front.Flush(), untilReady(front, back.Send, new(byte)), back.Flush()); err == nil {
 		serve(back, front)
 	}
 }
@@ -64,11 +64,11 @@ func pooled(back *pgproto3.Backend, front *pgproto3.Frontend) {
 	for status := byte('I'); ; {
 		if status == 'I' {
 			front.Send(&pgproto3.Query{String: "DISCARD ALL"})
-			if err := errors.Join(front.Flush(), untilReady(front, nil, &status)); err != nil {
+			if err := errors.Join(front.Flush(), untilReady(front, func(pgproto3.BackendMessage) {}, &status)); err != nil {
 				return
 			}
 		}
-		if untilSync(back, front) != nil || untilReady(front, back, &status) != nil {
+		if untilSync(back, front) != nil || untilReady(front, back.Send, &status) != nil || back.Flush() != nil {
 			return
 		}
 	}
@@ -91,22 +91,17 @@ func untilSync(back *pgproto3.Backend, front *pgproto3.Frontend) error {
 	}
 }
 
-// untilReady reads the server's messages until it waits.
-func untilReady(front *pgproto3.Frontend, back *pgproto3.Backend, status *byte) error {
+// untilReady takes the server's messages until it waits.
+func untilReady(front *pgproto3.Frontend, take func(pgproto3.BackendMessage), status *byte) error {
 	for {
 		m, err := front.Receive()
 		if err != nil {
 			return err
 		}
-		if back != nil {
-			back.Send(m)
-		}
+		take(m)
 		if ready, ok := m.(*pgproto3.ReadyForQuery); ok {
 			*status = ready.TxStatus
-			if back == nil {
-				return nil
-			}
-			return back.Flush()
+			return nil
 		}
 	}
 }
