@@ -1,10 +1,12 @@
 package browsertest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -150,6 +152,29 @@ func TestDecisionNeedsAReason(t *testing.T) {
 	}
 	if now, err := helper.outcome(out.ID); err != nil || now.Status != ledger.StatusHeld || s.destinations["billing"].Changes(id) != 0 {
 		t.Errorf("the write is %q, with %d effects; %v", now.Status, s.destinations["billing"].Changes(id), err)
+	}
+}
+
+// Password managers and other extensions change fields of a page. That is no news about the
+// write: the form stays as it is, and says nothing.
+func TestExtensionsChangeFields(t *testing.T) {
+	s := theSite(t)
+	const tenant, id = "extension", "ex-1"
+	ada, helper := s.person(t, tenant, "reviewer", "ada"), s.agent(t, tenant)
+	out := helper.settle(order("billing", "refund", id, intent.Fields{"amount_cents": 4900}), ledger.StatusHeld)
+	ada.do("install an extension", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := page.AddScriptToEvaluateOnNewDocument(`document.addEventListener("DOMContentLoaded", () => {
+			document.querySelector("#decide-reason").setAttribute("data-filled-by", "an extension");
+			document.querySelector("#choice-deny").checked = true;
+		})`).Do(ctx)
+		return err
+	}))
+	path := "/writes/" + string(out.ID)
+	ada.open(path)
+	ada.waitFor("the page to be asked for again", func() bool { return len(ada.asked(s.url+path)) > 1 })
+	ada.do("read it once more, after which that answer was handled", chromedp.Evaluate("fetch(location.href).then((r) => r.text())", nil, awaited))
+	if !look[bool](ada, "document.querySelector('[data-stale]').hidden && document.querySelector('#choice-deny').checked") {
+		t.Error("the page says that the write has changed, or has lost a choice")
 	}
 }
 

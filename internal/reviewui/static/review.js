@@ -64,6 +64,8 @@
     for (const t of copy.querySelectorAll("time")) t.textContent = "";
     return copy.innerHTML;
   };
+  // What the server sent is compared, not what stands in the page: extensions of browsers change that.
+  const served = new Map([...document.querySelectorAll("[data-fragment]")].map((f) => [f.id, f.innerHTML]));
   let asked = 0, due = false, stale = false;
   const fresh = async () => {
     due = false;
@@ -83,12 +85,13 @@
     let changed = 0, waiting = false;
     for (const old of document.querySelectorAll("[data-fragment]")) {
       const now = page.getElementById(old.id);
-      if (!now || now.innerHTML === old.innerHTML) continue;
+      if (!now || now.innerHTML === served.get(old.id)) continue;
       if ("form" in old.dataset && busy(old)) { waiting = true; continue; }
       const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       const open = new Set([...old.querySelectorAll("details[open] > summary")].map((s) => s.textContent));
       const put = document.importNode(now, true);
       for (const s of put.querySelectorAll("details > summary")) if (open.has(s.textContent)) s.parentElement.open = true;
+      served.set(old.id, now.innerHTML);
       old.replaceWith(put);
       if (focus) { const a = [...put.querySelectorAll("a")].find((x) => x.getAttribute("href") === focus); if (a) a.focus(); }
       if (bare(old) === bare(now)) continue;
