@@ -78,7 +78,7 @@ func TestIntentIsSealedAndOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"DE0212", "129.5", "true", "Birkenweg", "zip", "4111111111111111", "4242424242424242"} {
+	for _, secret := range []string{"DE0212", "129.5", ":true", "Birkenweg", `"zip"`, "4111111111111111", "4242424242424242"} {
 		if bytes.Contains(stored, []byte(secret)) {
 			t.Errorf("%s is in %s", secret, stored)
 		}

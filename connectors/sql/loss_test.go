@@ -121,7 +121,7 @@ func TestFalseUnique(t *testing.T) {
 // TestLockedRow: the send waits for a row that another actor has locked, and the server's answer
 // comes before we give up.
 func TestLockedRow(t *testing.T) {
-	d := newBench(t, uniqueTable(), false, func(o *sql.Options) { o.SendTimeout = 600 * time.Millisecond })
+	d := newBench(t, uniqueTable(), false, func(o *sql.Options) { o.SendTimeout = 4 * time.Second })
 	d.wrote(intent.Create, 1, nil)
 	tx, err := d.c.admin.Begin(t.Context())
 	if err != nil {
