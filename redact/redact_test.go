@@ -78,9 +78,15 @@ func TestIntentIsSealedAndOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"DE0212", "129.5", ":true", "Birkenweg", `"zip"`, "4111111111111111", "4242424242424242"} {
+	for _, secret := range []string{"DE0212", "129.5", "Birkenweg", "4111111111111111", "4242424242424242"} {
 		if bytes.Contains(stored, []byte(secret)) {
 			t.Errorf("%s is in %s", secret, stored)
+		}
+	}
+	outside := regexp.MustCompile(Prefix+`[^"]*`).ReplaceAll(stored, nil) // ciphertext has every short word at times
+	for _, secret := range []string{"true", "zip"} {
+		if bytes.Contains(outside, []byte(secret)) {
+			t.Errorf("%s is in %s", secret, outside)
 		}
 	}
 	shut, err := intent.DecodeStored(stored)
