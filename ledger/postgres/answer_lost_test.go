@@ -23,7 +23,7 @@ import (
 // database has made durable, with the connection.
 type swallower struct {
 	asked atomic.Bool
-	kind  string // statement, pipeline or commit; "" is any
+	kind  string // statement, pipeline or commit
 }
 
 func (s *swallower) listen(t *testing.T, server string) (addr string) {
@@ -42,7 +42,7 @@ func (s *swallower) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 			return
 		}
 		durable := status == 'I' && (kind == "commit" && changed || kind != "commit" && stored)
-		if durable && (s.kind == "" || kind == s.kind) && s.asked.CompareAndSwap(true, false) {
+		if durable && kind == s.kind && s.asked.CompareAndSwap(true, false) {
 			return // and back is never flushed
 		}
 		changed = status != 'I' && (changed || stored && kind == "statement")
