@@ -22,7 +22,7 @@ type StandbyOptions struct {
 }
 
 // Standby starts a streaming standby that can be read, and waits until it
-// answers. It is closed with its primary, or earlier.
+// answers and follows its primary. It is closed with its primary, or earlier.
 func (s *Server) Standby(o StandbyOptions) (*Server, error) {
 	standby, err := prepare()
 	if err != nil {
@@ -47,7 +47,10 @@ func (s *Server) follow(primary *Server, o StandbyOptions) error {
 	if err := s.configure(conf); err != nil {
 		return err
 	}
-	return s.start()
+	if err := s.start(); err != nil {
+		return err
+	}
+	return s.until("SELECT EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')")
 }
 
 // Pause stops the replay of a standby and returns when it has stopped.
