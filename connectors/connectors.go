@@ -84,6 +84,10 @@ type Query struct {
 	// as it is now where it can be read by its id, also without our stamp or key:
 	// it is not gone for that.
 	Ref string
+	// Once means that one send of the write was made. A record that is found under the key with
+	// its stamp is then all that the write made: a connector need not look for the stamp under
+	// other keys. Default false: look for all.
+	Once bool
 }
 
 // Strength is how much a read can be trusted to show the latest state.

@@ -91,6 +91,22 @@ func (m *merge) add(r *read, f result) {
 	}
 }
 
+// suffices reports whether a lookup by stamp alone can show nothing more. The one send of the write
+// made one record at most, unless it was multiplied on its way, and then the key has several.
+func (m *merge) suffices(r *read) bool {
+	return m.q.Once && !r.key && len(m.seen) == 1 && m.ours(m.seen[0]) && (m.seen[0].strong || !r.strong)
+}
+
+// shows reports whether a lookup has shown the record of a ref, and a read by that ref can show
+// nothing newer: it is no stronger, and what was shown has our stamp, or has had no other state.
+func (m *merge) shows(ref string, r *read) bool {
+	return slices.ContainsFunc(m.seen, func(s *sighting) bool {
+		return s.record.Ref == ref && (s.strong || !r.strong) && (m.ours(s) || m.q.Intent.Write == intent.Create)
+	})
+}
+
+func (m *merge) ours(s *sighting) bool { return m.q.Stamp != "" && s.record.Stamp == m.q.Stamp }
+
 // stamped reports whether a record that the write made has its stamp. Then, and only then, a
 // lookup by stamp finds all that it can have made.
 func (m *merge) stamped() bool {

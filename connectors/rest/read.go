@@ -17,7 +17,8 @@ import (
 const maxCompleted = 10
 
 // Read returns every record that has the stamp or the business key: by all declared lookups that
-// are possible, and by the ref where one is known. It merges their results by the records' refs.
+// are possible, and by the ref where one is known, except those that can show nothing more. It
+// merges their results by the records' refs.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	k, err := c.kindOf(q.Intent)
 	if err != nil {
@@ -25,8 +26,8 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	}
 	m := newMerge(k, q)
 	v := c.readValues(q)
-	for _, r := range k.reads {
-		if !r.asks(q) {
+	for _, r := range k.lookups(q) {
+		if m.suffices(r) {
 			continue
 		}
 		found, err := c.ask(ctx, m, r, v)
@@ -42,6 +43,22 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		return connectors.Observation{}, err
 	}
 	return m.observation(), nil
+}
+
+// lookups returns those that can be made for a query. Those by stamp alone are last: what a look-up
+// by key shows often makes them needless.
+func (k *kind) lookups(q connectors.Query) (all []*read) {
+	var byStamp []*read
+	for _, r := range k.reads {
+		switch {
+		case !r.asks(q):
+		case r.key:
+			all = append(all, r)
+		default:
+			byStamp = append(byStamp, r)
+		}
+	}
+	return append(all, byStamp...)
 }
 
 // asks reports whether a lookup by key or stamp can be made for a query.
@@ -78,7 +95,7 @@ func (c *Connector) readRefs(ctx context.Context, m *merge, v values) error {
 	if r.complete {
 		refs = m.refs()
 	}
-	if m.q.Ref != "" && !slices.Contains(refs, m.q.Ref) && r.canAsk(m.q.Ref, v) {
+	if m.q.Ref != "" && !slices.Contains(refs, m.q.Ref) && !m.shows(m.q.Ref, r) && r.canAsk(m.q.Ref, v) {
 		refs = append(refs, m.q.Ref)
 	}
 	if len(refs) > maxCompleted {
