@@ -202,10 +202,11 @@ func (t *task) readUnlessHeld() (*Hold, error) {
 	if hold != nil {
 		return hold, nil
 	}
-	defer leave()
-	began := time.Now()
+	began, end := time.Now(), Sent{}
+	defer func() { leave(end) }()
 	ctx, span := t.reading()
 	j, seen := verify.ReadOnce(ctx, t.reader(), t.query(), t.judgeCase())
+	end = fateOfRead(j, began)
 	t.wasRead(span, j, seen, false)
 	read := Activity{Kind: ActivityRead, Record: t.rec, Verdict: j.Verdict, Took: time.Since(began)}
 	if j.Login {
@@ -234,6 +235,20 @@ func (t *task) readUnlessHeld() (*Hold, error) {
 		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
 	}
 	return nil, t.note(ev)
+}
+
+// fateOfRead is what guards are told of a read that was begun then.
+func fateOfRead(j verify.Judgement, began time.Time) Sent {
+	s := Sent{Fate: connectors.FateAnswered, RetryAfter: j.ReadAfter, Took: time.Since(began)}
+	switch {
+	case j.Throttled:
+		s.Fate = connectors.FateThrottled
+	case j.Login:
+		s.Fate = connectors.FateLogin
+	case j.Verdict == verify.Unavailable:
+		s.Fate = connectors.FateUnknown
+	}
+	return s
 }
 
 // anothers reports whether a read that may lag shows the state of another write: every update

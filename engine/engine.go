@@ -212,10 +212,11 @@ type Guards interface {
 	// putting the write back.
 	Enter(ctx context.Context, rec ledger.Record) (leave func(Sent), hold *Hold)
 	// EnterRead asks for one read that no send's leave covers. A nil hold permits it, and the
-	// caller must then call leave when it has ended. Otherwise it is not made now: the maximum
-	// of concurrent calls is reached. It may wait a moment. The record is that of the write, or
-	// has only its tenant and destination. A read after a send has priority over all others.
-	EnterRead(ctx context.Context, rec ledger.Record) (leave func(), hold *Hold)
+	// caller must then call leave exactly once, with the fate of the read. Otherwise it is not
+	// made now: the maximum of concurrent calls is reached, or the destination asked for a pause.
+	// It may wait a moment. The record is that of the write, or has only its tenant and
+	// destination. A read after a send has priority over all others.
+	EnterRead(ctx context.Context, rec ledger.Record) (leave func(Sent), hold *Hold)
 	// ReadHeld returns why no read after a send may be made now, nil where it may: the
 	// credentials of reads are refused, and one read at a time checks whether they still are.
 	ReadHeld(rec ledger.Record) *Hold
@@ -240,8 +241,8 @@ func (Unguarded) Enter(context.Context, ledger.Record) (leave func(Sent), hold *
 }
 
 // EnterRead implements [Guards].
-func (Unguarded) EnterRead(context.Context, ledger.Record) (leave func(), hold *Hold) {
-	return func() {}, nil
+func (Unguarded) EnterRead(context.Context, ledger.Record) (leave func(Sent), hold *Hold) {
+	return func(Sent) {}, nil
 }
 
 // ReadHeld implements [Guards].
@@ -263,7 +264,8 @@ type Hold struct {
 	For    time.Duration // ask again after; at least 0
 }
 
-// Sent is the fate of a send that a guard permitted.
+// Sent is the fate of a call that a guard permitted: of a send, or of a read, which is answered,
+// throttled, refused for its login, or else unknown.
 type Sent struct {
 	Fate       connectors.Fate
 	Code       string        // without the write's sensitive values: guards keep it for others

@@ -329,7 +329,7 @@ type fullGate struct {
 	asked []ledger.State
 }
 
-func (g *fullGate) EnterRead(_ context.Context, rec ledger.Record) (func(), *engine.Hold) {
+func (g *fullGate) EnterRead(_ context.Context, rec ledger.Record) (func(engine.Sent), *engine.Hold) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked = append(g.asked, rec.State)
@@ -337,7 +337,7 @@ func (g *fullGate) EnterRead(_ context.Context, rec ledger.Record) (func(), *eng
 		return nil, &engine.Hold{Rule: "busy", Reason: "as many calls as may be are under way", For: 10 * time.Second}
 	}
 	g.reads++
-	return func() {
+	return func(engine.Sent) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.reads--

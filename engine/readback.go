@@ -228,12 +228,15 @@ func (l *reading) once(ctx context.Context) ReadResult {
 	if hold != nil {
 		return ReadResult{Verdict: verify.Unavailable, At: l.now(), After: l.now().Add(hold.For), Reason: hold.Reason}
 	}
-	defer leave()
 	at, began := l.now(), time.Now()
+	end := verify.Judgement{Verdict: verify.Unavailable}
+	defer func() { leave(fateOfRead(end, began)) }()
 	seen, err := verify.Read(ctx, l.e.reader(l.conn, l.profile), l.profile, connectors.Query{Intent: l.intent, Stamp: l.intent.Stamp(), Ref: l.ref()})
 	if err != nil {
-		return ReadResult{Verdict: verify.Unavailable, At: at, After: at.Add(readAgainAfter), Reason: l.seals.Text("the destination could not be read: " + err.Error())}
+		end = verify.Unread(err)
+		return ReadResult{Verdict: verify.Unavailable, At: at, After: at.Add(max(readAgainAfter, end.ReadAfter)), Reason: l.seals.Text(end.Reason)}
 	}
+	end.Verdict = verify.Indeterminate // it was read
 	k := verify.Case{Intent: l.intent, Profile: l.profile, Before: l.before, Seen: seen}
 	found := ReadResult{At: at}
 	if found.Seen, err = l.seals.SealObservation(seen); err != nil || len(found.Seen) > maxEvidence {

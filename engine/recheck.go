@@ -55,7 +55,7 @@ func (t *task) recheckOnce() (again bool, err error) {
 	}
 	next := t.pauseBeforeRead(t.recheckDue())
 	if t.judged.Login { // it can be made when an operator has renewed the credentials, however late
-		next = policies.PausePreparing(t.sinceByClock())
+		next = policies.PausePreparing(t.sinceByClock(), t.judged)
 	}
 	switch {
 	case d.Kind == policies.Accept:

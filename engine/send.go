@@ -190,14 +190,19 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	ctx, span := t.reading()
 	seen, err := verify.Read(ctx, t.reader(), t.profile, t.query())
 	if err != nil {
+		j := verify.Unread(err)
+		j.Reason = "the destination could not be read before the write: " + err.Error()
 		t.wasRead(span, verify.Judgement{Verdict: verify.Unavailable}, seen, true)
-		if connectors.FateOf(err) == connectors.FateLogin {
+		if j.Login {
 			return []ledger.Event{t.loginRefused(age, err)}
 		}
 		if errors.Is(err, connectors.ErrNoTarget) {
 			return []ledger.Event{notSent("pre-state", "the destination cannot be read: "+err.Error())}
 		}
-		return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the destination could not be read before the write: " + err.Error()})
+		if j.Throttled {
+			t.left(fateOfRead(j, began)) // a send would need another read
+		}
+		return t.cannotPrepare(age, j)
 	}
 	k := t.judgeCase()
 	k.Seen, k.Since = seen, age-max(began.Sub(seen.At), 0)
@@ -281,7 +286,7 @@ func (t *task) loginRefused(age time.Duration, err error) ledger.Event {
 	}
 	t.left(s)
 	return ledger.Event{Kind: ledger.EvDeferred, Verdict: verify.Unavailable.String(), Rule: "login",
-		Reason: "the destination refused the login: " + err.Error(), In: policies.PausePreparing(age)}
+		Reason: "the destination refused the login: " + err.Error(), In: policies.PausePreparing(age, verify.Judgement{})}
 }
 
 // concluded returns how a write ends, or waits, on its pre-state alone.
@@ -304,7 +309,7 @@ func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Eve
 	if policies.PreparingTooLong(t.profile, j, age) && !untried {
 		return []ledger.Event{notSent("pre-state", j.Reason)}
 	}
-	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age)}}
+	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age, j)}}
 }
 
 func notSent(rule, reason string) ledger.Event {
@@ -394,9 +399,9 @@ func (t *task) enter() *Hold {
 
 // enterRead asks the guards for a read that no send's leave covers. The caller calls leave when
 // the read has ended.
-func (e *Engine) enterRead(l lifetime, rec ledger.Record) (leave func(), hold *Hold) {
+func (e *Engine) enterRead(l lifetime, rec ledger.Record) (leave func(Sent), hold *Hold) {
 	if e.opts.Guards == nil {
-		return func() {}, nil
+		return func(Sent) {}, nil
 	}
 	return e.opts.Guards.EnterRead(l.ending, rec)
 }

@@ -118,6 +118,7 @@ var _ engine.Guards = (*Guards)(nil)
 // destination holds the guards of one destination.
 type destination struct {
 	rates   *rates
+	reads   *rates // of reads after a send and of other callers' effects; only pauses
 	slots   *slots
 	breaker *breaker
 }
@@ -169,7 +170,8 @@ func (g *Guards) at(name string) *destination {
 	_, cover := g.profiled(name)
 	sh := &shared{cache: g.cache, destination: name, owner: g.owner, log: g.opts.Logger, kick: g.kick}
 	d := &destination{
-		rates:   &rates{shared: sh, name: noteOf("rate", name), lock: newTimedMutex()},
+		rates:   &rates{shared: sh, name: noteOf("rate", name), lock: newTimedMutex(), what: "a send"},
+		reads:   &rates{shared: sh, name: noteOf("reads", name), lock: newTimedMutex(), what: "a read"},
 		slots:   &slots{shared: sh, name: noteOf("slots", name), cover: cover, lock: newTimedMutex()},
 		breaker: &breaker{shared: sh, name: noteOf("breaker", name), cover: cover},
 	}
@@ -185,6 +187,7 @@ func (g *Guards) log(name string, d *destination, set Settings) {
 		rate = set.Rate
 	}
 	d.rates.change(rate)
+	d.reads.change(connectors.Rate{})
 	d.slots.local.Store(set.Concurrency == 0)
 	d.slots.most.Store(int64(set.Concurrency))
 	if set.Concurrency == 0 {
@@ -290,21 +293,31 @@ func (g *Guards) Enter(ctx context.Context, rec ledger.Record) (leave func(engin
 	}, nil
 }
 
-// EnterRead implements [engine.Guards]. A held read was not made for lack of a slot.
-func (g *Guards) EnterRead(ctx context.Context, rec ledger.Record) (leave func(), hold *engine.Hold) {
+// EnterRead implements [engine.Guards]. A held read was not made for lack of a slot, or because
+// the destination throttled a read of any worker and asked for a pause.
+func (g *Guards) EnterRead(ctx context.Context, rec ledger.Record) (leave func(engine.Sent), hold *engine.Hold) {
 	if g.ctx.Err() != nil {
-		return func() {}, nil // nothing is sent any more; earlier sends are read back
+		return func(engine.Sent) {}, nil // nothing is sent any more; earlier sends are read back
 	}
-	d := g.at(rec.Destination)
-	slot, hold := d.slots.take(ctx, time.Now().Add(enterFor), rec.State == ledger.Checking)
+	_ = g.cache.fresh(ctx, readEvery) // a pause that cannot be read delays no read
+	d, deadline := g.at(rec.Destination), time.Now().Add(enterFor)
+	if _, hold := d.reads.permit(ctx, deadline); hold != nil {
+		return nil, hold
+	}
+	slot, hold := d.slots.take(ctx, deadline, rec.State == ledger.Checking)
 	if hold != nil {
 		return nil, hold
 	}
 	if slot {
 		g.attend()
 	}
-	began := time.Now()
-	return sync.OnceFunc(func() { d.slots.release(slot, time.Since(began)) }), nil
+	entered, once := g.cache.clock.early(), sync.Once{}
+	return func(s engine.Sent) {
+		once.Do(func() {
+			d.reads.logged(s, entered)
+			d.slots.release(slot, s.Took)
+		})
+	}, nil
 }
 
 // Observe implements [engine.Guards]. A read that verified the effect of a send of unknown fate

@@ -85,6 +85,7 @@ func (g *Guards) tend(ctx context.Context, closing bool) (busy bool, err error) 
 		for _, part := range []func() (bool, error){
 			func() (bool, error) { return d.breaker.tend(ctx, closing) },
 			func() (bool, error) { return d.rates.tend(ctx) },
+			func() (bool, error) { return d.reads.tend(ctx) },
 			func() (bool, error) { return d.slots.tend(ctx, closing) },
 		} {
 			left, failed := part()

@@ -46,6 +46,7 @@ type rateNote struct {
 type rates struct {
 	*shared
 	name string // of the note
+	what string // is throttled: "a send"
 	set  atomic.Pointer[paced]
 	lock timedMutex // serialises requests to the ledger for permits
 
@@ -266,7 +267,7 @@ func (r *rates) logged(s engine.Sent, entered time.Time) {
 		}
 		r.calm = true
 	default:
-		news := &setback{asks: asks, at: r.cache.clock.late(), entered: entered, why: visible.Cut("it answered "+worded(s), maxReason)}
+		news := &setback{asks: asks, at: r.cache.clock.late(), entered: entered, why: visible.Cut("it answered "+r.what+": "+worded(s), maxReason)}
 		changed, after := news.applied(note)
 		if !changed {
 			return
@@ -338,7 +339,7 @@ func (r *rates) tend(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if news != nil {
-		r.log.Warn("sends are paused: the destination throttled them", "destination", r.destination, "answer", news.why)
+		r.log.Warn("a pause: the destination throttled "+r.what, "destination", r.destination, "answer", news.why)
 	}
 	if r.news == news {
 		r.news = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/ledger"
 )
 
 func rate(calls int, per time.Duration) connectors.Rate {
@@ -155,39 +156,66 @@ func TestRetryAfterIsHonouredByAll(t *testing.T) {
 		"without a time":  {"the first pause is short", engine.Sent{Fate: connectors.FateThrottled, Took: 1}, time.Second},
 		"an absurd pause": {"a destination must not stop itself for ever", engine.Sent{Fate: connectors.FateThrottled, RetryAfter: 1e6 * time.Hour, Took: 1}, time.Hour},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				crew := newCrew(t, 4, guards.Settings{})
-				defer crew.close()
-				for _, w := range crew.workers {
-					passes(t, w, write(crm))(answered)
-				}
-				passes(t, crew.workers[0], write(crm))(c.reported)
-				reported := time.Now()
-				if c.pause > time.Second {
-					held(t, crew.workers[0], write(crm), "rate") // itself at once
-					time.Sleep(501 * time.Millisecond)
-					for _, w := range crew.workers {
-						hold := held(t, w, write(crm), "rate")
-						if left := c.pause - time.Since(reported); hold.For < left || hold.For > left+time.Second {
-							t.Errorf("%s: held for %s, want about %s", c.reason, hold.For, left)
-						}
-						if len(w.Paused()) != 1 {
-							t.Errorf("%s: it is not paused", c.reason)
-						}
-					}
-					time.Sleep(time.Until(reported.Add(c.pause - time.Millisecond)))
-				}
-				for _, w := range crew.workers { // waits the rest out
-					passes(t, w, write(crm))(answered)
-					if early := c.pause - time.Since(reported); early > 0 {
-						t.Errorf("%s: sent %s before the pause ended", c.reason, early)
-					}
-				}
-			})
-		})
+	send := func(t *testing.T, w *worker) (func(engine.Sent), *engine.Hold) {
+		return w.Enter(t.Context(), write(crm))
 	}
+	read := func(t *testing.T, w *worker) (func(engine.Sent), *engine.Hold) {
+		return w.reads(t.Context(), ledger.Checking)
+	}
+	for name, c := range cases {
+		for what, way := range map[string]struct {
+			call, other entering
+			paused      int // destinations whose sends would be held
+		}{"send": {send, read, 1}, "read": {read, send, 0}} {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					crew := newCrew(t, 4, guards.Settings{})
+					defer crew.close()
+					for _, w := range crew.workers {
+						passed(t, way.call, w)(answered)
+					}
+					passed(t, way.call, crew.workers[0])(c.reported)
+					reported := time.Now()
+					if c.pause > time.Second {
+						if _, hold := way.call(t, crew.workers[0]); hold == nil || hold.Rule != "rate" {
+							t.Errorf("the worker itself is not held at once: %+v", hold)
+						}
+						time.Sleep(501 * time.Millisecond)
+						for _, w := range crew.workers {
+							_, hold := way.call(t, w)
+							if left := c.pause - time.Since(reported); hold == nil || hold.Rule != "rate" || hold.For < left || hold.For > left+time.Second {
+								t.Fatalf("%s: hold %+v, want about %s", c.reason, hold, left)
+							}
+							if len(w.Paused()) != way.paused {
+								t.Errorf("%s: paused are %v", c.reason, w.Paused())
+							}
+							passed(t, way.other, w)(answered) // destinations have limits for each
+						}
+						time.Sleep(time.Until(reported.Add(c.pause - time.Millisecond)))
+					}
+					for _, w := range crew.workers { // waits the rest out
+						passed(t, way.call, w)(answered)
+						if early := c.pause - time.Since(reported); early > 0 {
+							t.Errorf("%s: made %s before the pause ended", c.reason, early)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// entering asks a worker for a call.
+type entering func(t *testing.T, w *worker) (leave func(engine.Sent), hold *engine.Hold)
+
+// passed makes a call that must pass.
+func passed(t *testing.T, call entering, w *worker) (leave func(engine.Sent)) {
+	t.Helper()
+	leave, hold := call(t, w)
+	if hold != nil {
+		t.Fatalf("held: %+v", *hold)
+	}
+	return leave
 }
 
 // Repeated "not now" answers: the pause grows with each, however many sends were under way and

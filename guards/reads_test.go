@@ -177,7 +177,7 @@ func TestADestinationThatHangsHoldsUpNoOther(t *testing.T) {
 }
 
 // reads requests a read of a write in a state.
-func (w *worker) reads(ctx context.Context, s ledger.State) (leave func(), hold *engine.Hold) {
+func (w *worker) reads(ctx context.Context, s ledger.State) (leave func(engine.Sent), hold *engine.Hold) {
 	rec := write(crm)
 	rec.State = s
 	return w.EnterRead(ctx, rec)
@@ -226,7 +226,7 @@ func TestReadsAfterSendsComeFirst(t *testing.T) {
 					t.Fatalf("%+v when a slot is free", hold)
 				}
 				held(t, w, write(crm), "busy")
-				reading()
+				reading(answered)
 				passes(t, w, write(crm))(answered)
 			})
 		})

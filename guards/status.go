@@ -27,8 +27,8 @@ type Destination struct {
 	Name string
 	// Rate is that of the worker that wrote last; zero if there is none.
 	Rate connectors.Rate
-	// Pause is until when sends pause because the destination throttled a send, Why its answer;
-	// zero if nothing is paused.
+	// Pause is until when sends or reads pause because the destination throttled one, Why its
+	// answer; zero if nothing is paused.
 	Pause    time.Time
 	PauseWhy string
 	Breaker  BreakerState
@@ -36,7 +36,7 @@ type Destination struct {
 	// them.
 	Limit int
 	Slots []Holder
-	// Damaged names its unreadable notes: "rate", "breaker", "slots".
+	// Damaged names its unreadable notes: "rate", "reads", "breaker", "slots".
 	Damaged []string
 }
 
@@ -95,11 +95,14 @@ func Status(ctx context.Context, notes ledger.Documents) (InForce, error) {
 func (d *Destination) read(what string, n ledger.Note, now time.Time) {
 	var err error
 	switch what {
-	case "rate":
+	case "rate", "reads":
 		var note rateNote
 		if err = json.Unmarshal(n.Value, &note); err == nil {
-			d.Name, d.Rate = note.Destination, connectors.Rate{Calls: note.Calls, Per: note.Per}
-			if note.Pause.After(now) {
+			d.Name = note.Destination
+			if what == "rate" {
+				d.Rate = connectors.Rate{Calls: note.Calls, Per: note.Per}
+			}
+			if note.Pause.After(now) && note.Pause.After(d.Pause) {
 				d.Pause, d.PauseWhy = note.Pause, note.Why
 			}
 		}

@@ -226,8 +226,11 @@ func TestPaces(t *testing.T) {
 		t.Errorf("a write sent an hour ago is read after %s", later)
 	}
 	for age, want := range map[time.Duration]time.Duration{0: time.Second, time.Minute: 30 * time.Second, time.Hour: 5 * time.Minute} {
-		if got := policies.PausePreparing(age); got != want {
+		if got := policies.PausePreparing(age, verify.Judgement{}); got != want {
 			t.Errorf("a write accepted %s ago is prepared after %s, want %s", age, got, want)
+		}
+		if got := policies.PausePreparing(age, verify.Judgement{ReadAfter: 20 * time.Minute}); got != 20*time.Minute {
+			t.Errorf("a write accepted %s ago is prepared after %s, want when the destination takes reads again", age, got)
 		}
 	}
 }
@@ -244,6 +247,8 @@ func TestReadPauseMeetsTheMoments(t *testing.T) {
 		"before the horizon":      {"a second is left", read(lost(), verify.Absent, horizon-time.Second), time.Second},
 		"before both":             {"a second is left", readWeakly(lost(), verify.Absent, horizon+settle-time.Second), time.Second},
 		"a read that took longer": {"it was begun before the horizon and ended after: at once, but not in a tight loop", with(read(lost(), verify.Absent, horizon-time.Second), func(c *policies.Case) { c.SinceSend = horizon + time.Second }), 50 * time.Millisecond},
+		"throttled":               {"it asked not to be read before", with(read(lost(), verify.Unavailable, horizon-time.Second), func(c *policies.Case) { c.ReadAfter = 10 * time.Minute }), 10 * time.Minute},
+		"throttled, absurdly":     {"a destination cannot keep a write from being read for ever", with(read(lost(), verify.Unavailable, horizon-time.Second), func(c *policies.Case) { c.ReadAfter = 1000 * time.Hour }), time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := policies.ReadPause(d.c, slow); got != d.want {

@@ -47,9 +47,9 @@ func ReadPace() backoff.BackOff {
 }
 
 // PausePreparing returns how long to wait before a pre-state is read again, for a write
-// accepted age ago.
-func PausePreparing(age time.Duration) time.Duration {
-	return min(max(age/2, retryFirst), retryMost)
+// accepted age ago, after a read that was judged j.
+func PausePreparing(age time.Duration, j verify.Judgement) time.Duration {
+	return max(min(max(age/2, retryFirst), retryMost), min(j.ReadAfter, maxRetryAfter))
 }
 
 // PreparingTooLong reports whether to give up a write accepted age ago whose pre-state is
@@ -64,10 +64,10 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 // ReadPause returns how long to wait before the next read of a write: at the pace of reading
 // back, but not past the next moment at which a verdict can change its meaning (the settle
 // time, the horizon, both together). After hours the reads become ever rarer: otherwise a
-// horizon of a day would leave ten thousand events.
+// horizon of a day would leave ten thousand events. A destination that asked for a pause gets it.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
-	return WithinReason(c, pause)
+	return max(WithinReason(c, pause), min(c.ReadAfter, maxRetryAfter))
 }
 
 // WithinReason bounds a pause before the next read by the next moment at which a verdict can

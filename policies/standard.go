@@ -252,7 +252,7 @@ func patience(c Case) (Decision, bool) {
 	switch c.Verdict {
 	case verify.Unavailable, verify.Indeterminate:
 		if c.Login {
-			return Decision{Kind: Wait, After: PausePreparing(max(c.SinceSend, c.SinceByClock)), Rule: "login",
+			return Decision{Kind: Wait, After: PausePreparing(max(c.SinceSend, c.SinceByClock), c.Judgement), Rule: "login",
 				Reason: explain(c, "it is read when the destination accepts our login again")}, true
 		}
 		// A late worker has made few reads, however long ago the send was: the destination gets

@@ -78,6 +78,10 @@ type Judgement struct {
 	// Login says, with Unavailable, that the destination refused the credentials of the read.
 	// That concerns the destination, and ends when an operator renews them.
 	Login bool
+	// Throttled says, with Unavailable, that the destination takes fewer reads, and ReadAfter for
+	// how long it asked not to be read, 0 where it did not say.
+	Throttled bool
+	ReadAfter time.Duration
 	// Record is the one that verified, when there is exactly one.
 	Record *connectors.Record
 }

@@ -164,6 +164,17 @@ func legible(err error) {
 	}
 }
 
+// Unread judges a read that failed.
+func Unread(err error) Judgement {
+	j := Judgement{Verdict: Unavailable, Reason: "the destination could not be read: " + err.Error()}
+	fate := connectors.FateOf(err)
+	j.Login, j.Throttled = fate == connectors.FateLogin, fate == connectors.FateThrottled
+	if e := (*connectors.Error)(nil); errors.As(err, &e) {
+		j.ReadAfter = e.RetryAfter
+	}
+	return j
+}
+
 // ReadOnce reads once and judges the result. A read that fails is [Unavailable]. A result that
 // the connector read earlier than it was asked, for example in one bulk call, counts as that
 // old.
@@ -171,7 +182,9 @@ func ReadOnce(ctx context.Context, c connectors.Connector, q connectors.Query, k
 	began := time.Now()
 	seen, err := Read(ctx, c, k.Profile, q)
 	if err != nil {
-		return Judgement{Verdict: Unavailable, Since: k.Since, Login: connectors.FateOf(err) == connectors.FateLogin, Reason: "the destination could not be read: " + err.Error()}, seen
+		j := Unread(err)
+		j.Since = k.Since
+		return j, seen
 	}
 	if age := began.Sub(seen.At); age > 0 {
 		k.Since -= age

@@ -458,7 +458,7 @@ func (s *scenario) prepares(w *world, e, i int, reading *seen, known uint8) []le
 		read.Ref = j.Record.Ref
 	}
 	in := s.intent(w, i)
-	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age))}
+	end := ledger.Event{Kind: ledger.EvDeferred, In: wholeTicks(policies.PausePreparing(age, verify.Judgement{}))}
 	maker := s.madeBy(w, i, reading)
 	unsure := i == undoing && !j.Conclusive && !slices.Contains(s.profile.Conditional, in.Write)
 	switch {

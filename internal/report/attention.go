@@ -219,7 +219,7 @@ func pauses(f Found) []Matter {
 	var all []Matter
 	for _, d := range f.Status.Destinations {
 		if d.Pause.Sub(f.Status.Now) >= lateAfter {
-			all = append(all, matters("%q asked for a pause; nothing is sent to it until %s (%s): %s.",
+			all = append(all, matters("%q asked for a pause until %s (%s): %s.",
 				"Nothing, unless it is too long: then check the account's limits there, and `rate` in the configuration.",
 				Safe(d.Name), Moment(d.Pause), Ago(d.Pause, f.Status.Now), Clip(d.PauseWhy, maxText))...)
 		}

@@ -109,7 +109,7 @@ func TestWhatNeedsAttention(t *testing.T) {
 			tried, []string{`"orders" has refused our login since 2026-01-31 16:00:00.000Z (401); 1 write waits, and nothing is sent; one send is being tried now.`}},
 		"late for a pause": {"the destination asked for it", queue(late), guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Second)}}}, nil},
 		"a long pause": {"an operator may want to know", ledger.QueueStats{Now: base}, guards.InForce{Now: base, Destinations: []guards.Destination{{Name: "orders", Breaker: guards.BreakerState{State: "closed"}, Pause: base.Add(time.Hour), PauseWhy: "429"}}},
-			[]string{`"orders" asked for a pause; nothing is sent to it until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
+			[]string{`"orders" asked for a pause until 2026-01-31 19:00:00.000Z (1 hour from now): 429.`}},
 		"orphans":            {"dead workers", queue(ledger.Queue{State: ledger.Sending, Count: 1, Orphaned: 1, OldestDue: ago(time.Hour)}), guards.InForce{}, []string{"Workers that held 1 of them are gone."}},
 		"outbox":             {"no worker takes it", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Hour)}, guards.InForce{}, []string{"1 write is due, and no worker takes them up: the oldest since 1 hour."}},
 		"outbox, fresh":      {"a worker takes a moment", ledger.QueueStats{Now: base, Outbox: 1, Oldest: ago(time.Second)}, guards.InForce{}, nil},
