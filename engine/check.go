@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -205,10 +206,11 @@ func (t *task) readUnlessHeld() (*Hold, error) {
 	began, end := time.Now(), Sent{}
 	defer func() { leave(end) }()
 	ctx, span := t.reading()
+	ctx = connectors.CountCalls(ctx)
 	j, seen := verify.ReadOnce(ctx, t.reader(), t.query(), t.judgeCase())
 	end = fateOfRead(j, began)
 	t.wasRead(span, j, seen, false)
-	read := Activity{Kind: ActivityRead, Record: t.rec, Verdict: j.Verdict, Took: time.Since(began)}
+	read := Activity{Kind: ActivityRead, Record: t.rec, Verdict: j.Verdict, Took: time.Since(began), Calls: connectors.Calls(ctx)}
 	if j.Login {
 		t.e.reg.LoginRefused(t.rec.Destination)
 		read.Login = t.scope().Text(j.Reason)
@@ -224,6 +226,7 @@ func (t *task) readUnlessHeld() (*Hold, error) {
 	ev := ledger.Event{Kind: ledger.EvRead, Verdict: j.Verdict.String(), Reason: j.Reason,
 		Effect:   t.rec.Sends > 0 && j.Shows() && !t.anothers(j, seen),
 		Unproven: j.Verdict == verify.Unavailable && !j.Login || j.Verdict == verify.Indeterminate}
+	ev.Calls = severalCalls(ctx)
 	if ev.Effect && !t.rec.EffectSeen {
 		t.e.observe(Activity{Kind: ActivityShown, Record: t.rec, Verdict: j.Verdict, Took: max(j.Since, 0)})
 	}
@@ -235,6 +238,14 @@ func (t *task) readUnlessHeld() (*Hold, error) {
 		ev.Ref, ev.URL, ev.Version = j.Record.Ref, j.Record.URL, j.Record.Version
 	}
 	return nil, t.note(ev)
+}
+
+// severalCalls returns how many calls a read took, 0 for one.
+func severalCalls(ctx context.Context) int {
+	if n := connectors.Calls(ctx); n > 1 {
+		return n
+	}
+	return 0
 }
 
 // fateOfRead is what guards are told of a read that was begun then.

@@ -37,8 +37,9 @@ const (
 	ActivityRepeated ActivityKind = "repeated"
 	// ActivitySent: one send was made.
 	ActivitySent ActivityKind = "sent"
-	// ActivityRead: one read after a send was made, with a Verdict, in a time Took. Login says
-	// why its credentials were refused.
+	// ActivityRead: one read after a send was made, with a Verdict, in a time Took, with as many
+	// Calls, none where it joined those of another write. Login says why its credentials were
+	// refused.
 	ActivityRead ActivityKind = "read"
 	// ActivityShown: a read showed an effect of the write for the first time, at Took after its
 	// last send. The record is as it was before the read: its LastFate says whether that send had
@@ -64,6 +65,7 @@ type Activity struct {
 	Outcome Outcome
 	Err     error
 	Took    time.Duration
+	Calls   int
 }
 
 // observe notifies the guards and the observer. A failure of either never affects a write.

@@ -188,6 +188,7 @@ func (t *task) unapproved() (bool, error) {
 func (t *task) prepare(age time.Duration) []ledger.Event {
 	began := time.Now()
 	ctx, span := t.reading()
+	ctx = connectors.CountCalls(ctx)
 	seen, err := verify.Read(ctx, t.reader(), t.profile, t.query())
 	if err != nil {
 		j := verify.Unread(err)
@@ -208,7 +209,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	k.Seen, k.Since = seen, age-max(began.Sub(seen.At), 0)
 	j := verify.JudgeBefore(k)
 	t.wasRead(span, j, seen, true)
-	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason}
+	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Calls: severalCalls(ctx)}
 	if read.Evidence, err = t.scope().SealObservation(seen); err != nil {
 		return []ledger.Event{read, notSent("pre-state", "the record before the write cannot be kept: "+err.Error())}
 	}

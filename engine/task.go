@@ -134,7 +134,11 @@ func (t *task) note(ev ledger.Event) error {
 	ev = t.sealed(ev)
 	rec, n := t.rec, len(t.pending)
 	if n > 0 && sameRead(t.pending[n-1], ev) {
-		ev.Count = max(t.pending[n-1].Count, 1) + 1
+		before := t.pending[n-1]
+		if calls := before.ReadCalls() + ev.ReadCalls(); before.Calls > 0 || ev.Calls > 0 {
+			ev.Calls = calls
+		}
+		ev.Count = max(before.Count, 1) + 1
 		n--
 		rec = t.base
 		for i := range n {

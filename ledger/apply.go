@@ -173,7 +173,7 @@ func effect(r Record, e Event, now time.Time) Record {
 			r.QueuedAt, r.Due = now, now
 		}
 	case EvRead:
-		r.Reads += max(e.Count, 1)
+		r.Reads += e.ReadCalls()
 		r.EffectSeen = r.EffectSeen || e.Effect
 		r.Unverified = false
 		if e.Before {

@@ -65,7 +65,9 @@ type Event struct {
 	Verdict string `json:"verdict,omitempty"`
 	Before  bool   `json:"before,omitempty"`
 	Count   int    `json:"count,omitempty"`
-	Effect  bool   `json:"effect,omitempty"`
+	// Read: how many calls to the destination these reads took together. Default: one for each.
+	Calls  int  `json:"calls,omitempty"`
+	Effect bool `json:"effect,omitempty"`
 	// Read: it failed, or proved nothing. Default false.
 	Unproven bool `json:"unproven,omitempty"`
 	// Announced: the key's generation, how long until the send has surely ended, and whether it
@@ -120,3 +122,6 @@ type Event struct {
 	Evidence   json.RawMessage `json:"evidence,omitempty"`
 	Mismatches json.RawMessage `json:"mismatches,omitempty"`
 }
+
+// ReadCalls returns how many calls to the destination a read event stands for.
+func (e Event) ReadCalls() int { return max(e.Calls, e.Count, 1) }

@@ -158,7 +158,7 @@ type Record struct {
 	Reason  string `json:"reason,omitempty"`
 
 	// Sends counts announcements, Unsent those of them that the destination provably did not
-	// accept, Reads counts reads; all over the whole lifetime. LoginRefused counts those of the
+	// accept, Reads counts the calls of reads; all over the whole lifetime. LoginRefused counts those of the
 	// unsent whose credentials were refused. Generation is that of the idempotency key in use.
 	Sends        int `json:"sends"`
 	Unsent       int `json:"unsent,omitempty"`

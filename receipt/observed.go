@@ -228,7 +228,7 @@ func (l *life) rechecks(values bool) (*Rechecks, error) {
 			if since == nil {
 				since = new(Rechecks)
 			}
-			since.Reads += max(e.Count, 1)
+			since.Reads += e.ReadCalls()
 			since.Last, since.Verdict = utc(e.At.Add(-e.Ago)), e.Verdict
 			if slices.Contains(agrees[l.rec.Settlement], e.Verdict) {
 				continue

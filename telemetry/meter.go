@@ -50,7 +50,7 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 		words: NewWords(known), tools: map[string]bool{},
 		writes:     i.counter("readback.writes", "{write}", "Writes that were settled, by outcome; that went to a reviewer (review); or whose read is postponed on purpose (unverified)."),
 		sends:      i.counter("readback.sends", "{send}", "Sends, by what became of them."),
-		reads:      i.counter("readback.reads", "{read}", "Reads of destinations after a send, by verdict."),
+		reads:      i.counter("readback.reads", "{call}", "Calls that read destinations after a send, by verdict."),
 		replays:    i.counter("readback.replays", "{call}", "Calls for a write that was requested before. They got its outcome."),
 		prevented:  i.counter("readback.duplicates.prevented", "{write}", "Second effects that did not come about: calls that were answered instead of sent again (replay), and sends of unknown fate whose effect a read found (read)."),
 		holds:      i.counter("readback.holds", "{send}", "Sends that a guard did not let pass, by rule."),
@@ -60,7 +60,7 @@ func NewMeter(mp metric.MeterProvider, known *connectors.Registry) *Meter {
 		writeTime:  i.seconds("readback.write.duration", "From the reservation of a write to its end, on the ledger's clock; of status verified, the time to verified.", lifeBounds),
 		lag:        i.seconds("readback.visibility.lag", "From a send that was answered to the read that first showed its effect.", lifeBounds),
 		writeSends: i.pieces("readback.write.sends", "{send}", "Sends that a write took until it ended."),
-		writeReads: i.pieces("readback.write.reads", "{read}", "Reads that a write took until it ended."),
+		writeReads: i.pieces("readback.write.reads", "{call}", "Calls that read the destination for a write, until it ended."),
 		toolTime:   i.seconds("gen_ai.execute_tool.duration", "How long calls that asked for a write took until they were answered.", lifeBounds),
 	}
 }
@@ -103,7 +103,7 @@ func (m *Meter) Observe(a engine.Activity) {
 		m.sendTime.Record(ctx, a.Sent.Took.Seconds(), at)
 	case engine.ActivityRead:
 		at := m.place(rec, keyVerdict, a.Verdict.String())
-		m.reads.Add(ctx, 1, at)
+		m.reads.Add(ctx, int64(a.Calls), at)
 		m.readTime.Record(ctx, a.Took.Seconds(), at)
 	case engine.ActivityShown:
 		if rec.LastFate == ledger.FateAnswered {

@@ -131,25 +131,25 @@ func happenings() map[string]happening {
 			"readback.sends [{send}] {readback.destination=orders readback.fate=unknown readback.kind=order} 1",
 			"readback.send.duration [s] {readback.destination=orders readback.fate=unknown readback.kind=order} 0 in 1")},
 		"a read": {"by verdict", func(m *telemetry.Meter) {
-			m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: good, Verdict: verify.Duplicated, Took: time.Second})
+			m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: good, Verdict: verify.Duplicated, Took: time.Second, Calls: 1})
 		}, at(
-			"readback.reads [{read}] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1",
+			"readback.reads [{call}] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1",
 			"readback.read.duration [s] {readback.destination=orders readback.kind=order readback.verdict=duplicated} 1 in 1")},
 		"an end": {"what it took", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: good}) }, at(
 			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=verified} 1",
 			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=verified} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=verified} 1 in 1",
-			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=verified} 2 in 1")},
+			"readback.write.reads [{call}] {readback.destination=orders readback.kind=order readback.status=verified} 2 in 1")},
 		"unverified": {"is not verified", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: off}) }, at(
 			"readback.writes [{write}] {readback.destination=orders readback.kind=order readback.status=unverified} 1",
 			"readback.write.duration [s] {readback.destination=orders readback.kind=order readback.status=unverified} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=orders readback.kind=order readback.status=unverified} 1 in 1",
-			"readback.write.reads [{read}] {readback.destination=orders readback.kind=order readback.status=unverified} 2 in 1")},
+			"readback.write.reads [{call}] {readback.destination=orders readback.kind=order readback.status=unverified} 2 in 1")},
 		"what is on no list": {"no text of a caller becomes a series", func(m *telemetry.Meter) { m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: strange}) }, at(
 			"readback.writes [{write}] {readback.destination=other readback.kind=other readback.status=other} 1",
 			"readback.write.duration [s] {readback.destination=other readback.kind=other readback.status=other} 3 in 1",
 			"readback.write.sends [{send}] {readback.destination=other readback.kind=other readback.status=other} 1 in 1",
-			"readback.write.reads [{read}] {readback.destination=other readback.kind=other readback.status=other} 2 in 1")},
+			"readback.write.reads [{call}] {readback.destination=other readback.kind=other readback.status=other} 2 in 1")},
 		"a hold": {"by rule", func(m *telemetry.Meter) {
 			m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: good, Hold: engine.Hold{Rule: "breaker"}})
 			m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: good, Hold: engine.Hold{Rule: "secret"}})
@@ -278,7 +278,7 @@ func TestTeeCallsEach(t *testing.T) {
 	all := telemetry.Tee(telemetry.NewMeter(first, registered(t)).Observe, nil, func(engine.Activity) { calls++ }, telemetry.NewMeter(second, registered(t)).Observe)
 	rec := ledger.Record{Destination: "orders", Kind: "order"}
 	all(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{}})
-	all(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
+	all(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second, Calls: 1})
 	all(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
 	all(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{}})
 	all(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("x")})
@@ -307,7 +307,7 @@ func TestTheDocumentation(t *testing.T) {
 	m := telemetry.NewMeter(mp, registered(t))
 	rec := ledger.Record{Destination: "orders", Kind: "order", LastFate: ledger.FateAnswered}
 	m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{}})
-	m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
+	m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second, Calls: 1})
 	m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
 	m.Observe(engine.Activity{Kind: engine.ActivityHeld, Record: rec, Hold: engine.Hold{}})
 	m.Observe(engine.Activity{Kind: engine.ActivityFailed, Record: rec, Err: errors.New("x")})

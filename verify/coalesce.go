@@ -144,6 +144,7 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		c.stats.Calls++
 		c.mu.Unlock()
 		defer c.ended(time.Now())
+		defer countCall(ctx, connectors.Calls(ctx))
 		return c.conn.Read(ctx, q)
 	}
 	a := &asked{ctx: ctx, query: q, done: make(chan struct{})}
@@ -157,6 +158,13 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	case <-ctx.Done():
 		c.leave(a)
 		return connectors.Observation{}, ctx.Err()
+	}
+}
+
+// countCall counts the call of a connector that counts none: there are still as many as before.
+func countCall(ctx context.Context, before int) {
+	if connectors.Calls(ctx) == before {
+		connectors.Called(ctx)
 	}
 }
 
@@ -233,7 +241,11 @@ func (c *Coalescer) run(ctx context.Context, one *call) {
 	defer one.cancel()
 	began := time.Now()
 	defer c.ended(began)
+	ctx = connectors.CountCalls(ctx)
 	answers, smaller, err := c.read(ctx, one.asked)
+	for range max(connectors.Calls(ctx), 1) {
+		connectors.Called(one.asked[0].ctx)
+	}
 	c.learn(answers, smaller)
 	if err != nil && len(one.asked) > 1 {
 		err = shared(err, one.asked)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,9 @@ type shelf struct {
 	fail  func(qs []connectors.Query) error // of whole bulk calls
 	one   func(ctx context.Context, q connectors.Query) error
 	short bool // bulk calls forget the last answer
-	when  func() time.Time
+	// counts is how often a call counts itself.
+	counts int
+	when   func() time.Time
 
 	mu     sync.Mutex
 	single int
@@ -49,6 +52,9 @@ func (s *shelf) arrive(ctx context.Context, queries int) error {
 	s.under++
 	s.most = max(s.most, s.under)
 	s.mu.Unlock()
+	for range s.counts {
+		connectors.Called(ctx)
+	}
 	var err error
 	if s.takes > 0 {
 		select {
@@ -225,6 +231,40 @@ func TestConcurrentReadsShareCalls(t *testing.T) {
 				stats := c.Stats()
 				if stats.Queries != 3*256 || int(stats.Calls) != s.calls() || int(stats.Bulk) > len(s.bulks) {
 					t.Errorf("counts %+v with %d calls", stats, s.calls())
+				}
+			})
+		})
+	}
+}
+
+// Each call counts once, for one of the reads that shared it, whether its connector counts or not.
+func TestCallsAreCounted(t *testing.T) {
+	for name, d := range map[string]struct {
+		counts int // of the connector, for each call
+		want   int
+	}{"a connector that does not": {0, 1}, "one call": {1, 1}, "several": {3, 3}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{takes: 100 * time.Millisecond, counts: d.counts}
+				c, p := coalesced(s, nil)
+				var wg sync.WaitGroup
+				var total atomic.Int64
+				for i := range 256 {
+					wg.Go(func() {
+						ctx := connectors.CountCalls(t.Context())
+						if _, err := verify.Read(ctx, c, p, asks(i)); err != nil {
+							t.Error(err)
+						}
+						total.Add(int64(connectors.Calls(ctx)))
+					})
+				}
+				wg.Wait()
+				if got, want := int(total.Load()), d.want*s.calls(); got != want || s.calls() > 10 {
+					t.Errorf("%d calls are counted, and %d were made", got, want)
+				}
+				ctx := connectors.CountCalls(t.Context())
+				if _, err := verify.Read(ctx, s, p, asks(1)); err != nil || connectors.Calls(ctx) != d.want {
+					t.Errorf("%d calls are counted of a read that is not joined, want %d; %v", connectors.Calls(ctx), d.want, err)
 				}
 			})
 		})

@@ -112,12 +112,16 @@ func panicked(what string, p any) error {
 
 // Read reads once, bounded by the profile's read time-out, and normalises the values as
 // [intent.Fields] promise. Every failure is an error: a failed read never looks like an empty
-// one.
+// one. It counts the calls that it took ([connectors.CountCalls]), at least one; reads that were
+// joined took those of the first.
 func Read(ctx context.Context, c connectors.Connector, p connectors.Profile, q connectors.Query) (connectors.Observation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.ReadFor())
 	defer cancel()
-	began := time.Now()
+	began, calls := time.Now(), connectors.Calls(ctx)
 	obs, err := read(ctx, c, q)
+	if _, joins := c.(*Coalescer); !joins {
+		countCall(ctx, calls)
+	}
 	if err != nil {
 		return connectors.Observation{}, err
 	}

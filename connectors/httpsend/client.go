@@ -192,6 +192,7 @@ func (c *Client) do(req *http.Request) (Answer, error) {
 	if err := ctx.Err(); err != nil {
 		return Answer{}, connectors.NotSent(err)
 	}
+	connectors.Called(ctx)
 	connectors.TraceServer(ctx, req.URL)
 	if !c.noTrace {
 		traced(req)

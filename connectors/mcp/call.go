@@ -41,6 +41,7 @@ func (c *Client) Call(ctx context.Context, tool string, args any, progress func(
 		p.SetProgressToken(token)
 	}
 	traced(ctx, p)
+	connectors.Called(ctx)
 	r, err := c.attempt(ctx, p)
 	if errors.Is(err, sdk.ErrConnectionClosed) && connectors.FateOf(err) == connectors.FateNotSent {
 		return c.attempt(ctx, p) // the session was over before anything left us

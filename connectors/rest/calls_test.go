@@ -48,7 +48,7 @@ func TestCallsOfACreate(t *testing.T) {
 				}
 				e := engine.New(ledger.NewMemory(), &reg, nil)
 				defer e.Close()
-				first := 0
+				first, counted := 0, 0
 				for n := range 2 { // before its first write a process checks the account, once
 					first = len(a.fake.Calls())
 					in := whole(a, a.intent(intent.Create, n+1))
@@ -57,6 +57,7 @@ func TestCallsOfACreate(t *testing.T) {
 					if err != nil || out.Status != ledger.Verified {
 						t.Fatalf("%s: %s; %v", out.Status, out.Text, err)
 					}
+					counted = out.Sends + out.Reads
 				}
 				var calls []string
 				for _, call := range a.fake.Calls()[first:] {
@@ -65,6 +66,9 @@ func TestCallsOfACreate(t *testing.T) {
 						word += " query"
 					}
 					calls = append(calls, word)
+				}
+				if counted != len(calls) {
+					t.Errorf("the outcome counts %d calls, and it took %q", counted, calls)
 				}
 				if !slices.Equal(calls, c.calls) {
 					t.Errorf("it took the calls %q, want %q: %s", calls, c.calls, c.reason)

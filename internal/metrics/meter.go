@@ -86,7 +86,7 @@ func (m *Meter) Observe(a engine.Activity) {
 		m.sends.WithLabelValues(destination, kind, telemetry.Fate(a.Sent.Fate)).Inc()
 		m.sendSeconds.WithLabelValues(destination, kind).Observe(a.Sent.Took.Seconds())
 	case engine.ActivityRead:
-		m.reads.WithLabelValues(destination, kind, a.Verdict.String()).Inc()
+		m.reads.WithLabelValues(destination, kind, a.Verdict.String()).Add(float64(a.Calls))
 		m.readSeconds.WithLabelValues(destination, kind).Observe(a.Took.Seconds())
 	case engine.ActivityShown:
 		if rec.LastFate == ledger.FateAnswered {

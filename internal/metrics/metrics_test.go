@@ -95,8 +95,8 @@ func used(t *testing.T) *Meter {
 		for _, fate := range []connectors.Fate{connectors.FateAnswered, connectors.FateUnknown, "secret"} {
 			m.Observe(engine.Activity{Kind: engine.ActivitySent, Record: rec, Sent: engine.Sent{Fate: fate, Took: time.Second}})
 		}
-		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second})
-		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verdict(99), Took: time.Second})
+		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verified, Took: time.Second, Calls: 1})
+		m.Observe(engine.Activity{Kind: engine.ActivityRead, Record: rec, Verdict: verify.Verdict(99), Took: time.Second, Calls: 1})
 		m.Observe(engine.Activity{Kind: engine.ActivityEnded, Record: rec})
 		m.Observe(engine.Activity{Kind: engine.ActivityRepeated, Record: rec})
 		for _, fate := range []string{ledger.FateAnswered, ledger.FateUnknown} {

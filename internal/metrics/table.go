@@ -20,7 +20,7 @@ var (
 	sendSeconds = metric{"readback_send_duration_seconds", "histogram", []string{"destination", "kind"},
 		"Duration of sends."}
 	reads = metric{"readback_reads_total", "counter", []string{"destination", "kind", "verdict"},
-		"Reads of destinations, by verdict."}
+		"Calls that read destinations after a send, by verdict."}
 	readSeconds = metric{"readback_read_duration_seconds", "histogram", []string{"destination", "kind"},
 		"Duration of reads."}
 	ended = metric{"readback_writes_ended_total", "counter", []string{"destination", "kind", "status"},
@@ -28,7 +28,7 @@ var (
 	lifeSeconds = metric{"readback_write_duration_seconds", "histogram", []string{"destination", "kind", "status"},
 		"From the reservation of a write to its end, on the ledger's clock."}
 	writeReads = metric{"readback_write_reads", "histogram", []string{"destination", "kind"},
-		"Reads of each verified write."}
+		"Calls that read the destination for each verified write."}
 	writeSends = metric{"readback_write_sends", "histogram", []string{"destination", "kind"},
 		"Sends of each write until its end."}
 	shownSeconds = metric{"readback_write_shown_seconds", "histogram", []string{"destination", "kind"},

@@ -42,7 +42,7 @@ func (k Known) after(e ledger.Event, own string) Known {
 	}
 	switch e.Kind {
 	case ledger.EvRead:
-		k.Reads += max(e.Count, 1)
+		k.Reads += e.ReadCalls()
 		k.Strength, k.Records = strengthOf(e)
 	case ledger.EvAnnounced:
 		k.Sends++
