@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -11,7 +10,7 @@ import (
 // replaces any of them.
 type files [3]struct {
 	path string
-	info fs.FileInfo
+	is   identity
 }
 
 // filesOf finds the files of an open ledger. The log and its index are in the directory of the
@@ -24,7 +23,7 @@ func filesOf(path string) (*files, error) {
 	f := new(files)
 	for i, path := range []string{path, end + "-wal", end + "-shm"} {
 		f[i].path = path
-		if f[i].info, err = os.Stat(path); err != nil {
+		if f[i].is, err = identityOf(path); err != nil {
 			return nil, err
 		}
 	}
@@ -46,11 +45,11 @@ func oneName(path string) error {
 // other's locks.
 func (f *files) present() error {
 	for _, part := range f {
-		now, err := os.Stat(part.path)
+		now, err := identityOf(part.path)
 		if err != nil {
 			return fmt.Errorf("it was taken away while it was open, restart this process: %w", err)
 		}
-		if !os.SameFile(now, part.info) {
+		if !now.same(part.is) {
 			return fmt.Errorf("%s was replaced while it was open: restart this process", part.path)
 		}
 	}
