@@ -329,6 +329,11 @@ func release(r Record, e Event, now time.Time) Record {
 // events of the reservation, which record what its caller would do first, are dropped with the
 // lease, unless the write is to be held. The first event identifies the write ([Rebuild]).
 func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
+	return BeginInto(nil, res, behind, now)
+}
+
+// BeginInto is Begin that puts the events into an empty buffer, for a driver that keeps none.
+func BeginInto(into []Event, res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	r := res.Record.Identity()
 	if r.ID != IDOf(r.StructuralKey) || r.Tenant == "" || len(r.Intent) == 0 {
 		return r, nil, fmt.Errorf("reserve: a record needs a tenant (%q), an intent (%d bytes) and the id (%q) of its structural key (%q); NewRecord makes one",
@@ -348,14 +353,14 @@ func Begin(res Reservation, behind ID, now time.Time) (Record, []Event, error) {
 	if behind != "" && r.KeyDigest != "" && !held {
 		r.Fence++
 		taken.QueuedBehind = behind
-		return advance(r, []Event{taken}, now)
+		return advance(r, append(into, taken), now)
 	}
 	if res.Owner == "" {
 		r.Fence++
 	} else {
 		r = r.Lend(res.Owner, res.LeaseFor, now)
 	}
-	events := append(make([]Event, 0, 1+len(res.Events)), taken)
+	events := append(slices.Grow(into, 1+len(res.Events)), taken)
 	if res.Precheck == nil || !res.Precheck.Contended {
 		for _, e := range res.Events {
 			events = append(events, mended(e))
@@ -406,14 +411,20 @@ func Expedite(r Record, now time.Time) (Record, []Event, bool) {
 // Advance returns a record after events, in one step. It is the pure half of Append. It checks
 // the fence, numbers the events and extends the lease if one is still held.
 func Advance(r Record, fence int64, events []Event, now time.Time) (Record, []Event, error) {
+	return AdvanceInto(nil, r, fence, events, now)
+}
+
+// AdvanceInto is Advance that puts the events into an empty buffer, for a driver that keeps none.
+func AdvanceInto(into []Event, r Record, fence int64, events []Event, now time.Time) (Record, []Event, error) {
 	late := len(events) == 1 && events[0].Kind == EvLate
 	if fence != r.Fence && !late {
 		return r, nil, fmt.Errorf("%w: write %s: fence %d, now %d", ErrFenced, r.ID, fence, r.Fence)
 	}
-	events = slices.Clone(events)
-	for i, e := range events {
-		events[i] = mended(e)
+	into = slices.Grow(into, len(events))
+	for _, e := range events {
+		into = append(into, mended(e))
 	}
+	events = into
 	if late {
 		return advanceEach(r, events, fence, now)
 	}

@@ -25,8 +25,9 @@ type tx struct {
 	window    time.Duration // in which an idempotency key blocks enqueued writes; 0 for ever
 	keeping   *ledger.Keeping
 	noKey     withoutKey
-	broken    error  // what ended the transaction early
-	body      []byte // the last that was encoded
+	broken    error          // what ended the transaction early
+	body      []byte         // the last that was encoded
+	stamped   []ledger.Event // the last that were stored, cleared
 
 	// remembered are writes as this connection last wrote them; nothing changes one. Foreign is a number that changes
 	// when any other connection commits: then remembered is cleared.

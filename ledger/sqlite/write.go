@@ -106,7 +106,7 @@ func (t *tx) reserve(res ledger.Reservation) (*ledger.Record, bool, error) {
 			res.Events = nil
 		}
 	}
-	rec, events, err := ledger.Begin(res, last.rec.ID, now)
+	rec, events, err := ledger.BeginInto(t.stamped[:0], res, last.rec.ID, now)
 	if err != nil {
 		return nil, false, err
 	}
@@ -174,7 +174,7 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (*ledger.R
 		next.place, events = before.place+1, ledger.QueueBehind(events, before.rec.ID)
 	}
 	var stamped []ledger.Event
-	if next.rec, stamped, err = ledger.Advance(have.rec, fence, events, now); err != nil {
+	if next.rec, stamped, err = ledger.AdvanceInto(t.stamped[:0], have.rec, fence, events, now); err != nil {
 		return nil, err
 	}
 	if err := t.updateWrite(&next); err != nil {
@@ -296,6 +296,10 @@ func bindChanging(s *sqlite.Stmt, from int, r *row, body []byte) {
 
 // insertEvents stores events of a write, and publishes them.
 func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.Event) (err error) {
+	defer func() { // the buffer is used again, and what they refer to is not kept
+		clear(events)
+		t.stamped = events
+	}()
 	for _, e := range events {
 		if t.body, err = driver.EncodeEvent(t.body[:0], e); err != nil {
 			return err
