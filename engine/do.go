@@ -248,7 +248,7 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *inFlight) (fresh bool, e
 		if t.rec.QueuedBehind == "" {
 			t.countHeld()
 		}
-		t.countEnded(ledger.Record{})
+		t.countEnded(phase{})
 		f.last = &t.rec
 		return true, nil
 	}

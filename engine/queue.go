@@ -73,7 +73,7 @@ func (e *Engine) enqueue(ctx context.Context, t *task) (reserved ledger.Record, 
 	}
 	if fresh {
 		t.adopt(reserved, rec.Now)
-		t.countEnded(ledger.Record{})
+		t.countEnded(phase{})
 	}
 	t.lifetime.span.adopted(reserved)
 	return reserved, fresh, nil

@@ -734,7 +734,7 @@ func (e *Engine) resolveIn(rec ledger.Record, asked time.Time, d Decision, f *in
 	err = t.commit(ev)
 	switch {
 	case errors.Is(err, ErrExpired): // while it was on its way to the ledger
-		return cmp.Or(e.lapse(t.base, asked, l), fmt.Errorf("write %s: %w", id, ErrExpired))
+		return cmp.Or(e.lapse(rec, asked, l), fmt.Errorf("write %s: %w", id, ErrExpired))
 	case errors.Is(err, ledger.ErrFenced): // to be returned, unlike work that another worker continues
 		return fmt.Errorf("%w: %s was taken over before the decision was recorded", ErrBusy, id)
 	case err != nil:

@@ -37,10 +37,10 @@ type task struct {
 	seals    *redact.Scope
 	prepared []byte
 
-	// base is the record as last committed; rec is base after pending.
-	base    ledger.Record
-	pending []ledger.Event
-	at      []time.Time // when each of pending was noted
+	// committed is what the ledger has; rec is that after pending.
+	committed phase
+	pending   []ledger.Event
+	at        []time.Time // when each of pending was noted
 	// clock is the ledger's time at the moment read, on this machine's monotonic clock. leased
 	// is the earliest time at which the lease may have been extended last.
 	clock, read, leased time.Time
@@ -108,7 +108,7 @@ type storedWrite struct {
 // adopt takes over the record as the ledger returned it to a call made at the time asked: the
 // lease may have begun as early as that.
 func (t *task) adopt(rec ledger.Record, asked time.Time) {
-	t.rec, t.base, t.pending, t.at = rec, rec, nil, nil
+	t.rec, t.committed, t.pending, t.at = rec, phaseOf(rec), nil, nil
 	t.clock, t.read, t.leased = rec.Now, time.Now(), asked
 	t.lifetime.span.adopted(rec)
 }
@@ -132,26 +132,14 @@ func (t *task) sinceByClock() time.Duration { return max(t.now().Sub(t.rec.LastS
 func (t *task) note(ev ledger.Event) error {
 	ev.By = orElse(ev.By, t.e.opts.Owner)
 	ev = t.sealed(ev)
-	rec, n := t.rec, len(t.pending)
-	if n > 0 && sameRead(t.pending[n-1], ev) {
-		before := t.pending[n-1]
-		if calls := before.ReadCalls() + ev.ReadCalls(); before.Calls > 0 || ev.Calls > 0 {
-			ev.Calls = calls
-		}
-		ev.Count = max(before.Count, 1) + 1
-		n--
-		rec = t.base
-		for i := range n {
-			var err error
-			if rec, err = ledger.Apply(rec, t.pending[i], t.ledgerTime(t.at[i])); err != nil {
-				return err
-			}
-		}
-	}
-	now := time.Now()
-	rec, err := ledger.Apply(rec, ev, t.ledgerTime(now))
+	now, n := time.Now(), len(t.pending)
+	rec, err := ledger.Apply(t.rec, ev, t.ledgerTime(now))
 	if err != nil {
 		return err
+	}
+	if n > 0 && sameRead(t.pending[n-1], ev) {
+		n--
+		ev = together(t.pending[n], ev)
 	}
 	if t.pending == nil { // sent, read and settled
 		t.pending, t.at = make([]ledger.Event, 0, 3), make([]time.Time, 0, 3)
@@ -160,8 +148,19 @@ func (t *task) note(ev ledger.Event) error {
 	return nil
 }
 
+// sameRead reports whether two reads can be one event: they change a record alike.
 func sameRead(a, b ledger.Event) bool {
-	return a.Kind == ledger.EvRead && b.Kind == ledger.EvRead && !a.Before && !b.Before && a.Verdict == b.Verdict
+	return a.Kind == ledger.EvRead && b.Kind == ledger.EvRead && !a.Before && !b.Before &&
+		a.Verdict == b.Verdict && a.Effect == b.Effect && a.Unproven == b.Unproven
+}
+
+// together returns the event of both reads.
+func together(earlier, later ledger.Event) ledger.Event {
+	if earlier.Calls > 0 || later.Calls > 0 {
+		later.Calls = earlier.ReadCalls() + later.ReadCalls()
+	}
+	later.Count = max(earlier.Count, 1) + 1
+	return later
 }
 
 func orElse(s, otherwise string) string {
@@ -186,7 +185,7 @@ func (t *task) commit(events ...ledger.Event) error {
 	if err != nil {
 		return t.lost(ctx, err)
 	}
-	was := t.base
+	was := t.committed
 	t.e.clock.record(rec.Now, asked)
 	t.adopt(rec, asked)
 	t.e.approvals(t.lifetime, rec, made)
@@ -194,12 +193,20 @@ func (t *task) commit(events ...ledger.Event) error {
 	return nil
 }
 
+// phase is what decides whether a commit ended a write.
+type phase struct {
+	state      ledger.State
+	unverified bool
+}
+
+func phaseOf(r ledger.Record) phase { return phase{r.State, unverified(r)} }
+
 // countEnded counts a write that a commit settled, escalated to a reviewer, or left unverified.
-func (t *task) countEnded(was ledger.Record) {
-	now := t.rec
-	over := now.State == ledger.Settled || now.State == ledger.Review
-	if over && was.State != now.State || unverified(now) && !unverified(was) {
-		t.e.observe(Activity{Kind: ActivityEnded, Record: now})
+func (t *task) countEnded(was phase) {
+	now := t.committed
+	over := now.state == ledger.Settled || now.state == ledger.Review
+	if over && was.state != now.state || now.unverified && !was.unverified {
+		t.e.observe(Activity{Kind: ActivityEnded, Record: t.rec})
 	}
 }
 
