@@ -40,7 +40,7 @@ var floors = [][]string{
 	},
 	{ // 4: what is true
 		"verify", "audit", "redact", "connectors/connectortest", "connectors/httpsend", "connectors/sql",
-		"ledger/ledgertest", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
+		"lag", "ledger/ledgertest", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
 	},
 	{ // 5: what to do about it, the destinations and the drivers
 		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest",
@@ -51,7 +51,7 @@ var floors = [][]string{
 		"engine", "connectors/mail", "internal/fakes/orders/orderstest",
 	},
 	{ // 7: what is built on the engine
-		"guards", "lag", "telemetry", "gate", "saga",
+		"guards", "telemetry", "gate", "saga",
 		"internal/access", "internal/demo", "internal/storebench", "internal/webhooks",
 	},
 	{ // 8: what the interfaces share

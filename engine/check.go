@@ -8,6 +8,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/verify"
@@ -358,22 +359,22 @@ func (t *task) recordRead(j verify.Judgement, seen connectors.Observation) {
 	}
 }
 
-func (t *task) lagPath() LagPath {
-	return LagPath{Destination: t.profile.Destination, Kind: t.profile.Kind, Path: t.e.paths.of(t.way()).path}
+func (t *task) lagPath() lag.Key {
+	return lag.Key{Destination: t.profile.Destination, Kind: t.profile.Kind, Path: t.e.paths.of(t.way()).path}
 }
 
 // untilLikely returns how long to wait before the first read after a send. It returns 0 where
 // nothing is known, nothing lags any more, or no effect is expected: a refused send is only
 // read back for certainty.
 func (t *task) untilLikely(c policies.Case) time.Duration {
-	lag, r := t.e.opts.Lag, t.rec
+	r := t.rec
 	fresh := r.FirstRead.IsZero() && t.startRead.reads == 0 && !t.startRead.placed && r.Sends > 0 && r.Directed == ""
 	expected := r.Answered || r.Unknown
 	settle, settles := t.profile.Settle.Declared()
-	if lag == nil || !fresh || !expected || r.Unverified || settles && c.SinceSend >= settle || t.e.paths.of(t.way()).strong {
+	if !fresh || !expected || r.Unverified || settles && c.SinceSend >= settle || t.e.paths.of(t.way()).strong {
 		return 0
 	}
-	pause, known := lag.Next(t.lagPath(), c.SinceSend, 0)
+	pause, known := t.e.opts.Lag.Next(t.lagPath(), c.SinceSend, 0)
 	if !known || pause <= 0 {
 		return 0
 	}
@@ -383,8 +384,7 @@ func (t *task) untilLikely(c policies.Case) time.Duration {
 // likelyNext returns how long to wait before the next read, after a read that may lag showed no
 // effect. It returns false where the standard pace applies.
 func (t *task) likelyNext(c policies.Case) (time.Duration, bool) {
-	lag := t.e.opts.Lag
-	if lag == nil || c.Conclusive || c.Conflict {
+	if c.Conclusive || c.Conflict {
 		return 0, false
 	}
 	switch c.Verdict {
@@ -392,7 +392,7 @@ func (t *task) likelyNext(c policies.Case) (time.Duration, bool) {
 	default:
 		return 0, false
 	}
-	pause, known := lag.Next(t.lagPath(), c.SinceSend, t.startRead.reads)
+	pause, known := t.e.opts.Lag.Next(t.lagPath(), c.SinceSend, t.startRead.reads)
 	if !known {
 		return 0, false
 	}
@@ -404,7 +404,7 @@ func (t *task) likelyNext(c policies.Case) (time.Duration, bool) {
 // moment on.
 func (t *task) recordLag() {
 	l, r := t.startRead, t.rec
-	if t.e.opts.Lag == nil || !l.measured || !l.shown || r.Sends != 1 || r.Unknown || r.LastFate != ledger.FateAnswered {
+	if !l.measured || !l.shown || r.Sends != 1 || r.Unknown || r.LastFate != ledger.FateAnswered {
 		return
 	}
 	t.e.opts.Lag.Seen(t.lagPath(), l.missed, l.first)

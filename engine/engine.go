@@ -31,6 +31,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/redact"
@@ -85,8 +86,8 @@ type Options struct {
 	Slack time.Duration
 	// Guards decide whether a send may be made now. Default: always.
 	Guards Guards
-	// Lag predicts when a read is likely to succeed. Default: no prediction; reads follow the
-	// standard pace.
+	// Lag predicts when a read is likely to succeed. Default: what this engine has learned itself,
+	// in memory. [lag.New] on the ledger shares what all workers learn.
 	Lag Lag
 	// Verify defines which writes are read when. Default: every write at once.
 	Verify []policies.Verification
@@ -172,6 +173,9 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	if e.opts.Logger == nil {
 		e.opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if e.opts.Lag == nil {
+		e.opts.Lag = lag.New(nil, nil)
 	}
 	e.keeps(l)
 	e.SetRisks(e.opts.Risks)
@@ -281,17 +285,11 @@ type Lag interface {
 	// Next returns how long to pause before the next read, made the given time after the send,
 	// is likely to succeed. It returns false when it knows nothing, and the standard pace
 	// applies. Reads is how many reads were made since the send.
-	Next(path LagPath, since time.Duration, reads int) (time.Duration, bool)
+	Next(path lag.Key, since time.Duration, reads int) (time.Duration, bool)
 	// Seen records that an effect was first seen the given time after the send and, if there
 	// was an earlier read, was not there yet missed after it. A missed of 0 means that the
 	// first read showed it.
-	Seen(path LagPath, missed, seen time.Duration)
-}
-
-// LagPath identifies what a lag is learned for.
-type LagPath struct {
-	Destination, Kind string
-	Path              string // as in Observation.Path; "" until it is known
+	Seen(path lag.Key, missed, seen time.Duration)
 }
 
 const (

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -32,7 +31,11 @@ const (
 	saveWithin = 10 * time.Second
 )
 
-var _ engine.Lag = (*Book)(nil)
+// Key identifies what a lag is learned for.
+type Key struct {
+	Destination, Kind string
+	Path              string // as in Observation.Path; "" until it is known
+}
 
 // Options configures a Book. The zero value is valid.
 type Options struct {
@@ -57,14 +60,14 @@ type Book struct {
 	exchangeMu sync.Mutex // held during an exchange
 
 	mu     sync.Mutex
-	paths  map[engine.LagPath]*learned
+	paths  map[Key]*learned
 	warned map[string]int64 // the version of each note that was logged as unreadable
 }
 
 // New opens a book. It loads what the workers of the ledger know, and shares what it learns with
 // them, in the background; with nil notes it shares nothing. o may be nil.
 func New(notes ledger.Documents, o *Options) *Book {
-	b := &Book{notes: notes, paths: make(map[engine.LagPath]*learned), warned: make(map[string]int64), done: make(chan struct{})}
+	b := &Book{notes: notes, paths: make(map[Key]*learned), warned: make(map[string]int64), done: make(chan struct{})}
 	if o != nil {
 		b.opts = *o
 	}
@@ -114,8 +117,10 @@ func (b *Book) keep(ctx context.Context) {
 	}
 }
 
-// Next implements [engine.Lag].
-func (b *Book) Next(path engine.LagPath, since time.Duration, reads int) (time.Duration, bool) {
+// Next returns how long to pause before the next read of a write, made the given time after its
+// send, is likely to succeed, or false where nothing is known. Reads is how many were made since
+// the send.
+func (b *Book) Next(path Key, since time.Duration, reads int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.find(path)
@@ -131,8 +136,8 @@ func (b *Book) Next(path engine.LagPath, since time.Duration, reads int) (time.D
 
 // find is what is known about a path. If too little is known about its way of reading, it is what
 // is known about all of them together; nil if too little is known.
-func (b *Book) find(path engine.LagPath) *learned {
-	for _, p := range []engine.LagPath{path, whole(path)} {
+func (b *Book) find(path Key) *learned {
+	for _, p := range []Key{path, whole(path)} {
 		if l := b.paths[p]; l != nil && l.trusted() {
 			return l
 		}
@@ -141,19 +146,21 @@ func (b *Book) find(path engine.LagPath) *learned {
 }
 
 // whole is the path of all ways of reading together.
-func whole(path engine.LagPath) engine.LagPath {
+func whole(path Key) Key {
 	path.Path = ""
 	return path
 }
 
-// Seen implements [engine.Lag].
-func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
+// Seen records that an effect was first seen the given time after the send and, if there was an
+// earlier read, was not there yet missed after it. A missed of 0 means that the first read showed
+// it.
+func (b *Book) Seen(path Key, missed, seen time.Duration) {
 	if missed < 0 || seen < missed || seen > maxLag {
 		return // clock jumps, and times too long to be a lag
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range []engine.LagPath{whole(path), path} {
+	for _, p := range []Key{whole(path), path} {
 		if l := b.at(p); l != nil && l.learn(interval{missed: missed, seen: seen}) {
 			b.opts.Logger.Info("lags are not like those before; they are learned anew",
 				"destination", p.Destination, "kind", p.Kind, "path", p.Path, "missed", missed, "seen", seen)
@@ -165,7 +172,7 @@ func (b *Book) Seen(path engine.LagPath, missed, seen time.Duration) {
 }
 
 // at is the entry of a path, nil if there is no space for it.
-func (b *Book) at(path engine.LagPath) *learned {
+func (b *Book) at(path Key) *learned {
 	l := b.paths[path]
 	if l == nil && len(b.paths) < maxPaths && max(len(path.Destination), len(path.Kind), len(path.Path)) <= maxName {
 		l = newLearned(path)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/lag"
 )
 
@@ -125,7 +124,7 @@ func TestAWorldThatChanges(t *testing.T) {
 // Too little is known: the standard pace applies.
 func TestTheStandardPaceHolds(t *testing.T) {
 	book := lag.New(nil, nil)
-	ask := func(p engine.LagPath, since time.Duration, reads int) bool {
+	ask := func(p lag.Key, since time.Duration, reads int) bool {
 		_, ok := book.Next(p, since, reads)
 		return ok
 	}
@@ -149,7 +148,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	search.Path, anyPath.Path = "search", ""
 	for name, d := range map[string]struct {
 		reason string
-		path   engine.LagPath
+		path   lag.Key
 		since  time.Duration
 		reads  int
 		want   bool
@@ -185,12 +184,12 @@ func TestNonsenseTeachesNothing(t *testing.T) {
 		book.Seen(ordersPath, time.Second, time.Millisecond)
 		book.Seen(ordersPath, 0, -time.Second)
 		book.Seen(ordersPath, time.Hour, 2*time.Hour)
-		book.Seen(engine.LagPath{Destination: string(make([]byte, 300))}, 0, time.Second)
+		book.Seen(lag.Key{Destination: string(make([]byte, 300))}, 0, time.Second)
 	}
 	if _, ok := book.Next(ordersPath, 0, 0); ok {
 		t.Error("it claims to have a plan")
 	}
-	if _, ok := book.Next(engine.LagPath{Destination: string(make([]byte, 300))}, 0, 0); ok {
+	if _, ok := book.Next(lag.Key{Destination: string(make([]byte, 300))}, 0, 0); ok {
 		t.Error("it keeps names of any length")
 	}
 }

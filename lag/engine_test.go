@@ -18,10 +18,10 @@ import (
 // everySecond is a fixed poll.
 type everySecond struct{}
 
-func (everySecond) Next(engine.LagPath, time.Duration, int) (time.Duration, bool) {
+func (everySecond) Next(lag.Key, time.Duration, int) (time.Duration, bool) {
 	return time.Second, true
 }
-func (everySecond) Seen(engine.LagPath, time.Duration, time.Duration) {}
+func (everySecond) Seen(lag.Key, time.Duration, time.Duration) {}
 
 // through carries writes through an engine before a destination whose reads lag, and returns what
 // each of them cost, the first ones left out.

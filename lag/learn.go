@@ -1,10 +1,6 @@
 package lag
 
-import (
-	"time"
-
-	"github.com/readback-go/readback/engine"
-)
+import "time"
 
 const (
 	// trust is how many writes must have been seen before reads are placed by their lags. Before
@@ -36,7 +32,7 @@ const (
 
 // learned is what is known about one path.
 type learned struct {
-	path    engine.LagPath
+	path    Key
 	earlier sketch     // what the ledger has, and what has left the window
 	fresh   sketch     // what has left the window and is not in the ledger
 	recent  []interval // the window, oldest first
@@ -54,7 +50,7 @@ type learned struct {
 	early, late float64 // surprises in a row, fading
 }
 
-func newLearned(path engine.LagPath) *learned {
+func newLearned(path Key) *learned {
 	return &learned{path: path, earlier: newSketch(), fresh: newSketch(), every: probeFirst}
 }
 

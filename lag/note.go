@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -42,13 +41,13 @@ type written struct {
 	Sketch      []byte    `json:"sketch"`
 }
 
-func (w written) path() engine.LagPath {
-	return engine.LagPath{Destination: w.Destination, Kind: w.Kind, Path: w.Path}
+func (w written) key() Key {
+	return Key{Destination: w.Destination, Kind: w.Kind, Path: w.Path}
 }
 
 // nameOf is the name of the note about a path. Names of destinations, kinds and ways of reading
 // may be long and hold any character.
-func nameOf(p engine.LagPath) string {
+func nameOf(p Key) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %d %s %s", len(p.Destination), p.Destination, len(p.Kind), p.Kind, p.Path))
 	return prefix + hex.EncodeToString(sum[:16])
 }
@@ -64,8 +63,8 @@ func decodeNote(n ledger.Note) (w written, s sketch, other bool, err error) {
 	if w.Version != version {
 		return w, s, true, fmt.Errorf("it is of version %d, this program reads %d", w.Version, version)
 	}
-	if n.Name != nameOf(w.path()) {
-		return w, s, true, fmt.Errorf("it is about %q, and has another's name", w.path())
+	if n.Name != nameOf(w.key()) {
+		return w, s, true, fmt.Errorf("it is about %q, and has another's name", w.key())
 	}
 	if w.Epoch < 0 || w.Epoch > maxEpoch {
 		return w, s, false, fmt.Errorf("its epoch is %d", w.Epoch)
@@ -77,7 +76,7 @@ func decodeNote(n ledger.Note) (w written, s sketch, other bool, err error) {
 // pending is a note that is to be saved.
 type pending struct {
 	note  ledger.Note
-	path  engine.LagPath
+	path  Key
 	epoch int64
 	fresh sketch // the part of it that the ledger lacks
 }
@@ -98,7 +97,7 @@ func (b *Book) merge(notes []ledger.Note, now time.Time) []pending {
 			continue
 		}
 		known[n.Name] = w
-		if l := b.at(w.path()); l != nil {
+		if l := b.at(w.key()); l != nil {
 			l.adopt(w.Epoch, s)
 		}
 	}
@@ -194,7 +193,7 @@ func (b *Book) settle(p pending, err error) {
 
 // PathLag is the knowledge about one path.
 type PathLag struct {
-	engine.LagPath // an empty Path means all ways of reading together
+	Key // an empty Path means all ways of reading together
 	// Count is how many writes it is based on; older ones count as a fraction.
 	Count float64
 	// P50, P90 and P99 are the lags within which that percentage of writes was visible.
@@ -220,7 +219,7 @@ func Quantiles(ctx context.Context, notes ledger.Documents) ([]PathLag, error) {
 		if err != nil {
 			continue
 		}
-		known = append(known, PathLag{LagPath: w.path(), Count: s.GetCount(), P50: seconds(at[0]), P90: seconds(at[1]), P99: seconds(at[2]), At: n.At})
+		known = append(known, PathLag{Key: w.key(), Count: s.GetCount(), P50: seconds(at[0]), P90: seconds(at[1]), P99: seconds(at[2]), At: n.At})
 	}
 	slices.SortFunc(known, func(a, b PathLag) int {
 		return cmp.Or(strings.Compare(a.Destination, b.Destination), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Path, b.Path))

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/ledger"
 )
@@ -367,7 +366,7 @@ func FuzzNotes(f *testing.F) {
 		if err := b.Sync(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []engine.LagPath{ordersPath, {Destination: "orders", Kind: "order"}} {
+		for _, path := range []lag.Key{ordersPath, {Destination: "orders", Kind: "order"}} {
 			for reads := range 3 {
 				if pause, ok := b.Next(path, 10*ms, reads); pause < 0 || pause > 4*time.Hour || !ok && pause != 0 {
 					t.Errorf("read %d: %s, %t", reads, pause, ok)

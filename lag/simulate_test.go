@@ -6,13 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/lag"
 	"github.com/readback-go/readback/policies"
 )
 
 // ordersPath is a path that tests learn about.
-var ordersPath = engine.LagPath{Destination: "orders", Kind: "order", Path: "list"}
+var ordersPath = lag.Key{Destination: "orders", Kind: "order", Path: "list"}
 
 // pace returns how long after the send a write is read next; a number of reads were made and
 // failed, the last one at the time since.

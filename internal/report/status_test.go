@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/lag"
@@ -32,7 +31,7 @@ func hostileFound() report.Found {
 			Name: hostile, Rate: connectors.Rate{Calls: 5, Per: time.Minute}, Pause: base.Add(time.Hour), PauseWhy: hostile, Limit: 4,
 			Breaker: guards.BreakerState{State: "open", Since: base, Until: base.Add(time.Minute), Why: hostile, By: hostile}, Damaged: []string{"rate"},
 		}}},
-		Lags: []lag.PathLag{{LagPath: engine.LagPath{Destination: hostile, Kind: hostile, Path: hostile}, Count: 3, P50: time.Second}},
+		Lags: []lag.PathLag{{Key: lag.Key{Destination: hostile, Kind: hostile, Path: hostile}, Count: 3, P50: time.Second}},
 	}
 }
 

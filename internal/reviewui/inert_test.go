@@ -211,7 +211,7 @@ func spoiledFake(state ledger.State) *fake {
 	}
 	f.sagas[0].State, f.sagas[0].Back, f.sagas[0].Stopped = saga.Review, nil, nil
 	f.stops[0].Active, f.stops[0].Damaged, f.stops[0].Tenant = true, false, "acme"
-	f.destinations[0].Lags = []lag.PathLag{{LagPath: engine.LagPath{Destination: evil, Kind: evil, Path: evil}, Count: 7, P50: time.Second, P90: time.Minute, P99: time.Hour}}
+	f.destinations[0].Lags = []lag.PathLag{{Key: lag.Key{Destination: evil, Kind: evil, Path: evil}, Count: 7, P50: time.Second, P90: time.Minute, P99: time.Hour}}
 	return f
 }
 

@@ -231,8 +231,8 @@ func TestEverySettlementIsInAChart(t *testing.T) {
 }
 
 func TestLagsStandInTheirOrder(t *testing.T) {
-	c := lagsOf([]lag.PathLag{{LagPath: engine.LagPath{Kind: "order"}, P50: 0, P90: 2 * time.Second, P99: time.Hour, Count: 3},
-		{LagPath: engine.LagPath{Kind: "order", Path: "get"}, P50: time.Second, P90: time.Second, P99: time.Second}})
+	c := lagsOf([]lag.PathLag{{Key: lag.Key{Kind: "order"}, P50: 0, P90: 2 * time.Second, P99: time.Hour, Count: 3},
+		{Key: lag.Key{Kind: "order", Path: "get"}, P50: time.Second, P90: time.Second, P99: time.Second}})
 	for _, r := range c.Rows {
 		if r.P50.At > r.P90.At || r.P90.At > r.P99.At || r.P50.At < lagLeft || r.P99.At > float64(c.Width) {
 			t.Errorf("%s: half at %.0f, 90 of 100 at %.0f, 99 at %.0f", r.Name, r.P50.At, r.P90.At, r.P99.At)
