@@ -184,6 +184,40 @@ func Stream(ctx context.Context) error {
 	return o.stream()
 }
 
+// Another counts, within an open request, one more request of its caller: a request for many
+// things counts as often as one for each. It fails with a [LimitError] of the caller's rates.
+// Outside of [Shares.Handler] nothing is counted.
+func Another(ctx context.Context) error {
+	o, ok := ctx.Value(openKey{}).(*open)
+	if !ok {
+		return nil
+	}
+	o.shares.mu.Lock()
+	defer o.shares.mu.Unlock()
+	return o.shares.rated(o.who)
+}
+
+// More takes up to want more open requests for one that does many things at once, no more than
+// the share of its caller allows. release gives one of them back. Outside of [Shares.Handler]
+// nothing is counted.
+func More(ctx context.Context, want int) (got int, release func()) {
+	o, ok := ctx.Value(openKey{}).(*open)
+	if !ok {
+		return want, func() {}
+	}
+	s := o.shares
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for got < want && s.requests.take(o.who, 1) == "" {
+		got++
+	}
+	return got, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.requests.give(o.who, 1)
+	}
+}
+
 type openKey struct{}
 
 // open is a request in progress.
@@ -229,18 +263,8 @@ func (o *open) admit(id Identity) error {
 		return nil
 	}
 	o.who = holder{id.Tenant, id.Tenant + "\x00" + id.Via + "\x00" + cmp.Or(id.ID, id.Name)}
-	now := s.now()
-	for _, each := range []struct {
-		bucket      *rate.Limiter
-		of, setting string
-		most        int
-	}{
-		{s.tokens.of(o.who.token, now), "token", "server.limits.token_rate", s.limits.TokenRate},
-		{s.tenants.of(o.who.tenant, now), "tenant", "server.limits.tenant_rate", s.limits.TenantRate},
-	} {
-		if !each.bucket.AllowN(now, 1) {
-			return s.refuse(&LimitError{Limit: LimitRate, Of: each.of, Setting: each.setting, Most: int64(each.most), After: max(missing(each.bucket, now), time.Second)})
-		}
+	if err := s.rated(o.who); err != nil {
+		return err
 	}
 	if of := s.requests.take(o.who, 1); of != "" {
 		return s.refuse(&LimitError{Limit: LimitRequests, Of: of, Setting: settingRequests, Most: s.requests.total, After: fullAfter})
@@ -251,6 +275,24 @@ func (o *open) admit(id Identity) error {
 	}
 	s.unidentified--
 	o.stage = requested
+	return nil
+}
+
+// rated counts one request of a holder, which its rates may refuse.
+func (s *Shares) rated(who holder) error {
+	now := s.now()
+	for _, each := range []struct {
+		bucket      *rate.Limiter
+		of, setting string
+		most        int
+	}{
+		{s.tokens.of(who.token, now), "token", "server.limits.token_rate", s.limits.TokenRate},
+		{s.tenants.of(who.tenant, now), "tenant", "server.limits.tenant_rate", s.limits.TenantRate},
+	} {
+		if !each.bucket.AllowN(now, 1) {
+			return s.refuse(&LimitError{Limit: LimitRate, Of: each.of, Setting: each.setting, Most: int64(each.most), After: max(missing(each.bucket, now), time.Second)})
+		}
+	}
 	return nil
 }
 

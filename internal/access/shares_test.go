@@ -98,6 +98,46 @@ func (a *api) opens(who string, n int) (open int) {
 	return open
 }
 
+// A request for many things takes places of its caller's share and gives them back, and each
+// thing counts in its rates.
+func TestARequestForManyThings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAPI(t, access.Limits{Requests: 120, TokenRate: 10, TenantRate: 10_000})
+		got, counted := 0, 0
+		a.do = func(_ http.ResponseWriter, r *http.Request) {
+			var release func()
+			got, release = access.More(r.Context(), 100)
+			for range got {
+				defer release()
+			}
+			for ; access.Another(r.Context()) == nil; counted++ {
+			}
+			<-a.free
+		}
+		if a.begin("a/1", nil); got != 29 || counted != 10*access.RateBurst-1 || a.refused[access.LimitRate] != 1 {
+			t.Errorf("%d more places, %d more requests; %v", got, counted, a.refused)
+		}
+		a.do = func(http.ResponseWriter, *http.Request) { <-a.free }
+		if n := a.opens("a/2", 121); n != 15 {
+			t.Errorf("the next token of the tenant finds %d", n)
+		}
+		close(a.free)
+		a.wg.Wait()
+		a.free = make(chan struct{})
+		time.Sleep(time.Minute) // of its rate
+		if n := a.opens("a/1", 40); n != 30 {
+			t.Errorf("afterwards it finds %d", n)
+		}
+		close(a.free)
+		a.wg.Wait()
+	})
+	if n, release := access.More(t.Context(), 7); n != 7 || access.Another(t.Context()) != nil {
+		t.Error("outside of a server something is counted")
+	} else {
+		release()
+	}
+}
+
 // A tenant alone gets half of the server, and a token alone half of that; however many
 // tenants take all that they get, the next one finds some.
 func TestSharesOfTheServer(t *testing.T) {
