@@ -478,6 +478,10 @@ func (x *exchanges) http(writes map[string]string) {
 	ask("events from the start", asAgent, "GET", "/v1/events?after=start&write="+writes["held"], "", "Accept: text/event-stream")
 	ask("events of a workflow for an agent", asAgent, "GET", "/v1/events?workflow=run-1", "", "Accept: text/event-stream")
 	ask("events, bad cursor", asAgent, "GET", "/v1/events?after=x", "", "Accept: text/event-stream")
+	ask("outcomes of several", asAgent, "GET", "/v1/writes/batch?id="+writes["verified"]+"&id="+writes["held"]+"&id=wr_0", "")
+	ask("outcomes of none", asAgent, "GET", "/v1/writes/batch", "")
+	ask("batch", asAgent, "POST", "/v1/writes/batch", `{"writes":[`+frozenOrder("A-1", `,"correlation_id":"c-1","idempotency_key":"wire:A-1","payload":{"note":"by phone"}`)+`,5,`+frozenOrder("B-1", `,"tenant":"umbrella"`)+`]}`, "Prefer: wait=60")
+	ask("empty batch", asAgent, "POST", "/v1/writes/batch", `{"writes":[]}`)
 }
 
 // shorten replaces a long run of one letter in the record.

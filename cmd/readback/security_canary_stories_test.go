@@ -388,7 +388,7 @@ func TestEveryMemberOfAnIntentIsAnInput(t *testing.T) {
 
 // spoken names, for every route that takes a body, the story that sends one.
 var spoken = map[string]string{
-	"POST /v1/writes": "happy", "POST /v1/writes/{id}/decision": "differs", "POST /v1/writes/{id}/yield": "person", "POST /v1/sagas": "saga",
+	"POST /v1/writes": "happy", "POST /v1/writes/batch": "each item is that of a write of its own", "POST /v1/writes/{id}/decision": "differs", "POST /v1/writes/{id}/yield": "person", "POST /v1/sagas": "saga",
 	"POST /v1/sagas/{id}/cancel": "saga", "POST /v1/sagas/{id}/close": "its reason is one like that of a cancellation",
 	"POST /v1/stops": "person", "POST /v1/stops/release": "person",
 	"POST /api/v1/workflows": "gate", "POST /api/v1/workflows/{workflow_id}/complete": "nothing is said", "POST /api/v1/workflows/{workflow_id}/fail": "its reason is that of an abort",

@@ -123,6 +123,8 @@ func gateExamples() map[string]asking {
 func v1Examples() map[string]asking {
 	return map[string]asking{
 		"POST /v1/writes":               plain("/v1/writes", intentOf("nobody", "wire", "order-x", "x")),
+		"POST /v1/writes/batch":         plain("/v1/writes/batch", `{"writes":[`+intentOf("nobody", "wire", "order-y", "y")+`]}`),
+		"GET /v1/writes/batch":          {path: of("/v1/writes/batch?id={v}"), body: at("")},
 		"GET /v1/writes":                plain("/v1/writes?limit=200&destination=orders", ""),
 		"GET /v1/writes/{id}":           named("/v1/writes/{v}", ""),
 		"GET /v1/writes/{id}/record":    named("/v1/writes/{r}/record", ""),

@@ -59,8 +59,8 @@ func (c *call) read() error {
 		return err
 	}
 	for _, name := range c.route.parts() {
-		if !isText(c.r.PathValue(name), maxName) {
-			return &problemError{kind: notFound, field: name, detail: name + " is no name"}
+		if err := existing(name, c.r.PathValue(name)); err != nil {
+			return err
 		}
 	}
 	if c.route.waits {
@@ -71,6 +71,14 @@ func (c *call) read() error {
 		c.body, err = c.readBody(c.route.body.most)
 	}
 	return err
+}
+
+// existing refuses the name of a resource that cannot be one: there is none.
+func existing(field, name string) error {
+	if !isText(name, maxName) {
+		return &problemError{kind: notFound, field: field, detail: field + " is no name"}
+	}
+	return nil
 }
 
 // isText reports whether a text can be stored and searched.

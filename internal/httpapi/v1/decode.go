@@ -140,6 +140,11 @@ func filled(body []byte, fill func(members) error) ([]byte, error) {
 // decodeIntent reads an intent. Its tenant may be left out, and its workflow and
 // step where the key names the write.
 func decodeIntent(body []byte, tenant, key string) (intent.WriteIntent, error) {
+	return decodeNamed(body, tenant, func(m members) error { return named(m, key) })
+}
+
+// decodeNamed reads an intent to which name adds what names it.
+func decodeNamed(body []byte, tenant string, name func(members) error) (intent.WriteIntent, error) {
 	if len(body) > intent.MaxSize {
 		return intent.Decode(body) // which reports the error
 	}
@@ -149,7 +154,7 @@ func decodeIntent(body []byte, tenant, key string) (intent.WriteIntent, error) {
 				return err
 			}
 		}
-		return named(m, key)
+		return name(m)
 	})
 	if err != nil {
 		return intent.WriteIntent{}, err

@@ -217,7 +217,7 @@ func TestPageRuns(t *testing.T) {
 			known = append(known, "$id", string(into[engine.Outcome](a).ID))
 		}
 	}
-	if n := len(b.world.Effects()); n != 2 { // once each; no worker runs the saga here
+	if n := len(b.world.Effects()); n != 4 { // once each; no worker runs the saga here
 		t.Errorf("%d effects", n)
 	}
 }

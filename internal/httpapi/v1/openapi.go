@@ -70,7 +70,10 @@ func (r route) parameters() []any {
 		if p.many {
 			s = map[string]any{"type": "array", "items": s}
 		}
-		all = append(all, map[string]any{"name": p.name, "in": "query", "description": p.about, "schema": s})
+		if p.most > 0 {
+			s["minItems"], s["maxItems"] = 1, p.most
+		}
+		all = append(all, map[string]any{"name": p.name, "in": "query", "required": p.most > 0, "description": p.about, "schema": s})
 	}
 	headers := r.headers
 	if r.waits {

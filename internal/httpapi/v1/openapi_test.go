@@ -132,6 +132,14 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 		"StopRequest":     func(b []byte) error { return decode(b, new(StopRequest)) },
 		"SagaPlan":        func(b []byte) error { _, err := decodePlan(b, "acme"); return err },
 		"WriteIntent":     func(b []byte) error { _, err := decodeIntent(b, "acme", "k-1"); return err },
+		"BatchRequest": func(b []byte) error {
+			items, err := batchItems(b)
+			for _, item := range items {
+				_, bad := decodeNamed(item, "acme", func(m members) error { _, err := namedItem(m); return err })
+				err = errors.Join(err, bad)
+			}
+			return err
+		},
 	}
 	good := map[string]string{
 		"DecisionRequest": `{"word":"retry","reason":"x","force":true,"digest":"d"}`,
@@ -139,6 +147,7 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 		"StopRequest":     `{"destination":"orders","tool":"charge","reason":"x"}`,
 		"SagaPlan":        strings.Replace(plan("trip-1", "A-1"), `"name"`, `"after":[],"revert":"hard","grace":"5m","undo":`+asJSON(intent.WriteIntent{Write: "delete"})+`,"name"`, 1),
 		"WriteIntent":     asJSON(order("A-1", unnamed)),
+		"BatchRequest":    batch(keyed("A-1", "k-1"), asJSON(order("A-2"))),
 	}
 	good["SagaPlan"] = strings.Replace(plan("trip-1", "A-1"), `"name"`, `"after":[],"revert":"hard","grace":"5m","undo":{"write":"delete"},"name"`, 1)
 	for name, each := range take {

@@ -170,5 +170,19 @@ func named(w members, key string) error {
 	return nil
 }
 
+// namedItem adds to an item of a batch what names it: its idempotency_key does what the header does
+// for a write of its own.
+func namedItem(w members) (key string, err error) {
+	key, there := w.text("idempotency_key")
+	if !there || w.has("workflow") || w.has("step") {
+		return key, nil
+	}
+	if !isName(key) {
+		return "", badField("/idempotency_key", "is no name; want 1 to 255 printable ASCII characters, without blanks at the ends")
+	}
+	delete(w, "idempotency_key") // the intent is the one that the header makes
+	return key, named(w, key)
+}
+
 // headerWorkflow is the workflow of writes that only the header names.
 const headerWorkflow = "http"

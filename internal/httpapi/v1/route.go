@@ -58,6 +58,7 @@ type param struct {
 	kind        paramKind
 	oneOf       []string
 	many        bool // may be repeated
+	most        int  // of many: 1 to so many are required; 0 bounds nothing
 }
 
 // paramKind is the kind of a value.
@@ -65,6 +66,7 @@ type paramKind string
 
 const (
 	aName    paramKind = "name"   // text of 1 to 255 bytes
+	anID     paramKind = "id"     // of a resource; one that is no name is not found
 	aCursor  paramKind = "cursor" // from an earlier response
 	aTime    paramKind = "time"   // RFC 3339
 	aNumber  paramKind = "number" // 1 to 1000

@@ -28,6 +28,8 @@ func (r route) right() string {
 		return ""
 	case "submitWrite":
 		return asJSON(order("A-1"))
+	case "submitWrites":
+		return batch(asJSON(order("A-1")))
 	case "beginSaga":
 		return plan("trip-1", "A-1")
 	case "decide":
@@ -179,7 +181,7 @@ func TestWhatAgentsMay(t *testing.T) {
 		}
 	}
 	slices.Sort(may)
-	want := []string{"GET /v1/destinations", "GET /v1/events", "GET /v1/sagas/{id}", "GET /v1/stops", "GET /v1/writes/{id}", "POST /v1/sagas", "POST /v1/writes"}
+	want := []string{"GET /v1/destinations", "GET /v1/events", "GET /v1/sagas/{id}", "GET /v1/stops", "GET /v1/writes/batch", "GET /v1/writes/{id}", "POST /v1/sagas", "POST /v1/writes", "POST /v1/writes/batch"}
 	if !slices.Equal(may, want) {
 		t.Errorf("agents may ask %v", may)
 	}
@@ -233,6 +235,7 @@ func TestMethodsAndAddresses(t *testing.T) {
 		"a delete":            {"DELETE", "/v1/writes/wr_1", 405, "GET, HEAD, OPTIONS"},
 		"a read of a change":  {"GET", "/v1/writes/wr_1/decision", 405, "OPTIONS, POST"},
 		"options":             {"OPTIONS", "/v1/writes", 204, "GET, HEAD, OPTIONS, POST"},
+		"beside a wider path": {"PUT", "/v1/writes/batch", 405, "GET, HEAD, OPTIONS, POST"},
 		"no such address":     {"GET", "/v1/nothing", 404, ""},
 		"a slash behind":      {"POST", "/v1/writes/", 404, ""},
 		"two slashes":         {"POST", "/v1//writes", 404, ""},

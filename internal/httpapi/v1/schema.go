@@ -53,10 +53,13 @@ var components = map[reflect.Type]string{
 	of[ReasonRequest]():   "ReasonRequest",
 	of[StopRequest]():     "StopRequest",
 	of[planDocument]():    "SagaPlan",
+	of[BatchRequest]():    "BatchRequest",
+	of[Result]():          "Result",
+	of[Results]():         "Results",
 }
 
 // requests are the components that callers send: unknown members are refused.
-var requests = []string{"DecisionRequest", "ReasonRequest", "StopRequest", "SagaPlan"}
+var requests = []string{"DecisionRequest", "ReasonRequest", "StopRequest", "SagaPlan", "BatchRequest"}
 
 // planDocument is the plan of a saga in a request; [saga.Decode] reads it.
 type planDocument struct {
@@ -145,6 +148,8 @@ var schemas = sync.OnceValue(func() map[string]any {
 		tidy(s, slices.Contains(requests, name))
 		all[name] = s
 	}
+	batch := all["BatchRequest"].(map[string]any)["properties"].(map[string]any)["writes"].(map[string]any)
+	batch["minItems"], batch["maxItems"] = 1, maxBatch
 	for name, members := range leftOut {
 		maps.Copy(all, intentSchema(name, members))
 	}
@@ -187,6 +192,9 @@ var descriptions = map[string]string{
 	"ReasonRequest":      "The reason for what is asked.",
 	"StopRequest":        "The scope of a stop, and its reason.",
 	"SagaPlan":           "The steps of a saga, with the intent and the undo of each.",
+	"BatchRequest":       "Intents to declare together. The idempotency_key of one does what the header Idempotency-Key does for a write of its own.",
+	"Result":             "What a request of its own for this write would have been answered: its outcome, or a problem.",
+	"Results":            "One result for each thing that was asked for, in that order.",
 	"WriteIntent.fields": "Fields of a record by name.",
 	"WriteIntent.member": "The name of a field.",
 	"WriteIntent.path":   "A JSON Pointer to a field.",

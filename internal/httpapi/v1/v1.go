@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,22 +103,33 @@ func Routes() []access.Route {
 	return all
 }
 
-// register registers every route's handler, and for every path a response to other
-// methods.
+// register registers one handler for every path, which also responds to other methods: the mux
+// takes no path for all methods beside a wider one for some.
 func (a *api) register() {
-	allowed := map[string][]string{}
+	paths := map[string]map[string]http.HandlerFunc{}
 	for _, r := range routes() {
-		a.mux.HandleFunc(r.method+" "+r.pattern, a.serve(r))
-		allowed[r.pattern] = append(allowed[r.pattern], r.method)
-		if r.method == http.MethodGet {
-			allowed[r.pattern] = append(allowed[r.pattern], http.MethodHead)
+		if paths[r.pattern] == nil {
+			paths[r.pattern] = map[string]http.HandlerFunc{}
 		}
+		paths[r.pattern][r.method] = a.serve(r)
 	}
-	for pattern, methods := range allowed {
-		methods = append(methods, http.MethodOptions)
-		slices.Sort(methods)
-		allow := strings.Join(methods, ", ")
+	for pattern, serve := range paths {
+		allowed := append(slices.Collect(maps.Keys(serve)), http.MethodOptions)
+		if serve[http.MethodGet] != nil {
+			allowed = append(allowed, http.MethodHead)
+		}
+		slices.Sort(allowed)
+		allow := strings.Join(allowed, ", ")
 		a.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			method := r.Method
+			if method == http.MethodHead {
+				method = http.MethodGet
+			}
+			if do := serve[method]; do != nil {
+				r.Pattern = method + " " + pattern
+				do(w, r)
+				return
+			}
 			w.Header().Set("Allow", allow)
 			if r.Method == http.MethodOptions {
 				w.WriteHeader(http.StatusNoContent)
@@ -170,11 +182,8 @@ func (a *api) serve(ro route) http.HandlerFunc {
 			err = write(w, status, jsonType, out.body)
 		}
 		if err != nil {
-			k, p := problemOf(err, c.who.Tenant)
-			a.service.Clean(c.who, &p)
-			p.visible()
+			k, p := c.failed(err)
 			status = k.status
-			a.send(c, status, err)
 			refuse(w, k, p)
 		}
 		a.log.Debug("request", "method", r.Method, "route", ro.pattern, "status", status, "tenant", c.who.Tenant,
@@ -198,6 +207,15 @@ func (a *api) answer(c *call) (reply, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), limit)
 	defer cancel()
 	return c.route.do(c, ctx)
+}
+
+// failed describes an error to the caller, and logs a failure.
+func (c *call) failed(err error) (*kind, Problem) {
+	k, p := problemOf(err, c.who.Tenant)
+	c.api.service.Clean(c.who, &p)
+	p.visible()
+	c.api.send(c, k.status, err)
+	return k, p
 }
 
 // send logs a failure.

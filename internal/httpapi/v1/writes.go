@@ -71,13 +71,19 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 	}
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
-	began := time.Now()
-	out, err := c.api.service.Submit(ctx, c.who, w, c.wait)
+	r, err := c.declare(ctx, w, key != "", time.Now().Add(c.wait))
+	return c.applied(r), err
+}
+
+// declare carries out one intent and waits for its outcome until then. keyed: the caller named it
+// by an idempotency key, and gets a problem instead of the outcome of a repeat in progress.
+func (c *call) declare(ctx context.Context, w intent.WriteIntent, keyed bool, until time.Time) (reply, error) {
+	out, err := c.api.service.Submit(ctx, c.who, w, time.Until(until))
 	if err != nil {
 		return reply{}, err
 	}
-	out = c.finally(ctx, out, c.wait-time.Since(began))
-	if key != "" && out.Replayed && out.Status == ledger.InProgress {
+	out = c.finally(ctx, out, time.Until(until))
+	if keyed && out.Replayed && out.Status == ledger.InProgress {
 		return reply{}, &problemError{kind: inFlight, detail: out.Text, id: out.ID, known: knownNothing}
 	}
 	r := reply{status: http.StatusOK, body: out, header: map[string]string{"Location": pathOfWrite(out.ID)}}
@@ -90,18 +96,22 @@ func (c *call) submit(ctx context.Context) (reply, error) {
 	if out.Replayed {
 		r.header[headerReplayed] = "true"
 	}
-	return c.applied(r), nil
+	return r, nil
 }
 
 func (c *call) outcome(ctx context.Context) (reply, error) {
 	ctx, cancel := c.awaited(ctx)
 	defer cancel()
-	await := c.api.service.Outcome
-	if c.final {
-		await = c.api.service.Final
-	}
-	out, err := await(ctx, c.who, c.id(), c.wait)
+	out, err := c.outcomeOf(ctx, c.id(), c.wait)
 	return c.applied(reply{status: http.StatusOK, body: out}), err
+}
+
+// outcomeOf is the outcome of a write, after waiting for its end as the caller prefers.
+func (c *call) outcomeOf(ctx context.Context, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
+	if c.final {
+		return c.api.service.Final(ctx, c.who, id, wait)
+	}
+	return c.api.service.Outcome(ctx, c.who, id, wait)
 }
 
 func (c *call) account(ctx context.Context) (reply, error) {

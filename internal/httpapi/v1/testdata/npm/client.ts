@@ -20,3 +20,18 @@ if (error) {
 } else {
   console.log(data.id, data.status, data.text);
 }
+
+const batch = await client.POST("/v1/writes/batch", {
+  params: { header: { Prefer: "wait=20" } },
+  body: { writes: [intent, { ...intent, idempotency_key: "k-2" }] },
+});
+const ids: string[] = [];
+for (const result of batch.data?.results ?? []) {
+  if (result.outcome) {
+    ids.push(result.outcome.id);
+  } else {
+    console.log(result.status, result.problem?.title, result.retry_after);
+  }
+}
+const outcomes = await client.GET("/v1/writes/batch", { params: { query: { id: ids }, header: { Prefer: "wait=20" } } });
+console.log(outcomes.data?.results.map((result) => result.outcome?.status));
