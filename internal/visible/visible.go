@@ -23,6 +23,9 @@ import (
 // variation selectors, fillers, blanks other than the one of ASCII, line separators,
 // private use, and what is not assigned.
 func Hidden(r rune) bool {
+	if r < 0x7f { // nearly all there is, and the tables below are slow
+		return r < ' '
+	}
 	return !unicode.IsPrint(r) || r == braille || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
@@ -102,6 +105,8 @@ const maxMarks = 10
 // tooMany counts the next character, and reports whether it is a mark too many.
 func (n *marks) tooMany(r rune) bool {
 	switch {
+	case r < 0x7f:
+		*n = 0
 	case unicode.In(r, unicode.Mn, unicode.Me):
 		*n++
 	case !unicode.Is(unicode.Cf, r): // a joiner leaves its letter as it is
