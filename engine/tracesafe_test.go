@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -138,6 +139,24 @@ func TestCallsWithoutAWriteLeaveSpans(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The span of an intent that is not valid has no name longer than those of valid ones: an API
+// passes on what a caller wrote.
+func TestTheSpanOfAnInvalidIntentIsBounded(t *testing.T) {
+	spans := newTape()
+	w := order("A-1", intent.Create)
+	w.Tool, w.Kind = strings.Repeat("x", 1<<20), strings.Repeat("y", 1<<20)
+	if _, err := newBench(t, orders.Native.Options(), spans.options()).engine.Do(t.Context(), w); !errors.Is(err, intent.ErrInvalid) {
+		t.Fatal(err)
+	}
+	all := strings.Join(spans.tree(), "\n")
+	for _, s := range spans.Ended() {
+		all += fmt.Sprint(s.Name(), s.Attributes(), s.Status(), s.Events())
+	}
+	if n := len(all); n == 0 || n > 16<<10 {
+		t.Errorf("its spans have %d bytes", n)
 	}
 }
 

@@ -38,8 +38,31 @@ func Decode(data []byte) (WriteIntent, error) {
 	if err != nil {
 		return WriteIntent{}, err
 	}
+	if err := w.fromOutside(); err != nil {
+		return WriteIntent{}, err
+	}
+	return w, nil
+}
+
+func (w WriteIntent) fromOutside() error {
 	if w.Compensates != "" {
-		return WriteIntent{}, invalidAt("/compensates", "is set", "it left out; only the engine sets it")
+		return invalidAt("/compensates", "is set", "it left out; only the engine sets it")
+	}
+	return nil
+}
+
+// Parse is [Decode] without the validation, for an intent in which something is filled in before
+// [WriteIntent.ValidForm] validates it. Its numbers stay as they are written.
+func Parse(data []byte) (WriteIntent, error) {
+	if err := strict(data); err != nil {
+		return WriteIntent{}, err
+	}
+	w, err := parse(data)
+	if err == nil {
+		err = w.fromOutside()
+	}
+	if err != nil {
+		return WriteIntent{}, err
 	}
 	return w, nil
 }
@@ -61,11 +84,16 @@ func (w WriteIntent) Encode() ([]byte, error) {
 	return w.canonical()
 }
 
-func decode(data []byte) (WriteIntent, error) {
+// strict refuses a text before anything is built from it.
+func strict(data []byte) error {
 	if len(data) > MaxSize {
-		return WriteIntent{}, invalidAt("", fmt.Sprintf("has %d bytes", len(data)), fmt.Sprintf("at most %d", MaxSize))
+		return invalidAt("", fmt.Sprintf("has %d bytes", len(data)), fmt.Sprintf("at most %d", MaxSize))
 	}
-	if err := scan(data); err != nil {
+	return scan(data)
+}
+
+func decode(data []byte) (WriteIntent, error) {
+	if err := strict(data); err != nil {
 		return WriteIntent{}, err
 	}
 	w, err := parse(data)

@@ -186,3 +186,19 @@ func TestEncodeStaysWhatItIs(t *testing.T) {
 }
 
 func second[A, B any](_ A, b B) B { return b }
+
+// Parse is as strict about the text as Decode, and leaves what is missing to be filled in.
+func TestParse(t *testing.T) {
+	w, err := Parse([]byte(`{"tool":"charge","key":{"n":1.50}}`))
+	if err != nil || w.Tool != "charge" || w.Tenant != "" || fmt.Sprint(w.Key["n"]) != "1.50" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	for name, text := range map[string]string{
+		"null": `{"tenant":null}`, "an empty name": `{"tenant":""}`, "a member twice": `{"tool":"a","tool":"b"}`, "an unknown member": `{"tols":"a"}`,
+		"no object": `[]`, "more after it": `{}{}`, "what the engine sets": `{"compensates":"a"}`, "too large": `{"tool":"` + strings.Repeat("a", MaxSize) + `"}`,
+	} {
+		if _, err := Parse([]byte(text)); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -99,11 +99,9 @@ func (c *call) item(ctx context.Context, n int, text []byte, named map[ledger.ID
 		it.err = access.Another(ctx)
 	}
 	if it.err == nil {
-		it.intent, it.err = decodeNamed(text, c.who.Tenant, func(m members) error {
-			key, err := namedItem(m)
-			it.keyed = key != ""
-			return err
-		})
+		var key string
+		it.intent, key, it.err = decodeItem(text, c.who.Tenant)
+		it.keyed = key != ""
 	}
 	if it.err == nil {
 		id := ledger.IDOf(it.intent.StructuralKey())

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 const (
 	// maxDepth is how deep a body may nest that is no intent: they have one level.
 	maxDepth = 32
-	// maxMembers bounds the members of an intent or a plan: both have fewer.
+	// maxMembers bounds the members of a plan: it has fewer.
 	maxMembers = 64
 	// maxShown bounds how much of a caller's text a response repeats, in bytes.
 	maxShown = 64
@@ -103,63 +104,32 @@ func typeName(t reflect.Type) string {
 	return "another type"
 }
 
-// members are the members of a body, unchanged.
-type members map[string]jsontext.Value
-
-func (m members) has(name string) bool { return m[name] != nil }
-
-// text is a member that is a string.
-func (m members) text(name string) (string, bool) {
-	if m[name].Kind() != jsontext.KindString {
-		return "", false
-	}
-	var s string
-	err := json.Unmarshal(m[name], &s)
-	return s, err == nil
-}
-
-func (m members) put(name, text string) error {
-	v, err := json.Marshal(text)
-	m[name] = v
-	return err
-}
-
-// filled is a body with missing members filled in. An unreadable body is returned
-// unchanged: intent.Decode or saga.Decode reports its error.
-func filled(body []byte, fill func(members) error) ([]byte, error) {
-	m := members(jsonkind.Members(body, maxMembers))
-	if m == nil {
-		return body, nil
-	}
-	if err := fill(m); err != nil {
-		return nil, err
-	}
-	return json.Marshal(m, json.Deterministic(true))
-}
-
 // decodeIntent reads an intent. Its tenant may be left out, and its workflow and
-// step where the key names the write.
+// step where the key names the write. The engine validates it.
 func decodeIntent(body []byte, tenant, key string) (intent.WriteIntent, error) {
-	return decodeNamed(body, tenant, func(m members) error { return named(m, key) })
+	w, err := intent.Parse(body)
+	if err != nil {
+		return w, err
+	}
+	w.Tenant = cmp.Or(w.Tenant, tenant)
+	return w, named(&w, key)
 }
 
-// decodeNamed reads an intent to which name adds what names it.
-func decodeNamed(body []byte, tenant string, name func(members) error) (intent.WriteIntent, error) {
-	if len(body) > intent.MaxSize {
-		return intent.Decode(body) // which reports the error
+// decodeItem reads an item of a batch. Its idempotency_key is what the header is to a write of its
+// own.
+func decodeItem(text []byte, tenant string) (w intent.WriteIntent, key string, err error) {
+	if w, err = intent.Parse(text); err != nil {
+		return w, "", err
 	}
-	whole, err := filled(body, func(m members) error {
-		if !m.has("tenant") {
-			if err := m.put("tenant", tenant); err != nil {
-				return err
-			}
-		}
-		return name(m)
-	})
-	if err != nil {
-		return intent.WriteIntent{}, err
+	w.Tenant, key = cmp.Or(w.Tenant, tenant), w.IdempotencyKey
+	if key == "" || w.Workflow != "" || w.Step != "" {
+		return w, key, nil
 	}
-	return intent.Decode(whole)
+	if !isName(key) {
+		return w, "", badField("/idempotency_key", "is no name; want 1 to 255 printable ASCII characters, without blanks at the ends")
+	}
+	w.IdempotencyKey = "" // the intent is the one that the header makes
+	return w, key, named(&w, key)
 }
 
 // decodePlan reads the plan of a saga. Its tenant may be left out.
@@ -167,12 +137,16 @@ func decodePlan(body []byte, tenant string) (saga.Plan, error) {
 	if len(body) > saga.MaxPlan {
 		return saga.Decode(body) // which reports the error
 	}
-	whole, err := filled(body, func(m members) error {
-		if m.has("tenant") {
-			return nil
-		}
-		return m.put("tenant", tenant)
-	})
+	members := jsonkind.Members(body, maxMembers)
+	if members == nil || members["tenant"] != nil {
+		return saga.Decode(body)
+	}
+	name, err := json.Marshal(tenant)
+	if err != nil {
+		return saga.Plan{}, err
+	}
+	members["tenant"] = name
+	whole, err := json.Marshal(members, json.Deterministic(true))
 	if err != nil {
 		return saga.Plan{}, err
 	}

@@ -2,6 +2,7 @@ package v1
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -131,12 +132,12 @@ func TestRequestsAreAsDocumented(t *testing.T) {
 		"ReasonRequest":   func(b []byte) error { return decode(b, new(ReasonRequest)) },
 		"StopRequest":     func(b []byte) error { return decode(b, new(StopRequest)) },
 		"SagaPlan":        func(b []byte) error { _, err := decodePlan(b, "acme"); return err },
-		"WriteIntent":     func(b []byte) error { _, err := decodeIntent(b, "acme", "k-1"); return err },
+		"WriteIntent":     func(b []byte) error { w, err := decodeIntent(b, "acme", "k-1"); return cmp.Or(err, w.Validate()) },
 		"BatchRequest": func(b []byte) error {
 			items, err := batchItems(b)
 			for _, item := range items {
-				_, bad := decodeNamed(item, "acme", func(m members) error { _, err := namedItem(m); return err })
-				err = errors.Join(err, bad)
+				w, _, bad := decodeItem(item, "acme")
+				err = errors.Join(err, bad, w.Validate())
 			}
 			return err
 		},

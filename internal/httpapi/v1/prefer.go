@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/visible"
 )
 
@@ -151,37 +152,17 @@ func shown(s string) string {
 
 // named adds the header's key to an intent: it names the logical write if the body does
 // not, and else the business operation.
-func named(w members, key string) error {
-	if key == "" {
-		return nil
-	}
-	if !w.has("workflow") && !w.has("step") {
-		if err := w.put("workflow", headerWorkflow); err != nil {
-			return err
-		}
-		return w.put("step", key)
-	}
-	if !w.has("idempotency_key") {
-		return w.put("idempotency_key", key)
-	}
-	if have, ok := w.text("idempotency_key"); ok && have != key {
-		return badField(headerKey, fmt.Sprintf("is %s, and /idempotency_key is %s; want the same in both, or one of them", shown(key), shown(have)))
+func named(w *intent.WriteIntent, key string) error {
+	switch {
+	case key == "":
+	case w.Workflow == "" && w.Step == "":
+		w.Workflow, w.Step = headerWorkflow, key
+	case w.IdempotencyKey == "":
+		w.IdempotencyKey = key
+	case w.IdempotencyKey != key:
+		return badField(headerKey, fmt.Sprintf("is %s, and /idempotency_key is %s; want the same in both, or one of them", shown(key), shown(w.IdempotencyKey)))
 	}
 	return nil
-}
-
-// namedItem adds to an item of a batch what names it: its idempotency_key does what the header does
-// for a write of its own.
-func namedItem(w members) (key string, err error) {
-	key, there := w.text("idempotency_key")
-	if !there || w.has("workflow") || w.has("step") {
-		return key, nil
-	}
-	if !isName(key) {
-		return "", badField("/idempotency_key", "is no name; want 1 to 255 printable ASCII characters, without blanks at the ends")
-	}
-	delete(w, "idempotency_key") // the intent is the one that the header makes
-	return key, named(w, key)
 }
 
 // headerWorkflow is the workflow of writes that only the header names.
