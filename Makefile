@@ -90,6 +90,11 @@ sagamatrix: ## every crash point, every vice and every failing step of a saga; l
 bench: ## benchmarks; see docs/operate/deploy.md (READBACK_BENCH_ROWS=1000000 for long histories)
 	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench ./internal/eval
 
+.PHONY: bench-peers
+bench-peers: ## readback beside DBOS, River, Temporal and Restate, and the chart of docs/performance.md; BENCH="-dir /mnt/disk -for 5s"
+	cd bench/temporalserver && $(GO) build -trimpath -o $(BIN)/temporalserver . || echo "Temporal's server could not be built"
+	cd bench && $(GO) run . -temporal $(BIN)/temporalserver -out ../docs/performance.svg $(BENCH)
+
 .PHONY: mutants
 mutants: ## break each rule once and see its test fail
 	$(GO) run ./internal/mutants

@@ -145,6 +145,11 @@ var parseAll = sync.OnceValues(func() (all []goFile, err error) {
 		if d.IsDir() && p != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin") {
 			return filepath.SkipDir
 		}
+		if d.IsDir() && p != "." {
+			if _, err := os.Stat(filepath.Join(p, "go.mod")); err == nil {
+				return filepath.SkipDir // another module: bench
+			}
+		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
 		}

@@ -1,0 +1,97 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/ingress"
+	"github.com/restatedev/sdk-go/server"
+)
+
+// Restate's server in its default configuration, a cluster of one node. It syncs its log before
+// it acknowledges (bifrost.local.rocksdb-disable-wal-fsync is false).
+var restateServer = contender{
+	name: "Restate", store: restateStore, module: "github.com/restatedev/sdk-go", needs: restateProgram,
+	open: openRestate,
+}
+
+const restateProgram = "restate-server"
+
+func openRestate(ctx context.Context, m *machine, d *destination) (session, error) {
+	ports, err := freePorts(4)
+	if err != nil {
+		return session{}, err
+	}
+	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
+	folder, remove, err := m.folder()
+	if err != nil {
+		return session{}, err
+	}
+	stopServer, err := m.start(restateProgram,
+		[]string{"RESTATE_INGRESS__BIND_ADDRESS=" + at(0), "RESTATE_ADMIN__BIND_ADDRESS=" + at(1), "RESTATE_DISABLE_TELEMETRY=true"},
+		"--no-logo", "--listen-mode", "tcp", "--bind-ip", "127.0.0.1", "--bind-port", fmt.Sprint(ports[2]), "--advertised-host", "127.0.0.1",
+		"--base-dir", folder)
+	if err != nil {
+		return session{}, errors.Join(err, remove())
+	}
+	serving, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	stop := func() error {
+		// The server first: it holds connections to the service.
+		err := stopServer()
+		cancel()
+		return errors.Join(err, <-served, remove())
+	}
+	service := server.NewRestate().WithLogger(m.log.Handler(), true).Bind(
+		restate.NewService("payments").Handler("charge", restate.NewServiceHandler(func(ctx restate.Context, o order) (string, error) {
+			return restate.Run(ctx, func(restate.RunContext) (string, error) {
+				d.send(o.Reference, connectors.Record{})
+				return o.Reference, nil
+			})
+		})))
+	go func() { served <- service.Start(serving, at(3)) }()
+	if err := registerDeployment(ctx, "http://"+at(1), "http://"+at(3)); err != nil {
+		return session{}, errors.Join(err, stop())
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64} // a connection for each caller, as pools of the others have them
+	client := ingress.NewClient("http://"+at(0), ingress.WithHttpClient(&http.Client{Transport: transport}))
+	charge := ingress.Service[order, string](client, "payments", "charge")
+	return session{
+		write: func(ctx context.Context, o order) error {
+			_, err := charge.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
+			return err
+		},
+		close: func() error { transport.CloseIdleConnections(); return stop() },
+	}, nil
+}
+
+// registerDeployment makes the service known to the server, as soon as both answer.
+func registerDeployment(ctx context.Context, admin, service string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return until(ctx, func() error {
+		body := bytes.NewBufferString(fmt.Sprintf(`{"uri": %q}`, service))
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, admin+"/deployments", body)
+		if err != nil {
+			return err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		defer answer.Body.Close()
+		if answer.StatusCode >= 300 {
+			return fmt.Errorf("restate: %s", answer.Status)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,127 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/pgtest"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Temporal's test server keeps everything in memory. To have the durability of the others, the
+// same server runs on PostgreSQL: see the folder temporalserver.
+var temporalOnPostgres = contender{
+	name: "Temporal, PostgreSQL", store: postgresStore, module: "go.temporal.io/sdk", needs: temporalProgram,
+	open: openTemporal,
+}
+
+const temporalProgram = "temporalserver"
+
+const temporalQueue, temporalNamespace = "bench", "bench"
+
+func openTemporal(ctx context.Context, m *machine, d *destination) (session, error) {
+	var databases [2]string
+	var drops []func() error
+	dropAll := func() error {
+		var errs []error
+		for _, drop := range drops {
+			errs = append(errs, drop())
+		}
+		return errors.Join(errs...)
+	}
+	for i := range databases {
+		dsn, drop, err := m.database()
+		if err != nil {
+			return session{}, errors.Join(err, dropAll())
+		}
+		drops = append(drops, drop)
+		c, err := pgx.ParseConfig(dsn)
+		if err != nil {
+			return session{}, errors.Join(err, dropAll())
+		}
+		databases[i] = c.Database
+	}
+	ports, err := freePorts(1)
+	if err != nil {
+		return session{}, errors.Join(err, dropAll())
+	}
+	stopServer, err := m.start(temporalProgram, nil, "-postgres", m.pg.Addr(), "-user", pgtest.Superuser,
+		"-database", databases[0], "-visibility", databases[1], "-port", fmt.Sprint(ports[0]))
+	if err != nil {
+		return session{}, errors.Join(err, dropAll())
+	}
+	s, err := temporalSession(ctx, m, d, fmt.Sprintf("127.0.0.1:%d", ports[0]))
+	if err != nil {
+		return session{}, errors.Join(err, stopServer(), dropAll())
+	}
+	closeClient := s.close
+	s.close = func() error { return errors.Join(closeClient(), stopServer(), dropAll()) }
+	return s, nil
+}
+
+// temporalSession runs a workflow of one activity for each write.
+func temporalSession(ctx context.Context, m *machine, d *destination, address string) (session, error) {
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var c client.Client
+	err := until(ready, func() (err error) {
+		c, err = client.DialContext(ready, client.Options{HostPort: address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(m.log)})
+		return err
+	})
+	if err != nil {
+		return session{}, fmt.Errorf("dial: %w", err)
+	}
+	charge := func(_ context.Context, o order) (string, error) {
+		d.send(o.Reference, connectors.Record{})
+		return o.Reference, nil
+	}
+	flow := func(ctx workflow.Context, o order) (string, error) {
+		var made string
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute}), charge, o).Get(ctx, &made)
+		return made, err
+	}
+	w := worker.New(c, temporalQueue, worker.Options{})
+	w.RegisterWorkflow(flow)
+	w.RegisterActivity(charge)
+	_, err = c.WorkflowService().RegisterNamespace(ready, &workflowservice.RegisterNamespaceRequest{
+		Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	if err != nil {
+		err = fmt.Errorf("register the namespace: %w", err)
+	} else {
+		// The services learn of a new namespace after some seconds.
+		err = until(ready, func() error {
+			_, err := c.DescribeTaskQueue(ready, temporalQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+			return err
+		})
+	}
+	if err == nil {
+		err = w.Start()
+	}
+	if err != nil {
+		c.Close()
+		return session{}, err
+	}
+	return session{
+		write: func(ctx context.Context, o order) error {
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: o.Reference, TaskQueue: temporalQueue}, flow, o)
+			if err != nil {
+				return err
+			}
+			return run.Get(ctx, nil)
+		},
+		close: func() error { w.Stop(); c.Close(); return nil },
+	}, nil
+}

@@ -1,0 +1,158 @@
+// Command temporalserver is Temporal's server on PostgreSQL, for the benchmark beside it: an
+// empty pair of databases gets the schema, and then the four services run in this process until
+// it is interrupted.
+//
+// Temporal's own test server keeps everything in memory, and so has no durability to compare.
+// The program is a module of its own since the server and readback need versions of one library
+// that exclude each other.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
+	"go.temporal.io/server/temporal"
+	"go.temporal.io/server/tools/common/schema"
+	sqltool "go.temporal.io/server/tools/sql"
+)
+
+func main() {
+	var (
+		postgres   = flag.String("postgres", "127.0.0.1:5432", "where PostgreSQL listens")
+		user       = flag.String("user", "postgres", "its user, without a password")
+		database   = flag.String("database", "temporal", "the empty database of workflows")
+		visibility = flag.String("visibility", "temporal_visibility", "the empty database of the search index")
+		port       = flag.Int("port", 7233, "the port of 127.0.0.1 that clients use")
+		version    = flag.Bool("version", false, "print the version of the server")
+	)
+	flag.Parse()
+	if *version {
+		fmt.Println(serverVersion())
+		return
+	}
+	stores := map[string]*config.SQL{"temporal": store(*postgres, *user, *database, 20), "visibility": store(*postgres, *user, *visibility, 2)}
+	if err := run(stores, *port); err != nil {
+		fmt.Fprintln(os.Stderr, "temporalserver:", err)
+		os.Exit(1)
+	}
+}
+
+func serverVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "go.temporal.io/server" {
+				return d.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// store has as many connections as Temporal's development configuration gives it.
+func store(address, user, database string, conns int) *config.SQL {
+	return &config.SQL{
+		PluginName: postgresql.PluginName, ConnectProtocol: "tcp", ConnectAddr: address, DatabaseName: database, User: user,
+		MaxConns: conns, MaxIdleConns: conns, MaxConnLifetime: time.Hour,
+	}
+}
+
+func run(stores map[string]*config.SQL, port int) error {
+	for name, c := range stores {
+		if err := setup(c, "postgresql/v12/"+name); err != nil {
+			return err
+		}
+	}
+	c, err := configuration(stores, port)
+	if err != nil {
+		return err
+	}
+	authorizer, err := authorization.GetAuthorizerFromConfig(&c.Global.Authorization)
+	if err != nil {
+		return err
+	}
+	s, err := temporal.NewServer(temporal.WithConfig(c), temporal.ForServices(temporal.DefaultServices),
+		temporal.WithLogger(log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "error"}))), temporal.WithAuthorizer(authorizer), temporal.InterruptOn(temporal.InterruptCh()))
+	if err != nil {
+		return err
+	}
+	return s.Start() // and waits for the interrupt
+}
+
+// setup does what temporal-sql-tool does.
+func setup(c *config.SQL, versions string) error {
+	conn, err := sqltool.NewConnection(c, log.NewNoopLogger())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := schema.NewSetupSchemaTask(conn, &schema.SetupConfig{InitialVersion: "0.0"}, log.NewNoopLogger()).Run(); err != nil {
+		return err
+	}
+	return schema.NewUpdateSchemaTask(conn, &schema.UpdateConfig{DBName: c.DatabaseName, SchemaName: versions}, log.NewNoopLogger()).Run()
+}
+
+func configuration(stores map[string]*config.SQL, port int) (*config.Config, error) {
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	c := &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore: "temporal", VisibilityStore: "visibility", NumHistoryShards: 4, DataStores: map[string]config.DataStore{},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10, MasterClusterName: "active", CurrentClusterName: "active",
+			ClusterInformation: map[string]cluster.ClusterInformation{"active": {Enabled: true, InitialFailoverVersion: 1, RPCAddress: address}},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services:            map[string]config.Service{},
+		Archival: config.Archival{
+			History:    config.HistoryArchival{State: "disabled"},
+			Visibility: config.VisibilityArchival{State: "disabled"},
+		},
+		NamespaceDefaults: config.NamespaceDefaults{Archival: config.ArchivalNamespaceDefaults{
+			History:    config.HistoryArchivalNamespaceDefaults{State: "disabled"},
+			Visibility: config.VisibilityArchivalNamespaceDefaults{State: "disabled"},
+		}},
+		PublicClient: config.PublicClient{HostPort: address},
+	}
+	c.Global.Membership = config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: "127.0.0.1"}
+	for name, s := range stores {
+		c.Persistence.DataStores[name] = config.DataStore{SQL: s}
+	}
+	services := []string{"frontend", "history", "matching", "worker"}
+	ports, err := freePorts(2 * len(services))
+	if err != nil {
+		return nil, err
+	}
+	ports[0] = port
+	for i, name := range services {
+		c.Services[name] = config.Service{RPC: config.RPC{GRPCPort: ports[2*i], MembershipPort: ports[2*i+1], BindOnLocalHost: true}}
+	}
+	return c, nil
+}
+
+// freePorts are ports of 127.0.0.1 that no one listens on at the moment. They are below 32768,
+// since Temporal stores the ports of its services as small integers.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range 100 {
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
+		if err != nil {
+			continue // another program has it
+		}
+		defer l.Close() // all at the end, so that no port is given twice
+		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
+			return ports, nil
+		}
+	}
+	return nil, errors.New("no free ports of 127.0.0.1 below 32000")
+}
