@@ -23,9 +23,11 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		AND (i.newest < 0 OR NOT EXISTS (SELECT 1 FROM @ledger_search AS r
 			WHERE r.tenant = i.tenant AND r.key_digest = i.key_digest AND r.key_digest <> '' AND r.n > i.newest))
 		AND ($5::boolean
-			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.key_digest AND o.key_digest <> '' AND o.refused IS NULL)
+			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.key_digest AND o.key_digest <> '' AND o.refused IS NULL OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
-				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key IN (i.idempotency_key, i.erased_key) AND p.blocks IS NOT NULL)){whole}
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.erased_key AND p.blocks IS NOT NULL OFFSET 0)){whole}
 	ORDER BY i.id
 	ON CONFLICT DO NOTHING
 	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
