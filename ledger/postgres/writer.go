@@ -21,12 +21,10 @@ const (
 	// commit cheaper, but make the first of them wait for the last.
 	maxBatch = 256
 
-	// maxFlushes is how many transactions with changes a process runs at once. With few callers
-	// each has its own and does not wait; with many, changes that arrive meanwhile share the next
-	// of fewer ones.
-	maxFlushes   = 8
-	crowdFlushes = 2
-	crowd        = 12
+	// maxFlushes is how many transactions with changes a process runs at once. What arrives
+	// meanwhile shares the next one: eight callers with a transaction each use twice the
+	// processor time of eight that share two.
+	maxFlushes = 2
 )
 
 // change is what is to be stored about one write: a new one, or an existing one if it is still as
@@ -74,8 +72,8 @@ type answer struct {
 	err     error
 }
 
-// writer stores changes. Each is a statement of its own as long as a connection is free for it;
-// under load, waiting changes share the next one.
+// writer stores changes. One is a statement of its own as long as few transactions run; others
+// share the next one.
 type writer struct {
 	l *Ledger
 
@@ -126,23 +124,14 @@ func (w *writer) enqueue(o *operation) bool {
 		return false
 	}
 	w.queue = append(w.queue, o)
-	if w.flushes < w.most() {
+	if w.flushes < maxFlushes {
 		w.flushes++
 		go w.work()
 	}
 	return true
 }
 
-// most returns how many flushes are useful now: few callers are served best each by itself, and
-// many by few large transactions.
-func (w *writer) most() int {
-	if len(w.queue)+w.flying > crowd {
-		return crowdFlushes
-	}
-	return maxFlushes
-}
-
-// work flushes until nothing waits, or other flushes suffice.
+// work flushes until nothing waits.
 func (w *writer) work() {
 	for batch := w.take(0); len(batch) > 0; batch = w.take(len(batch)) {
 		w.flush(batch)
@@ -154,12 +143,8 @@ func (w *writer) work() {
 func (w *writer) take(done int) []*operation {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flying -= done
 	n := min(len(w.queue), maxBatch)
-	if w.flushes > w.most() {
-		n = 0
-	}
-	w.flying += n
+	w.flying += n - done
 	batch := w.queue[:n:n]
 	if w.queue = w.queue[n:]; len(w.queue) == 0 {
 		w.queue = nil
