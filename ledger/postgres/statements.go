@@ -57,11 +57,13 @@ func newStatements(schema string) statements {
 	addDocuments(s)
 	addFeed(s)
 	addSearches(s)
+	publish := take(s, "publish") + "\n"
 	for name, of := range stores {
-		text := s.Text(name)
-		s[name] = of.many(text)
+		without := strings.Replace(s.Text(name), "{publish}", "", 1)
+		with := strings.Replace(s.Text(name), "{publish}", publish, 1)
+		s[name] = of.many(with)
 		for events := range maxSingle + 1 {
-			s[single(name, events)] = of.one(text, events)
+			s[single(name, events, false)], s[single(name, events, true)] = of.one(without, events), of.one(with, events)
 		}
 	}
 	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{state}", columnsOfState, "{document}", columnsOfDocument)
@@ -94,15 +96,19 @@ const (
 // identityTypes are those of the immutable columns.
 const identityTypes = "text text text text text text text bigint bytea text text text bigint text "
 
-// The types of the mutable columns, and those of events.
-const changingTypes = "text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
+// The types of the mutable columns, after the number of the first event and the time of the last one,
+// and the types of events.
+const changingTypes = "bigint bigint text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
 
 // The last six are those of the change as which an event is published, with the event's time.
 var eventTypes = strings.Fields("text bigint text bytea bytea text text bigint bigint bigint boolean")
 
-// single returns the name of the statement for one change with that many events. Without lists
-// the database knows as much about it the first time as the hundredth, and so keeps its plan.
-func single(name string, events int) string { return fmt.Sprint(name, " ", events) }
+// single returns the name of the statement for one change with that many events, of which some are
+// published or none is: each table that a statement names costs time. Without lists the database
+// knows as much about it the first time as the hundredth, and so keeps its plan.
+func single(name string, events int, published bool) string {
+	return fmt.Sprint(name, " ", events, " ", published)
+}
 
 // many returns the statement for any number of changes: a list for each column.
 func (o storing) many(text string) string {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +86,8 @@ func (l *Ledger) batch(documents []any, changes []change, now time.Time, checked
 			own = append(own, element(column, i))
 		}
 	}
-	return l.sql.Text(single(name, len(b.eventID))), own, nil
+	published := slices.ContainsFunc(b.publishedKind, func(kind string) bool { return kind != "" })
+	return l.sql.Text(single(name, len(b.eventID), published)), own, nil
 }
 
 // element returns an element of a list of a binding.
@@ -113,6 +115,7 @@ type binding struct {
 	wasFence, wasSeq []int64
 	unordered        []bool
 
+	first, at                                                 []int64 // the number of the first event, one after the last if there is none, and the latest time of one
 	state, queue, queuedBehind, body, owner                   []string
 	due, settledAt, seq, leaseUntil, leaseFor, fences, blocks []int64
 	raw                                                       [4][][]byte
@@ -146,6 +149,14 @@ func (b *binding) add(c change) error {
 	} else {
 		b.wasFence, b.wasSeq, b.unordered = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.unordered, c.unordered)
 	}
+	first, latest := of.seq+1, int64(0)
+	for i, e := range c.events {
+		if i == 0 {
+			first = e.Seq
+		}
+		latest = max(latest, nanos(e.At))
+	}
+	b.first, b.at = append(b.first, first), append(b.at, latest)
 	b.state, b.due, b.settledAt = append(b.state, of.state), append(b.due, of.due), append(b.settledAt, of.settledAt)
 	b.queue, b.queuedBehind, b.seq = append(b.queue, of.queue), append(b.queuedBehind, of.queuedBehind), append(b.seq, of.seq)
 	b.body = append(b.body, body)
@@ -195,7 +206,7 @@ func (b *binding) identity() []any {
 // changing returns the fields that change during their lifetime.
 func (b *binding) changing() []any {
 	return []any{
-		b.state, b.due, b.settledAt, b.queue, b.queuedBehind, b.seq, b.body,
+		b.first, b.at, b.state, b.due, b.settledAt, b.queue, b.queuedBehind, b.seq, b.body,
 		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.blocks,
 	}
 }

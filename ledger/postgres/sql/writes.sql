@@ -10,7 +10,7 @@
 WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
 	AS i (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of, workflow, correlation_id, newest, erased_key,
-		state, due, settled_at, queue, queued_behind, seq, body,
+		first, at, state, due, settled_at, queue, queued_behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
 w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of,
 		state, due, settled_at, queue, queued_behind, seq, body,
@@ -35,12 +35,8 @@ x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, se
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
 	FROM w JOIN x ON x.id = w.id),
-u AS (INSERT INTO @ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
-	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
-	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
-r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
-	SELECT max(x.at), w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id
-	GROUP BY w.n, w.id ORDER BY w.id),
+{publish}r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
+	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq),
 s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
 	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.idempotency_key, i.key_digest FROM w JOIN i ON i.id = w.id){written}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
@@ -52,7 +48,7 @@ SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){a
 -- made its time stale.
 WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
-	AS i (id, was_fence, was_seq, alone, state, due, settled_at, queue, queued_behind, seq, body,
+	AS i (id, was_fence, was_seq, alone, first, at, state, due, settled_at, queue, queued_behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
 w AS (UPDATE @ledger_writes AS w SET
 		state = i.state, due = NULLIF(i.due, 0), settled_at = NULLIF(i.settled_at, 0), queue = NULLIF(i.queue, ''),
@@ -68,13 +64,14 @@ x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, se
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
 	FROM w JOIN x ON x.id = w.id),
+{publish}r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
+	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq){written}
+SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
+
+-- name: publish
 u AS (INSERT INTO @ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT x.at, w.tenant, w.id, x.seq, x.kind, x.settlement, w.destination, x.sends, x.reads, x.saved
 	FROM w JOIN x ON x.id = w.id WHERE x.kind <> '' ORDER BY x.id, x.seq),
-r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
-	SELECT max(x.at), w.n, w.id, min(x.seq), max(x.seq) FROM w JOIN x ON x.id = w.id
-	GROUP BY w.n, w.id ORDER BY w.id){written}
-SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
 
 -- name: get
 -- One write of one tenant.
