@@ -84,7 +84,7 @@ func TestAFailedRecheckIsMadeAgainAtThePaceOfFirstReads(t *testing.T) {
 		b, out := rolledBack(t)
 		b.work(30 * time.Minute)
 		b.set(orders.Fault{Kind: orders.UnreadableRead, Times: 5})
-		b.work(30*time.Minute + 10*time.Second) // the worker asks every five seconds
+		b.work(30*time.Minute + 10*time.Second)                                   // the worker asks every five seconds
 		if got := b.state(out.ID); got.State != ledger.Review || got.Reads != 8 { // the last asks twice: the list does not have it
 			t.Errorf("%s after %d reads, due %s; want review after five reads that failed and one that did not%s", got.Phase(), got.Reads, got.Due, b.life(out.ID))
 		}
