@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -53,12 +54,16 @@ func openTemporal(ctx context.Context, m *machine, d *destination) (session, err
 		}
 		databases[i] = c.Database
 	}
-	ports, err := freePorts(1)
+	ports, err := freePorts(8) // two for each of its services
+	var list []byte
+	if err == nil {
+		list, err = json.Marshal(ports)
+	}
 	if err != nil {
 		return session{}, errors.Join(err, dropAll())
 	}
 	stopServer, err := m.start(temporalProgram, nil, "-postgres", m.pg.Addr(), "-user", pgtest.Superuser,
-		"-database", databases[0], "-visibility", databases[1], "-port", fmt.Sprint(ports[0]))
+		"-database", databases[0], "-visibility", databases[1], "-ports", string(list))
 	if err != nil {
 		return session{}, errors.Join(err, dropAll())
 	}

@@ -8,11 +8,9 @@
 package main
 
 import (
-	"errors"
+	"encoding/json"
 	"flag"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"runtime/debug"
 	"time"
@@ -33,7 +31,7 @@ func main() {
 		user       = flag.String("user", "postgres", "its user, without a password")
 		database   = flag.String("database", "temporal", "the empty database of workflows")
 		visibility = flag.String("visibility", "temporal_visibility", "the empty database of the search index")
-		port       = flag.Int("port", 7233, "the port of 127.0.0.1 that clients use")
+		ports      = flag.String("ports", "", "a JSON list of eight free ports of 127.0.0.1 below 32768, two for each service; clients use the first")
 		version    = flag.Bool("version", false, "print the version of the server")
 	)
 	flag.Parse()
@@ -42,7 +40,12 @@ func main() {
 		return
 	}
 	stores := map[string]*config.SQL{"temporal": store(*postgres, *user, *database, 20), "visibility": store(*postgres, *user, *visibility, 2)}
-	if err := run(stores, *port); err != nil {
+	var free []int
+	err := json.Unmarshal([]byte(*ports), &free)
+	if err == nil {
+		err = run(stores, free)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "temporalserver:", err)
 		os.Exit(1)
 	}
@@ -67,13 +70,13 @@ func store(address, user, database string, conns int) *config.SQL {
 	}
 }
 
-func run(stores map[string]*config.SQL, port int) error {
+func run(stores map[string]*config.SQL, ports []int) error {
 	for name, c := range stores {
 		if err := setup(c, "postgresql/v12/"+name); err != nil {
 			return err
 		}
 	}
-	c, err := configuration(stores, port)
+	c, err := configuration(stores, ports)
 	if err != nil {
 		return err
 	}
@@ -102,8 +105,12 @@ func setup(c *config.SQL, versions string) error {
 	return schema.NewUpdateSchemaTask(conn, &schema.UpdateConfig{DBName: c.DatabaseName, SchemaName: versions}, log.NewNoopLogger()).Run()
 }
 
-func configuration(stores map[string]*config.SQL, port int) (*config.Config, error) {
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+func configuration(stores map[string]*config.SQL, ports []int) (*config.Config, error) {
+	services := []string{"frontend", "history", "matching", "worker"}
+	if len(ports) != 2*len(services) {
+		return nil, fmt.Errorf("-ports has %d ports; want %d", len(ports), 2*len(services))
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	c := &config.Config{
 		Persistence: config.Persistence{
 			DefaultStore: "temporal", VisibilityStore: "visibility", NumHistoryShards: 4, DataStores: map[string]config.DataStore{},
@@ -128,31 +135,8 @@ func configuration(stores map[string]*config.SQL, port int) (*config.Config, err
 	for name, s := range stores {
 		c.Persistence.DataStores[name] = config.DataStore{SQL: s}
 	}
-	services := []string{"frontend", "history", "matching", "worker"}
-	ports, err := freePorts(2 * len(services))
-	if err != nil {
-		return nil, err
-	}
-	ports[0] = port
 	for i, name := range services {
 		c.Services[name] = config.Service{RPC: config.RPC{GRPCPort: ports[2*i], MembershipPort: ports[2*i+1], BindOnLocalHost: true}}
 	}
 	return c, nil
-}
-
-// freePorts are ports of 127.0.0.1 that no one listens on at the moment. They are below 32768,
-// since Temporal stores the ports of its services as small integers.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range 100 {
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000)))
-		if err != nil {
-			continue // another program has it
-		}
-		defer l.Close() // all at the end, so that no port is given twice
-		if ports = append(ports, l.Addr().(*net.TCPAddr).Port); len(ports) == n {
-			return ports, nil
-		}
-	}
-	return nil, errors.New("no free ports of 127.0.0.1 below 32000")
 }
