@@ -89,6 +89,19 @@ func TestConnector(t *testing.T) {
 	})
 }
 
+// Every call of a tool is counted.
+func TestCallsOfARead(t *testing.T) {
+	s := fakemcp.New(fakemcp.NewWorld())
+	conn := connect(t, s, pinned(t, fakemcp.Contract))
+	ctx := connectors.CountCalls(t.Context())
+	if _, err := conn.Read(ctx, connectors.Query{Intent: order(intent.Create, 1), Stamp: "stamp-1"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := connectors.Calls(ctx); n != 2 || n != s.World.Calls(fakemcp.Find, fakemcp.Get) { // by key and by stamp
+		t.Errorf("%d calls were counted, and %d made; want 2", n, s.World.Calls(fakemcp.Find, fakemcp.Get))
+	}
+}
+
 func fixture(t *testing.T, s *fakemcp.Server, conn *mcp.Connector) *connectortest.Fixture {
 	w := s.World
 	id := func(key intent.Fields) string { return fmt.Sprint(key["order_id"]) }
