@@ -15,6 +15,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/verify"
 )
 
 // throttling is a connector whose destination takes no reads for a while, and says so.
@@ -94,4 +95,21 @@ func TestReadsHeedRetryAfter(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A workflow that reads back itself is answered when the destination takes reads again.
+func TestReadBackHeedsRetryAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		d := b.world.Destination()
+		conn := &throttling{Connector: d.Connector}
+		d.Connector = conn
+		b.engine = b.engineOn(b.ledger, d, nil)
+		defer b.engine.Close()
+		conn.throttle(10 * time.Minute)
+		found := b.readBack(order("A-1", intent.Create), engine.ReadBackCase{})
+		if found.Verdict != verify.Unavailable || found.After.Before(conn.open) {
+			t.Errorf("%s, to be asked again %s before the destination takes reads", found.Verdict, conn.open.Sub(found.After))
+		}
+	})
 }
