@@ -249,7 +249,7 @@ func severalCalls(ctx context.Context) int {
 	return 0
 }
 
-// fateOfRead is what guards are told of a read that was begun then.
+// fateOfRead returns the fate of a read that was begun then, for the guards.
 func fateOfRead(j verify.Judgement, began time.Time) Sent {
 	s := Sent{Fate: connectors.FateAnswered, RetryAfter: j.ReadAfter, Took: time.Since(began)}
 	switch {

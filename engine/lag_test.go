@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -59,7 +60,7 @@ func TestReadsAreScheduledByTheLag(t *testing.T) {
 		reason      string
 	}{
 		"one read":              {s, 5 * s, []time.Duration{1100 * time.Millisecond}, 1, 1100 * time.Millisecond, [2]time.Duration{0, 1100 * time.Millisecond}, "it is made when the effect is there"},
-		"two reads":             {s, 5 * s, []time.Duration{s / 2, 1100 * time.Millisecond}, 3, 1100 * time.Millisecond, [2]time.Duration{s / 2, 1100 * time.Millisecond}, "what was missed is told"},
+		"two reads":             {s, 5 * s, []time.Duration{s / 2, 1100 * time.Millisecond}, 3, 1100 * time.Millisecond, [2]time.Duration{s / 2, 1100 * time.Millisecond}, "what was missed is reported"},
 		"longer than a moment":  {10 * s, 60 * s, []time.Duration{10100 * time.Millisecond}, 1, 11 * s, [2]time.Duration{0, 10100 * time.Millisecond}, "the write waits in the ledger"},
 		"wrong about the world": {s / 2, 2 * s, []time.Duration{time.Hour}, 1, 2 * s, [2]time.Duration{0, 2 * s}, "not past the settle time"},
 		"at once":               {0, 0, []time.Duration{0}, 1, 0, [2]time.Duration{0, 0}, "nothing lags"},
@@ -182,4 +183,25 @@ func TestNoWaitForAnImpossibleLag(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An engine without a lag of the caller's learns by itself.
+func TestALagIsLearnedByDefault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, lagging(3*time.Second, 10*time.Second), nil)
+		first := b.do(order("A-0", intent.Create)).Reads
+		total := 0
+		for n := range 40 {
+			out := b.do(order(fmt.Sprint("B-", n), intent.Create))
+			if out.Status != ledger.Verified {
+				t.Fatalf("%s%s", out.Status, b.life(out.ID))
+			}
+			if n >= 20 {
+				total += out.Reads
+			}
+		}
+		if total > 20*first/2 {
+			t.Errorf("the first write took %d calls that read, and the last 20 took %d", first, total)
+		}
+	})
 }
