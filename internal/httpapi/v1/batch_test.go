@@ -164,7 +164,7 @@ func TestWhatIsNoBatch(t *testing.T) {
 		"no items":           {batch(), "/writes"},
 		"no member":          {`{}`, "/writes"},
 		"too many items":     {batch(several(maxBatch + 1)...), "/writes"},
-		"one intent":         {one, "/tool"},
+		"one intent":         {one, "/destination"},
 		"no list":            {`{"writes":` + one + `}`, "/writes"},
 		"null":               {`{"writes":null}`, "/writes"},
 		"two lists":          {`{"writes":[` + one + `],"writes":[` + one + `]}`, "/writes"},
@@ -175,7 +175,7 @@ func TestWhatIsNoBatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, orders.Native.Options(), nil)
-			if p := b.ask(agent, "POST", "/v1/writes/batch", c.body, "Prefer: wait=60").problem(invalidRequest); p.Field != c.field && c.field != "/tool" {
+			if p := b.ask(agent, "POST", "/v1/writes/batch", c.body, "Prefer: wait=60").problem(invalidRequest); p.Field != c.field {
 				t.Errorf("%+v; want field %q", p, c.field)
 			}
 			if n := len(b.world.Effects()); n != 0 {

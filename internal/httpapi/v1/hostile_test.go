@@ -41,6 +41,15 @@ func TestTooManyMembersAreNotDecoded(t *testing.T) {
 	if _, err := decodeIntent([]byte(body), "acme", ""); err == nil || !strings.Contains(err.Error(), "has more than 64 members") {
 		t.Errorf("%.200v", err)
 	}
+	plan := strings.TrimSuffix(body[:strings.Index(body, `"m5000"`)], ",") + "}"
+	took := testing.AllocsPerRun(1, func() {
+		if _, err := decodePlan([]byte(plan), "acme"); err == nil {
+			t.Error("a plan was decoded from it")
+		}
+	})
+	if took > 1000 { // a map of its members takes some for each
+		t.Errorf("a plan took %.0f allocations", took)
+	}
 }
 
 func TestMembersThatAreNotWhatTheySeem(t *testing.T) {
