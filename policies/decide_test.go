@@ -261,6 +261,39 @@ func TestReadPauseMeetsTheMoments(t *testing.T) {
 	}
 }
 
+// Where the last read would have shown the effect, only a late arrival is read for before the
+// moment that decides.
+func TestReadPauseAwaitsArrivals(t *testing.T) {
+	for name, d := range map[string]struct {
+		reason string
+		c      policies.Case
+		want   time.Duration
+	}{
+		"at once":     {"the read showed all that had arrived", read(lost(), verify.Absent, 0), time.Second},
+		"later":       {"four times the time since the send", read(lost(), verify.Stale, 5*time.Second), 15 * time.Second},
+		"it differs":  {"only what is still on its way can change it", read(lost(), verify.Mismatched, 5*time.Second), 15 * time.Second},
+		"last":        {"absence is decided at the horizon", read(lost(), verify.Absent, 10*time.Second), horizon - 10*time.Second},
+		"last, weak":  {"a read at the horizon need not show what arrived by then", readWeakly(lost(), verify.Absent, 11*time.Second), horizon + settle - 11*time.Second},
+		"no horizon":  {"our patience ends it", with(read(lost(), verify.Absent, 30*time.Second), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), 30 * time.Second},
+		"of a reader": {"it is asked again when it takes reads", with(read(lost(), verify.Absent, 0), func(c *policies.Case) { c.ReadAfter = time.Minute }), time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := policies.ReadPause(d.c, policies.ReadPace()); got != d.want {
+				t.Errorf("%s, want %s: %s", got, d.want, d.reason)
+			}
+		})
+	}
+	for name, c := range map[string]policies.Case{
+		"may lag":     readWeakly(lost(), verify.Absent, time.Second),
+		"unreadable":  with(readWeakly(lost(), verify.Unavailable, time.Second), func(c *policies.Case) { c.Conclusive = false }),
+		"to be shown": read(lost(), verify.Verified, time.Second),
+	} {
+		if got := policies.ReadPause(c, policies.ReadPace()); got > 60*time.Millisecond {
+			t.Errorf("%s: read after %s; want the pace", name, got)
+		}
+	}
+}
+
 func TestPreparingTooLong(t *testing.T) {
 	unread, weak := verify.Judgement{Verdict: verify.Unavailable}, verify.Judgement{Verdict: verify.Absent}
 	for name, d := range map[string]struct {

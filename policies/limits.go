@@ -44,6 +44,12 @@ const (
 	// readFirst and readMost bound the pause between reads.
 	readFirst = 50 * time.Millisecond
 	readMost  = 15 * time.Second
+	// arrivalFirst and arrivalGrowth are the pace at which a late arrival is waited for: after a
+	// second, and at four times the time since the send. A request that was on its way for two
+	// seconds longer than its sender waited is seen after four, and thirty seconds take three
+	// reads before the last one.
+	arrivalFirst  = time.Second
+	arrivalGrowth = 3
 	// defaultWithin is how soon a write that is left unverified is read: soon enough for a
 	// reviewer of the same shift.
 	defaultWithin = time.Hour

@@ -65,16 +65,32 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 // back, but not past the next moment at which a verdict can change its meaning (the settle
 // time, the horizon, both together). After hours the reads become ever rarer: otherwise a
 // horizon of a day would leave ten thousand events. A destination that asked for a pause gets it.
+//
+// Where the last read showed all that the send did, only a late arrival changes the verdict, and
+// absence is decided at the next such moment. Reads in between are few.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
+	if awaitsArrival(c) {
+		pause = max(pause, arrivalFirst, c.SinceSend*arrivalGrowth)
+	}
 	return max(WithinReason(c, pause), min(c.ReadAfter, maxRetryAfter))
+}
+
+// awaitsArrival reports whether the last read would have shown the effect of a send that had
+// arrived.
+func awaitsArrival(c Case) bool {
+	return c.Conclusive && (c.Verdict == verify.Absent || c.Verdict == verify.Stale || c.Verdict == verify.Mismatched)
 }
 
 // WithinReason bounds a pause before the next read by the next moment at which a verdict can
 // change its meaning.
 func WithinReason(c Case, pause time.Duration) time.Duration {
 	horizon, _ := c.Profile.Horizon.Declared()
-	for _, moment := range []time.Duration{lag(c), horizon, window(c)} {
+	moments := []time.Duration{lag(c), horizon, window(c)}
+	if c.Conclusive { // a read like the last one shows all that arrives within the horizon when it is that old
+		moments = []time.Duration{horizon + c.Since - c.AsOf, window(c)}
+	}
+	for _, moment := range moments {
 		if c.Since < moment {
 			pause = min(pause, max(moment-c.SinceSend, readFirst))
 		}
