@@ -14,9 +14,13 @@ import (
 const (
 	// maxLag is the longest lag that is learned. A longer one was an outage, or a manual action.
 	maxLag = time.Hour
-	// maxReads is how many reads a plan places. A write not seen by then is outside what was
-	// learned.
+	// maxReads is how many reads a plan places.
 	maxReads = 6
+	// beyondFirst and beyondGrowth are the pause after a read that did not show what practically
+	// all others showed by then: the first, and that multiple of the time since the send. Few of
+	// those effects come at all, and the settle time decides.
+	beyondFirst  = 50 * time.Millisecond
+	beyondGrowth = 2
 	// maxPaths bounds what is kept in memory. Destinations and kinds come from the configuration,
 	// and each has a few ways of reading.
 	maxPaths = 1024
@@ -118,20 +122,22 @@ func (b *Book) keep(ctx context.Context) {
 }
 
 // Next returns how long to pause before the next read of a write, made the given time after its
-// send, is likely to succeed, or false where nothing is known. Reads is how many were made since
-// the send.
+// send, is likely to succeed, or false where nothing is known. It is long where the write should
+// have been seen. Reads is how many were made since the send.
 func (b *Book) Next(path Key, since time.Duration, reads int) (time.Duration, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.find(path)
-	if l == nil || since < 0 || reads < 0 || reads >= maxReads {
+	if l == nil || since < 0 || reads < 0 {
 		return 0, false
 	}
 	if reads == 0 {
 		return max(l.first(since)-since, 0), true
 	}
-	at, ok := l.planned().next(since)
-	return max(at-since, 0), ok
+	if at, ok := l.planned().next(since); ok && reads < maxReads {
+		return max(at-since, 0), true
+	}
+	return max(beyondFirst, beyondGrowth*since), true
 }
 
 // find is what is known about a path. If too little is known about its way of reading, it is what

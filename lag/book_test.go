@@ -140,11 +140,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	book.Seen(ordersPath, 280*time.Millisecond, 310*time.Millisecond)
 	other, kind := ordersPath, ordersPath
 	other.Destination, kind.Kind = "bookings", "item"
-	search, anyPath, wide := ordersPath, ordersPath, ordersPath
-	wide.Destination = "elsewhere"
-	for range 8 {
-		book.Seen(wide, 200*time.Millisecond, 400*time.Millisecond)
-	}
+	search, anyPath := ordersPath, ordersPath
 	search.Path, anyPath.Path = "search", ""
 	for name, d := range map[string]struct {
 		reason string
@@ -157,10 +153,7 @@ func TestTheStandardPaceHolds(t *testing.T) {
 		"another way":       {"what is known of the kind must do", search, 0, 0, true},
 		"way not known yet": {"likewise", anyPath, 0, 0, true},
 		"later":             {"part of them are not visible yet", ordersPath, 290 * time.Millisecond, 1, true},
-		"hardly before":     {"too little of what is known is left", wide, 396 * time.Millisecond, 1, false},
-		"beyond":            {"all of them were visible by then", ordersPath, 400 * time.Millisecond, 1, false},
 		"beyond, unlooked":  {"the first read is due", ordersPath, 400 * time.Millisecond, 0, true},
-		"many reads":        {"it is outside what was learned", ordersPath, 290 * time.Millisecond, 6, false},
 		"other destination": {"nothing is known of it", other, 0, 0, false},
 		"other kind":        {"nothing is known of it", kind, 0, 0, false},
 		"clock went back":   {"no moment after a send", ordersPath, -time.Second, 0, false},
@@ -173,6 +166,38 @@ func TestTheStandardPaceHolds(t *testing.T) {
 	}
 	if pause, _ := book.Next(ordersPath, 400*time.Millisecond, 0); pause != 0 {
 		t.Errorf("a read that is due waits %s", pause)
+	}
+}
+
+// What was not seen when all others were is read ever more rarely: probably it will not come.
+func TestReadsBeyondWhatIsKnownAreFew(t *testing.T) {
+	book := lag.New(nil, nil)
+	for range 8 {
+		book.Seen(ordersPath, 200*time.Millisecond, 400*time.Millisecond)
+	}
+	for name, d := range map[string]struct {
+		reason string
+		since  time.Duration
+		reads  int
+		want   time.Duration
+	}{
+		"hardly before": {"too little of what is known is left", 396 * time.Millisecond, 1, 792 * time.Millisecond},
+		"beyond":        {"all others were visible by then", time.Second, 1, 2 * time.Second},
+		"many reads":    {"the plan is over", 290 * time.Millisecond, 6, 580 * time.Millisecond},
+		"at once":       {"not in a tight loop", 0, 6, 50 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, ok := book.Next(ordersPath, d.since, d.reads); got != d.want || !ok {
+				t.Errorf("%v, %t; want %v: %s", got, ok, d.want, d.reason)
+			}
+		})
+	}
+	reads, at := 0, time.Duration(0)
+	for pace := paces["learned"](book); at < 30*time.Minute; reads++ {
+		at = pace(at, reads)
+	}
+	if reads > 12 {
+		t.Errorf("%d reads within half an hour; want at most 12", reads)
 	}
 }
 
