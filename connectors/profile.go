@@ -129,6 +129,9 @@ type Profile struct {
 	// BulkLimit is how many queries one bulk read takes. Default: no bulk
 	// read.
 	BulkLimit int
+	// BulkWait is how long a read waits for others to share its bulk read, where few calls matter
+	// more than a quick outcome. Default: none waits unless a call is in progress.
+	BulkWait time.Duration
 	// SendTimeout bounds one send. Default 30 s.
 	SendTimeout time.Duration
 	// ReadTimeout bounds one read. Default 10 s.
@@ -193,7 +196,7 @@ func (p Profile) Valid() error {
 	}{
 		{"stamped", p.Stamped}, {"stamps updates", p.StampsUpdates}, {"unique", len(p.Unique) > 0},
 		{"conditional", len(p.Conditional) > 0}, {"undo", len(p.Undo) > 0}, {"reads", len(p.Reads) > 0},
-		{"bulk limit", p.BulkLimit > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks}, {"rollback", rollsBack},
+		{"bulk limit", p.BulkLimit > 0}, {"bulk wait", p.BulkWait > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks}, {"rollback", rollsBack},
 		{"volatile", len(p.Volatile) > 0}, {"compare", len(p.Compare) > 0}, {"read timeout", p.ReadTimeout > 0},
 	} {
 		if claim.claimed {
@@ -206,8 +209,10 @@ func (p Profile) Valid() error {
 // SendFor is the bound on one send: SendTimeout, or 30 s.
 func (p Profile) SendFor() time.Duration { return orDefault(p.SendTimeout, defaultSendTimeout) }
 
-// ReadFor is the bound on one read: ReadTimeout, or 10 s.
-func (p Profile) ReadFor() time.Duration { return orDefault(p.ReadTimeout, defaultReadTimeout) }
+// ReadFor is the bound on one read: ReadTimeout, or 10 s, after BulkWait.
+func (p Profile) ReadFor() time.Duration {
+	return max(p.BulkWait, 0) + orDefault(p.ReadTimeout, defaultReadTimeout)
+}
 
 // Confirm is how many reads in a row must agree: ConfirmReads, or 1.
 func (p Profile) Confirm() int { return max(p.ConfirmReads, 1) }

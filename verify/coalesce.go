@@ -54,7 +54,8 @@ type CoalescerStats struct {
 // connector for reading. Write is passed on; optional interfaces must be requested from the
 // connector itself. Create one with [NewCoalescer], exactly one for each destination and kind.
 //
-// A lone read is made at once, as if there were no coalescer. Reads that arrive while a call is
+// A lone read is made at once, as if there were no coalescer, unless the profile has reads wait
+// for each other (BulkWait). Reads that arrive while a call is
 // in progress wait: until the call ends, until they fill a bulk read, or until a short window
 // has passed that depends on how long calls take. So at any load only a few calls are in
 // progress, and a read is later by at most that window.
@@ -119,6 +120,7 @@ func NewCoalescer(conn connectors.Connector, p connectors.Profile, o *CoalescerO
 	if c.opts.Window <= 0 {
 		c.opts.Window = defaultWindow
 	}
+	c.profile.BulkWait = max(p.BulkWait, 0)
 	return c
 }
 
@@ -139,7 +141,7 @@ func (c *Coalescer) Stats() CoalescerStats {
 func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	c.mu.Lock()
 	c.stats.Queries++
-	if c.under == 0 && len(c.queue) == 0 {
+	if c.profile.BulkWait == 0 && c.under == 0 && len(c.queue) == 0 {
 		c.under++
 		c.stats.Calls++
 		c.mu.Unlock()
@@ -193,8 +195,12 @@ func (c *Coalescer) watch() {
 	if c.window != nil || len(c.queue) == 0 || c.under >= c.opts.Calls {
 		return // the end of a call checks again
 	}
+	wait := c.profile.BulkWait
+	if wait == 0 {
+		wait = min(max(c.usual/windowShare, minWindow), c.opts.Window)
+	}
 	var timer *time.Timer
-	timer = time.AfterFunc(min(max(c.usual/windowShare, minWindow), c.opts.Window), func() {
+	timer = time.AfterFunc(wait, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.window != timer {
@@ -218,7 +224,7 @@ func (c *Coalescer) launch() {
 	if n == 1 {
 		of = context.WithoutCancel(c.queue[0].ctx)
 	}
-	ctx, cancel := context.WithTimeout(of, c.profile.ReadFor())
+	ctx, cancel := context.WithTimeout(of, c.profile.ReadFor()-c.profile.BulkWait)
 	one := &call{asked: slices.Clone(c.queue[:n]), waited: n, cancel: cancel}
 	c.queue = slices.Delete(c.queue, 0, n)
 	for _, a := range one.asked {
@@ -313,7 +319,7 @@ func (c *Coalescer) ended(began time.Time) {
 	c.under--
 	c.usual += (time.Since(began) - c.usual) / usualShare
 	c.launchFull()
-	if (saturated || c.under == 0) && len(c.queue) > 0 && c.under < c.opts.Calls {
+	if (saturated || c.under == 0 && c.profile.BulkWait == 0) && len(c.queue) > 0 && c.under < c.opts.Calls {
 		c.launch()
 	}
 	c.watch()

@@ -204,6 +204,37 @@ func TestALoneReadIsMadeAtOnce(t *testing.T) {
 	})
 }
 
+// Where the profile has reads wait for each other, the first waits that long, those that come in the
+// meantime share its call, and one that comes during the call waits for the next: the call may be
+// older than its send.
+func TestReadsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const wait, takes = 10 * time.Second, 2 * time.Second
+		s := &shelf{takes: takes}
+		p := connectors.Profile{BulkLimit: bulkLimit, BulkWait: wait, ReadTimeout: 3 * time.Second}
+		c := verify.NewCoalescer(s, p, nil)
+		var wg sync.WaitGroup
+		for n, d := range []struct{ asked, ended time.Duration }{
+			{0, wait + takes}, {wait - 1, wait + takes}, {wait + 1, 2*wait + 1 + takes}, {wait + takes + 1, 2*wait + 1 + takes},
+		} {
+			wg.Go(func() {
+				began := time.Now()
+				time.Sleep(d.asked)
+				if _, err := verify.Read(t.Context(), c, p, asks(n)); err != nil {
+					t.Errorf("read %d: %v", n, err)
+				}
+				if took := time.Since(began); took != d.ended {
+					t.Errorf("read %d ended after %s, want %s", n, took, d.ended)
+				}
+			})
+		}
+		wg.Wait()
+		if diff := cmp.Diff([]int{2, 2}, s.bulks); diff != "" || s.single != 0 {
+			t.Errorf("%d single and these bulk reads (-want +got):\n%s", s.single, diff)
+		}
+	})
+}
+
 func TestConcurrentReadsShareCalls(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "quick": 2 * time.Millisecond, "usual": 100 * time.Millisecond, "slow": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
