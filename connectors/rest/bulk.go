@@ -2,14 +2,19 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/httpsend"
 )
 
-// ReadMany reads for many queries with few requests, by the bulk reads that are
-// declared. A query that none of them can serve gets an error of its own.
+// ReadMany reads for many queries with few requests: by the bulk reads that are declared, or by
+// lists that are the same for all queries. A query that none of them can serve gets an error of
+// its own.
 func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]connectors.BulkAnswer, error) {
 	answers := make([]connectors.BulkAnswer, len(qs))
 	type group struct {
@@ -19,10 +24,17 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 		which []int
 	}
 	var groups []*group
+	began := time.Now()
+	same := context.WithValue(ctx, answeredKey{}, answered{})
 	for i, q := range qs {
 		k, err := c.kindOf(q.Intent)
 		if err != nil {
 			answers[i].Err = err
+			continue
+		}
+		if shared(k.reads) {
+			answers[i].Observation, answers[i].Err = c.Read(same, q)
+			answers[i].Observation.At = began // an answer may be from before this query's turn
 			continue
 		}
 		r := k.bulkFor(q)
@@ -40,6 +52,44 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 		c.readGroup(ctx, g.k, g.r, qs, g.which, answers)
 	}
 	return answers, nil
+}
+
+// shared reports whether all reads of a kind are lists that ask for nothing of a query: what one
+// of them shows answers every query.
+func shared(reads []*read) bool {
+	return !slices.ContainsFunc(reads, func(r *read) bool {
+		return r.list == nil || r.bulk > 0 || r.stampIsAsked || len(r.keysAsked) > 0
+	})
+}
+
+// answered are the answers to the requests of one bulk read, by request. A failure is shared as
+// well: each query would meet it again.
+type answered map[string]answerOrError
+
+type answeredKey struct{}
+
+type answerOrError struct {
+	httpsend.Answer
+	err error
+}
+
+// once makes a request, or returns the answer that the same request of the same bulk read had.
+func once(ctx context.Context, d *draft, u *url.URL, ask func() (httpsend.Answer, error)) (httpsend.Answer, error) {
+	all, ok := ctx.Value(answeredKey{}).(answered)
+	if !ok {
+		return ask()
+	}
+	body, err := json.Marshal([]any{d.body, d.form})
+	if err != nil {
+		return ask()
+	}
+	of := d.method + " " + u.String() + " " + string(body)
+	got, known := all[of]
+	if !known {
+		got.Answer, got.err = ask()
+		all[of] = got
+	}
+	return got.Answer, got.err
 }
 
 // bulkFor is the bulk read that can serve a query, nil when there is none.

@@ -36,7 +36,7 @@
 //	    [list: LIST]                     # of all records, for evaluations
 //	    record: RECORD
 //	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
-//	    [profile: {stamped, stamps_updates, fresh_keys, settle, horizon, recheck, rollback, confirm_reads,
+//	    [profile: {stamped, stamps_updates, fresh_keys, bulk_wait, settle, horizon, recheck, rollback, confirm_reads,
 //	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create],
 //	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
@@ -82,6 +82,10 @@
 // body instead of a list, {ids: {"[...]": "{key.id}"}}, and in a query as
 // {ids: {"[...]": "{key.id}", join: ","}}. A list with more pages than are read
 // is an error, never a short list.
+//
+// Where every READ of a kind is a list without {key.…} and {stamp}, as the history of a channel, one
+// list answers many queries at once: those that wait while a call is in progress, or for bulk_wait
+// (default 0) after the first. With 10s, any number of writes are read by six lists a minute.
 //
 // A LIST is one request that shows every record of the kind:
 //

@@ -288,6 +288,7 @@ type fileProfile struct {
 	Common    declared.Profile `yaml:",inline"`
 	Stamped   bool             `yaml:"stamped"`
 	FreshKeys bool             `yaml:"fresh_keys"`
+	BulkWait  yamlfile.Span    `yaml:"bulk_wait"`
 }
 
 type fileSample struct {

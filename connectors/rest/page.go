@@ -85,14 +85,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 }
 
 func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) (httpsend.Answer, any, error) {
-	req, used, err := c.request(ctx, d, u)
-	if err != nil {
-		return httpsend.Answer{}, nil, err
-	}
-	a, err := c.client.Read(req)
-	if a.Status == http.StatusUnauthorized && used != nil {
-		c.tokens.drop(ctx, used)
-	}
+	a, err := c.read(ctx, d, u)
 	if err = r.accepts(a, err); err != nil {
 		return a, nil, err
 	}

@@ -42,6 +42,9 @@ func (l *loader) profile(k *kind, file *fileKind) {
 		p.Undo = append(p.Undo, intent.Upsert)
 	}
 	p.Reads, p.BulkLimit = waysOf(k.reads)
+	if p.BulkWait = time.Duration(f.BulkWait); p.BulkWait > 0 && p.BulkLimit == 0 {
+		l.Say(f.At.Line, f.At.Field+".bulk_wait", "is set where no reads are shared; want a bulk read, or reads that are lists and ask for nothing of the record")
+	}
 	k.profile = p
 }
 
@@ -63,6 +66,9 @@ func waysOf(reads []*read) ([]connectors.ReadPath, int) {
 				all = append(all, connectors.ReadPath{Path: r.name, By: by.name, Strength: strength})
 			}
 		}
+	}
+	if bulk == 0 && shared(reads) {
+		bulk = maxShared
 	}
 	return all, bulk
 }

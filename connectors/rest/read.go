@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	neturl "net/url"
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
@@ -186,15 +187,22 @@ func (c *Connector) get(ctx context.Context, d *draft) (httpsend.Answer, error) 
 	if err != nil {
 		return httpsend.Answer{}, err
 	}
-	req, used, err := c.request(ctx, d, u)
-	if err != nil {
-		return httpsend.Answer{}, err
-	}
-	a, err := c.client.Read(req)
-	if a.Status == http.StatusUnauthorized && used != nil {
-		c.tokens.drop(ctx, used)
-	}
-	return a, err
+	return c.read(ctx, d, u)
+}
+
+// read makes the request of a draft at an address.
+func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, error) {
+	return once(ctx, d, u, func() (httpsend.Answer, error) {
+		req, used, err := c.request(ctx, d, u)
+		if err != nil {
+			return httpsend.Answer{}, err
+		}
+		a, err := c.client.Read(req)
+		if a.Status == http.StatusUnauthorized && used != nil {
+			c.tokens.drop(ctx, used)
+		}
+		return a, err
+	})
 }
 
 // accepts takes the further statuses that are read like 200.

@@ -15,6 +15,8 @@ const (
 	maxPages     = 100
 	// maxBulk is how many queries one bulk request may take.
 	maxBulk = 1000
+	// maxShared is how many queries one list answers: each compares all of its records.
+	maxShared = 100
 )
 
 // read compiles one way to read.
