@@ -23,10 +23,12 @@ ORDER BY w.place DESC
 LIMIT 1
 
 -- name: next_party
--- The party after another one, and when its oldest work is due.
+-- The party after another one, and when its oldest work is due. SQLite begins to read at
+-- the first row whose values equal those of a comparison: the largest time there is makes
+-- it skip the other party's work.
 SELECT w.destination, w.tenant, w.state, w.due
 FROM ledger_writes AS w
-WHERE w.due IS NOT NULL AND w.damaged IS NULL AND (w.destination, w.tenant, w.state) > (?1, ?2, ?3)
+WHERE w.due IS NOT NULL AND w.damaged IS NULL AND (w.destination, w.tenant, w.state, w.due) > (?1, ?2, ?3, 9223372036854775807)
 ORDER BY w.destination, w.tenant, w.state, w.due
 LIMIT 1
 

@@ -19,10 +19,11 @@ LIMIT ?4
 
 -- name: next_compactable_party
 -- The tenant and destination after another one that have a settled write without a
--- pending recheck that is no tombstone, and when the oldest of them was settled.
+-- pending recheck that is no tombstone, and when the oldest of them was settled. The time
+-- is compared as in next_party.
 SELECT w.tenant, w.destination, w.settled_at
 FROM ledger_writes AS w INDEXED BY ledger_writes_compactable
-WHERE w.state = 'settled' AND w.due IS NULL AND w.tombstone = 0 AND (w.tenant, w.destination) > (?1, ?2)
+WHERE w.state = 'settled' AND w.due IS NULL AND w.tombstone = 0 AND (w.tenant, w.destination, w.settled_at) > (?1, ?2, 9223372036854775807)
 ORDER BY w.tenant, w.destination, w.settled_at
 LIMIT 1
 
