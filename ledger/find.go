@@ -33,6 +33,8 @@ type Search struct {
 
 // SearchResult is one page of results.
 type SearchResult struct {
+	// Records are without Before, Evidence and ChildIntent: a page must not load what the reads
+	// of hundreds of writes returned.
 	Records []Record
 	// Next is the Search.After of the next page; "" at the end.
 	Next string
@@ -88,8 +90,7 @@ func (s Search) Ends(created time.Time) bool {
 }
 
 const (
-	// defaultSearch is a page for people, maxSearch one for programs: records with evidence can be
-	// large.
+	// defaultSearch is a page for people, maxSearch one for programs: intents can be large.
 	defaultSearch = 50
 	maxSearch     = 200
 )

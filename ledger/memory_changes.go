@@ -111,7 +111,7 @@ func (m *Memory) Find(ctx context.Context, s Search) (SearchResult, error) {
 			break
 		}
 		if s.Selects(r) {
-			r.Now = now
+			r.Now, r.Before, r.Evidence, r.ChildIntent = now, nil, nil, nil
 			found.Records = append(found.Records, r)
 		}
 	}

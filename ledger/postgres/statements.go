@@ -37,6 +37,9 @@ const columnsOfRow = `coalesce(w.n, 0), coalesce(w.id, ''), coalesce(w.tenant, '
 	`coalesce(w.tombstone, FALSE), coalesce(w.owner, ''), coalesce(w.lease_until, 0), coalesce(w.lease_for, 0), coalesce(w.fence, 0), ` +
 	`coalesce(w.followed, FALSE), coalesce(w.body, ''), w.intent, w.before, w.evidence, w.mismatches, w.child_intent`
 
+// columnsOfFound are those of a search, which leaves out what no row of its result shows.
+var columnsOfFound = strings.NewReplacer("w.before", "NULL::bytea", "w.evidence", "NULL::bytea", "w.child_intent", "NULL::bytea").Replace(columnsOfRow)
+
 // columnsOfState are those of the guard in the order of type state.
 const columnsOfState = `g.version, g.compatible_from, g.newest, g.standby, g.now, g.durable`
 
@@ -66,7 +69,7 @@ func newStatements(schema string) statements {
 			s[single(name, events, false)], s[single(name, events, true)] = of.one(without, events), of.one(with, events)
 		}
 	}
-	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{state}", columnsOfState, "{document}", columnsOfDocument)
+	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{found}", columnsOfFound, "{state}", columnsOfState, "{document}", columnsOfDocument)
 	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime)
 	for name, text := range s {
 		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))

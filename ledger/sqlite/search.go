@@ -134,7 +134,7 @@ func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []i
 
 // pick reads writes in their order, until a page is full.
 func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now time.Time) (found ledger.SearchResult, err error) {
-	q, err := l.statement(conn, "numbered")
+	q, err := l.statement(conn, "found")
 	if err != nil {
 		return found, err
 	}

@@ -19,6 +19,9 @@ const columnsOfRow = "w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempoten
 	"w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent, " +
 	"w.destination, w.key_digest, w.place, w.queued_behind, w.settled_at, w.tombstone, w.blocks, w.step_of"
 
+// columnsOfFound are those of a search, which leaves out what no row of its result shows.
+var columnsOfFound = strings.NewReplacer("w.before", "NULL", "w.evidence", "NULL", "w.child_intent", "NULL").Replace(columnsOfRow)
+
 // columnsOfDocument are those of a document in the order in which scanDocument reads them.
 const columnsOfDocument = "p.n, p.tenant, p.kind, p.id, p.collection, p.subject, p.trace, p.created, p.state, p.due, p.done, p.version, p.updated, p.body"
 
@@ -26,7 +29,7 @@ const columnsOfDocument = "p.n, p.tenant, p.kind, p.id, p.collection, p.subject,
 // newest on, and a count for each listing of documents.
 func newStatements() driver.Statements {
 	s := driver.ReadStatements(texts)
-	columns := strings.NewReplacer("{row}", columnsOfRow, "{document}", columnsOfDocument)
+	columns := strings.NewReplacer("{row}", columnsOfRow, "{found}", columnsOfFound, "{document}", columnsOfDocument)
 	upwards := strings.NewReplacer("s.n < ?3", "s.n > ?3", "s.n DESC", "s.n")
 	for name, text := range maps.Clone(s) {
 		s[name] = columns.Replace(text)

@@ -17,6 +17,7 @@ var plans = map[string]string{
 	"before":       "SEARCH w USING INDEX ledger_writes_queue (key_digest=? AND place<?)",
 	"next_party":   "SEARCH w USING INDEX ledger_writes_work ((destination,tenant,state,due)>(?,?,?,?))",
 	"due":          "SEARCH w USING INDEX ledger_writes_work (destination=? AND tenant=? AND state=? AND due<?)",
+	"found":        "SEARCH w USING INTEGER PRIMARY KEY (rowid=?)",
 	"numbered":     "SEARCH w USING INTEGER PRIMARY KEY (rowid=?)",
 	"mark_damaged": "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",
 	"update":       "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",

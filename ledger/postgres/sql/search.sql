@@ -12,7 +12,7 @@ f AS (SELECT b.* FROM b
 		AND (b.state <> 'settled' OR $8::boolean OR b.body LIKE ANY ($9::text[]) OR b.body NOT LIKE '%"settlement":%')
 	ORDER BY b.n {direction} LIMIT $10::bigint)
 SELECT (SELECT count(*) FROM c), coalesce((SELECT c.n FROM c ORDER BY c.n {backwards} LIMIT 1), 0),
-	coalesce((SELECT min(b.created) FROM b), 0), coalesce((SELECT max(b.created) FROM b), 0), {state}, {row}
+	coalesce((SELECT min(b.created) FROM b), 0), coalesce((SELECT max(b.created) FROM b), 0), {state}, {found}
 FROM g LEFT JOIN f AS w ON TRUE
 ORDER BY w.n {direction}
 

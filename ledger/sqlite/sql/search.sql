@@ -57,6 +57,11 @@ WHERE s.tenant = ?1 AND s.state = ?2 AND s.n < ?3
 ORDER BY s.n DESC
 LIMIT ?4
 
+-- name: found
+SELECT {found}
+FROM ledger_writes AS w
+WHERE w.n = ?1
+
 -- name: delete_search
 DELETE FROM ledger_search WHERE tenant = ?1 AND workflow = ?2 AND n = ?3
 
