@@ -28,6 +28,7 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 		s.Tenant = "acme"
 		b.Run(fmt.Sprintf("rows=%d/%s", rows, what), func(b *testing.B) {
 			found := 0
+			b.ReportAllocs()
 			for b.Loop() {
 				page, err := l.Find(b.Context(), s)
 				if err != nil || len(page.Unread) > 0 {

@@ -215,10 +215,12 @@ func (l *Ledger) listed(conn *sqlite.Conn, f ledger.Filter, before int64, most i
 	return l.listStates(conn, f, before, most)
 }
 
-// listStates merges the newest of each state.
+// listStates merges the newest of each state. It merges their numbers, so that no more rows are
+// read than are listed.
 func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, before int64, most int) (rows []row, err error) {
+	var numbers []int64
 	for _, state := range f.States {
-		s, err := l.statement(conn, "list")
+		s, err := l.statement(conn, "search_state")
 		if err != nil {
 			return nil, err
 		}
@@ -226,12 +228,21 @@ func (l *Ledger) listStates(conn *sqlite.Conn, f ledger.Filter, before int64, mo
 		s.BindText(2, string(state))
 		s.BindInt64(3, before)
 		s.BindInt64(4, int64(most))
-		if rows, err = l.more(rows, s); err != nil {
+		if err := each(l.path, s, func() error { numbers = append(numbers, s.ColumnInt64(0)); return nil }); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(b.n, a.n) })
-	return rows[:min(len(rows), most)], nil
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	s, err := l.statement(conn, "numbered")
+	for _, n := range numbers[:min(len(numbers), most)] {
+		if err != nil {
+			return nil, err
+		}
+		s.BindInt64(1, n)
+		rows, err = l.more(rows, s)
+	}
+	return rows, err
 }
 
 // listAbout returns the writes about one record.

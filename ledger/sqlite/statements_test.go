@@ -23,7 +23,6 @@ var plans = map[string]string{
 	"update":       "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",
 	"get":          "SCAN m; SEARCH w USING INDEX sqlite_autoindex_ledger_writes_1 (id=?) LEFT-JOIN",
 	"events":       "SEARCH e USING PRIMARY KEY (write=?)",
-	"list":         "SEARCH w USING INDEX ledger_writes_listing (tenant=? AND state=? AND n<?)",
 	"of_record": "MERGE (UNION ALL); LEFT; SEARCH l USING COVERING INDEX ledger_writes_queue (key_digest=? AND place>?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY; " + // of one queue
 		"RIGHT; SEARCH b USING INDEX ledger_writes_unordered (key_digest=? AND rowid<?); SEARCH w USING INTEGER PRIMARY KEY (rowid=?); USE TEMP B-TREE FOR ORDER BY",
 	"meta":                      "SCAN ledger_meta",                         // of its one row

@@ -20,14 +20,6 @@ FROM ledger_events AS e
 WHERE e.write = ?1
 ORDER BY e.seq
 
--- name: list
--- Writes of one tenant in one state, newest first, created before number ?3.
-SELECT {row}
-FROM ledger_writes AS w
-WHERE w.tenant = ?1 AND w.state = ?2 AND w.n < ?3
-ORDER BY w.n DESC
-LIMIT ?4
-
 -- name: of_record
 -- Writes about one record that are open or have a pending recheck, newest first,
 -- created before number ?3, in the states ?4. Other settled writes are not read.
