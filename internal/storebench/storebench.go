@@ -267,6 +267,91 @@ func Growth(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	}
 }
 
+// Lookups measures what workers and people ask of a ledger with a long history and of one with a
+// short one, alternately: a claim with nothing due, a listing, whether a record has open writes,
+// and all writes about it. growth-% is how much longer one takes on the former.
+func Lookups(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
+	rows := Histories(b)
+	short, long := filled(b, Small), filled(b, rows)
+	for what, ask := range map[string]func(l ledger.Ledger, one ledger.Record) error{
+		"claim": func(l ledger.Ledger, _ ledger.Record) error {
+			_, err := l.Claim(b.Context(), ledger.Claim{Owner: "worker", LeaseFor: time.Minute, Limit: 64})
+			return err
+		},
+		"list": func(l ledger.Ledger, _ ledger.Record) error {
+			_, err := l.List(b.Context(), ledger.Filter{Tenant: "acme", Limit: 100})
+			return err
+		},
+		"open of record": func(l ledger.Ledger, one ledger.Record) error {
+			_, err := l.List(b.Context(), ledger.Filter{Tenant: "acme", KeyDigest: one.KeyDigest})
+			return err
+		},
+		"all of record": func(l ledger.Ledger, one ledger.Record) error {
+			_, err := l.Find(b.Context(), ledger.Search{Tenant: "acme", KeyDigest: one.KeyDigest})
+			return err
+		},
+	} {
+		b.Run(fmt.Sprintf("rows=%d/%s", rows, what), func(b *testing.B) {
+			on := func(l ledger.Ledger) func(int) error {
+				one, err := l.List(b.Context(), ledger.Filter{Tenant: "acme", Limit: 1})
+				if err != nil || len(one) != 1 {
+					b.Fatal(one, err)
+				}
+				return func(int) error { return ask(l, one[0]) }
+			}
+			before, after := alternate(b, 1, b.N, on(short), on(long))
+			b.ReportMetric(float64(after.Microseconds()), "µs")
+			b.ReportMetric(100*(float64(after)/float64(before)-1), "growth-%")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// Pruning lets callers make pairs while settled writes become tombstones, and then tombstones are
+// forgotten. It keeps up if it makes more of them in a second than callers make pairs.
+func Pruning(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
+	l := filled(b, Histories(b))
+	for _, rule := range []struct {
+		name string
+		ledger.Prune
+	}{
+		{"compact", ledger.Prune{Keep: time.Nanosecond, Remember: ledger.Forever, Limit: 500}},
+		{"forget", ledger.Prune{Keep: time.Nanosecond, Remember: time.Nanosecond, Limit: 500}},
+	} {
+		b.Run(rule.name, func(b *testing.B) {
+			ctx, end := context.WithCancel(b.Context())
+			var callers sync.WaitGroup
+			var pairs atomic.Int64
+			for caller := range 8 {
+				callers.Go(func() {
+					batch := fmt.Sprint(rule.name, "-", caller, "-", b.N)
+					for n := 0; ctx.Err() == nil; n++ {
+						if err := Pair(b.Context(), l, Intent(batch, n)); err != nil {
+							b.Error(err)
+							return
+						}
+						pairs.Add(1)
+					}
+				})
+			}
+			pruned := 0
+			for b.Loop() {
+				did, err := l.Prune(b.Context(), rule.Prune)
+				if err != nil {
+					b.Fatal(err)
+				}
+				pruned += did.Compacted + did.Forgotten
+			}
+			took := b.Elapsed().Seconds()
+			end()
+			callers.Wait()
+			b.ReportMetric(float64(pruned)/took, "pruned/s")
+			b.ReportMetric(float64(pairs.Load())/took, "pairs/s")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
 // Keys measures the check whether another write began a business operation, on a ledger with a
 // long history in which each write names one: reservations that name an operation and such that
 // name none, alternately. key-% is how much longer one takes with a key.

@@ -18,6 +18,10 @@ func BenchmarkWrite(b *testing.B) {
 // how long.
 func BenchmarkGrowth(b *testing.B) { storebench.Growth(b, filled) }
 
+// BenchmarkLookups and BenchmarkPruning measure claims, listings and pruning with a long history.
+func BenchmarkLookups(b *testing.B) { storebench.Lookups(b, filled) }
+func BenchmarkPruning(b *testing.B) { storebench.Pruning(b, filled) }
+
 // BenchmarkKeys measures the query for a business operation among many. READBACK_BENCH_ROWS says
 // how many.
 func BenchmarkKeys(b *testing.B) { storebench.Keys(b, filled) }
