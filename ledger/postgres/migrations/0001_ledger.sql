@@ -78,10 +78,11 @@ CREATE INDEX ledger_writes_listing ON @ledger_writes (tenant, state, n);
 
 -- Settled writes without a pending recheck, oldest first: those that may become
 -- tombstones, by tenant and destination, each of which has its own retention, and the
--- tombstones.
-CREATE INDEX ledger_writes_compactable ON @ledger_writes (tenant, destination, settled_at)
+-- tombstones. n is in them because a sweep continues after it: else it would sort all
+-- that was settled at the same time.
+CREATE INDEX ledger_writes_compactable ON @ledger_writes (tenant, destination, settled_at, n)
 	WHERE state = 'settled' AND due IS NULL AND NOT tombstone;
-CREATE INDEX ledger_writes_tombstones ON @ledger_writes (settled_at)
+CREATE INDEX ledger_writes_tombstones ON @ledger_writes (settled_at, n)
 	WHERE state = 'settled' AND due IS NULL AND tombstone;
 
 -- There is no foreign key: its check would lock the write a second time for each event.
