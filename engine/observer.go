@@ -251,6 +251,8 @@ type workSpan struct {
 	e        *Engine
 	ctx      context.Context
 	span     trace.Span
+	began    time.Time
+	options  []trace.SpanStartOption
 	rec      ledger.Record // as last committed
 	out      *Outcome      // the outcome returned to a caller that did none of the work
 	replayed bool
@@ -277,22 +279,62 @@ func (e *Engine) startSpan(l lifetime, rec *ledger.Record, stage string, by ...t
 		}
 		return l, nil
 	}
-	o := []trace.SpanStartOption{asInternal, trace.WithAttributes(named(*rec, stage)...)}
-	if fresh {
-		o = append(o, trace.WithNewRoot())
-	}
+	s := &workSpan{e: e, ctx: trace.ContextWithSpanContext(l.hard, parent), rec: *rec, began: time.Now()}
+	s.options = append(make([]trace.SpanStartOption, 0, 4), asInternal, trace.WithAttributes(asTool,
+		attribute.String("gen_ai.tool.name", clipped(rec.Tool)), attribute.String("readback.stage", stage)))
 	for _, sc := range by {
 		if sc.IsValid() {
-			o = append(o, trace.WithLinks(trace.Link{SpanContext: sc}))
+			s.options = append(s.options, trace.WithLinks(trace.Link{SpanContext: sc}))
 		}
 	}
-	s := &workSpan{e: e}
-	s.ctx, s.span = e.tracer.start(trace.ContextWithSpanContext(l.hard, parent), "execute_tool "+clipped(rec.Tool), o...)
+	if fresh {
+		s.start(trace.WithNewRoot())
+	} else {
+		s.start()
+	}
 	if rec.Trace == "" && rec.ID != "" {
 		rec.Trace = Traceparent(s.ctx)
+		s.rec.Trace = rec.Trace
 	}
-	s.rec, l.hard, l.span = *rec, s.ctx, s
+	l.hard, l.span = s.ctx, s
 	return l, s
+}
+
+// start begins the span in s.ctx. Only a span that is recorded gets the names of the write: they
+// cost more than all else of one that is not.
+func (s *workSpan) start(more ...trace.SpanStartOption) {
+	s.ctx, s.span = s.e.tracer.start(s.ctx, "execute_tool "+clipped(s.rec.Tool), append(s.options, more...)...)
+	if s.span == nil {
+		return
+	}
+	quietly(func() {
+		if s.span.IsRecording() {
+			s.span.SetAttributes(named(s.rec)...)
+		}
+	})
+}
+
+// asTool is made once, for all spans execute_tool.
+var asTool = attribute.String("gen_ai.operation.name", "execute_tool")
+
+// unusual marks the span of a write that a sampler left out and whose end it should reconsider:
+// the program's keeps these.
+var unusual = attribute.Bool("readback.unusual", true)
+
+// reconsider begins the span again, as a child of the one that was not sampled, if the work ended
+// in an error, in a review, or after a send of unknown fate.
+func (s *workSpan) reconsider(wrong string) {
+	if wrong == "" && s.rec.State != ledger.Review && !s.rec.Unknown || !unsampled(s.ctx) {
+		return
+	}
+	finish(s.span, "", s.ended)
+	s.start(trace.WithTimestamp(s.began), trace.WithAttributes(unusual))
+}
+
+// unsampled reports whether a context is in a trace that is not sampled.
+func unsampled(ctx context.Context) bool {
+	sc := trace.SpanContextFromContext(ctx)
+	return sc.IsValid() && !sc.IsSampled()
 }
 
 // done records how the work ended, and returns the error.
@@ -351,7 +393,9 @@ func (s *workSpan) replay(rec ledger.Record) {
 		return
 	}
 	s.rec, s.replayed = rec, true
-	quietly(func() { s.span.SetAttributes(attribute.String("readback.stage", stageReplay)) })
+	stage := attribute.String("readback.stage", stageReplay)
+	s.options = append(s.options, trace.WithAttributes(stage))
+	quietly(func() { s.span.SetAttributes(stage) })
 	if first := parseTrace(rec.Trace); first.IsValid() && first.TraceID() != trace.SpanContextFromContext(s.ctx).TraceID() {
 		quietly(func() { s.span.AddLink(trace.Link{SpanContext: first}) })
 	}
@@ -369,6 +413,7 @@ func (s *workSpan) end() {
 	if wrong == "" {
 		wrong = wrongly[s.status()]
 	}
+	s.reconsider(wrong)
 	finish(s.span, wrong, s.ended)
 	if s.err == nil && s.over && s.readBack && (ended(s.rec) || unverified(s.rec)) {
 		s.evaluated()
@@ -434,10 +479,10 @@ func fitting(text json.RawMessage) string {
 	return string(visible.JSON(redact.Shown(text)))
 }
 
-// evaluated emits the verdict as an event of its own, parented to the span. Its explanation can
-// hold values that were read, and is content.
+// evaluated emits the verdict as an event of its own, parented to the span, unless that was not
+// sampled. Its explanation can hold values that were read, and is content.
 func (s *workSpan) evaluated() {
-	if s.e.tracer.events == nil || s.rec.Verdict == "" {
+	if s.e.tracer.events == nil || s.rec.Verdict == "" || unsampled(s.ctx) {
 		return
 	}
 	quietly(func() {
@@ -454,10 +499,8 @@ func (s *workSpan) evaluated() {
 }
 
 // named returns the attributes by which spans of a write are found.
-func named(r ledger.Record, stage string) []attribute.KeyValue {
-	all := append(make([]attribute.KeyValue, 0, 11), attribute.String("gen_ai.operation.name", "execute_tool"),
-		attribute.String("gen_ai.tool.name", clipped(r.Tool)), attribute.String("readback.stage", stage))
-	return withText(all, "readback.write.id", string(r.ID), "readback.tenant", r.Tenant, "readback.workflow", r.Workflow, "readback.step", r.Step,
+func named(r ledger.Record) []attribute.KeyValue {
+	return withText(nil, "readback.write.id", string(r.ID), "readback.tenant", r.Tenant, "readback.workflow", r.Workflow, "readback.step", r.Step,
 		"readback.destination", r.Destination, "readback.kind", r.Kind, "readback.correlation_id", r.CorrelationID, "readback.undoes", string(r.Parent))
 }
 
@@ -509,9 +552,10 @@ const (
 	spanDecide   = "decide"
 )
 
-// part begins the span of a part of the work that a context belongs to.
+// part begins the span of a part of the work that a context belongs to. Work that is not sampled
+// has no spans of parts.
 func (e *Engine) part(ctx context.Context, name string, kind trace.SpanKind) (context.Context, trace.Span) {
-	if e.tracer == nil {
+	if e.tracer == nil || unsampled(ctx) {
 		return ctx, nil
 	}
 	if kind == trace.SpanKindClient {
@@ -581,11 +625,11 @@ func (t *task) reading() (context.Context, trace.Span) {
 
 // wasRead ends the span.
 func (t *task) wasRead(span trace.Span, j verify.Judgement, seen connectors.Observation, before bool) {
-	if span == nil {
-		return
-	}
 	if s := t.lifetime.span; s != nil && s.rec.ID == t.rec.ID {
 		s.readBack = true
+	}
+	if span == nil {
+		return
 	}
 	wrong := ""
 	if j.Verdict == verify.Unavailable {
