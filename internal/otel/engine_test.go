@@ -27,6 +27,8 @@ import (
 const (
 	callersTrace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	callersSpan  = "00f067aa0ba902b7"
+
+	callersTraceparent = "00-" + callersTrace + "-" + callersSpan + "-" // and the flags
 )
 
 func order(id string) intent.WriteIntent {
@@ -64,7 +66,7 @@ func TestAWriteArrives(t *testing.T) {
 	if err := world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
-	ctx := engine.WithTraceparent(t.Context(), "00-"+callersTrace+"-"+callersSpan+"-01")
+	ctx := engine.WithTraceparent(t.Context(), callersTraceparent+"01")
 	out, err := e.Do(ctx, order("A-1"))
 	if err != nil || out.Status != ledger.Verified {
 		t.Fatalf("%+v, %v", out, err)
@@ -81,6 +83,76 @@ func TestAWriteArrives(t *testing.T) {
 		if strings.Contains(text, "swordfish") {
 			t.Error("the contents of a write are exported without being configured")
 		}
+	}
+}
+
+// Of the traces that begin here a part is recorded.
+func TestTracesAreSampled(t *testing.T) {
+	r := oteltest.Start(t)
+	k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
+	const traces = 2000
+	for range traces {
+		_, span := k.Tracer().Tracer("test").Start(t.Context(), "root")
+		span.End()
+	}
+	k.Shutdown()
+	if n := len(r.Spans()); n < traces/20 || n > traces/5 {
+		t.Errorf("%d of %d traces are recorded, want about a tenth", n, traces)
+	}
+}
+
+// Of the writes that are not sampled, the unusual ones have their own span and their verdict's
+// event. A sampler that the operator chose decides alone.
+func TestUnusualWritesAreRecorded(t *testing.T) {
+	for name, c := range map[string]struct {
+		sampler string
+		want    []string
+	}{
+		"default":  {"", []string{"lost", "refused"}},
+		"operator": {"always_off", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.sampler != "" {
+				t.Setenv("OTEL_TRACES_SAMPLER", c.sampler)
+			}
+			r := oteltest.Start(t)
+			k := start(t, otel.Settings{Endpoint: r.URL})
+			e, world := engineWith(t, k)
+			ctx := engine.WithTraceparent(t.Context(), callersTraceparent+"00")
+			ids := map[string]string{}
+			for write, fault := range map[string]orders.FaultKind{"usual": "", "lost": orders.LostAnswer, "refused": orders.Refused} {
+				if fault != "" {
+					if err := world.Set(orders.Fault{Kind: fault, Times: 1}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				out, err := e.Do(ctx, order(write))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ids[string(out.ID)] = write
+			}
+			e.Close()
+			k.Shutdown()
+			var recorded, events []string
+			for _, s := range r.Spans() {
+				got := oteltest.Attributes(s.Attributes)
+				if _, marked := got["readback.unusual"]; !marked || s.Name != "execute_tool create_order" || fmt.Sprintf("%x", s.TraceId) != callersTrace || s.EndTimeUnixNano <= s.StartTimeUnixNano {
+					t.Errorf("span %v", s)
+				}
+				recorded = append(recorded, ids[got["readback.write.id"]])
+			}
+			for _, e := range r.Records() {
+				events = append(events, ids[oteltest.Attributes(e.Attributes)["readback.write.id"]])
+			}
+			slices.Sort(recorded)
+			if !slices.Equal(recorded, c.want) {
+				t.Errorf("spans of %q, want of %q", recorded, c.want)
+			}
+			if slices.Contains(events, "usual") || slices.Contains(events, "lost") != (c.sampler == "") {
+				t.Errorf("events of %q", events)
+			}
+		})
 	}
 }
 
@@ -203,7 +275,7 @@ func TestWritesDoNotMind(t *testing.T) {
 			k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
 			e, world := engineWith(t, k)
 			for i := range writes {
-				out, err := e.Do(t.Context(), order(fmt.Sprint("A-", i)))
+				out, err := e.Do(engine.WithTraceparent(t.Context(), callersTraceparent+"01"), order(fmt.Sprint("A-", i)))
 				if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
 					t.Fatalf("%+v, %v", out, err)
 				}

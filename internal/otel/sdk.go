@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,9 @@ const (
 	// shutdownTimeout bounds how long the program waits at its end for what was
 	// not delivered yet.
 	shutdownTimeout = 3 * time.Second
+	// sampled is the part of the traces that begin here which is recorded: spans of all would cost
+	// more of the processor than a tenth of the writes.
+	sampled = 0.1
 	// maxValue bounds the value of an attribute in bytes: arguments and results, where they are
 	// exported at all, can be long.
 	maxValue = 16 << 10
@@ -141,9 +145,25 @@ func (k *SDK) makeTraces(ctx context.Context) error {
 	}
 	batches := sdktrace.NewBatchSpanProcessor(spanExporter{e, q}, sdktrace.WithMaxQueueSize(maxWaiting), sdktrace.WithMaxExportBatchSize(maxBatch),
 		sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout))
-	p := sdktrace.NewTracerProvider(sdktrace.WithResource(k.resource), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(spans{batches, q}))
+	o := []sdktrace.TracerProviderOption{sdktrace.WithResource(k.resource), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(spans{batches, q})}
+	if k.settings.env("OTEL_TRACES_SAMPLER") == "" {
+		o = append(o, sdktrace.WithSampler(sampler{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampled))}))
+	}
+	p := sdktrace.NewTracerProvider(o...)
 	k.tracer, k.ends = p, append(k.ends, p.Shutdown)
 	return nil
+}
+
+// sampler also records the spans that package engine begins anew because the write turned out to
+// be unusual.
+type sampler struct{ sdktrace.Sampler }
+
+// ShouldSample implements [sdktrace.Sampler].
+func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if slices.ContainsFunc(p.Attributes, func(a attribute.KeyValue) bool { return a.Key == "readback.unusual" }) {
+		return sdktrace.AlwaysSample().ShouldSample(p)
+	}
+	return s.Sampler.ShouldSample(p)
 }
 
 func (k *SDK) traceOptions(again bool) []otlptracehttp.Option {
