@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -99,13 +100,9 @@ func pageID(n int64) string { return fmt.Sprintf("page-%012d", n) }
 // an event as it is stored: its members without evidence and mismatches, and the SHA-256 of each
 // of those two as stored.
 func eventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
-	what := struct {
-		Event      ledger.Event `json:"event"`
-		Evidence   string       `json:"evidence,omitempty"`
-		Mismatches string       `json:"mismatches,omitempty"`
-		Tenant     string       `json:"tenant"`
-		Write      ledger.ID    `json:"write"`
-	}{Event: e, Tenant: tenant, Write: id}
+	what := digested.Get().(*digestedEvent)
+	defer digested.Put(what)
+	*what = digestedEvent{Event: e, Tenant: tenant, Write: id}
 	if len(e.Evidence) > 0 {
 		what.Evidence = rawDigest(e.Evidence)
 	}
@@ -113,8 +110,19 @@ func eventDigest(tenant string, id ledger.ID, e ledger.Event) (string, error) {
 		what.Mismatches = rawDigest(e.Mismatches)
 	}
 	what.Event.Evidence, what.Event.Mismatches = nil, nil
-	return digest(&what)
+	return digest(what)
 }
+
+type digestedEvent struct {
+	Event      ledger.Event `json:"event"`
+	Evidence   string       `json:"evidence,omitempty"`
+	Mismatches string       `json:"mismatches,omitempty"`
+	Tenant     string       `json:"tenant"`
+	Write      ledger.ID    `json:"write"`
+}
+
+// digested are digestedEvents: large, and on the heap.
+var digested = sync.Pool{New: func() any { return new(digestedEvent) }}
 
 func rawDigest(raw []byte) string {
 	sum := sha256.Sum256(raw)
@@ -160,13 +168,12 @@ func strictly(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// entriesOf are the entries of a run.
-func entriesOf(r ledger.Run) ([]Entry, error) {
+// appendEntries appends the entries of a run.
+func appendEntries(entries []Entry, r ledger.Run) ([]Entry, error) {
 	if m := r.Mark; m != nil {
-		return []Entry{{Write: m.Write, Seq: m.Seq, Mark: m.Kind, DocumentKind: m.DocumentKind, DocumentID: m.DocumentID, Version: m.Version,
-			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure}}, nil
+		return append(entries, Entry{Write: m.Write, Seq: m.Seq, Mark: m.Kind, DocumentKind: m.DocumentKind, DocumentID: m.DocumentID, Version: m.Version,
+			Digest: m.Digest, Names: m.Names, Rule: m.Rule, At: m.At, Erasure: m.Erasure}), nil
 	}
-	var entries []Entry
 	next := r.First
 	missing := func(until int64) {
 		for ; next < until; next++ {

@@ -132,7 +132,7 @@ func (v *verifier) waiting(ctx context.Context, d *doubts) error {
 				}
 				continue
 			}
-			entries, err := entriesOf(r)
+			entries, err := appendEntries(nil, r)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -374,18 +375,20 @@ func (s *Sealer) byTenant(runs []ledger.Run, sealed *[]int64) (groups []group) {
 // chain puts the runs of one tenant into the next pages of its chain.
 func (s *Sealer) chain(ctx context.Context, tenant string, runs []ledger.Run) (n int, err error) {
 	at := s.ends[tenant]
-	var entries []Entry
+	size := 0
+	for _, r := range runs {
+		size += max(len(r.Events), 1)
+	}
+	entries := make([]Entry, 0, size)
 	var tickets []int64
 	for _, r := range runs {
-		of, err := entriesOf(r)
-		if err != nil {
+		before := len(entries)
+		if entries, err = appendEntries(entries, r); err != nil {
 			return 0, err
 		}
-		before := len(entries)
-		for _, e := range of {
-			if len(at.last) == 0 || !at.last[e.key()] {
-				entries = append(entries, e)
-			}
+		if len(at.last) > 0 {
+			fresh := slices.DeleteFunc(entries[before:], func(e Entry) bool { return at.last[e.key()] })
+			entries = entries[:before+len(fresh)]
 		}
 		if len(entries) == before {
 			tickets = append(tickets, r.Ticket)
