@@ -177,25 +177,16 @@ func (l *Ledger) withoutSealed(ctx context.Context, runs []ledger.Run) error {
 	return err
 }
 
-// scanRun reads one row of what is not sealed. An error that concerns only this row is stored in
-// the run.
+// scanRun reads one row of what is not sealed, and the number of its write.
 func scanRun(rows pgx.Rows, s *state) (run ledger.Run, n int64, err error) {
-	var id string
 	var mark *string
-	r, err := scanRow(rows, append(s.dest(), &run.Ticket, &n, &id, &run.First, &run.Last, &mark)...)
+	err = rows.Scan(append(s.dest(), &run.Ticket, &n, &run.ID, &run.First, &run.Last, &mark, &run.Tenant, (*[]byte)(&run.Intent))...)
 	switch {
+	case err != nil:
 	case mark != nil:
 		return ledger.RunOf(run.Ticket, []byte(*mark)), 0, nil
-	case err != nil && ofOneRow(err):
-		return ledger.Run{Ticket: run.Ticket, Unread: err}, 0, nil
-	case err != nil || run.Ticket == 0:
-		return run, n, err
-	case r.n == 0:
-		return ledger.Run{Ticket: run.Ticket, Unread: fmt.Errorf("%w: write %s has events that were not sealed, and is gone", ledger.ErrCorrupt, id)}, 0, nil
-	}
-	run.Tenant, run.ID = r.rec.Tenant, r.rec.ID
-	if run.First == 1 {
-		run.Intent = r.rec.Intent
+	case run.Ticket != 0 && run.Tenant == "":
+		run = ledger.Run{Ticket: run.Ticket, Unread: fmt.Errorf("%w: write %s has events that were not sealed, and is gone", ledger.ErrCorrupt, run.ID)}
 	}
 	return run, n, err
 }
