@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/ledger"
@@ -20,7 +21,84 @@ const (
 	// some milliseconds. Where there are more, sealing has stopped or has just begun, and pruning
 	// waits for it.
 	maxUnsealed = 10_000
+
+	// maxRecent bounds, in bytes, what this process keeps for its sealer: several seconds of a
+	// busy server. eventBytes is about what an event takes without its evidence.
+	maxRecent  = 32 << 20
+	eventBytes = 1 << 10
 )
+
+// recent are the runs that this process committed while its sealer reads, so that they are
+// neither read nor decoded again. A run is sealed as it was committed, whatever became of its rows.
+type recent struct {
+	mu   sync.Mutex
+	keep bool // the sealer of this process read since runs were last dropped
+	size int
+	runs map[int64]recentRun // by ticket
+}
+
+// recentRun is a run and the number of its write.
+type recentRun struct {
+	write int64
+	ledger.Run
+}
+
+func (r recentRun) size() int {
+	size := len(r.Intent)
+	for _, e := range r.Events {
+		size += eventBytes + len(e.Evidence) + len(e.Mismatches) + len(e.Prepared)
+	}
+	return size
+}
+
+// add keeps committed runs. If they become too many, a sealer no longer reads them, or is too
+// slow: then all are dropped, and none is kept until the next read.
+func (r *recent) add(runs []recentRun) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, run := range runs {
+		if r.keep {
+			r.runs[run.Ticket] = run
+			r.size += run.size()
+		}
+		if r.size > maxRecent {
+			r.keep, r.size, r.runs = false, 0, nil
+		}
+	}
+}
+
+// known returns the run of a row, if it is kept.
+func (r *recent) known(row recentRun) (ledger.Run, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run, ok := r.runs[row.Ticket]
+	return run.Run, ok && run.write == row.write && run.First == row.First && run.Last == row.Last
+}
+
+// begin reports that a sealer of this process reads.
+func (r *recent) begin() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.keep {
+		r.keep, r.runs = true, make(map[int64]recentRun)
+	}
+}
+
+func (r *recent) kept() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.keep
+}
+
+// drop drops sealed runs.
+func (r *recent) drop(tickets []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, ticket := range tickets {
+		r.size -= r.runs[ticket].size()
+		delete(r.runs, ticket)
+	}
+}
 
 // run executes a statement that is rarely used.
 func (t *tx) run(query string, args ...any) error {
@@ -28,7 +106,7 @@ func (t *tx) run(query string, args ...any) error {
 }
 
 // insertRun inserts the row that says which events of a write are not sealed.
-func (t *tx) insertRun(n int64, events []ledger.Event) error {
+func (t *tx) insertRun(n int64, of ledger.Record, events []ledger.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -40,6 +118,13 @@ func (t *tx) insertRun(n int64, events []ledger.Event) error {
 	s.BindInt64(4, events[0].Seq)
 	s.BindInt64(5, last.Seq)
 	s.BindNull(6)
+	if t.sealing && t.recent.kept() {
+		run := ledger.Run{Ticket: t.ticket, Tenant: of.Tenant, ID: of.ID, First: events[0].Seq, Last: last.Seq, Events: slices.Clone(events)}
+		if run.First == 1 {
+			run.Intent = of.Intent
+		}
+		t.runs = append(t.runs, recentRun{n, run})
+	}
 	return exec(t.path, s)
 }
 
@@ -153,38 +238,70 @@ func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 		if err != nil {
 			return err
 		}
+		l.writer.tx.recent.drop(part)
 	}
 	return nil
 }
 
 // Unsealed implements [ledger.Feed].
 func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []ledger.Run, err error) {
-	limit = ledger.RunLimit(limit)
+	recent := &l.writer.tx.recent
+	recent.begin()
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		if _, err := l.clock(conn); err != nil {
 			return err
 		}
-		s, err := l.statement(conn, "unsealed")
-		if err != nil {
-			return err
-		}
-		s.BindInt64(1, after)
-		err = each(l.path, s, func() error {
-			if ticket := s.ColumnInt64(0); len(runs) == 0 || runs[len(runs)-1].Ticket != ticket {
-				if len(runs) == limit {
-					return errEnough
-				}
-				run := unsealedRun(s)
-				run.Ticket = ticket
+		rows, err := l.unsealedRows(conn, after, ledger.RunLimit(limit))
+		for i := 0; i < len(rows) && err == nil; {
+			if run, known := recent.known(rows[i]); known {
 				runs = append(runs, run)
+				i++
+				continue
 			}
-			addEvent(s, &runs[len(runs)-1])
-			return nil
-		})
-		if errors.Is(err, errEnough) {
-			return nil
+			from := rows[i].Ticket
+			for i++; i < len(rows); i++ {
+				if _, known := recent.known(rows[i]); known {
+					break
+				}
+			}
+			runs, err = l.readRuns(conn, from, rows[i-1].Ticket, runs)
 		}
 		return err
+	})
+	return runs, err
+}
+
+// unsealedRows returns what the rows of runs say, without their events.
+func (l *Ledger) unsealedRows(conn *sqlite.Conn, after int64, limit int) (rows []recentRun, err error) {
+	s, err := l.statement(conn, "unsealed_tickets")
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, after)
+	s.BindInt64(2, int64(limit))
+	err = each(l.path, s, func() error {
+		rows = append(rows, recentRun{s.ColumnInt64(1), ledger.Run{Ticket: s.ColumnInt64(0), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}})
+		return nil
+	})
+	return rows, err
+}
+
+// readRuns reads the runs from one ticket to another.
+func (l *Ledger) readRuns(conn *sqlite.Conn, from, to int64, runs []ledger.Run) ([]ledger.Run, error) {
+	s, err := l.statement(conn, "unsealed")
+	if err != nil {
+		return nil, err
+	}
+	s.BindInt64(1, from)
+	s.BindInt64(2, to)
+	err = each(l.path, s, func() error {
+		if ticket := s.ColumnInt64(0); len(runs) == 0 || runs[len(runs)-1].Ticket != ticket {
+			run := unsealedRun(s)
+			run.Ticket = ticket
+			runs = append(runs, run)
+		}
+		addEvent(s, &runs[len(runs)-1])
+		return nil
 	})
 	return runs, err
 }

@@ -28,6 +28,8 @@ type tx struct {
 	broken    error          // what ended the transaction early
 	body      []byte         // the last that was encoded
 	stamped   []ledger.Event // the last that were stored, cleared
+	runs      []recentRun    // of this transaction, for recent
+	recent    recent
 
 	// remembered are writes as this connection last wrote them; nothing changes one. Foreign is a number that changes
 	// when any other connection commits: then remembered is cleared.
@@ -105,7 +107,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 
 // begin checks the version and the clock, under the write lock.
 func (t *tx) begin() error {
-	t.broken, t.wakes, t.publishes = nil, false, false
+	t.broken, t.wakes, t.publishes, t.runs = nil, false, false, nil
 	err := each(t.path, t.others, func() error {
 		if foreign := t.others.ColumnInt64(0); foreign != t.foreign {
 			t.foreign = foreign

@@ -313,7 +313,7 @@ func (t *tx) insertEvents(n int64, before, after ledger.Record, events []ledger.
 			return err
 		}
 	}
-	if err := t.insertRun(n, events); err != nil {
+	if err := t.insertRun(n, after, events); err != nil {
 		return err
 	}
 	return t.publish(before, after, events)

@@ -220,6 +220,7 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	if err := w.tx.commit(); err != nil {
 		return nil, err
 	}
+	w.tx.recent.add(w.tx.runs)
 	if w.tx.wakes {
 		w.notifier.Notify()
 	}

@@ -1,6 +1,13 @@
 -- name: insert_unsealed
 INSERT INTO ledger_unsealed (ticket, at, write, first, last, mark) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 
+-- name: unsealed_tickets
+SELECT u.ticket, u.write, u.first, u.last
+FROM ledger_unsealed AS u
+WHERE u.ticket > ?1 AND (SELECT m.sealing FROM ledger_meta AS m) = 1
+ORDER BY u.ticket
+LIMIT ?2
+
 -- name: unsealed
 -- One row for each event of a run, and one for a run without events. The numbers of
 -- events are compared with columns and not with parameters, so that SQLite need not
@@ -9,7 +16,7 @@ SELECT u.ticket, u.write, u.first, u.last, u.mark, w.id, w.tenant, iif(u.first =
 FROM ledger_unsealed AS u
 LEFT JOIN ledger_writes AS w ON w.n = u.write
 LEFT JOIN ledger_events AS e ON e.write = w.n AND e.seq >= u.first AND e.seq <= u.last
-WHERE u.ticket > ?1 AND (SELECT m.sealing FROM ledger_meta AS m) = 1
+WHERE u.ticket BETWEEN ?1 AND ?2
 ORDER BY u.ticket, e.seq
 
 -- name: run_events
