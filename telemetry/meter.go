@@ -75,12 +75,12 @@ type spot struct {
 // place is a write's destination, with one more attribute, as measurement options. There are few,
 // and each is made once: making one costs more than counting.
 func (m *Meter) place(rec ledger.Record, about attribute.Key, word string) metric.MeasurementOption {
-	destination, kind := m.words.Place(rec)
-	at := spot{destination, kind, about, word}
+	at := spot{rec.Destination, rec.Kind, about, word}
 	if made, ok := m.places.Load(at); ok {
 		return made.(metric.MeasurementOption)
 	}
-	all := []attribute.KeyValue{keyDestination.String(destination), keyKind.String(kind)}
+	at.destination, at.kind = m.words.Place(rec) // of registered ones the same
+	all := []attribute.KeyValue{keyDestination.String(at.destination), keyKind.String(at.kind)}
 	if about != "" {
 		all = append(all, about.String(word))
 	}
