@@ -86,21 +86,6 @@ func TestAWriteArrives(t *testing.T) {
 	}
 }
 
-// Of the traces that begin here a part is recorded.
-func TestTracesAreSampled(t *testing.T) {
-	r := oteltest.Start(t)
-	k := start(t, otel.Settings{Endpoint: r.URL, Env: none})
-	const traces = 2000
-	for range traces {
-		_, span := k.Tracer().Tracer("test").Start(t.Context(), "root")
-		span.End()
-	}
-	k.Shutdown()
-	if n := len(r.Spans()); n < traces/20 || n > traces/5 {
-		t.Errorf("%d of %d traces are recorded, want about a tenth", n, traces)
-	}
-}
-
 // Of the writes that are not sampled, the unusual ones have their own span and their verdict's
 // event. A sampler that the operator chose decides alone.
 func TestUnusualWritesAreRecorded(t *testing.T) {

@@ -26,6 +26,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/time/rate"
 )
 
 const (
@@ -44,9 +45,9 @@ const (
 	// shutdownTimeout bounds how long the program waits at its end for what was
 	// not delivered yet.
 	shutdownTimeout = 3 * time.Second
-	// sampled is the part of the traces that begin here which is recorded: spans of all would cost
-	// more of the processor than a tenth of the writes.
-	sampled = 0.1
+	// sampledPerSecond is how many of the traces that begin here are recorded: all of a quiet
+	// server. Those of all writes cost a busy one more than a tenth of its throughput.
+	sampledPerSecond = 20
 	// maxValue bounds the value of an attribute in bytes: arguments and results, where they are
 	// exported at all, can be long.
 	maxValue = 16 << 10
@@ -147,7 +148,7 @@ func (k *SDK) makeTraces(ctx context.Context) error {
 		sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout))
 	o := []sdktrace.TracerProviderOption{sdktrace.WithResource(k.resource), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(spans{batches, q})}
 	if k.settings.env("OTEL_TRACES_SAMPLER") == "" {
-		o = append(o, sdktrace.WithSampler(sampler{sdktrace.ParentBased(sdktrace.TraceIDRatioBased(sampled))}))
+		o = append(o, sdktrace.WithSampler(sampler{sdktrace.ParentBased(newBounded())}))
 	}
 	p := sdktrace.NewTracerProvider(o...)
 	k.tracer, k.ends = p, append(k.ends, p.Shutdown)
@@ -164,6 +165,24 @@ func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 		return sdktrace.AlwaysSample().ShouldSample(p)
 	}
 	return s.Sampler.ShouldSample(p)
+}
+
+// bounded samples so many traces a second. It describes itself as the sampler of them.
+type bounded struct {
+	sdktrace.Sampler
+	rate *rate.Limiter
+}
+
+func newBounded() bounded {
+	return bounded{sdktrace.AlwaysSample(), rate.NewLimiter(sampledPerSecond, sampledPerSecond)}
+}
+
+// ShouldSample implements [sdktrace.Sampler].
+func (b bounded) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingResult {
+	if !b.rate.Allow() {
+		return sdktrace.NeverSample().ShouldSample(p)
+	}
+	return b.Sampler.ShouldSample(p)
 }
 
 func (k *SDK) traceOptions(again bool) []otlptracehttp.Option {

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/log"
 	sdktrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/otel/oteltest"
 )
@@ -31,10 +30,9 @@ func start(t *testing.T, s otel.Settings) *otel.SDK {
 	return k
 }
 
-// emit emits n spans within one, in the trace of a caller that records its own, n events, and n of
-// a number.
+// emit emits n spans within one, n events, and n of a number.
 func emit(k *otel.SDK, n int) {
-	ctx, root := k.Tracer().Tracer("test").Start(engine.WithTraceparent(context.Background(), callersTraceparent+"01"), "root")
+	ctx, root := k.Tracer().Tracer("test").Start(context.Background(), "root")
 	count, _ := k.Meter().Meter("test").Int64Counter("things")
 	for range n {
 		in, span := k.Tracer().Tracer("test").Start(ctx, "thing", sdktrace.WithSpanKind(sdktrace.SpanKindClient))
