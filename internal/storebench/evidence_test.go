@@ -16,7 +16,9 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/otel"
+	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/signing"
 	"github.com/readback-go/readback/telemetry"
@@ -35,6 +37,31 @@ var allEvidence = []evidence{
 func onDisk(tb testing.TB) ledger.Ledger {
 	tb.Helper()
 	l, err := sqlite.Open(tb.Context(), filepath.Join(tb.TempDir(), "ledger.db"), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return l
+}
+
+func onServer(tb testing.TB) ledger.Ledger {
+	tb.Helper()
+	server, err := pgtest.Open(pgtest.Options{})
+	pgtest.Need(tb, err)
+	tb.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	database, err := server.CreateDatabase()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	l, err := postgres.Open(tb.Context(), server.DSN(database), nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -109,6 +136,7 @@ func settings() []setting {
 	return []setting{
 		{"sqlite/http", onDisk, engineOverHTTP, order},
 		{"sqlite/costless", onDisk, engineWith, Intent},
+		{"postgres/costless", onServer, engineWith, Intent},
 		{"memory/costless", memory, engineWith, Intent},
 	}
 }
