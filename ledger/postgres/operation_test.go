@@ -158,6 +158,33 @@ func TestPlanOfAReservationInANewLedger(t *testing.T) {
 	}
 }
 
+// Few changes in one statement are planned once for a connection, and in a new ledger too the plan
+// looks each row up.
+func TestPlanOfFewChangesInANewLedger(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	conn, err := pgx.Connect(t.Context(), d.dsn())
+	must(t, err)
+	defer conn.Close(context.Background())
+	for _, name := range []string{"insert", "update"} {
+		if _, plan := explain(t, conn, postgres.Statements["few "+name]); strings.Contains(plan, "Seq Scan on ledger_writes") {
+			t.Errorf("%s walks all writes:\n%s", name, plan)
+		}
+	}
+	release := l.Occupy(t, 15) // so that all run on one connection
+	const planned = 5          // times, before the database considers to keep a plan
+	for i := range 2 * planned {
+		_, err := l.ReserveTogether(reservation(t, asked(fmt.Sprint("a", i))), reservation(t, asked(fmt.Sprint("b", i))))
+		must(t, err)
+	}
+	var anew int
+	must(t, l.Pool().QueryRow(t.Context(), "SELECT custom_plans FROM pg_prepared_statements WHERE custom_plans + generic_plans = $1 AND statement LIKE '%INSERT INTO ledger_writes%'", 2*planned).Scan(&anew))
+	release()
+	if anew != planned {
+		t.Errorf("of %d reservations of two, %d were planned, want %d", 2*planned, anew, planned)
+	}
+}
+
 // all returns a plan's parts.
 func (n node) all() []node {
 	parts := []node{n}

@@ -16,6 +16,10 @@ const (
 	// appends five at most.
 	maxSingle = 6
 
+	// maxFew is how many changes share the statement that expects few: it compares each change with
+	// each event.
+	maxFew = 16
+
 	// maxLag is how far the time that is written with a change may be before the database's
 	// clock: the age of the last reading of that clock and the way to the database. More would
 	// make horizons and leases begin too early; less would make busy machines read the clock
@@ -64,7 +68,7 @@ func newStatements(schema string) statements {
 	for name, of := range stores {
 		without := strings.Replace(s.Text(name), "{publish}", "", 1)
 		with := strings.Replace(s.Text(name), "{publish}", publish, 1)
-		s[name] = of.many(with)
+		s[name], s[few(name)] = of.many(with), of.few(with)
 		for events := range maxSingle + 1 {
 			s[single(name, events, false)], s[single(name, events, true)] = of.one(without, events), of.one(with, events)
 		}
@@ -113,11 +117,27 @@ func single(name string, events int, published bool) string {
 	return fmt.Sprint(name, " ", events, " ", published)
 }
 
+// few returns the name of the statement for up to [maxFew] changes.
+func few(name string) string { return "few " + name }
+
 // many returns the statement for any number of changes: a list for each column.
 func (o storing) many(text string) string {
+	return o.lists(text, "")
+}
+
+// few returns the statement for up to [maxFew] changes. Its last parameter is their number. With a
+// limit that it does not know the database expects one row, and keeps a plan that looks each row up
+// by index. Without one it would plan the statement again for each few changes, since it expects ten
+// rows of lists that it does not know; and in a new ledger it would keep a plan that reads the whole
+// table for each.
+func (o storing) few(text string) string {
+	return o.lists(text, fmt.Sprintf(" LIMIT $%d::bigint", o.own+len(o.types)+len(eventTypes)+1))
+}
+
+func (o storing) lists(text, limit string) string {
 	from := o.own
 	return strings.NewReplacer(
-		"{rows}", "unnest("+parameters(&from, o.types, "[]")+")",
+		"{rows}", "(SELECT * FROM unnest("+parameters(&from, o.types, "[]")+")"+limit+")",
 		"{events}", "unnest("+parameters(&from, eventTypes, "[]")+")").Replace(text)
 }
 

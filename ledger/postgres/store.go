@@ -76,7 +76,11 @@ func (l *Ledger) batch(documents []any, changes []change, now time.Time, checked
 	}
 	columns = append(columns, b.changing()...)
 	if len(changes) > 1 || len(b.eventID) > maxSingle {
-		return l.sql.Text(name), append(append(own, columns...), b.events()...), nil
+		own = append(append(own, columns...), b.events()...)
+		if len(changes) > maxFew {
+			return l.sql.Text(name), own, nil
+		}
+		return l.sql.Text(few(name)), append(own, len(changes)), nil
 	}
 	for _, column := range columns {
 		own = append(own, element(column, 0))
