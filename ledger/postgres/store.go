@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -59,165 +57,115 @@ func (l *Ledger) statement(changes []change, now time.Time, checked bool) (query
 
 // batch returns the statement that stores changes together with documents, if there are any.
 func (l *Ledger) batch(documents []any, changes []change, now time.Time, checked bool) (query string, args []any, err error) {
-	b := newBinding(len(changes))
-	for _, c := range changes {
-		if err := b.add(c); err != nil {
-			return "", nil, err
-		}
-	}
-	name, own := "update", []any{l.version, now.UnixNano(), int64(maxLag)}
-	columns := []any{b.id, b.wasFence, b.wasSeq, b.unordered}
+	name := "update"
+	args = append(make([]any, 0, 64), l.version, now.UnixNano(), int64(maxLag))
 	if changes[0].fresh {
-		name, own = "insert", append(own, now.Add(maxClockStep).UnixNano(), checked)
-		columns = b.identity()
+		name, args = "insert", append(args, now.Add(maxClockStep).UnixNano(), checked)
 	}
 	if documents != nil {
-		name, own = "commit "+name, append(own, documents...)
+		name, args = "commit "+name, append(args, documents...)
 	}
-	columns = append(columns, b.changing()...)
-	if len(changes) > 1 || len(b.eventID) > maxSingle {
-		own = append(append(own, columns...), b.events()...)
-		if len(changes) > maxFew {
-			return l.sql.Text(name), own, nil
+	var rows, events [][]any
+	published := false
+	for _, c := range changes {
+		row, err := c.columns()
+		if err != nil {
+			return "", nil, err
 		}
-		return l.sql.Text(few(name)), append(own, len(changes)), nil
-	}
-	for _, column := range columns {
-		own = append(own, element(column, 0))
-	}
-	for i := range b.eventID {
-		for _, column := range b.events() {
-			own = append(own, element(column, i))
+		rows = append(rows, row)
+		those, some, err := c.eventColumns()
+		if err != nil {
+			return "", nil, err
 		}
+		events, published = append(events, those...), published || some
 	}
-	published := slices.ContainsFunc(b.publishedKind, func(kind string) bool { return kind != "" })
-	return l.sql.Text(single(name, len(b.eventID), published)), own, nil
-}
-
-// element returns an element of a list of a binding.
-func element(column any, i int) any {
-	switch of := column.(type) {
-	case []string:
-		return of[i]
-	case []int64:
-		return of[i]
-	case []bool:
-		return of[i]
-	case [][]byte:
-		return of[i]
+	if len(changes) == 1 && len(events) <= maxSingle {
+		args = append(args, rows[0]...)
+		for _, e := range events {
+			args = append(args, e...)
+		}
+		return l.sql.Text(single(name, len(events), published)), args, nil
 	}
-	panic(fmt.Sprintf("a column of %T", column))
+	args = append(append(args, lists(rows, stores[name].types)...), lists(events, eventTypes)...)
+	if len(changes) > maxFew {
+		return l.sql.Text(name), args, nil
+	}
+	return l.sql.Text(few(name)), append(args, len(changes)), nil
 }
 
-// binding is the columns of some changes, one list each.
-type binding struct {
-	id, tenant, destination, tool, structuralKey, idempotencyKey, keyDigest []string
-	created, newest                                                         []int64
-	intent                                                                  [][]byte
-	stepOf, workflow, correlationID, erasedKey                              []string
-
-	wasFence, wasSeq []int64
-	unordered        []bool
-
-	first, at                                                 []int64 // the number of the first event, one after the last if there is none, and the latest time of one
-	state, queue, queuedBehind, body, owner                   []string
-	due, settledAt, seq, leaseUntil, leaseFor, fences, blocks []int64
-	raw                                                       [4][][]byte
-
-	eventID, eventBody         []string
-	eventSeq                   []int64
-	eventEvidence, eventDiffer [][]byte
-
-	publishedKind, publishedSettlement          []string // "" for an event that is not published
-	publishedAt, publishedSends, publishedReads []int64
-	publishedSaved                              []bool
-}
-
-func newBinding(n int) *binding { return &binding{id: make([]string, 0, n)} }
-
-func (b *binding) add(c change) error {
+// columns returns those of a change, in the order of their types.
+func (c change) columns() ([]any, error) {
 	r := c.rec
 	body, err := encode(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	of := columnsOf(r)
-	b.id = append(b.id, of.id)
+	to := append(make([]any, 0, 32), of.id)
 	if c.fresh {
-		b.tenant, b.destination, b.tool = append(b.tenant, of.tenant), append(b.destination, of.destination), append(b.tool, of.tool)
-		b.structuralKey, b.idempotencyKey = append(b.structuralKey, of.structuralKey), append(b.idempotencyKey, of.idempotencyKey)
-		b.keyDigest, b.created, b.intent = append(b.keyDigest, of.keyDigest), append(b.created, of.created), append(b.intent, r.Intent)
-		b.stepOf, b.workflow = append(b.stepOf, r.StepOf()), append(b.workflow, r.Workflow)
-		b.correlationID, b.newest = append(b.correlationID, r.CorrelationID), append(b.newest, c.newest)
-		b.erasedKey = append(b.erasedKey, ledger.ErasedKey(of.tenant, of.tool, of.idempotencyKey))
+		to = append(to, of.tenant, of.destination, of.tool, of.structuralKey, of.idempotencyKey, of.keyDigest, of.created, []byte(r.Intent),
+			r.StepOf(), r.Workflow, r.CorrelationID, c.newest, ledger.ErasedKey(of.tenant, of.tool, of.idempotencyKey))
 	} else {
-		b.wasFence, b.wasSeq, b.unordered = append(b.wasFence, c.wasFence), append(b.wasSeq, c.wasSeq), append(b.unordered, c.unordered)
+		to = append(to, c.wasFence, c.wasSeq, c.unordered)
 	}
-	first, latest := of.seq+1, int64(0)
+	first, latest := of.seq+1, int64(0) // without events: one after the last
 	for i, e := range c.events {
 		if i == 0 {
 			first = e.Seq
 		}
 		latest = max(latest, nanos(e.At))
 	}
-	b.first, b.at = append(b.first, first), append(b.at, latest)
-	b.state, b.due, b.settledAt = append(b.state, of.state), append(b.due, of.due), append(b.settledAt, of.settledAt)
-	b.queue, b.queuedBehind, b.seq = append(b.queue, of.queue), append(b.queuedBehind, of.queuedBehind), append(b.seq, of.seq)
-	b.body = append(b.body, body)
-	for i, raw := range driver.Raws(&r) {
-		b.raw[i] = append(b.raw[i], *raw)
+	to = append(to, first, latest, of.state, of.due, of.settledAt, of.queue, of.queuedBehind, of.seq, body)
+	for _, raw := range driver.Raws(&r) {
+		to = append(to, []byte(*raw))
 	}
-	b.owner, b.leaseUntil = append(b.owner, r.Owner), append(b.leaseUntil, nanos(r.LeaseUntil))
-	b.leaseFor, b.fences, b.blocks = append(b.leaseFor, int64(r.LeaseFor)), append(b.fences, r.Fence), append(b.blocks, blocks(r))
-	if err := b.addEvents(of.id, c.events); err != nil {
-		return err
-	}
-	b.addPublished(c)
-	return nil
+	return append(to, r.Owner, nanos(r.LeaseUntil), int64(r.LeaseFor), r.Fence, blocks(r)), nil
 }
 
-// addPublished adds what the events of a change are published as.
-func (b *binding) addPublished(c change) {
-	published := c.changes()
+// eventColumns returns those of each event, in the order of [eventTypes], and whether one is
+// published.
+func (c change) eventColumns() (rows [][]any, published bool, err error) {
+	changes := ledger.ChangesOf(c.before, c.rec, c.events)
+	published = len(changes) > 0
 	for _, e := range c.events {
-		var t ledger.Change
-		if len(published) > 0 && published[0].Seq == e.Seq {
-			t, published = published[0], published[1:]
-		}
-		b.publishedKind, b.publishedSettlement = append(b.publishedKind, string(t.Kind)), append(b.publishedSettlement, string(t.Settlement))
-		b.publishedAt, b.publishedSaved = append(b.publishedAt, nanos(e.At)), append(b.publishedSaved, t.Saved)
-		b.publishedSends, b.publishedReads = append(b.publishedSends, int64(t.Sends)), append(b.publishedReads, int64(t.Reads))
-	}
-}
-
-func (b *binding) addEvents(id string, events []ledger.Event) error {
-	for _, e := range events {
 		body, err := driver.EncodeEvent(nil, e)
 		if err != nil {
-			return err
+			return nil, false, err
 		}
-		b.eventID, b.eventSeq, b.eventBody = append(b.eventID, id), append(b.eventSeq, e.Seq), append(b.eventBody, string(body))
-		b.eventEvidence, b.eventDiffer = append(b.eventEvidence, e.Evidence), append(b.eventDiffer, e.Mismatches)
+		var as ledger.Change // of no kind for an event that is not published
+		if len(changes) > 0 && changes[0].Seq == e.Seq {
+			as, changes = changes[0], changes[1:]
+		}
+		rows = append(rows, []any{
+			string(c.rec.ID), e.Seq, string(body), []byte(e.Evidence), []byte(e.Mismatches),
+			string(as.Kind), string(as.Settlement), nanos(e.At), int64(as.Sends), int64(as.Reads), as.Saved,
+		})
 	}
-	return nil
+	return rows, published, nil
 }
 
-// identity returns the immutable fields of the writes.
-func (b *binding) identity() []any {
-	return []any{b.id, b.tenant, b.destination, b.tool, b.structuralKey, b.idempotencyKey, b.keyDigest, b.created, b.intent, b.stepOf, b.workflow, b.correlationID, b.newest, b.erasedKey}
+// lists returns a list of each column of some rows.
+func lists(rows [][]any, types []string) []any {
+	out := make([]any, len(types))
+	for i, of := range types {
+		switch of {
+		case "text":
+			out[i] = list[string](rows, i)
+		case "bigint":
+			out[i] = list[int64](rows, i)
+		case "boolean":
+			out[i] = list[bool](rows, i)
+		case "bytea":
+			out[i] = list[[]byte](rows, i)
+		}
+	}
+	return out
 }
 
-// changing returns the fields that change during their lifetime.
-func (b *binding) changing() []any {
-	return []any{
-		b.first, b.at, b.state, b.due, b.settledAt, b.queue, b.queuedBehind, b.seq, b.body,
-		b.raw[0], b.raw[1], b.raw[2], b.raw[3], b.owner, b.leaseUntil, b.leaseFor, b.fences, b.blocks,
+func list[T any](rows [][]any, column int) []T {
+	out := make([]T, len(rows))
+	for i, row := range rows {
+		out[i] = row[column].(T)
 	}
-}
-
-func (b *binding) events() []any {
-	return []any{
-		b.eventID, b.eventSeq, b.eventBody, b.eventEvidence, b.eventDiffer,
-		b.publishedKind, b.publishedSettlement, b.publishedAt, b.publishedSends, b.publishedReads, b.publishedSaved,
-	}
+	return out
 }

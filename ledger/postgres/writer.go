@@ -43,9 +43,6 @@ type change struct {
 	newest int64
 }
 
-// changes returns what a change is published as.
-func (c change) changes() []ledger.Change { return ledger.ChangesOf(c.before, c.rec, c.events) }
-
 // made returns the change that creates a new write, whose pre-state was read after p.
 func made(rec ledger.Record, events []ledger.Event, p *ledger.Precheck) change {
 	c := change{before: rec.Identity(), rec: rec, fresh: true, events: events, newest: -1}
