@@ -63,7 +63,8 @@ type Process[S comparable] struct {
 	Context context.Context
 	// OnCall is called before and after each call of a process that lives. Default nil.
 	OnCall func(s S, when string)
-	// Failed is closed when it dies or is suspended.
+	// Failed is closed when it has died or is suspended. The call after which it dies has had its
+	// effect by then.
 	Failed chan struct{}
 
 	end       Point[S]
@@ -87,6 +88,9 @@ func New[S comparable](ctx context.Context, name string, end Point[S], suspended
 func (p *Process[S]) enter(s S) Fate {
 	p.called(s, "before")
 	f := p.meet(s)
+	if f == Before || f == Suspends {
+		p.fail()
+	}
 	if f == Suspends {
 		time.Sleep(p.suspended) //nolint:forbidigo // in fake time, or as long as the kernel would stop it
 	}
@@ -113,12 +117,17 @@ func (p *Process[S]) meet(s S) Fate {
 		return Lives
 	}
 	p.met = true
-	close(p.Failed)
+	p.dead = p.end.Fate != Suspends
+	return p.end.Fate
+}
+
+// fail announces that the process has died or is suspended. Another process starts at that, and must
+// not run beside the last call of this one.
+func (p *Process[S]) fail() {
 	if p.end.Fate != Suspends {
-		p.dead = true
 		p.die()
 	}
-	return p.end.Fate
+	close(p.Failed)
 }
 
 // Alive reports whether it makes calls.
@@ -152,10 +161,14 @@ func (p *Process[S]) Points(fates func(s S, nth, of int) []Fate) []Point[S] {
 // Call makes one call with its fate. Calls that change something must run to their end even after
 // their caller has gone.
 func (p *Process[S]) Call(s S, do func()) error {
-	if f := p.enter(s); f == dead || f == Before {
+	f := p.enter(s)
+	if f == dead || f == Before {
 		return ErrDead
 	}
 	do()
+	if f == After {
+		p.fail()
+	}
 	p.called(s, "after")
 	if !p.Alive() {
 		return ErrDead
@@ -175,9 +188,11 @@ func (p *Process[S]) Send(ctx context.Context, s S, send func(context.Context) (
 		return connectors.Receipt{}, ErrDead
 	case After: // the connection ends with the process
 		cutOff()
+		p.fail()
 		return connectors.Receipt{}, ErrDead
 	case UnderWay: // it waits in a proxy, which keeps it longer than the process lives
 		time.AfterFunc(arrivesAfter, cutOff)
+		p.fail()
 		return connectors.Receipt{}, ErrDead
 	}
 	receipt, err := send(ctx)
