@@ -107,7 +107,7 @@ func TestDecisionReachesTheWaitingAgent(t *testing.T) {
 				if way.prepare != nil {
 					way.prepare(ada)
 				}
-				ada.do("open the write", chromedp.Click(`[data-row] .go`, chromedp.ByQuery))
+				ada.click("[data-row] .go")
 				ada.until("the write's page", "location.pathname.startsWith('/writes/') && document.readyState === 'complete'")
 				ada.text(id)
 				if n := s.destinations["billing"].Changes(id); n != 0 {

@@ -2,6 +2,7 @@ package browsertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -280,14 +282,28 @@ func (p *person) text(want string) {
 	p.until(fmt.Sprintf("%q", want), fmt.Sprintf("document.body.innerText.includes(%s)", quoted(want)))
 }
 
+// refinding repeats an action on an element that a live update of the page replaced after it was looked
+// up. The browser refuses such an action before it clicks or types.
+func refinding(action chromedp.Action) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			err := action.Do(ctx)
+			var refused *cdproto.Error
+			if ctx.Err() != nil || !errors.As(err, &refused) || refused.Message != "Could not find node with given id" {
+				return err
+			}
+		}
+	})
+}
+
 func (p *person) click(selector string) {
 	p.t.Helper()
-	p.do("click "+selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+	p.do("click "+selector, refinding(chromedp.Click(selector, chromedp.ByQuery)))
 }
 
 func (p *person) write(selector, text string) {
 	p.t.Helper()
-	p.do("write into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
+	p.do("write into "+selector, refinding(chromedp.SendKeys(selector, text, chromedp.ByQuery)))
 }
 
 func (p *person) press(keys string) {
