@@ -54,7 +54,7 @@ func (l *Ledger) Commit(ctx context.Context, f ledger.Batch) (ledger.Committed, 
 // whole rolls back what run changed when it fails, so that it can be refused like an operation
 // that has changed nothing.
 func (t *tx) whole(run func() error) error {
-	wrote, wakes, publishes := t.wrote, t.wakes, t.publishes
+	wrote, wakes, publishes, runs := t.wrote, t.wakes, t.publishes, len(t.runs)
 	if err := exec(t.path, t.savepoint); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (t *tx) whole(run func() error) error {
 	if undone := errors.Join(exec(t.path, t.rollbackTo), exec(t.path, t.release)); undone != nil {
 		return errors.Join(err, undone)
 	}
-	t.wrote, t.wakes, t.publishes = wrote, wakes, publishes
+	t.wrote, t.wakes, t.publishes, t.runs = wrote, wakes, publishes, t.runs[:runs]
 	return err
 }
 

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"testing/fstest"
 	"time"
 
@@ -101,6 +103,14 @@ func (l *Ledger) Hold() (release func()) {
 	}()
 	<-held
 	return func() { close(free); <-done }
+}
+
+// Recent returns the tickets of the runs that are kept for the sealer, and what they take.
+func (l *Ledger) Recent() (tickets []int64, size int) {
+	r := &l.writer.tx.recent
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(maps.Keys(r.runs)), r.size
 }
 
 // Spoil is an operation that ends the transaction it is part of, as SQLite itself does on a full

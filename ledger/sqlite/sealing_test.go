@@ -1,7 +1,12 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,5 +61,41 @@ func TestRunsAreSealedAsCommitted(t *testing.T) {
 	}
 	if diff := cmp.Diff(committed[3:], unsealed(l)); diff != "" {
 		t.Errorf("after some were sealed (-want +got):\n%s", diff)
+	}
+}
+
+// Of a batch that is rolled back within a transaction of others nothing is kept.
+func TestRolledBackRunsAreNotKept(t *testing.T) { synctest.Test(t, rolledBackRunsAreNotKept) }
+
+func rolledBackRunsAreNotKept(t *testing.T) {
+	l := open(t, file(t), nil)
+	first := reserve(t, l, "first")
+	if _, err := l.BeginSealing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Unsealed(t.Context(), 0, 10); err != nil {
+		t.Fatal(err)
+	}
+	release := l.Hold()
+	var wg sync.WaitGroup
+	wg.Go(func() { reserve(t, l, "kept") })
+	wg.Go(func() {
+		_, err := l.Commit(context.Background(), ledger.Batch{
+			Reserve: delegated(t, "refused", "s", "op"),
+			Append:  []ledger.Appending{{ID: first.ID, Fence: first.Fence + 1, Events: []ledger.Event{evSent}}},
+		})
+		if !errors.Is(err, ledger.ErrFenced) {
+			t.Errorf("error %v, want that it is fenced", err)
+		}
+	})
+	synctest.Wait() // until both have queued up
+	release()
+	wg.Wait()
+	runs, err := l.Unsealed(t.Context(), 0, 10)
+	if err != nil || len(runs) != 2 {
+		t.Fatalf("unsealed: %v, %v", runs, err)
+	}
+	if kept, _ := l.Recent(); !slices.Equal(kept, []int64{runs[1].Ticket}) {
+		t.Errorf("runs %v are kept, want %d", kept, runs[1].Ticket)
 	}
 }
