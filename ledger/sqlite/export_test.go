@@ -113,6 +113,12 @@ func (l *Ledger) Recent() (tickets []int64, size int) {
 	return slices.Sorted(maps.Keys(r.runs)), r.size
 }
 
+// The bounds of what is kept for the sealer.
+const (
+	MaxRecent = maxRecent
+	RecentFor = recentFor
+)
+
 // Spoil is an operation that ends the transaction it is part of, as SQLite itself does on a full
 // disk.
 func (l *Ledger) Spoil() error {

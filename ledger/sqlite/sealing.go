@@ -23,18 +23,20 @@ const (
 	maxUnsealed = 10_000
 
 	// maxRecent bounds, in bytes, what this process keeps for its sealer: several seconds of a
-	// busy server. eventBytes is about what an event takes without its evidence.
+	// busy server. eventBytes is about what an event takes without its long members. A process
+	// whose sealer has not read for recentFor has none that is active, and keeps nothing.
 	maxRecent  = 32 << 20
 	eventBytes = 1 << 10
+	recentFor  = time.Minute
 )
 
 // recent are the runs that this process committed while its sealer reads, so that they are
 // neither read nor decoded again. A run is sealed as it was committed, whatever became of its rows.
 type recent struct {
-	mu   sync.Mutex
-	keep bool // the sealer of this process read since runs were last dropped
-	size int
-	runs map[int64]recentRun // by ticket
+	mu    sync.Mutex
+	until time.Time // when runs are no longer kept, unless the sealer of this process reads
+	size  int
+	runs  map[int64]recentRun // by ticket
 }
 
 // recentRun is a run and the number of its write.
@@ -46,24 +48,27 @@ type recentRun struct {
 func (r recentRun) size() int {
 	size := len(r.Intent)
 	for _, e := range r.Events {
-		size += eventBytes + len(e.Evidence) + len(e.Mismatches) + len(e.Prepared)
+		size += eventBytes + len(e.Evidence) + len(e.Mismatches) + len(e.Prepared) + len(e.Answer) + len(e.Reason) + len(e.Message)
 	}
 	return size
 }
 
-// add keeps committed runs. If they become too many, a sealer no longer reads them, or is too
-// slow: then all are dropped, and none is kept until the next read.
+// add keeps committed runs. If they become too many, or the sealer no longer reads, all are
+// dropped, and none is kept until the next read.
 func (r *recent) add(runs []recentRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, run := range runs {
-		if r.keep {
+		if r.runs != nil {
 			r.runs[run.Ticket] = run
 			r.size += run.size()
 		}
 		if r.size > maxRecent {
-			r.keep, r.size, r.runs = false, 0, nil
+			r.size, r.runs = 0, nil
 		}
+	}
+	if !time.Now().Before(r.until) {
+		r.size, r.runs = 0, nil
 	}
 }
 
@@ -79,15 +84,15 @@ func (r *recent) known(row recentRun) (ledger.Run, bool) {
 func (r *recent) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.keep {
-		r.keep, r.runs = true, make(map[int64]recentRun)
+	if r.until = time.Now().Add(recentFor); r.runs == nil {
+		r.runs = make(map[int64]recentRun)
 	}
 }
 
 func (r *recent) kept() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.keep
+	return r.runs != nil
 }
 
 // drop drops sealed runs.

@@ -3,13 +3,17 @@ package sqlite_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -98,4 +102,86 @@ func rolledBackRunsAreNotKept(t *testing.T) {
 	if kept, _ := l.Recent(); !slices.Equal(kept, []int64{runs[1].Ticket}) {
 		t.Errorf("runs %v are kept, want %d", kept, runs[1].Ticket)
 	}
+}
+
+// What is kept for the sealer is bounded: what was sealed is dropped, and all is when it becomes
+// too much or the sealer no longer reads. What is not kept is read.
+func TestKeptRunsAreBounded(t *testing.T) { synctest.Test(t, keptRunsAreBounded) }
+
+func keptRunsAreBounded(t *testing.T) {
+	l := open(t, file(t), nil)
+	if _, err := l.BeginSealing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var want []int64
+	unsealed := func() {
+		t.Helper()
+		runs, err := l.Unsealed(t.Context(), 0, 1000)
+		if err != nil || len(runs) != len(want) {
+			t.Fatalf("%d runs, want %d: %v", len(runs), len(want), err)
+		}
+		for i, run := range runs {
+			if run.Ticket != want[i] || len(run.Events) != 2 {
+				t.Fatalf("run %d with %d events, want run %d", run.Ticket, len(run.Events), want[i])
+			}
+		}
+	}
+	ticket := int64(0)
+	commit := func() {
+		t.Helper()
+		ticket++
+		reserve(t, l, fmt.Sprint("w", ticket))
+		want = append(want, ticket)
+	}
+	kept := func(reason string, tickets ...int64) {
+		t.Helper()
+		have, size := l.Recent()
+		if !slices.Equal(have, tickets) || (size != 0) != (len(tickets) > 0) {
+			t.Errorf("%s: runs %v of %d bytes are kept, want %v", reason, have, size, tickets)
+		}
+	}
+	seal := func() {
+		t.Helper()
+		if err := l.Sealed(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		want = nil
+	}
+
+	commit()
+	kept("no sealer reads")
+	unsealed()
+	commit()
+	kept("the sealer reads", 2)
+	unsealed()
+	seal()
+	kept("all are sealed")
+	commit()
+	time.Sleep(sqlite.RecentFor - 1)
+	commit()
+	kept("the sealer read lately", 3, 4)
+	time.Sleep(1)
+	commit()
+	kept("the sealer reads no more")
+	commit()
+	kept("nor since")
+	unsealed()
+
+	const long = 128 << 10
+	for range sqlite.MaxRecent / long {
+		ticket++
+		w := asked(fmt.Sprint("w", ticket))
+		w.Payload = intent.Fields{"text": strings.Repeat("x", long)}
+		if _, _, err := l.Reserve(t.Context(), reservation(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, ticket)
+		if _, size := l.Recent(); size > sqlite.MaxRecent {
+			t.Fatalf("%d bytes are kept", size)
+		}
+	}
+	kept("they were too many")
+	unsealed()
+	commit()
+	kept("the sealer reads again", ticket)
 }
