@@ -136,6 +136,24 @@ var operations = map[string]scenario{
 			h.blocked(h.reservation(named("a", "w3", "invoice 7")), second)
 		},
 	},
+	"released": {
+		"a write that was settled before one window still blocks within a longer one, after the next one failed",
+		func(h *harness) {
+			prior := h.append(h.fresh(named("a", "w1", "invoice 7"), announced), sent, seen, verified)
+			h.sleep(25 * time.Hour)
+			res := h.reservation(named("a", "w2", "invoice 7"), announced)
+			res.Window = 24 * time.Hour
+			h.append(h.reserve(res), sent, missing, settled(ledger.NotApplied))
+			h.blocked(h.reservation(named("a", "w3", "invoice 7")), prior)
+		},
+	},
+	"denied at once": {
+		"a write that ends with its reservation is of its operation too",
+		func(h *harness) {
+			prior := h.fresh(named("a", "w1", "invoice 7"), announced)
+			h.blocked(h.reservation(named("a", "w2", "invoice 7"), held, settled(ledger.Denied)), prior)
+		},
+	},
 	"undoing": {
 		"the write that undoes an operation is neither blocked by it nor in the way of a new try",
 		func(h *harness) {

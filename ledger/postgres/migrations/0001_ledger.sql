@@ -68,9 +68,10 @@ CREATE UNIQUE INDEX ledger_writes_queued_behind ON @ledger_writes (queued_behind
 -- statistics.
 CREATE INDEX ledger_writes_open ON @ledger_writes (key_digest) WHERE state <> 'settled' OR due IS NOT NULL;
 
--- Writes that may block others of their business operation, and the one that holds it.
-CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, tool, idempotency_key, blocks) WHERE blocks IS NOT NULL;
+-- Writes that may block others of their business operation: the one that holds it, and
+-- those that released it, or whose key was erased.
 CREATE UNIQUE INDEX ledger_writes_holder ON @ledger_writes (tenant, tool, idempotency_key) WHERE holds;
+CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, tool, idempotency_key, blocks) WHERE blocks IS NOT NULL AND NOT holds;
 
 -- Listings of one tenant, newest first. Each state is read by itself and the results are
 -- merged, so no listing sorts more than a page.

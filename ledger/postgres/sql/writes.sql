@@ -25,9 +25,11 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		AND ($5::boolean
 			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.key_digest AND o.key_digest <> '' AND o.refused IS NULL OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
-				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL OFFSET 0)
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.holds OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
-				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.erased_key AND p.blocks IS NOT NULL OFFSET 0)){whole}
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL AND NOT p.holds OFFSET 0)
+			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
+				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.erased_key AND p.blocks IS NOT NULL AND NOT p.holds OFFSET 0)){whole}
 	ORDER BY i.id
 	ON CONFLICT DO NOTHING
 	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
@@ -165,8 +167,12 @@ ORDER BY w.blocks DESC, w.created DESC, w.n DESC
 -- newest.
 WITH {guard}
 SELECT {state}, {row} FROM g LEFT JOIN (
-	SELECT x.* FROM @ledger_writes AS x
-	WHERE x.tenant = $1 AND x.tool = $2 AND x.idempotency_key = ANY ($3::text[]) AND x.blocks > 0
+	SELECT x.* FROM (
+		SELECT b.* FROM @ledger_writes AS b
+		WHERE b.tenant = $1 AND b.tool = $2 AND b.idempotency_key = ANY ($3::text[]) AND b.blocks IS NOT NULL AND NOT b.holds
+		UNION ALL
+		SELECT h.* FROM @ledger_writes AS h
+		WHERE h.tenant = $1 AND h.tool = $2 AND h.idempotency_key = ANY ($3::text[]) AND h.holds) AS x
 	ORDER BY x.blocks DESC, x.created DESC, x.n DESC LIMIT $4) AS w ON TRUE
 ORDER BY w.blocks DESC, w.created DESC, w.n DESC
 
