@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -141,16 +142,9 @@ func TestPlanOfAReservationInANewLedger(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), d.dsn())
 	must(t, err)
 	defer conn.Close(context.Background())
-	for _, setting := range []string{"SET plan_cache_mode = force_generic_plan", "PREPARE reserving AS " + query} {
-		_, err := conn.Exec(t.Context(), setting)
-		must(t, err)
-	}
-	var text string
-	must(t, conn.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) EXECUTE reserving(NULL"+strings.Repeat(", NULL", len(args)-1)+")").Scan(&text))
-	var plans []struct{ Plan node }
-	must(t, json.Unmarshal([]byte(text), &plans))
+	plan := generic(t, conn, query, len(args))
 	probes := 0
-	for _, n := range plans[0].Plan.all() {
+	for _, n := range plan.all() {
 		key := map[string]string{"ledger_writes": "idempotency_key = ", "ledger_outbox": "key_digest = "}[n.Table]
 		if key == "" || !strings.Contains(n.Type, "Scan") {
 			continue
@@ -160,7 +154,7 @@ func TestPlanOfAReservationInANewLedger(t *testing.T) {
 		}
 	}
 	if probes != 4 {
-		t.Errorf("%d probes, want three of the operation and one of the outbox:\n%s", probes, text)
+		t.Errorf("%d probes, want three of the operation and one of the outbox: %+v", probes, plan)
 	}
 }
 
@@ -189,6 +183,51 @@ func TestPlanOfFewChangesInANewLedger(t *testing.T) {
 	if anew != planned {
 		t.Errorf("of %d reservations of two, %d were planned, want %d", 2*planned, anew, planned)
 	}
+}
+
+// Nor do other statements, which a connection plans as early, read rows that do not match.
+func TestPlansInANewLedger(t *testing.T) {
+	d := fresh(t)
+	d.open(nil)
+	conn, err := pgx.Connect(t.Context(), d.dsn())
+	must(t, err)
+	defer conn.Close(context.Background())
+	record := map[string]string{"ledger_writes_head": "(queue = ", "ledger_writes_open": "(key_digest = "}
+	for name, c := range map[string]struct {
+		arguments int
+		probes    map[string]string // by index, its condition
+	}{
+		"precheck":  {3, record},
+		"of_record": {5, record},
+	} {
+		plan, left := generic(t, conn, postgres.Statements[name], c.arguments), maps.Clone(c.probes)
+		for _, n := range plan.all() {
+			if n.Table == "ledger_writes" && n.Type == "Seq Scan" {
+				t.Errorf("%s reads all writes", name)
+			}
+			if strings.Contains(n.Cond, c.probes[n.Index]) {
+				delete(left, n.Index)
+			}
+		}
+		if len(left) > 0 {
+			t.Errorf("%s has no probe %v: %+v", name, left, plan)
+		}
+	}
+}
+
+// generic returns the plan of a statement for unknown parameters.
+func generic(t *testing.T, conn *pgx.Conn, query string, arguments int) node {
+	t.Helper()
+	for _, sql := range []string{"DEALLOCATE ALL", "SET plan_cache_mode = force_generic_plan", "PREPARE planned AS " + query} {
+		_, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
+		must(t, err)
+	}
+	nulls := strings.TrimSuffix(strings.Repeat("NULL, ", arguments), ", ")
+	var text string
+	must(t, conn.QueryRow(t.Context(), "EXPLAIN (FORMAT JSON) EXECUTE planned("+nulls+")", pgx.QueryExecModeSimpleProtocol).Scan(&text))
+	var plans []struct{ Plan node }
+	must(t, json.Unmarshal([]byte(text), &plans))
+	return plans[0].Plan
 }
 
 // all returns a plan's parts.

@@ -64,9 +64,10 @@ CREATE UNIQUE INDEX ledger_writes_head ON @ledger_writes (queue) WHERE queue IS 
 CREATE UNIQUE INDEX ledger_writes_tail ON @ledger_writes (queue) WHERE queue IS NOT NULL AND NOT followed;
 CREATE UNIQUE INDEX ledger_writes_queued_behind ON @ledger_writes (queued_behind) WHERE queued_behind IS NOT NULL;
 
--- Writes that are open or have a pending recheck: by record, and for the queue
--- statistics.
-CREATE INDEX ledger_writes_open ON @ledger_writes (key_digest) WHERE state <> 'settled' OR due IS NOT NULL;
+-- Writes that are open or have a pending recheck, except the heads of queues, which have
+-- an index already: a write that no other one meets is never in this one.
+CREATE INDEX ledger_writes_open ON @ledger_writes (key_digest)
+	WHERE (state <> 'settled' OR due IS NOT NULL) AND (queue IS NULL OR queued_behind IS NOT NULL);
 
 -- Writes that may block others of their business operation: the one that holds it, and
 -- those that released it, or whose key was erased.

@@ -82,7 +82,8 @@ FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[]) AS i (id, fence,
 WHERE w.id = i.id AND w.fence = i.fence
 
 -- name: queue_stats
--- Writes that are open or have a pending recheck, counted.
+-- Writes that are open or have a pending recheck, counted: the heads of queues, and the
+-- others.
 WITH {guard},
 q AS (SELECT w.tenant, w.destination, w.state, count(*) AS count,
 		count(*) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now AND w.owner = '') AS due,
@@ -91,8 +92,12 @@ q AS (SELECT w.tenant, w.destination, w.state, count(*) AS count,
 		count(*) FILTER (WHERE w.due IS NULL AND w.queued_behind IS NOT NULL AND w.lease_until <= g.now) AS behind,
 		min(w.due) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now) AS oldest_due,
 		min(w.created) AS oldest_created, sum(octet_length(w.intent))::bigint AS bytes
-	FROM @ledger_writes AS w CROSS JOIN g
-	WHERE (w.state <> 'settled' OR w.due IS NOT NULL) AND w.damaged IS NULL
+	FROM (
+		SELECT h.* FROM @ledger_writes AS h WHERE h.queue IS NOT NULL AND h.queued_behind IS NULL
+		UNION ALL
+		SELECT o.* FROM @ledger_writes AS o
+		WHERE (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)) AS w CROSS JOIN g
+	WHERE w.damaged IS NULL
 	GROUP BY w.tenant, w.destination, w.state)
 SELECT {state}, coalesce(q.tenant, ''), coalesce(q.destination, ''), coalesce(q.state, ''), coalesce(q.count, 0),
 	coalesce(q.due, 0), coalesce(q.leased, 0), coalesce(q.orphaned, 0), coalesce(q.behind, 0),
@@ -105,8 +110,11 @@ ORDER BY q.tenant, q.destination, q.state
 -- them.
 WITH {guard}
 SELECT {state}, {row} FROM g LEFT JOIN (
-	SELECT x.* FROM @ledger_writes AS x
-	WHERE x.due IS NULL AND x.state <> 'settled' AND x.state IN ('held', 'review') AND x.damaged IS NULL
+	SELECT x.* FROM (
+		SELECT h.* FROM @ledger_writes AS h WHERE h.queue IS NOT NULL AND h.queued_behind IS NULL
+		UNION ALL
+		SELECT o.* FROM @ledger_writes AS o WHERE o.state <> 'settled' AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)) AS x
+	WHERE x.due IS NULL AND x.state IN ('held', 'review') AND x.damaged IS NULL
 	LIMIT $1) AS w ON TRUE
 
 -- name: damaged_writes

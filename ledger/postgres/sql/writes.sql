@@ -127,11 +127,15 @@ SELECT {state}, {row} FROM g LEFT JOIN found AS f ON TRUE LEFT JOIN LATERAL (
 ORDER BY f.n DESC
 
 -- name: of_record
--- The same for the writes of one record that are open or have a pending recheck.
+-- The same for the writes of one record that are open or have a pending recheck: the
+-- head of the queue, and the others.
 WITH {guard}
-SELECT {state}, {row} FROM g LEFT JOIN @ledger_writes AS w
-	ON w.key_digest = $5 AND (w.state <> 'settled' OR w.due IS NOT NULL)
-	AND w.tenant = $1 AND w.state = ANY ($2::text[]) AND w.n < $3
+SELECT {state}, {row} FROM g LEFT JOIN (
+	SELECT h.* FROM @ledger_writes AS h WHERE h.queue = $5 AND h.queued_behind IS NULL
+	UNION ALL
+	SELECT o.* FROM @ledger_writes AS o
+	WHERE o.key_digest = $5 AND (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)) AS w
+	ON w.tenant = $1 AND w.state = ANY ($2::text[]) AND w.n < $3
 ORDER BY w.n DESC LIMIT $4
 
 -- name: precheck
@@ -140,8 +144,10 @@ ORDER BY w.n DESC LIMIT $4
 WITH {guard}
 SELECT {state},
 	EXISTS (SELECT 1 FROM @ledger_writes AS w WHERE w.id = $1 AND w.tenant = $2),
-	EXISTS (SELECT 1 FROM @ledger_writes AS o
-		WHERE o.key_digest = $3 AND (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NOT NULL OR o.state = 'held')),
+	EXISTS (SELECT 1 FROM @ledger_writes AS h WHERE h.queue = $3 AND h.queued_behind IS NULL)
+		OR EXISTS (SELECT 1 FROM @ledger_writes AS o
+			WHERE o.key_digest = $3 AND (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)
+				AND (o.queue IS NOT NULL OR o.state = 'held')),
 	coalesce((SELECT max(s.n) FROM @ledger_search AS s WHERE s.tenant = $2 AND s.key_digest = $3 AND s.key_digest <> ''), 0)
 FROM g
 
