@@ -62,34 +62,42 @@ func shared(reads []*read) bool {
 	})
 }
 
-// answered are the answers to the requests of one bulk read, by request. A failure is shared as
+// answered are the answers that one bulk read had, each taken apart once. A failure is shared as
 // well: each query would meet it again.
-type answered map[string]answerOrError
+type answered map[asking]answerOrError
 
 type answeredKey struct{}
 
+// asking is a request of a bulk read: of is the part of the declaration that makes it. What its
+// pages differ by is the address or the body.
+type asking struct {
+	of        any
+	url, body string
+}
+
 type answerOrError struct {
 	httpsend.Answer
+	doc any
 	err error
 }
 
 // once makes a request, or returns the answer that the same request of the same bulk read had.
-func once(ctx context.Context, d *draft, u *url.URL, ask func() (httpsend.Answer, error)) (httpsend.Answer, error) {
+func once(ctx context.Context, of any, d *draft, u *url.URL, ask func() (httpsend.Answer, any, error)) (httpsend.Answer, any, error) {
 	all, ok := ctx.Value(answeredKey{}).(answered)
 	if !ok {
 		return ask()
 	}
-	body, err := json.Marshal([]any{d.body, d.form})
+	body, err := json.Marshal(d.body)
 	if err != nil {
 		return ask()
 	}
-	of := d.method + " " + u.String() + " " + string(body)
-	got, known := all[of]
+	key := asking{of, u.String(), string(body)}
+	got, known := all[key]
 	if !known {
-		got.Answer, got.err = ask()
-		all[of] = got
+		got.Answer, got.doc, got.err = ask()
+		all[key] = got
 	}
-	return got.Answer, got.err
+	return got.Answer, got.doc, got.err
 }
 
 // bulkFor is the bulk read that can serve a query, nil when there is none.

@@ -170,15 +170,23 @@ func (c *Connector) fetch(ctx context.Context, l *getRequest, v values) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.get(ctx, &draft{method: http.MethodGet, path: path, query: query})
+	d := &draft{method: http.MethodGet, path: path, query: query}
+	u, err := c.url(d.path, d.query)
 	if err != nil {
 		return err
 	}
-	doc, err := decode(a)
-	if err != nil {
-		return err
-	}
-	return met(l.must, doc, a.Header)
+	_, _, err = once(ctx, l, d, u, func() (httpsend.Answer, any, error) {
+		a, err := c.read(ctx, d, u)
+		if err != nil {
+			return a, nil, err
+		}
+		doc, err := decode(a)
+		if err == nil {
+			err = met(l.must, doc, a.Header)
+		}
+		return a, doc, err
+	})
+	return err
 }
 
 // get makes a read that is a draft.
@@ -192,17 +200,15 @@ func (c *Connector) get(ctx context.Context, d *draft) (httpsend.Answer, error) 
 
 // read makes the request of a draft at an address.
 func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, error) {
-	return once(ctx, d, u, func() (httpsend.Answer, error) {
-		req, used, err := c.request(ctx, d, u)
-		if err != nil {
-			return httpsend.Answer{}, err
-		}
-		a, err := c.client.Read(req)
-		if a.Status == http.StatusUnauthorized && used != nil {
-			c.tokens.drop(ctx, used)
-		}
-		return a, err
-	})
+	req, used, err := c.request(ctx, d, u)
+	if err != nil {
+		return httpsend.Answer{}, err
+	}
+	a, err := c.client.Read(req)
+	if a.Status == http.StatusUnauthorized && used != nil {
+		c.tokens.drop(ctx, used)
+	}
+	return a, err
 }
 
 // accepts takes the further statuses that are read like 200.

@@ -78,6 +78,9 @@ func chat() *fakerest.Fake {
 	f.HandleRead("GET /conversations.history", false, func(r *fakerest.Request, seen fakerest.View) fakerest.Answer {
 		all := seen.List(messages)
 		slices.Reverse(all)
+		if view := r.Header.Get("X-View"); view != "" {
+			all = slices.DeleteFunc(all, func(o fakerest.Object) bool { return o.Text("text") != view })
+		}
 		if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 			all = all[1+slices.IndexFunc(all, func(o fakerest.Object) bool { return o.Text("ts") == cursor }):]
 		}
@@ -258,5 +261,33 @@ func TestOnlyListsThatAskForNothingAreShared(t *testing.T) {
 				t.Errorf("bulk_wait: %v", err)
 			}
 		})
+	}
+}
+
+// Two reads of one address are two lists where their headers differ, and each query has both.
+func TestASharedListIsOfItsOwnHeaders(t *testing.T) {
+	f := chat()
+	_, history, _ := strings.Cut(chatFile, "    reads:\n")
+	history, _, _ = strings.Cut(history, "    record:\n")
+	first := strings.Replace(history, "        path:", "        headers: {X-View: recent}\n        path:", 1)
+	second := strings.Replace(strings.Replace(first, "history", "archive", 1), "recent", "old", 1)
+	con := chatConnector(t, f, strings.Replace(chatFile, history, first+second, 1))
+	var qs []connectors.Query
+	for n, text := range []string{"recent", "old", "old", "nowhere"} {
+		in := post(n)
+		qs = append(qs, connectors.Query{Intent: in, Stamp: in.Stamp()})
+		others(f, map[string]any{"text": text, "metadata": map[string]any{"id": in.Key["id"], "stamp": in.Stamp()}})
+	}
+	answers, err := con.ReadMany(t.Context(), qs)
+	if err != nil || len(answers) != len(qs) {
+		t.Fatalf("%d answers, %v", len(answers), err)
+	}
+	for n, want := range []int{1, 1, 1, 0} {
+		if a := answers[n]; a.Err != nil || len(a.Observation.Records) != want {
+			t.Errorf("query %d: %+v, want %d records", n, a, want)
+		}
+	}
+	if _, reads := f.Count(); reads != 2 {
+		t.Errorf("%d calls, want one of each list", reads)
 	}
 }
