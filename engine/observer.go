@@ -251,6 +251,7 @@ type workSpan struct {
 	e        *Engine
 	ctx      context.Context
 	span     trace.Span
+	stage    string
 	began    time.Time
 	options  []trace.SpanStartOption
 	rec      ledger.Record // as last committed
@@ -279,7 +280,7 @@ func (e *Engine) startSpan(l lifetime, rec *ledger.Record, stage string, by ...t
 		}
 		return l, nil
 	}
-	s := &workSpan{e: e, ctx: trace.ContextWithSpanContext(l.hard, parent), rec: *rec, began: time.Now()}
+	s := &workSpan{e: e, ctx: trace.ContextWithSpanContext(l.hard, parent), rec: *rec, stage: stage, began: time.Now()}
 	s.options = append(make([]trace.SpanStartOption, 0, 4), asInternal, trace.WithAttributes(asTool,
 		attribute.String("gen_ai.tool.name", clipped(rec.Tool)), attribute.String("readback.stage", stage)))
 	for _, sc := range by {
@@ -321,14 +322,27 @@ var asTool = attribute.String("gen_ai.operation.name", "execute_tool")
 // the program's keeps these.
 var unusual = attribute.Bool("readback.unusual", true)
 
-// reconsider begins the span again, as a child of the one that was not sampled, if the work ended
-// in an error, in a review, or after a send of unknown fate.
+// reconsider begins the span again, as a child of the one that was not sampled, if the work failed
+// or was unusual.
 func (s *workSpan) reconsider(wrong string) {
-	if wrong == "" && s.rec.State != ledger.Review && !s.rec.Unknown || !unsampled(s.ctx) {
+	if wrong == "" && s.usual() || !unsampled(s.ctx) {
 		return
 	}
 	finish(s.span, "", s.ended)
 	s.start(trace.WithTimestamp(s.began), trace.WithAttributes(unusual))
+}
+
+// usual reports whether the write is as most are: no reviewer had to do with it beyond a hold, it
+// is not undone and undoes nothing, and the fate of every send is known.
+func (s *workSpan) usual() bool {
+	if s.rec.Unknown || s.rec.Parent != "" || s.stage == stageDecision || s.stage == stageReview {
+		return false
+	}
+	switch s.status() {
+	case ledger.Verified, ledger.Reported, ledger.StatusHeld, ledger.StatusDelegated, ledger.InProgress, ledger.Unverified:
+		return true
+	}
+	return false
 }
 
 // unsampled reports whether a context is in a trace that is not sampled.
@@ -397,7 +411,9 @@ func (s *workSpan) replay(rec ledger.Record) {
 	s.options = append(s.options, trace.WithAttributes(stage))
 	quietly(func() { s.span.SetAttributes(stage) })
 	if first := parseTrace(rec.Trace); first.IsValid() && first.TraceID() != trace.SpanContextFromContext(s.ctx).TraceID() {
-		quietly(func() { s.span.AddLink(trace.Link{SpanContext: first}) })
+		link := trace.Link{SpanContext: first}
+		s.options = append(s.options, trace.WithLinks(link))
+		quietly(func() { s.span.AddLink(link) })
 	}
 }
 

@@ -25,9 +25,9 @@ type tape struct {
 	events   events
 }
 
-func newTape() *tape {
+func newTape(o ...sdk.TracerProviderOption) *tape {
 	t := &tape{SpanRecorder: tracetest.NewSpanRecorder()}
-	t.provider = sdk.NewTracerProvider(sdk.WithSpanProcessor(t))
+	t.provider = sdk.NewTracerProvider(append(o, sdk.WithSpanProcessor(t))...)
 	return t
 }
 

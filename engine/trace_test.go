@@ -1,11 +1,14 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -140,6 +143,23 @@ var spanCases = map[string]spanCase{
 			"  read (client) records=1 verdict=mismatched",
 			"  decide verdict=mismatched decision=escalate rule=escalate",
 		}},
+	"found later": {"a read settles what is in review", orders.Native.Options(), nil,
+		func(b *bench, _ *tape) {
+			b.set(orders.Fault{Kind: orders.DroppedField, Times: 1})
+			b.do(order("A-1", intent.Create))
+			b.edit(order("A-1", intent.Create).Expect)
+			b.work(time.Hour)
+		}, []string{
+			"execute_tool orders.create stage=new status=review sends=1 verdict=mismatched rule=escalate",
+			"  read (client) before=true records=0 verdict=indeterminate",
+			"  reserve",
+			"  send (client) attempt=1 fate=answered code=201",
+			"  read (client) records=1 verdict=mismatched",
+			"  decide verdict=mismatched decision=escalate rule=escalate",
+			"  execute_tool orders.create stage=review status=verified sends=1 verdict=verified rule=accept",
+			"    read (client) records=1 verdict=verified",
+			"    decide verdict=verified decision=accept rule=accept",
+		}},
 	"conflict": {"another actor's record is there: nothing is sent", orders.Plain.Options(), nil,
 		func(b *bench, _ *tape) {
 			b.seed(asStored("A-1"), "")
@@ -234,6 +254,60 @@ var spanCases = map[string]spanCase{
 func TestSpans(t *testing.T) {
 	for name, c := range spanCases {
 		t.Run(name, func(t *testing.T) { traced(t, c.world, c.opts, c.live, c.want...) })
+	}
+}
+
+// kept samples the spans of unusual writes only, as a sampler of most traces does.
+type kept struct{}
+
+func (kept) Description() string { return "kept" }
+
+func (kept) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
+	if slices.Contains(p.Attributes, attribute.Bool("readback.unusual", true)) {
+		return sdk.AlwaysSample().ShouldSample(p)
+	}
+	return sdk.NeverSample().ShouldSample(p)
+}
+
+// In traces that are not sampled each unusual span of a write is begun again, and no other.
+func TestUnusualSpansBeginAgain(t *testing.T) {
+	want := map[string][]string{
+		"happy path": nil, "retry": nil, "queued": nil, "replay": nil,
+		"lost answer":     {"new verified"},
+		"approved":        {"decision verified"},
+		"denied":          {"decision denied"},
+		"expired":         {"expiry expired"},
+		"review":          {"new review"},
+		"found later":     {"new review", "review verified"},
+		"conflict":        {"new review"},
+		"recheck":         {"recheck review"},
+		"digest mismatch": {"new refused"},
+		"turned away":     {"new refused"},
+		"compensation":    {"new verified", "resumed compensated"},
+	}
+	for name, c := range spanCases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spans := newTape(sdk.WithSampler(kept{}))
+				options := spans.options()
+				if c.opts != nil {
+					c.opts(options)
+				}
+				b := newBench(t, c.world, options)
+				c.live(b, spans)
+				b.engine.Close()
+				var got []string
+				for _, s := range spans.Ended() {
+					of := attribute.NewSet(s.Attributes()...)
+					stage, _ := of.Value("readback.stage")
+					status, _ := of.Value("readback.status")
+					got = append(got, stage.AsString()+" "+status.AsString())
+				}
+				if diff := cmp.Diff(want[name], got); diff != "" {
+					t.Errorf("spans (-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }
 
