@@ -148,11 +148,16 @@ func (k *SDK) makeTraces(ctx context.Context) error {
 		sdktrace.WithBatchTimeout(batchEvery), sdktrace.WithExportTimeout(exportTimeout))
 	o := []sdktrace.TracerProviderOption{sdktrace.WithResource(k.resource), sdktrace.WithRawSpanLimits(limits), sdktrace.WithSpanProcessor(spans{batches, q})}
 	if k.settings.env("OTEL_TRACES_SAMPLER") == "" {
-		o = append(o, sdktrace.WithSampler(sampler{sdktrace.ParentBased(newBounded())}))
+		o = append(o, sdktrace.WithSampler(defaultSampler()))
 	}
 	p := sdktrace.NewTracerProvider(o...)
 	k.tracer, k.ends = p, append(k.ends, p.Shutdown)
 	return nil
+}
+
+// defaultSampler samples where OTEL_TRACES_SAMPLER is not set.
+func defaultSampler() sdktrace.Sampler {
+	return sampler{sdktrace.ParentBased(bounded{sdktrace.AlwaysSample(), rate.NewLimiter(sampledPerSecond, sampledPerSecond)})}
 }
 
 // sampler also records the spans that package engine begins anew because the write turned out to
@@ -171,10 +176,6 @@ func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 type bounded struct {
 	sdktrace.Sampler
 	rate *rate.Limiter
-}
-
-func newBounded() bounded {
-	return bounded{sdktrace.AlwaysSample(), rate.NewLimiter(sampledPerSecond, sampledPerSecond)}
 }
 
 // ShouldSample implements [sdktrace.Sampler].
