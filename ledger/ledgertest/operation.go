@@ -143,8 +143,11 @@ var operations = map[string]scenario{
 			h.sleep(25 * time.Hour)
 			res := h.reservation(named("a", "w2", "invoice 7"), announced)
 			res.Window = 24 * time.Hour
-			h.append(h.reserve(res), sent, missing, settled(ledger.NotApplied))
+			failed := h.append(h.reserve(res), sent, missing, settled(ledger.NotApplied))
 			h.blocked(h.reservation(named("a", "w3", "invoice 7")), prior)
+			res = h.reservation(named("a", "w3", "invoice 7"), announced)
+			res.Window = 24 * time.Hour
+			h.meets(ledger.Search{Tenant: "a", IdempotencyKey: "invoice 7"}, []ledger.Record{prior, failed, h.reserve(res)})
 		},
 	},
 	"denied at once": {

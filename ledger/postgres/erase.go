@@ -172,7 +172,7 @@ func (t *tx) erase(e ledger.Erasing, rows []row) error {
 	if err := t.exec("erase_writes", ids, bodies, fences, keys); err != nil {
 		return err
 	}
-	if err := t.exec("erase_search", tenants, workflows, numbers, keys); err != nil {
+	if err := t.exec("erase_search", tenants, workflows, numbers); err != nil {
 		return err
 	}
 	return t.exec("delete_events", numbers)

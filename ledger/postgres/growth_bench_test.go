@@ -85,10 +85,10 @@ WITH made AS (
 		w.owner, w.lease_until, w.lease_for, w.fence, w.holds, w.blocks, w.followed, w.damaged
 	FROM (SELECT n, encode(sha256(n::text::bytea), 'hex') AS key FROM generate_series(%d, %d) AS n) AS k,
 		(SELECT * FROM ledger_writes ORDER BY n LIMIT 1) AS w
-	RETURNING n, id, tenant, idempotency_key, key_digest, body),
+	RETURNING n, id, tenant, key_digest, body),
 sought AS (
-	INSERT INTO ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
-	SELECT made.n, made.id, made.tenant, made.body::json ->> 'workflow', '', made.idempotency_key, made.key_digest FROM made)
+	INSERT INTO ledger_search (n, id, tenant, workflow, correlation_id, key_digest)
+	SELECT made.n, made.id, made.tenant, made.body::json ->> 'workflow', '', made.key_digest FROM made)
 INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
 	SELECT made.n, e.seq, e.body, e.evidence, e.mismatches
 	FROM made, ledger_events AS e WHERE e.write = (SELECT min(n) FROM ledger_writes)`

@@ -183,12 +183,14 @@ func TestPlansInANewLedger(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), d.dsn())
 	must(t, err)
 	defer conn.Close(context.Background())
+	const key = "(idempotency_key = "
 	record := map[string]string{"ledger_writes_head": "(queue = ", "ledger_writes_open": "(key_digest = "}
 	for name, probes := range map[string]map[string]string{ // by index, its condition
-		"precheck":   record,
-		"of_record":  record,
-		"few insert": {"ledger_writes_holder": "(tenant = "},
-		"few update": {"ledger_writes_pkey": "(id = "},
+		"precheck":                      record,
+		"of_record":                     record,
+		"few insert":                    {"ledger_writes_holder": "(tenant = "},
+		"few update":                    {"ledger_writes_pkey": "(id = "},
+		"search idempotency_key newest": {"ledger_writes_holder": key, "ledger_writes_operation": key, "ledger_writes_not_blocking": key},
 	} {
 		plan, left := generic(t, conn, postgres.Statements[name]), maps.Clone(probes)
 		for _, n := range plan.all() {

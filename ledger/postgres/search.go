@@ -152,12 +152,12 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 
 // addSearches adds a statement for each term and direction of a search.
 func addSearches(s statements) {
-	term, state, search := take(s, "search_by_term"), take(s, "search_by_state"), take(s, "search")
+	term, operation, state, search := take(s, "search_by_term"), take(s, "search_by_operation"), take(s, "search_by_state"), take(s, "search")
 	for _, d := range []struct{ name, direction, backwards, beyond string }{
 		{" newest", "DESC", "ASC", "<"}, {" oldest", "ASC", "DESC", ">"},
 	} {
 		for name, scan := range map[string]string{
-			"state": state, "workflow": term, "correlation_id": term, "idempotency_key": term, "key_digest": term,
+			"state": state, "workflow": term, "correlation_id": term, "idempotency_key": operation, "key_digest": term,
 		} {
 			present := " AND s." + name + " <> ''"
 			if name == "workflow" {

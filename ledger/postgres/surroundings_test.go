@@ -327,7 +327,7 @@ func TestQueryPlans(t *testing.T) {
 		INSERT INTO ledger_events (write, seq, body) SELECT n, s, '{}' FROM ledger_writes, generate_series(1, 2) AS s WHERE id <> '` + string(reservation(t, asked("w")).Record.ID) + `';
 		INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, state, due, done, body, version, created, updated, position)
 		SELECT (i % 100)::text, (i % 3)::text, i::text, (i / 10)::text, (i % 7)::text, i::text, (i % 11)::text, CASE WHEN i % 100 = 0 THEN i END, i % 5 = 0, '{}', 1, i, i, i FROM generate_series(1, 30000) AS i;
-		INSERT INTO ledger_search SELECT n, id, tenant, i.i::text, i.i::text, idempotency_key, key_digest FROM ledger_writes JOIN generate_series(1, 30000) AS i ON i.i = n;
+		INSERT INTO ledger_search SELECT n, id, tenant, i.i::text, i.i::text, key_digest FROM ledger_writes JOIN generate_series(1, 30000) AS i ON i.i = n;
 		INSERT INTO ledger_changes SELECT i, i, (i % 100)::text, i::text, 1, 'settled', 'verified', '', 1, 1, FALSE FROM generate_series(1, 30000) AS i;
 		INSERT INTO ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved) SELECT at, tenant, write, seq, kind, settlement, destination, sends, reads, saved FROM ledger_changes;
 		ANALYZE`)

@@ -70,9 +70,11 @@ CREATE INDEX ledger_writes_open ON @ledger_writes (key_digest)
 	WHERE (state <> 'settled' OR due IS NOT NULL) AND (queue IS NULL OR queued_behind IS NOT NULL);
 
 -- Writes that may block others of their business operation: the one that holds it, and
--- those that released it, or whose key was erased.
-CREATE UNIQUE INDEX ledger_writes_holder ON @ledger_writes (tenant, tool, idempotency_key) WHERE holds;
-CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, tool, idempotency_key, blocks) WHERE blocks IS NOT NULL AND NOT holds;
+-- those that released it, or whose key was erased. The key comes before the tool, so that
+-- a search by the key reads them too, and then those that block none.
+CREATE UNIQUE INDEX ledger_writes_holder ON @ledger_writes (tenant, idempotency_key, tool) WHERE holds;
+CREATE INDEX ledger_writes_operation ON @ledger_writes (tenant, idempotency_key, tool, blocks) WHERE blocks IS NOT NULL AND NOT holds;
+CREATE INDEX ledger_writes_not_blocking ON @ledger_writes (tenant, idempotency_key, n) WHERE blocks IS NULL AND idempotency_key <> '';
 
 -- Listings of one tenant, newest first. Each state is read by itself and the results are
 -- merged, so no listing sorts more than a page.
@@ -102,17 +104,15 @@ CREATE TABLE @ledger_events (
 -- because each update of a write changes all indexes of its table. n and id are those of
 -- the write.
 CREATE TABLE @ledger_search (
-	n               BIGINT NOT NULL,
-	id              TEXT   COLLATE "C" NOT NULL,
-	tenant          TEXT   COLLATE "C" NOT NULL,
-	workflow        TEXT   COLLATE "C" NOT NULL,
-	correlation_id  TEXT   COLLATE "C" NOT NULL,
-	idempotency_key TEXT   COLLATE "C" NOT NULL,
-	key_digest      TEXT   COLLATE "C" NOT NULL,
+	n              BIGINT NOT NULL,
+	id             TEXT   COLLATE "C" NOT NULL,
+	tenant         TEXT   COLLATE "C" NOT NULL,
+	workflow       TEXT   COLLATE "C" NOT NULL,
+	correlation_id TEXT   COLLATE "C" NOT NULL,
+	key_digest     TEXT   COLLATE "C" NOT NULL,
 	PRIMARY KEY (tenant, workflow, n)
 );
 CREATE INDEX ledger_search_correlation ON @ledger_search (tenant, correlation_id, n) WHERE correlation_id <> '';
-CREATE INDEX ledger_search_operation ON @ledger_search (tenant, idempotency_key, n) WHERE idempotency_key <> '';
 CREATE INDEX ledger_search_key_digest ON @ledger_search (tenant, key_digest, n) WHERE key_digest <> '';
 
 -- Intents that callers enqueued in their own transactions, in order. refused is the

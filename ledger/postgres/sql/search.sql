@@ -21,6 +21,21 @@ SELECT s.n, s.id FROM @ledger_search AS s
 	WHERE s.tenant = $1::text AND s.{term} = $11::text{present} AND s.n {beyond} $2::bigint
 	ORDER BY s.n {direction} LIMIT $3::bigint
 
+-- name: search_by_operation
+-- The writes with an idempotency key: those that may block others, of which there is one
+-- for each window, and those that block none.
+SELECT x.id, x.n FROM (
+		SELECT w.id, w.n FROM @ledger_writes AS w WHERE w.tenant = $1::text AND w.idempotency_key = $11::text AND w.holds
+		UNION ALL
+		SELECT w.id, w.n FROM @ledger_writes AS w
+		WHERE w.tenant = $1::text AND w.idempotency_key = $11::text AND w.blocks IS NOT NULL AND NOT w.holds
+		UNION ALL
+		(SELECT w.id, w.n FROM @ledger_writes AS w
+		WHERE w.tenant = $1::text AND w.idempotency_key = $11::text AND w.idempotency_key <> '' AND w.blocks IS NULL AND w.n {beyond} $2::bigint
+		ORDER BY w.n {direction} LIMIT $3::bigint)) AS x
+	WHERE x.n {beyond} $2::bigint
+	ORDER BY x.n {direction} LIMIT $3::bigint
+
 -- name: search_by_state
 SELECT x.id, x.n FROM unnest($11::text[]) AS s (state) CROSS JOIN LATERAL (
 		SELECT w.id, w.n FROM @ledger_writes AS w
@@ -29,8 +44,8 @@ SELECT x.id, x.n FROM unnest($11::text[]) AS s (state) CROSS JOIN LATERAL (
 	ORDER BY x.n {direction} LIMIT $3::bigint
 
 -- name: erase_search
-UPDATE @ledger_search AS s SET workflow = '', correlation_id = '', idempotency_key = w.idempotency_key
-FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) AS w (tenant, workflow, n, idempotency_key)
+UPDATE @ledger_search AS s SET workflow = '', correlation_id = ''
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS w (tenant, workflow, n)
 WHERE s.tenant = w.tenant AND s.workflow = w.workflow AND s.n = w.n
 
 -- name: delete_search

@@ -39,8 +39,8 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	FROM w JOIN x ON x.id = w.id),
 {publish}r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
 	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq),
-s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, idempotency_key, key_digest)
-	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.idempotency_key, i.key_digest FROM w JOIN i ON i.id = w.id){written}
+s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, key_digest)
+	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.key_digest FROM w JOIN i ON i.id = w.id){written}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
 
 -- name: update
