@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/readback-go/readback/ledger"
 )
@@ -24,7 +25,8 @@ func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) ([]led
 	return recs, nil
 }
 
-// operationKeys returns the idempotency key of an operation and its replacement after erasure.
+// operationKeys returns the idempotency key of an operation and its replacement after erasure, which
+// may be the same.
 func operationKeys(tenant, tool, key string) []string {
-	return []string{key, ledger.ErasedKey(tenant, tool, key)}
+	return slices.Compact([]string{key, ledger.ErasedKey(tenant, tool, key)})
 }

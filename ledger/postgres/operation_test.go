@@ -191,6 +191,8 @@ func TestPlansInANewLedger(t *testing.T) {
 		"few insert":                    {"ledger_writes_holder": "(tenant = "},
 		"few update":                    {"ledger_writes_pkey": "(id = "},
 		"search idempotency_key newest": {"ledger_writes_holder": key, "ledger_writes_operation": key, "ledger_writes_not_blocking": key},
+		"operation":                     {"ledger_writes_holder": key, "ledger_writes_operation": key},
+		"operation_holders":             {"ledger_writes_holder": key, "ledger_writes_operation": key},
 	} {
 		plan, left := generic(t, conn, postgres.Statements[name]), maps.Clone(probes)
 		for _, n := range plan.all() {

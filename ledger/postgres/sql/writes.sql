@@ -159,13 +159,13 @@ SELECT EXISTS (SELECT 1 FROM @ledger_search AS s WHERE s.tenant = $1 AND s.key_d
 -- Writes that may block another one of their business operation, open ones first, then
 -- the newest: what is open, or was settled from a time on, except the steps of one
 -- workflow. The write that holds the operation is always included.
-SELECT w.holds, {row} FROM (
+SELECT w.holds, {row} FROM unnest($3::text[]) AS k (key) CROSS JOIN LATERAL (
 	SELECT x.* FROM @ledger_writes AS x
-	WHERE x.tenant = $1 AND x.tool = $2 AND x.idempotency_key = ANY ($3::text[]) AND x.blocks >= $4 AND NOT x.holds
+	WHERE x.tenant = $1 AND x.tool = $2 AND x.idempotency_key = k.key AND x.blocks >= $4 AND NOT x.holds
 		AND (x.step_of = '' OR x.step_of <> $5)
 	UNION ALL
 	SELECT x.* FROM @ledger_writes AS x
-	WHERE x.tenant = $1 AND x.tool = $2 AND x.idempotency_key = ANY ($3::text[]) AND x.holds) AS w
+	WHERE x.tenant = $1 AND x.tool = $2 AND x.idempotency_key = k.key AND x.holds) AS w
 ORDER BY w.blocks DESC, w.created DESC, w.n DESC
 
 -- name: operation_holders
@@ -173,12 +173,12 @@ ORDER BY w.blocks DESC, w.created DESC, w.n DESC
 -- newest.
 WITH {guard}
 SELECT {state}, {row} FROM g LEFT JOIN (
-	SELECT x.* FROM (
+	SELECT x.* FROM unnest($3::text[]) AS k (key) CROSS JOIN LATERAL (
 		SELECT b.* FROM @ledger_writes AS b
-		WHERE b.tenant = $1 AND b.tool = $2 AND b.idempotency_key = ANY ($3::text[]) AND b.blocks IS NOT NULL AND NOT b.holds
+		WHERE b.tenant = $1 AND b.tool = $2 AND b.idempotency_key = k.key AND b.blocks IS NOT NULL AND NOT b.holds
 		UNION ALL
 		SELECT h.* FROM @ledger_writes AS h
-		WHERE h.tenant = $1 AND h.tool = $2 AND h.idempotency_key = ANY ($3::text[]) AND h.holds) AS x
+		WHERE h.tenant = $1 AND h.tool = $2 AND h.idempotency_key = k.key AND h.holds) AS x
 	ORDER BY x.blocks DESC, x.created DESC, x.n DESC LIMIT $4) AS w ON TRUE
 ORDER BY w.blocks DESC, w.created DESC, w.n DESC
 
