@@ -188,7 +188,7 @@ func TestPlansInANewLedger(t *testing.T) {
 	for name, probes := range map[string]map[string]string{ // by index, its condition
 		"precheck":                      record,
 		"of_record":                     record,
-		"few insert":                    {"ledger_writes_holder": "(tenant = "},
+		"few insert":                    {"ledger_writes_holder": key, "ledger_writes_operation": key},
 		"few update":                    {"ledger_writes_pkey": "(id = "},
 		"search idempotency_key newest": {"ledger_writes_holder": key, "ledger_writes_operation": key, "ledger_writes_not_blocking": key},
 		"operation":                     {"ledger_writes_holder": key, "ledger_writes_operation": key},
