@@ -90,7 +90,8 @@ type Coalescer struct {
 type asked struct {
 	ctx   context.Context // of the caller
 	query connectors.Query
-	call  *call // nil while it is in the queue
+	until time.Time // when its call begins at the latest, with BulkWait
+	call  *call     // nil while it is in the queue
 	done  chan struct{}
 	seen  connectors.Observation // with err: read after done
 	err   error
@@ -149,7 +150,7 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		defer countCall(ctx, connectors.Calls(ctx))
 		return c.conn.Read(ctx, q)
 	}
-	a := &asked{ctx: ctx, query: q, done: make(chan struct{})}
+	a := &asked{ctx: ctx, query: q, until: c.latest(ctx), done: make(chan struct{})}
 	c.queue = append(c.queue, a)
 	c.launchFull()
 	c.watch()
@@ -162,6 +163,19 @@ func (c *Coalescer) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		return connectors.Observation{}, ctx.Err()
 	}
 }
+
+// latest is when the call of a read that comes now begins at the latest: after BulkWait, or while its
+// caller still has the time that a call may take.
+func (c *Coalescer) latest(ctx context.Context) time.Time {
+	at := time.Now().Add(c.profile.BulkWait)
+	if end, ok := ctx.Deadline(); ok && end.Add(-c.callFor()).Before(at) {
+		return end.Add(-c.callFor())
+	}
+	return at
+}
+
+// callFor bounds a call, which begins when its reads have waited.
+func (c *Coalescer) callFor() time.Duration { return c.profile.ReadFor() - c.profile.BulkWait }
 
 // countCall counts the call of a connector that counts none: there are still as many as before.
 func countCall(ctx context.Context, before int) {
@@ -192,12 +206,15 @@ func (c *Coalescer) launchFull() {
 
 // watch ensures that no read waits longer than the window. The caller holds the lock.
 func (c *Coalescer) watch() {
-	if c.window != nil || len(c.queue) == 0 || c.under >= c.opts.Calls {
+	together := c.profile.BulkWait > 0
+	if c.window != nil && !together || len(c.queue) == 0 || c.under >= c.opts.Calls {
 		return // the end of a call checks again
 	}
-	wait := c.profile.BulkWait
-	if wait == 0 {
-		wait = min(max(c.usual/windowShare, minWindow), c.opts.Window)
+	wait := min(max(c.usual/windowShare, minWindow), c.opts.Window)
+	if together { // one that came later may have less time
+		c.unwatch()
+		first := slices.MinFunc(c.queue, func(a, b *asked) int { return a.until.Compare(b.until) })
+		wait = time.Until(first.until)
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(wait, func() {
@@ -215,6 +232,14 @@ func (c *Coalescer) watch() {
 	c.window = timer
 }
 
+// unwatch ends the window. The caller holds the lock.
+func (c *Coalescer) unwatch() {
+	if c.window != nil {
+		c.window.Stop()
+		c.window = nil
+	}
+}
+
 // launch begins a call for the first reads in the queue. The caller holds the lock.
 func (c *Coalescer) launch() {
 	n := min(len(c.queue), c.most)
@@ -224,16 +249,13 @@ func (c *Coalescer) launch() {
 	if n == 1 {
 		of = context.WithoutCancel(c.queue[0].ctx)
 	}
-	ctx, cancel := context.WithTimeout(of, c.profile.ReadFor()-c.profile.BulkWait)
+	ctx, cancel := context.WithTimeout(of, c.callFor())
 	one := &call{asked: slices.Clone(c.queue[:n]), waited: n, cancel: cancel}
 	c.queue = slices.Delete(c.queue, 0, n)
 	for _, a := range one.asked {
 		a.call = one
 	}
-	if c.window != nil {
-		c.window.Stop()
-		c.window = nil
-	}
+	c.unwatch()
 	c.under++
 	c.stats.Calls++
 	if n > 1 {

@@ -235,6 +235,83 @@ func TestReadsWaitForEachOther(t *testing.T) {
 	})
 }
 
+// No read waits for others longer than the profile says, or than leaves time for its call before
+// its caller gives up: not when the first of the queue went with a smaller call, and not when a
+// caller has less time.
+func TestAReadThatWaitsIsMadeInTime(t *testing.T) {
+	const wait, takes, timeout = 10 * time.Second, 2 * time.Second, 3 * time.Second
+	for name, d := range map[string]struct {
+		reason string
+		fails  int // bulk reads, the first ones
+		reads  int // at once, after one full call
+		within time.Duration
+		ended  time.Duration
+	}{
+		"left behind":   {"those that a smaller call leaves have waited already", 1, 30, time.Minute, wait + takes},
+		"little time":   {"its caller gives up sooner", 0, 1, 5 * time.Second, 5*time.Second - timeout + takes},
+		"no time":       {"its call may take as long as there is", 0, 1, takes + 1, takes},
+		"time for both": {"it waits as long as the others", 0, 30, time.Minute, wait + takes},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &shelf{takes: takes, fail: func([]connectors.Query) error {
+					if d.fails--; d.fails >= 0 {
+						return errors.New("503")
+					}
+					return nil
+				}}
+				p := connectors.Profile{BulkLimit: bulkLimit, BulkWait: wait, ReadTimeout: timeout}
+				c := verify.NewCoalescer(s, p, nil)
+				began := time.Now()
+				var wg sync.WaitGroup
+				for n := range bulkLimit {
+					wg.Go(func() { _, _ = verify.Read(t.Context(), c, p, asks(n)) })
+				}
+				synctest.Wait()
+				for n := range d.reads {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), d.within)
+						defer cancel()
+						if _, err := verify.Read(ctx, c, p, asks(bulkLimit+n)); err != nil {
+							t.Errorf("read %d: %v: %s", n, err, d.reason)
+						}
+						if took := time.Since(began); took > d.ended {
+							t.Errorf("read %d ended after %s, want %s: %s", n, took, d.ended, d.reason)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A caller with little time does not wait behind one with more.
+func TestAReadWithLittleTimeHurriesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{takes: time.Second}
+		p := connectors.Profile{BulkLimit: bulkLimit, BulkWait: 10 * time.Second, ReadTimeout: 2 * time.Second}
+		c := verify.NewCoalescer(s, p, nil)
+		began := time.Now()
+		var wg sync.WaitGroup
+		for n, within := range []time.Duration{time.Minute, 4 * time.Second} {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), within)
+				defer cancel()
+				_, err := verify.Read(ctx, c, p, asks(n))
+				if took := time.Since(began); err != nil || took != 3*time.Second {
+					t.Errorf("read %d ended after %s: %v", n, took, err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		if diff := cmp.Diff([]int{2}, s.bulks); diff != "" {
+			t.Errorf("bulk reads (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestConcurrentReadsShareCalls(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"at once": 0, "quick": 2 * time.Millisecond, "usual": 100 * time.Millisecond, "slow": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
