@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"pgregory.net/rapid"
 
 	"github.com/readback-go/readback/connectors"
@@ -189,4 +190,53 @@ func TestNotAppliedIsKnown(t *testing.T) {
 			t.Fatal("irreversible effects cannot be searched for")
 		}
 	})
+}
+
+// Whatever the pause before the next read, no read in between would have decided, unless a plain
+// pace had missed that moment as well.
+func TestReadPauseSkipsNoDecision(t *testing.T) {
+	const plain = time.Second
+	waits := 0
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase(t)
+		c.Verdict = rapid.SampledFrom([]verify.Verdict{verify.Absent, verify.Stale, verify.Mismatched}).Draw(t, "shown")
+		c.Sends, c.Unsent, c.Directed, c.RetryAfter = max(c.Sends, 1), 0, "", 0
+		c.Intent.OnMismatch = rapid.SampledFrom([]intent.MismatchPolicy{"", intent.MismatchCompensate, intent.MismatchRepair}).Draw(t, "differing")
+		c.Own, c.MadeBy = rapid.Bool().Draw(t, "own"), rapid.SampledFrom([]string{"", "wr_1"}).Draw(t, "made by")
+		c.Profile.WriteOnly, c.Profile.Rollback = false, anyBound(t, "rollback", time.Minute)
+		strong := rapid.Bool().Draw(t, "strong")
+		deadline, before := rapid.SampledFrom([]time.Duration{10 * time.Second, 3 * horizon, time.Hour}).Draw(t, "deadline"), rapid.SampledFrom(times).Draw(t, "before")
+		at := func(since time.Duration) (policies.Case, policies.Decision) {
+			c := c
+			c.Since, c.SinceSend, c.SinceByClock, c.SinceKey, c.Age = since, since, since, before+since, before+since
+			c.Late = since >= deadline
+			lag, settles := c.Profile.Settle.Declared()
+			if strong {
+				lag, settles = 0, true
+			}
+			c.AsOf = since - lag
+			if c.Conclusive = settles && c.AsOf >= 0; !c.Conclusive {
+				c.AsOf = 0
+			}
+			return c, policies.Decide(c, policies.Standard())
+		}
+		since := time.Duration(rapid.Int64Range(0, int64(2*time.Minute)).Draw(t, "since"))
+		now, d := at(since)
+		if d.Kind != policies.Wait || d.After > 0 {
+			return
+		}
+		waits++
+		pause := policies.ReadPause(now, backoff.NewConstantBackOff(plain))
+		if !now.Conclusive { // learned lags may place the next read late
+			pause = policies.WithinReason(now, time.Hour)
+		}
+		for step := plain; step < pause; step += max(pause/100, time.Millisecond) {
+			if _, earlier := at(since + step); (earlier.Kind != policies.Wait || earlier.After > 0) && pause-step > max(pause/100, 50*time.Millisecond) {
+				t.Fatalf("%s after the send the next read is %s later; %s after it a read had decided: %s (%s)", since, pause, since+step, earlier.Kind, earlier.Reason)
+			}
+		}
+	})
+	if waits < 100 {
+		t.Errorf("%d cases waited; want more, or this shows nothing", waits)
+	}
 }
