@@ -84,8 +84,9 @@
 // is an error, never a short list.
 //
 // Where every READ of a kind is a list without {key.…} and {stamp}, as the history of a channel, one
-// list answers many queries at once: those that wait while a call is in progress, or for bulk_wait
-// (default 0) after the first. With 10s, any number of writes are read by six lists a minute.
+// list answers up to 100 queries at once: those that wait while a call is in progress, or for
+// bulk_wait (default 0) after the first. With 10s, up to 600 writes are read by six lists a minute,
+// where the concurrency of the destination allows as many reads to wait.
 //
 // A LIST is one request that shows every record of the kind:
 //
