@@ -1,6 +1,7 @@
 -- name: insert
 -- Inserts new writes with their events, each unless it exists already, its business
--- operation was begun before, its queue has a head, the outbox has an entry of its
+-- operation was begun before (two that hold it conflict; one that has a key and does not
+-- hold it is left to the caller), its queue has a head, the outbox has an entry of its
 -- queue, or its pre-state was read before another write of its key digest was recorded
 -- (newest: the number of the newest one then, -1 where none was read). $1 to $3: the
 -- version of the program, the time of the change, and how far that may be in the past;
@@ -24,8 +25,7 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 			WHERE r.tenant = i.tenant AND r.key_digest = i.key_digest AND r.key_digest <> '' AND r.n > i.newest))
 		AND ($5::boolean
 			OR NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.key_digest = i.key_digest AND o.key_digest <> '' AND o.refused IS NULL OFFSET 0)
-			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
-				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.holds OFFSET 0)
+			AND (i.blocks <> 0 OR i.idempotency_key = '')
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
 				WHERE p.tenant = i.tenant AND p.tool = i.tool AND p.idempotency_key = i.idempotency_key AND p.blocks IS NOT NULL AND NOT p.holds OFFSET 0)
 			AND NOT EXISTS (SELECT 1 FROM @ledger_writes AS p
@@ -134,7 +134,8 @@ SELECT {state}, {row} FROM g LEFT JOIN (
 	SELECT h.* FROM @ledger_writes AS h WHERE h.queue = $5 AND h.queued_behind IS NULL
 	UNION ALL
 	SELECT o.* FROM @ledger_writes AS o
-	WHERE o.key_digest = $5 AND (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)) AS w
+	WHERE o.key_digest = $5 AND (o.state <> 'settled' OR o.due IS NOT NULL) AND (o.queue IS NULL OR o.queued_behind IS NOT NULL)
+	OFFSET 0) AS w
 	ON w.tenant = $1 AND w.state = ANY ($2::text[]) AND w.n < $3
 ORDER BY w.n DESC LIMIT $4
 
