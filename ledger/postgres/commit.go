@@ -225,6 +225,7 @@ func (l *Ledger) committedAtOnce(f ledger.Batch, got committed, changed []change
 		c.rec.Now = now
 		r := row{n: got.stored.numbers[c.rec.ID], rec: c.rec, followed: false}
 		l.learn(r)
+		l.keepRun(r.n, c)
 		l.announce(c)
 		if did.Fresh = c.fresh; c.fresh {
 			did.Reserved = r.rec

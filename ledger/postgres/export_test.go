@@ -123,3 +123,6 @@ func (l *Ledger) Pool() *pgxpool.Pool { return l.pool }
 
 // Schema is the schema of its tables.
 func (l *Ledger) Schema() string { return l.schema }
+
+// Recent returns the tickets of the runs that are kept for the sealer, and what all takes.
+func (l *Ledger) Recent() (tickets []int64, size int) { return l.recent.Tickets() }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -56,6 +57,7 @@ type Ledger struct {
 	clock       clock
 	writer      *writer
 	memory      memory
+	recent      driver.Recent
 	window      time.Duration // how far back an idempotency key blocks; 0 for ever
 	notifier    ledger.Notifier
 	subscribers ledger.Notifier

@@ -103,23 +103,38 @@ func (t *tx) forgetUnsealed(most int) (gone int, err error) {
 	return gone, err
 }
 
+// keepRun keeps the events of a change that one statement committed for the sealer of this process.
+// Those of other transactions are read.
+func (l *Ledger) keepRun(n int64, c change) {
+	if len(c.events) == 0 || !l.recent.Kept() {
+		return
+	}
+	run := driver.RunOf(c.rec, c.events)
+	l.recent.Add(driver.Stretch{Write: n, First: run.First, Last: run.Last, At: nanos(c.events[len(c.events)-1].At)}, run)
+}
+
 // Sealed implements [ledger.Feed].
 func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 	if len(tickets) == 0 {
 		return nil
 	}
-	return l.within(ctx, func(t *tx) error { return t.exec("delete_unsealed", tickets) })
+	err := l.within(ctx, func(t *tx) error { return t.exec("delete_unsealed", tickets) })
+	if err == nil {
+		l.recent.Drop(tickets)
+	}
+	return err
 }
 
 // Unsealed implements [ledger.Feed].
 func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger.Run, error) {
 	var runs []ledger.Run
 	var lives spans
+	l.recent.Begin()
 	err := l.read(ctx, l.sql.Text("unsealed"), []any{after, int64(ledger.RunLimit(limit))}, func(rows pgx.Rows) error {
 		runs, lives = nil, spans{}
 		var s state
 		for rows.Next() {
-			run, n, err := scanRun(rows, &s)
+			run, of, err := scanRun(rows, &s)
 			if err != nil {
 				return err
 			}
@@ -127,7 +142,11 @@ func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) ([]ledger
 				continue
 			}
 			if run.Mark == nil && run.Unread == nil {
-				lives.add(n, run.First, run.Last, len(runs))
+				if kept, known := l.recent.Known(of, run.Ticket); known {
+					run = kept
+				} else {
+					lives.add(of.Write, run.First, run.Last, len(runs))
+				}
 			}
 			runs = append(runs, run)
 		}
@@ -177,18 +196,19 @@ func (l *Ledger) withoutSealed(ctx context.Context, runs []ledger.Run) error {
 	return err
 }
 
-// scanRun reads one row of what is not sealed, and the number of its write.
-func scanRun(rows pgx.Rows, s *state) (run ledger.Run, n int64, err error) {
+// scanRun reads one row of what is not sealed, and which events it is about.
+func scanRun(rows pgx.Rows, s *state) (run ledger.Run, of driver.Stretch, err error) {
 	var mark *string
-	err = rows.Scan(append(s.dest(), &run.Ticket, &n, &run.ID, &run.First, &run.Last, &mark, &run.Tenant, (*[]byte)(&run.Intent))...)
+	err = rows.Scan(append(s.dest(), &run.Ticket, &of.At, &of.Write, &run.ID, &run.First, &run.Last, &mark, &run.Tenant, (*[]byte)(&run.Intent))...)
 	switch {
 	case err != nil:
 	case mark != nil:
-		return ledger.RunOf(run.Ticket, []byte(*mark)), 0, nil
+		return ledger.RunOf(run.Ticket, []byte(*mark)), of, nil
 	case run.Ticket != 0 && run.Tenant == "":
 		run = ledger.Run{Ticket: run.Ticket, Unread: fmt.Errorf("%w: write %s has events that were not sealed, and is gone", ledger.ErrCorrupt, run.ID)}
 	}
-	return run, n, err
+	of.First, of.Last = run.First, run.Last
+	return run, of, err
 }
 
 // spans are ranges of events of writes, and the run that each belongs to.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -153,5 +154,40 @@ func TestUnsealedBesideAPruning(t *testing.T) {
 	}
 	if !b.ran.Load() {
 		t.Error("the statement is not known any more")
+	}
+}
+
+// What a process committed while its sealer reads is sealed as it was committed, and equals what
+// another process reads. Events of another time are read, and of a write whose record is damaged
+// all are sealed.
+func TestRunsAreSealedAsCommitted(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	_, err := l.BeginSealing(t.Context())
+	must(t, err)
+	all(t, l)
+	settled(t, l, "one")
+	settled(t, l, "two")
+	_, err = l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{{Tenant: "acme", Kind: "note", ID: "1", State: "new", Body: []byte(`{}`)}}})
+	must(t, err)
+	d.exec("UPDATE ledger_writes SET body = 'damaged'")
+	committed := all(t, l)
+	if diff := cmp.Diff(all(t, d.open(nil)), committed); len(committed) != 5 || diff != "" {
+		t.Fatalf("%d runs; (-read +committed):\n%s", len(committed), diff)
+	}
+	d.exec("DELETE FROM ledger_events")
+	if diff := cmp.Diff(committed, all(t, l)); diff != "" {
+		t.Errorf("events that are gone (-committed +now):\n%s", diff)
+	}
+	d.exec("UPDATE ledger_unsealed SET at = at + 1 WHERE ticket = 1")
+	if runs := all(t, l); len(runs) != 5 || len(runs[0].Events) != 0 {
+		t.Errorf("events of another time: %v", runs[0])
+	}
+	sealed(t, l, committed[:3])
+	if diff := cmp.Diff(committed[3:], all(t, l)); diff != "" {
+		t.Errorf("after some were sealed (-want +got):\n%s", diff)
+	}
+	if kept, _ := l.Recent(); len(kept) != 1 || kept[0] != committed[3].Ticket {
+		t.Errorf("runs %v are kept, want %d", kept, committed[3].Ticket)
 	}
 }

@@ -338,6 +338,7 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 		n, applied := got.numbers[o.change.rec.ID]
 		if applied {
 			w.operations.Add(1)
+			l.keepRun(n, o.change)
 			l.announce(o.change)
 		}
 		o.change.rec.Now = now

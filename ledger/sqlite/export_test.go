@@ -3,8 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"testing/fstest"
 	"time"
 
@@ -106,18 +104,7 @@ func (l *Ledger) Hold() (release func()) {
 }
 
 // Recent returns the tickets of the runs that are kept for the sealer, and what they take.
-func (l *Ledger) Recent() (tickets []int64, size int) {
-	r := &l.writer.tx.recent
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Sorted(maps.Keys(r.runs)), r.size
-}
-
-// The bounds of what is kept for the sealer.
-const (
-	MaxRecent = maxRecent
-	RecentFor = recentFor
-)
+func (l *Ledger) Recent() (tickets []int64, size int) { return l.writer.tx.recent.Tickets() }
 
 // Spoil is an operation that ends the transaction it is part of, as SQLite itself does on a full
 // disk.

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -21,88 +21,12 @@ const (
 	// some milliseconds. Where there are more, sealing has stopped or has just begun, and pruning
 	// waits for it.
 	maxUnsealed = 10_000
-
-	// maxRecent bounds, in bytes, what this process keeps for its sealer: several seconds of a
-	// busy server. eventBytes is about what an event takes without its long members. A process
-	// whose sealer has not read for recentFor has none that is active, and keeps nothing.
-	maxRecent  = 32 << 20
-	eventBytes = 1 << 10
-	recentFor  = time.Minute
 )
 
-// recent are the runs that this process committed while its sealer reads, so that they are
-// neither read nor decoded again. A run is sealed as it was committed, whatever became of its rows.
-type recent struct {
-	mu    sync.Mutex
-	until time.Time // when runs are no longer kept, unless the sealer of this process reads
-	size  int
-	runs  map[int64]recentRun // by ticket
-}
-
-// recentRun is a run and the number of its write.
+// recentRun is a run that the current transaction commits.
 type recentRun struct {
-	write int64
+	driver.Stretch
 	ledger.Run
-}
-
-func (r recentRun) size() int {
-	size := len(r.Intent)
-	for _, e := range r.Events {
-		size += eventBytes + len(e.Evidence) + len(e.Mismatches) + len(e.Prepared) + len(e.Answer) + len(e.Reason) + len(e.Message)
-	}
-	return size
-}
-
-// add keeps committed runs. If they become too many, or the sealer no longer reads, all are
-// dropped, and none is kept until the next read.
-func (r *recent) add(runs []recentRun) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, run := range runs {
-		if r.runs != nil {
-			r.runs[run.Ticket] = run
-			r.size += run.size()
-		}
-		if r.size > maxRecent {
-			r.size, r.runs = 0, nil
-		}
-	}
-	if !time.Now().Before(r.until) {
-		r.size, r.runs = 0, nil
-	}
-}
-
-// known returns the run of a row, if it is kept.
-func (r *recent) known(row recentRun) (ledger.Run, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	run, ok := r.runs[row.Ticket]
-	return run.Run, ok && run.write == row.write && run.First == row.First && run.Last == row.Last
-}
-
-// begin reports that a sealer of this process reads.
-func (r *recent) begin() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.until = time.Now().Add(recentFor); r.runs == nil {
-		r.runs = make(map[int64]recentRun)
-	}
-}
-
-func (r *recent) kept() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.runs != nil
-}
-
-// drop drops sealed runs.
-func (r *recent) drop(tickets []int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, ticket := range tickets {
-		r.size -= r.runs[ticket].size()
-		delete(r.runs, ticket)
-	}
 }
 
 // run executes a statement that is rarely used.
@@ -123,12 +47,10 @@ func (t *tx) insertRun(n int64, of ledger.Record, events []ledger.Event) error {
 	s.BindInt64(4, events[0].Seq)
 	s.BindInt64(5, last.Seq)
 	s.BindNull(6)
-	if t.sealing && t.recent.kept() {
-		run := ledger.Run{Ticket: t.ticket, Tenant: of.Tenant, ID: of.ID, First: events[0].Seq, Last: last.Seq, Events: slices.Clone(events)}
-		if run.First == 1 {
-			run.Intent = of.Intent
-		}
-		t.runs = append(t.runs, recentRun{n, run})
+	if t.sealing && t.recent.Kept() {
+		run := driver.RunOf(of, slices.Clone(events))
+		run.Ticket = t.ticket
+		t.runs = append(t.runs, recentRun{driver.Stretch{Write: n, First: run.First, Last: run.Last, At: nanos(last.At)}, run})
 	}
 	return exec(t.path, s)
 }
@@ -243,7 +165,7 @@ func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 		if err != nil {
 			return err
 		}
-		l.writer.tx.recent.drop(part)
+		l.writer.tx.recent.Drop(part)
 	}
 	return nil
 }
@@ -251,21 +173,21 @@ func (l *Ledger) Sealed(ctx context.Context, tickets []int64) error {
 // Unsealed implements [ledger.Feed].
 func (l *Ledger) Unsealed(ctx context.Context, after int64, limit int) (runs []ledger.Run, err error) {
 	recent := &l.writer.tx.recent
-	recent.begin()
+	recent.Begin()
 	err = l.read(ctx, func(conn *sqlite.Conn) error {
 		if _, err := l.clock(conn); err != nil {
 			return err
 		}
 		rows, err := l.unsealedRows(conn, after, ledger.RunLimit(limit))
 		for i := 0; i < len(rows) && err == nil; {
-			if run, known := recent.known(rows[i]); known {
+			if run, known := recent.Known(rows[i].Stretch, rows[i].Ticket); known {
 				runs = append(runs, run)
 				i++
 				continue
 			}
 			from := rows[i].Ticket
 			for i++; i < len(rows); i++ {
-				if _, known := recent.known(rows[i]); known {
+				if _, known := recent.Known(rows[i].Stretch, rows[i].Ticket); known {
 					break
 				}
 			}
@@ -285,7 +207,9 @@ func (l *Ledger) unsealedRows(conn *sqlite.Conn, after int64, limit int) (rows [
 	s.BindInt64(1, after)
 	s.BindInt64(2, int64(limit))
 	err = each(l.path, s, func() error {
-		rows = append(rows, recentRun{s.ColumnInt64(1), ledger.Run{Ticket: s.ColumnInt64(0), First: s.ColumnInt64(2), Last: s.ColumnInt64(3)}})
+		rows = append(rows, recentRun{
+			driver.Stretch{Write: s.ColumnInt64(1), First: s.ColumnInt64(2), Last: s.ColumnInt64(3), At: s.ColumnInt64(4)}, ledger.Run{Ticket: s.ColumnInt64(0)},
+		})
 		return nil
 	})
 	return rows, err

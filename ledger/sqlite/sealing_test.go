@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/driver"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 )
@@ -157,7 +158,7 @@ func keptRunsAreBounded(t *testing.T) {
 	seal()
 	kept("all are sealed")
 	commit()
-	time.Sleep(sqlite.RecentFor - 1)
+	time.Sleep(driver.RecentFor - 1)
 	commit()
 	kept("the sealer read lately", 3, 4)
 	time.Sleep(1)
@@ -168,7 +169,7 @@ func keptRunsAreBounded(t *testing.T) {
 	unsealed()
 
 	const long = 128 << 10
-	for range sqlite.MaxRecent / long {
+	for range driver.MaxRecent / long {
 		ticket++
 		w := asked(fmt.Sprint("w", ticket))
 		w.Payload = intent.Fields{"text": strings.Repeat("x", long)}
@@ -176,7 +177,7 @@ func keptRunsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		want = append(want, ticket)
-		if _, size := l.Recent(); size > sqlite.MaxRecent {
+		if _, size := l.Recent(); size > driver.MaxRecent {
 			t.Fatalf("%d bytes are kept", size)
 		}
 	}

@@ -29,7 +29,7 @@ type tx struct {
 	body      []byte         // the last that was encoded
 	stamped   []ledger.Event // the last that were stored, cleared
 	runs      []recentRun    // of this transaction, for recent
-	recent    recent
+	recent    driver.Recent
 
 	// remembered are writes as this connection last wrote them; nothing changes one. Foreign is a number that changes
 	// when any other connection commits: then remembered is cleared.

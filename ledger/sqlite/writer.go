@@ -220,7 +220,9 @@ func (w *writer) transact(batch []*operation) ([]error, error) {
 	if err := w.tx.commit(); err != nil {
 		return nil, err
 	}
-	w.tx.recent.add(w.tx.runs)
+	for _, run := range w.tx.runs {
+		w.tx.recent.Add(run.Stretch, run.Run)
+	}
 	if w.tx.wakes {
 		w.notifier.Notify()
 	}

@@ -1,7 +1,7 @@
 -- name: unsealed
 -- Returns nothing before a sealer has begun.
 WITH {guard}
-SELECT {state}, coalesce(u.ticket, 0), coalesce(u.write, 0), coalesce(u.id, ''), coalesce(u.first, 0), coalesce(u.last, 0), u.mark,
+SELECT {state}, coalesce(u.ticket, 0), coalesce(u.at, 0), coalesce(u.write, 0), coalesce(u.id, ''), coalesce(u.first, 0), coalesce(u.last, 0), u.mark,
 	coalesce(w.tenant, ''), CASE WHEN u.first = 1 THEN w.intent END
 FROM g LEFT JOIN (SELECT * FROM @ledger_unsealed AS x WHERE x.ticket > $1::bigint ORDER BY x.ticket LIMIT $2::bigint) AS u ON g.sealing
 LEFT JOIN @ledger_writes AS w ON w.id = u.id

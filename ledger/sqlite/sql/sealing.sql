@@ -2,7 +2,7 @@
 INSERT INTO ledger_unsealed (ticket, at, write, first, last, mark) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 
 -- name: unsealed_tickets
-SELECT u.ticket, u.write, u.first, u.last
+SELECT u.ticket, u.write, u.first, u.last, u.at
 FROM ledger_unsealed AS u
 WHERE u.ticket > ?1 AND (SELECT m.sealing FROM ledger_meta AS m) = 1
 ORDER BY u.ticket
