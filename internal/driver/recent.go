@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -22,10 +21,11 @@ const (
 // Recent are the runs that a process committed while its sealer reads, so that they are neither
 // read nor decoded again. A run is sealed as it was committed, whatever became of its rows.
 type Recent struct {
-	mu    sync.Mutex
-	until time.Time // when runs are no longer kept, unless the sealer of this process reads
-	size  int
-	runs  map[Stretch]ledger.Run // without events: the sealer had to read it
+	mu      sync.Mutex
+	until   time.Time // when runs are no longer kept, unless the sealer of this process reads
+	size    int
+	runs    map[Stretch]ledger.Run // without events: the sealer had to read it
+	tickets map[int64]Stretch      // of the runs whose ticket is known
 }
 
 // Stretch names the events of a run: the number of their write, their own, and the time of the
@@ -54,7 +54,7 @@ func (r *Recent) Begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.until = time.Now().Add(RecentFor); r.runs == nil {
-		r.runs = make(map[Stretch]ledger.Run)
+		r.runs, r.tickets = make(map[Stretch]ledger.Run), make(map[int64]Stretch)
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *Recent) Add(s Stretch, run ledger.Run) {
 		r.keep(s, run)
 	}
 	if !time.Now().Before(r.until) {
-		r.size, r.runs = 0, nil
+		r.size, r.runs, r.tickets = 0, nil, nil
 	}
 }
 
@@ -83,9 +83,15 @@ func (r *Recent) keep(s Stretch, run ledger.Run) {
 	if r.runs == nil {
 		return
 	}
-	r.runs[s] = run
+	r.set(s, run)
 	if r.size += sizeOf(run); r.size > MaxRecent {
-		r.size, r.runs = 0, nil
+		r.size, r.runs, r.tickets = 0, nil, nil
+	}
+}
+
+func (r *Recent) set(s Stretch, run ledger.Run) {
+	if r.runs[s] = run; run.Ticket != 0 {
+		r.tickets[run.Ticket] = s
 	}
 }
 
@@ -98,23 +104,24 @@ func (r *Recent) Known(s Stretch, ticket int64) (ledger.Run, bool) {
 		r.keep(s, ledger.Run{Ticket: ticket})
 		return run, false
 	}
-	run.Ticket = ticket
-	r.runs[s] = run
+	if run.Ticket != ticket {
+		run.Ticket = ticket
+		r.set(s, run)
+	}
 	return run, run.Events != nil
 }
 
 // Drop drops sealed runs.
 func (r *Recent) Drop(tickets []int64) {
-	tickets = slices.Sorted(slices.Values(tickets))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.runs, func(_ Stretch, run ledger.Run) bool {
-		_, sealed := slices.BinarySearch(tickets, run.Ticket)
-		if sealed {
-			r.size -= sizeOf(run)
+	for _, ticket := range tickets {
+		if s, found := r.tickets[ticket]; found {
+			r.size -= sizeOf(r.runs[s])
+			delete(r.runs, s)
+			delete(r.tickets, ticket)
 		}
-		return sealed
-	})
+	}
 }
 
 // Tickets returns the tickets of the runs that are kept, and what all takes.
