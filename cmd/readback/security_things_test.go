@@ -98,7 +98,8 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 
 var mcpAccept = []string{"Accept", "application/json, text/event-stream"}
 
-// settle waits until the ledger does not change: webhooks have been notified.
+// settle waits until the ledger does not change: webhooks have been notified. On a busy machine a
+// notification can take longer than the ledger must stand still.
 func (f *fort) settle() {
 	f.t.Helper()
 	last, same := "", 0
@@ -108,8 +109,25 @@ func (f *fort) settle() {
 			last, same = now, 0
 		}
 		same++
-		return same > 60 // three times a webhook's poll interval
+		return same > 60 && !f.notifying() // three times a webhook's poll interval
 	})
+}
+
+// notifying reports whether a notification is on its way.
+func (f *fort) notifying() bool {
+	f.t.Helper()
+	conn, err := sqlite.OpenConn(f.p.ledger, sqlite.OpenReadOnly)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	open := false
+	err = sqlitex.ExecuteTransient(conn, "SELECT 1 FROM ledger_writes WHERE destination LIKE 'webhook:%' AND state <> 'settled'",
+		&sqlitex.ExecOptions{ResultFunc: func(*sqlite.Stmt) error { open = true; return nil }})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return open
 }
 
 // runningSaga is a saga that is polled at intervals; the poll is recorded.
