@@ -180,7 +180,7 @@ func (r *restart) ask(method, at, body string, want int) {
 	r.check(err)
 	q.Header.Set("Content-Type", "application/json")
 	q.Header.Set("Prefer", "respond-async")
-	resp, err := http.DefaultClient.Do(q)
+	resp, err := (&http.Client{Timeout: time.Minute}).Do(q)
 	r.check(err)
 	defer func() { _ = resp.Body.Close() }()
 	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != want {
