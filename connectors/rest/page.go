@@ -85,17 +85,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 }
 
 func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) (httpsend.Answer, any, error) {
-	return once(ctx, r, d, u, func() (httpsend.Answer, any, error) {
-		a, err := c.read(ctx, d, u)
-		if err = r.accepts(a, err); err != nil {
-			return a, nil, err
-		}
-		doc, err := decode(a)
-		if err == nil {
-			err = met(r.must, doc, a.Header)
-		}
-		return a, doc, err
-	})
+	return once(ctx, r, d, u, func() (httpsend.Answer, any, error) { return c.readAs(ctx, d, u, r.accept, r.must) })
 }
 
 // noPath is the error of a list that does not exist: an empty one is answered with

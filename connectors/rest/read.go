@@ -175,17 +175,7 @@ func (c *Connector) fetch(ctx context.Context, l *getRequest, v values) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = once(ctx, l, d, u, func() (httpsend.Answer, any, error) {
-		a, err := c.read(ctx, d, u)
-		if err != nil {
-			return a, nil, err
-		}
-		doc, err := decode(a)
-		if err == nil {
-			err = met(l.must, doc, a.Header)
-		}
-		return a, doc, err
-	})
+	_, _, err = once(ctx, l, d, u, func() (httpsend.Answer, any, error) { return c.readAs(ctx, d, u, nil, l.must) })
 	return err
 }
 
@@ -211,9 +201,23 @@ func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend
 	return a, err
 }
 
-// accepts takes the further statuses that are read like 200.
-func (r *read) accepts(a httpsend.Answer, err error) error {
-	if err != nil && slices.Contains(r.accept, a.Status) {
+// readAs makes the request of a draft and takes its answer apart, which must be as declared: a
+// success, or one of the accepted statuses.
+func (c *Connector) readAs(ctx context.Context, d *draft, u *neturl.URL, accept []int, must []*condition) (httpsend.Answer, any, error) {
+	a, err := c.read(ctx, d, u)
+	if err = accepted(accept, a, err); err != nil {
+		return a, nil, err
+	}
+	doc, err := decode(a)
+	if err == nil {
+		err = met(must, doc, a.Header)
+	}
+	return a, doc, err
+}
+
+// accepted takes the further statuses that are read like 200.
+func accepted(accept []int, a httpsend.Answer, err error) error {
+	if err != nil && slices.Contains(accept, a.Status) {
 		return a.BodyErr
 	}
 	return err
@@ -222,7 +226,7 @@ func (r *read) accepts(a httpsend.Answer, err error) error {
 // askOne reads the one record that the request addresses.
 func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
 	a, err := c.get(ctx, d)
-	if err = r.accepts(a, err); err != nil {
+	if err = accepted(r.accept, a, err); err != nil {
 		gone, doc, unclear := r.says(a)
 		if gone || unclear != nil {
 			return result{strong: r.showsAll(doc, a)}, unclear
