@@ -59,7 +59,7 @@ check: ## every test whole, with every server, and the race detector
 # holds of RACE_SKIP: tests of these packages in which one
 # goroutine does one thing after another, or which run the suite of another test on
 # a second clock or server.
-RACED := ./audit ./cmd/readback ./connectors/imap ./connectors/mcp ./connectors/sql ./engine ./guards ./internal/access \
+RACED := ./audit ./command ./connectors/imap ./connectors/mcp ./connectors/sql ./engine ./guards ./internal/access \
 	./internal/httpapi/... ./internal/mcpapi/... ./internal/mcpgate ./internal/metrics ./internal/service ./internal/otel \
 	./internal/replays ./internal/server ./internal/soak ./internal/webhooks ./lag ./ledger/... ./telemetry ./verify/... ./gate ./saga
 RACE_SKIP := ^(TestWhatWasHeldForDaysIsTried|TestTextsOfAHostile.*|TestModel|TestModelOfALine|TestARefusedLoginHoldsTheQueue|TestUndoSurvivesEveryCrash|TestRecheckThatCannotBeMade.*|TestARepeatIsOneAlsoWithoutAWait|TestInBubble|TestDamage|TestDamagedRows|TestAudit.*|TestProbing|TestSQLite|TestConformanceDovecot|TestCanaries|TestTampering|TestSealedForgeriesAreDetected|TestCanonicalInOneGo|TestTypeScriptClient|TestFilesystem|TestExecModes|TestRulesThatRunTooLong|TestEveryRouteAsEverybody|TestNoDecisionIsSmuggled.*|TestNoBoundCostsNothing|TestWritesOfARemovedDestinationWait)$$|^(TestLedger|TestMemory)$$/^(round_trip|document_model|model|search_page|search|history|damage)$$

@@ -66,7 +66,10 @@ var floors = [][]string{
 	{ // 11: every interface in one server
 		"internal/server",
 	},
-	{ // 12: the program
+	{ // 12: what the program does
+		"command",
+	},
+	{ // 13: the program
 		"cmd/readback",
 	},
 }
@@ -110,7 +113,7 @@ var heavy = map[string][]string{
 	"github.com/minio":                   {"internal/objects"},                                                            // one place for heads
 	"github.com/jstemmer":                {"internal/eval"},                                                               // one form of a report
 	"gonum.org":                          {"internal/eval"},                                                               // confidence intervals
-	"github.com/spf13/cobra":             {"cmd/readback"},                                                                // the command line's
+	"github.com/spf13/cobra":             {"command"},                                                                     // the command line's
 	"github.com/goccy/go-yaml":           {"internal/yamlfile"},                                                           // the configuration's and the declarations'
 }
 

@@ -69,7 +69,8 @@
 //
 // # The program
 //
-// cmd/readback reads the configuration and serves the APIs. Every API calls one service:
+// cmd/readback is [github.com/readback-go/readback/command], which reads the configuration and
+// serves the APIs; a main package of your own adds connectors to it. Every API calls one service:
 //
 //   - internal/server opens a configured ledger and serves every API;
 //     internal/service checks who may do what and has the view of a write, a step and a saga;

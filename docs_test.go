@@ -272,7 +272,7 @@ func TestGlossary(t *testing.T) {
 			shown[f], shown[to[0]] = true, true
 			if imports[f] == nil {
 				t.Errorf("the picture has %s, which is no package: want one of %v", f, slices.Sorted(maps.Keys(imports)))
-			} else if reached := reach(imports, f, f == "cmd/readback"); !slices.ContainsFunc(to, func(to string) bool { return reached[to] }) {
+			} else if reached := reach(imports, f, f == "command"); !slices.ContainsFunc(to, func(to string) bool { return reached[to] }) {
 				t.Errorf("the picture has an arrow from %s to %v, which it does not import", f, to)
 			}
 		}

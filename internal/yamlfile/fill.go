@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/agnivade/levenshtein"
 	"github.com/goccy/go-yaml"
@@ -55,7 +56,7 @@ func (r *Reader) Required(t Text, in Place, name, want string) bool {
 
 // Fill fills a value of any depth: structs by their yaml tags, maps by names,
 // lists, strings, bools, whole numbers that are not negative, [Text], [Node],
-// [Bound], [Span], pointers to these, and every [Filler]. A list of [Text] may
+// [Bound], [Span], [time.Duration], pointers to these, and every [Filler]. A list of [Text] may
 // be written as a single value, and a struct as the value of its member with the
 // option "short" (`yaml:"path,short"`, `yaml:",short"`). All members that are not known and all values
 // of another type become problems; what is good is filled all the same. It
@@ -112,6 +113,10 @@ func (r *Reader) special(n Node, at Place, v reflect.Value) bool {
 	case *Text:
 		into.Place = at
 		into.Value = r.Text(Entry{Line: at.Line, Value: n}, at.Field)
+	case *time.Duration:
+		if err := (*Span)(into).UnmarshalYAML(n.n); err != nil {
+			r.explain(at.Field, err)
+		}
 	case yaml.NodeUnmarshaler: // Bound and Span
 		if err := into.UnmarshalYAML(n.n); err != nil {
 			r.explain(at.Field, err)

@@ -1,8 +1,0 @@
-//go:build !linux && !darwin
-
-package main
-
-import "errors"
-
-// freeSpace is not supported on this system.
-func freeSpace(string) (uint64, error) { return 0, errors.ErrUnsupported }

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package main
-
-// undumped reports whether the system keeps processes of the same user from reading this
-// one; only Linux is supported.
-func undumped() bool { return false }
-
-func isUndumped() bool { return false }

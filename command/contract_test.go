@@ -1,0 +1,106 @@
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/connectors/mcp"
+	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
+	"github.com/readback-go/readback/internal/fakes/orders"
+)
+
+func TestShippedContractsCanBePrintedAndChecked(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	for _, name := range mcp.Shipped() {
+		text := p.want(0, p.run("contract", "print", name)).out
+		says(t, p.want(0, p.run("contract", "check", p.write(name+".yaml", text))), "PROVEN BY", "upsert: ")
+	}
+	says(t, p.want(exitUsage, p.run("contract", "print", "erp")), "filesystem")
+	says(t, p.want(exitUsage, p.run("contract", "suggest")), "--server is missing")
+	says(t, p.want(exitUnavailable, p.run("contract", "suggest", "--server", "http://127.0.0.1:1/mcp")), "cannot be reached", "No tool was called")
+}
+
+func TestContractCheckSaysWhatIsWrongByLine(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	good := p.want(0, p.run("contract", "print", "filesystem")).out
+	for name, c := range map[string]struct{ from, to, says string }{
+		"an unknown member": {"\nserver:", "\nsever:", ":5: sever: is not known; did you mean server?"},
+		"no digest":         {"  write_file: sha256:", "  wrote_file: sha256:", "digests: has none for write_file"},
+		"no such field":     {"expect: {content: $.content}", "expect: {contents: $.content}", "shows no contents"},
+		"a bad pattern":     {"'^EEXIST: '", "'('", "is no regular expression"},
+		"all texts":         {"'^EEXIST: '", "'.*'", "matches every text"},
+		"an empty pattern":  {"'^EEXIST: '", "''", "matches every text"},
+		"a draft":           {"contract: 1", "draft: x\ncontract: 1", "the contract is unfinished"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(good, c.from) {
+				t.Fatalf("the contract has no %q", c.from)
+			}
+			r := p.want(exitInvalid, p.run("contract", "check", p.write("bad.yaml", strings.Replace(good, c.from, c.to, 1))))
+			says(t, r, "invalid contract:", "bad.yaml:", c.says)
+		})
+	}
+}
+
+func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
+	s := fakemcp.New(fakemcp.NewWorld())
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
+	t.Cleanup(web.Close)
+	p := newPlace(t, orders.Plain.Options())
+	text := p.want(0, p.run("contract", "suggest", "--server", web.URL)).out
+	if s.World.Calls() != 0 {
+		t.Error("a tool was called")
+	}
+	draft := p.write("draft.yaml", text)
+	says(t, p.want(exitInvalid, p.run("contract", "check", draft)), "draft.yaml:2: draft: says that the contract is unfinished")
+	lines := strings.Split(text, "\n")
+	finished := p.write("finished.yaml", strings.Join(append(lines[:1], lines[2:]...), "\n"))
+	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
+	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
+	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
+	says(t, r, "create_order has another description or schema", "sha256:")
+}
+
+// What a contract never compares, and with which arguments of the server's tools a
+// call is refused, is in the text and in the JSON of a check.
+func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
+	s := fakemcp.New(fakemcp.NewWorld())
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
+	t.Cleanup(web.Close)
+	text := strings.NewReplacer("made: $.id\n", "made: $.id\n        not_checked: [channel]\n",
+		"expect: {note: $.note, amount_cents: $.amount_cents}\n        ref", "expect: {note: $.note}\n        ref").Replace(fakemcp.Contract) + "digests:\n"
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
+		d, err := mcp.Digest(s.Tool(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "  " + name + ": " + d + "\n"
+	}
+	p := newPlace(t, orders.Plain.Options())
+	file := p.write("shop.yaml", text)
+	golden(t, "contract-check", p.want(0, p.run("contract", "check", file)))
+	golden(t, "contract-check-server", p.want(0, p.run("contract", "check", file, "--server", web.URL)))
+	var got struct {
+		Writes []struct {
+			Tool       string
+			NotChecked []string `json:"not_checked"`
+			Refused    []string `json:"refused"`
+		}
+	}
+	r := p.want(0, p.run("contract", "check", file, "--server", web.URL, "--json"))
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatal(err)
+	}
+	not, refused := map[string][]string{}, map[string][]string{}
+	for _, w := range got.Writes {
+		not[w.Tool], refused[w.Tool] = w.NotChecked, w.Refused
+	}
+	if not[fakemcp.Create] == nil || not[fakemcp.Create][0] != "/channel" || refused[fakemcp.Update] == nil || refused[fakemcp.Update][0] != "/amount_cents" {
+		t.Errorf("not_checked %v, refused %v; want /channel of create_order and /amount_cents of update_order", not, refused)
+	}
+}

@@ -1,0 +1,140 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/catalog"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/report"
+)
+
+func (a *app) declaredCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "destination",
+		Short: "Declarations of HTTP APIs: check or print one",
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a declaration, and print its promises in plain words",
+		Long: "FILE is a declaration, or the name of an included one. Every error is listed with\n" +
+			"its line. Nothing is sent, and no configuration is needed.",
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) { return 0, a.checkDeclaration(args[0]) }),
+	}, &cobra.Command{
+		Use:   "print NAME",
+		Short: "Print an included declaration, as a start for your own",
+		Long:  "Included declarations: " + strings.Join(rest.Shipped(), ", ") + ".",
+		Args:  cobra.ExactArgs(1),
+		RunE: a.does(func(_ context.Context, args []string) (int, error) {
+			text, err := rest.ShippedText(args[0])
+			if err != nil {
+				return 0, usagef("%w", err)
+			}
+			return 0, a.print(map[string]string{"name": args[0], "declaration": string(text)}, func() string { return string(text) })
+		}),
+	})
+	return cmd
+}
+
+// checked is the result of a declaration's check.
+type checked struct {
+	Name       string          `json:"name"`
+	System     string          `json:"system"`
+	BaseURL    string          `json:"base_url"`
+	Parameters []parameter     `json:"parameters"`
+	Secrets    []string        `json:"secrets"`
+	Kinds      []catalog.Entry `json:"kinds"`
+	NotChecked []unchecked     `json:"not_checked,omitempty"`
+	KeyAlone   []keyAlone      `json:"key_alone,omitempty"`
+}
+
+// keyAlone lists the writes whose intents can expect nothing beyond their key.
+type keyAlone struct {
+	Kind   string             `json:"kind"`
+	Writes []intent.WriteType `json:"writes"`
+}
+
+// unchecked lists what a write sends and no read compares.
+type unchecked struct {
+	Kind   string           `json:"kind"`
+	Write  intent.WriteType `json:"write"`
+	Fields []string         `json:"fields"` // JSON Pointers into an intent
+}
+
+// parameter is a setting that an account must give.
+type parameter struct {
+	Name    string `json:"name"`
+	About   string `json:"about"`
+	Pattern string `json:"pattern"`
+	Default string `json:"default,omitempty"`
+}
+
+func (a *app) checkDeclaration(named string) error {
+	d, err := config.Declaration(".", named)
+	if err != nil {
+		return err
+	}
+	c := checked{Name: d.Name(), System: d.System(), BaseURL: d.BaseURL(), Parameters: []parameter{}, Secrets: d.Secrets()}
+	for _, p := range d.Parameters() {
+		c.Parameters = append(c.Parameters, parameter{Name: p.Name, About: p.About, Pattern: p.Pattern, Default: p.Default})
+	}
+	for _, s := range d.Sheets() {
+		c.Kinds = append(c.Kinds, catalog.Of(s))
+		if all := d.KeyAlone(s.Kind); len(all) > 0 {
+			c.KeyAlone = append(c.KeyAlone, keyAlone{s.Kind, all})
+		}
+		not := d.NotChecked(s.Kind)
+		for _, w := range slices.Sorted(maps.Keys(not)) {
+			if len(not[w]) > 0 {
+				c.NotChecked = append(c.NotChecked, unchecked{s.Kind, w, not[w]})
+			}
+		}
+	}
+	return a.print(c, func() string { return c.text() })
+}
+
+func (c checked) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s), at %s\n", report.Safe(c.System), c.Name, report.Safe(c.BaseURL))
+	for _, p := range c.Parameters {
+		fmt.Fprintf(&b, "  needs the parameter %s: %s\n", p.Name, report.Safe(p.About))
+	}
+	for _, s := range c.Secrets {
+		fmt.Fprintf(&b, "  needs the secret %s\n", s)
+	}
+	for _, k := range c.Kinds {
+		fmt.Fprintf(&b, "\n%s:\n", k.Kind)
+		for _, g := range k.Promises {
+			fmt.Fprintf(&b, "  %s: %s\n", g.Write, g.Row)
+			b.WriteString(report.Paragraph(g.Text+".", "    "))
+		}
+		for _, n := range c.NotChecked {
+			if n.Kind == k.Kind {
+				fmt.Fprintf(&b, "  %s sends and compares none of: %s\n", n.Write, report.Safe(strings.Join(n.Fields, ", ")))
+			}
+		}
+		for _, n := range c.KeyAlone {
+			if n.Kind != k.Kind {
+				continue
+			}
+			for _, w := range n.Writes {
+				fmt.Fprintf(&b, "  %s has no place for a field beyond the key, such as {fields.NAME}: an intent that expects one is refused\n", w)
+			}
+		}
+		b.WriteString("\n")
+		var rows []string
+		for _, d := range k.Declared {
+			rows = append(rows, "  "+d.Name+"\t"+report.Safe(d.Value))
+		}
+		b.WriteString(report.Table(rows...))
+	}
+	return b.String()
+}

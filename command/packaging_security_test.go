@@ -1,0 +1,170 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/internal/need"
+)
+
+// Every build that is given to others can be loaded at any address.
+func TestBuildsArePositionIndependent(t *testing.T) {
+	files := packaged(t)
+	text, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["Makefile"] = string(text)
+	for _, name := range []string{"Dockerfile", ".goreleaser.yaml", "Makefile"} {
+		if !strings.Contains(files[name], "-trimpath -buildmode=pie") && !strings.Contains(files[name], "-trimpath, -buildmode=pie") {
+			t.Errorf("%s builds without -buildmode=pie", name)
+		}
+	}
+}
+
+// Released artifacts contain the licences of their linked code, generated when they are
+// built.
+func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
+	files := packaged(t)
+	release := yamlOf(t, ".goreleaser.yaml", files[".goreleaser.yaml"])
+	hooks, _ := member(t, release, "before", "hooks").([]any)
+	if !slices.Contains(hooks, any("go run ./internal/notices -out bin/NOTICE")) {
+		t.Errorf("releases do not make it: %v", hooks)
+	}
+	archived, _ := member(t, release, "archives", 0, "files").([]any)
+	if !slices.ContainsFunc(archived, func(f any) bool {
+		m, ok := f.(map[string]any)
+		return ok && m["src"] == "bin/NOTICE" && m["dst"] == "NOTICE"
+	}) {
+		t.Errorf("archives do not have it: %v", archived)
+	}
+	for _, want := range []string{"RUN go run ./internal/notices -out /out/NOTICE\n", "COPY --from=build /src/LICENSE /out/NOTICE /usr/share/doc/readback/\n"} {
+		if !strings.Contains(files["Dockerfile"], want) {
+			t.Errorf("the image lacks %q", want)
+		}
+	}
+}
+
+// No file that users are asked to create, and no file that is mounted, can be read by
+// every user.
+func TestDeployedFilesAreNotForEverybody(t *testing.T) {
+	files := packaged(t)
+	pages := []string{"../README.md", "../SECURITY.md"}
+	for _, pattern := range []string{"../docs/*.md", "../docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d pages, %v", pattern, len(found), err)
+		}
+		pages = append(pages, found...)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[page] = string(text)
+	}
+	modes := regexp.MustCompile(`(?:chmod|-m|--mode=?|Mode[:=]) *"?(0?[0-7]{3})\b`)
+	found := 0
+	for name, text := range files {
+		for _, m := range modes.FindAllStringSubmatch(text, -1) {
+			if found++; !strings.HasSuffix(m[1], "0") {
+				t.Errorf("%s: %q is for every user; want 0640, 0600 or less", name, m[0])
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d modes were found", found)
+	}
+	for what, want := range map[string]string{
+		"compose.yaml":              "-m 0600 -o 65532 /dev/stdin deploy/postgres-password",
+		"readback.service":          "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+		"../docs/operate/deploy.md": "-m 0640 -g readback readback.yaml /etc/readback/readback.yaml",
+	} {
+		if !strings.Contains(files[what], want) {
+			t.Errorf("%s does not say %q", what, want)
+		}
+	}
+	volumes, _ := member(t, yamlOf(t, "deployment.yaml", files["deployment.yaml"]), "spec", "template", "spec", "volumes").([]any)
+	for i, v := range volumes {
+		for kind, source := range v.(map[string]any) {
+			if kind != "configMap" && kind != "secret" {
+				continue
+			}
+			if mode := fmt.Sprint(member(t, source, "defaultMode")); mode != fmt.Sprint(0o440) { // else 0644
+				t.Errorf("volume %d has the default mode %s; want 0440", i, mode)
+			}
+		}
+	}
+}
+
+// The security policy is where forges look for it: it names a private way to report, and
+// it and the page of the promises link to each other.
+func TestSecurityPolicy(t *testing.T) {
+	policy, err := os.ReadFile("../SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"*Report a vulnerability*", "Do not open an issue", "(docs/operate/security.md)"} {
+		if !strings.Contains(string(policy), want) {
+			t.Errorf("SECURITY.md does not say %q", want)
+		}
+	}
+	page, err := os.ReadFile("../docs/operate/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, reporting, ok := strings.Cut(string(page), "\n## Reporting\n"); !ok || !strings.Contains(reporting, "(../../SECURITY.md)") {
+		t.Error("docs/operate/security.md does not lead to SECURITY.md")
+	}
+}
+
+// A vulnerability database that is unreachable is no failure, is reported at the end of a
+// run, and excuses no vulnerabilities that were found.
+func TestLintWithoutTheDatabaseOfVulnerabilities(t *testing.T) {
+	need.Program(t, "make")
+	versions, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		code     string
+		fails    bool
+		reported bool
+	}{"none": {"0", false, false}, "away": {"1", false, true}, "found": {"3", true, false}} {
+		t.Run(name, func(t *testing.T) {
+			bin := t.TempDir()
+			put := func(name, text string) {
+				if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+					t.Fatal(err)
+				}
+			}
+			put("unchecked", "of an earlier run\n")
+			put("golangci-lint", "#!/bin/sh\n")
+			put("govulncheck", "#!/bin/sh\nexit "+c.code+"\n")
+			for line := range strings.Lines(string(versions)) { // the stamps of what is installed
+				if variable, version, ok := strings.Cut(strings.TrimSpace(line), " := v"); ok {
+					put(map[string]string{"LINT_VERSION": "golangci-lint", "VULN_VERSION": "govulncheck"}[variable]+"-v"+version, "")
+				}
+			}
+			out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "lint", "BIN="+bin).CombinedOutput()
+			if (err != nil) != c.fails {
+				t.Errorf("error %v\n%s", err, out)
+			}
+			kept, err := os.ReadFile(filepath.Join(bin, "unchecked"))
+			if reported := err == nil; reported != c.reported || reported && !strings.HasPrefix(string(kept), "warning: govulncheck could not ask") {
+				t.Errorf("kept for the end: %q, %v", kept, err)
+			}
+		})
+	}
+	ci, err := os.ReadFile("../.ci/run")
+	if err != nil || !strings.Contains(string(ci), "cat bin/unchecked\nfi\n") || !strings.HasSuffix(string(ci), "fi\n") {
+		t.Errorf("the last thing that CI does is not to print it: %v", err)
+	}
+}
