@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,16 +35,31 @@ type Manners struct {
 	Refused func(how string) (Answer, bool)
 	// Throttled answers "not now", with the time to wait. Required.
 	Throttled func(how string, wait time.Duration) (Answer, bool)
+
+	// Forms means that bodies may be forms: see [Request].
+	Forms bool
+	// RequestID is the header that numbers the requests, "" for none.
+	RequestID string
+	// Failed answers with a failure of the API itself, after which a write may have been applied: the
+	// form 500 of the fault bad-gateway. It is kept under an idempotency key like any other answer.
+	// nil: a proxy's page, and nothing is kept.
+	Failed func() Answer
+	// Key is the idempotency key of a write, and Busy the answer to a repeat while the first one is at
+	// work: one that meets the fault late-commit is. nil: repeats are not held apart.
+	Key  func(r *Request) string
+	Busy func(r *Request) Answer
 }
 
 // Request is one request as it arrived.
 type Request struct {
 	*http.Request
 	// Body is the JSON object of the body, nil where there was none. Numbers
-	// are json.Number.
+	// are json.Number. In a form all values are text, and a[b]=c is {"a":{"b":"c"}}.
 	Body map[string]any
 	// Raw is the body as it came.
 	Raw []byte
+
+	form url.Values // nil: not a form
 }
 
 // Fake is one API. It is safe for concurrent use. Functions that are handed to
@@ -58,6 +75,7 @@ type Fake struct {
 	store   store
 	effects []Effect
 	keys    map[string]usedKey
+	atWork  map[string]int // by idempotency key
 	lag     time.Duration
 	writes  int
 	reads   int
@@ -76,7 +94,7 @@ type Call struct {
 
 // New makes a fake that knows no path yet.
 func New(m Manners) *Fake {
-	f := &Fake{manners: m, faults: fault.NewSchedule(nil, 0), mux: http.NewServeMux(), store: newStore(), keys: map[string]usedKey{}}
+	f := &Fake{manners: m, faults: fault.NewSchedule(nil, 0), mux: http.NewServeMux(), store: newStore(), keys: map[string]usedKey{}, atWork: map[string]int{}}
 	f.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { f.missing(w, r) })
 	return f
 }
@@ -135,6 +153,7 @@ func (f *Fake) Calls() []Call {
 }
 
 func (f *Fake) missing(w http.ResponseWriter, r *http.Request) {
+	f.number(w)
 	if !f.manners.Authorized(r) {
 		f.manners.Unauthorized().writeTo(w)
 		return
@@ -146,6 +165,7 @@ func (f *Fake) missing(w http.ResponseWriter, r *http.Request) {
 func (f *Fake) enter(w http.ResponseWriter, r *http.Request, write bool) (*Request, bool) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	f.note(r, raw, write)
+	f.number(w)
 	switch {
 	case err != nil:
 		Answer{Status: http.StatusRequestEntityTooLarge}.writeTo(w)
@@ -155,14 +175,31 @@ func (f *Fake) enter(w http.ResponseWriter, r *http.Request, write bool) (*Reque
 		return nil, false
 	}
 	in := &Request{Request: r, Raw: raw}
-	if len(raw) == 0 || !strings.Contains(r.Header.Get("Content-Type"), "json") {
-		return in, true
+	kind := r.Header.Get("Content-Type")
+	switch {
+	case len(raw) == 0:
+	case strings.Contains(kind, "json"):
+		in.Body, err = object(raw)
+	case f.manners.Forms && strings.Contains(kind, "x-www-form-urlencoded"):
+		if in.form, err = url.ParseQuery(string(raw)); err == nil {
+			in.Body, err = nested(in.form)
+		}
 	}
-	if in.Body, err = object(raw); err != nil {
+	if err != nil {
 		f.manners.Malformed().writeTo(w)
 		return nil, false
 	}
 	return in, true
+}
+
+// number gives the answer the number of its request.
+func (f *Fake) number(w http.ResponseWriter) {
+	if f.manners.RequestID == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w.Header().Set(f.manners.RequestID, "req_"+strconv.Itoa(len(f.calls)))
 }
 
 func (f *Fake) note(r *http.Request, raw []byte, write bool) {

@@ -70,7 +70,11 @@ func (f *Fake) Used(key string, window time.Duration, r *Request) (a Answer, sam
 }
 
 func digest(r *Request) string {
-	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.RequestURI() + "\n" + string(r.Raw)))
+	body := string(r.Raw)
+	if r.form != nil {
+		body = r.form.Encode() // parameters are compared, not their order
+	}
+	sum := sha256.Sum256([]byte(r.Method + " " + r.URL.RequestURI() + "\n" + body))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -102,6 +106,7 @@ func (f *Fake) write(w http.ResponseWriter, r *Request, plan func(*Request, View
 		a.writeTo(w)
 		return
 	case fault.LateCommit:
+		f.begin(r)
 		<-r.Context().Done()
 		in := *r
 		in.Request = r.WithContext(context.WithoutCancel(r.Context()))
@@ -113,7 +118,7 @@ func (f *Fake) write(w http.ResponseWriter, r *Request, plan func(*Request, View
 	case fault.LostAnswer:
 		panic(http.ErrAbortHandler)
 	case fault.BadGateway:
-		a = spoil(cmp.Or(l.loss.How, "502"), a)
+		a = f.failed(l, spoil(cmp.Or(l.loss.How, "502"), a))
 	}
 	a.writeTo(w)
 }
@@ -122,6 +127,14 @@ func (f *Fake) write(w http.ResponseWriter, r *Request, plan func(*Request, View
 func (f *Fake) perform(r *Request, l lot, plan func(*Request, View) (Plan, *Answer)) Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if key := f.keyOf(r); key != "" {
+		if l.loss.Kind == fault.LateCommit {
+			f.atWork[key]--
+		}
+		if f.atWork[key] > 0 {
+			return f.manners.Busy(r)
+		}
+	}
 	p, instead := plan(r, f.now())
 	if instead != nil {
 		return *instead
@@ -138,9 +151,34 @@ func (f *Fake) perform(r *Request, l lot, plan func(*Request, View) (Plan, *Answ
 	}
 	a := p.Answer(shown)
 	if p.Key != "" {
+		a = f.failed(l, a)
 		f.keys[p.Key] = usedKey{at: time.Now(), digest: digest(r), answer: a}
 	}
 	return a
+}
+
+// failed is the API's own failure where the fault is one, otherwise another answer.
+func (f *Fake) failed(l lot, otherwise Answer) Answer {
+	if l.loss.Kind == fault.BadGateway && l.loss.How == "500" && f.manners.Failed != nil {
+		return f.manners.Failed()
+	}
+	return otherwise
+}
+
+func (f *Fake) keyOf(r *Request) string {
+	if f.manners.Key == nil {
+		return ""
+	}
+	return f.manners.Key(r)
+}
+
+// begin notes that a write is at work.
+func (f *Fake) begin(r *Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if key := f.keyOf(r); key != "" {
+		f.atWork[key]++
+	}
 }
 
 func alter(p *Plan, k fault.Kind, stored Object) {
