@@ -60,6 +60,9 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 	c, f := l.begin(Call{Write: true, What: string(r.Intent.Write), Key: keyOf(r.Intent.Key)})
 	q := connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
 	l.know(q)
+	if f.Kind == DroppedField || f.Kind == NormalisedField {
+		l.unharmed(c, "a connector's requests are not changed; use a Proxy")
+	}
 	a := carry(ctx, l.Log, c, f, way[written]{
 		send: func(ctx context.Context) (written, string, bool) {
 			l.past.keep(context.WithoutCancel(ctx), l.now())

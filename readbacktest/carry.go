@@ -1,10 +1,16 @@
 package readbacktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 )
+
+// soon is how long after the answer the target gets a write again.
+const soon = 50 * time.Millisecond
 
 // way is how one request reaches its target and an answer A returns: over HTTP, or through a
 // connector.
@@ -63,6 +69,19 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 		return status(http.StatusTooManyRequests)
 	case Unavailable:
 		return status(http.StatusServiceUnavailable)
+	case Refused:
+		return status(http.StatusUnprocessableEntity)
+	case Unreachable:
+		return dead(deadConnection)
+	case HangingRead:
+		return dead(l.outwait(ctx))
+	case UnreadableRead:
+		if code, err := strconv.Atoi(cmp.Or(f.How, "503")); err == nil {
+			return status(code)
+		}
+		a, says := w.half(send(ctx))
+		l.saw(c, says)
+		return a
 	case CutBody:
 		a, says := w.half(send(ctx))
 		l.saw(c, says)
@@ -76,10 +95,12 @@ func carry[A any](ctx context.Context, l *Log, c *Call, f Fault, w way[A]) A {
 	}
 	a := send(ctx)
 	l.saw(c, answer)
-	if f.Kind == Duplicate {
-		first := answer
+	switch first := answer; f.Kind {
+	case Duplicate:
 		send(ctx)
 		l.saw(c, first)
+	case DuplicateBehindOurBack:
+		time.AfterFunc(f.DelayOr(soon), func() { w.send(context.WithoutCancel(ctx)) }) // the target's own doing: it is in no count
 	}
 	return a
 }

@@ -46,13 +46,23 @@ const (
 	Unavailable    = fault.Unavailable    // 503, and the target never gets the request
 	Throttled      = fault.Throttled      // 429 with Retry-After of a second, and the target never gets the request
 	LaggingRead    = fault.LaggingRead    // answered with what the target would have answered a while ago (reads)
+	UnreadableRead = fault.UnreadableRead // answered with a failure, Fault.How: a status, or "cut"; 200 is a page that is no record (reads)
+	HangingRead    = fault.HangingRead    // no answer comes (reads)
+	Refused        = fault.Refused        // 422, and the target never gets the request (writes)
+	Unreachable    = fault.Unreachable    // no connection: the dial is refused over [Proxy.Transport], else the connection is cut
+
+	// These need [Options].Field, or a proxy: it changes the request's JSON body, or repeats it.
+	DroppedField           = fault.DroppedField           // the target gets the write without the field
+	NormalisedField        = fault.NormalisedField        // the target gets the field's text in upper case, or its number plus one
+	DuplicateBehindOurBack = fault.DuplicateBehindOurBack // the target gets the write again, Fault.Delay after the answer, default 50 ms
 
 	// ThrottledAfter is a false answer: the target applied it, and answers 429. No client can
 	// handle that without a read, so it is in no list.
 	ThrottledAfter = fault.ThrottledAfter
 )
 
-// Kinds lists the faults of writes and of reads, without false answers.
+// Kinds lists the faults of networks that meet writes and reads, without false answers: those for
+// Options.Kinds.
 func Kinds() []Kind { return append(WriteKinds(), LaggingRead) }
 
 // WriteKinds lists the faults of writes, without false answers.
@@ -60,11 +70,13 @@ func WriteKinds() []Kind {
 	return []Kind{LostAnswer, DroppedBefore, LateCommit, PhantomSuccess, Duplicate, CutBody, BadGateway, Unavailable, Throttled}
 }
 
-var onlyWrites = []Kind{LateCommit, PhantomSuccess, Duplicate, ThrottledAfter}
+var onlyWrites = []Kind{LateCommit, PhantomSuccess, Duplicate, ThrottledAfter, Refused, DroppedField, NormalisedField, DuplicateBehindOurBack}
 
 var forms = fault.Forms{
 	LostAnswer: nil, DroppedBefore: nil, LateCommit: nil, PhantomSuccess: nil, Duplicate: nil, CutBody: nil,
 	BadGateway: nil, Unavailable: nil, Throttled: nil, LaggingRead: nil, ThrottledAfter: nil,
+	UnreadableRead: {"503", "500", "502", "401", "403", "404", "429", "200", "cut"}, HangingRead: nil, Refused: nil, Unreachable: nil,
+	DroppedField: nil, NormalisedField: nil, DuplicateBehindOurBack: nil,
 }
 
 // can reports whether a fault applies to a write, or to a read.

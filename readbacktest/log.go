@@ -96,6 +96,15 @@ func newLog(tb testing.TB, o Options) *Log {
 	return l
 }
 
+// Set adds a fault for later requests, as an entry of Options.Script. Errors wrap
+// [fault.ErrInvalid].
+func (l *Log) Set(f Fault) error { return l.faults.Set(f) }
+
+// Sends is how many writes came, those that the target never got included.
+func (l *Log) Sends() int {
+	return len(slices.DeleteFunc(l.Calls(), func(c Call) bool { return !c.Write }))
+}
+
 // settle applies held requests, and waits for those in flight.
 func (l *Log) settle(tb testing.TB) {
 	tb.Helper()
@@ -280,6 +289,21 @@ func (l *Log) hold(ctx context.Context, c *Call, f Fault, land func()) (saw stri
 	l.mu.Lock()
 	l.held = append(l.held, h)
 	l.mu.Unlock()
+	if f.Delay > 0 { // also where no request comes that it is before
+		time.AfterFunc(f.Delay, func() {
+			l.calling.begin()
+			defer l.calling.end()
+			l.mu.Lock()
+			i := slices.Index(l.held, h)
+			if i >= 0 {
+				l.held = slices.Delete(l.held, i, i+1)
+			}
+			l.mu.Unlock()
+			if i >= 0 {
+				h.land()
+			}
+		})
+	}
 	saw = l.outwait(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,6 +44,9 @@ type Options struct {
 	// Phantom answers instead of the target for PhantomSuccess. Default: 201 for POST and 200
 	// otherwise, with the request's own body.
 	Phantom http.Handler
+	// Field is the member of JSON bodies, at any depth, that DroppedField and NormalisedField are
+	// about. Default none: they do nothing.
+	Field string
 	// Watch are reads that can lag although the client did not make them before. Default none: a
 	// read without a known older answer passes unharmed.
 	Watch []*http.Request

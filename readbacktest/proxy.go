@@ -3,6 +3,8 @@ package readbacktest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -73,7 +75,20 @@ func forward(base *url.URL, by http.RoundTripper) http.Handler {
 
 // Transport returns a transport that sends requests to the target, whatever host they name. It
 // uses no network and starts no goroutine, so it works in a testing/synctest bubble.
-func (p *Proxy) Transport() http.RoundTripper { return wire.Transport(p, nil) }
+func (p *Proxy) Transport() http.RoundTripper {
+	return wire.Transport(p, func(r *http.Request) bool {
+		if p.faults.Left(Unreachable) == 0 {
+			return true
+		}
+		var body []byte
+		if r.Body != nil {
+			body, _ = io.ReadAll(r.Body) // it is in memory
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		_, refused := p.faults.First(Request{Op: Op(r.Method + " " + r.URL.Path), Write: p.options.IsWrite(with(r, body)), Key: p.options.Key(with(r, body)), Body: body}, Unreachable)
+		return !refused
+	})
+}
 
 // Client returns a client that uses [Proxy.Transport] and has no time-out.
 func (p *Proxy) Client() *http.Client { return &http.Client{Transport: p.Transport()} }
@@ -107,6 +122,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	if !c.Write {
 		p.know(r, body)
+	}
+	if f.Kind == DroppedField || f.Kind == NormalisedField {
+		if body, err = altered(f.Kind, body, p.options.Field); err != nil {
+			p.unharmed(c, err.Error())
+		}
 	}
 	carry(r.Context(), p.Log, c, f, way[answer]{
 		send: func(ctx context.Context) (answer, string, bool) {
@@ -154,6 +174,49 @@ func (p *Proxy) send(ctx context.Context, r *http.Request, body []byte) answer {
 		a.body = nil // like a server, whatever its handler writes
 	}
 	return a
+}
+
+// altered is a JSON body in which one field is missing, or has another value.
+func altered(k Kind, body []byte, field string) ([]byte, error) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var whole any
+	if err := d.Decode(&whole); err != nil {
+		return body, errors.New("the body is no JSON")
+	}
+	done := false
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				walk(e)
+				if name != field {
+					continue
+				}
+				done = true
+				switch e := e.(type) {
+				case string:
+					v[name] = strings.ToUpper(e)
+				case json.Number:
+					n, _ := e.Float64()
+					v[name] = n + 1
+				}
+				if k == DroppedField {
+					delete(v, name)
+				}
+			}
+		}
+	}
+	walk(whole)
+	if !done {
+		return body, fmt.Errorf("the body has no field %q (Options.Field)", field)
+	}
+	return json.Marshal(whole)
 }
 
 func (p *Proxy) phantom(r *http.Request) answer {
