@@ -124,6 +124,7 @@ func faults(t *testing.T, f *rest.Fake, all ...fault.Fault) func() {
 func scenes(t *testing.T) map[string]scene {
 	all := map[string]scene{}
 	stripeScenes(t, all)
+	slackScenes(t, all)
 	return all
 }
 
@@ -210,4 +211,64 @@ func stripeScenes(t *testing.T, all map[string]scene) {
 		POST /v1/refunds payment_intent=pi_1&amount=1&reason=duplicate => 200 "reason":"duplicate"
 		after 1s
 		GET /v1/refunds => 200 "reason":null re_3 re_4`, fault.Fault{Kind: fault.DroppedField, Nth: 1}, fault.Fault{Kind: fault.DuplicateBehindOurBack, Nth: 1})
+}
+
+func slackScenes(t *testing.T, all map[string]scene) {
+	add := func(name string, o rest.SlackOptions, lines string, met ...fault.Fault) {
+		s := rest.NewSlack(o)
+		all["slack: "+name] = scene{s.Fake, "Bearer xoxb-readback", lines, func() {
+			s.Seed("C1", "root", rest.Object{"ts": "946684700.000001"})
+			faults(t, s.Fake, met...)()
+		}}
+	}
+	free := rest.SlackOptions{PageLimit: 999, ReadEvery: -1}
+	add("messages", free, `
+		POST /api/chat.postMessage {"channel":"C1","text":"a~<~b~&~https://x.org/","metadata":{"event_type":"w","event_payload":{"key":"k1"}}} => 200 "ok":true "channel":"C1" "ts":"946684800.000002" "key":"k1"
+		POST /api/chat.postMessage channel=C1&text=t&metadata={"event_type":"w","event_payload":{"key":"k2"}} => 200 "key":"k2"
+		GET /api/conversations.history?channel=C1&oldest=946684800&include_all_metadata=true => 200 "key":"k1" \u0026lt; b~\u0026amp;~ \u003chttps://x.org/\u003e "has_more":false !root !C1
+		GET /api/conversations.history?channel=C1 => 200 root !"key"
+		GET /api/conversations.history?channel=C1&oldest=946684800.000002 => 200 946684800.000003 !946684800.000002
+		GET /api/conversations.history?channel=C1&oldest=946684800.000002&inclusive=true => 200 946684800.000002
+		GET /api/conversations.history?channel=C1&latest=946684800.000002 => 200 root !946684800
+		GET /api/conversations.history?channel=C1&limit=2 => 200 .000003 .000002 !root "has_more":true "next_cursor":"946684800.000002"
+		GET /api/conversations.history?channel=C1&limit=2&cursor=946684800.000002 => 200 root "has_more":false
+		POST /api/conversations.history channel=C2 => 200 "messages":[]
+		POST /api/chat.update {"channel":"C1","ts":"946684800.000002","text":"new"} => 200 "ts":"946684800.000002"
+		POST /api/chat.update {"channel":"C1","ts":"946684700.000001","text":"new"} => 200 cant_update_message
+		POST /api/chat.delete {"channel":"C1","ts":"946684800.000003"} => 200 "ok":true
+		GET /api/conversations.history?channel=C1 => 200 "edited" "text":"new" !.000003`)
+	add("replies", free, `
+		POST /api/chat.postMessage {"channel":"C1","text":"first","thread_ts":"946684700.000001"} => 200
+		after 10s
+		POST /api/chat.postMessage {"channel":"C1","text":"second","thread_ts":"946684700.000001"} => 200
+		POST /api/chat.postMessage {"channel":"C1","text":"x","thread_ts":"1.0"} => 200 thread_not_found
+		GET /api/conversations.history?channel=C1 => 200 root "reply_count":2 !first
+		GET /api/conversations.replies?channel=C1&ts=946684700.000001 => 200 root first second
+		GET /api/conversations.replies?channel=C1&ts=946684700.000001&oldest=946684805 => 200 root second !first
+		GET /api/conversations.replies?channel=C1&ts=1.0 => 200 thread_not_found`)
+	add("outside the Marketplace", rest.SlackOptions{}, strings.Repeat(`
+		POST /api/chat.postMessage {"channel":"C1","text":"t"} => 200`, 16)+`
+		GET /api/conversations.history?channel=C1&limit=100 => 200 "has_more":true .000017 .000003 !.000002
+		GET /api/conversations.history?channel=C1 => 429 "error":"ratelimited" Retry-After:~60
+		GET /api/conversations.replies?channel=C1&ts=946684700.000001 => 200
+		after 59500ms
+		GET /api/conversations.history?channel=C1 => 429 Retry-After:~1
+		after 1s
+		GET /api/conversations.history?channel=C1&limit=2 => 200`)
+	add("refusals", free, `
+		POST /api/chat.postMessage {"channel":"C9","text":"t"} => 200 "ok":false channel_not_found
+		POST /api/chat.postMessage {"channel":"C1"} => 200 no_text
+		POST /api/chat.postMessage {"channel":"C1","text":"t","metadata":{"key":"k"}} => 200 invalid_metadata_format
+		POST /api/chat.postMessage {"channel":"C1","text":"t","client_msg_id":"k"} => 200 "ok":true !client_msg_id
+		POST /api/chat.postMessage {"channel":"C1","text":"t"} Authorization:x => 200 invalid_auth
+		POST /api/chat.shout {} => 200 unknown_method`)
+	add("a failure that posted", free, `
+		POST /api/chat.postMessage {"channel":"C1","text":"posted"} => 200 "ok":false fatal_error
+		GET /api/conversations.history?channel=C1 => 200 posted`, fault.Fault{Kind: fault.BadGateway, How: "500", Nth: 1})
+	add("faults", free, `
+		POST /api/chat.postMessage {"channel":"C1","text":"t"} => 429 ratelimited Retry-After:~5
+		POST /api/chat.postMessage {"channel":"C1","text":"t"} => lost
+		after 1s
+		GET /api/conversations.history?channel=C1 => 200 "text":"T" .000002 .000003`,
+		fault.Fault{Kind: fault.Throttled, Nth: 1, Delay: 5 * time.Second}, fault.Fault{Kind: fault.LostAnswer, Nth: 2}, fault.Fault{Kind: fault.NormalisedField}, fault.Fault{Kind: fault.DuplicateBehindOurBack})
 }

@@ -1,12 +1,16 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // nested is a form, or a query, with names in brackets: a[b]=c is {"a":{"b":"c"}}, a[]=b is
@@ -112,4 +116,32 @@ func within(n json.Number, bounds any) bool {
 		}
 	}
 	return true
+}
+
+// usual are the manners of an API whose problems differ by status: refusal is that of the fault
+// refused without a form, which may be any of the others.
+func usual(authorized func(*http.Request) bool, refusal int, problem func(status int) Answer) Manners {
+	return Manners{
+		Authorized:   authorized,
+		Unauthorized: func() Answer { return problem(http.StatusUnauthorized) },
+		NotFound:     func(*http.Request) Answer { return problem(http.StatusNotFound) },
+		Malformed:    func() Answer { return problem(http.StatusBadRequest) },
+		Refused: func(how string) (Answer, bool) {
+			status, err := strconv.Atoi(cmp.Or(how, strconv.Itoa(refusal)))
+			return problem(status), err == nil && slices.Contains([]int{refusal, 400, 403, 404, 422}, status)
+		},
+		Throttled: func(how string, wait time.Duration) (Answer, bool) {
+			return problem(http.StatusTooManyRequests).With("Retry-After", seconds(wait)), how == "" || how == "429"
+		},
+	}
+}
+
+// bearer reports whether a request has the token.
+func bearer(token string) func(*http.Request) bool {
+	return func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token }
+}
+
+// seconds is a time to wait in whole seconds, at least one.
+func seconds(wait time.Duration) string {
+	return strconv.Itoa(max(1, int(math.Ceil(wait.Seconds()))))
 }
