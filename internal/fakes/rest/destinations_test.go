@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -27,6 +28,7 @@ type scene struct {
 	login string // the header Authorization, unless a line has another
 	lines string
 	setup func()
+	sign  func(r *http.Request, body string) // nil: not signed
 }
 
 func (s scene) play(t *testing.T) {
@@ -56,7 +58,10 @@ func (s scene) line(t *testing.T, line string) {
 	request, want, _ := strings.Cut(line, " => ")
 	words := strings.Fields(request)
 	ctx, body := t.Context(), ""
-	header := http.Header{"Authorization": {s.login}}
+	header := http.Header{}
+	if s.login != "" {
+		header.Set("Authorization", s.login)
+	}
 	for _, word := range words[2:] {
 		name, value, ok := strings.Cut(word, ":")
 		switch word = strings.ReplaceAll(word, "~", " "); {
@@ -83,6 +88,9 @@ func (s scene) line(t *testing.T, line string) {
 		t.Fatal(err)
 	}
 	r.Header = header
+	if s.sign != nil && header.Get("Authorization") == "" {
+		s.sign(r, body)
+	}
 	got := "lost"
 	if res, err := s.fake.Transport().RoundTrip(r); err == nil {
 		text, _ := io.ReadAll(res.Body)
@@ -125,6 +133,7 @@ func scenes(t *testing.T) map[string]scene {
 	all := map[string]scene{}
 	stripeScenes(t, all)
 	slackScenes(t, all)
+	mailScenes(t, all)
 	return all
 }
 
@@ -133,7 +142,7 @@ func stripeScenes(t *testing.T, all map[string]scene) {
 	paid := rest.Object{"id": "pi_1", "amount": 1000, "currency": "usd", "status": "succeeded", "latest_charge": "ch_1", "customer": "cus_1"}
 	add := func(name string, o rest.StripeOptions, lines string, met ...fault.Fault) {
 		s := rest.NewStripe(o)
-		all["stripe: "+name] = scene{s.Fake, login, lines, func() {
+		all["stripe: "+name] = scene{fake: s.Fake, login: login, lines: lines, setup: func() {
 			s.Seed(rest.StripePaymentIntents, paid)
 			s.Seed(rest.StripeCustomers, rest.Object{"id": "cus_1", "email": "a@b.c"})
 			faults(t, s.Fake, met...)()
@@ -216,7 +225,7 @@ func stripeScenes(t *testing.T, all map[string]scene) {
 func slackScenes(t *testing.T, all map[string]scene) {
 	add := func(name string, o rest.SlackOptions, lines string, met ...fault.Fault) {
 		s := rest.NewSlack(o)
-		all["slack: "+name] = scene{s.Fake, "Bearer xoxb-readback", lines, func() {
+		all["slack: "+name] = scene{fake: s.Fake, login: "Bearer xoxb-readback", lines: lines, setup: func() {
 			s.Seed("C1", "root", rest.Object{"ts": "946684700.000001"})
 			faults(t, s.Fake, met...)()
 		}}
@@ -271,4 +280,130 @@ func slackScenes(t *testing.T, all map[string]scene) {
 		after 1s
 		GET /api/conversations.history?channel=C1 => 200 "text":"T" .000002 .000003`,
 		fault.Fault{Kind: fault.Throttled, Nth: 1, Delay: 5 * time.Second}, fault.Fault{Kind: fault.LostAnswer, Nth: 2}, fault.Fault{Kind: fault.NormalisedField}, fault.Fault{Kind: fault.DuplicateBehindOurBack})
+}
+
+func mailScenes(t *testing.T, all map[string]scene) {
+	const twilio = "/2010-04-01/Accounts/AC1/Messages"
+	add := func(name string, f *rest.Fake, login, lines string, met ...fault.Fault) {
+		all[name] = scene{fake: f, login: login, lines: strings.ReplaceAll(lines, "TW", twilio), setup: faults(t, f, met...)}
+	}
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("AC1:twilio-token"))
+	add("twilio: messages", rest.NewTwilio(rest.TwilioOptions{}).Fake, basic, `
+		POST TW.json To=%2B15550001111&From=%2B15550002222&Body=hello&Colour=red I-Twilio-Idempotency-Token:k Idempotency-Key:k => 201 "status":"queued" "date_sent":null SM00000000000000000000000000000001 !red !k"
+		POST TW.json To=%2B15550001111&From=%2B15550002222&Body=hello I-Twilio-Idempotency-Token:k Idempotency-Key:k => 201 SM00000000000000000000000000000002
+		GET TW.json?To=%2B15550001111 => 200 000001" 000002" "date_created":"Sat,~01~Jan~2000~00:00:00~+0000" "next_page_uri":null
+		GET TW.json?To=%2B15550001111&DateSent>=2000-01-01 => 200 "messages":[]
+		after 2500ms
+		GET TW.json?To=%2B15550001111&DateSent>=2000-01-01 => 200 000001" "status":"sent" "date_sent":"Sat,~01~Jan~2000~00:00:02~+0000"
+		GET TW.json?DateSent>=2000-01-02 => 200 "messages":[]
+		GET TW.json?DateSent<=1999-12-31 => 200 "messages":[]
+		GET TW.json?DateSent=yesterday => 400
+		GET TW.json?PageSize=1 => 200 000002" !000001" Page=1 PageToken=PASM00000000000000000000000000000002
+		GET TW.json?PageSize=1&Page=1&PageToken=PASM00000000000000000000000000000002 => 200 000001" "page":1 "next_page_uri":null
+		GET TW.json?To=%2B15550009999 => 200 "messages":[]
+		POST TW.json To=%2B15550001111&From=%2B15550002222&Body=“a”…&SmartEncoded=true => 201 "body":"\"a\"..."
+		POST TW.json To=%2B15550001111&MessagingServiceSid=MG1&Body=x => 201 "status":"accepted" "from":null
+		POST TW.json From=%2B15550002222&Body=x => 400 "code":21604 more_info
+		POST TW.json To=bob&From=%2B15550002222&Body=x => 400 "code":21211
+		POST TW.json To=%2B15550001111&From=%2B15550002222 => 400 "code":21602
+		DELETE TW/SM00000000000000000000000000000001.json => 204
+		GET TW/SM00000000000000000000000000000001.json => 404 "code":20404
+		GET TW.json Authorization:Basic~x => 401 "code":20003
+		GET /2010-04-01/Accounts/AC2/Messages.json => 404`)
+	add("twilio: a message fails after it was accepted", rest.NewTwilio(rest.TwilioOptions{Undelivered: time.Minute}).Fake, basic, `
+		POST TW.json To=%2B15550001111&From=%2B15550002222&Body=x => 500 "code":20500
+		GET TW.json => 200 "status":"queued"
+		after 61s
+		GET TW.json => 200 "status":"undelivered" "error_code":30003`, fault.Fault{Kind: fault.BadGateway, How: "500", Nth: 1})
+
+	const mail = `{"from":"a@x.org","to":"b@y.org","subject":"s","text":"t","tags":[{"name":"readback","value":"k1"}],"headers":{"X-Readback":"k1"}}`
+	const re = "Bearer re_readback"
+	add("resend: keys", rest.NewResend(rest.ResendOptions{}).Fake, re, `
+		POST /emails `+mail+` Idempotency-Key:k => 200 {"id":"00000001-
+		POST /emails `+mail+` Idempotency-Key:k => 200 {"id":"00000001-
+		POST /emails `+strings.Replace(mail, `{"from"`, `{~"from"`, 1)+` Idempotency-Key:k => 409 "name":"invalid_idempotent_request"
+		POST /emails `+mail+` => 200 {"id":"00000002-
+		POST /emails `+mail+` Idempotency-Key: => 400 invalid_idempotency_key
+		GET /emails/00000001-0000-4000-8000-000000000000 => 200 "to":["b@y.org"] "last_event":"sent" !k1
+		after 3s
+		GET /emails?limit=1 => 200 00000002 !00000001 "has_more":true "last_event":"delivered" !k1
+		GET /emails?after=00000002-0000-4000-8000-000000000000 => 200 00000001 !00000002
+		GET /emails/x => 404 not_found
+		POST /emails {"from":"a@x.org","to":[],"subject":"s","text":"t"} => 422 missing_required_field
+		GET /emails Authorization:x => 401 missing_api_key
+		after 24h
+		POST /emails `+mail+` Idempotency-Key:k => 200 {"id":"00000003-`)
+	add("resend: scheduled, at work, not now", rest.NewResend(rest.ResendOptions{}).Fake, re, `
+		POST /emails `+strings.Replace(mail, `{`, `{"scheduled_at":"2000-01-02T00:00:00Z",`, 1)+` => 200 00000001
+		POST /emails/00000001-0000-4000-8000-000000000000/cancel => 200
+		GET /emails/00000001-0000-4000-8000-000000000000 => 200 "last_event":"canceled"
+		POST /emails `+mail+` Idempotency-Key:k timeout:1s => lost
+		POST /emails `+mail+` Idempotency-Key:k => 409 concurrent_idempotent_requests
+		POST /emails `+mail+` => 200 00000002
+		after 2s
+		POST /emails `+mail+` Idempotency-Key:k => 200 00000003
+		POST /emails `+mail+` Idempotency-Key:n => 429 rate_limit_exceeded Ratelimit-Reset:~1`,
+		fault.Fault{Kind: fault.LateCommit, Nth: 3, Delay: time.Second}, fault.Fault{Kind: fault.Throttled, Nth: 7})
+
+	const send = `{"personalizations":[{"to":[{"email":"b@y.org"}],"custom_args":{"readback":"k1"}}],"from":{"email":"a@x.org"},"subject":"s","content":[{"type":"text/plain","value":"t"}]}`
+	const sg = "Bearer SG.readback"
+	add("sendgrid: write-only", rest.NewSendGrid(rest.SendGridOptions{}).Fake, sg, `
+		POST /v3/mail/send `+send+` Idempotency-Key:k => 202 X-Message-Id:~m1 !{
+		POST /v3/mail/send `+send+` Idempotency-Key:k => 202 X-Message-Id:~m2
+		GET /v3/messages?query=to_email%3D%22b@y.org%22 => 403 access~forbidden
+		GET /v3/messages/m1.recvd-1-0 => 403`)
+	add("sendgrid: with messages", rest.NewSendGrid(rest.SendGridOptions{Messages: true}).Fake, sg, `
+		POST /v3/mail/send `+send+` => 429 X-Ratelimit-Reset:~946684807 too~many !Retry-After
+		POST /v3/mail/send `+send+` => 202
+		GET /v3/messages?query=to_email%3D%22b@y.org%22 => 200 "messages":[]
+		after 3m
+		GET /v3/messages?query=to_email%3D%22b@y.org%22&limit=5 => 200 "msg_id":"m1.recvd-1-0" "status":"delivered" !k1
+		GET /v3/messages?query=unique_args['readback']%3D%22k1%22%20AND%20subject%3D%22s%22 => 200 m1.recvd
+		GET /v3/messages?query=unique_args['readback']%3D%22k2%22 => 200 "messages":[]
+		GET /v3/messages?query=msg_id%20LIKE%20'm1%25' => 200 m1.recvd
+		GET /v3/messages?query=nonsense => 400
+		GET /v3/messages/m1.recvd-1-0 => 200 "unique_args":{"readback":"k1"}
+		POST /v3/mail/send `+strings.Replace(send, `"subject"`, `"mail_settings":{"sandbox_mode":{"enable":true}},"subject"`, 1)+` => 200 !{
+		POST /v3/mail/send {"personalizations":[]} => 400 "field":"personalizations"
+		POST /v3/mail/send `+strings.Replace(send, `a@x.org`, `a`, 1)+` => 400 "field":"from.email"
+		GET /v3/messages?limit=1001 => 400
+		POST /v3/mail/send `+send+` Authorization:x => 401`, fault.Fault{Kind: fault.Throttled, Nth: 1, Delay: 7 * time.Second})
+
+	const out = `{"FromEmailAddress":"a@x.org","Destination":{"ToAddresses":["b@y.org"]},"Content":{"Simple":{"Subject":{"Data":"s"},"Body":{"Text":{"Data":"t"}}}},"EmailTags":[{"Name":"readback","Value":"k1"}]}`
+	ses := func(name string, o rest.SESOptions, secret, lines string) {
+		f := rest.NewSES(o).Fake
+		all["ses: "+name] = scene{fake: f, lines: lines, setup: func() {}, sign: func(r *http.Request, body string) { rest.Sign(r, "AKIDREADBACK", secret, "us-east-1", "ses", body) }}
+	}
+	ses("with insights", rest.SESOptions{Insights: true, Bounces: true}, "ses-secret", `
+		POST /v2/email/outbound-emails `+out+` => 200 "MessageId":"0000000000000001-ses-000000"
+		POST /v2/email/outbound-emails `+out+` => 200 "MessageId":"0000000000000002-ses-000000"
+		GET /v2/email/insights/0000000000000001-ses-000000/ => 200 "Value":"k1" "Type":"SEND" !BOUNCE
+		GET /v2/email/insights/0000000000000001-ses-000000/ => 429 TooManyRequestsException
+		after 3s
+		GET /v2/email/insights/0000000000000001-ses-000000/ => 200 BOUNCE
+		after 3s
+		GET /v2/email/insights/x/ => 404 X-Amzn-Errortype:~NotFoundException
+		GET /v2/email/outbound-emails => 404
+		POST /v2/email/outbound-emails {"FromEmailAddress":"a@x.org"} => 400 BadRequestException
+		POST /v2/email/outbound-emails `+out+` Authorization:x => 403 InvalidSignatureException`)
+	ses("without insights", rest.SESOptions{}, "ses-secret", `
+		POST /v2/email/outbound-emails `+out+` => 200
+		GET /v2/email/insights/0000000000000001-ses-000000/ => 400 BadRequestException`)
+	ses("a wrong secret", rest.SESOptions{}, "no", `
+		POST /v2/email/outbound-emails `+out+` => 403 InvalidSignatureException`)
+}
+
+// TestSignature: the signature of a request that AWS published, with its example key.
+func TestSignature(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(time.Until(time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC)))
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https://example.amazonaws.com/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest.Sign(r, "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "us-east-1", "service", "")
+		if _, got, _ := strings.Cut(r.Header.Get("Authorization"), "Signature="); got != "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31" {
+			t.Error(got)
+		}
+	})
 }

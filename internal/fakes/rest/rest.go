@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -166,6 +167,7 @@ func (f *Fake) enter(w http.ResponseWriter, r *http.Request, write bool) (*Reque
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	f.note(r, raw, write)
 	f.number(w)
+	r.Body = io.NopCloser(bytes.NewReader(raw)) // a signature covers it
 	switch {
 	case err != nil:
 		Answer{Status: http.StatusRequestEntityTooLarge}.writeTo(w)
