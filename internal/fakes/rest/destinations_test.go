@@ -28,6 +28,7 @@ type scene struct {
 	login string // the header Authorization, unless a line has another
 	lines string
 	setup func()
+	edit  func()                             // what another actor does at the line "edit"
 	sign  func(r *http.Request, body string) // nil: not signed
 }
 
@@ -46,6 +47,8 @@ func (s scene) play(t *testing.T) {
 				}
 				<-time.After(d)
 				synctest.Wait()
+			} else if line == "edit" {
+				s.edit()
 			} else if line != "" {
 				s.line(t, line)
 			}
@@ -134,6 +137,7 @@ func scenes(t *testing.T) map[string]scene {
 	stripeScenes(t, all)
 	slackScenes(t, all)
 	mailScenes(t, all)
+	shopifyScenes(t, all)
 	return all
 }
 
@@ -293,8 +297,10 @@ func mailScenes(t *testing.T, all map[string]scene) {
 		POST TW.json To=%2B15550001111&From=%2B15550002222&Body=hello I-Twilio-Idempotency-Token:k Idempotency-Key:k => 201 SM00000000000000000000000000000002
 		GET TW.json?To=%2B15550001111 => 200 000001" 000002" "date_created":"Sat,~01~Jan~2000~00:00:00~+0000" "next_page_uri":null
 		GET TW.json?To=%2B15550001111&DateSent>=2000-01-01 => 200 "messages":[]
+		GET TW.json?DateSent<=2000-01-02 => 200 "messages":[]
 		after 2500ms
 		GET TW.json?To=%2B15550001111&DateSent>=2000-01-01 => 200 000001" "status":"sent" "date_sent":"Sat,~01~Jan~2000~00:00:02~+0000"
+		GET TW.json?DateSent<=2000-01-01 => 200 000001"
 		GET TW.json?DateSent>=2000-01-02 => 200 "messages":[]
 		GET TW.json?DateSent<=1999-12-31 => 200 "messages":[]
 		GET TW.json?DateSent=yesterday => 400
@@ -406,4 +412,81 @@ func TestSignature(t *testing.T) {
 			t.Error(got)
 		}
 	})
+}
+
+func shopifyScenes(t *testing.T, all map[string]scene) {
+	ask := func(query string, variables map[string]any) string {
+		raw, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "POST /admin/api/2026-07/graphql.json " + strings.ReplaceAll(string(raw), " ", "~") + " X-Shopify-Access-Token:shpat_readback"
+	}
+	const order = "gid://shopify/Order/1"
+	refund := func(key, amount string) string {
+		return ask(`mutation M($input: RefundInput!, $k: String!) { refundCreate(input: $input) @idempotent(key: $k) { refund { id note totalRefundedSet { shopMoney { amount } } } userErrors { field message code } } }`,
+			map[string]any{"k": key, "input": map[string]any{"orderId": order, "note": "k1", "transactions": []any{map[string]any{"orderId": order, "amount": amount, "kind": "REFUND", "gateway": "bogus"}}}})
+	}
+	read := ask(`{ order(id: "`+order+`") { note tags refunds(first: 5) { id note } totalRefundedSet { shopMoney { amount } } metafield(namespace: "readback", key: "key") { value compareDigest } } }`, nil)
+	add := func(name, lines string, met ...fault.Fault) *rest.Shopify {
+		s := rest.NewShopify(rest.ShopifyOptions{})
+		all["shopify: "+name] = scene{fake: s.Fake, lines: lines, setup: func() {
+			s.Seed(rest.Object{"total": "100.00", "tags": []any{"k0"}})
+			s.SetLag(30 * time.Second)
+			faults(t, s.Fake, met...)()
+		}}
+		return s
+	}
+	var s *rest.Shopify
+	s = add("refunds", refund("a", "40.00")+` => 200 "id":"gid://shopify/Refund/2" "note":"k1" "amount":"40.00" "userErrors":[] throttleStatus X-Request-Id
+		`+refund("a", "40.00")+` => 200 gid://shopify/Refund/2
+		`+refund("a", "50.00")+` => 200 "refund":null IDEMPOTENCY_KEY_PARAMETER_MISMATCH
+		`+refund("b", "61.00")+` => 200 "field":["transactions"] greater~than~the~refundable~amount~of~60.00
+		`+read+` => 200 gid://shopify/Refund/2 "amount":"40.00" !Refund/3
+		edit
+		`+refund("a", "40.00")+` => 200 gid://shopify/Refund/2 "note":"by~hand"
+		`+ask(`mutation { refundCreate(input: {orderId: "`+order+`"}) { refund { id } } }`, nil)+` => 200 "errors" idempotent~directive~is~required !"data"
+		`+strings.Replace(ask(`mutation { refundCreate(input: {orderId: "`+order+`", amout: 5}) { refund { id } } }`, nil), "2026-07", "2025-10", 1)+` => 200 not~defined~on~RefundInput
+		`+ask(`mutation($k: String!) { refundCreate(input: {orderId: "gid://shopify/Order/9"}) @idempotent(key: $k) { userErrors { message } } }`, map[string]any{"k": "z"})+` => 200 Order~does~not~exist
+		`+ask(`mutation($k: String!) { refundCreate(input: {orderId: "`+order+`"}) @idempotent(key: $k) { userErrors { message } } }`, nil)+` => 200 "errors" invalid~value
+		`+ask(`mutation($k: String!) { refundCreate(input: {orderId: "`+order+`"}) @idempotent(key: $k) { refund { nonsense } } }`, map[string]any{"k": "y"})+` => 200 "errors" 'nonsense'
+		`+strings.Replace(read, "shpat_readback", "x", 1)+` => 401 [API]
+		after 24h
+		`+refund("a", "40.00")+` => 200 gid://shopify/Refund/3`)
+	all["shopify: refunds"] = func(sc scene) scene {
+		sc.edit = func() {
+			s.Edit(rest.ShopifyRefunds, "gid://shopify/Refund/2", func(o rest.Object) { o["note"] = "by hand" })
+		}
+		return sc
+	}(all["shopify: refunds"])
+	add("throttled, failed, at work", refund("a", "1.00")+` => 200 "message":"Throttled" !"data"
+		`+refund("a", "1.00")+` => 200 INTERNAL_SERVER_ERROR !"data"
+		`+read+` => 200 gid://shopify/Refund/2
+		`+refund("b", "1.00")+` timeout:1s => lost
+		`+refund("b", "1.00")+` => 200 IDEMPOTENCY_CONCURRENT_REQUEST
+		after 5s
+		`+refund("b", "1.00")+` => 200 gid://shopify/Refund/3
+		`+refund("c", "1.00")+` => 200 gid://shopify/Refund/4
+		`+refund("c", "1.00")+` => 200 IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED`,
+		fault.Fault{Kind: fault.Throttled, Nth: 1}, fault.Fault{Kind: fault.BadGateway, How: "500", Nth: 2}, fault.Fault{Kind: fault.LateCommit, Nth: 3, Delay: 2 * time.Second}, fault.Fault{Kind: fault.PhantomSuccess, Nth: 6})
+	orders := func(query string) string {
+		return ask(`query($q: String) { orders(first: 5, query: $q) { nodes { id note tags } pageInfo { hasNextPage } } }`, map[string]any{"q": query})
+	}
+	metafield := func(input string) string {
+		return ask(`mutation { metafieldsSet(metafields: [{ownerId: "`+order+`", namespace: "readback", key: "key", type: "single_line_text_field", `+input+`}]) { metafields { value compareDigest } userErrors { code elementIndex } } }`, nil)
+	}
+	add("orders", ask(`mutation($i: OrderInput!) { orderUpdate(input: $i) { order { id note tags } userErrors { field message } } }`, map[string]any{"i": map[string]any{"id": order, "note": "new", "tags": []string{"k1", "a", "a"}}})+` => 200 "note":"new" "tags":["a","k1"] "userErrors":[]
+		`+read+` => 200 "note":"new" "metafield":null
+		`+orders("tag:k1")+` => 200 "nodes":[]
+		after 31s
+		`+orders("tag:k1")+` => 200 "note":"new"
+		`+orders("tag:k2")+` => 200 "nodes":[]
+		`+orders("colour:red")+` => 200 "note":"new"
+		`+metafield(`value: "k1", compareDigest: null`)+` => 200 "value":"k1" "userErrors":[]
+		`+metafield(`value: "k2", compareDigest: null`)+` => 200 STALE_OBJECT
+		`+metafield(`value: ""`)+` => 200 BLANK
+		`+read+` => 200 "value":"k1"
+		after 31s
+		`+orders("metafields.readback.key:k1")+` => 200 "note":"new"
+		`+ask(`{ orders(first: 1) { nodes { ...F } } } fragment F on Order { id }`, nil)+` => 200 "errors"`)
 }

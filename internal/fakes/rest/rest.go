@@ -70,6 +70,7 @@ type Fake struct {
 	manners       Manners
 	mux           *http.ServeMux
 	writePatterns []string
+	both          map[string]func(body []byte) bool // by pattern
 	faults        *fault.Schedule
 
 	mu      sync.Mutex
@@ -95,7 +96,7 @@ type Call struct {
 
 // New makes a fake that knows no path yet.
 func New(m Manners) *Fake {
-	f := &Fake{manners: m, faults: fault.NewSchedule(nil, 0), mux: http.NewServeMux(), store: newStore(), keys: map[string]usedKey{}, atWork: map[string]int{}}
+	f := &Fake{manners: m, faults: fault.NewSchedule(nil, 0), mux: http.NewServeMux(), store: newStore(), keys: map[string]usedKey{}, atWork: map[string]int{}, both: map[string]func([]byte) bool{}}
 	f.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { f.missing(w, r) })
 	return f
 }
@@ -113,7 +114,7 @@ func (f *Fake) Transport() http.RoundTripper {
 func (f *Fake) HandleWrite(pattern string, plan func(r *Request, now View) (Plan, *Answer)) {
 	f.writePatterns = append(f.writePatterns, pattern)
 	f.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if in, ok := f.enter(w, r, true); ok {
+		if in, ok := f.enter(w, r, always); ok {
 			f.write(w, in, plan)
 		}
 	})
@@ -122,8 +123,26 @@ func (f *Fake) HandleWrite(pattern string, plan func(r *Request, now View) (Plan
 // HandleRead adds a read. One that is not strong may lag.
 func (f *Fake) HandleRead(pattern string, strong bool, show func(r *Request, seen View) Answer) {
 	f.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		if in, ok := f.enter(w, r, false); ok {
+		if in, ok := f.enter(w, r, never); ok {
 			f.read(w, in, strong, show)
+		}
+	})
+}
+
+func always([]byte) bool { return true }
+func never([]byte) bool  { return false }
+
+// HandleBoth adds a path of an API that reads and writes through one, as GraphQL does: writes reports
+// what a body asks for, strong which reads do not lag.
+func (f *Fake) HandleBoth(pattern string, writes func(body []byte) bool, plan func(*Request, View) (Plan, *Answer), strong func(*Request) bool, show func(*Request, View) Answer) {
+	f.both[pattern] = writes
+	f.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		switch in, ok := f.enter(w, r, writes); {
+		case !ok:
+		case writes(in.Raw):
+			f.write(w, in, plan)
+		default:
+			f.read(w, in, strong(in), show)
 		}
 	})
 }
@@ -163,9 +182,9 @@ func (f *Fake) missing(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter counts a request, authenticates it and reads its body.
-func (f *Fake) enter(w http.ResponseWriter, r *http.Request, write bool) (*Request, bool) {
+func (f *Fake) enter(w http.ResponseWriter, r *http.Request, writes func([]byte) bool) (*Request, bool) {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	f.note(r, raw, write)
+	f.note(r, raw, writes(raw))
 	f.number(w)
 	r.Body = io.NopCloser(bytes.NewReader(raw)) // a signature covers it
 	switch {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"slices"
 	"time"
@@ -248,5 +249,13 @@ func (f *Fake) readFaulted(r *Request, strong bool, show func(*Request, View) An
 // isWrite reports whether the request would meet a write.
 func (f *Fake) isWrite(r *http.Request) bool {
 	_, pattern := f.mux.Handler(r)
+	if writes := f.both[pattern]; writes != nil && r.GetBody != nil {
+		body, err := r.GetBody()
+		if err != nil {
+			return false
+		}
+		raw, err := io.ReadAll(body)
+		return err == nil && writes(raw)
+	}
 	return slices.Contains(f.writePatterns, pattern)
 }
