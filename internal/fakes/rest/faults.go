@@ -47,6 +47,9 @@ func (f *Fake) Set(set fault.Fault) error {
 	return f.faults.Set(set)
 }
 
+// Clear removes all faults. Requests in flight keep theirs.
+func (f *Fake) Clear() { f.faults.Clear() }
+
 // take returns the first fault of some kinds that a request meets.
 func (f *Fake) take(r *http.Request, write bool, kinds ...fault.Kind) fault.Fault {
 	met, _ := f.faults.First(fault.Request{Write: write, Key: r.URL.Path}, kinds...)

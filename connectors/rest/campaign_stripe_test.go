@@ -1,0 +1,105 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func init() {
+	// Twenty writes share a payment or a customer.
+	const many = campaignWrites / 20
+	payment := func(n int) string { return fmt.Sprint("pi_", n/20) }
+	account := func(n int) string { return fmt.Sprint("cus_", n/20) }
+	stripe := func(kind, collection string, d destination) {
+		d.kind, d.collection, d.native, d.lag = kind, collection, true, 40*time.Second
+		d.secrets = map[string]string{"key": "sk_test_readback"}
+		d.open = func() *fakerest.Fake {
+			s := fakerest.NewStripe(fakerest.StripeOptions{RefundPending: 3 * time.Hour})
+			for n := range many {
+				s.Seed(fakerest.StripePaymentIntents, fakerest.Object{"id": payment(20 * n), "amount": fakerest.Number(100_000_000), "currency": "usd",
+					"status": "succeeded", "amount_received": fakerest.Number(100_000_000), "latest_charge": fmt.Sprint("ch_", n)})
+				s.Seed(fakerest.StripeCustomers, fakerest.Object{"id": account(20 * n)})
+			}
+			return s.Fake
+		}
+		destinations["stripe/"+kind] = d
+	}
+	// reference is our own name of an object, which Stripe keeps as metadata.
+	reference := func(o fakerest.Object) any {
+		m, _ := o["metadata"].(map[string]any)
+		return m["reference"]
+	}
+	referenced := func(names ...string) func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		return func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			fields := intent.Fields{"reference": reference(o)}
+			for _, name := range names {
+				fields[name] = o[name]
+			}
+			return fields, o != nil && fields["reference"] == w.Key["reference"]
+		}
+	}
+	// foreign puts an object of another actor: of the same payment or customer, and under our key if taken.
+	foreign := func(collection string, more func(n int) fakerest.Object) func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+		return func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(collection, func(now fakerest.View) (string, fakerest.Object) {
+				o := more(n)
+				o["id"], o["metadata"] = fmt.Sprint("by_hand_", now.Next()), map[string]any{}
+				if taken {
+					o["metadata"] = map[string]any{"reference": w.Key["reference"]}
+				}
+				return o.Text("id"), o
+			})
+		}
+	}
+	stripe("refund", fakerest.StripeRefunds, destination{
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"payment_intent": payment(n), "reference": fmt.Sprintf("return-%03d", n)},
+				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "reason": "requested_by_customer"}}
+		},
+		of: referenced("payment_intent", "amount", "reason"),
+		other: foreign(fakerest.StripeRefunds, func(n int) fakerest.Object {
+			return fakerest.Object{"object": "refund", "payment_intent": payment(n), "amount": fakerest.Number(int64(500 + n)), "reason": "duplicate", "status": "succeeded", "currency": "usd"}
+		}),
+	})
+	stripe("payment-intent", fakerest.StripePaymentIntents, destination{
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("order-%03d", n)},
+				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Order ", n)}}
+		},
+		of: referenced("customer", "amount", "currency", "description"),
+		other: foreign(fakerest.StripePaymentIntents, func(n int) fakerest.Object {
+			return fakerest.Object{"object": "payment_intent", "customer": account(n), "amount": fakerest.Number(int64(500 + n)), "currency": "usd", "description": fmt.Sprint("Order ", n)}
+		}),
+	})
+	stripe("invoice-item", fakerest.StripeInvoiceItems, destination{
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("hours-%03d", n)},
+				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Hours ", n)}}
+		},
+		of: referenced("customer", "amount", "currency", "description"),
+		other: foreign(fakerest.StripeInvoiceItems, func(n int) fakerest.Object {
+			return fakerest.Object{"object": "invoiceitem", "customer": account(n), "amount": fakerest.Number(int64(500 + n)), "currency": "usd", "description": fmt.Sprint("Hours ", n)}
+		}),
+	})
+	stripe("customer", fakerest.StripeCustomers, destination{
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"email": fmt.Sprintf("ada-%03d@example.com", n)}, Expect: intent.Fields{"name": fmt.Sprint("Ada ", n)}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"email": o["email"], "name": o["name"]}, o != nil && o["email"] == w.Key["email"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(fakerest.StripeCustomers, func(now fakerest.View) (string, fakerest.Object) {
+				o := fakerest.Object{"id": fmt.Sprint("cus_by_hand_", now.Next()), "object": "customer", "email": fmt.Sprintf("ADA-%03d@example.com", n), "name": fmt.Sprint("Ada ", n), "metadata": map[string]any{}}
+				if taken {
+					o["email"] = w.Key["email"]
+				}
+				return o.Text("id"), o
+			})
+		},
+	})
+}
