@@ -53,6 +53,8 @@ type checked struct {
 	Secrets    []string        `json:"secrets"`
 	Kinds      []catalog.Entry `json:"kinds"`
 	NotChecked []unchecked     `json:"not_checked,omitempty"`
+	Explained  []explained     `json:"explained,omitempty"`
+	Warnings   []string        `json:"warnings,omitempty"`
 	KeyAlone   []keyAlone      `json:"key_alone,omitempty"`
 }
 
@@ -60,6 +62,12 @@ type checked struct {
 type keyAlone struct {
 	Kind   string             `json:"kind"`
 	Writes []intent.WriteType `json:"writes"`
+}
+
+// explained is how the requests of a kind work.
+type explained struct {
+	Kind string   `json:"kind"`
+	Says []string `json:"says"`
 }
 
 // unchecked lists what a write sends and no read compares.
@@ -88,6 +96,9 @@ func (a *app) checkDeclaration(named string) error {
 	}
 	for _, s := range d.Sheets() {
 		c.Kinds = append(c.Kinds, catalog.Of(s))
+		if words := d.Explained(s.Kind); len(words) > 0 {
+			c.Explained = append(c.Explained, explained{s.Kind, words})
+		}
 		if all := d.KeyAlone(s.Kind); len(all) > 0 {
 			c.KeyAlone = append(c.KeyAlone, keyAlone{s.Kind, all})
 		}
@@ -97,6 +108,9 @@ func (a *app) checkDeclaration(named string) error {
 				c.NotChecked = append(c.NotChecked, unchecked{s.Kind, w, not[w]})
 			}
 		}
+	}
+	for _, w := range d.Warnings() {
+		c.Warnings = append(c.Warnings, named+w)
 	}
 	return a.print(c, func() string { return c.text() })
 }
@@ -115,6 +129,13 @@ func (c checked) text() string {
 		for _, g := range k.Promises {
 			fmt.Fprintf(&b, "  %s: %s\n", g.Write, g.Row)
 			b.WriteString(report.Paragraph(g.Text+".", "    "))
+		}
+		for _, e := range c.Explained {
+			for _, said := range e.Says {
+				if e.Kind == k.Kind {
+					b.WriteString(report.Paragraph(report.Safe(said), "  "))
+				}
+			}
 		}
 		for _, n := range c.NotChecked {
 			if n.Kind == k.Kind {
@@ -135,6 +156,9 @@ func (c checked) text() string {
 			rows = append(rows, "  "+d.Name+"\t"+report.Safe(d.Value))
 		}
 		b.WriteString(report.Table(rows...))
+	}
+	for _, w := range c.Warnings {
+		b.WriteString(report.Paragraph("warning: "+report.Safe(w), ""))
 	}
 	return b.String()
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 // ReadMany reads for many queries with few requests: by the bulk reads that are declared, or by
@@ -32,7 +34,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			answers[i].Err = err
 			continue
 		}
-		if shared(k.reads) {
+		if k.shared() {
 			answers[i].Observation, answers[i].Err = c.Read(same, q)
 			answers[i].Observation.At = began // an answer may be from before this query's turn
 			continue
@@ -42,7 +44,9 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			answers[i].Err = fmt.Errorf("%w: /key: no bulk read can be made by it", errIntent)
 			continue
 		}
-		at := slices.IndexFunc(groups, func(g *group) bool { return g.r == r && len(g.which) < r.bulk })
+		at := slices.IndexFunc(groups, func(g *group) bool {
+			return g.r == r && len(g.which) < r.bulk && k.sameScope(qs[g.which[0]].Intent.Key, q.Intent.Key)
+		})
 		if at < 0 {
 			at, groups = len(groups), append(groups, &group{k: k, r: r})
 		}
@@ -54,12 +58,28 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	return answers, nil
 }
 
-// shared reports whether all reads of a kind are lists that ask for nothing of a query: what one
-// of them shows answers every query.
-func shared(reads []*read) bool {
-	return !slices.ContainsFunc(reads, func(r *read) bool {
-		return r.list == nil || r.bulk > 0 || r.stampIsAsked || len(r.keysAsked) > 0
+// shared reports whether all reads of a kind are lists that ask for nothing of a query but its
+// scope: what one of them shows answers every query of that scope.
+func (k *kind) shared() bool {
+	return !slices.ContainsFunc(k.reads, func(r *read) bool {
+		return r.list == nil || r.bulk > 0 || r.stampIsAsked || r.asksWithin(k.scope)
 	})
+}
+
+// sameScope reports whether two queries may share a request.
+func (k *kind) sameScope(a, b intent.Fields) bool {
+	return !slices.ContainsFunc(k.scope, func(name string) bool { return !declared.Same(a[name], b[name]) })
+}
+
+// common are the values that all queries of one request share.
+func (c *Connector) common(k *kind, key intent.Fields) values {
+	v := c.given()
+	scope := map[string]any{}
+	for _, name := range k.scope {
+		scope[name] = key[name]
+	}
+	v["key"] = scope
+	return v
 }
 
 // answered are the answers that one bulk read had, each taken apart once. A failure is shared as
@@ -122,7 +142,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	for _, i := range which {
 		v := c.readValues(qs[i])
 		// What spoils the request spoils it for its own query alone.
-		if _, err := r.request.fill(filling{values: v, each: []values{v}, guarded: true}); err != nil {
+		if _, err := r.request.fill(filling{values: c.common(k, qs[i].Intent.Key), each: []values{v}, guarded: true}); err != nil {
 			answers[i].Err = err
 			continue
 		}
@@ -131,7 +151,8 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	if len(merges) == 0 {
 		return
 	}
-	f, err := c.askMany(ctx, k, r, each)
+	common := c.common(k, qs[which[0]].Intent.Key)
+	f, err := c.askMany(ctx, k, r, common, each)
 	for _, i := range which {
 		m := merges[i]
 		if m == nil {
@@ -144,7 +165,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 		answers[i] = m.answer(r, f)
 	}
 	if err == nil && slices.ContainsFunc(which, func(i int) bool { return answers[i].Err == nil && len(answers[i].Observation.Records) == 0 }) {
-		err = c.see(ctx, r, c.given())
+		err = c.see(ctx, r, common)
 		for _, i := range which {
 			if err != nil && answers[i].Err == nil && len(answers[i].Observation.Records) == 0 {
 				answers[i] = connectors.BulkAnswer{Err: fmt.Errorf("read %q: %w", r.name, err)}
@@ -170,8 +191,8 @@ func (m *merge) answer(r *read, f result) connectors.BulkAnswer {
 }
 
 // askMany makes one bulk request.
-func (c *Connector) askMany(ctx context.Context, k *kind, r *read, each []values) (result, error) {
-	d, err := r.request.fill(filling{values: c.given(), each: each, guarded: true})
+func (c *Connector) askMany(ctx context.Context, k *kind, r *read, common values, each []values) (result, error) {
+	d, err := r.request.fill(filling{values: common, each: each, guarded: true})
 	if err != nil {
 		return result{}, err
 	}

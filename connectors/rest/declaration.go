@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/jsonplace"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // Declaration is an API as a file describes it, checked. It holds no secret
@@ -25,6 +26,7 @@ type Declaration struct {
 	probe        *getRequest
 	probeFirst   bool
 	kinds        map[string]*kind
+	warnings     []yamlfile.Problem
 }
 
 // Parameter is what an account must give, besides secrets.
@@ -152,6 +154,7 @@ func (d *Declaration) Sheets() []connectors.Sheet {
 type kind struct {
 	name     string
 	forms    [][]string // of the business key
+	scope    []string   // members of the key that requests name and records do not show
 	patterns map[string]*regexp.Regexp
 	writes   map[intent.WriteType]*write
 	reads    []*read
@@ -161,6 +164,7 @@ type kind struct {
 	sample   *sample
 	claims   []connectors.Claim
 	profile  connectors.Profile
+	words    []string // see Explained
 }
 
 // write is how one write type is sent.
@@ -281,6 +285,8 @@ type record struct {
 	// only are lists of the names that a spread can show, joined by commas;
 	// none: every name.
 	only []pattern
+	// scope are the members of the key that records do not show.
+	scope []string
 	// nulls means that a missing value is shown as null.
 	nulls bool
 }

@@ -31,6 +31,7 @@
 //	  item:
 //	    key: [sku]                       # or several forms: [[sku], [id]]
 //	    [key_patterns: {sku: '[A-Z0-9-]+'}]
+//	    [scope: [shop]]                  # members of every key that records do not show
 //	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
 //	    reads: [READ…]
 //	    [list: LIST]                     # of all records, for evaluations
@@ -87,6 +88,11 @@
 // list answers up to 100 queries at once: those that wait while a call is in progress, or for
 // bulk_wait (default 0) after the first. With 10s, up to 600 writes are read by six lists a minute,
 // where the concurrency of the destination allows as many reads to wait.
+//
+// A member of the key that is in scope, such as a channel or a spreadsheet, is named by every read by
+// key or stamp, and by the list; a record is taken to be of the scope in which it was read, and is
+// compared by the rest of its key. Requests of a bulk read, and lists that answer many queries, are
+// of one scope each.
 //
 // A LIST is one request that shows every record of the kind:
 //

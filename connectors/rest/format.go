@@ -76,6 +76,7 @@ type fileKind struct {
 	At      yamlfile.Place
 	Key     fileKey                  `yaml:"key"`
 	KeyForm map[string]yamlfile.Text `yaml:"key_patterns"`
+	Scope   []yamlfile.Text          `yaml:"scope"`
 	Writes  map[string]*fileWrite    `yaml:"writes"`
 	Reads   []*fileRead              `yaml:"reads"`
 	List    *fileList                `yaml:"list"`

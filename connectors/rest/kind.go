@@ -23,6 +23,7 @@ func (l *loader) kind(name string, f *fileKind) {
 		l.Say(f.At.Line, f.At.Field+".record", "is missing; want how a record of an answer is understood")
 	} else {
 		k.record = l.record(f.Record)
+		k.record.scope = k.scope
 	}
 	for _, w := range slices.Sorted(maps.Keys(f.Writes)) {
 		if f.Writes[w] == nil {
@@ -78,6 +79,35 @@ func (l *loader) key(k *kind, f *fileKind) {
 		if l.keyKnown(name, t.Place) {
 			k.patterns[name] = l.anchored(t)
 		}
+	}
+	l.scopes(k, f)
+}
+
+// scopes reads which members of the key records do not show. A record is found within its scope
+// only, so every form of the key needs each of them, and something besides by which records differ.
+func (l *loader) scopes(k *kind, f *fileKind) {
+	l.scope = nil
+	for _, t := range f.Scope {
+		if !l.keys[t.Value] {
+			l.At(t.Place, "%q is in no form of the key; want one of %s", yamlfile.Clip(t.Value), yamlfile.Names(l.keys))
+			continue
+		}
+		l.scope = append(l.scope, t.Value)
+		for _, form := range k.forms {
+			if !slices.Contains(form, t.Value) {
+				l.At(t.Place, "is not in every form of the key; want it in [%s], too: a record is found only in its %s", strings.Join(form, ", "), t.Value)
+			}
+		}
+	}
+	k.scope = l.scope
+	for _, form := range k.forms {
+		if len(k.scope) > 0 && !slices.ContainsFunc(form, func(name string) bool { return !slices.Contains(k.scope, name) }) {
+			l.At(f.Scope[0].Place, "leaves nothing of the key [%s] by which a record is recognised; want a member besides that records show", strings.Join(form, ", "))
+		}
+	}
+	if len(k.scope) > 0 {
+		k.explain("%s of the key: named in every request and never compared, since records do not show it. A read sees the records of one %s.",
+			strings.Join(k.scope, ", "), strings.Join(k.scope, " and "))
 	}
 }
 
@@ -190,8 +220,8 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 func (l *loader) checkKind(k *kind, f *fileKind) {
 	for _, form := range k.forms {
 		for _, name := range form {
-			if !k.record.has(name) {
-				l.Say(f.Record.At.Line, f.Record.At.Field+".fields."+name, "is missing: every field of the key must be shown by reads, or the equality of keys cannot be seen to")
+			if !slices.Contains(k.scope, name) && !k.record.has(name) {
+				l.Say(f.Record.At.Line, f.Record.At.Field+".fields."+name, "is missing: every field of the key must be shown by reads, or the equality of keys cannot be seen to; if no record shows it, and every request names it, want it in scope")
 			}
 		}
 		if !slices.ContainsFunc(k.reads, func(r *read) bool { return r.finds(form, k.onlyCreates()) }) {
@@ -211,6 +241,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps our record cannot be distinguished from one that was there before")
 	}
 	l.versions(k, f)
+	l.scoped(k, f)
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")
@@ -221,6 +252,28 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	if w := k.writes[intent.Create]; w != nil {
 		l.stampStays(f, w)
+	}
+}
+
+// scoped refuses reads that would mix the records of several scopes, which nothing in the records
+// distinguishes.
+func (l *loader) scoped(k *kind, f *fileKind) {
+	for _, name := range k.scope {
+		if k.record.fields[name] != nil {
+			l.At(f.Record.Fields[name].At, "is a scope of the key, which records do not show; want it in one of the two places")
+		}
+		for i, r := range k.reads {
+			switch asks := slices.Contains(r.keysAsked, name); {
+			case asks:
+			case r.ref:
+				l.warn(f.Reads[i].At, "does not name {key.%s}: right only where no two records of different %s have the same ref", name, name)
+			default:
+				l.At(f.Reads[i].At, "does not name {key.%s}, and would mix the records of several; want it in the request, or, where records show it, in fields instead of scope", name)
+			}
+		}
+		if k.all != nil && !slices.Contains(k.all.keysAsked, name) {
+			l.At(f.List.At, "does not name {key.%s}, and would mix the records of several; want it in the request", name)
+		}
 	}
 }
 

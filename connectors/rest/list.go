@@ -56,7 +56,15 @@ func (l *loader) everything(f *fileList) *everything {
 	}
 	l.Required(f.Records, f.At, "records", "where the records stand, such as $.items[*]")
 	r := &read{list: declared.NewList(&l.Reader, f.Records)}
-	l.reads(r, as, known{"param": named, "from": alone, "until": alone})
+	l.reads(r, as, l.withScope(known{"param": named, "from": alone, "until": alone}))
+	for _, h := range r.request.holes() {
+		if h.path[0] == "key" && len(h.path) == 2 {
+			r.asksKey(h.path[1])
+		}
+	}
+	if r.asksWithin(l.scope) {
+		l.At(f.At, "asks for one record; want no member of the key in the request that is not in scope")
+	}
 	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed), created: l.singular(f.Created), cut: time.Duration(f.Cut)}
 }
 
@@ -71,10 +79,15 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 		return connectors.Listing{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", connectors.ErrScope, yamlfile.Clip(s.Kind), strings.Join(c.d.Kinds(), ", "))
 	case k.all == nil:
 		return connectors.Listing{}, fmt.Errorf("%w: the declaration names no list of %q", connectors.ErrScope, s.Kind)
-	case len(s.Within) > 0:
+	case len(k.scope) == 0 && len(s.Within) > 0:
 		return connectors.Listing{}, fmt.Errorf("%w: within %v; a declared API lists the whole kind", connectors.ErrScope, s.Within)
+	case !sameNames(k.scope, s.Within):
+		return connectors.Listing{}, fmt.Errorf("%w: within %v; want one %s", connectors.ErrScope, s.Within, strings.Join(k.scope, " and "))
 	}
 	v := c.given()
+	if len(k.scope) > 0 {
+		v["key"] = map[string]any(s.Within)
+	}
 	for name, t := range map[string]time.Time{"from": s.From, "until": s.Until} {
 		if !t.IsZero() {
 			v[name] = t.UTC().Format(time.RFC3339)
@@ -184,6 +197,7 @@ func (w *pager) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Ans
 // take takes one record in, once.
 func (w *pager) take(element any) error {
 	rec, kept, err := w.k.record.of(element)
+	w.k.within(rec, w.scope.Within)
 	if err != nil || !kept || w.seen[rec.Ref] {
 		return err
 	}

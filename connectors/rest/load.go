@@ -25,6 +25,8 @@ type loader struct {
 	// keys are the fields of the business keys of the kind that is being
 	// read.
 	keys map[string]bool
+	// scope are those of them that records do not show.
+	scope []string
 }
 
 // Load reads a declaration strictly. file is its name for problems. The error wraps
@@ -68,6 +70,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 			l.kind(name, k)
 		}
 	}
+	l.sortWarnings()
 	if f.Rate != nil {
 		if f.Rate.Calls < 1 || f.Rate.Per <= 0 {
 			l.At(f.Rate.At, "want calls (1 or more) and per (a duration such as 1h)")

@@ -116,8 +116,12 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	if err != nil || !kept {
 		return rec, false, err
 	}
+	if len(k.scope) > 0 { // all that are asked in one request are of one scope
+		key, _ := asked[0]["key"].(map[string]any)
+		k.within(rec, key)
+	}
 	for _, name := range r.keysAsked {
-		if !k.record.hasPlace(name, element) {
+		if !slices.Contains(k.scope, name) && !k.record.hasPlace(name, element) {
 			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", errAnswer, name)
 		}
 	}

@@ -41,18 +41,18 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	if _, update := k.undo[intent.Update]; create && update && k.writes[intent.Upsert] != nil {
 		p.Undo = append(p.Undo, intent.Upsert)
 	}
-	p.Reads, p.BulkLimit = waysOf(k.reads)
+	p.Reads, p.BulkLimit = k.ways()
 	if p.BulkWait = time.Duration(f.BulkWait); p.BulkWait > 0 && p.BulkLimit == 0 {
 		l.Say(f.At.Line, f.At.Field+".bulk_wait", "is set where no reads are shared; want a bulk read, or reads that are lists and ask for nothing of the record")
 	}
 	k.profile = p
 }
 
-// waysOf lists the ways of reading, and how many queries a bulk read takes.
-func waysOf(reads []*read) ([]connectors.ReadPath, int) {
+// ways lists the ways of reading, and how many queries a bulk read takes.
+func (k *kind) ways() ([]connectors.ReadPath, int) {
 	var all []connectors.ReadPath
 	bulk := 0
-	for _, r := range reads {
+	for _, r := range k.reads {
 		bulk = max(bulk, r.bulk)
 		strength := connectors.Weak
 		if r.strong {
@@ -67,7 +67,7 @@ func waysOf(reads []*read) ([]connectors.ReadPath, int) {
 			}
 		}
 	}
-	if bulk == 0 && shared(reads) {
+	if bulk == 0 && k.shared() {
 		bulk = maxShared
 	}
 	return all, bulk

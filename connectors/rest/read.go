@@ -249,6 +249,7 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	if err != nil || !kept {
 		return f, err
 	}
+	m.k.within(rec, m.q.Intent.Key)
 	if r.version.header != "" || r.version.place != nil {
 		rec.Version = r.version.of(doc, a.Header)
 	}
@@ -305,6 +306,26 @@ func (r *read) answersWith(k *kind, rec connectors.Record, v values) error {
 		return fmt.Errorf("%w: the record has another stamp than was asked for", errAnswer)
 	}
 	return nil
+}
+
+// within puts the scope, which a record does not show, among its fields: it is that of the request
+// that the record answers.
+func (k *kind) within(rec connectors.Record, key map[string]any) {
+	for _, name := range k.scope {
+		if v, there := key[name]; there && rec.Fields != nil {
+			rec.Fields[name] = v
+		}
+	}
+}
+
+// sameNames reports whether fields are exactly those of the names.
+func sameNames(names []string, fields intent.Fields) bool {
+	for _, name := range names {
+		if _, there := fields[name]; !there {
+			return false
+		}
+	}
+	return len(names) == len(fields)
 }
 
 // sameField reports whether a record has a field of the business key.

@@ -41,7 +41,7 @@ func (l *loader) read(f *fileRead) *read {
 	if r.ref {
 		allowed["ref"] = alone
 	}
-	if r.key {
+	if r.key || len(l.scope) > 0 {
 		allowed["key"] = named
 	}
 	if r.stamp {
@@ -50,8 +50,11 @@ func (l *loader) read(f *fileRead) *read {
 	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
 	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
-		if h.path[0] == "key" && !slices.Contains(r.keysAsked, h.path[1]) {
-			r.keysAsked = append(r.keysAsked, h.path[1])
+		if h.path[0] == "key" && len(h.path) == 2 {
+			r.asksKey(h.path[1])
+			if !r.key && !slices.Contains(l.scope, h.path[1]) {
+				l.At(f.At, "has {%s} in its request and is not by key; want key among by, or only what is in scope", h.name)
+			}
 		}
 		if h.optional || h.blank {
 			l.At(f.At, "{%s}: nothing of a lookup can be left out", h.name)
@@ -61,6 +64,17 @@ func (l *loader) read(f *fileRead) *read {
 	l.shape(r, f)
 	r.version = l.version(f.Version)
 	return r
+}
+
+func (r *read) asksKey(name string) {
+	if !slices.Contains(r.keysAsked, name) {
+		r.keysAsked = append(r.keysAsked, name)
+	}
+}
+
+// asksWithin reports whether the request names a member of the key that records show.
+func (r *read) asksWithin(scope []string) bool {
+	return slices.ContainsFunc(r.keysAsked, func(name string) bool { return !slices.Contains(scope, name) })
 }
 
 // reads compiles what reads and lists have in common. The places of the records are known.
@@ -96,7 +110,7 @@ func (l *loader) shape(r *read, f *fileRead) {
 	if r.ref && r.single == nil && f.Record.Value == "" {
 		l.At(f.At, "is by ref; want record, since a ref is of one record")
 	}
-	if r.single != nil && r.key && len(r.keysAsked) == 0 {
+	if r.single != nil && r.key && !r.asksWithin(l.scope) {
 		l.At(f.At, "reads one record and does not ask for the key; want {key.…} in the request, or records")
 	}
 	if r.single != nil && r.stamp && !r.stampIsAsked {
@@ -148,7 +162,7 @@ func (l *loader) absence(r *read, f *fileRead) {
 	if r.absentWhere != nil && len(f.Absent) == 0 {
 		l.At(f.AbsentWhere.At, "is set without absent")
 	}
-	allowed := known{"param": named}
+	allowed := l.withScope(known{"param": named})
 	switch v := f.Visible; {
 	case v != nil && f.AbsentIfVisible.Value != "":
 		l.At(v.At, "is set together with absent_if_visible; want one of the two")
@@ -157,6 +171,14 @@ func (l *loader) absence(r *read, f *fileRead) {
 	case f.AbsentIfVisible.Value != "":
 		r.visible = l.newGet(fileGet{At: f.AbsentIfVisible.Place, Path: f.AbsentIfVisible}, allowed)
 	}
+}
+
+// withScope allows the members of the key that are the scope, in what is read beside records.
+func (l *loader) withScope(allowed known) known {
+	if len(l.scope) > 0 {
+		allowed["key"] = named
+	}
+	return allowed
 }
 
 func (l *loader) paging(r *read, f *fileRead) {

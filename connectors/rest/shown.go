@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 )
 
 // kindOf finds the kind of an intent that it can serve, for this account.
@@ -27,6 +28,13 @@ func (r *record) seen(w intent.WriteIntent, account values) error {
 		fields intent.Fields
 	}{{"expect", w.Expect}, {"require", w.Require}} {
 		for _, name := range slices.Sorted(maps.Keys(part.fields)) {
+			if slices.Contains(r.scope, name) {
+				// Beside an equal member of the key it says nothing new, as an undo does.
+				if !declared.Same(part.fields[name], w.Key[name]) {
+					return unserved("/"+part.name+"/"+name, "/%s/%s: is a scope of the key, which no record shows", part.name, name)
+				}
+				continue
+			}
 			if unseen(name) {
 				return unserved("/"+part.name+"/"+name, "/%s/%s: is not among what reads can show", part.name, name)
 			}

@@ -1,0 +1,42 @@
+package rest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/readback-go/readback/internal/yamlfile"
+)
+
+// Explained describes how the requests of a kind work, in plain words, a sentence or two for each
+// element of its declaration whose effect is not obvious.
+func (d *Declaration) Explained(kind string) []string {
+	k, known := d.kinds[kind]
+	if !known {
+		return nil
+	}
+	return slices.Clone(k.words)
+}
+
+// Warnings lists what a declaration lacks that is not wrong and can be dangerous, with the lines.
+func (d *Declaration) Warnings() []string {
+	var all []string
+	for _, p := range d.warnings {
+		all = append(all, p.String())
+	}
+	return all
+}
+
+// sortWarnings puts them in the order of lines.
+func (l *loader) sortWarnings() { yamlfile.Sort(l.d.warnings) }
+
+// explain adds a sentence to what is said of a kind.
+func (k *kind) explain(format string, args ...any) {
+	k.words = append(k.words, fmt.Sprintf(format, args...))
+}
+
+// warn adds a warning at a place.
+func (l *loader) warn(at yamlfile.Place, format string, args ...any) {
+	of := yamlfile.Reader{}
+	of.At(at, format, args...)
+	l.d.warnings = append(l.d.warnings, of.Problems...)
+}

@@ -1,0 +1,185 @@
+package rest_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/wire"
+)
+
+// roomFile declares the messages of a chat whose history does not say of which channel it is.
+var roomFile = strings.NewReplacer(
+	"    key: [id]\n", "    key: [channel, id]\n    scope: [channel]\n",
+	"{param.channel}", "{key.channel}",
+	"parameters:\n  channel: {pattern: '[A-Z0-9]+', about: the channel, default: C1}\n", "",
+	", bulk_wait: 10s", "",
+).Replace(chatFile)
+
+// readingProblems are wrong uses of what a read can say. The rest of the file is right.
+var readingProblems = map[string]struct {
+	reason, file, old, new string
+	want                   string // a piece of each problem, a line each
+}{
+	"scope, no member":    {"misspelt", roomFile, "scope: [channel]", "scope: [chanel]", `:10: kinds.message.scope[0]: "chanel" is in no form of the key; want one of channel, id`},
+	"scope, not asked":    {"it would mix channels", roomFile, `channel: "{key.channel}", limit`, `limit`, "reads[0]: does not name {key.channel}, and would mix the records of several"},
+	"scope, in one form":  {"a record is found in its channel only", roomFile, "key: [channel, id]", "key: [[channel, id], [id]]", "scope[0]: is not in every form of the key; want it in [id], too"},
+	"scope, all":          {"no record could be recognised", roomFile, "scope: [channel]", "scope: [channel, id]", "scope[0]: leaves nothing of the key [channel, id] by which a record is recognised"},
+	"scope, shown":        {"which of the two", roomFile, "fields: {id", "fields: {channel: $.channel, id", "fields.channel: is a scope of the key, which records do not show"},
+	"neither":             {"it could not be compared", roomFile, "    scope: [channel]\n", "", "fields.channel: is missing: every field of the key must be shown by reads"},
+	"list without scope":  {"it would mix channels", roomFile, "    record:\n", "    list: {name: all, path: /all, records: '$.messages[*]'}\n    record:\n", "list: does not name {key.channel}, and would mix"},
+	"list of one":         {"it lists the scope", roomFile, "    record:\n", "    list: {name: all, path: /all, query: {c: '{key.channel}', i: '{key.id}'}, records: '$.messages[*]'}\n    record:\n", "list: asks for one record"},
+	"key in a stamp read": {"it is not by key", roomFile, "by: [key, stamp]\n        path: /conversations.history\n        query: {", "by: stamp\n        path: /conversations.history\n        query: {i: '{key.id}', ", "has {key.id} in its request and is not by key"},
+}
+
+func TestReadingProblems(t *testing.T) {
+	for name, tt := range readingProblems {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(tt.file, tt.old) || loadProblems(t, tt.file) != "" {
+				t.Fatalf("the test replaces %q, which is not there, or the file is wrong: %s", tt.old, loadProblems(t, tt.file))
+			}
+			got := loadProblems(t, strings.Replace(tt.file, tt.old, tt.new, 1))
+			for _, want := range strings.Split(tt.want, "\n") {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s: got\n%s\nwant in it %q", tt.reason, got, want)
+				}
+			}
+		})
+	}
+}
+
+// readingWords are what a check says of the elements of a read, and what it warns of.
+var readingWords = map[string]struct {
+	file, old, new string
+	says           string // a piece of what is explained
+	warns          string // a piece of a warning, "" for none
+}{
+	"scope": {roomFile, "", "", "channel of the key: named in every request and never compared", ""},
+	"scope, by ref": {roomFile, "    record:\n", "      - {name: get, by: ref, path: '/message/{ref}', record: $}\n    record:\n",
+		"channel of the key", "reads[1]: does not name {key.channel}: right only where no two records of different channel have the same ref"},
+}
+
+func TestReadingWords(t *testing.T) {
+	for name, tt := range readingWords {
+		t.Run(name, func(t *testing.T) {
+			d, err := rest.Load([]byte(strings.Replace(tt.file, tt.old, tt.new, 1)), "F")
+			if err != nil {
+				t.Fatal(err)
+			}
+			says, warns := strings.Join(d.Explained(d.Kinds()[0]), "\n"), strings.Join(d.Warnings(), "\n")
+			if !strings.Contains(says, tt.says) {
+				t.Errorf("explained:\n%s\nwant in it %q", says, tt.says)
+			}
+			if !strings.Contains(warns, tt.warns) || tt.warns == "" && warns != "" {
+				t.Errorf("warnings:\n%s\nwant %q", warns, tt.warns)
+			}
+		})
+	}
+}
+
+// handled connects a declaration that needs no secret with a handler.
+func handled(t *testing.T, file string, h http.HandlerFunc) *rest.Connector {
+	t.Helper()
+	d, err := rest.Load([]byte(file), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.New(d, rest.Options{Transport: wire.Transport(h, nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func inRoom(channel string, n int) intent.WriteIntent {
+	in := post(n)
+	in.Key = intent.Fields{"channel": channel, "id": in.Key["id"]}
+	return in
+}
+
+// rooms answers with the history of the channel that is asked for. The messages of two channels can
+// have the same id and the same ref.
+func rooms(all map[string][]intent.WriteIntent) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		var messages []string
+		for i, in := range all[r.URL.Query().Get("channel")] {
+			messages = append(messages, fmt.Sprintf(`{"ts":"%d","text":%q,"metadata":{"id":%q,"stamp":%q}}`, i, in.Expect["text"], in.Key["id"], in.Stamp()))
+		}
+		says(200, `{"messages":[`+strings.Join(messages, ",")+`]}`)(rw, r)
+	}
+}
+
+// A message of one channel says nothing of the other, whatever id and ref they share; one call
+// serves all queries of a channel, and none of another.
+func TestScopesAreApart(t *testing.T) {
+	one, two := inRoom("C1", 1), inRoom("C2", 1)
+	calls := 0
+	history := rooms(map[string][]intent.WriteIntent{"C1": {one}})
+	con := handled(t, roomFile, func(rw http.ResponseWriter, r *http.Request) { calls++; history(rw, r) })
+	qs := []connectors.Query{{Intent: one, Stamp: one.Stamp()}, {Intent: two, Stamp: two.Stamp()}, {Intent: inRoom("C1", 2)}}
+	answers, err := con.ReadMany(t.Context(), qs)
+	if err != nil || calls != 2 {
+		t.Fatalf("%d calls, %v; want one for each channel", calls, err)
+	}
+	for n, want := range []int{1, 0, 0} {
+		a := answers[n]
+		if a.Err != nil || len(a.Observation.Records) != want {
+			t.Errorf("query %d: %+v; want %d records", n, a, want)
+			continue
+		}
+		for _, r := range a.Observation.Records {
+			if r.Fields["channel"] != "C1" || r.Fields["id"] != "m-1" {
+				t.Errorf("the record has the key %v", r.Fields)
+			}
+		}
+	}
+	moved := one
+	moved.Expect = intent.Fields{"channel": "C2"}
+	if _, err := con.Read(t.Context(), connectors.Query{Intent: moved}); err == nil || !strings.Contains(err.Error(), "/expect/channel: is a scope of the key") {
+		t.Errorf("what no record shows is expected: %v", err)
+	}
+}
+
+// A bulk request is of one scope, and so is a list.
+func TestBulkAndListsWithinAScope(t *testing.T) {
+	file := strings.Replace(strings.Replace(roomFile, "    record:\n", `      - name: many
+        by: key
+        path: /conversations.history
+        query: {channel: "{key.channel}", ids: {"[...]": "{key.id}"}}
+        records: $.messages[*]
+        bulk: 10
+    list: {name: all, path: /conversations.history, query: {channel: "{key.channel}"}, records: "$.messages[*]"}
+    record:
+`, 1), `limit: "999"}`, `id: "{key.id}"}`, 1)
+	all := map[string][]intent.WriteIntent{"C1": {inRoom("C1", 1)}, "C2": {inRoom("C2", 1), inRoom("C2", 2)}}
+	var asked []string
+	con := handled(t, file, func(rw http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("channel")+":"+r.URL.Query().Get("ids"))
+		rooms(all)(rw, r)
+	})
+	var qs []connectors.Query
+	for _, in := range append(slices.Clone(all["C1"]), all["C2"]...) {
+		qs = append(qs, connectors.Query{Intent: in})
+	}
+	answers, err := con.ReadMany(t.Context(), qs)
+	if want := []string{"C1:m-1", "C2:m-1,m-2"}; err != nil || !slices.Equal(asked, want) {
+		t.Errorf("asked %v, %v; want %v", asked, err, want)
+	}
+	for n, a := range answers {
+		if a.Err != nil || len(a.Observation.Records) != 1 || a.Observation.Records[0].Fields["channel"] != qs[n].Intent.Key["channel"] {
+			t.Errorf("query %d: %+v", n, a)
+		}
+	}
+	l, err := con.List(t.Context(), connectors.Scope{Kind: "message", Within: intent.Fields{"channel": "C2"}})
+	if err != nil || len(l.Records) != 2 || l.Records[0].Fields["channel"] != "C2" {
+		t.Errorf("the list: %+v, %v", l, err)
+	}
+	if _, err := con.List(t.Context(), connectors.Scope{Kind: "message"}); err == nil {
+		t.Error("a list of all channels was made")
+	}
+}
