@@ -138,6 +138,7 @@ func scenes(t *testing.T) map[string]scene {
 	slackScenes(t, all)
 	mailScenes(t, all)
 	shopifyScenes(t, all)
+	quickBooksScenes(t, all)
 	return all
 }
 
@@ -489,4 +490,51 @@ func shopifyScenes(t *testing.T, all map[string]scene) {
 		after 31s
 		`+orders("metafields.readback.key:k1")+` => 200 "note":"new"
 		`+ask(`{ orders(first: 1) { nodes { ...F } } } fragment F on Order { id }`, nil)+` => 200 "errors"`)
+}
+
+func quickBooksScenes(t *testing.T, all map[string]scene) {
+	add := func(name string, o rest.QuickBooksOptions, lines string, met ...fault.Fault) {
+		s := rest.NewQuickBooks(o)
+		lines = strings.ReplaceAll(strings.ReplaceAll(lines, " /", " /v3/company/9130/"), " => ", " Accept:application/json => ")
+		all["quickbooks: "+name] = scene{fake: s.Fake, login: "Bearer qb-readback", lines: lines, setup: faults(t, s.Fake, met...)}
+	}
+	const invoice = `{"CustomerRef":{"value":"7"},"DocNumber":"K1","PrivateNote":"k1","Line":[{"Amount":12.5,"DetailType":"SalesItemLineDetail","SalesItemLineDetail":{"ItemRef":{"value":"1"}}}]}`
+	const find = "/query?query=select%20*%20from%20Invoice%20where%20DocNumber%20=%20'K1'"
+	add("requestid honoured", rest.QuickBooksOptions{HonoursRequestID: true}, `
+		POST /invoice?requestid=r1 `+invoice+` => 200 "Id":"1" "SyncToken":"0" "TotalAmt":12.5 "Balance":12.5 SubTotalLineDetail Intuit_tid
+		POST /invoice?requestid=r1 `+invoice+` => 200 "Id":"1"
+		POST /invoice?requestid=r1 `+strings.Replace(invoice, "K1", "K2", 1)+` => 200 "Id":"1" "DocNumber":"K1"
+		GET `+find+` => 200 "Id":"1" "maxResults":1
+		after 24h
+		POST /invoice?requestid=r1 `+invoice+` => 200 "Id":"2"`)
+	add("requestid ignored, numbers twice", rest.QuickBooksOptions{}, `
+		GET `+find+` => 200 "QueryResponse":{}
+		POST /invoice?requestid=r1 `+invoice+` => 200 "Id":"1"
+		POST /invoice?requestid=r1 `+invoice+` => 200 "Id":"2"
+		GET `+find+` => 200 "Id":"1" "Id":"2" "maxResults":2
+		GET /query?query=select%20count(*)%20from%20Invoice => 200 "totalCount":2
+		GET /query?query=select%20*%20from%20Invoice%20where%20DocNumber%20in%20('K0','K1')%20maxresults%201 => 200 "Id":"1" "maxResults":1
+		GET /query?query=select%20*%20from%20Invoice%20where%20TotalAmt%20>%20'9'%20and%20CustomerRef%20=%20'7'%20startposition%202 => 200 "Id":"2" "maxResults":1 "startPosition":2
+		GET /query?query=select%20*%20from%20Invoice%20where%20PrivateNote%20=%20'k1' => 400 "code":"4001"
+		GET /query?query=choose => 400 "code":"4000"
+		POST /payment {"CustomerRef":{"value":"7"},"TotalAmt":12.5,"PaymentRefNum":"P1","Line":[{"Amount":10,"LinkedTxn":[{"TxnId":"1","TxnType":"Invoice"}]}]} => 200 "Payment" "UnappliedAmt":2.5
+		GET /invoice/1 => 200 "Balance":2.5
+		GET /invoice/2 => 200 "Balance":12.5
+		POST /invoice {"Id":"1","SyncToken":"5","PrivateNote":"x"} => 400 Stale~Object
+		POST /invoice {"Id":"1","SyncToken":"0","PrivateNote":"x"} => 200 "SyncToken":"1" "PrivateNote":"x" "DocNumber":"K1"
+		POST /invoice?operation=void {"Id":"1","SyncToken":"1"} => 200 "PrivateNote":"Voided" "TotalAmt":0
+		POST /invoice?operation=delete {"Id":"2","SyncToken":"0"} => 200 "status":"Deleted"
+		GET /invoice/2 => 400 "code":"610"
+		POST /invoice {"DocNumber":"K9","Line":[]} => 400 "code":"2020"
+		POST /invoice `+strings.Replace(invoice, "K1", "K123456789012345678901", 1)+` => 400 "code":"2050"
+		POST /invoice {"Colour":"red"} => 400 "code":"2010" Colour
+		GET /invoice/1 Authorization:x => 401 "fault" !"Fault"
+		GET /invoice/1 Accept:*/* => 200`)
+	add("numbers once, faults", rest.QuickBooksOptions{UniqueDocNumbers: true}, `
+		POST /invoice `+invoice+` => 200 "Fault" "Message"
+		POST /invoice `+invoice+` => 200 "Id":"1"
+		POST /invoice `+invoice+` => 400 Duplicate~Document~Number~Error "type":"ValidationFault"
+		POST /invoice?include=allowduplicatedocnum `+invoice+` => 200 "DocNumber":"K1"`, fault.Fault{Kind: fault.Refused, How: "200", Nth: 1})
+	s := rest.NewQuickBooks(rest.QuickBooksOptions{})
+	all["quickbooks: XML"] = scene{fake: s.Fake, login: "Bearer qb-readback", lines: `POST /v3/company/9130/invoice ` + invoice + ` => 200 <IntuitResponse application/xml`}
 }
