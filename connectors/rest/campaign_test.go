@@ -47,6 +47,9 @@ type destination struct {
 	// native: the API keeps a second record away, by our key or one that it enforces. No write needs
 	// a reviewer then, where neither another actor took its key nor the API stored something else.
 	native bool
+	// blind: nothing can be read there. A write is accepted, and never verified; without a key of the
+	// API a reviewer decides about each lost answer.
+	blind bool
 	// lag of weak reads.
 	lag time.Duration
 }
@@ -92,7 +95,7 @@ func TestCampaign(t *testing.T) {
 			switch {
 			case sum.duplicates+sum.wrong+sum.lost > 0:
 				t.Errorf("%+v; want no duplicate, nothing silently wrong and nothing lost", sum)
-			case d.native && sum.reviews > 0, sum.reviews*100 > sum.judged:
+			case d.native && sum.reviews > 0, !d.blind && sum.reviews*100 > sum.judged:
 				t.Errorf("%d of %d writes need a reviewer; want none where a key is native or unique, and 1 %% elsewhere", sum.reviews, sum.judged)
 			}
 		})
@@ -134,6 +137,14 @@ func (d destination) write(name string, n int) intent.WriteIntent {
 	return w
 }
 
+// good is how a write ends with which nothing is wrong.
+func (d destination) good() ledger.Status {
+	if d.blind {
+		return ledger.Reported
+	}
+	return ledger.Verified
+}
+
 const cleanWrites = 10
 
 // calm is how many calls a number of creates cost where nothing is wrong.
@@ -141,7 +152,7 @@ func (d destination) calm(t *testing.T, name string) int {
 	f := d.open()
 	e := d.engine(t, name, f)
 	for n := range cleanWrites {
-		if out, err := e.Do(t.Context(), d.write(name, n)); err != nil || out.Status != ledger.Verified {
+		if out, err := e.Do(t.Context(), d.write(name, n)); err != nil || out.Status != d.good() {
 			t.Fatalf("a write with which nothing is wrong is %s: %s; %v", out.Status, out.Text, err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -234,10 +245,13 @@ func (d destination) judge(t *testing.T, f *fakerest.Fake, seed uint64, n int, w
 	case out.Status == ledger.Verified && (len(now) != 1 || len(verify.Diff(w, compare, now[0])) > 0):
 		sum.wrong++
 		wrong = fmt.Sprintf("the store has %v", now)
+	case out.Status == ledger.Reported && len(now) != 1 && !m.altered:
+		sum.wrong++
+		wrong = fmt.Sprintf("the store has %v", now)
 	case out.Status == ledger.NotApplied && len(now) > 0 && !m.taken:
 		sum.wrong++
 		wrong = fmt.Sprintf("the store has %v", now)
-	case out.Status != ledger.Verified && out.Status != ledger.NotApplied && out.Status != ledger.StatusReview:
+	case out.Status != d.good() && out.Status != ledger.NotApplied && out.Status != ledger.StatusReview:
 		sum.lost++
 		wrong = "it never ended"
 	}
@@ -250,7 +264,9 @@ func (d destination) judge(t *testing.T, f *fakerest.Fake, seed uint64, n int, w
 	}
 	sum.judged++
 	if out.Status == ledger.StatusReview {
-		sum.reviews++
+		if sum.reviews++; sum.reviews > 5 { // enough to see why
+			return
+		}
 		t.Logf("seed %d, write %d needs a reviewer: %s", seed, n, out.Text)
 	}
 }

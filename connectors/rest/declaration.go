@@ -115,7 +115,7 @@ func (d *Declaration) KeyAlone(kind string) []intent.WriteType {
 // writesBeyondKey reports whether a write sends a field that reads show and that is
 // not of every key.
 func (k *kind) writesBeyondKey(w *write) bool {
-	if w.covers["fields"] || w.covers["expect"] {
+	if w.covers["fields"] || w.covers["expect"] || k.profile.WriteOnly {
 		return true
 	}
 	inKey := func(name string) bool {

@@ -37,7 +37,7 @@
 //	    [list: LIST]                     # of all records, for evaluations
 //	    record: RECORD
 //	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
-//	    [profile: {stamped, stamps_updates, fresh_keys, bulk_wait, settle, horizon, recheck, rollback, confirm_reads,
+//	    [profile: {write_only, stamped, stamps_updates, fresh_keys, bulk_wait, settle, horizon, recheck, rollback, confirm_reads,
 //	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create],
 //	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]

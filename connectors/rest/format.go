@@ -287,6 +287,7 @@ type fileUndo struct {
 type fileProfile struct {
 	At        yamlfile.Place
 	Common    declared.Profile `yaml:",inline"`
+	WriteOnly bool             `yaml:"write_only"`
 	Stamped   bool             `yaml:"stamped"`
 	FreshKeys bool             `yaml:"fresh_keys"`
 	BulkWait  yamlfile.Span    `yaml:"bulk_wait"`

@@ -19,9 +19,12 @@ func (l *loader) kind(name string, f *fileKind) {
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
 	l.d.kinds[name] = k
 	l.key(k, f)
-	if f.Record == nil {
-		l.Say(f.At.Line, f.At.Field+".record", "is missing; want how a record of an answer is understood")
-	} else {
+	switch {
+	case f.Profile.WriteOnly:
+		k.record = &record{}
+	case f.Record == nil:
+		l.Say(f.At.Line, f.At.Field+".record", "is missing; want how a record of an answer is understood, or profile.write_only where nothing can be read")
+	default:
 		k.record = l.record(f.Record)
 		k.record.scope = k.scope
 	}
@@ -218,6 +221,10 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 
 // checkKind checks that the parts of a kind are consistent.
 func (l *loader) checkKind(k *kind, f *fileKind) {
+	if k.profile.WriteOnly {
+		l.checkWriteOnly(k, f)
+		return
+	}
 	for _, form := range k.forms {
 		for _, name := range form {
 			if !slices.Contains(k.scope, name) && !k.record.has(name) {
@@ -274,6 +281,19 @@ func (l *loader) scoped(k *kind, f *fileKind) {
 		if k.all != nil && !slices.Contains(k.all.keysAsked, name) {
 			l.At(f.List.At, "does not name {key.%s}, and would mix the records of several; want it in the request", name)
 		}
+	}
+}
+
+// checkWriteOnly refuses what only a read could serve.
+func (l *loader) checkWriteOnly(k *kind, f *fileKind) {
+	if !k.onlyCreates() {
+		l.Say(f.At.Line, f.At.Field+".writes", "has more than create; where nothing can be read nothing can be changed for certain")
+	}
+	if len(f.Reads) > 0 || f.Record != nil || f.List != nil {
+		l.Say(f.Profile.At.Line, f.Profile.At.Field+".write_only", "is true, and there are reads, a list or a record; leave one of the two out")
+	}
+	if err := k.profile.Valid(); err != nil {
+		l.Say(f.Profile.At.Line, f.Profile.At.Field, "%s", strings.TrimPrefix(err.Error(), "it "))
 	}
 }
 

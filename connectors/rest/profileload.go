@@ -17,7 +17,7 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	f := &file.Profile
 	f.Common.At = f.At
 	p := f.Common.Compile(&l.Reader, func(w intent.WriteType) bool { return k.writes[w] != nil })
-	p.Stamped, p.FreshKeys = f.Stamped, f.FreshKeys
+	p.WriteOnly, p.Stamped, p.FreshKeys = f.WriteOnly, f.Stamped, f.FreshKeys
 	l.keyComparisons(&f.Common, p.Compare)
 	for _, w := range p.Writes {
 		one := k.writes[w]
@@ -67,7 +67,7 @@ func (k *kind) ways() ([]connectors.ReadPath, int) {
 			}
 		}
 	}
-	if bulk == 0 && k.shared() {
+	if bulk == 0 && len(k.reads) > 0 && k.shared() {
 		bulk = maxShared
 	}
 	return all, bulk

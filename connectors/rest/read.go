@@ -25,6 +25,9 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	if err != nil {
 		return connectors.Observation{}, err
 	}
+	if k.profile.WriteOnly {
+		return connectors.Observation{}, connectors.ErrWriteOnly
+	}
 	m := newMerge(k, q)
 	v := c.readValues(q)
 	for _, r := range k.lookups(q) {

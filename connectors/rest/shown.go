@@ -15,7 +15,15 @@ func (c *Connector) kindOf(w intent.WriteIntent) (*kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k, k.record.seen(w, c.given())
+	return k, k.seen(w, c.given())
+}
+
+// seen is [record.seen], where there are reads.
+func (k *kind) seen(w intent.WriteIntent, account values) error {
+	if k.profile.WriteOnly {
+		return nil
+	}
+	return k.record.seen(w, account)
 }
 
 // seen refuses an intent about fields that reads cannot show. A field that is not shown would be

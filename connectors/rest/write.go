@@ -26,7 +26,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, connectors.NotSent(err)
 	}
-	if err := k.record.seen(r.Intent, c.given()); err != nil {
+	if err := k.seen(r.Intent, c.given()); err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
 	w := k.writes[r.Intent.Write]

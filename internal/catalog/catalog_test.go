@@ -69,8 +69,8 @@ func coherent(t *testing.T, p connectors.Profile) {
 			t.Errorf("NativeWindow names %s: %v", w, err)
 		}
 	}
-	if len(p.Reads) == 0 {
-		t.Error("no way of reading is named")
+	if len(p.Reads) > 0 == p.WriteOnly {
+		t.Errorf("%d ways of reading, write-only %t; want one of the two", len(p.Reads), p.WriteOnly)
 	}
 	for _, r := range p.Reads {
 		if r.Path == "" || !slices.Contains([]string{"ref", "stamp", "key"}, r.By) {
