@@ -85,6 +85,9 @@ func messageOf(doc any) string {
 	return text
 }
 
+// Words are the texts in a JSON value that describes an error, "" if there is none.
+func Words(v any) string { return details(v, maxDetails) }
+
 // details are the texts in a value with the fields that they are about.
 func details(v any, deep int) string {
 	if deep == 0 {

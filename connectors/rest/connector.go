@@ -46,6 +46,7 @@ type Connector struct {
 	secret func(ctx context.Context) (string, error)
 	tokens *tokens
 	client *httpsend.Client
+	masks  masks
 	// probed means that the probe succeeded once.
 	probed atomic.Bool
 }
@@ -225,6 +226,7 @@ func (c *Connector) authorize(ctx context.Context, req *http.Request) (*token, e
 			return nil, fmt.Errorf("%w: the user name has a colon", errCredentials)
 		}
 		req.SetBasicAuth(name, secret)
+		c.masks.add(strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "))
 	case "header":
 		req.Header.Set(a.header, a.prefix+secret)
 	}
@@ -240,5 +242,6 @@ func (c *Connector) fetchSecret(ctx context.Context) (string, error) {
 	case secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl):
 		return "", fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, c.d.auth.secret, maxHeader)
 	}
+	c.masks.add(secret)
 	return secret, nil
 }

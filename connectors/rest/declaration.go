@@ -25,6 +25,7 @@ type Declaration struct {
 	headers      []header
 	probe        *getRequest
 	probeFirst   bool
+	refusal      *refusal // nil: it is guessed from the members that most APIs use
 	kinds        map[string]*kind
 	warnings     []yamlfile.Problem
 }
@@ -183,6 +184,7 @@ type write struct {
 	covers   map[string]bool
 	mentions map[string]bool
 	answers  []answerRule
+	refusal  *refusal
 }
 
 // needs is what a write takes from the read before it.

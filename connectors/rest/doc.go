@@ -25,6 +25,7 @@
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}]
 //	[headers: {Accept: application/json}]
 //	[rate: {calls: 100, per: 1m}]
+//	[refusal: REFUSAL]                   # of all writes
 //	probe: {path: /me, [query: {…}], [must: [CONDITION…]],
 //	  [first: true]}                     # also made before the first write that is unique
 //	kinds:
@@ -55,6 +56,14 @@
 //	[unique: true]                       # a repeat addresses the same record by a key that is enforced
 //	[replaces: true]                     # what is not in the request is removed
 //	[answers: [{status: 403, [where: CONDITION], means: throttled, [after: {header: X-Reset, form: epoch}]}…]]
+//
+//	[refusal: REFUSAL]                   # where this write's refusals differ
+//
+// A REFUSAL is where an answer has the destination's own words: {code: $.error.code, text:
+// $.error.message, request: {header: Request-Id}}. Each is a path, {header: Name}, or a list of them,
+// of which the first that has a value counts. They are shown in the outcome and to reviewers. What is
+// left out, or not there, is looked for in the members that most APIs use. Our credentials are masked
+// wherever the destination repeats them.
 //
 // An answer means answered, refused, conflict, throttled, login_refused or
 // unknown. The first rule that matches decides, otherwise the status, as in package

@@ -20,6 +20,7 @@ type fileDeclaration struct {
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
 	Rate        *fileRate                `yaml:"rate"`
 	Probe       *fileProbe               `yaml:"probe"`
+	Refusal     *fileRefusal             `yaml:"refusal"`
 	Kinds       map[string]*fileKind     `yaml:"kinds"`
 }
 
@@ -133,6 +134,7 @@ type fileWrite struct {
 	Needs       []yamlfile.Text  `yaml:"needs"`
 	Replaces    bool             `yaml:"replaces"`
 	Answers     []fileAnswer     `yaml:"answers"`
+	Refusal     *fileRefusal     `yaml:"refusal"`
 }
 
 type fileIdempotency struct {
@@ -164,6 +166,30 @@ type fileAfter struct {
 	At     yamlfile.Place
 	Header yamlfile.Text `yaml:"header"`
 	Form   yamlfile.Text `yaml:"form"`
+}
+
+// fileRefusal is where an answer says why it refuses.
+type fileRefusal struct {
+	At      yamlfile.Place
+	Code    fileSources `yaml:"code"`
+	Text    fileSources `yaml:"text"`
+	Request fileSources `yaml:"request"`
+}
+
+// fileSources are places of an answer, of which the first that has a value counts: one path or
+// header, or a list of them.
+type fileSources []fileVersion
+
+// FillYAML reads it.
+func (s *fileSources) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	if n.IsList() {
+		r.Fill(n, at.Field, (*[]fileVersion)(s))
+		return
+	}
+	var one fileVersion
+	r.Fill(n, at.Field, &one)
+	one.At = at
+	*s = fileSources{one}
 }
 
 // fileStatuses is one HTTP status or a list of them.

@@ -38,6 +38,7 @@ func (l *loader) kind(name string, f *fileKind) {
 		}
 		k.writes[intent.WriteType(w)] = l.write(f.Writes[w])
 	}
+	l.explainWrites(k)
 	if len(k.writes) == 0 {
 		l.Say(f.At.Line, f.At.Field+".writes", "is missing; want at least one of create, update, upsert, delete")
 	}
@@ -131,6 +132,10 @@ func (l *loader) write(f *fileWrite) *write {
 		if r, ok := l.answer(&f.Answers[i]); ok {
 			w.answers = append(w.answers, r)
 		}
+	}
+	w.refusal = l.d.refusal
+	if f.Refusal != nil {
+		w.refusal = l.newRefusal(f.Refusal)
 	}
 	w.covers, w.mentions = map[string]bool{}, map[string]bool{}
 	for _, h := range w.request.holes() {

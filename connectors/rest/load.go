@@ -61,6 +61,9 @@ func (l *loader) declaration(f *fileDeclaration) {
 		f.Probe.Look.At = f.Probe.At
 		l.d.probe, l.d.probeFirst = l.newGet(f.Probe.Look, forAccount), f.Probe.First
 	}
+	if f.Refusal != nil {
+		l.d.refusal = l.newRefusal(f.Refusal)
+	}
 	if len(f.Kinds) == 0 {
 		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
 	}

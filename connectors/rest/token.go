@@ -121,6 +121,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	if len(got.AccessToken) > maxHeader || strings.ContainsFunc(got.AccessToken, isControl) {
 		return nil, errors.New("the token is too long, or has a control character")
 	}
+	t.c.masks.add(got.AccessToken)
 	fresh := &token{value: got.AccessToken}
 	if !got.Expiry.IsZero() {
 		fresh.until = got.Expiry.Add(-expiryMargin)

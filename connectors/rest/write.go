@@ -56,7 +56,9 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if a.Status == http.StatusUnauthorized && used != nil {
 		c.tokens.drop(ctx, used)
 	}
-	return w.receipt(a, err, v)
+	receipt, err := w.receipt(a, err, v)
+	receipt.Reply = c.masked(receipt.Reply)
+	return receipt, err
 }
 
 // unsent is the error of a write that did not leave. What was not sent is tried
@@ -252,7 +254,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
 	err = w.meaning(a, doc, bodyErr == nil, err)
-	receipt.Reply = a.Reply(err != nil)
+	receipt.Reply = w.refusal.reply(a, doc, bodyErr == nil, err != nil)
 	if err != nil {
 		return receipt, err
 	}

@@ -1,0 +1,47 @@
+package rest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/readback-go/readback/intent"
+)
+
+// explainWrites says how the writes of a kind work beyond sending their request.
+func (l *loader) explainWrites(k *kind) {
+	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
+		l.explainWrite(k, name, k.writes[name])
+	}
+}
+
+func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
+	if r := w.refusal; r != nil {
+		k.explain("A refused %s is shown in the destination's words: %s.", name, r.words())
+	}
+}
+
+// words says where a refusal has its parts.
+func (r *refusal) words() string {
+	var all []string
+	for _, part := range []struct {
+		name string
+		from []source
+	}{{"the code", r.code}, {"the text", r.text}, {"the id of the request", r.request}} {
+		var places []string
+		for _, s := range part.from {
+			places = append(places, s.written())
+		}
+		if len(places) > 0 {
+			all = append(all, part.name+" from "+strings.Join(places, ", else "))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func (s source) written() string {
+	if s.place != nil {
+		return s.place.Text()
+	}
+	return "the header " + s.header
+}

@@ -1,0 +1,62 @@
+package rest
+
+import (
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/readback-go/readback/connectors"
+)
+
+const (
+	// maxMasks is how many secrets are remembered to be masked: those of a login, its tokens, and
+	// what they were before they were renewed.
+	maxMasks = 16
+	// minMask is how long a secret is at least: of a shorter one, which protects nothing, any text
+	// would have parts.
+	minMask = 4
+	// masked is what is shown instead of a secret.
+	masked = "***"
+)
+
+// masks are the secrets that requests carried lately. Destinations repeat them: in errors, in an
+// echo of the request, in the address of a redirect.
+type masks struct {
+	mu  sync.Mutex
+	all []string // as they may be written, the newest last
+}
+
+// add remembers a secret.
+func (m *masks) add(secret string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(secret) < minMask || slices.Contains(m.all, secret) {
+		return
+	}
+	if m.all = append(m.all, secret); len(m.all) > maxMasks {
+		m.all = slices.Delete(m.all, 0, 1)
+	}
+}
+
+// text masks all secrets in a text, as they are and as URLs and Basic write them.
+func (m *masks) text(s string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, secret := range m.all {
+		for _, as := range []string{secret, url.PathEscape(secret), url.QueryEscape(secret), strings.ReplaceAll(secret, "/", `\/`), base64.StdEncoding.EncodeToString([]byte(secret))} {
+			s = strings.ReplaceAll(s, as, masked)
+		}
+	}
+	return s
+}
+
+// masked is a destination's reply without our credentials.
+func (c *Connector) masked(r connectors.Reply) connectors.Reply {
+	r.Code, r.Message, r.RequestID = c.masks.text(r.Code), c.masks.text(r.Message), c.masks.text(r.RequestID)
+	if len(r.Raw) > 0 {
+		r.Raw = []byte(c.masks.text(string(r.Raw)))
+	}
+	return r
+}
