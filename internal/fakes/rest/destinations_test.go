@@ -139,6 +139,7 @@ func scenes(t *testing.T) map[string]scene {
 	mailScenes(t, all)
 	shopifyScenes(t, all)
 	quickBooksScenes(t, all)
+	chatScenes(t, all)
 	return all
 }
 
@@ -537,4 +538,74 @@ func quickBooksScenes(t *testing.T, all map[string]scene) {
 		POST /invoice?include=allowduplicatedocnum `+invoice+` => 200 "DocNumber":"K1"`, fault.Fault{Kind: fault.Refused, How: "200", Nth: 1})
 	s := rest.NewQuickBooks(rest.QuickBooksOptions{})
 	all["quickbooks: XML"] = scene{fake: s.Fake, login: "Bearer qb-readback", lines: `POST /v3/company/9130/invoice ` + invoice + ` => 200 <IntuitResponse application/xml`}
+}
+
+func chatScenes(t *testing.T, all map[string]scene) {
+	add := func(name string, f *rest.Fake, login, lines string, met ...fault.Fault) {
+		lines = strings.ReplaceAll(lines, " CH", " /api/v10/channels/")
+		all[name] = scene{fake: f, login: login, lines: lines, setup: faults(t, f, met...)}
+	}
+	const bot = "Bot discord-token"
+	d := rest.NewDiscord(rest.DiscordOptions{})
+	add("discord: messages", d.Fake, bot, `
+		POST CH100/messages {"content":"k1~one","nonce":"n1","enforce_nonce":true,"colour":"red"} => 200 "id":"1" "nonce":"n1" "channel_id":"100" !red
+		POST CH100/messages {"content":"other","nonce":"n1","enforce_nonce":true} => 200 "id":"1" k1~one
+		POST CH100/messages {"content":"two","nonce":"n1"} => 200 "id":"2"
+		POST CH200/messages {"content":"three","nonce":"n1","enforce_nonce":true} => 200 "id":"1" "channel_id":"100"
+		POST CH200/messages {"content":"three","nonce":"n2","enforce_nonce":true} => 200 "id":"3"
+		GET CH100/messages?after=0&limit=100 => 200 "id":"1" "id":"2" !nonce !three
+		GET CH100/messages?after=1 => 200 two !k1
+		GET CH100/messages?limit=1 => 200 two !k1
+		GET CH100/messages?after=0&limit=1 => 200 k1 !two
+		GET CH100/messages?before=2 => 200 k1 !two
+		after 181s
+		POST CH100/messages {"content":"again","nonce":"n1","enforce_nonce":true} => 200 again !"id":"1"
+		DELETE CH100/messages/2 => 204
+		GET CH100/messages/2 => 404 "code":10008
+		GET CH100/messages/1 => 200 k1
+		POST CH100/messages {"content":""} => 400 "code":50006
+		POST CH100/messages {"content":"x","nonce":"12345678901234567890123456"} => 400 "code":50035 _errors
+		POST CH100/messages {"content":"`+strings.Repeat("x", 2001)+`"} => 400 2000~or~fewer
+		POST CH300/messages {"content":"x"} => 404 "code":10003
+		GET CH100/messages?limit=101 => 400
+		GET CH100/messages?after=x => 400 snowflake
+		GET CH100/messages Authorization:Bearer~x => 401 401:~Unauthorized`)
+	add("discord: faults", rest.NewDiscord(rest.DiscordOptions{}).Fake, bot, `
+		POST CH100/messages {"content":"x","nonce":"n","enforce_nonce":true} => 429 "retry_after":1.5 Retry-After:~2
+		POST CH100/messages {"content":"x","nonce":"n","enforce_nonce":true} => lost
+		POST CH100/messages {"content":"x","nonce":"n","enforce_nonce":true} => 200 "id":"1"`,
+		fault.Fault{Kind: fault.Throttled, Nth: 1, Delay: 1500 * time.Millisecond}, fault.Fault{Kind: fault.LostAnswer, Nth: 2})
+	add("telegram", rest.NewTelegram(rest.TelegramOptions{}).Fake, "", `
+		POST /bot1:telegram-token/sendMessage {"chat_id":7,"text":"hi","key":"k"} => 200 "ok":true "message_id":1 !"k"
+		POST /bot1:telegram-token/sendMessage chat_id=7&text=hi => 200 "message_id":2
+		POST /bot1:telegram-token/sendMessage {"chat_id":9,"text":"hi"} => 400 "ok":false chat~not~found
+		POST /bot1:telegram-token/sendMessage {"chat_id":7,"text":"~"} => 429 "retry_after":3 !Retry-After
+		POST /bot1:telegram-token/sendMessage {"chat_id":7,"text":"~"} => 400 text~is~empty
+		GET /bot1:telegram-token/getMe => 200 is_bot
+		GET /bot1:telegram-token/getHistory => 404
+		POST /bot1:x/sendMessage {"chat_id":7,"text":"hi"} => 401 Unauthorized`, fault.Fault{Kind: fault.Throttled, Nth: 4, Delay: 3 * time.Second})
+	for name, o := range map[string]rest.IntercomOptions{"kept": {KeepsCreatedAt: true}, "overwritten": {Unsent: true}} {
+		s := rest.NewIntercom(o)
+		at, notified := "946680000", `"notified_at":946684800`
+		if !o.KeepsCreatedAt {
+			at, notified = "946684800", `"notified_at":null`
+		}
+		all["intercom: created_at "+name] = scene{fake: s.Fake, login: "Bearer intercom-token", setup: func() { s.Seed(nil) }, lines: `
+		POST /conversations/1/reply {"type":"admin","admin_id":5,"message_type":"comment","body":"a~&~b\nc","created_at":946680000,"external_id":"k"} => 200 "created_at":` + at + ` \u003cp\u003ea~\u0026amp;~b\u003cbr\u003ec\u003c/p\u003e "id":"5" ` + notified + ` "external_id":null X-Request-Id
+		POST /conversations/1/reply {"type":"admin","admin_id":"5","message_type":"note","body":"<p~onclick=x>hi</p><script>x</script>"} => 200 "part_type":"note" \u003cp\u003ehi\u003c/p\u003e" !script !onclick
+		GET /conversations/1 => 200 "total_count":2 "part_type":"comment"
+		POST /conversations/1/reply {"type":"admin","admin_id":5,"message_type":"comment"} => 400 "type":"error.list" body~not~specified
+		POST /conversations/1/reply {"type":"admin","message_type":"comment","body":"x"} => 400 admin_id
+		GET /conversations/9 => 404 not_found
+		GET /conversations/1 Authorization:x => 401 unauthorized`}
+	}
+	s := rest.NewIntercom(rest.IntercomOptions{})
+	all["intercom: the newest 500 parts"] = scene{fake: s.Fake, login: "Bearer intercom-token", setup: func() { s.Seed(nil) }, edit: func() {
+		for range 500 {
+			s.SeedPart("1", "later", nil)
+		}
+	}, lines: `
+		POST /conversations/1/reply {"type":"admin","admin_id":5,"message_type":"comment","body":"mine"} => 200 mine
+		edit
+		GET /conversations/1 => 200 later "total_count":501 !mine`}
 }

@@ -1,6 +1,6 @@
-// Package rest contains fakes of HTTP APIs: GitHub issues, Notion pages, Zendesk tickets and
-// others, each in the shape in which its vendor documents it (paths, parameters, statuses,
-// headers, bodies) and with its faults.
+// Package rest contains fakes of HTTP APIs: GitHub issues, Stripe refunds, Slack messages, Shopify
+// orders and others, each in the shape in which its vendor documents it (paths, parameters,
+// statuses, headers, bodies) and with its faults.
 //
 // A fake is a [Fake], which stores records over time, counts requests, has the faults that
 // package connectortest sets, and records every effect: that record is the oracle of tests. What
