@@ -44,6 +44,9 @@ type Request struct {
 	IdempotencyKey string
 	// Attempt counts sends of this write from 1.
 	Attempt int
+	// FirstSent is when the first send of this write was announced, on the ledger's clock: the same
+	// for every repeat.
+	FirstSent time.Time
 	// Before is what the pre-state read found; nil when none was made.
 	Before *Observation
 	// Conditional makes the write conditional: refused unless the record still equals Before. Set
@@ -84,6 +87,10 @@ type Query struct {
 	// as it is now where it can be read by its id, also without our stamp or key:
 	// it is not gone for that.
 	Ref string
+	// FirstSent is when the first send of the write was announced, on the ledger's clock. Zero: no
+	// send was, or it is not known when. What the write created is no older; what another actor
+	// created may be.
+	FirstSent time.Time
 	// Once means that one send of the write was made. A record that is found under the key with
 	// its stamp is then all that the write made: a connector need not look for the stamp under
 	// other keys. Default false: look for all.

@@ -148,7 +148,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 
 // query returns the query for every record of this write.
 func (t *task) query() connectors.Query {
-	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1}
+	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, FirstSent: t.rec.FirstSend, Once: t.rec.Sends == 1}
 	switch {
 	case t.rec.Answered:
 		q.Ref = t.ref()

@@ -117,7 +117,7 @@ func (t *task) send() error {
 	ctx, cancel := context.WithDeadline(t.lifetime.hard, t.leased.Add(t.rec.LeaseFor))
 	defer cancel()
 	r := t.request()
-	r.Attempt, r.Before = t.rec.Sends, t.before
+	r.Attempt, r.Before, r.FirstSent = t.rec.Sends, t.before, t.rec.FirstSend
 	if t.rec.Repaired {
 		r.Before = &t.seen
 	}

@@ -165,7 +165,8 @@ func (c *check) request(in intent.WriteIntent, before *connectors.Observation) c
 
 func (c *check) prepare(in intent.WriteIntent, before *connectors.Observation) (r connectors.Request, err error) {
 	r = connectors.Request{
-		Intent: in, Stamp: in.Stamp(), IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
+		FirstSent: time.Now(),
+		Intent:    in, Stamp: in.Stamp(), IdempotencyKey: intent.SendKey(in.StructuralKey(), 1),
 	}
 	if p, ok := c.f.Connector.(connectors.Preparer); ok {
 		r.Prepared, err = p.Prepare(c.Context(), r)

@@ -28,6 +28,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	var groups []*group
 	began := time.Now()
 	same := context.WithValue(ctx, answeredKey{}, answered{})
+	shared := together(qs)
 	for i, q := range qs {
 		k, err := c.kindOf(q.Intent)
 		if err != nil {
@@ -35,7 +36,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			continue
 		}
 		if k.shared() {
-			answers[i].Observation, answers[i].Err = c.Read(same, q)
+			answers[i].Observation, answers[i].Err = c.Read(same, shared[i])
 			answers[i].Observation.At = began // an answer may be from before this query's turn
 			continue
 		}
@@ -141,8 +142,9 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	var each []values
 	for _, i := range which {
 		v := c.readValues(qs[i])
+		k.bounded(v, r, k.floor(r, qs[i]))
 		// What spoils the request spoils it for its own query alone.
-		if _, err := r.request.fill(filling{values: c.common(k, qs[i].Intent.Key), each: []values{v}, guarded: true}); err != nil {
+		if _, err := r.request.fill(filling{values: k.bounded(c.common(k, qs[i].Intent.Key), r, k.floor(r, qs[i])), each: []values{v}, guarded: true}); err != nil {
 			answers[i].Err = err
 			continue
 		}
@@ -151,7 +153,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 	if len(merges) == 0 {
 		return
 	}
-	common := c.common(k, qs[which[0]].Intent.Key)
+	common := k.bounded(c.common(k, qs[which[0]].Intent.Key), r, k.floorOf(r, qs, which))
 	f, err := c.askMany(ctx, k, r, common, each)
 	for _, i := range which {
 		m := merges[i]

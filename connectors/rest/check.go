@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -24,7 +25,7 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	if in.Write != intent.Create { // what else it takes, the read before it has
 		return w.serves(in, nil)
 	}
-	r := connectors.Request{Intent: in, Stamp: in.Stamp(), IdempotencyKey: in.Stamp()}
+	r := connectors.Request{Intent: in, Stamp: in.Stamp(), IdempotencyKey: in.Stamp(), FirstSent: time.Now()}
 	v, err := c.writeValues(k, w, r)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func (c *Connector) canQuery(k *kind, q connectors.Query) error {
 			continue
 		}
 		asked = true
-		if _, err := r.request.fill(filling{values: v, guarded: true}); err != nil {
+		if _, err := r.request.fill(filling{values: k.bounded(v, r, time.Time{}), guarded: true}); err != nil {
 			return fmt.Errorf("read %q: %w", r.name, err)
 		}
 	}

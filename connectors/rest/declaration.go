@@ -166,6 +166,8 @@ type kind struct {
 	claims   []connectors.Claim
 	profile  connectors.Profile
 	words    []string // see Explained
+	// firstSent is how the time of the first send is written, nil where no request has it.
+	firstSent *firstSent
 }
 
 // write is how one write type is sent.
@@ -248,6 +250,7 @@ type read struct {
 	bulk         int
 	keysAsked    []string // fields of the business key in the request
 	stampIsAsked bool
+	bounded      bool // {first_sent} is in the request
 }
 
 // getRequest is a GET whose answer must be as declared.

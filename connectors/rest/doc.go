@@ -33,6 +33,7 @@
 //	    key: [sku]                       # or several forms: [[sku], [id]]
 //	    [key_patterns: {sku: '[A-Z0-9-]+'}]
 //	    [scope: [shop]]                  # members of every key that records do not show
+//	    [first_sent: {skew: 60s, form: unix | rfc3339 | date | snowflake}]   # how {first_sent} is written
 //	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
 //	    reads: [READ…]
 //	    [list: LIST]                     # of all records, for evaluations
@@ -103,6 +104,15 @@
 // compared by the rest of its key. Requests of a bulk read, and lists that answer many queries, are
 // of one scope each.
 //
+// {first_sent} is when the first send of the write was announced; in a read, that less skew: how far
+// the destination's clock may be from that of the ledger, and what either may be set by. A read with
+// it proves absence only of what we sent. So it begins at the first send only for a create that was
+// sent, and only by stamp, or where fresh_keys says that the key is only ever ours. Any other
+// read with it begins with the beginning of time (0, 1970-01-01): one before a send, of a write that
+// changes what may be older, or by a key under which another actor may have made a record before.
+// Writes carry the same time in every send, without skew. Lists for many queries begin with the
+// earliest of them, where their first sends are at most an hour apart.
+//
 // A LIST is one request that shows every record of the kind:
 //
 //	name: all
@@ -140,10 +150,10 @@
 // # Placeholders
 //
 // In writes: {key}, {key.x}, {expect}, {payload}, {fields} (the two together)
-// and what is below them, {stamp}, {idempotency_key}, {param.x}, {absent} (the
+// and what is below them, {stamp}, {idempotency_key}, {first_sent}, {param.x}, {absent} (the
 // paths of the intent); and of the one record of the read before {ref},
 // {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
-// {param.x}, each in its kind of read. In samples {sample}, the name, and
+// {first_sent}, {param.x}, each in its kind of read. In samples {sample}, the name, and
 // {sample_hex}. Elsewhere {param.x}. A brace is written twice.
 //
 // A value never leaves its position. In a path it is one segment or a part of

@@ -74,18 +74,19 @@ type fileRate struct {
 }
 
 type fileKind struct {
-	At      yamlfile.Place
-	Key     fileKey                  `yaml:"key"`
-	KeyForm map[string]yamlfile.Text `yaml:"key_patterns"`
-	Scope   []yamlfile.Text          `yaml:"scope"`
-	Writes  map[string]*fileWrite    `yaml:"writes"`
-	Reads   []*fileRead              `yaml:"reads"`
-	List    *fileList                `yaml:"list"`
-	Record  *fileRecord              `yaml:"record"`
-	Undo    map[string]fileUndo      `yaml:"undo"`
-	Profile fileProfile              `yaml:"profile"`
-	Sample  *fileSample              `yaml:"sample"`
-	Claims  []fileClaim              `yaml:"claims"`
+	At        yamlfile.Place
+	Key       fileKey                  `yaml:"key"`
+	KeyForm   map[string]yamlfile.Text `yaml:"key_patterns"`
+	Scope     []yamlfile.Text          `yaml:"scope"`
+	Writes    map[string]*fileWrite    `yaml:"writes"`
+	Reads     []*fileRead              `yaml:"reads"`
+	List      *fileList                `yaml:"list"`
+	Record    *fileRecord              `yaml:"record"`
+	FirstSent *fileFirstSent           `yaml:"first_sent"`
+	Undo      map[string]fileUndo      `yaml:"undo"`
+	Profile   fileProfile              `yaml:"profile"`
+	Sample    *fileSample              `yaml:"sample"`
+	Claims    []fileClaim              `yaml:"claims"`
 }
 
 // fileKey is the names of the business key, in one form or several.

@@ -19,6 +19,8 @@ func (l *loader) kind(name string, f *fileKind) {
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
 	l.d.kinds[name] = k
 	l.key(k, f)
+	l.firstSent(k, f)
+	l.timed = f.FirstSent != nil
 	switch {
 	case f.Profile.WriteOnly:
 		k.record = &record{}
@@ -254,6 +256,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	l.versions(k, f)
 	l.scoped(k, f)
+	l.firstSends(k, f)
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")

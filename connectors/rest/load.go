@@ -27,6 +27,8 @@ type loader struct {
 	keys map[string]bool
 	// scope are those of them that records do not show.
 	scope []string
+	// timed means that the kind says how {first_sent} is written.
+	timed bool
 }
 
 // Load reads a declaration strictly. file is its name for problems. The error wraps

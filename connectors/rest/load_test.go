@@ -75,7 +75,7 @@ var badDeclarations = map[string]struct {
 	"object in text":    {"no send could be built", `sku: "{key.sku}"`, `sku: "{key.sku}", note: "see {fields}"`, "body.note: {fields} is an object, and no text; want one of its members, such as {fields.NAME}"},
 	"object in a path":  {"no send could be built", "path: /items\n        body", "path: /items/{key}\n        body", "create.path: {key} is an object, and no text"},
 	"object in a query": {"no send could be built", "path: /items\n        body", "path: /items\n        query: {k: '{key}'}\n        body", "{key} is an object, and no text"},
-	"stamp in lookup":   {"a lookup by key has none", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", s: "{stamp}"}`, "{stamp} is not known here; want one of key, param"},
+	"stamp in lookup":   {"a lookup by key has none", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", s: "{stamp}"}`, "{stamp} is not known here; want one of first_sent, key, param"},
 	"fields in lookup":  {"they may not be there yet", `query: {sku: "{key.sku}"}`, `query: {sku: "{fields.sku}"}`, "{fields.sku} is not known here"},
 	"left out":          {"a lookup for everything", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku?}"}`, "nothing of a lookup can be left out"},
 	"records":           {"a list that is not there would be an empty one", "records: $.items[*]", "records: $.items", "records: is no path to the elements of a list"},

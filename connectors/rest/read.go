@@ -34,7 +34,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		if m.suffices(r) {
 			continue
 		}
-		found, err := c.ask(ctx, m, r, v)
+		found, err := c.ask(ctx, m, r, k.bounded(v, r, k.floor(r, q)))
 		if err != nil {
 			return connectors.Observation{}, fmt.Errorf("read %q: %w", r.name, err)
 		}

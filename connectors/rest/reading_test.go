@@ -2,15 +2,21 @@ package rest_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/wire"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // roomFile declares the messages of a chat whose history does not say of which channel it is.
@@ -20,6 +26,13 @@ var roomFile = strings.NewReplacer(
 	"parameters:\n  channel: {pattern: '[A-Z0-9]+', about: the channel, default: C1}\n", "",
 	", bulk_wait: 10s", "",
 ).Replace(chatFile)
+
+// sinceFile declares the same, read from when the message can have been posted.
+var sinceFile = strings.NewReplacer(
+	"    scope: [channel]\n", "    scope: [channel]\n    first_sent: {skew: 60s, form: unix}\n",
+	`limit: "999"}`, `oldest: "{first_sent}"}`,
+	`text: "{fields.text}", `, `text: "{fields.text}", at: "{first_sent}", `,
+).Replace(roomFile)
 
 // readingProblems are wrong uses of what a read can say. The rest of the file is right.
 var readingProblems = map[string]struct {
@@ -35,6 +48,14 @@ var readingProblems = map[string]struct {
 	"list without scope":  {"it would mix channels", roomFile, "    record:\n", "    list: {name: all, path: /all, records: '$.messages[*]'}\n    record:\n", "list: does not name {key.channel}, and would mix"},
 	"list of one":         {"it lists the scope", roomFile, "    record:\n", "    list: {name: all, path: /all, query: {c: '{key.channel}', i: '{key.id}'}, records: '$.messages[*]'}\n    record:\n", "list: asks for one record"},
 	"key in a stamp read": {"it is not by key", roomFile, "by: [key, stamp]\n        path: /conversations.history\n        query: {", "by: stamp\n        path: /conversations.history\n        query: {i: '{key.id}', ", "has {key.id} in its request and is not by key"},
+
+	"first_sent, no kind": {"how is it written", roomFile, `limit: "999"`, `oldest: "{first_sent}"`, "{first_sent} is not known here; want first_sent: {skew: 60s, form: rfc3339} in the kind"},
+	"first_sent, unused":  {"it changes nothing", roomFile, "    scope: [channel]\n", "    scope: [channel]\n    first_sent: {skew: 60s, form: unix}\n", "first_sent: is not used; want {first_sent} in a request"},
+	"first_sent, form":    {"misspelt", sinceFile, "form: unix", "form: epoch", `first_sent.form: is "epoch"; want unix or rfc3339 or date or snowflake`},
+	"first_sent, skew":    {"clocks differ", sinceFile, "skew: 60s, ", "", "first_sent.skew: is missing; want how far the destination's clock may be from ours"},
+	"first_sent, by ref":  {"it may be older", sinceFile, "    record:\n", "      - {name: get, by: ref, path: '/m/{ref}', query: {c: '{key.channel}', o: '{first_sent}'}, record: $}\n    record:\n", "reads[1]: is by ref and asks by {first_sent}"},
+	"first_sent, updates": {"what is updated is older", sinceFile, "      create:\n        method: POST", "      update:\n        method: POST", "asks by {first_sent}, and the kind has no create"},
+	"first_sent, visible": {"it is no record", sinceFile, "        records:", "        visible: {path: /c, query: {a: '{first_sent}'}}\n        records:", "{first_sent} is not known here; want one of key, param"},
 }
 
 func TestReadingProblems(t *testing.T) {
@@ -62,6 +83,8 @@ var readingWords = map[string]struct {
 	"scope": {roomFile, "", "", "channel of the key: named in every request and never compared", ""},
 	"scope, by ref": {roomFile, "    record:\n", "      - {name: get, by: ref, path: '/message/{ref}', record: $}\n    record:\n",
 		"channel of the key", "reads[1]: does not name {key.channel}: right only where no two records of different channel have the same ref"},
+	"first_sent":                 {sinceFile, "", "", "read history: for a create that was sent, only what is at most 1m0s older than its first send", ""},
+	"first_sent, keys of others": {sinceFile, ", fresh_keys: true", "", "channel of the key", "reads[0]: asks by {first_sent}, and profile.fresh_keys is not set: it still reads from the beginning of time"},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -182,4 +205,140 @@ func TestBulkAndListsWithinAScope(t *testing.T) {
 	if _, err := con.List(t.Context(), connectors.Scope{Kind: "message"}); err == nil {
 		t.Error("a list of all channels was made")
 	}
+}
+
+// firstSend is when the first send of the writes of these tests was announced.
+var firstSend = time.Date(2026, 11, 28, 12, 0, 30, 0, time.UTC)
+
+// What a create of ours made is read from its first send on; what may be older, from the beginning.
+func TestReadsFromTheFirstSend(t *testing.T) {
+	notFresh := strings.Replace(sinceFile, ", fresh_keys: true", "", 1)
+	byStamp := strings.Replace(notFresh, "by: [key, stamp]", "by: stamp", 1)
+	bound := fmt.Sprint(firstSend.Add(-time.Minute).Unix())
+	change := inRoom("C1", 1)
+	change.Write = intent.Update
+	for name, c := range map[string]struct {
+		reason, file string
+		in           intent.WriteIntent
+		sent         time.Time
+		want         string
+	}{
+		"a create":         {"nothing of it is older", sinceFile, inRoom("C1", 1), firstSend, bound},
+		"before a send":    {"anything may be there", sinceFile, inRoom("C1", 1), time.Time{}, "0"},
+		"an update":        {"its record is older", sinceFile, change, firstSend, "0"},
+		"a key of others":  {"another actor may have made it before", notFresh, inRoom("C1", 1), firstSend, "0"},
+		"by our own stamp": {"no one else has it", byStamp, inRoom("C1", 1), firstSend, bound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := ""
+			con := handled(t, c.file, func(rw http.ResponseWriter, r *http.Request) {
+				asked = r.URL.Query().Get("oldest")
+				says(200, `{"messages":[]}`)(rw, r)
+			})
+			_, err := con.Read(t.Context(), connectors.Query{Intent: c.in, Stamp: c.in.Stamp(), FirstSent: c.sent})
+			if err != nil || asked != c.want {
+				t.Errorf("asked from %q, %v; want %q: %s", asked, err, c.want, c.reason)
+			}
+		})
+	}
+}
+
+// Another actor's record under a key that is not only ours is found, however old it is.
+func TestAnOlderDuplicateIsFound(t *testing.T) {
+	con := handled(t, strings.Replace(sinceFile, ", fresh_keys: true", "", 1), func(rw http.ResponseWriter, r *http.Request) {
+		body := `{"messages":[]}`
+		if r.URL.Query().Get("oldest") == "0" {
+			body = `{"messages":[{"ts":"7","text":"hello 1","metadata":{"id":"m-1"}}]}`
+		}
+		says(200, body)(rw, r)
+	})
+	in := inRoom("C1", 1)
+	o, err := con.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp(), FirstSent: firstSend})
+	if err != nil || len(o.Records) != 1 {
+		t.Errorf("%+v, %v; want the record of another actor", o, err)
+	}
+}
+
+// Queries of one hour share a list that begins with the earliest of them; one of last week has a
+// list of its own.
+func TestListsFromTheFirstSendAreShared(t *testing.T) {
+	var asked []string
+	con := handled(t, sinceFile, func(rw http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("oldest"))
+		says(200, `{"messages":[]}`)(rw, r)
+	})
+	var qs []connectors.Query
+	for n, ago := range []time.Duration{0, 7 * 24 * time.Hour, 10 * time.Minute, 59 * time.Minute} {
+		in := inRoom("C1", n)
+		qs = append(qs, connectors.Query{Intent: in, Stamp: in.Stamp(), FirstSent: firstSend.Add(-ago)})
+	}
+	answers, err := con.ReadMany(t.Context(), qs)
+	want := []string{fmt.Sprint(firstSend.Add(-time.Hour).Unix()), fmt.Sprint(firstSend.Add(-7*24*time.Hour - time.Minute).Unix())}
+	if err != nil || !slices.Equal(asked, want) {
+		t.Errorf("asked from %v, %v; want %v: %+v", asked, err, want, answers)
+	}
+}
+
+// Every send of a write carries the time of the first.
+func TestWritesCarryTheFirstSend(t *testing.T) {
+	for form, want := range map[string]string{
+		"unix": `"at":1795867230`, "rfc3339": `"at":"2026-11-28T12:00:30Z"`, "date": `"at":"2026-11-28"`, "snowflake": `"at":"1576206147256320000"`,
+	} {
+		sent := ""
+		con := handled(t, strings.Replace(sinceFile, "form: unix", "form: "+form, 1), func(rw http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			sent = string(text)
+			says(200, `{"ts":"1"}`)(rw, r)
+		})
+		in := inRoom("C1", 1)
+		_, err := con.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 2, FirstSent: firstSend})
+		if err != nil || !strings.Contains(sent, want) {
+			t.Errorf("%s: sent %s, %v; want %s in it", form, sent, err, want)
+		}
+		if _, err := con.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp()}); connectors.FateOf(err) != connectors.FateRefused {
+			t.Errorf("%s: a send whose time is not known: %v", form, err)
+		}
+		if err := con.Check(in); err != nil {
+			t.Errorf("%s: %v", form, err)
+		}
+	}
+}
+
+// A send that was lost, its repeat and every read after them have the time of the first send.
+func TestTheEngineKnowsTheFirstSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := chat()
+		if err := f.Set(fault.Fault{Kind: fault.DroppedBefore, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		con := chatConnector(t, f, strings.Replace(sinceFile, `oldest: "`, `limit: "999", oldest: "`, 1))
+		var reg connectors.Registry
+		if err := reg.Register("chat", connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+			t.Fatal(err)
+		}
+		e := engine.New(ledger.NewMemory(), &reg, nil)
+		defer e.Close()
+		first := time.Now().Unix()
+		if out, err := e.Do(t.Context(), inRoom("C1", 1)); err != nil || out.Status != ledger.Verified {
+			t.Fatalf("%s: %s; %v", out.Status, out.Text, err)
+		}
+		sends, reads := 0, 0
+		for _, call := range f.Calls() {
+			switch {
+			case call.Write:
+				sends++
+				if !strings.Contains(call.Body, fmt.Sprintf(`"at":%d,`, first)) {
+					t.Errorf("a send at %s has %s", call.At, call.Body)
+				}
+			case strings.Contains(call.Path, "history"):
+				reads++
+				if !strings.Contains(call.Path, fmt.Sprintf("oldest=%d&", first-60)) && !strings.HasSuffix(call.Path, fmt.Sprintf("oldest=%d", first-60)) {
+					t.Errorf("a read asks for %s", call.Path)
+				}
+			}
+		}
+		if sends != 2 || reads < 2 {
+			t.Errorf("%d sends and %d reads", sends, reads)
+		}
+	})
 }

@@ -47,6 +47,9 @@ func (l *loader) read(f *fileRead) *read {
 	if r.stamp {
 		allowed["stamp"] = alone
 	}
+	if len(f.By) > 0 {
+		allowed["first_sent"] = alone
+	}
 	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
 	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
@@ -60,7 +63,7 @@ func (l *loader) read(f *fileRead) *read {
 			l.At(f.At, "{%s}: nothing of a lookup can be left out", h.name)
 		}
 	}
-	r.stampIsAsked = uses(r.request.holes(), "stamp")
+	r.stampIsAsked, r.bounded = uses(r.request.holes(), "stamp"), uses(r.request.holes(), "first_sent")
 	l.shape(r, f)
 	r.version = l.version(f.Version)
 	return r

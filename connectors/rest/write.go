@@ -110,6 +110,9 @@ func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values
 			v[name] = text
 		}
 	}
+	if k.firstSent != nil && !r.FirstSent.IsZero() {
+		v["first_sent"] = k.firstSent.value(r.FirstSent)
+	}
 	b := before(r)
 	changes := in.Write == intent.Update || in.Write == intent.Delete
 	switch {

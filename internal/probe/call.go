@@ -112,7 +112,7 @@ func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, 
 	if err := r.pace(ctx); err != nil {
 		return verify.Result{}, err
 	}
-	req := connectors.Request{Intent: w.in, Stamp: w.in.Stamp(), IdempotencyKey: w.key, Attempt: max(w.attempt, 1)}
+	req := connectors.Request{Intent: w.in, Stamp: w.in.Stamp(), IdempotencyKey: w.key, FirstSent: time.Now(), Attempt: max(w.attempt, 1)}
 	if req.IdempotencyKey == "" {
 		req.IdempotencyKey = "rbk-probe-" + rand.Text()
 	}

@@ -65,7 +65,7 @@ func anothers(in intent.WriteIntent) intent.WriteIntent {
 // write sends as the engine does, each time with its own key so that a destination that
 // deduplicates does not. A refused write makes no state: its error says why.
 func (b *bench) write(in intent.WriteIntent, before *connectors.Observation) error {
-	r := connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1, IdempotencyKey: rand.Text()}
+	r := connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1, FirstSent: time.Now(), IdempotencyKey: rand.Text()}
 	prepared, err := verify.Prepare(b.Context(), b.f.Connector, b.f.Profile, r)
 	if err != nil {
 		return err
