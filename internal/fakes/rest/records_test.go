@@ -1,8 +1,11 @@
 package rest_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/readbacktest/fault"
@@ -12,6 +15,7 @@ import (
 func TestRecords(t *testing.T) {
 	all := map[string]scene{}
 	trapScenes(t, all)
+	tableScenes(t, all)
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) { s.play(t) })
 	}
@@ -151,4 +155,159 @@ func trapScenes(t *testing.T, all map[string]scene) {
 		GET ISSUES?q=readback:k1 => 200 []
 		GET ISSUES/1 => 200`, "ISSUES", "/api/v1/repos/acme/widgets/issues"),
 		twice, fault.Fault{Kind: fault.NormalisedField, Nth: 1}, fault.Fault{Kind: fault.LaggingRead, Nth: 2, Delay: 2e9})
+}
+
+// tableScenes are about systems of rows.
+func tableScenes(t *testing.T, all map[string]scene) {
+	row := func(index, id, key, cells string) string {
+		return strings.NewReplacer("N", index, "ID", id, "KEY", key, "CELLS", cells).Replace(
+			`POST /v4/spreadsheets/sheet1:batchUpdate {"requests":[{"insertDimension":{"range":{"sheetId":0,"dimension":"ROWS","startIndex":N,"endIndex":2}}},` +
+				`{"updateCells":{"start":{"sheetId":0,"rowIndex":N,"columnIndex":0},"rows":[{"values":[CELLS]}],"fields":"userEnteredValue"}},` +
+				`{"createDeveloperMetadata":{"developerMetadata":{"metadataId":ID,"metadataKey":"readback","metadataValue":"KEY","location":{"dimensionRange":{"sheetId":0,"dimension":"ROWS","startIndex":N,"endIndex":2}},"visibility":"DOCUMENT"}}}]}`)
+	}
+	look := func(key, option string) string {
+		return `POST /v4/spreadsheets/sheet1/values:batchGetByDataFilter {"dataFilters":[{"developerMetadataLookup":{"metadataKey":"readback","metadataValue":"` + key + `"}}],"valueRenderOption":"` + option + `"}`
+	}
+	const ab, empty = `{"userEnteredValue":{"stringValue":"a"}},{"userEnteredValue":{"numberValue":10.5}},{"userEnteredValue":{"boolValue":true}},{"userEnteredValue":{"stringValue":""}},{}`, `{}`
+	add := scened(t, all, "Bearer ya29.readback")
+	seeded := func(name string, s *rest.Sheets, lines string, met ...fault.Fault) {
+		all[name] = scene{fake: s.Fake, login: "Bearer ya29.readback", lines: lines, setup: func() {
+			s.Seed(0, []any{"Name", "Amount"}, nil)
+			s.Seed(-1, []any{"other"}, nil)
+			faults(t, s.Fake, met...)()
+		}}
+	}
+	seeded("sheets: rows", rest.NewSheets(rest.SheetsOptions{}), `
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 {"spreadsheetId":"sheet1"} !valueRanges
+		`+row("1", "77", "k1", ab)+` => 200 "replies":[{},{},{"createDeveloperMetadata":{"developerMetadata":{ "metadataId":77 "location"
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 "range":"Sheet1!A2:Z2" "values":[["a",10.5,true]]
+		`+look("k1", "FORMATTED_VALUE")+` => 200 "values":[["a","10.5","TRUE"]]
+		`+row("1", "77", "k1", ab)+` => 400 INVALID_ARGUMENT already~exists
+		`+row("1", "78", "k2", empty)+` => 200
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 "range":"Sheet1!A3:Z3" "values":[["a",10.5,true]]
+		`+look("k2", "UNFORMATTED_VALUE")+` => 200 "range":"Sheet1!A2:Z2" !"values":
+		`+strings.Replace(row("1", "79", "k3", ab), "visibility", "visible", 1)+` => 400 requests[2].createDeveloperMetadata
+		`+look("k3", "UNFORMATTED_VALUE")+` => 200 !valueRanges
+		`+strings.Replace(row("1", "79", "k3", ab), "updateCells", "updateCell", 1)+` => 400 Unknown~name
+		POST /v4/spreadsheets/sheet1/values:batchUpdateByDataFilter {"valueInputOption":"RAW","data":[{"dataFilter":{"developerMetadataLookup":{"metadataValue":"k1"}},"values":[["b",null]]}]} => 200 "totalUpdatedRows":1
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 "values":[["b",10.5,true]]
+		POST /v4/spreadsheets/sheet1:batchUpdate {"requests":[{"deleteDimension":{"range":{"sheetId":0,"dimension":"ROWS","startIndex":2,"endIndex":3}}}]} => 200 "replies":[{}]
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 !valueRanges
+		`+row("1", "77", "k1", ab)+` => 200
+		GET /v4/spreadsheets/sheet1 => 200 "sheetId":0
+		GET /v4/spreadsheets/other => 404 NOT_FOUND
+		GET /v4/spreadsheets/sheet1 Authorization:x => 401 UNAUTHENTICATED`)
+	seeded("sheets: a taken id is accepted, and faults", rest.NewSheets(rest.SheetsOptions{TakenAccepted: true}), `
+		`+row("1", "77", "k1", ab)+` => 200
+		`+row("1", "77", "k1", ab)+` => 200
+		after 1s
+		`+look("k1", "UNFORMATTED_VALUE")+` => 200 Sheet1!A2:Z2 Sheet1!A3:Z3 Sheet1!A5:Z5
+		`+row("1", "79", "k3", ab)+` => 429 RESOURCE_EXHAUSTED !Retry-After`, twice, fault.Fault{Kind: fault.Throttled, Nth: 3})
+
+	const id, team = "aaaaaaaa-bbbb-4ccc-8ddd-eeeeeeeeeeee", "11111111-1111-4111-8111-111111111111"
+	ask := func(query string, variables map[string]any) string {
+		raw, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "POST /graphql " + strings.ReplaceAll(string(raw), " ", "~")
+	}
+	create := func(id, team string) string {
+		return ask(`mutation M($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { id identifier description } } }`,
+			map[string]any{"input": map[string]any{"id": id, "teamId": team, "title": "t", "description": "x\n- one "}})
+	}
+	find := func(more string) string {
+		return ask(`query Q($id: ID!) { issues(filter: {id: {eq: $id}}`+more+`) { nodes { id title trashed } pageInfo { hasNextPage } } }`, map[string]any{"id": id})
+	}
+	get := ask(`query Q($id: String!) { issue(id: $id) { id title trashed } }`, map[string]any{"id": id})
+	add = scened(t, all, "lin_api_readback")
+	add("linear: an id of the client's own", rest.NewLinear(rest.LinearOptions{}).Fake, `
+		`+find("")+` => 200 "nodes":[] !errors
+		`+get+` => 200 "data":null Entity~not~found:~Issue
+		`+create(id, team)+` => 200 "success":true "id":"`+id+`" "description":"x\n*~one"
+		`+create(id, team)+` => 200 "data":null "code":"INPUT_ERROR" this~id~already~exists
+		`+create("not-a-uuid", team)+` => 200 "errors" UUID
+		`+create(id, "t2")+` => 200 "errors"
+		`+strings.Replace(create("", team), "description", "describe", 2)+` => 400 GRAPHQL_VALIDATION_FAILED
+		`+find("")+` => 200 "id":"`+id+`" "hasNextPage":false
+		`+ask(`mutation D { issueDelete(id: "`+id+`") { success entity { trashed } } }`, nil)+` => 200 "trashed":true
+		`+find("")+` => 200 "nodes":[]
+		`+find(", includeArchived: true")+` => 200 "trashed":true
+		`+get+` => 200 "trashed":true
+		`+create(id, team)+` => 200 this~id~already~exists
+		`+ask(`{ issues(filter: {colour: {eq: "red"}}) { nodes { id } } }`, nil)+` => 200 not~defined
+		`+get+` Authorization:x => 401 AUTHENTICATION_ERROR`)
+	add("linear: refusals and faults", rest.NewLinear(rest.LinearOptions{Status: 400}).Fake, `
+		`+create("", team)+` => lost
+		`+create(id, team)+` => 200 "success":false "issue":null !errors
+		`+create(id, team)+` => 400 "code":"RATELIMITED" X-Ratelimit-Requests-Reset:~946684803000
+		`+create(id, "t2")+` => 400 INPUT_ERROR
+		after 1s
+		`+ask(`{ issues { nodes { id description } } }`, nil)+` => 200 000000000001" 000000000002" "description":"X\n*~ONE"`,
+		fault.Fault{Kind: fault.LostAnswer, Nth: 1}, fault.Fault{Kind: fault.NormalisedField, Nth: 1}, twice,
+		fault.Fault{Kind: fault.Refused, How: "success", Nth: 2}, fault.Fault{Kind: fault.Throttled, Nth: 3, Delay: 3 * time.Second})
+
+	const table = "/v0/appReadback/Orders"
+	upsert := `PATCH ` + table + ` {"performUpsert":{"fieldsToMergeOn":["Key"]},"records":[{"fields":{"Key":"k1","Name":"n","Amount":0,"Done":false}}]}`
+	add = scened(t, all, "Bearer patReadback")
+	add("airtable: upserts", rest.NewAirtable(rest.AirtableOptions{}).Fake, strings.ReplaceAll(`
+		GET TABLE?filterByFormula={Key}='k1' => 200 {"records":[]}
+		`+upsert+` => 200 "createdRecords":["rec00000000000001"] "updatedRecords":[] "fields":{"Amount":0,"Key":"k1","Name":"n"} !Done
+		`+upsert+` => 200 "createdRecords":[] "updatedRecords":["rec00000000000001"]
+		POST TABLE {"fields":{"Key":"k2","Name":""}} => 200 "id":"rec00000000000002" "fields":{"Key":"k2"}
+		GET TABLE?filterByFormula=OR({Key}='k1',{Key}='k2')&pageSize=1 => 200 00001" !00002" "offset":"itr/1"
+		GET TABLE?filterByFormula=OR({Key}='k1',{Key}='k2')&pageSize=1&offset=itr/1 => 200 00002" !offset
+		GET TABLE?filterByFormula=AND({Key}='k1',{Name}='n') => 200 00001" !00002"
+		GET TABLE?filterByFormula={Colour}='k1' => 422 "error":{ "type":"INVALID_FILTER_BY_FORMULA"
+		PUT TABLE/rec00000000000001 {"fields":{"Key":"k1"}} => 200 "fields":{"Key":"k1"}
+		POST TABLE {"fields":{"Key":"k1"}} => 200 00003"
+		`+upsert+` => 422 more~than~one
+		POST TABLE {"fields":{"Colour":"red"}} => 422 UNKNOWN_FIELD_NAME
+		GET TABLE/rec9 => 404 {"error":"NOT_FOUND"}
+		DELETE TABLE/rec00000000000003 => 200 "deleted":true
+		GET /v0/appOther/x => 404 {"error":"NOT_FOUND"}
+		GET TABLE Authorization:x => 401 "type":"AUTHENTICATION_REQUIRED"`, "TABLE", table))
+	add("airtable: two upserts at the same time", rest.NewAirtable(rest.AirtableOptions{Race: time.Second}).Fake, upsert+` => 200 "createdRecords":["rec00000000000001"]
+		`+upsert+` => 200 "createdRecords":["rec00000000000002"]
+		after 2s
+		`+upsert+` => 422`)
+	add("airtable: too many requests", rest.NewAirtable(rest.AirtableOptions{PerSecond: 2}).Fake, strings.ReplaceAll(`
+		GET TABLE => 200
+		GET TABLE => 200
+		`+upsert+` => 429 RATE_LIMIT_REACHED !Retry-After
+		after 29s
+		GET TABLE => 429
+		after 2s
+		GET TABLE => 200 {"records":[]}`, "TABLE", table))
+	add("airtable: faults", rest.NewAirtable(rest.AirtableOptions{}).Fake, strings.ReplaceAll(`
+		POST TABLE {"fields":{"Key":"k1","Name":"n"}} => 200 "Name":"n"
+		after 1s
+		GET TABLE => 200 00001" 00002" !Name
+		POST TABLE {"fields":{"Key":"k1"}} => 429
+		POST TABLE {"fields":{"Key":"k1"}} => 403 INVALID_PERMISSIONS`, "TABLE", table),
+		fault.Fault{Kind: fault.DroppedField, Nth: 1}, twice, fault.Fault{Kind: fault.Throttled, Nth: 2}, fault.Fault{Kind: fault.Refused, How: "403", Nth: 3})
+
+	add = scened(t, all, "Basic "+base64.StdEncoding.EncodeToString([]byte("robot:now-password")))
+	now := func(lines string) string { return strings.ReplaceAll(lines, "TABLE", "/api/now/table/incident") }
+	add("servicenow: incidents", rest.NewServiceNow(rest.ServiceNowOptions{ReadOnly: []string{"urgency"}}).Fake, now(`
+		GET TABLE?sysparm_query=correlation_id=k1 => 200 {"result":[]}
+		POST TABLE {"short_description":"s","correlation_id":"k1","priority":2,"urgency":"1","colour":"red"} => 201 Location:~https://acme.service-now.com/api/now/table/incident/00000000000000000000000000000001 "number":"INC0000001" "priority":"2" "urgency":"3" "opened_by":{"link" !colour
+		POST TABLE {"short_description":"s","correlation_id":"k2"} => 201 "INC0000002"
+		GET TABLE?sysparm_query=correlation_id=k1&sysparm_limit=2&sysparm_exclude_reference_link=true => 200 INC0000001 !INC0000002 "opened_by":"6816f79cc0a8016401c5a33be04be441"
+		GET TABLE?sysparm_query=corelation_id=k1 => 200 INC0000001 INC0000002
+		GET TABLE?sysparm_query=correlation_idINk1,k2^active=true&sysparm_limit=1&sysparm_fields=number => 200 {"number":"INC0000001"} !INC0000002 X-Total-Count:~2
+		GET TABLE?sysparm_query=correlation_idINk2,k3 => 200 !INC0000001 INC0000002
+		PATCH TABLE/00000000000000000000000000000001 {"description":"d"} => 200 "description":"d"
+		DELETE TABLE/00000000000000000000000000000001 => 204
+		GET TABLE/00000000000000000000000000000001 => 404 "status":"failure" No~Record~found
+		GET TABLE Authorization:x => 401 User~Not~Authenticated
+		GET /api/now/table/other => 404`))
+	add("servicenow: nothing found is 404, and faults", rest.NewServiceNow(rest.ServiceNowOptions{NoneIs404: true}).Fake, now(`
+		GET TABLE?sysparm_query=correlation_id=k1 => 404 No~Record~found
+		POST TABLE {"short_description":"s","description":"d","correlation_id":"k1"} => 201 "description":"d"
+		after 1s
+		GET TABLE?sysparm_query=correlation_id=k1 => 200 "description":"D" INC0000001 INC0000002
+		POST TABLE {"short_description":"s"} => 403 ACL
+		POST TABLE {"short_description":"s"} => 429 Retry-After:~1`),
+		fault.Fault{Kind: fault.NormalisedField, Nth: 1}, twice, fault.Fault{Kind: fault.Refused, How: "403", Nth: 2}, fault.Fault{Kind: fault.Throttled, Nth: 3})
 }
