@@ -34,6 +34,9 @@ func (l *reading) one(ctx context.Context) ([]connectors.Record, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.label(), err)
 		}
+		if r.newest > 0 && len(answered) >= r.newest && len(records) == 0 {
+			return nil, answer("%s: it shows the newest %d records and none that was asked for, which may be older", r.label(), len(answered))
+		}
 		all = merge(all, records)
 	}
 	return all, nil

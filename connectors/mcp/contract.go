@@ -18,7 +18,7 @@ type Contract struct {
 	name, server string
 	serial       bool
 	reads        []string
-	digests      map[string]string
+	digests      map[string][]string
 	kinds        map[string]*kind
 	tools        map[string]*write
 }
@@ -45,9 +45,23 @@ func (c *Contract) Reads() []string {
 // Writes lists the tools that the contract can verify, sorted.
 func (c *Contract) Writes() []string { return slices.Sorted(maps.Keys(c.tools)) }
 
-// Digest is the digest that a tool must have; see [Digest]. "" for a tool that
-// the contract does not pin.
-func (c *Contract) Digest(tool string) string { return c.digests[tool] }
+// Digests lists the digests that a tool may have, one for each build of the server; see [Digest].
+// It is empty for a tool that the contract does not pin.
+func (c *Contract) Digests(tool string) []string { return slices.Clone(c.digests[tool]) }
+
+// unpinned stands for the digest of a tool of a server that changes without a version, or whose
+// builds could not be had: nobody sees the tool until an operator has pinned it.
+const unpinned = "unpinned"
+
+// Pins lists the tools that need a digest: those that write, and those that verify.
+func (c *Contract) Pins() []string {
+	all := c.Writes()
+	for _, tool := range c.Writes() {
+		all = append(all, c.Proofs(tool)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
 
 // Kinds lists the kinds of record.
 func (c *Contract) Kinds() []string { return slices.Sorted(maps.Keys(c.kinds)) }
@@ -175,6 +189,7 @@ type read struct {
 	within        *jsonplace.Place
 	absent, empty []*regexp.Regexp
 	limit         int
+	newest        int
 	strong        bool
 	as            string
 	asksKeys      bool // for one record at a time

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -130,5 +131,40 @@ func TestContractOfAnEarlierVersion(t *testing.T) {
 		if err := c.Trusts(tool); (err == nil) != trusted {
 			t.Errorf("%s: %v", digest, err)
 		}
+	}
+}
+
+// TestDigestsOfSeveralBuilds: a tool may be that of any build that the contract lists, and of no
+// other.
+func TestDigestsOfSeveralBuilds(t *testing.T) {
+	tool := fakemcp.New(fakemcp.NewWorld()).Tool(fakemcp.Find)
+	now, err := mcp.Digest(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "sha256:" + strings.Repeat("0", 64)
+	for name, c := range map[string]struct{ digests, says, problem string }{
+		"one of two": {"[" + other + ", " + now + "]", "", ""},
+		"of neither": {"[" + other + ", " + strings.Replace(other, "0", "1", 1) + "]", "has another description or schema", ""},
+		"unpinned":   {"unpinned", "readback contract pin", ""},
+		"both":       {"[unpinned, " + now + "]", "", "is no digest"},
+		"none":       {"[]", "", "digests: has none for find_orders"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			contract, err := mcp.Load([]byte(strings.Replace(withDigests(t, fakemcp.Contract), now, c.digests, 1)), "shop.yaml")
+			if c.problem != "" {
+				if err == nil || !strings.Contains(err.Error(), c.problem) {
+					t.Errorf("%v, want %q", err, c.problem)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = contract.Trusts(tool)
+			if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
 	}
 }

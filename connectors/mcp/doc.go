@@ -17,7 +17,8 @@
 //	server: Shop server 2.1             # for display
 //	[serial: true]                      # the server loses one of two concurrent writes
 //	[reads: [get_order, search]]        # tools that only read, besides those below
-//	digests: {create_order: sha256:…}   # of every tool that writes or proves
+//	digests: {create_order: sha256:…}   # of every tool that writes or proves; a list for several
+//	                                    # builds; unpinned hides the tool until it is pinned
 //	kinds:
 //	  order:
 //	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
@@ -44,7 +45,8 @@
 //	[passes: {argument: $.dryRun, equals: true}]    # then it is a read, and passes through
 //	[each: $.orders [within: $.lines]]  # one call writes several records
 //
-// A value of key, expect and require is a path into the arguments (with each,
+// A value of key, expect and require is a path into the arguments, such as $.title or
+// $.texts[0].content (a call with a second text is refused then) (with each,
 // into an element; {outer: path} into the one around it), {value: scalar},
 // {before: field} of the record before, or {replace: {each: $.edits, old:
 // $.oldText, new: $.newText [lines: lf]}}: the text of that field before, with each old
@@ -62,6 +64,8 @@
 //	[absent: ['no such order']]                     # texts of an error that say it is not there
 //	[empty: ['^No results']]                        # texts of an answer that say there is none
 //	[limit: 100]                                    # a list of this length may be truncated
+//	[newest: 100]                                   # the same, and it begins with the newest: what
+//	                                                # it shows counts, and it proves no absence
 //	[strength: strong]                              # shows everything applied before; default weak
 //	[as: source]                                    # one part of a record in parts
 //

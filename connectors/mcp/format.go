@@ -10,14 +10,14 @@ import (
 
 type fileContract struct {
 	At       yamlfile.Place
-	Draft    yamlfile.Text            `yaml:"draft"`
-	Contract int                      `yaml:"contract"`
-	Name     yamlfile.Text            `yaml:"name"`
-	Server   yamlfile.Text            `yaml:"server"`
-	Serial   bool                     `yaml:"serial"`
-	Reads    []yamlfile.Text          `yaml:"reads"`
-	Digests  map[string]yamlfile.Text `yaml:"digests"`
-	Kinds    map[string]*fileKind     `yaml:"kinds"`
+	Draft    yamlfile.Text              `yaml:"draft"`
+	Contract int                        `yaml:"contract"`
+	Name     yamlfile.Text              `yaml:"name"`
+	Server   yamlfile.Text              `yaml:"server"`
+	Serial   bool                       `yaml:"serial"`
+	Reads    []yamlfile.Text            `yaml:"reads"`
+	Digests  map[string][]yamlfile.Text `yaml:"digests"`
+	Kinds    map[string]*fileKind       `yaml:"kinds"`
 }
 
 type fileKind struct {
@@ -95,6 +95,7 @@ type fileRead struct {
 	Absent    []yamlfile.Text          `yaml:"absent"`
 	Empty     []yamlfile.Text          `yaml:"empty"`
 	Limit     int                      `yaml:"limit"`
+	Newest    int                      `yaml:"newest"`
 	Strength  yamlfile.Text            `yaml:"strength"`
 	As        yamlfile.Text            `yaml:"as"`
 }

@@ -28,7 +28,7 @@ type loader struct {
 func Load(text []byte, file string) (*Contract, error) {
 	l := &loader{Reader: yamlfile.Reader{
 		Empty: "`readback contract suggest` drafts one", Secrets: "secrets belong to the destination in the configuration; take it out here",
-	}, c: &Contract{digests: map[string]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}}
+	}, c: &Contract{digests: map[string][]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}}
 	var f fileContract
 	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.contract(&f) }); err != nil {
 		return nil, err
@@ -53,11 +53,12 @@ func (l *loader) contract(f *fileContract) {
 	l.c.name, l.c.server, l.c.serial = f.Name.Value, f.Server.Value, f.Serial
 	l.c.reads = yamlfile.Values(f.Reads)
 	for _, name := range slices.Sorted(maps.Keys(f.Digests)) {
-		t := f.Digests[name]
-		if !digestForm.MatchString(t.Value) {
-			l.At(t.Place, "is no digest; want sha256: and 64 digits, as `readback contract suggest` and `contract check --server` print it")
+		for _, t := range f.Digests[name] {
+			if !digestForm.MatchString(t.Value) && (t.Value != unpinned || len(f.Digests[name]) > 1) {
+				l.At(t.Place, "is no digest; want sha256: and 64 digits, as `readback contract pin` writes it, a list of these, or %s alone", unpinned)
+			}
 		}
-		l.c.digests[name] = t.Value
+		l.c.digests[name] = yamlfile.Values(f.Digests[name])
 	}
 	if len(f.Kinds) == 0 {
 		l.Say(f.At.Line, "kinds", "is missing; want at least one kind of record")
@@ -88,10 +89,10 @@ func (l *loader) pinned(f *fileContract) {
 }
 
 func (l *loader) wantDigest(f *fileContract, tool string) {
-	if _, ok := l.c.digests[tool]; ok {
+	if len(l.c.digests[tool]) > 0 {
 		return
 	}
-	l.c.digests[tool] = "" // reported once
+	l.c.digests[tool] = []string{""} // reported once
 	l.Say(f.At.Line, "digests", "has none for %s; want one for every tool that writes or proves, so that a tool that changes is noticed", yamlfile.Clip(tool))
 }
 

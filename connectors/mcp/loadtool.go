@@ -154,7 +154,7 @@ func (l *loader) read(k *kind, f *fileRead) {
 	}
 	r := &read{name: f.Name.Value, tool: f.Tool.Value, by: f.By.Value, form: f.Answer.Value, as: f.As.Value,
 		arguments: map[string]*template{}, within: l.singular(f.Within),
-		absent: l.patterns(f.Absent), empty: l.patterns(f.Empty), limit: f.Limit, strong: f.Strength.Value == "strong"}
+		absent: l.patterns(f.Absent), empty: l.patterns(f.Empty), limit: f.Limit, newest: f.Newest, strong: f.Strength.Value == "strong"}
 	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
 	k.reads = append(k.reads, r)
 	l.Required(f.Tool, f.At, "tool", "the tool that reads")
@@ -186,6 +186,8 @@ func (l *loader) readShape(k *kind, r *read, f *fileRead) {
 		l.At(f.At, "is by stamp, and the record has none")
 	case k.each && r.by != "key":
 		l.At(f.At, "is of several records; want by key")
+	case f.Newest > 0 && (f.Limit > 0 || r.strong || k.each || f.Within.Value != "" || f.Records.Value == ""):
+		l.At(f.At, "has newest; want it on a list of single records, without limit, within and strength: strong")
 	case f.Within.Value != "" && f.Records.Value == "":
 		l.At(f.At, "has within and no records")
 	}

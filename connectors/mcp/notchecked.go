@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -102,6 +103,12 @@ func uncovered(at []string, doc any, covered []path, visit func([]string)) {
 			return
 		}
 		below = below || len(p.names) > len(at) && slices.Equal(p.names[:len(at)], at)
+	}
+	if list, ok := doc.([]any); ok && below && len(at) > 0 {
+		for i, e := range list {
+			uncovered(append(slices.Clone(at), strconv.Itoa(i)), e, covered, visit)
+		}
+		return
 	}
 	m, ok := doc.(map[string]any)
 	if !ok || !below {
@@ -268,6 +275,9 @@ func (s *schema) has(names []string) (known bool, declared []string) {
 		switch {
 		case s == nil || s.open || s.isObject() && !s.closed && len(s.Properties) == 0:
 			return true, nil
+		case s.Items != nil && name == firstElement:
+			s = s.Items
+			continue
 		case !s.isObject() && i > 0:
 			return false, []string{path{names: names[:i]}.text()}
 		case !s.isObject():

@@ -18,13 +18,16 @@ const (
 )
 
 // path is the names that lead to a value in the arguments of a tool; one without
-// names is the whole.
+// names is the whole. "0", as [0], is the only element of a list that a path can lead
+// into: what a call has in the others is refused, since nothing compares it.
 type path struct {
 	names []string
 	set   bool
 }
 
-var pathForm = regexp.MustCompile(`^\$(\.[A-Za-z_][A-Za-z0-9_-]*)*$`)
+const firstElement = "0"
+
+var pathForm = regexp.MustCompile(`^\$(\.[A-Za-z_][A-Za-z0-9_-]*(\[0\])*)*$`)
 
 // newPath takes "$.a.b" apart.
 func (l *loader) newPath(t yamlfile.Text) path {
@@ -32,20 +35,26 @@ func (l *loader) newPath(t yamlfile.Text) path {
 		return path{}
 	}
 	if !pathForm.MatchString(t.Value) {
-		l.At(t.Place, "is no path into arguments; want one such as $.title or $.issue.title")
+		l.At(t.Place, "is no path into arguments; want one such as $.title, $.issue.title or $.texts[0].content")
 		return path{}
 	}
-	return path{set: true, names: strings.Split(t.Value, ".")[1:]}
+	return path{set: true, names: strings.Split(strings.ReplaceAll(t.Value, "[0]", "."+firstElement), ".")[1:]}
 }
 
 // text is the path as it is written.
-func (p path) text() string { return strings.Join(append([]string{"$"}, p.names...), ".") }
+func (p path) text() string {
+	return strings.ReplaceAll(strings.Join(append([]string{"$"}, p.names...), "."), "."+firstElement, "[0]")
+}
 
 // get finds the value; false where there is none.
 func (p path) get(doc any) (any, bool) {
 	for _, name := range p.names {
+		if list, ok := doc.([]any); ok && name == firstElement && len(list) > 0 {
+			doc = list[0]
+			continue
+		}
 		m, ok := doc.(map[string]any)
-		if !ok {
+		if !ok || name == firstElement {
 			return nil, false
 		}
 		if doc, ok = m[name]; !ok {
@@ -55,26 +64,42 @@ func (p path) get(doc any) (any, bool) {
 	return doc, true
 }
 
-// put sets the value in an object, and makes the objects on the way. It reports false if another
-// value blocks the way.
+// put sets the value in an object, and makes the objects and lists on the way. It reports false if
+// another value blocks the way.
 func (p path) put(doc map[string]any, v any) bool {
-	for i, name := range p.names {
-		if i == len(p.names)-1 {
-			doc[name] = v
-			return true
-		}
-		next, there := doc[name]
-		inner, ok := next.(map[string]any)
-		if there && !ok {
-			return false
-		}
-		if !there {
-			inner = map[string]any{}
-			doc[name] = inner
-		}
-		doc = inner
+	if len(p.names) == 0 {
+		return false
 	}
-	return false
+	_, ok := put(doc, p.names, v)
+	return ok
+}
+
+func put(into any, names []string, v any) (any, bool) {
+	if len(names) == 0 {
+		return v, true
+	}
+	if into == nil && names[0] == firstElement {
+		into = []any{nil}
+	} else if into == nil {
+		into = map[string]any{}
+	}
+	var ok bool
+	switch in := into.(type) {
+	case []any:
+		if names[0] != firstElement || len(in) == 0 {
+			return nil, false
+		}
+		in[0], ok = put(in[0], names[1:], v)
+	case map[string]any:
+		if names[0] == firstElement {
+			return nil, false
+		}
+		var inner any
+		if inner, ok = put(in[names[0]], names[1:], v); ok {
+			in[names[0]] = inner
+		}
+	}
+	return into, ok
 }
 
 func (l *loader) singular(t yamlfile.Text) *jsonplace.Place { return jsonplace.Singular(&l.Reader, t) }

@@ -29,5 +29,5 @@ func ShippedText(name string) ([]byte, error) { return shipped.Text(name) }
 // None is a contract about nothing, for servers of which every tool is called
 // without one.
 func None() *Contract {
-	return &Contract{name: "none", server: "any", digests: map[string]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}
+	return &Contract{name: "none", server: "any", digests: map[string][]string{}, kinds: map[string]*kind{}, tools: map[string]*write{}}
 }

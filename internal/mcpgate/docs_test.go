@@ -25,7 +25,7 @@ func TestTheContractOfTheDocumentLoads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.Writes(); len(got) != 2 || c.Digest(got[0]) == "" {
+		if got := c.Writes(); len(got) != 2 || len(c.Digests(got[0])) == 0 {
 			t.Errorf("writes %v", got)
 		}
 	}
