@@ -30,7 +30,7 @@ type TCP struct {
 // What comes before the end is passed on as it comes. tb fails if the options are invalid.
 func NewTCP(tb testing.TB, target string, ends func(sent []byte) bool, o Options) *TCP {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatalf("readbacktest: %v", err)
 	}
@@ -59,13 +59,13 @@ func (p *TCP) serve(client net.Conn) {
 	if _, refused := p.faults.First(Request{Op: "connect", Write: true}, Unreachable); refused {
 		return
 	}
-	server, err := net.DialTimeout("tcp", p.target, p.options.Patience)
+	ended, stop := context.WithCancel(context.Background())
+	defer stop()
+	server, err := (&net.Dialer{Timeout: p.options.Patience}).DialContext(ended, "tcp", p.target)
 	if err != nil {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	ended, stop := context.WithCancel(context.Background())
-	defer stop()
 	answers, requests := received(ended, server), received(ended, client)
 	var sent []byte
 	for {

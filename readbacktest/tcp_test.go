@@ -22,7 +22,7 @@ type ledgerServer struct {
 
 func (s *ledgerServer) start(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,13 @@ func (s *ledgerServer) start(t *testing.T) string {
 			}
 			go func() {
 				defer func() { _ = conn.Close() }()
-				for in := bufio.NewScanner(conn); in.Scan(); {
+				for in := bufio.NewReader(conn); ; {
+					line, err := in.ReadString('\n')
+					if err != nil {
+						return // half a line is none
+					}
 					s.mu.Lock()
-					s.lines = append(s.lines, in.Text())
+					s.lines = append(s.lines, line)
 					n := len(s.lines)
 					s.mu.Unlock()
 					_, _ = fmt.Fprintf(conn, "line %d\n", n)
@@ -87,7 +91,7 @@ func TestFaultsOverTCP(t *testing.T) {
 // talk sends pieces over a connection of its own and returns what came back.
 func talk(t *testing.T, addr string, pieces ...string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
