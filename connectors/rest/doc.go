@@ -66,8 +66,10 @@
 // left out, or not there, is looked for in the members that most APIs use. Our credentials are masked
 // wherever the destination repeats them.
 //
-// An answer means answered, refused, conflict, throttled, login_refused or
-// unknown. The first rule that matches decides, otherwise the status, as in package
+// An answer means answered, refused, conflict, throttled, login_refused, busy or
+// unknown. Busy means that an earlier
+// send of this write is at work: its key stays, and it is waited for (after, Retry-After or 5 seconds)
+// and read. The first rule that matches decides, otherwise the status, as in package
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header only where one is named, or in the body as
 // {idempotency_key}. The condition is sent only when the engine asks for it.

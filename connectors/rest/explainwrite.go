@@ -3,6 +3,7 @@ package rest
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/readback-go/readback/intent"
@@ -16,9 +17,22 @@ func (l *loader) explainWrites(k *kind) {
 }
 
 func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
+	for _, a := range w.answers {
+		if a.means == "busy" {
+			k.explain("The answer %s to a %s can mean that an earlier send of it is at work: it is neither refused nor sent under another key, but waited for and read.", statuses(a.statuses), name)
+		}
+	}
 	if r := w.refusal; r != nil {
 		k.explain("A refused %s is shown in the destination's words: %s.", name, r.words())
 	}
+}
+
+func statuses(all []int) string {
+	var texts []string
+	for _, s := range all {
+		texts = append(texts, strconv.Itoa(s))
+	}
+	return strings.Join(texts, " or ")
 }
 
 // words says where a refusal has its parts.

@@ -198,7 +198,7 @@ func (l *loader) guard(f *fileGuard) *guard {
 	return g
 }
 
-var meanings = []string{"answered", "refused", "conflict", "throttled", "login_refused", "unknown"}
+var meanings = []string{"answered", "refused", "conflict", "throttled", "login_refused", "busy", "unknown"}
 
 func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 	before := len(l.Problems)
@@ -210,7 +210,7 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 		l.Say(f.At.Line, f.At.Field+".means", "is %q; want one of %s", yamlfile.Clip(r.means), strings.Join(meanings, ", "))
 	}
 	for _, s := range f.Status {
-		if (s == http.StatusRequestTimeout || s >= 500) && r.where == nil && r.means != "unknown" {
+		if (s == http.StatusRequestTimeout || s >= 500) && r.where == nil && r.means != "unknown" && r.means != "busy" {
 			l.At(f.At, "says that %d means %s; a gateway may have answered: want a where that only the API itself can fulfil", s, r.means)
 		}
 		if s >= 300 && r.where == nil && r.means == "answered" {

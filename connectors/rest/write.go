@@ -17,6 +17,9 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// busyWait is the pause after an answer that an earlier send is at work, where it names none.
+const busyWait = 5 * time.Second
+
 // Write sends once. What keeps it from being sent now, such as a secret or a
 // token that cannot be had, is of fate not sent, and so is a kind or a key that
 // is not known. Anything else that the declaration cannot serve is refused, which
@@ -320,6 +323,13 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 		return connectors.LoginRefused(a.Code(), cause)
 	case "throttled":
 		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: cause}
+	}
+	if r.means == "busy" { // the key stays, since the fate of the earlier send is open
+		cause = fmt.Errorf("the destination answered %d: an earlier send of this write is at work", a.Status)
+		wait = r.after.wait(a.Header, wait)
+		if wait == 0 {
+			wait = busyWait
+		}
 	}
 	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: cause}
 }

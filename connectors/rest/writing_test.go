@@ -1,14 +1,25 @@
 package rest_test
 
 import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // Wrong uses of the elements of writes and logins: what is replaced in itemsFile, and a piece of each
@@ -47,6 +58,7 @@ func TestWritesExplained(t *testing.T) {
 		says     string // a piece of what is explained
 		warns    string // a piece of a warning, "" for none
 	}{
+		"busy":    {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
 		"refusal": {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,4 +106,156 @@ func TestARefusalInTheDestinationsWords(t *testing.T) {
 			}
 		})
 	}
+}
+
+// boxFile declares a box of letters, whose API knows a key of ours. write is what its create has besides.
+func boxFile(write string) string {
+	return `
+declaration: 1
+name: box
+system: A box of letters
+base_url: http://127.0.0.1:1
+auth: {bearer: {secret: token}}
+probe: {path: /me}
+kinds:
+  letter:
+    key: [id]
+    writes:
+      create:
+        method: POST
+        path: /letters
+        body: {id: "{key.id}", text: "{fields.text}", stamp: "{stamp}"}
+        ref: $.ref
+` + indent(8, write) + `
+    reads:
+      - {name: list, by: [key, stamp], strength: strong, path: /letters, query: {id: "{key.id}"}, records: "$.letters[*]"}
+    record:
+      ref: $.ref
+      stamp: $.stamp
+      fields: {id: $.id, text: $.text}
+    profile: {stamped: true, horizon: 10m}
+`
+}
+
+const letters = "letters"
+
+// box is the fake of that API. keyOf finds our key in a request; nil: it knows none.
+func box(keyOf func(r *fakerest.Request) string) *fakerest.Fake {
+	problem := func(status int, code string) fakerest.Answer {
+		return fakerest.Answer{Status: status, Body: map[string]any{"error": map[string]any{"code": code, "message": "it says " + code}}}
+	}
+	f := fakerest.New(fakerest.Manners{
+		Authorized:   func(r *http.Request) bool { return r.Header.Get("Authorization") != "" },
+		Unauthorized: func() fakerest.Answer { return problem(http.StatusUnauthorized, "login") },
+		NotFound:     func(*http.Request) fakerest.Answer { return problem(http.StatusNotFound, "path") },
+		Malformed:    func() fakerest.Answer { return problem(http.StatusBadRequest, "json") },
+		Refused:      func(string) (fakerest.Answer, bool) { return problem(http.StatusBadRequest, "refused"), true },
+		Throttled: func(_ string, wait time.Duration) (fakerest.Answer, bool) {
+			a := problem(http.StatusTooManyRequests, "slow")
+			a.Header = map[string]string{"X-Reset": strconv.FormatInt(time.Now().Add(wait).Unix(), 10)}
+			return a, true
+		},
+		Key:  keyOf,
+		Busy: func(*fakerest.Request) fakerest.Answer { return problem(http.StatusConflict, "busy") },
+	})
+	f.HandleWrite("POST /letters", func(r *fakerest.Request, now fakerest.View) (fakerest.Plan, *fakerest.Answer) {
+		key := ""
+		if keyOf != nil {
+			key = keyOf(r)
+		}
+		if a, _, known := f.Used(key, time.Hour, r); known && key != "" {
+			return fakerest.Plan{}, &a
+		}
+		o := fakerest.Object{"ref": fmt.Sprint("L", now.Next()), "id": r.Body["id"], "text": r.Body["text"], "stamp": r.Body["stamp"]}
+		return fakerest.Plan{Collection: letters, ID: o.Text("ref"), After: o, Create: true, Key: key, Answer: func(stored fakerest.Object) fakerest.Answer {
+			return fakerest.Answer{Status: http.StatusCreated, Body: map[string]any{"ref": stored["ref"]}}
+		}}, nil
+	})
+	f.HandleRead("GET /letters", true, func(r *fakerest.Request, seen fakerest.View) fakerest.Answer {
+		all := slices.DeleteFunc(seen.List(letters), func(o fakerest.Object) bool { return o.Text("id") != r.URL.Query().Get("id") })
+		return fakerest.Answer{Status: http.StatusOK, Body: map[string]any{"letters": append([]fakerest.Object{}, all...)}}
+	})
+	f.HandleRead("GET /me", true, func(*fakerest.Request, fakerest.View) fakerest.Answer {
+		return fakerest.Answer{Status: http.StatusOK, Body: map[string]any{"ok": true}}
+	})
+	return f
+}
+
+func letter(n int) intent.WriteIntent {
+	return intent.WriteIntent{Tenant: "acme", Workflow: "wf", Step: fmt.Sprint("letter-", n), Tool: "box.put", Destination: "box", Kind: "letter",
+		Write: intent.Create, Key: intent.Fields{"id": fmt.Sprint("l-", n)}, Expect: intent.Fields{"text": fmt.Sprint("dear ", n)}}
+}
+
+// boxConnector connects a declaration of the box with its fake.
+func boxConnector(t *testing.T, f *fakerest.Fake, file string) *rest.Connector {
+	t.Helper()
+	d, err := rest.Load([]byte(file), "box.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]func(context.Context) (string, error){}
+	for _, name := range d.Secrets() {
+		secrets[name] = func(context.Context) (string, error) { return "hunter2-" + name, nil }
+	}
+	c, err := rest.New(d, rest.Options{Transport: f.Transport(), Secrets: secrets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// boxed makes one write with an engine of its own.
+func boxed(t *testing.T, c *rest.Connector, in intent.WriteIntent) engine.Outcome {
+	t.Helper()
+	var reg connectors.Registry
+	if err := reg.Register("box", connectors.Destination{Connector: c, Profiles: c.Profiles()}); err != nil {
+		t.Fatal(err)
+	}
+	e := engine.New(ledger.NewMemory(), &reg, nil)
+	defer e.Close()
+	out, err := e.Do(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sends are the requests to a path that arrived, in order.
+func sends(f *fakerest.Fake, path string) (all []fakerest.Call) {
+	for _, c := range f.Calls() {
+		if c.Method == http.MethodPost && strings.HasPrefix(c.Path, path) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// While the first send is at work, repeats under its key say so. They are not refusals: the key stays,
+// and what the first one made is found.
+func TestAnEarlierSendIsAtWork(t *testing.T) {
+	const rules = `
+idempotency: {header: Idempotency-Key, window: 1h}
+answers: [{status: 409, where: {path: $.error.code, equals: busy}, means: busy}]`
+	synctest.Test(t, func(t *testing.T) {
+		f := box(func(r *fakerest.Request) string { return r.Header.Get("Idempotency-Key") })
+		if err := f.Set(fault.Fault{Kind: fault.LateCommit, Delay: 12 * time.Second, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		out := boxed(t, boxConnector(t, f, boxFile(rules)), letter(1))
+		if out.Status != ledger.Verified || len(f.Now(letters)) != 1 {
+			t.Errorf("%s (%s), %d letters; want one, verified", out.Status, out.Text, len(f.Now(letters)))
+		}
+		all := sends(f, "/letters")
+		if len(all) < 2 {
+			t.Fatalf("%d sends: the destination was never busy", len(all))
+		}
+		for i, c := range all[1:] {
+			if c.Header.Get("Idempotency-Key") != all[0].Header.Get("Idempotency-Key") {
+				t.Errorf("send %d has another key", i+2)
+			}
+			if wait := c.At.Sub(all[i].At); wait < 5*time.Second {
+				t.Errorf("send %d came %v after the one before it, which was busy", i+2, wait)
+			}
+		}
+	})
 }
