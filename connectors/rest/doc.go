@@ -81,6 +81,7 @@
 //	[strength: strong, [strong_if: CONDITION]]    # shows everything applied before; default weak
 //	[method: GET | POST] path: … [query] [headers] [body | form]
 //	records: $.items[*] | record: $      # a list, which must be there, or one object
+//	[records: {path: $.query.items[*], missing: none}]    # a list that is left out where it is empty
 //	[absent: [404], [absent_where: CONDITION]]    # only if the answer is JSON
 //	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter

@@ -34,6 +34,13 @@ func (k *kind) explain(format string, args ...any) {
 	k.words = append(k.words, fmt.Sprintf(format, args...))
 }
 
+// explainRead says what is not obvious of a read.
+func (k *kind) explainRead(r *read) {
+	if r.list != nil && r.list.Within != nil {
+		k.explain("read %s: an answer without %s is an empty list, if the object that it would be in is there.", r.name, r.list.Container.Text())
+	}
+}
+
 // warn adds a warning at a place.
 func (l *loader) warn(at yamlfile.Place, format string, args ...any) {
 	of := yamlfile.Reader{}

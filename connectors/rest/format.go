@@ -222,7 +222,7 @@ type fileRead struct {
 	Strength        yamlfile.Text   `yaml:"strength"`
 	Request         fileRequest     `yaml:",inline"`
 	Record          yamlfile.Text   `yaml:"record"`
-	Records         yamlfile.Text   `yaml:"records"`
+	Records         fileRecords     `yaml:"records"`
 	Absent          fileStatuses    `yaml:"absent"`
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
@@ -235,6 +235,13 @@ type fileRead struct {
 	Paging          *filePaging     `yaml:"paging"`
 	MaxPages        int             `yaml:"max_pages"`
 	Bulk            int             `yaml:"bulk"`
+}
+
+// fileRecords is where the records of an answer are, and what it means that the list is not there.
+type fileRecords struct {
+	At      yamlfile.Place
+	Path    yamlfile.Text `yaml:"path,short"`
+	Missing yamlfile.Text `yaml:"missing"`
 }
 
 // fileGet is a GET whose answer must be as declared.

@@ -257,6 +257,9 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	l.versions(k, f)
 	l.scoped(k, f)
 	l.firstSends(k, f)
+	for _, r := range k.reads {
+		k.explainRead(r)
+	}
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")

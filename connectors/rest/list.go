@@ -22,7 +22,7 @@ type fileList struct {
 	Strength yamlfile.Text   `yaml:"strength"`
 	StrongIf *fileCondition  `yaml:"strong_if"`
 	Request  fileRequest     `yaml:",inline"`
-	Records  yamlfile.Text   `yaml:"records"`
+	Records  fileRecords     `yaml:"records"`
 	Must     []fileCondition `yaml:"must"`
 	Accept   fileStatuses    `yaml:"accept"`
 	Visible  *fileGet        `yaml:"visible"`
@@ -54,8 +54,8 @@ func (l *loader) everything(f *fileList) *everything {
 	if as.MaxPages == 0 {
 		as.MaxPages = maxPages
 	}
-	l.Required(f.Records, f.At, "records", "where the records stand, such as $.items[*]")
-	r := &read{list: declared.NewList(&l.Reader, f.Records)}
+	l.Required(f.Records.Path, f.At, "records", "where the records stand, such as $.items[*]")
+	r := &read{list: declared.NewList(&l.Reader, f.Records.Path)}
 	l.reads(r, as, l.withScope(known{"param": named, "from": alone, "until": alone}))
 	for _, h := range r.request.holes() {
 		if h.path[0] == "key" && len(h.path) == 2 {

@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	cmplib "github.com/google/go-cmp/cmp"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
@@ -56,6 +59,10 @@ var readingProblems = map[string]struct {
 	"first_sent, by ref":  {"it may be older", sinceFile, "    record:\n", "      - {name: get, by: ref, path: '/m/{ref}', query: {c: '{key.channel}', o: '{first_sent}'}, record: $}\n    record:\n", "reads[1]: is by ref and asks by {first_sent}"},
 	"first_sent, updates": {"what is updated is older", sinceFile, "      create:\n        method: POST", "      update:\n        method: POST", "asks by {first_sent}, and the kind has no create"},
 	"first_sent, visible": {"it is no record", sinceFile, "        records:", "        visible: {path: /c, query: {a: '{first_sent}'}}\n        records:", "{first_sent} is not known here; want one of key, param"},
+
+	"missing, word":    {"misspelt", itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.items[*]', missing: empty}", `reads[0].records.missing: is "empty"; want none`},
+	"missing, whole":   {"an answer is never missing", itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$[*]', missing: none}", "reads[0].records.missing: is set on the whole answer"},
+	"missing, no path": {"of what", itemsFile("", plainRead), "records: $.items[*]", "records: {missing: none}", "want exactly one of record ($ for the whole answer) and records"},
 }
 
 func TestReadingProblems(t *testing.T) {
@@ -85,6 +92,8 @@ var readingWords = map[string]struct {
 		"channel of the key", "reads[1]: does not name {key.channel}: right only where no two records of different channel have the same ref"},
 	"first_sent":                 {sinceFile, "", "", "read history: for a create that was sent, only what is at most 1m0s older than its first send", ""},
 	"first_sent, keys of others": {sinceFile, ", fresh_keys: true", "", "channel of the key", "reads[0]: asks by {first_sent}, and profile.fresh_keys is not set: it still reads from the beginning of time"},
+	"missing":                    {itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.q.items[*]', missing: none}", "read list: an answer without $.q.items is an empty list, if the object", ""},
+	"missing, on top":            {itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.items[*]', missing: none}", "read list:", "reads[0].records: takes every object without $.items for an empty list"},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -340,5 +349,62 @@ func TestTheEngineKnowsTheFirstSend(t *testing.T) {
 		if sends != 2 || reads < 2 {
 			t.Errorf("%d sends and %d reads", sends, reads)
 		}
+	})
+}
+
+// answersOf are the observations of one read of items, or its error, by what is answered.
+func answersOf(t *testing.T, read string, answers map[string]answerCase) {
+	t.Helper()
+	for name, c := range answers {
+		t.Run(name, func(t *testing.T) {
+			con := items(t, itemsFile("", read), func(rw http.ResponseWriter, r *http.Request) {
+				if c.visible != 0 && r.URL.Path == "/api/container" {
+					says(c.visible, `{"id":1}`)(rw, r)
+					return
+				}
+				says(cmp.Or(c.status, 200), c.body, c.headers...)(rw, r)
+			})
+			in := item(intent.Create)
+			o, err := con.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp(), Ref: c.ref})
+			if c.records < 0 {
+				if err == nil {
+					t.Errorf("%d records and no error; %s", len(o.Records), c.reason)
+				}
+				return
+			}
+			if err != nil || len(o.Records) != c.records || (o.Strength == connectors.Strong) != c.strong {
+				t.Errorf("%+v, %v; want %d records, strong %t: %s", o, err, c.records, c.strong, c.reason)
+			}
+			for name, want := range c.fields {
+				if diff := cmplib.Diff(want, o.Records[0].Fields[name]); diff != "" {
+					t.Errorf("field %s (-want +got): %s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+// answerCase is an answer and what it shows: records, or -1 for an error.
+type answerCase struct {
+	reason  string
+	status  int // 200
+	body    string
+	headers []string
+	visible int // what the container answers
+	ref     string
+	records int
+	strong  bool
+	fields  map[string]any
+}
+
+func TestAMissingList(t *testing.T) {
+	answersOf(t, strings.Replace(plainRead, "$.items[*]", "{path: '$.q.items[*]', missing: none}", 1), map[string]answerCase{
+		"missing":       {reason: "nothing was found", body: `{"q":{}}`, strong: true},
+		"empty":         {reason: "likewise", body: `{"q":{"items":[]}}`, strong: true},
+		"one":           {reason: "it is there", body: `{"q":{"items":[{"id":"1","sku":"A-1"}]}}`, records: 1, strong: true},
+		"null":          {reason: "null is not missing", body: `{"q":{"items":null}}`, records: -1},
+		"another shape": {reason: "an error is no list", body: `{"error":"busy"}`, records: -1},
+		"null around":   {reason: "likewise", body: `{"q":null}`, records: -1},
+		"a list around": {reason: "likewise", body: `{"q":[]}`, records: -1},
 	})
 }

@@ -50,7 +50,7 @@ func (l *loader) read(f *fileRead) *read {
 	if len(f.By) > 0 {
 		allowed["first_sent"] = alone
 	}
-	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records)
+	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records.Path)
 	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
 		if h.path[0] == "key" && len(h.path) == 2 {
@@ -88,6 +88,7 @@ func (l *loader) reads(r *read, f *fileRead, allowed known) {
 	r.strong = f.Strength.Value == "strong"
 	r.request = l.newRequest(f.Request, f.At, http.MethodGet, allowed)
 	l.readMethod(r, f)
+	l.missing(r, f)
 	l.absence(r, f)
 	l.paging(r, f)
 	r.must = l.conditions(f.Must)
@@ -144,6 +145,25 @@ func (t *tree) hasEach() bool {
 		}
 	}
 	return t.kind == eachTree || slices.ContainsFunc(t.list, (*tree).hasEach)
+}
+
+// missing reads whether a list that is not there is an empty one. What it would be in must be there:
+// an answer of another shape is no list.
+func (l *loader) missing(r *read, f *fileRead) {
+	m := f.Records.Missing
+	declared.Choice(&l.Reader, m, "none")
+	if m.Value == "" || r.list == nil {
+		return
+	}
+	within := r.list.Container.Parent()
+	if within == nil {
+		l.At(m.Place, "is set on the whole answer, which is never missing; want it on a list that is a member, such as $.items[*]")
+		return
+	}
+	r.list.Within = within
+	if within.Parent() == nil && len(f.Must) == 0 {
+		l.warn(f.Records.At, "takes every object without %s for an empty list, also an error that is answered with 200; want must, with a member that such an answer always has", r.list.Container.Text())
+	}
 }
 
 // absence reads which answers mean that nothing is there.

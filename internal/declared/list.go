@@ -15,7 +15,9 @@ import (
 type List struct {
 	Text      string
 	Container *jsonplace.Place
-	element   *jsonplace.Place
+	// Within, if set, is an object of which the list may be a missing member: then it is empty.
+	Within  *jsonplace.Place
+	element *jsonplace.Place
 }
 
 // NewList takes "CONTAINER[*]REST" apart. It is nil where there is no path.
@@ -45,6 +47,8 @@ func (l *List) All(doc any, wrong error) ([]any, error) {
 	v, there := l.Container.Value(doc)
 	list, isList := v.([]any)
 	switch {
+	case !there && l.mayLack(doc):
+		return nil, nil
 	case !there:
 		return nil, fmt.Errorf("%w: there is no %s in it", wrong, l.Container.Text())
 	case !isList:
@@ -59,6 +63,16 @@ func (l *List) All(doc any, wrong error) ([]any, error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// mayLack reports whether an answer has everything but the list.
+func (l *List) mayLack(doc any) bool {
+	if l.Within == nil {
+		return false
+	}
+	v, _ := l.Within.Value(doc)
+	_, isObject := v.(map[string]any)
+	return isObject
 }
 
 // Loopback is true only for hosts that are surely this machine. Names other than localhost are

@@ -53,6 +53,23 @@ func Singular(r *yamlfile.Reader, t yamlfile.Text) *Place {
 // Text is the path as it is written.
 func (p *Place) Text() string { return p.text }
 
+// Parent is the place of which it selects a member or an element; nil where it is the whole answer.
+func (p *Place) Parent() *Place {
+	segments := p.path.Query().Segments()
+	if len(segments) == 0 {
+		return nil
+	}
+	text := "$"
+	for _, s := range segments[:len(segments)-1] {
+		text += s.String()
+	}
+	path, err := jsonpath.Parse(text)
+	if err != nil {
+		return nil
+	}
+	return &Place{text: text, path: path, one: p.one}
+}
+
 // One reports whether it can select one value at most.
 func (p *Place) One() bool { return p.one }
 
