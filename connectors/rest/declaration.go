@@ -239,6 +239,7 @@ type read struct {
 	list         *declared.List   // of the records
 	absent       []int
 	absentWhere  *condition
+	absentEmpty  bool // an absent status with an empty body says it as well
 	accept       []int
 	must         []*condition
 	visible      *getRequest

@@ -82,7 +82,9 @@
 //	[method: GET | POST] path: … [query] [headers] [body | form]
 //	records: $.items[*] | record: $      # a list, which must be there, or one object
 //	[records: {path: $.query.items[*], missing: none}]    # a list that is left out where it is empty
-//	[absent: [404], [absent_where: CONDITION]]    # only if the answer is JSON
+//	[absent: [404, 410], [absent_where: CONDITION]]    # only if the answer is JSON
+//	[absent: [404], absent_empty: true]  # or has no body
+//	[absent: [200], absent_where: {path: $.deleted, equals: true}]    # of a list only another status, with absent_where
 //	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
@@ -101,6 +103,9 @@
 // list answers up to 100 queries at once: those that wait while a call is in progress, or for
 // bulk_wait (default 0) after the first. With 10s, up to 600 writes are read by six lists a minute,
 // where the concurrency of the destination allows as many reads to wait.
+//
+// Where the path of absent_where is of several values, such as $.errors[*].code, all of them must
+// fulfil it. An absence is believed only if visible can be read, where there is one.
 //
 // A member of the key that is in scope, such as a channel or a spreadsheet, is named by every read by
 // key or stamp, and by the list; a record is taken to be of the scope in which it was read, and is
@@ -183,8 +188,8 @@
 //
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or
-// without a place for the queried key, a record that was not queried (an API that does not know a parameter ignores it), JSON with a member
-// twice, a 404 that is no JSON.
+// without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it), JSON with a member
+// twice, a 404 that is no JSON, or empty without absent_empty.
 //
 // An intent that expects, requires or expects absent what reads cannot show is
 // refused before anything is sent: a field that no path leads to, or one

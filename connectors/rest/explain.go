@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -36,6 +37,19 @@ func (k *kind) explain(format string, args ...any) {
 
 // explainRead says what is not obvious of a read.
 func (k *kind) explainRead(r *read) {
+	if len(r.absent) > 0 {
+		how := ""
+		switch {
+		case r.absentEmpty:
+			how = " with an empty body, or JSON,"
+		case r.absentWhere != nil:
+			how = ", where " + r.absentWhere.subject() + " says so,"
+		}
+		if r.visible != nil {
+			how += " is believed only if what it would be in can be read, and"
+		}
+		k.explain("read %s: an answer %s%s means that the record is not there.", r.name, strings.Trim(strings.ReplaceAll(fmt.Sprint(r.absent), " ", " or "), "[]"), how)
+	}
 	if r.list != nil && r.list.Within != nil {
 		k.explain("read %s: an answer without %s is an empty list, if the object that it would be in is there.", r.name, r.list.Container.Text())
 	}

@@ -225,6 +225,7 @@ type fileRead struct {
 	Records         fileRecords     `yaml:"records"`
 	Absent          fileStatuses    `yaml:"absent"`
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
+	AbsentEmpty     bool            `yaml:"absent_empty"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
 	Visible         *fileGet        `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`

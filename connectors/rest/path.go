@@ -28,6 +28,8 @@ type condition struct {
 	equals   []any
 	contains string
 	exists   *bool
+	// each is set where the path is of several values, all of which absence is about.
+	each *declared.List
 }
 
 func (l *loader) conditions(from []fileCondition) []*condition {
@@ -98,6 +100,22 @@ func (c *condition) holds(doc any, isJSON bool, h http.Header) (holds, known boo
 		return false, false
 	}
 	return c.among(found), true
+}
+
+// all reports whether it holds of everything that its path is about. Of several errors one that says
+// "not found" says nothing of the others.
+func (c *condition) all(doc any, isJSON bool, h http.Header) bool {
+	if c.each == nil {
+		holds, _ := c.holds(doc, isJSON, h)
+		return holds
+	}
+	values, err := c.each.All(doc, errAnswer)
+	for _, v := range values {
+		if !c.among([]any{v}) {
+			return false
+		}
+	}
+	return err == nil && len(values) > 0
 }
 
 func (c *condition) among(found []any) bool {

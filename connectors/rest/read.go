@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -243,6 +244,9 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	if err != nil {
 		return result{}, err
 	}
+	if slices.Contains(r.absent, a.Status) && r.absentWhere.all(doc, true, a.Header) {
+		return result{strong: r.showsAll(doc, a)}, nil
+	}
 	if err := met(r.must, doc, a.Header); err != nil {
 		return result{}, err
 	}
@@ -279,10 +283,13 @@ func (r *read) showsAll(doc any, a httpsend.Answer) bool {
 }
 
 // says reports whether an answer states that the record does not exist. It must be the API's own
-// answer, which is JSON: a gateway returns 404 as well.
+// answer, which is JSON, or empty where that is declared: a gateway returns 404 as well.
 func (r *read) says(a httpsend.Answer) (gone bool, doc any, err error) {
 	if !slices.Contains(r.absent, a.Status) {
 		return false, nil, nil
+	}
+	if r.absentEmpty && a.BodyErr == nil && len(bytes.TrimSpace(a.Body)) == 0 {
+		return true, nil, nil
 	}
 	if doc, err = decode(a); err != nil {
 		return false, nil, fmt.Errorf("the destination answered %d: %w", a.Status, err)
@@ -290,8 +297,7 @@ func (r *read) says(a httpsend.Answer) (gone bool, doc any, err error) {
 	if r.absentWhere == nil {
 		return true, doc, nil
 	}
-	holds, _ := r.absentWhere.holds(doc, true, a.Header)
-	return holds, doc, nil
+	return r.absentWhere.all(doc, true, a.Header), doc, nil
 }
 
 func stampOf(v values) string {

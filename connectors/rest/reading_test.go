@@ -63,6 +63,19 @@ var readingProblems = map[string]struct {
 	"missing, word":    {"misspelt", itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.items[*]', missing: empty}", `reads[0].records.missing: is "empty"; want none`},
 	"missing, whole":   {"an answer is never missing", itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$[*]', missing: none}", "reads[0].records.missing: is set on the whole answer"},
 	"missing, no path": {"of what", itemsFile("", plainRead), "records: $.items[*]", "records: {missing: none}", "want exactly one of record ($ for the whole answer) and records"},
+
+	"absent 200":           {"every answer would say it", oneFile(""), "record: $\n", "record: $\n        absent: [200]\n", "reads[0].absent: has 200; want absent_where beside it"},
+	"absent 403":           {"it is no absence", oneFile(""), "record: $\n", "record: $\n        absent: [403]\n", "reads[0].absent: has 403; only 404 and 410"},
+	"absent_empty alone":   {"of which status", oneFile(""), "record: $\n", "record: $\n        absent_empty: true\n", "reads[0].absent_empty: is true; want absent beside it"},
+	"absent_empty, where":  {"an empty body fulfils nothing", oneFile(""), "record: $\n", "record: $\n        absent: [404]\n        absent_empty: true\n        absent_where: {path: $.a, equals: 1}\n", "and no absent_where, which no empty body fulfils"},
+	"absent, a list":       {"it would be a wrong path", itemsFile("", plainRead), "records:", "absent: [404]\n        records:", "reads[0].absent: is set on a read of a list"},
+	"absent 200, a list":   {"an empty list says it", itemsFile("", plainRead), "records:", "absent: [200]\n        absent_where: {path: $.a, equals: 1}\n        records:", "reads[0].absent: has 200, and is set on a read of a list"},
+	"absent_where, of all": {"what is not selected says something else", oneFile(""), "record: $\n", "record: $\n        absent: [200]\n        absent_where: {path: '$..code', equals: 1}\n", "absent_where.path: is no path to the elements of a list"},
+}
+
+// oneFile declares items that are read one by one.
+func oneFile(read string) string {
+	return itemsFile("", "path: '/items/{key.sku}'\nstrength: strong\nrecord: $\n"+read)
 }
 
 func TestReadingProblems(t *testing.T) {
@@ -94,6 +107,11 @@ var readingWords = map[string]struct {
 	"first_sent, keys of others": {sinceFile, ", fresh_keys: true", "", "channel of the key", "reads[0]: asks by {first_sent}, and profile.fresh_keys is not set: it still reads from the beginning of time"},
 	"missing":                    {itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.q.items[*]', missing: none}", "read list: an answer without $.q.items is an empty list, if the object", ""},
 	"missing, on top":            {itemsFile("", plainRead), "records: $.items[*]", "records: {path: '$.items[*]', missing: none}", "read list:", "reads[0].records: takes every object without $.items for an empty list"},
+	"absent":                     {oneFile("absent: [404, 410]\nabsent_where: {path: $.code, equals: none}"), "", "", "read list: an answer 404 or 410, where $.code says so, means that the record is not there", ""},
+	"absent, unsure":             {oneFile("absent: [404]"), "", "", "read list: an answer 404 means", "reads[0]: takes 404 for absence, which may also mean that this account may not see the record"},
+	"absent, sure":               {oneFile("absent: [404]\nabsent_empty: true\nvisible: {path: /container}"), "", "", "404 with an empty body, or JSON, is believed only if what it would be in can be read, and means", ""},
+	"absent, empty":              {oneFile("absent: [404]\nabsent_empty: true"), "", "", "404 with an empty body, or JSON, means", "reads[0]: takes an answer without a body for absence"},
+	"absent, error":              {oneFile("absent: [200]\nabsent_where: {path: '$.errors[*].code', equals: none}"), "", "", "200, where $.errors[*].code says so, means", "reads[0]: takes an error for absence"},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -352,12 +370,12 @@ func TestTheEngineKnowsTheFirstSend(t *testing.T) {
 	})
 }
 
-// answersOf are the observations of one read of items, or its error, by what is answered.
-func answersOf(t *testing.T, read string, answers map[string]answerCase) {
+// answersOf are the observations of the reads of items, or its error, by what is answered.
+func answersOf(t *testing.T, file string, answers map[string]answerCase) {
 	t.Helper()
 	for name, c := range answers {
 		t.Run(name, func(t *testing.T) {
-			con := items(t, itemsFile("", read), func(rw http.ResponseWriter, r *http.Request) {
+			con := items(t, file, func(rw http.ResponseWriter, r *http.Request) {
 				if c.visible != 0 && r.URL.Path == "/api/container" {
 					says(c.visible, `{"id":1}`)(rw, r)
 					return
@@ -398,7 +416,7 @@ type answerCase struct {
 }
 
 func TestAMissingList(t *testing.T) {
-	answersOf(t, strings.Replace(plainRead, "$.items[*]", "{path: '$.q.items[*]', missing: none}", 1), map[string]answerCase{
+	answersOf(t, itemsFile("", strings.Replace(plainRead, "$.items[*]", "{path: '$.q.items[*]', missing: none}", 1)), map[string]answerCase{
 		"missing":       {reason: "nothing was found", body: `{"q":{}}`, strong: true},
 		"empty":         {reason: "likewise", body: `{"q":{"items":[]}}`, strong: true},
 		"one":           {reason: "it is there", body: `{"q":{"items":[{"id":"1","sku":"A-1"}]}}`, records: 1, strong: true},
@@ -406,5 +424,51 @@ func TestAMissingList(t *testing.T) {
 		"another shape": {reason: "an error is no list", body: `{"error":"busy"}`, records: -1},
 		"null around":   {reason: "likewise", body: `{"q":null}`, records: -1},
 		"a list around": {reason: "likewise", body: `{"q":[]}`, records: -1},
+	})
+}
+
+func TestAbsences(t *testing.T) {
+	ours := `{"id":"1","sku":"A-1"}`
+	for name, c := range map[string]struct {
+		read    string
+		answers map[string]answerCase
+	}{
+		"empty": {"absent: [404, 410]\nabsent_empty: true\nvisible: {path: /container}", map[string]answerCase{
+			"no body":         {reason: "it is not there", status: 404, visible: 200, strong: true},
+			"410":             {reason: "likewise", status: 410, visible: 200, strong: true},
+			"JSON":            {reason: "likewise", status: 404, body: `{}`, visible: 200, strong: true},
+			"not let in":      {reason: "the container cannot be seen", status: 404, visible: 403, records: -1},
+			"container gone":  {reason: "likewise", status: 404, visible: 404, records: -1},
+			"a page":          {reason: "a gateway says it", status: 404, body: "<html>", visible: 200, records: -1},
+			"200 without one": {reason: "no status that is declared", visible: 200, records: -1},
+			"403":             {reason: "no permission", status: 403, visible: 200, records: -1},
+			"there":           {reason: "it is there", body: ours, records: 1, strong: true},
+		}},
+		"not declared": {"absent: [404]", map[string]answerCase{
+			"no body": {reason: "a gateway may say it", status: 404, records: -1},
+			"410":     {reason: "not declared", status: 410, body: `{}`, records: -1},
+		}},
+		"deleted": {"absent: [200]\nabsent_where: {path: $.deleted, equals: true}", map[string]answerCase{
+			"deleted": {reason: "it says so", body: `{"id":"1","deleted":true}`, strong: true},
+			"not":     {reason: "it is there", body: `{"id":"1","sku":"A-1","deleted":false}`, records: 1, strong: true},
+			"404":     {reason: "not declared", status: 404, body: `{"deleted":true}`, records: -1},
+		}},
+		"an error": {"absent: [200]\nabsent_where: {path: '$.errors[*].code', equals: NOT_FOUND}\nmust: [{path: $.errors, exists: false}]\nvisible: {path: /container}", map[string]answerCase{
+			"not found":      {reason: "it says so", body: `{"errors":[{"code":"NOT_FOUND"}]}`, visible: 200, strong: true},
+			"not visible":    {reason: "nor is what it would be in", body: `{"errors":[{"code":"NOT_FOUND"}]}`, visible: 403, records: -1},
+			"two errors":     {reason: "the other says something else", body: `{"errors":[{"code":"NOT_FOUND"},{"code":"THROTTLED"}]}`, visible: 200, records: -1},
+			"one without":    {reason: "what it says is unknown", body: `{"errors":[{"code":"NOT_FOUND"},{"message":"boom"}]}`, visible: 200, records: -1},
+			"no errors left": {reason: "an empty list says nothing", body: `{"errors":[]}`, visible: 200, records: -1},
+			"there":          {reason: "it is there", body: ours, visible: 200, records: 1, strong: true},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { answersOf(t, oneFile(c.read), c.answers) })
+	}
+	t.Run("list", func(t *testing.T) {
+		answersOf(t, itemsFile("", plainRead+"absent: [404]\nabsent_where: {path: $.error, equals: No Record found}\n"), map[string]answerCase{
+			"no record": {reason: "it says so", status: 404, body: `{"error":"No Record found"}`, strong: true},
+			"no path":   {reason: "the list itself is missing", status: 404, body: `{"error":"No such table"}`, records: -1},
+			"empty":     {reason: "nothing was found", body: `{"items":[]}`, strong: true},
+		})
 	})
 }

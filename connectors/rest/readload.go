@@ -3,6 +3,7 @@ package rest
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
@@ -90,6 +91,7 @@ func (l *loader) reads(r *read, f *fileRead, allowed known) {
 	l.readMethod(r, f)
 	l.missing(r, f)
 	l.absence(r, f)
+	l.believed(r, f)
 	l.paging(r, f)
 	r.must = l.conditions(f.Must)
 	r.strongIf = l.condition(f.StrongIf)
@@ -169,8 +171,11 @@ func (l *loader) missing(r *read, f *fileRead) {
 // absence reads which answers mean that nothing is there.
 func (l *loader) absence(r *read, f *fileRead) {
 	for _, s := range f.Absent {
-		if s != http.StatusNotFound && s != http.StatusGone {
-			l.Say(f.At.Line, f.At.Field+".absent", "has %d; only 404 and 410 can say that something is not there", s)
+		switch {
+		case s == http.StatusOK && f.AbsentWhere == nil:
+			l.Say(f.At.Line, f.At.Field+".absent", "has 200; want absent_where beside it, which only an answer fulfils that says that nothing is there")
+		case s != http.StatusNotFound && s != http.StatusGone && s != http.StatusOK:
+			l.Say(f.At.Line, f.At.Field+".absent", "has %d; only 404 and 410 can say that something is not there, and 200 with absent_where", s)
 		}
 	}
 	for _, s := range f.Accept {
@@ -178,12 +183,21 @@ func (l *loader) absence(r *read, f *fileRead) {
 			l.Say(f.At.Line, f.At.Field+".accept", "has %d; want another 2xx that has a body", s)
 		}
 	}
-	if len(f.Absent) > 0 && r.list != nil {
-		l.Say(f.At.Line, f.At.Field+".absent", "is set on a read of a list, which says that nothing is there by being empty")
+	switch listed := r.list != nil && len(f.Absent) > 0; {
+	case listed && (f.AbsentWhere == nil || f.AbsentEmpty || f.Bulk > 0):
+		l.Say(f.At.Line, f.At.Field+".absent", "is set on a read of a list, which says that nothing is there by being empty; want absent_where where a status says it too, and no bulk")
+	case listed && slices.Contains(f.Absent, http.StatusOK):
+		l.Say(f.At.Line, f.At.Field+".absent", "has 200, and is set on a read of a list, which says with 200 that nothing is there by being empty")
 	}
-	r.absentWhere = l.condition(f.AbsentWhere)
+	r.absentWhere, r.absentEmpty = l.condition(f.AbsentWhere), f.AbsentEmpty
 	if r.absentWhere != nil && len(f.Absent) == 0 {
 		l.At(f.AbsentWhere.At, "is set without absent")
+	}
+	if c := r.absentWhere; c != nil && c.place != nil && !c.place.One() {
+		c.each = declared.NewList(&l.Reader, f.AbsentWhere.Path)
+	}
+	if f.AbsentEmpty && (len(f.Absent) == 0 || f.AbsentWhere != nil) {
+		l.Say(f.At.Line, f.At.Field+".absent_empty", "is true; want absent beside it, with the statuses that may have no body, and no absent_where, which no empty body fulfils")
 	}
 	allowed := l.withScope(known{"param": named})
 	switch v := f.Visible; {
@@ -202,6 +216,22 @@ func (l *loader) withScope(allowed known) known {
 		allowed["key"] = named
 	}
 	return allowed
+}
+
+// believed warns where an absence may have another meaning, and nothing is read that would be
+// missing as well then.
+func (l *loader) believed(r *read, f *fileRead) {
+	if r.visible != nil || len(r.absent) == 0 {
+		return
+	}
+	switch w := f.AbsentWhere; {
+	case r.absentEmpty:
+		l.warn(f.At, "takes an answer without a body for absence, which a gateway or a wrong path gives as well; want visible, which is then read")
+	case w == nil && !r.ref:
+		l.warn(f.At, "takes %d for absence, which may also mean that this account may not see the record; want visible, which is then read, or absent_where", r.absent[0])
+	case w != nil && strings.HasPrefix(w.Path.Value, "$.errors"):
+		l.warn(f.At, "takes an error for absence, which may also mean that this account may not see the record; want visible, which is then read")
+	}
 }
 
 func (l *loader) paging(r *read, f *fileRead) {
