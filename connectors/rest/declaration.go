@@ -305,6 +305,16 @@ type field struct {
 	strip   *regexp.Regexp
 	without *regexp.Regexp
 	join    *string
+	// one is set where the value is a member of the one element of the list that fits.
+	one *picked
+}
+
+// picked is one equality filter: the element of a list whose member has the value, and of it the
+// member to take.
+type picked struct {
+	member string
+	equals any
+	take   string
 }
 
 // undo is how a write type is undone.

@@ -151,6 +151,7 @@
 //	  mark: {path: $.body, match: "<!-- (.*) -->"}     # the first group
 //	  name: {path: "$.name[*].text", join: ""}
 //	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
+//	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error
 //
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
 // or a list of them), contains and exists (something that is not null).

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,15 @@ func (l *loader) sortWarnings() { yamlfile.Sort(l.d.warnings) }
 // explain adds a sentence to what is said of a kind.
 func (k *kind) explain(format string, args ...any) {
 	k.words = append(k.words, fmt.Sprintf(format, args...))
+}
+
+// explainFields says what is not obvious of the fields of records.
+func (k *kind) explainFields() {
+	for _, name := range slices.Sorted(maps.Keys(k.record.fields)) {
+		if f := k.record.fields[name]; f.one != nil && f.list != nil {
+			k.explain("field %s: the %s of the one element of %s whose %s is %v; two such elements are an error.", name, f.one.take, f.list.Container.Text(), f.one.member, f.one.equals)
+		}
+	}
 }
 
 // explainRead says what is not obvious of a read.

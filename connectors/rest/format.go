@@ -287,12 +287,14 @@ type fileRecord struct {
 // fileField is a path, or a path and what to do with what it selects.
 type fileField struct {
 	At      yamlfile.Place
-	Path    yamlfile.Text `yaml:"path,short"`
-	Match   yamlfile.Text `yaml:"match"`
-	Strip   yamlfile.Text `yaml:"strip"`
-	Without yamlfile.Text `yaml:"without"`
-	Join    yamlfile.Node `yaml:"join"` // may be ""
-	List    bool          `yaml:"list"`
+	Path    yamlfile.Text            `yaml:"path,short"`
+	Match   yamlfile.Text            `yaml:"match"`
+	Strip   yamlfile.Text            `yaml:"strip"`
+	Without yamlfile.Text            `yaml:"without"`
+	Join    yamlfile.Node            `yaml:"join"` // may be ""
+	List    bool                     `yaml:"list"`
+	Where   map[string]yamlfile.Node `yaml:"where"`
+	Take    yamlfile.Text            `yaml:"take"`
 }
 
 // fileVersion is a path, or the name of a header.

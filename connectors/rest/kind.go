@@ -260,6 +260,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	for _, r := range k.reads {
 		k.explainRead(r)
 	}
+	k.explainFields()
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")

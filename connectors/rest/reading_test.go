@@ -71,7 +71,17 @@ var readingProblems = map[string]struct {
 	"absent, a list":       {"it would be a wrong path", itemsFile("", plainRead), "records:", "absent: [404]\n        records:", "reads[0].absent: is set on a read of a list"},
 	"absent 200, a list":   {"an empty list says it", itemsFile("", plainRead), "records:", "absent: [200]\n        absent_where: {path: $.a, equals: 1}\n        records:", "reads[0].absent: has 200, and is set on a read of a list"},
 	"absent_where, of all": {"what is not selected says something else", oneFile(""), "record: $\n", "record: $\n        absent: [200]\n        absent_where: {path: '$..code', equals: 1}\n", "absent_where.path: is no path to the elements of a list"},
+	"where, two":           {"one filter", pickFile, "where: {id: 77}", "where: {id: 77, name: a}", "fields.amount: want where with one member and its value"},
+	"where, no take":       {"what of it", pickFile, ", take: value", "", "fields.amount: want where with one member and its value, such as {id: 77}, and take"},
+	"take alone":           {"of which", pickFile, "where: {id: 77}, ", "", "fields.amount: want where with one member"},
+	"where, below":         {"the filter is about elements", pickFile, "custom_fields[*]'", "custom_fields[*].x'", "fields.amount.path: leads into the elements; want a path that ends with [*]"},
+	"where, no list":       {"of what", pickFile, "custom_fields[*]'", "custom_fields'", "fields.amount.path: is no path to the elements of a list"},
+	"where, and list":      {"it is one value", pickFile, "take: value", "take: value, list: true", "fields.amount: takes one value; want no list"},
+	"where, placeholder":   {"it has no account", pickFile, "{id: 77}", "{id: '{param.shop}'}", "fields.amount.where.id: is a single value; want text, a number, true or false, without placeholders"},
 }
+
+// pickFile declares items with a value in a list of names and values.
+var pickFile = strings.Replace(oneFile(""), `fields: {"...": $}`, `fields: {sku: $.sku, title: $.title, amount: {path: '$.custom_fields[*]', where: {id: 77}, take: value}}`, 1)
 
 // oneFile declares items that are read one by one.
 func oneFile(read string) string {
@@ -112,6 +122,7 @@ var readingWords = map[string]struct {
 	"absent, sure":               {oneFile("absent: [404]\nabsent_empty: true\nvisible: {path: /container}"), "", "", "404 with an empty body, or JSON, is believed only if what it would be in can be read, and means", ""},
 	"absent, empty":              {oneFile("absent: [404]\nabsent_empty: true"), "", "", "404 with an empty body, or JSON, means", "reads[0]: takes an answer without a body for absence"},
 	"absent, error":              {oneFile("absent: [200]\nabsent_where: {path: '$.errors[*].code', equals: none}"), "", "", "200, where $.errors[*].code says so, means", "reads[0]: takes an error for absence"},
+	"where":                      {pickFile, "", "", "field amount: the value of the one element of $.custom_fields whose id is 77; two such elements are an error.", ""},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -391,9 +402,15 @@ func answersOf(t *testing.T, file string, answers map[string]answerCase) {
 				return
 			}
 			if err != nil || len(o.Records) != c.records || (o.Strength == connectors.Strong) != c.strong {
-				t.Errorf("%+v, %v; want %d records, strong %t: %s", o, err, c.records, c.strong, c.reason)
+				t.Fatalf("%+v, %v; want %d records, strong %t: %s", o, err, c.records, c.strong, c.reason)
 			}
 			for name, want := range c.fields {
+				if got, there := o.Records[0].Fields[name]; want == missing {
+					if there {
+						t.Errorf("field %s is %v; want none: %s", name, got, c.reason)
+					}
+					continue
+				}
 				if diff := cmplib.Diff(want, o.Records[0].Fields[name]); diff != "" {
 					t.Errorf("field %s (-want +got): %s", name, diff)
 				}
@@ -414,6 +431,9 @@ type answerCase struct {
 	strong  bool
 	fields  map[string]any
 }
+
+// missing is no value, where null is one.
+const missing = "no value"
 
 func TestAMissingList(t *testing.T) {
 	answersOf(t, itemsFile("", strings.Replace(plainRead, "$.items[*]", "{path: '$.q.items[*]', missing: none}", 1)), map[string]answerCase{
@@ -470,5 +490,23 @@ func TestAbsences(t *testing.T) {
 			"no path":   {reason: "the list itself is missing", status: 404, body: `{"error":"No such table"}`, records: -1},
 			"empty":     {reason: "nothing was found", body: `{"items":[]}`, strong: true},
 		})
+	})
+}
+
+// Custom fields come in any order, some of them twice, some without a value.
+func TestOneOfAList(t *testing.T) {
+	with := func(list string) string { return `{"id":"1","sku":"A-1","custom_fields":` + list + `}` }
+	none := map[string]any{"amount": missing}
+	answersOf(t, pickFile, map[string]answerCase{
+		"first":     {reason: "it is there", body: with(`[{"id":77,"value":"12"},{"id":5,"value":"x"}]`), records: 1, strong: true, fields: map[string]any{"amount": "12"}},
+		"last":      {reason: "in any order", body: with(`[{"id":5,"value":"x"},{"id":77.0,"value":"12"}]`), records: 1, strong: true, fields: map[string]any{"amount": "12"}},
+		"null":      {reason: "a value", body: with(`[{"id":77,"value":null}]`), records: 1, strong: true, fields: map[string]any{"amount": nil}},
+		"as text":   {reason: "another id", body: with(`[{"id":"77","value":"12"}]`), records: 1, strong: true, fields: none},
+		"no value":  {reason: "it has none", body: with(`[{"id":77}]`), records: 1, strong: true, fields: none},
+		"no hit":    {reason: "it is not there", body: with(`[{"id":5,"value":"x"}]`), records: 1, strong: true, fields: none},
+		"no list":   {reason: "likewise", body: `{"id":"1","sku":"A-1"}`, records: 1, strong: true, fields: none},
+		"two":       {reason: "which of them", body: with(`[{"id":77,"value":"12"},{"id":77,"value":"12"}]`), records: -1},
+		"no object": {reason: "another shape", body: with(`[77]`), records: -1},
+		"no array":  {reason: "another shape", body: with(`{"77":"12"}`), records: -1},
 	})
 }

@@ -343,6 +343,10 @@ func (l *loader) field(f *fileField) *field {
 	if f.Without.Value != "" && !f.List {
 		l.At(f.Without.Place, "is set on a field that is no list")
 	}
+	if f.Where != nil || f.Take.Value != "" {
+		l.pick(one, f)
+		return one
+	}
 	several := f.List || one.join != nil
 	if p := l.newPlace(f.Path); p != nil && !p.One() && !several && one.match != nil {
 		several = true // the first of them that matches
@@ -353,6 +357,27 @@ func (l *loader) field(f *fileField) *field {
 		one.place = l.singular(f.Path)
 	}
 	return one
+}
+
+// pick compiles a field that is a member of one element of a list.
+func (l *loader) pick(one *field, f *fileField) {
+	one.list, one.one = declared.NewList(&l.Reader, f.Path), &picked{take: f.Take.Value}
+	if len(f.Where) != 1 || f.Take.Value == "" {
+		l.At(f.At, "want where with one member and its value, such as {id: 77}, and take, the member to take of that element")
+	}
+	if f.List || one.join != nil || one.without != nil {
+		l.At(f.At, "takes one value; want no list, join or without beside where")
+	}
+	if i := strings.LastIndex(f.Path.Value, "[*]"); one.list != nil && i+len("[*]") != len(f.Path.Value) {
+		l.At(f.Path.Place, "leads into the elements; want a path that ends with [*], and the member in take")
+	}
+	for name, n := range f.Where {
+		v, ok := l.Scalar(n, f.At.Field+".where."+yamlfile.Clip(name))
+		if text, isText := v.(string); !ok || v == nil || isText && strings.ContainsAny(text, "{}") {
+			l.Say(n.Line(), f.At.Field+".where."+yamlfile.Clip(name), "is %s; want text, a number, true or false, without placeholders", n.Kind())
+		}
+		one.one.member, one.one.equals = name, v
+	}
 }
 
 // has reports whether records show a field.

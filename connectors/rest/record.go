@@ -133,6 +133,10 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	if container, there := f.list.Container.Value(object); !there || container == nil {
 		return nil, false, nil
 	}
+	if f.one != nil {
+		v, there, err := f.one.of(f.list, object)
+		return []any{v}, there, err
+	}
 	values, err := f.list.All(object, errAnswer)
 	if err != nil || f.join == nil {
 		return values, true, err
@@ -148,13 +152,37 @@ func (f *field) chosen(object map[string]any) ([]any, bool, error) {
 	return []any{strings.Join(parts, *f.join)}, true, nil
 }
 
+// of is the value that is taken; false where no element fits, or it lacks the member. Two that fit are
+// an error: which of them is meant is not known.
+func (p *picked) of(list *declared.List, object map[string]any) (any, bool, error) {
+	all, err := list.All(object, errAnswer)
+	if err != nil {
+		return nil, false, err
+	}
+	var hit map[string]any
+	for _, e := range all {
+		members, isObject := e.(map[string]any)
+		switch {
+		case !isObject:
+			return nil, false, fmt.Errorf("%w: an element of %s is %s, want an object", errAnswer, list.Text, declared.KindOf(e))
+		case !declared.Same(members[p.member], p.equals):
+		case hit != nil:
+			return nil, false, fmt.Errorf("%w: two elements of %s have the same %s, and which of them is meant is not known", errAnswer, list.Text, p.member)
+		default:
+			hit = members
+		}
+	}
+	v, there := hit[p.take]
+	return v, there, nil
+}
+
 // of is the value of a field; false when it is not there.
 func (f *field) of(object map[string]any) (any, bool, error) {
 	values, there, err := f.chosen(object)
 	if err != nil || !there {
 		return nil, err == nil && f.isNull(object), err
 	}
-	if f.list != nil && f.join == nil && f.match == nil {
+	if f.list != nil && f.join == nil && f.match == nil && f.one == nil {
 		all := []any{}
 		for _, v := range values {
 			if s, isText := v.(string); isText && f.without != nil && f.without.MatchString(s) {
@@ -178,7 +206,7 @@ func (f *field) of(object map[string]any) (any, bool, error) {
 
 // isNull reports whether the place of a list has null, which is not the same as nothing.
 func (f *field) isNull(object map[string]any) bool {
-	if f.list == nil || f.match != nil {
+	if f.list == nil || f.match != nil || f.one != nil {
 		return false
 	}
 	v, there := f.list.Container.Value(object)
