@@ -118,11 +118,15 @@ func TestWhatAnswersMean(t *testing.T) {
 answers:
   - {status: 200, where: {path: "$.errors[*]", exists: true}, means: refused}
   - {status: 403, where: {path: $.message, contains: rate limit}, means: throttled}
-  - {status: [403, 429], where: {header: X-Remaining, equals: "0"}, means: throttled, after: {header: X-Reset, form: epoch}}
   - {status: 400, where: {path: "$.errors[*].code", equals: [DUPLICATE, TAKEN]}, means: conflict}
-  - {status: 503, where: {path: $.code, equals: overloaded}, means: throttled, after: {header: X-Wait}}
   - {status: 207, means: unknown}
 `
+	const throttled = `system: Items
+throttle:
+  - {status: [403, 429], where: {header: X-Remaining, equals: "0"}, header: X-Reset, form: epoch}
+  - {status: 503, where: {path: $.code, equals: overloaded}, header: X-Wait}
+`
+	file := strings.Replace(itemsFile(rules, plainRead), "system: Items\n", throttled, 1)
 	tests := map[string]struct {
 		reason   string
 		answer   http.HandlerFunc
@@ -154,7 +158,7 @@ answers:
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01
 				requests := 0
-				c := items(t, itemsFile(rules, plainRead), func(rw http.ResponseWriter, r *http.Request) { requests++; tt.answer(rw, r) })
+				c := items(t, file, func(rw http.ResponseWriter, r *http.Request) { requests++; tt.answer(rw, r) })
 				got, err := c.Write(t.Context(), itemRequest(intent.Create))
 				var e *connectors.Error
 				conflict, wait := false, time.Duration(0)

@@ -26,6 +26,7 @@ type Declaration struct {
 	probe        *getRequest
 	probeFirst   bool
 	refusal      *refusal // nil: it is guessed from the members that most APIs use
+	throttle     throttle
 	kinds        map[string]*kind
 	warnings     []yamlfile.Problem
 }
@@ -187,6 +188,7 @@ type write struct {
 	mentions map[string]bool
 	answers  []answerRule
 	refusal  *refusal
+	throttle throttle
 }
 
 // needs is what a write takes from the read before it.
@@ -213,13 +215,6 @@ type answerRule struct {
 	statuses []int
 	where    *condition
 	means    string
-	after    *after
-}
-
-// after is the header that contains a wait.
-type after struct {
-	header string
-	epoch  bool
 }
 
 // version is where a version is: in a header, at a place, or nowhere.

@@ -25,6 +25,7 @@
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}]
 //	[headers: {Accept: application/json}]
 //	[rate: {calls: 100, per: 1m}]
+//	[throttle: {header: Retry-After} | {wait: 30s} | {header: X-RateLimit-Reset, form: epoch}]
 //	[refusal: REFUSAL]                   # of all writes
 //	probe: {path: /me, [query: {…}], [must: [CONDITION…]],
 //	  [first: true]}                     # also made before the first write that is unique
@@ -56,9 +57,14 @@
 //	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
 //	[unique: true]                       # a repeat addresses the same record by a key that is enforced
 //	[replaces: true]                     # what is not in the request is removed
-//	[answers: [{status: 403, [where: CONDITION], means: throttled, [after: {header: X-Reset, form: epoch}]}…]]
+//	[answers: [{status: 403, [where: CONDITION], means: throttled}…]]
 //
 //	[refusal: REFUSAL]                   # where this write's refusals differ
+//
+// Throttle is how long to wait when the API says "not now", to a write or to a read: as a header says
+// in seconds or as a time in seconds since 1970, else so long. Retry-After is always heeded. That is
+// 429, or {status: [403, 429], where: CONDITION, header: …} where another status says so as well; there
+// may be a list of these. The answers of a write come first.
 //
 // A REFUSAL is where an answer has the destination's own words: {code: $.error.code, text:
 // $.error.message, request: {header: Request-Id}}. Each is a path, {header: Name}, or a list of them,
@@ -68,7 +74,7 @@
 //
 // An answer means answered, refused, conflict, throttled, login_refused, busy or
 // unknown. Busy means that an earlier
-// send of this write is at work: its key stays, and it is waited for (after, Retry-After or 5 seconds)
+// send of this write is at work: its key stays, and it is waited for (Retry-After, or 5 seconds)
 // and read. The first rule that matches decides, otherwise the status, as in package
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header only where one is named, or in the body as

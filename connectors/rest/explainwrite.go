@@ -14,6 +14,9 @@ func (l *loader) explainWrites(k *kind) {
 	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
 		l.explainWrite(k, name, k.writes[name])
 	}
+	if len(l.d.throttle) > 0 {
+		k.explain("When the API says \"not now\", to a write or a read: %s.", l.d.throttle.words())
+	}
 }
 
 func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {

@@ -21,6 +21,7 @@ type fileDeclaration struct {
 	Rate        *fileRate                `yaml:"rate"`
 	Probe       *fileProbe               `yaml:"probe"`
 	Refusal     *fileRefusal             `yaml:"refusal"`
+	Throttle    fileThrottles            `yaml:"throttle"`
 	Kinds       map[string]*fileKind     `yaml:"kinds"`
 }
 
@@ -160,13 +161,31 @@ type fileAnswer struct {
 	Status fileStatuses   `yaml:"status"`
 	Where  *fileCondition `yaml:"where"`
 	Means  yamlfile.Text  `yaml:"means"`
-	After  *fileAfter     `yaml:"after"`
 }
 
-type fileAfter struct {
+// fileThrottle is an answer that says "not now", and how long to wait.
+type fileThrottle struct {
 	At     yamlfile.Place
-	Header yamlfile.Text `yaml:"header"`
-	Form   yamlfile.Text `yaml:"form"`
+	Status fileStatuses   `yaml:"status"`
+	Where  *fileCondition `yaml:"where"`
+	Header yamlfile.Text  `yaml:"header"`
+	Form   yamlfile.Text  `yaml:"form"`
+	Wait   yamlfile.Span  `yaml:"wait"`
+}
+
+// fileThrottles is one of them or a list.
+type fileThrottles []fileThrottle
+
+// FillYAML reads it.
+func (s *fileThrottles) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	if n.IsList() {
+		r.Fill(n, at.Field, (*[]fileThrottle)(s))
+		return
+	}
+	var one fileThrottle
+	r.Fill(n, at.Field, &one)
+	one.At = at
+	*s = fileThrottles{one}
 }
 
 // fileRefusal is where an answer says why it refuses.

@@ -135,6 +135,8 @@ func (l *loader) write(f *fileWrite) *write {
 			w.answers = append(w.answers, r)
 		}
 	}
+	w.throttle = l.d.throttle
+	w.answers = append(w.answers, w.throttle.answers()...)
 	w.refusal = l.d.refusal
 	if f.Refusal != nil {
 		w.refusal = l.newRefusal(f.Refusal)
@@ -215,12 +217,6 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 		}
 		if s >= 300 && r.where == nil && r.means == "answered" {
 			l.At(f.At, "says that %d means answered; want a where, since nothing else makes that sure", s)
-		}
-	}
-	if f.After != nil {
-		r.after = &after{header: f.After.Header.Value, epoch: f.After.Form.Value == "epoch"}
-		if !headerName(r.after.header) || !slices.Contains([]string{"", "seconds", "epoch"}, f.After.Form.Value) {
-			l.At(f.After.At, "want header, the name of a header, and form: seconds or epoch")
 		}
 	}
 	return r, len(l.Problems) == before

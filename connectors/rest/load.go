@@ -63,6 +63,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 		f.Probe.Look.At = f.Probe.At
 		l.d.probe, l.d.probeFirst = l.newGet(f.Probe.Look, forAccount), f.Probe.First
 	}
+	l.d.throttle = l.throttle(f.Throttle)
 	if f.Refusal != nil {
 		l.d.refusal = l.newRefusal(f.Refusal)
 	}

@@ -202,6 +202,7 @@ func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend
 	if a.Status == http.StatusUnauthorized && used != nil {
 		c.tokens.drop(ctx, used)
 	}
+	err = c.d.throttle.ofRead(a, err)
 	if err != nil { // errors may quote what the destination says
 		a.Body = []byte(c.masks.text(string(a.Body)))
 	}

@@ -259,7 +259,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
-	err = w.meaning(a, doc, bodyErr == nil, err)
+	err = w.throttle.heed(a, doc, bodyErr == nil, w.meaning(a, doc, bodyErr == nil, err))
 	receipt.Reply = w.refusal.reply(a, doc, bodyErr == nil, err != nil)
 	if err != nil {
 		return receipt, err
@@ -322,34 +322,13 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 	case "login_refused":
 		return connectors.LoginRefused(a.Code(), cause)
 	case "throttled":
-		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: r.after.wait(a.Header, wait), Err: cause}
+		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: wait, Err: cause}
 	}
 	if r.means == "busy" { // the key stays, since the fate of the earlier send is open
 		cause = fmt.Errorf("the destination answered %d: an earlier send of this write is at work", a.Status)
-		wait = r.after.wait(a.Header, wait)
 		if wait == 0 {
 			wait = busyWait
 		}
 	}
 	return &connectors.Error{Code: a.Code(), RetryAfter: wait, Err: cause}
-}
-
-// wait reads a wait from a header of its own; otherwise is the wait if that has none.
-func (f *after) wait(h http.Header, otherwise time.Duration) time.Duration {
-	if f == nil || otherwise > 0 {
-		return otherwise
-	}
-	seconds, err := strconv.ParseInt(h.Get(f.header), 10, 64)
-	if err != nil {
-		return otherwise
-	}
-	if f.epoch {
-		now := time.Now()
-		if date, err := http.ParseTime(h.Get("Date")); err == nil {
-			now = date
-		}
-		seconds -= now.Unix()
-	}
-	seconds = min(max(seconds, 0), int64(httpsend.MaxRetryAfter/time.Second))
-	return time.Duration(seconds) * time.Second
 }

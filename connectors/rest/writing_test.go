@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -33,6 +34,10 @@ func TestBadWrites(t *testing.T) {
 		"empty refusal":   {"it says nothing", "system: Items", "system: Items\nrefusal: {}", ":5: refusal: names nothing; want at least one of code, text and request"},
 		"refusal's path":  {"no path", "system: Items", "system: Items\nrefusal: {code: error.code}", ":5: refusal.code: is no JSONPath"},
 		"refusal's place": {"which", "system: Items", "system: Items\nrefusal: {text: [$.a, {path: $.b, header: X}]}", "refusal.text[1].path: is not known; want one of header"},
+		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
+		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
+		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
+		"wait by a proxy": {"it is not the API's", "system: Items", "system: Items\nthrottle: {status: [503], wait: 1s}", "a gateway may have answered"},
 		"refusal of none": {"neither", "system: Items", "system: Items\nrefusal: {code: {}}", "refusal.code: want a path such as $.error.message, or {header: Name}"},
 		"refusal of one":  {"no header", ref, ref + "        refusal: {request: {header: 'a b'}}\n", "create.refusal.request.header: is no name of a header"},
 	} {
@@ -58,8 +63,9 @@ func TestWritesExplained(t *testing.T) {
 		says     string // a piece of what is explained
 		warns    string // a piece of a warning, "" for none
 	}{
-		"busy":    {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
-		"refusal": {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
+		"busy":     {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
+		"throttle": {"system: Items", "system: Items\nthrottle: [{header: X-Reset, form: epoch, wait: 30s}, {status: 403, where: {path: $.limited, equals: true}, wait: 1m}]", "to a write or a read: 429 waits as the header X-Reset says, else 30s; 403 with a certain $.limited waits 1m0s.", ""},
+		"refusal":  {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := rest.Load([]byte(strings.Replace(good, tt.old, tt.new, 1)), "F")
@@ -258,4 +264,40 @@ answers: [{status: 409, where: {path: $.error.code, equals: busy}, means: busy}]
 			}
 		}
 	})
+}
+
+// A limit is heeded where the API names it, by writes and by reads.
+func TestThrottledWritesAndReads(t *testing.T) {
+	const at = "system: Items\nthrottle:\n  - {header: X-Reset, form: epoch, wait: 30s}\n  - {status: [200, 403], where: {path: $.limited, equals: true}, wait: 1m}\n"
+	file := strings.Replace(itemsFile("", plainRead), "system: Items\n", at, 1)
+	for name, tt := range map[string]struct {
+		reason string
+		answer http.HandlerFunc
+		wait   time.Duration // 0: it is no throttle
+	}{
+		"by a header":        {"a time since 1970", says(429, `{}`, "X-Reset", "946684807.5"), 7500 * time.Millisecond},
+		"without the header": {"the usual wait", says(429, `{}`), 30 * time.Second},
+		"no number":          {"likewise", says(429, `{}`, "X-Reset", "soon"), 30 * time.Second},
+		"Retry-After":        {"it comes first", says(429, `{}`, "Retry-After", "3", "X-Reset", "946684900"), 3 * time.Second},
+		"another status":     {"in words", says(403, `{"limited":true}`), time.Minute},
+		"200":                {"an error in a success", says(200, `{"limited":true,"items":[]}`), time.Minute},
+		"another 403":        {"a refusal", says(403, `{"limited":false}`, "X-Reset", "946684900"), 0},
+		"a proxy":            {"it does not speak for the API", says(503, `<html>`), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // the clock starts at 2000-01-01
+				c := items(t, file, tt.answer)
+				_, wrote := c.Write(t.Context(), itemRequest(intent.Create))
+				in := item(intent.Create)
+				_, read := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+				for what, err := range map[string]error{"write": wrote, "read": read} {
+					var e *connectors.Error
+					throttled := errors.As(err, &e) && e.Fate == connectors.FateThrottled
+					if throttled != (tt.wait > 0) || throttled && e.RetryAfter != tt.wait {
+						t.Errorf("%s: %v; want a wait of %v: %s", what, err, tt.wait, tt.reason)
+					}
+				}
+			})
+		})
+	}
 }
