@@ -16,6 +16,7 @@ func TestRecords(t *testing.T) {
 	all := map[string]scene{}
 	trapScenes(t, all)
 	tableScenes(t, all)
+	letterScenes(t, all)
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) { s.play(t) })
 	}
@@ -310,4 +311,174 @@ func tableScenes(t *testing.T, all map[string]scene) {
 		POST TABLE {"short_description":"s"} => 403 ACL
 		POST TABLE {"short_description":"s"} => 429 Retry-After:~1`),
 		fault.Fault{Kind: fault.NormalisedField, Nth: 1}, twice, fault.Fault{Kind: fault.Refused, How: "403", Nth: 2}, fault.Fault{Kind: fault.Throttled, Nth: 3})
+}
+
+// letterScenes are about mail, appointments, GitLab, people and contents.
+func letterScenes(t *testing.T, all map[string]scene) {
+	raw := base64.URLEncoding.EncodeToString([]byte("To: b@y.org\r\nSubject: hello\r\nMessage-ID: <k1@readback>\r\nX-Readback: k1\r\n\r\nText"))
+	draft := `POST /gmail/v1/users/me/drafts {"message":{"raw":"` + raw + `"}}`
+	const sent = `GET /gmail/v1/users/me/messages?q=rfc822msgid:k1@readback`
+	const mail, send = "/gmail/v1/users/me", "POST /gmail/v1/users/me/drafts/send "
+	gmail := func(lines string) string { return strings.ReplaceAll(lines, " MAIL", " "+mail) }
+	add := scened(t, all, "Bearer ya29.readback")
+	add("gmail: a draft is sent", rest.NewGmail(rest.GmailOptions{SentAfter: 3 * time.Second}).Fake, gmail(`
+		`+sent+` => 200 {"resultSizeEstimate":0}
+		`+draft+` => 200 "id":"r1" "id":"18f0000000000001" "DRAFT"
+		GET MAIL/drafts/r1 => 200 "id":"r1" "name":"X-Readback","value":"k1"
+		`+sent+` => 200 18f0000000000001
+		`+sent+`%20in:sent => 200 !messages
+		`+send+`{"id":"r1"} => 200 "labelIds":["SENT"] "id":"18f0000000000002" "threadId":"18f0000000000001"
+		GET MAIL/drafts/r1 => 404 "reason":"notFound" "status":"NOT_FOUND"
+		`+sent+`%20in:sent => 200 !messages
+		`+send+`{"id":"r1"} => 404
+		after 4s
+		`+sent+`%20in:sent => 200 18f0000000000002
+		GET MAIL/messages?q=rfc822msgid:<k2@readback> => 200 !messages
+		GET MAIL/messages/18f0000000000002?format=metadata&metadataHeaders=x-readback => 200 "X-Readback" !Subject !data
+		GET MAIL/messages/18f0000000000002 => 200 "value":"hello" "data":"VGV4dA=="
+		POST MAIL/drafts {"message":{"raw":"***"}} => 400 ByteString
+		`+draft+` => 200 "id":"r3"
+		DELETE MAIL/drafts/r3 => 204
+		GET MAIL/profile Authorization:x => 401 authError`))
+	add("gmail: faults", rest.NewGmail(rest.GmailOptions{SpentIs400: true}).Fake, gmail(`
+		`+draft+` => lost
+		`+draft+` => 200 "id":"r2"
+		`+send+`{"id":"r2"} => 502
+		`+send+`{"id":"r2"} => 400
+		after 5s
+		GET MAIL/drafts/r1 => 200
+		`+sent+`%20in:sent => 200 "resultSizeEstimate":2
+		GET MAIL/messages/18f0000000000003 => 200 "HELLO"
+		`+draft+` => 403 rateLimitExceeded`),
+		fault.Fault{Kind: fault.LostAnswer, Nth: 1}, fault.Fault{Kind: fault.BadGateway, Nth: 3}, fault.Fault{Kind: fault.DuplicateBehindOurBack, Nth: 3},
+		fault.Fault{Kind: fault.NormalisedField, Nth: 3}, fault.Fault{Kind: fault.Throttled, How: "rateLimitExceeded", Nth: 5})
+
+	const property = `"singleValueExtendedProperties":[{"id":"String~{8ECCC264-6880-4EBE-992F-8888D2EEAA1D}~Name~readback","value":"k1"}]`
+	const message = `POST /v1.0/me/messages {"subject":"s","toRecipients":[{"emailAddress":{"address":"b@y.org"}}],` + property + `}`
+	const filter = `GET /v1.0/me/mailFolders/SentItems/messages?$filter=singleValueExtendedProperties/Any(ep:%20ep/id%20eq%20'String%20{8ECCC264-6880-4EBE-992F-8888D2EEAA1D}%20Name%20readback'%20and%20ep/value%20eq%20'k1')`
+	add = scened(t, all, "Bearer graph-token")
+	graph := func(lines string) string { return strings.ReplaceAll(lines, " ME", " /v1.0/me") }
+	add("graph: mail", rest.NewGraph(rest.GraphOptions{CopyAfter: 4 * time.Second}).Fake, graph(`
+		`+message+` => 201 "id":"AAMk00000001=" "isDraft":true !readback
+		POST ME/messages/AAMk00000001=/send => 202 !{
+		`+filter+` => 200 "value":[]
+		POST ME/messages/AAMk00000001=/send => 404 ErrorItemNotFound "request-id"
+		after 5s
+		`+filter+` => 200 "id":"AAMk00000002=" "isDraft":false !readback
+		`+filter+`&$expand=singleValueExtendedProperties => 200 "value":"k1"
+		`+strings.Replace(filter, "'k1'", "'k2'", 1)+` => 200 "value":[]
+		GET ME/messages?$filter=internetMessageId%20eq%20'<1@example.com>' => 200 AAMk00000002=
+		GET ME/messages?$filter=colour%20eq%20'red' => 400 ErrorInvalidUrlQueryFilter
+		GET ME/messages/AAMk00000001= => 404 ErrorItemNotFound
+		`+message+` Prefer:IdType="ImmutableId" => 201 "id":"AAMk00000003="
+		POST ME/messages/AAMk00000003=/send => 202
+		after 5s
+		GET ME/messages/AAMk00000003= => 200 "isDraft":false
+		POST ME/messages/AAMk00000003=/send => 202
+		after 5s
+		`+filter+` => 200 AAMk00000002= AAMk00000003= AAMk00000005=
+		POST ME/messages {"subject":"s","colour":"red"} => 400 RequestBodyRead
+		GET ME/messages Authorization:x => 401 InvalidAuthenticationToken`))
+	event := `POST ME/events {"subject":"s","start":{"dateTime":"2026-12-01T10:00:00","timeZone":"UTC"},"end":{"dateTime":"2026-12-01T11:00:00","timeZone":"UTC"},"transactionId":"k1",` + property + `}`
+	add("graph: events", rest.NewGraph(rest.GraphOptions{}).Fake, graph(`
+		`+event+` => 201 "id":"AAMk00000001="
+		`+strings.Replace(event, `"s"`, `"other"`, 1)+` => 201 "id":"AAMk00000001=" "subject":"s"
+		`+strings.Replace(event, `"k1"`, `"k2"`, 1)+` => 201 "id":"AAMk00000003="
+		PATCH ME/events/AAMk00000001= {"subject":"new"} => 200 "subject":"new"
+		GET ME/events/AAMk00000001= => 200 "transactionId":"k1"
+		`+strings.Replace(filter, "mailFolders/SentItems/messages", "events", 1)+` => 200 AAMk00000001= AAMk00000003=
+		GET ME/events?$top=1 => 200 AAMk00000003= !AAMk00000001= @odata.nextLink
+		DELETE ME/events/AAMk00000003= => 204
+		GET ME/events/AAMk00000003= => 404
+		POST ME/events {"subject":"s"} => 400 ErrorPropertyValidationFailure`))
+	add("graph: a time-out that sends", rest.NewGraph(rest.GraphOptions{}).Fake, graph(`
+		`+message+` => 201
+		POST ME/messages/AAMk00000001=/send => 504
+		after 1s
+		`+filter+` => 200 AAMk00000002= AAMk00000003= "subject":"S"
+		`+message+` => 429 Retry-After:~1`), fault.Fault{Kind: fault.BadGateway, How: "504", Nth: 2},
+		fault.Fault{Kind: fault.DuplicateBehindOurBack, Nth: 2}, fault.Fault{Kind: fault.NormalisedField, Nth: 2}, fault.Fault{Kind: fault.Throttled, Nth: 3})
+
+	add = scened(t, all, "Bearer glpat-readback")
+	gitlab := func(lines string) string { return strings.ReplaceAll(lines, "ISSUES", "/api/v4/projects/42/issues") }
+	add("gitlab: an owner chooses the number", rest.NewGitLab(rest.GitLabOptions{Owner: true}).Fake, gitlab(`
+		POST ISSUES {"title":"t","iid":7001,"labels":"readback::k1,bug","created_at":"2026-01-01T00:00:00Z","colour":"red"} => 201 "iid":7001 "labels":["bug","readback::k1"] "created_at":"2026-01-01T00:00:00Z" !colour X-Request-Id
+		POST ISSUES {"title":"t","iid":7001} => 400 {"message":{"iid":["has~already~been~taken"]}}
+		GET ISSUES?labels=readback::k1&state=all => 200 "iid":7001 X-Total:~1
+		GET ISSUES?labels=readback::k1,nope => 200 []
+		PUT ISSUES/7001 {"state_event":"close"} => 200 "state":"closed"
+		GET ISSUES?state=opened => 200 []
+		POST ISSUES {"title":""} => 400 {"message":{"title":["can't~be~blank"]}}
+		POST ISSUES {"description":"d"} => 400 {"error":"title~is~missing"}
+		DELETE ISSUES/7001 => 204
+		GET ISSUES/7001 => 404 {"message":"404~Not~found"}
+		GET /api/v4/projects/43/issues => 404
+		GET ISSUES Authorization:x => 401 {"message":"401~Unauthorized"}`))
+	add("gitlab: others do not, and faults", rest.NewGitLab(rest.GitLabOptions{}).Fake, gitlab(`
+		POST ISSUES {"title":"t","iid":7001,"description":"d"} => 201 "iid":1, "description":"d"
+		after 1s
+		GET ISSUES => 200 "iid":1, "iid":3, "description":"D"
+		GET ISSUES?per_page=1 => 200 "iid":3, X-Next-Page:~2
+		POST ISSUES {"title":"t"} => 400 {"message":["Title~can't~be~blank"]}
+		DELETE ISSUES/1 => 403 {"message":"403~Forbidden"}`),
+		fault.Fault{Kind: fault.NormalisedField, Nth: 1}, twice, fault.Fault{Kind: fault.Refused, How: "list", Nth: 2})
+
+	add = scened(t, all, "Basic "+base64.StdEncoding.EncodeToString([]byte("bamboo-key:x")))
+	people := func(lines string) string { return strings.ReplaceAll(lines, "PEOPLE", "/api/v1/employees") }
+	add("bamboohr: employees", rest.NewBambooHR(rest.BambooOptions{Unique: true}).Fake, people(`
+		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1","photo":"x","jobTitle":"~Engineer"} => 201 Location:~https://acme.bamboohr.com/api/v1/employees/1 !{
+		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1"} => 409 X-Bamboohr-Error-Message:~Duplicate~employee~number !{
+		GET PEOPLE/directory => 200 "employeeNumber":"k1" "id":"1" !photo
+		GET PEOPLE/1?fields=jobTitle,employeeNumber,photo => 200 {"employeeNumber":"k1","id":"1","jobTitle":"Engineer"}
+		POST PEOPLE/1 {"status":"Inactive","jobTitle":""} => 200 !{
+		GET PEOPLE/directory => 200 "employees":[]
+		GET PEOPLE/1?fields=jobTitle => 200 "jobTitle":null
+		POST PEOPLE {"firstName":"Ada"} => 400 X-Bamboohr-Error-Message:
+		GET PEOPLE/9 => 404 X-Bamboohr-Error-Message:~Employee~not~found
+		GET PEOPLE/directory Authorization:x => 401 X-Bamboohr-Error-Message`))
+	add("bamboohr: faults", rest.NewBambooHR(rest.BambooOptions{}).Fake, people(`
+		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1","jobTitle":"e"} => 201 Location
+		after 1s
+		GET PEOPLE/directory => 200 "id":"1" "id":"2" !"jobTitle":"e"
+		POST PEOPLE {"firstName":"Ada","lastName":"L"} => 429 Retry-After:~9
+		POST PEOPLE {"firstName":"Ada","lastName":"L"} => 503`),
+		fault.Fault{Kind: fault.DroppedField, Nth: 1}, twice, fault.Fault{Kind: fault.Throttled, Nth: 2, Delay: 9 * time.Second}, fault.Fault{Kind: fault.BadGateway, How: "503", Nth: 3})
+
+	const key = "AWS4-HMAC-SHA256~Credential=AKIDREADBACK/20000101/us-east-1/s3/aws4_request,~SignedHeaders=host,~Signature="
+	signed := func(name string, o rest.S3Options, lines string, met ...fault.Fault) {
+		add := scened(t, all, strings.ReplaceAll(key, "~", " ")+strings.Repeat("0", 64))
+		add("s3: "+name, rest.NewS3(o).Fake, strings.ReplaceAll(lines, "KEY", "/readback/a/b.json"), met...)
+	}
+	signed("objects", rest.S3Options{}, `
+		HEAD KEY => 404 !<
+		GET KEY => 404 <Code>NoSuchKey</Code> <RequestId>
+		PUT KEY [1,2] Content-Type:application/json If-None-Match:* X-Amz-Meta-Readback:k1 => 200 Etag:~"
+		PUT KEY [3] Content-Type:application/json If-None-Match:* => 412 <Code>PreconditionFailed</Code>
+		HEAD KEY => 200 X-Amz-Meta-Readback:~k1 Content-Length:~5 ![1,2]
+		GET KEY => 200 [1,2] Content-Type:~application/json
+		PUT KEY x Content-Type:text/plain If-Match:"no" => 412
+		PUT KEY x Content-Type:text/plain => 200
+		HEAD KEY => 200 !X-Amz-Meta
+		GET /readback?list-type=2&prefix=a/ => 200 <Key>a/b.json</Key> <KeyCount>1</KeyCount>
+		GET /readback?list-type=2&prefix=b => 200 <KeyCount>0</KeyCount>
+		DELETE KEY => 204
+		DELETE KEY => 204
+		GET KEY => 404
+		GET /other/x => 404 NoSuchBucket
+		HEAD KEY Authorization:x => 403`)
+	signed("without the right to list", rest.S3Options{NoList: true}, `
+		HEAD KEY => 403 !<
+		GET KEY => 403 <Code>AccessDenied</Code>
+		GET /readback?list-type=2 => 403
+		PUT KEY x Content-Type:text/plain => 200
+		HEAD KEY => 200`)
+	signed("two at the same time, and faults", rest.S3Options{Race: time.Second}, `
+		PUT KEY x Content-Type:text/plain If-None-Match:* X-Amz-Meta-Readback:k1 => lost
+		PUT KEY x Content-Type:text/plain If-None-Match:* => 409 <Code>ConditionalRequestConflict</Code>
+		after 2s
+		PUT KEY x Content-Type:text/plain If-None-Match:* => 412
+		HEAD KEY => 200 !X-Amz-Meta
+		PUT KEY x Content-Type:text/plain => 503 SlowDown
+		PUT KEY x Content-Type:text/plain => 403 AccessDenied`,
+		fault.Fault{Kind: fault.LostAnswer, Nth: 1}, fault.Fault{Kind: fault.DroppedField, Nth: 1}, fault.Fault{Kind: fault.Throttled, Nth: 4}, fault.Fault{Kind: fault.Refused, Nth: 5})
 }

@@ -39,6 +39,8 @@ type Manners struct {
 
 	// Forms means that bodies may be forms: see [Request].
 	Forms bool
+	// Opaque means that bodies are contents, and not read.
+	Opaque bool
 	// RequestID is the header that numbers the requests, "" for none.
 	RequestID string
 	// Failed answers with a failure of the API itself, after which a write may have been applied: the
@@ -198,7 +200,7 @@ func (f *Fake) enter(w http.ResponseWriter, r *http.Request, writes func([]byte)
 	in := &Request{Request: r, Raw: raw}
 	kind := r.Header.Get("Content-Type")
 	switch {
-	case len(raw) == 0:
+	case len(raw) == 0 || f.manners.Opaque:
 	case strings.Contains(kind, "json"):
 		in.Body, err = object(raw)
 	case f.manners.Forms && strings.Contains(kind, "x-www-form-urlencoded"):
