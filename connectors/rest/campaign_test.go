@@ -230,6 +230,9 @@ func (d destination) judge(t *testing.T, f *fakerest.Fake, seed uint64, n int, w
 		if _, ours := d.of(e.After, w); ours && e.Collection == d.collection && e.By == fault.ByRequest && e.Before == nil {
 			made++
 		}
+		if _, ours := d.of(e.Before, w); ours && e.Collection == d.collection && e.By == fault.ByItself && e.After == nil {
+			made-- // the API took it back
+		}
 	}
 	var now []intent.Fields
 	for _, o := range f.Now(d.collection) {

@@ -1,0 +1,81 @@
+package rest_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func init() {
+	destinations["slack-messages/message"] = destination{
+		kind: "message", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, lag: 20 * time.Second,
+		open: func() *fakerest.Fake {
+			return fakerest.NewSlack(fakerest.SlackOptions{PageLimit: 999, ReadEvery: -1}).Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"channel": fmt.Sprint("C", 1+n%2), "reference": fmt.Sprintf("note-%03d", n)},
+				Expect: intent.Fields{"text": fmt.Sprint("Order ", n, " is paid & sent")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			m, _ := o["metadata"].(map[string]any)
+			p, _ := m["event_payload"].(map[string]any)
+			return intent.Fields{"reference": p["reference"], "channel": o[".channel"], "text": o["text"]}, o != nil && p["reference"] == w.Key["reference"] && o[".channel"] == w.Key["channel"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
+			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
+				ts := fmt.Sprintf("%d.%06d", now.At().Unix(), now.Next())
+				return fmt.Sprint(w.Key["channel"], "/", ts), fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "text": w.Expect["text"]}
+			})
+		},
+	}
+	destinations["servicenow-records/record"] = destination{
+		kind: "record", parameters: map[string]string{"instance": "acme", "user": "robot"}, secrets: map[string]string{"password": "now-password"},
+		collection: fakerest.ServiceNowRecords, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			s := fakerest.NewServiceNow(fakerest.ServiceNowOptions{})
+			s.Seed(fakerest.Object{"short_description": "there before"})
+			return s.Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"correlation_id": fmt.Sprintf("case-%03d", n)},
+				Expect: intent.Fields{"short_description": fmt.Sprint("Printer ", n), "urgency": "2"}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields(o), o != nil && o["correlation_id"] == w.Key["correlation_id"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(fakerest.ServiceNowRecords, func(now fakerest.View) (string, fakerest.Object) {
+				o := fakerest.Object{"sys_id": fmt.Sprintf("%032x", 1000+now.Next()), "short_description": fmt.Sprint("Printer ", n), "urgency": "2", "correlation_id": fmt.Sprintf("CASE-%03d", n), "correlation_display": ""}
+				if taken {
+					o["correlation_id"] = w.Key["correlation_id"]
+				}
+				return o.Text("sys_id"), o
+			})
+		},
+	}
+	destinations["airtable-records/record"] = destination{
+		kind: "record", parameters: map[string]string{"base": "appReadback", "table": "Orders"}, secrets: map[string]string{"token": "patReadback"},
+		collection: fakerest.AirtableRecords, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			return fakerest.NewAirtable(fakerest.AirtableOptions{Fields: []string{"Key", "Name", "Readback"}}).Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"Key": fmt.Sprintf("A-%03d", n)}, Expect: intent.Fields{"Name": fmt.Sprint("Order ", n)}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			fields, _ := o["fields"].(map[string]any)
+			return intent.Fields(fields), fields["Key"] == w.Key["Key"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(fakerest.AirtableRecords, func(now fakerest.View) (string, fakerest.Object) {
+				id, key := fmt.Sprintf("rec%014d", 1000+now.Next()), fmt.Sprintf("a-%03d", n)
+				if taken {
+					key = fmt.Sprint(w.Key["Key"])
+				}
+				return id, fakerest.Object{"id": id, "createdTime": "2026-01-01T00:00:00.000Z", "fields": map[string]any{"Key": key, "Name": fmt.Sprint("Order ", n)}}
+			})
+		},
+	}
+}
