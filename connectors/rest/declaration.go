@@ -174,7 +174,7 @@ type kind struct {
 // write is how one write type is sent.
 type write struct {
 	request *request
-	ref     *jsonplace.Place
+	ref     taken
 	url     *jsonplace.Place
 	version version
 	key     *idempotency
@@ -215,6 +215,13 @@ type answerRule struct {
 	statuses []int
 	where    *condition
 	means    string
+}
+
+// taken is a value of an answer: at a place or in a header, and of it what the first group matches.
+type taken struct {
+	place  *jsonplace.Place
+	header string
+	match  *regexp.Regexp
 }
 
 // version is where a version is: in a header, at a place, or nowhere.
@@ -278,11 +285,12 @@ func (p *paging) counts() bool { return p != nil && p.page != "" }
 
 // record is how a record of an answer is parsed.
 type record struct {
-	ref, url, version *jsonplace.Place
-	stamp             *field
-	keep              *condition
-	fields            map[string]*field
-	spread            []*jsonplace.Place
+	ref          taken
+	url, version *jsonplace.Place
+	stamp        *field
+	keep         *condition
+	fields       map[string]*field
+	spread       []*jsonplace.Place
 	// only are lists of the names that a spread can show, joined by commas;
 	// none: every name.
 	only []pattern
@@ -295,6 +303,7 @@ type record struct {
 // field is how one field is taken from a record.
 type field struct {
 	place   *jsonplace.Place
+	header  string // instead of a place in the body
 	list    *declared.List
 	match   *regexp.Regexp
 	strip   *regexp.Regexp

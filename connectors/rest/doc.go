@@ -51,7 +51,7 @@
 //	method: POST                         # POST, PUT, PATCH, DELETE
 //	path: /shops/{param.shop}/items
 //	[query: {q: "{key.sku}"}] [headers: {…}] [body: {…} | form: {…}]
-//	[ref: $.id] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
+//	[ref: $.id | {header: Location, match: '([^/]+)$'}] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
 //	[needs: ref | version]               # of the one record that the read before it found
 //	[idempotency: {header: Idempotency-Key, [form: raw|quoted], window: 24h, [replay: CONDITION]}]
 //	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
@@ -85,7 +85,7 @@
 //	name: list
 //	by: key | stamp | [key, stamp] | ref
 //	[strength: strong, [strong_if: CONDITION]]    # shows everything applied before; default weak
-//	[method: GET | POST] path: … [query] [headers] [body | form]
+//	[method: GET | POST | HEAD] path: … [query] [headers] [body | form]
 //	records: $.items[*] | record: $      # a list, which must be there, or one object
 //	[records: {path: $.query.items[*], missing: none}]    # a list that is left out where it is empty
 //	[absent: [404, 410], [absent_where: CONDITION]]    # only if the answer is JSON
@@ -144,7 +144,7 @@
 //
 // A RECORD is how a record is parsed:
 //
-//	ref: $.id
+//	ref: $.id                            # or in a header, as in a WRITE, where one record is read
 //	[url: $.link] [version: $.rev]
 //	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
 //	[keep: CONDITION]                    # others do not count
@@ -157,6 +157,7 @@
 //	  mark: {path: $.body, match: "<!-- (.*) -->"}     # the first group
 //	  name: {path: "$.name[*].text", join: ""}
 //	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
+//	  mark: {header: x-amz-meta-mark}    # of a read of one record; all fields of a HEAD are in headers
 //	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error
 //
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value

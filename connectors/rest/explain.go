@@ -39,6 +39,9 @@ func (k *kind) explain(format string, args ...any) {
 // explainFields says what is not obvious of the fields of records.
 func (k *kind) explainFields() {
 	for _, name := range slices.Sorted(maps.Keys(k.record.fields)) {
+		if h := k.record.fields[name].header; h != "" {
+			k.explain("field %s: the header %s of the answer.", name, h)
+		}
 		if f := k.record.fields[name]; f.one != nil && f.list != nil {
 			k.explain("field %s: the %s of the one element of %s whose %s is %v; two such elements are an error.", name, f.one.take, f.list.Container.Text(), f.one.member, f.one.equals)
 		}

@@ -127,7 +127,7 @@ type fileRequest struct {
 type fileWrite struct {
 	At          yamlfile.Place
 	Request     fileRequest      `yaml:",inline"`
-	Ref         yamlfile.Text    `yaml:"ref"`
+	Ref         fileTaken        `yaml:"ref"`
 	URL         yamlfile.Text    `yaml:"url"`
 	Version     fileVersion      `yaml:"version"`
 	Idempotency *fileIdempotency `yaml:"idempotency"`
@@ -293,7 +293,7 @@ type filePaging struct {
 
 type fileRecord struct {
 	At      yamlfile.Place
-	Ref     yamlfile.Text        `yaml:"ref"`
+	Ref     fileTaken            `yaml:"ref"`
 	URL     yamlfile.Text        `yaml:"url"`
 	Version yamlfile.Text        `yaml:"version"`
 	Stamp   *fileField           `yaml:"stamp"`
@@ -312,8 +312,17 @@ type fileField struct {
 	Without yamlfile.Text            `yaml:"without"`
 	Join    yamlfile.Node            `yaml:"join"` // may be ""
 	List    bool                     `yaml:"list"`
+	Header  yamlfile.Text            `yaml:"header"`
 	Where   map[string]yamlfile.Node `yaml:"where"`
 	Take    yamlfile.Text            `yaml:"take"`
+}
+
+// fileTaken is a path, or a header, and what of it counts.
+type fileTaken struct {
+	At     yamlfile.Place
+	Path   yamlfile.Text `yaml:"path,short"`
+	Header yamlfile.Text `yaml:"header"`
+	Match  yamlfile.Text `yaml:"match"`
 }
 
 // fileVersion is a path, or the name of a header.

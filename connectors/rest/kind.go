@@ -119,7 +119,7 @@ func (l *loader) scopes(k *kind, f *fileKind) {
 
 func (l *loader) write(f *fileWrite) *write {
 	w := &write{request: l.newRequest(f.Request, f.At, "", forWrites), unique: f.Unique, replaces: f.Replaces}
-	w.ref, w.url = l.singular(f.Ref), l.singular(f.URL)
+	w.ref, w.url = l.taken(f.Ref), l.singular(f.URL)
 	w.version = l.version(f.Version)
 	for _, n := range f.Needs {
 		declared.Choice(&l.Reader, n, "ref", "version")
@@ -257,6 +257,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 		k.explainRead(r)
 	}
 	k.explainFields()
+	l.headersAlone(k, f)
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")
@@ -302,6 +303,34 @@ func (l *loader) checkWriteOnly(k *kind, f *fileKind) {
 	}
 	if err := k.profile.Valid(); err != nil {
 		l.Say(f.Profile.At.Line, f.Profile.At.Field, "%s", strings.TrimPrefix(err.Error(), "it "))
+	}
+}
+
+// headersAlone refuses records whose values are in headers where there are none for each record, and
+// paths where there is no body.
+func (l *loader) headersAlone(k *kind, f *fileKind) {
+	inHeaders := f.Record.Ref.Header.Value != ""
+	for _, one := range k.record.fields {
+		inHeaders = inHeaders || one.header != ""
+	}
+	for i, r := range k.reads {
+		if inHeaders && r.list != nil {
+			l.At(f.Reads[i].At, "reads a list, and the record takes values from headers, which a list does not have for each record; want a read of one record")
+		}
+		if r.request.method != http.MethodHead {
+			continue
+		}
+		if len(k.record.spread) > 0 || f.Record.Ref.Path.Value != "" {
+			l.At(f.Reads[i].At, "is a HEAD, whose answer has headers alone; want ref and all fields of the record as {header: NAME}")
+		}
+		for _, name := range slices.Sorted(maps.Keys(k.record.fields)) {
+			if k.record.fields[name].header == "" {
+				l.At(f.Record.Fields[name].At, "is at a path, and the read %s is a HEAD, whose answer has headers alone; want {header: NAME}", r.name)
+			}
+		}
+	}
+	if inHeaders && k.all != nil {
+		l.At(f.List.At, "is a list, and the record takes values from headers, which a list does not have for each record")
 	}
 }
 

@@ -196,7 +196,7 @@ func (w *pager) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Ans
 
 // take takes one record in, once.
 func (w *pager) take(element any) error {
-	rec, kept, err := w.k.record.of(element)
+	rec, kept, err := w.k.record.of(element, nil)
 	w.k.within(rec, w.scope.Within)
 	if err != nil || !kept || w.seen[rec.Ref] {
 		return err

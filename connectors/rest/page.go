@@ -115,7 +115,7 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	for _, v := range asked {
 		stamps = append(stamps, stampOf(v))
 	}
-	rec, kept, err := k.record.of(element, stamps...)
+	rec, kept, err := k.record.of(element, nil, stamps...)
 	if err != nil || !kept {
 		return rec, false, err
 	}

@@ -21,6 +21,28 @@ func scalar(p *jsonplace.Place, doc any) string {
 	return bounded(v)
 }
 
+// of is the value in an answer, "" if there is none.
+func (t taken) of(doc any, h http.Header) string {
+	text := scalar(t.place, doc)
+	if t.header != "" {
+		text = bounded(h.Get(t.header))
+	}
+	if t.match == nil {
+		return text
+	}
+	if m := t.match.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (t taken) text() string {
+	if t.header != "" {
+		return "header " + t.header
+	}
+	return t.place.Text()
+}
+
 // condition is a condition on an answer.
 type condition struct {
 	place    *jsonplace.Place

@@ -241,7 +241,7 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 		}
 		return result{}, err
 	}
-	doc, err := decode(a)
+	doc, err := r.parse(a)
 	if err != nil {
 		return result{}, err
 	}
@@ -256,7 +256,7 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 		return result{}, fmt.Errorf("%w: there is no %s in it", errAnswer, r.single.Text())
 	}
 	f := result{strong: r.showsAll(doc, a)}
-	rec, kept, err := m.k.record.of(one, stampOf(v))
+	rec, kept, err := m.k.record.of(one, a.Header, stampOf(v))
 	if err != nil || !kept {
 		return f, err
 	}
@@ -281,6 +281,14 @@ func (r *read) showsAll(doc any, a httpsend.Answer) bool {
 	}
 	holds, known := r.strongIf.holds(doc, true, a.Header)
 	return holds && known
+}
+
+// parse takes the answer to a read apart. That to a HEAD is its headers.
+func (r *read) parse(a httpsend.Answer) (any, error) {
+	if r.request.method == http.MethodHead {
+		return map[string]any{}, a.BodyErr
+	}
+	return decode(a)
 }
 
 // says reports whether an answer states that the record does not exist. It must be the API's own

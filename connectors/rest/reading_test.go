@@ -78,7 +78,23 @@ var readingProblems = map[string]struct {
 	"where, no list":       {"of what", pickFile, "custom_fields[*]'", "custom_fields'", "fields.amount.path: is no path to the elements of a list"},
 	"where, and list":      {"it is one value", pickFile, "take: value", "take: value, list: true", "fields.amount: takes one value; want no list"},
 	"where, placeholder":   {"it has no account", pickFile, "{id: 77}", "{id: '{param.shop}'}", "fields.amount.where.id: is a single value; want text, a number, true or false, without placeholders"},
+	"head, a list":         {"it has no body", headFile, "record: $\n", "records: $.a[*]\n", "reads[0].method: is HEAD, whose answer has no body; want record: $"},
+	"head, a path":         {"it has no body", headFile, "title: {header: X-Title}", "title: $.title", "fields.title: is at a path, and the read list is a HEAD"},
+	"head, absent":         {"it has no body", headFile, "        absent_empty: true\n", "", "reads[0].absent_empty: is missing; the answer to a HEAD never has a body"},
+	"head, ref":            {"it has no body", headFile, "ref: {header: Location, match: '([^/]+)$'}\n      stamp", "ref: $.id\n      stamp", "is a HEAD, whose answer has headers alone; want ref"},
+	"header, of a list":    {"there is one for all", itemsFile("", plainRead), "fields: {\"...\": $}", "fields: {\"...\": $, mark: {header: X-Mark}}", "reads[0]: reads a list, and the record takes values from headers"},
+	"header and path":      {"which", headFile, "title: {header: X-Title}", "title: {header: X-Title, path: $.a}", "fields.title: is in a header, which is one text"},
+	"ref, both":            {"which", headFile, "ref: {header: Location, match: '([^/]+)$'}\n      stamp", "ref: {header: Location, path: $.id}\n      stamp", "record.ref: has a path and a header"},
+	"ref, no group":        {"what of it", headFile, "match: '([^/]+)$'}\n      stamp", "match: '[^/]+$'}\n      stamp", "record.ref.match: has 0 groups; want exactly one"},
+	"head to write":        {"it writes nothing", headFile, "method: POST", "method: HEAD", `method: is "HEAD"; want one of POST, PUT, PATCH, DELETE`},
 }
+
+// headFile declares items whose headers show them.
+var headFile = strings.NewReplacer(
+	"ref: $.id\n      stamp: {path: $.stamp}", "ref: {header: Location, match: '([^/]+)$'}\n      stamp: {header: X-Stamp}",
+	"ref: $.id\n", "ref: {header: Location, match: '([^/]+)$'}\n",
+	`fields: {"...": $}`, "fields: {sku: {header: X-Sku}, title: {header: X-Title}}",
+).Replace(oneFile("method: HEAD\nabsent: [404]\nabsent_empty: true\nvisible: {path: /container}"))
 
 // pickFile declares items with a value in a list of names and values.
 var pickFile = strings.Replace(oneFile(""), `fields: {"...": $}`, `fields: {sku: $.sku, title: $.title, amount: {path: '$.custom_fields[*]', where: {id: 77}, take: value}}`, 1)
@@ -123,6 +139,7 @@ var readingWords = map[string]struct {
 	"absent, empty":              {oneFile("absent: [404]\nabsent_empty: true"), "", "", "404 with an empty body, or JSON, means", "reads[0]: takes an answer without a body for absence"},
 	"absent, error":              {oneFile("absent: [200]\nabsent_where: {path: '$.errors[*].code', equals: none}"), "", "", "200, where $.errors[*].code says so, means", "reads[0]: takes an error for absence"},
 	"where":                      {pickFile, "", "", "field amount: the value of the one element of $.custom_fields whose id is 77; two such elements are an error.", ""},
+	"head":                       {headFile, "", "", "field title: the header X-Title of the answer.", ""},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -509,4 +526,23 @@ func TestOneOfAList(t *testing.T) {
 		"no object": {reason: "another shape", body: with(`[77]`), records: -1},
 		"no array":  {reason: "another shape", body: with(`{"77":"12"}`), records: -1},
 	})
+}
+
+// What a HEAD shows is in headers; a missing header is no value, and a record without its ref an error.
+func TestValuesInHeaders(t *testing.T) {
+	all := []string{"Location", "/items/i-7", "X-Sku", "A-1", "X-Title", ""}
+	answersOf(t, headFile, map[string]answerCase{
+		"there":       {reason: "all is in headers", headers: all, records: 1, strong: true, fields: map[string]any{"sku": "A-1", "title": ""}},
+		"no title":    {reason: "it has none", headers: all[:4], records: 1, strong: true, fields: map[string]any{"title": missing}},
+		"no ref":      {reason: "which record is it", headers: all[2:], records: -1},
+		"another sku": {reason: "it was not asked for", headers: []string{"Location", "/items/i-7", "X-Sku", "A-2"}, records: -1},
+		"not there":   {reason: "it says so", status: 404, visible: 200, strong: true},
+		"not let in":  {reason: "nor is the container", status: 404, visible: 403, records: -1},
+		"forbidden":   {reason: "S3 says it for a missing right to list", status: 403, visible: 200, records: -1},
+	})
+	con := items(t, headFile, says(201, "", "Location", "https://127.0.0.1:1/items/i-7"))
+	got, err := con.Write(t.Context(), itemRequest(intent.Create))
+	if err != nil || got.Ref != "i-7" {
+		t.Errorf("the receipt names %q, %v; want the end of the header", got.Ref, err)
+	}
 }

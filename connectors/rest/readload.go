@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -101,8 +102,17 @@ func (l *loader) reads(r *read, f *fileRead, allowed known) {
 }
 
 func (l *loader) readMethod(r *read, f *fileRead) {
-	if r.request.method != http.MethodGet && r.request.method != http.MethodPost {
-		l.At(f.Request.Method.Place, "is no method to read with; want GET, or POST where the API has lookups by POST")
+	switch r.request.method {
+	case http.MethodGet, http.MethodPost:
+	case http.MethodHead:
+		if r.list != nil || f.Record.Value != "$" {
+			l.At(f.Request.Method.Place, "is HEAD, whose answer has no body; want record: $, and its fields in headers")
+		}
+		if len(f.Absent) > 0 && !f.AbsentEmpty {
+			l.Say(f.At.Line, f.At.Field+".absent_empty", "is missing; the answer to a HEAD never has a body")
+		}
+	default:
+		l.At(f.Request.Method.Place, "is no method to read with; want GET, HEAD where headers show the record, or POST where the API has lookups by POST")
 	}
 	for _, h := range r.request.headers {
 		if slices.Contains([]string{"If-None-Match", "If-Modified-Since", "Range"}, h.name) {
@@ -280,8 +290,8 @@ func (r *read) finds(form []string, byStampWillDo bool) bool {
 // record compiles how records are understood.
 func (l *loader) record(f *fileRecord) *record {
 	r := &record{url: l.singular(f.URL), version: l.singular(f.Version), keep: l.condition(f.Keep), fields: map[string]*field{}}
-	if l.Required(f.Ref, f.At, "ref", "where the record's own id is, such as $.id") {
-		r.ref = l.singular(f.Ref)
+	if f.Ref.Header.Value != "" || l.Required(f.Ref.Path, f.At, "ref", "where the record's own id is, such as $.id") {
+		r.ref = l.taken(f.Ref)
 	}
 	if f.Keep != nil && f.Keep.Header.Value != "" {
 		l.At(f.Keep.At, "looks at a header; want a path into the record")
@@ -328,6 +338,14 @@ func (l *loader) field(f *fileField) *field {
 		}
 		one.join = &text
 	}
+	if f.Header.Value != "" {
+		one.header = f.Header.Value
+		if f.Path.Value != "" || f.List || one.join != nil || one.without != nil || f.Where != nil || f.Take.Value != "" {
+			l.At(f.At, "is in a header, which is one text; want header, and perhaps match or strip")
+		}
+		l.headerTaken(f.Header, f.Match, one.match)
+		return one
+	}
 	if f.Path.Value == "" {
 		if f.Path.Line == 0 {
 			l.At(f.At, "has no path; want one such as $.title")
@@ -357,6 +375,28 @@ func (l *loader) field(f *fileField) *field {
 		one.place = l.singular(f.Path)
 	}
 	return one
+}
+
+// taken compiles a value that is at a place or in a header.
+func (l *loader) taken(f fileTaken) taken {
+	t := taken{header: f.Header.Value, match: l.regexp(f.Match)}
+	if f.Path.Value != "" && t.header != "" {
+		l.At(f.At, "has a path and a header; want one of the two")
+	}
+	if t.header != "" || t.match != nil {
+		l.headerTaken(f.Header, f.Match, t.match)
+	}
+	t.place = l.singular(f.Path)
+	return t
+}
+
+func (l *loader) headerTaken(header, match yamlfile.Text, form *regexp.Regexp) {
+	if header.Value != "" && !headerName(header.Value) {
+		l.At(header.Place, "is no name of a header")
+	}
+	if form != nil && form.NumSubexp() != 1 {
+		l.At(match.Place, "has %d groups; want exactly one, around what is meant", form.NumSubexp())
+	}
 }
 
 // pick compiles a field that is a member of one element of a list.

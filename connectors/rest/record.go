@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -10,9 +11,9 @@ import (
 	"github.com/readback-go/readback/internal/declared"
 )
 
-// of reads one record of an answer; false if the record does not count. asked are the queried
-// stamps: one of them is used if a record has several.
-func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
+// of reads one record of an answer, of which only that of one record has headers; false if the record
+// does not count. asked are the queried stamps: one of them is used if a record has several.
+func (r *record) of(v any, h http.Header, asked ...string) (connectors.Record, bool, error) {
 	object, isObject := v.(map[string]any)
 	if !isObject {
 		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", errAnswer, declared.KindOf(v))
@@ -20,9 +21,9 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	if kept, err := r.keeps(object); err != nil || !kept {
 		return connectors.Record{}, false, err
 	}
-	one := connectors.Record{Ref: scalar(r.ref, object), URL: scalar(r.url, object), Version: scalar(r.version, object)}
+	one := connectors.Record{Ref: r.ref.of(object, h), URL: scalar(r.url, object), Version: scalar(r.version, object)}
 	if one.Ref == "" {
-		return one, false, fmt.Errorf("%w: a record has no %s", errAnswer, r.ref.Text())
+		return one, false, fmt.Errorf("%w: a record has no %s", errAnswer, r.ref.text())
 	}
 	fields := intent.Fields{}
 	for _, p := range r.spread {
@@ -37,7 +38,7 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 	}
 	for name, f := range r.fields {
 		delete(fields, name) // also where the path shows nothing
-		value, there, err := f.of(object)
+		value, there, err := f.of(object, h)
 		if err != nil {
 			return one, false, fmt.Errorf("field %s: %w", name, err)
 		}
@@ -46,7 +47,7 @@ func (r *record) of(v any, asked ...string) (connectors.Record, bool, error) {
 		}
 	}
 	one.Fields = fields
-	stamps, err := r.stamps(object)
+	stamps, err := r.stamps(object, h)
 	switch {
 	case err != nil:
 		return one, false, fmt.Errorf("the stamp: %w", err)
@@ -101,11 +102,11 @@ func (r *record) keeps(object map[string]any) (bool, error) {
 }
 
 // stamps lists the stamps of a record.
-func (r *record) stamps(object map[string]any) ([]string, error) {
+func (r *record) stamps(object map[string]any, h http.Header) ([]string, error) {
 	if r.stamp == nil {
 		return nil, nil
 	}
-	values, _, err := r.stamp.chosen(object)
+	values, _, err := r.stamp.chosen(object, h)
 	var all []string
 	for _, v := range values {
 		s, isText := v.(string)
@@ -125,7 +126,10 @@ func (r *record) stamps(object map[string]any) ([]string, error) {
 
 // chosen is what the path of a field selects, joined if that is declared; false if there is
 // nothing.
-func (f *field) chosen(object map[string]any) ([]any, bool, error) {
+func (f *field) chosen(object map[string]any, h http.Header) ([]any, bool, error) {
+	if f.header != "" {
+		return []any{h.Get(f.header)}, len(h.Values(f.header)) > 0, nil
+	}
 	if f.list == nil {
 		v, there := f.place.Value(object)
 		return []any{v}, there, nil
@@ -177,8 +181,8 @@ func (p *picked) of(list *declared.List, object map[string]any) (any, bool, erro
 }
 
 // of is the value of a field; false when it is not there.
-func (f *field) of(object map[string]any) (any, bool, error) {
-	values, there, err := f.chosen(object)
+func (f *field) of(object map[string]any, h http.Header) (any, bool, error) {
+	values, there, err := f.chosen(object, h)
 	if err != nil || !there {
 		return nil, err == nil && f.isNull(object), err
 	}

@@ -52,7 +52,8 @@ func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, 
 	if r.method == "" {
 		r.method = otherwise
 	}
-	if !slices.Contains(methods, r.method) || (otherwise == "" && r.method == http.MethodGet) {
+	reads := r.method == http.MethodGet || r.method == http.MethodHead
+	if !slices.Contains(methods, r.method) && r.method != http.MethodHead || otherwise == "" && reads {
 		where := f.Method.Place
 		if where.Field == "" {
 			where = yamlfile.Place{Line: at.Line, Field: at.Field + ".method"}
@@ -73,8 +74,8 @@ func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, 
 	switch {
 	case r.body != nil && r.isForm:
 		l.Say(at.Line, at.Field+".form", "is set together with body; want one of the two")
-	case (r.body != nil || r.isForm) && r.method == http.MethodGet:
-		l.Say(at.Line, at.Field+".body", "a GET has no body; want another method")
+	case (r.body != nil || r.isForm) && reads:
+		l.Say(at.Line, at.Field+".body", "a %s has no body; want another method", r.method)
 	}
 	return r
 }

@@ -265,8 +265,9 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 		return receipt, err
 	}
 	// The API accepted. An unreadable body does not change that.
+	receipt.Ref = w.ref.of(doc, a.Header)
 	if bodyErr == nil {
-		receipt.Ref, receipt.URL = scalar(w.ref, doc), scalar(w.url, doc)
+		receipt.URL = scalar(w.url, doc)
 		receipt.Version = w.version.of(doc, a.Header)
 	}
 	if ref, ok := v["ref"].(string); ok && receipt.Ref == "" {
