@@ -213,6 +213,9 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, common values
 	if _, _, err := c.next(r, d, u, a, doc, len(elements), 1); err != nil {
 		return result{}, err // it has more pages
 	}
+	if err := k.unlike(r, elements); err != nil {
+		return result{}, err
+	}
 	f := result{strong: r.showsAll(doc, a)}
 	for _, e := range elements {
 		rec, kept, err := k.listed(r, e, each...)

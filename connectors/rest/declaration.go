@@ -253,6 +253,7 @@ type read struct {
 	bulk         int
 	keysAsked    []string // fields of the business key in the request
 	stampIsAsked bool
+	search       bool // a search of text, whose other hits do not count
 	bounded      bool // {first_sent} is in the request
 }
 

@@ -94,6 +94,7 @@
 //	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
+//	[search: text]                       # hits that are not ours do not count; never strong
 //	[complete: true]                     # by ref: records found by other reads are read again by this one
 //	[paging: {link: next} | {next: $.after, query: after | body: after, [more: $.more]}
 //	  | {next_url: $.next} | {page: page, size: 100}, max_pages: 10]
@@ -196,7 +197,7 @@
 //
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or
-// without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it), JSON with a member
+// without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it) except in a search of text, hits of a search none of which shows the key, JSON with a member
 // twice, a 404 that is no JSON, or empty without absent_empty.
 //
 // An intent that expects, requires or expects absent what reads cannot show is

@@ -63,6 +63,9 @@ func (k *kind) explainRead(r *read) {
 		}
 		k.explain("read %s: an answer %s%s means that the record is not there.", r.name, strings.Trim(strings.ReplaceAll(fmt.Sprint(r.absent), " ", " or "), "[]"), how)
 	}
+	if r.search {
+		k.explain("read %s: a search of text. What it finds is compared, and what is not ours is left out; it is never strong.", r.name)
+	}
 	if r.list != nil && r.list.Within != nil {
 		k.explain("read %s: an answer without %s is an empty list, if the object that it would be in is there.", r.name, r.list.Container.Text())
 	}

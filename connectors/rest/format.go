@@ -245,6 +245,7 @@ type fileRead struct {
 	Absent          fileStatuses    `yaml:"absent"`
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
 	AbsentEmpty     bool            `yaml:"absent_empty"`
+	Search          yamlfile.Text   `yaml:"search"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
 	Visible         *fileGet        `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`

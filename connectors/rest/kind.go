@@ -258,6 +258,9 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	k.explainFields()
 	l.headersAlone(k, f)
+	if _, settles := k.profile.Settle.Declared(); !settles && !slices.ContainsFunc(k.reads, func(r *read) bool { return !r.ref && !r.search }) {
+		l.warn(f.Profile.At, "has no settle, and the record is only found by a search of text: then nothing it does not find is ever believed to be absent; want settle, how long its index lags at the most")
+	}
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")

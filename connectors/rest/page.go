@@ -56,6 +56,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		if err != nil {
 			return f, err
 		}
+		if err := m.k.unlike(r, elements); err != nil {
+			return f, err
+		}
 		for _, e := range elements {
 			rec, kept, err := m.k.listed(r, e, v)
 			if err != nil {
@@ -125,13 +128,34 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	}
 	for _, name := range r.keysAsked {
 		if !slices.Contains(k.scope, name) && !k.record.hasPlace(name, element) {
+			if r.search {
+				return rec, false, nil
+			}
 			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", errAnswer, name)
 		}
 	}
 	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec, v) }) {
+		if r.search {
+			return rec, false, nil
+		}
 		return rec, false, fmt.Errorf("%w: it holds a record that was not asked for; the destination seems to ignore what it is asked by", errAnswer)
 	}
 	return rec, true, nil
+}
+
+// unlike refuses the hits of a search of text of which none has the place of the queried key: then
+// the answer has another shape, or finds only what is no record of this kind.
+func (k *kind) unlike(r *read, elements []any) error {
+	if !r.search || len(elements) == 0 {
+		return nil
+	}
+	for _, name := range r.keysAsked {
+		has := func(e any) bool { return k.record.hasPlace(name, e) }
+		if !slices.Contains(k.scope, name) && !slices.ContainsFunc(elements, has) {
+			return fmt.Errorf("%w: no hit of the search shows %s; where hits can be of another kind, record.keep tells them apart", errAnswer, name)
+		}
+	}
+	return nil
 }
 
 // mayAnswer reports whether a record can be the result of a query, if only because the

@@ -87,7 +87,18 @@ var readingProblems = map[string]struct {
 	"ref, both":            {"which", headFile, "ref: {header: Location, match: '([^/]+)$'}\n      stamp", "ref: {header: Location, path: $.id}\n      stamp", "record.ref: has a path and a header"},
 	"ref, no group":        {"what of it", headFile, "match: '([^/]+)$'}\n      stamp", "match: '[^/]+$'}\n      stamp", "record.ref.match: has 0 groups; want exactly one"},
 	"head to write":        {"it writes nothing", headFile, "method: POST", "method: HEAD", `method: is "HEAD"; want one of POST, PUT, PATCH, DELETE`},
+	"search, word":         {"misspelt", itemsFile("", searchRead), "search: text", "search: full", `reads[0].search: is "full"; want text`},
+	"search, strong":       {"an index lags", itemsFile("", searchRead), "search: text", "search: text\n        strength: strong", "reads[0].strength: is strong, and the read is a search of text"},
+	"search, nothing":      {"for what", itemsFile("", searchRead), `query: {q: "{key.sku}"}`, `query: {q: "a"}`, "reads[0].search: is set on a read that searches for nothing"},
+	"search, one":          {"it has hits", oneFile(""), "record: $\n", "record: $\n        search: text\n", "reads[0].search: is set on a read that searches for nothing; want records"},
 }
+
+const searchRead = `
+path: /search
+query: {q: "{key.sku}"}
+records: $.items[*]
+search: text
+`
 
 // headFile declares items whose headers show them.
 var headFile = strings.NewReplacer(
@@ -140,6 +151,8 @@ var readingWords = map[string]struct {
 	"absent, error":              {oneFile("absent: [200]\nabsent_where: {path: '$.errors[*].code', equals: none}"), "", "", "200, where $.errors[*].code says so, means", "reads[0]: takes an error for absence"},
 	"where":                      {pickFile, "", "", "field amount: the value of the one element of $.custom_fields whose id is 77; two such elements are an error.", ""},
 	"head":                       {headFile, "", "", "field title: the header X-Title of the answer.", ""},
+	"search":                     {itemsFile("", searchRead), "profile: {stamped: true}", "profile: {stamped: true, settle: 1m}", "read list: a search of text. What it finds is compared", ""},
+	"search, no settle":          {itemsFile("", searchRead), "", "", "read list: a search", "profile: has no settle, and the record is only found by a search of text"},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -545,4 +558,21 @@ func TestValuesInHeaders(t *testing.T) {
 	if err != nil || got.Ref != "i-7" {
 		t.Errorf("the receipt names %q, %v; want the end of the header", got.Ref, err)
 	}
+}
+
+// A search of text also finds what quotes the key, and what is no record of ours.
+func TestASearchOfText(t *testing.T) {
+	answersOf(t, itemsFile("", searchRead), map[string]answerCase{
+		"none":          {reason: "nothing was found", body: `{"items":[]}`},
+		"ours":          {reason: "it is there", body: `{"items":[{"id":"1","sku":"A-1"}]}`, records: 1},
+		"and others":    {reason: "they only quote it", body: `{"items":[{"id":"2","sku":"B-7","title":"like A-1"},{"id":"1","sku":"A-1"},{"id":"3","body":"see A-1"}]}`, records: 1},
+		"only others":   {reason: "they are not ours", body: `{"items":[{"id":"2","sku":"B-7","title":"like A-1"},{"id":"3","body":"see A-1"}]}`},
+		"another shape": {reason: "no hit has a key", body: `{"items":[{"id":"2","fields":{"sku":"A-1"}}]}`, records: -1},
+		"no ref":        {reason: "no hit can be told from another", body: `{"items":[{"sku":"A-1"}]}`, records: -1},
+		"key of a type": {reason: "a number is not our text", body: `{"items":[{"id":"1","sku":"A-1"},{"id":"2","sku":7}]}`, records: 1},
+	})
+	file := itemsFile("", strings.Replace(searchRead, "search: text", "", 1))
+	answersOf(t, file, map[string]answerCase{
+		"no search": {reason: "then it ignores what it is asked by", body: `{"items":[{"id":"2","sku":"B-7"},{"id":"1","sku":"A-1"}]}`, records: -1},
+	})
 }

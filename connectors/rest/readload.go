@@ -66,6 +66,7 @@ func (l *loader) read(f *fileRead) *read {
 		}
 	}
 	r.stampIsAsked, r.bounded = uses(r.request.holes(), "stamp"), uses(r.request.holes(), "first_sent")
+	l.search(r, f)
 	l.shape(r, f)
 	r.version = l.version(f.Version)
 	return r
@@ -118,6 +119,20 @@ func (l *loader) readMethod(r *read, f *fileRead) {
 		if slices.Contains([]string{"If-None-Match", "If-Modified-Since", "Range"}, h.name) {
 			l.Say(f.At.Line, f.At.Field+".headers."+h.name, "makes the answer a part, or none; a read must show what is there")
 		}
+	}
+}
+
+// search reads whether a read finds by text, and with the record all that quotes it.
+func (l *loader) search(r *read, f *fileRead) {
+	declared.Choice(&l.Reader, f.Search, "text")
+	if r.search = f.Search.Value != ""; !r.search {
+		return
+	}
+	if r.list == nil || !r.stampIsAsked && !r.asksWithin(l.scope) {
+		l.At(f.Search.Place, "is set on a read that searches for nothing; want records, and {key.…} or {stamp} in the request")
+	}
+	if r.strong {
+		l.At(f.Strength.Place, "is strong, and the read is a search of text, whose index may lag; want weak")
 	}
 }
 
