@@ -254,6 +254,7 @@ type read struct {
 	keysAsked    []string // fields of the business key in the request
 	stampIsAsked bool
 	search       bool // a search of text, whose other hits do not count
+	newest       int  // how many records the API shows of a list at most, 0: all
 	bounded      bool // {first_sent} is in the request
 }
 

@@ -94,6 +94,7 @@
 //	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
+//	[newest: 500]                        # the API shows no more of the list: a full one proves no absence
 //	[search: text]                       # hits that are not ours do not count; never strong
 //	[complete: true]                     # by ref: records found by other reads are read again by this one
 //	[paging: {link: next} | {next: $.after, query: after | body: after, [more: $.more]}

@@ -63,6 +63,9 @@ func (k *kind) explainRead(r *read) {
 		}
 		k.explain("read %s: an answer %s%s means that the record is not there.", r.name, strings.Trim(strings.ReplaceAll(fmt.Sprint(r.absent), " ", " or "), "[]"), how)
 	}
+	if r.newest > 0 {
+		k.explain("read %s: the API shows the newest %d records at the most. A full list without ours is an error, since ours may be older, and no full list is strong.", r.name, r.newest)
+	}
 	if r.search {
 		k.explain("read %s: a search of text. What it finds is compared, and what is not ours is left out; it is never strong.", r.name)
 	}

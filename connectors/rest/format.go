@@ -246,6 +246,7 @@ type fileRead struct {
 	AbsentWhere     *fileCondition  `yaml:"absent_where"`
 	AbsentEmpty     bool            `yaml:"absent_empty"`
 	Search          yamlfile.Text   `yaml:"search"`
+	Newest          int             `yaml:"newest"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
 	Visible         *fileGet        `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`

@@ -32,7 +32,7 @@ var errEndless = errors.New("the list has more pages than are read")
 
 // askList reads a list to its end.
 func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
-	f := result{strong: r.strong}
+	f, shown := result{strong: r.strong}, 0
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}
@@ -59,6 +59,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		if err := m.k.unlike(r, elements); err != nil {
 			return f, err
 		}
+		shown += len(elements)
 		for _, e := range elements {
 			rec, kept, err := m.k.listed(r, e, v)
 			if err != nil {
@@ -79,6 +80,12 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			return f, fmt.Errorf("%w: more than %d records match", errAnswer, maxMatches)
 		}
 		next, more, err := c.next(r, d, u, a, doc, len(elements), page)
+		if err == nil && !more && r.newest > 0 && shown >= r.newest {
+			// What is not among the newest may be among those that are not shown.
+			if f.strong = false; len(f.records) == 0 {
+				return f, fmt.Errorf("%w: it shows the newest %d records only, and ours is not among them: it may be older", errAnswer, r.newest)
+			}
+		}
 		if err != nil || !more {
 			f.strong = f.strong && !(len(elements) > 0 && len(f.records) == 0 && r.paging.counts())
 			return f, err

@@ -91,6 +91,7 @@ var readingProblems = map[string]struct {
 	"search, strong":       {"an index lags", itemsFile("", searchRead), "search: text", "search: text\n        strength: strong", "reads[0].strength: is strong, and the read is a search of text"},
 	"search, nothing":      {"for what", itemsFile("", searchRead), `query: {q: "{key.sku}"}`, `query: {q: "a"}`, "reads[0].search: is set on a read that searches for nothing"},
 	"search, one":          {"it has hits", oneFile(""), "record: $\n", "record: $\n        search: text\n", "reads[0].search: is set on a read that searches for nothing; want records"},
+	"newest, one":          {"it is no list", oneFile(""), "record: $\n", "record: $\n        newest: 5\n", "reads[0].newest: is set on what is no list by itself"},
 }
 
 const searchRead = `
@@ -153,6 +154,7 @@ var readingWords = map[string]struct {
 	"head":                       {headFile, "", "", "field title: the header X-Title of the answer.", ""},
 	"search":                     {itemsFile("", searchRead), "profile: {stamped: true}", "profile: {stamped: true, settle: 1m}", "read list: a search of text. What it finds is compared", ""},
 	"search, no settle":          {itemsFile("", searchRead), "", "", "read list: a search", "profile: has no settle, and the record is only found by a search of text"},
+	"newest":                     {itemsFile("", plainRead+"newest: 500"), "", "", "read list: the API shows the newest 500 records at the most. A full list without ours is an error", ""},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -574,5 +576,16 @@ func TestASearchOfText(t *testing.T) {
 	file := itemsFile("", strings.Replace(searchRead, "search: text", "", 1))
 	answersOf(t, file, map[string]answerCase{
 		"no search": {reason: "then it ignores what it is asked by", body: `{"items":[{"id":"2","sku":"B-7"},{"id":"1","sku":"A-1"}]}`, records: -1},
+	})
+}
+
+// A list that the API cuts proves nothing of what is older than its last record.
+func TestAListThatIsCut(t *testing.T) {
+	answersOf(t, itemsFile("", strings.Replace(plainRead, `query: {sku: "{key.sku}"}`, "newest: 2", 1)), map[string]answerCase{
+		"empty":           {reason: "all is shown", body: `{"items":[]}`, strong: true},
+		"short":           {reason: "all is shown", body: `{"items":[{"id":"1","sku":"B"}]}`, strong: true},
+		"short with ours": {reason: "all is shown", body: `{"items":[{"id":"1","sku":"A-1"}]}`, records: 1, strong: true},
+		"full":            {reason: "ours may be older", body: `{"items":[{"id":"1","sku":"B"},{"id":"2","sku":"C"}]}`, records: -1},
+		"full with ours":  {reason: "another of ours may be older", body: `{"items":[{"id":"1","sku":"B"},{"id":"2","sku":"A-1"}]}`, records: 1},
 	})
 }

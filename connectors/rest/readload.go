@@ -67,6 +67,9 @@ func (l *loader) read(f *fileRead) *read {
 	}
 	r.stampIsAsked, r.bounded = uses(r.request.holes(), "stamp"), uses(r.request.holes(), "first_sent")
 	l.search(r, f)
+	if r.newest = f.Newest; r.newest > 0 && (r.list == nil || r.bulk > 0) {
+		l.Say(f.At.Line, f.At.Field+".newest", "is set on what is no list by itself; want records, and no bulk")
+	}
 	l.shape(r, f)
 	r.version = l.version(f.Version)
 	return r
