@@ -11,14 +11,21 @@ import (
 	"time"
 )
 
-// HubSpot is the part of HubSpot's CRM that keeps contacts: objects of the API
-// v3, read and written one by one or in batches, and their properties.
+// HubSpot is the part of HubSpot's CRM that keeps contacts and other objects of the API v3, read and
+// written one by one or in batches, and their properties.
 //
-// E-mail addresses are unique, and so are the values of properties that were
-// made so; both are compared without regard to letter case. Of a batch that
-// writes, one input is taken.
+// E-mail addresses of contacts are unique, and so are the values of properties that were made so for a
+// type of objects; both are compared without regard to letter case. Of a batch that writes, one input is
+// taken.
 type HubSpot struct {
 	*Fake
+}
+
+// hubSpotType is one type of objects; its collection has its name.
+type hubSpotType struct {
+	name, id   string // such as contacts, 0-1
+	shown      []string
+	needed     []string // of a create
 	properties map[string]hubSpotProperty
 }
 
@@ -27,7 +34,6 @@ type hubSpotProperty struct{ unique bool }
 // Collections and names of HubSpot.
 const (
 	hubSpotContacts = "contacts"
-	hubSpotPath     = "/crm/v3/objects/contacts"
 	hubSpotBatch    = 100 // inputs of one batch
 )
 
@@ -37,16 +43,7 @@ var hubSpotStages = []string{"subscriber", "lead", "marketingqualifiedlead", "sa
 // NewHubSpot makes a portal whose private app has the token. custom lists properties that were
 // added to contacts; those in unique have unique values.
 func NewHubSpot(token string, custom, unique []string) *HubSpot {
-	h := &HubSpot{properties: map[string]hubSpotProperty{}}
-	for _, name := range slices.Concat(custom, []string{
-		"email", "firstname", "lastname", "phone", "company", "jobtitle", "website", "city", "lifecyclestage",
-		"hs_lead_status", "annualrevenue", "hs_object_id", "createdate", "lastmodifieddate", "hs_additional_emails",
-	}) {
-		h.properties[name] = hubSpotProperty{}
-	}
-	for _, name := range append(slices.Clone(unique), "email") {
-		h.properties[name] = hubSpotProperty{unique: true}
-	}
+	h := &HubSpot{}
 	h.Fake = New(Manners{
 		Authorized: func(r *http.Request) bool { return r.Header.Get("Authorization") == "Bearer "+token },
 		Unauthorized: func() Answer {
@@ -57,14 +54,46 @@ func NewHubSpot(token string, custom, unique []string) *HubSpot {
 		Refused:   hubSpotRefused,
 		Throttled: hubSpotThrottled,
 	})
-	h.HandleWrite("POST "+hubSpotPath, h.create)
-	h.HandleWrite("PATCH "+hubSpotPath+"/{id}", h.update)
-	h.HandleWrite("DELETE "+hubSpotPath+"/{id}", h.archive)
-	h.HandleWrite("POST "+hubSpotPath+"/batch/upsert", h.upsert)
-	h.HandleRead("GET "+hubSpotPath+"/{id}", true, h.get)
-	h.HandleRead("POST "+hubSpotPath+"/batch/read", true, h.batchRead)
-	h.HandleRead("POST "+hubSpotPath+"/search", false, h.search)
-	h.HandleRead("GET /crm/v3/properties/contacts/{name}", true, h.property)
+	h.Type(hubSpotContacts, custom, unique)
+	return h
+}
+
+// hubSpotTypes are the types that every portal has, with their properties: the first of them are shown
+// where a read names none.
+var hubSpotTypes = map[string]hubSpotType{
+	hubSpotContacts: {id: "0-1", shown: strings.Fields("email firstname lastname phone company jobtitle website city lifecyclestage hs_lead_status annualrevenue hs_additional_emails")},
+	"companies":     {id: "0-2", shown: strings.Fields("name domain city industry phone website lifecyclestage description")},
+	"deals":         {id: "0-3", shown: strings.Fields("dealname amount closedate pipeline dealstage dealtype description")},
+	"notes":         {id: "0-46", shown: strings.Fields("hs_timestamp hs_note_body hubspot_owner_id"), needed: []string{"hs_timestamp"}},
+}
+
+// Type adds a type of objects: companies, deals, notes, or another. custom lists properties that were added
+// to it; those in unique have unique values.
+func (h *HubSpot) Type(name string, custom, unique []string) *HubSpot {
+	t := hubSpotTypes[name]
+	t.name, t.properties = name, map[string]hubSpotProperty{}
+	if t.id == "" {
+		t.id = "2-1"
+	}
+	for _, property := range slices.Concat(custom, t.shown, []string{"hs_object_id", "createdate", "lastmodifieddate"}) {
+		t.properties[property] = hubSpotProperty{}
+	}
+	for _, property := range unique {
+		t.properties[property] = hubSpotProperty{unique: true}
+	}
+	if name == hubSpotContacts {
+		t.properties["email"] = hubSpotProperty{unique: true}
+	}
+	t.shown = t.shown[:min(3, len(t.shown))]
+	path := "/crm/v3/objects/" + name
+	h.HandleWrite("POST "+path, t.create)
+	h.HandleWrite("PATCH "+path+"/{id}", t.update)
+	h.HandleWrite("DELETE "+path+"/{id}", t.archive)
+	h.HandleWrite("POST "+path+"/batch/upsert", t.upsert)
+	h.HandleRead("GET "+path+"/{id}", true, t.get)
+	h.HandleRead("POST "+path+"/batch/read", true, t.batchRead)
+	h.HandleRead("POST "+path+"/search", false, t.search)
+	h.HandleRead("GET /crm/v3/properties/"+name+"/{name}", true, t.property)
 	return h
 }
 
@@ -110,10 +139,10 @@ func hubSpotThrottled(how string, wait time.Duration) (Answer, bool) {
 	return Answer{}, false
 }
 
-// find returns the contacts whose property has a value, ignoring letter case.
-func (h *HubSpot) find(v View, property, value string) []Object {
+// find returns the objects whose property has a value, ignoring letter case.
+func (h *hubSpotType) find(v View, property, value string) []Object {
 	var found []Object
-	for _, o := range v.List(hubSpotContacts) {
+	for _, o := range v.List(h.name) {
 		stored, _ := o["properties"].(map[string]any)
 		s, _ := stored[property].(string)
 		additional, _ := stored["hs_additional_emails"].(string)
@@ -127,16 +156,16 @@ func (h *HubSpot) find(v View, property, value string) []Object {
 
 // one finds the contact at an address: an id, or the value of a unique
 // property.
-func (h *HubSpot) one(v View, idProperty, id string) (Object, *Answer) {
+func (h *hubSpotType) one(v View, idProperty, id string) (Object, *Answer) {
 	if idProperty == "" || idProperty == "hs_object_id" {
-		if o := v.Get(hubSpotContacts, id); o != nil {
+		if o := v.Get(h.name, id); o != nil {
 			return o, nil
 		}
 		a := hubSpotError(http.StatusNotFound, "OBJECT_NOT_FOUND", "Object not found.  objectId are usually numeric.")
 		return nil, &a
 	}
 	if !h.properties[idProperty].unique {
-		a := hubSpotInvalid("Unable to perform the request by non-unique 0-1 property " + idProperty)
+		a := hubSpotInvalid("Unable to perform the request by non-unique " + h.id + " property " + idProperty)
 		return nil, &a
 	}
 	if found := h.find(v, idProperty, id); len(found) > 0 {
@@ -147,7 +176,7 @@ func (h *HubSpot) one(v View, idProperty, id string) (Object, *Answer) {
 }
 
 // values reads and normalises the properties of a write.
-func (h *HubSpot) values(v any) (map[string]any, *Answer) {
+func (h *hubSpotType) values(v any) (map[string]any, *Answer) {
 	given, ok := v.(map[string]any)
 	if !ok {
 		a := hubSpotInvalid("Invalid input JSON: some required fields were not set: [properties]")
@@ -183,7 +212,7 @@ func (h *HubSpot) values(v any) (map[string]any, *Answer) {
 }
 
 // taken answers a write whose unique values belong to another contact.
-func (h *HubSpot) taken(v View, id string, values map[string]any) *Answer {
+func (h *hubSpotType) taken(v View, id string, values map[string]any) *Answer {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		value, ok := values[name].(string)
 		if !ok || !h.properties[name].unique {
@@ -193,7 +222,7 @@ func (h *HubSpot) taken(v View, id string, values map[string]any) *Answer {
 			if o.Text("id") == id {
 				continue
 			}
-			a := hubSpotInvalid(fmt.Sprintf("Cannot set PropertyValueCoordinates{objectTypeId=0-1, propertyName=%s, value=%s} on %s. %s already has that value.", name, value, id, o.Text("id")))
+			a := hubSpotInvalid(fmt.Sprintf("Cannot set PropertyValueCoordinates{objectTypeId=%s, propertyName=%s, value=%s} on %s. %s already has that value.", h.id, name, value, id, o.Text("id")))
 			if name == "email" {
 				a = hubSpotError(http.StatusConflict, "CONFLICT", "Contact already exists. Existing ID: "+o.Text("id"))
 			}
@@ -204,7 +233,7 @@ func (h *HubSpot) taken(v View, id string, values map[string]any) *Answer {
 }
 
 // put makes the contact that a write leaves.
-func (h *HubSpot) put(before Object, id string, values map[string]any, now time.Time) Object {
+func (h *hubSpotType) put(before Object, id string, values map[string]any, now time.Time) Object {
 	stamp := now.UTC().Format("2006-01-02T15:04:05.000Z")
 	after := before.Clone()
 	if after == nil {
@@ -229,14 +258,20 @@ func backwards(old, now any) bool {
 
 // plan is what a write of some values does, with the ways in which it can go
 // wrong: the last of the values that are no key is the one that suffers.
-func (h *HubSpot) plan(before, after Object, values map[string]any, answer func(Object) Answer) Plan {
+func (h *hubSpotType) plan(before, after Object, values map[string]any, answer func(Object) Answer) Plan {
 	victim := ""
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !h.properties[name].unique {
 			victim = name
 		}
 	}
-	p := Plan{Collection: hubSpotContacts, ID: after.Text("id"), After: after, Create: before == nil, Answer: answer}
+	p := Plan{Collection: h.name, ID: after.Text("id"), After: after, Create: before == nil, Answer: answer}
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(name string) bool { return h.properties[name].unique }) {
+		p = p.again(func(now View) (string, Object) {
+			id := strconv.FormatInt(100+now.Next(), 10)
+			return id, Object{"id": id}
+		})
+	}
 	if victim == "" {
 		return p
 	}
@@ -255,7 +290,7 @@ func (h *HubSpot) plan(before, after Object, values map[string]any, answer func(
 	return p
 }
 
-func (h *HubSpot) create(r *Request, now View) (Plan, *Answer) {
+func (h *hubSpotType) create(r *Request, now View) (Plan, *Answer) {
 	for name := range r.Body {
 		if name != "properties" && name != "associations" && name != "objectWriteTraceId" {
 			a := hubSpotInvalid("Invalid input JSON on line 1: Unrecognized field \"" + name + "\"")
@@ -269,13 +304,21 @@ func (h *HubSpot) create(r *Request, now View) (Plan, *Answer) {
 	if wrong != nil {
 		return Plan{}, wrong
 	}
+	for _, name := range h.needed {
+		if values[name] == nil {
+			a := hubSpotInvalid("Error creating " + strings.ToUpper(h.name) + ". Some required properties were not set. [" + name + "]")
+			return Plan{}, &a
+		}
+	}
 	id := strconv.FormatInt(100+now.Next(), 10)
-	return h.plan(nil, h.put(nil, id, values, now.At()), values, func(o Object) Answer {
+	after := h.put(nil, id, values, now.At())
+	after[".associations"] = r.Body["associations"]
+	return h.plan(nil, after, values, func(o Object) Answer {
 		return Answer{Status: http.StatusCreated, Body: o.Shown()}
 	}), nil
 }
 
-func (h *HubSpot) update(r *Request, now View) (Plan, *Answer) {
+func (h *hubSpotType) update(r *Request, now View) (Plan, *Answer) {
 	before, wrong := h.one(now, r.URL.Query().Get("idProperty"), r.PathValue("id"))
 	if wrong != nil {
 		return Plan{}, wrong
@@ -293,13 +336,13 @@ func (h *HubSpot) update(r *Request, now View) (Plan, *Answer) {
 }
 
 // archive also accepts what is archived already.
-func (h *HubSpot) archive(r *Request, _ View) (Plan, *Answer) {
-	return Plan{Collection: hubSpotContacts, ID: r.PathValue("id"), Answer: func(Object) Answer {
+func (h *hubSpotType) archive(r *Request, _ View) (Plan, *Answer) {
+	return Plan{Collection: h.name, ID: r.PathValue("id"), Answer: func(Object) Answer {
 		return Answer{Status: http.StatusNoContent}
 	}}, nil
 }
 
-func (h *HubSpot) upsert(r *Request, now View) (Plan, *Answer) {
+func (h *hubSpotType) upsert(r *Request, now View) (Plan, *Answer) {
 	inputs, _ := r.Body["inputs"].([]any)
 	if len(inputs) != 1 {
 		a := hubSpotInvalid("inputs: this fake takes one input in a batch that writes")
@@ -309,7 +352,7 @@ func (h *HubSpot) upsert(r *Request, now View) (Plan, *Answer) {
 	idProperty, _ := input["idProperty"].(string)
 	id, _ := input["id"].(string)
 	if !h.properties[idProperty].unique || id == "" {
-		a := hubSpotInvalid("Unable to perform update/upsert by non-unique 0-1 property " + idProperty)
+		a := hubSpotInvalid("Unable to perform update/upsert by non-unique " + h.id + " property " + idProperty)
 		return Plan{}, &a
 	}
 	values, wrong := h.values(input["properties"])
@@ -353,11 +396,11 @@ func hubSpotMulti(results []any, problems ...any) *Answer {
 
 // show is a contact as reads show it: the requested properties, or the default ones, and those
 // that are always included.
-func (h *HubSpot) show(o Object, asked []string) Object {
+func (h *hubSpotType) show(o Object, asked []string) Object {
 	shown := o.Shown()
 	stored, _ := shown["properties"].(map[string]any)
 	if len(asked) == 0 {
-		asked = []string{"email", "firstname", "lastname"}
+		asked = h.shown
 	}
 	properties := map[string]any{}
 	for _, name := range slices.Concat(asked, []string{"hs_object_id", "createdate", "lastmodifieddate"}) {
@@ -377,7 +420,7 @@ func hubSpotAsked(q url.Values) []string {
 	return asked
 }
 
-func (h *HubSpot) get(r *Request, seen View) Answer {
+func (h *hubSpotType) get(r *Request, seen View) Answer {
 	q := r.URL.Query()
 	for name := range q {
 		if !slices.Contains([]string{"properties", "propertiesWithHistory", "associations", "archived", "idProperty"}, name) {
@@ -388,17 +431,25 @@ func (h *HubSpot) get(r *Request, seen View) Answer {
 	if wrong != nil {
 		return *wrong
 	}
-	return Answer{Status: http.StatusOK, Body: h.show(o, hubSpotAsked(q))}
+	shown := h.show(o, hubSpotAsked(q))
+	if name := q.Get("associations"); name != "" { // types of objects are not told apart here
+		linked := []any{}
+		for _, a := range listAt(o, ".associations") {
+			linked = append(linked, map[string]any{"id": at(a, "to", "id"), "type": "note_to_" + name})
+		}
+		shown["associations"] = map[string]any{name: map[string]any{"results": linked}}
+	}
+	return Answer{Status: http.StatusOK, Body: shown}
 }
 
-func (h *HubSpot) batchRead(r *Request, seen View) Answer {
+func (h *hubSpotType) batchRead(r *Request, seen View) Answer {
 	inputs, _ := r.Body["inputs"].([]any)
 	if len(inputs) > hubSpotBatch {
 		return hubSpotInvalid("The maximum number of inputs supported in a batch request for property histories is 100")
 	}
 	idProperty, _ := r.Body["idProperty"].(string)
 	if idProperty != "" && !h.properties[idProperty].unique {
-		return hubSpotInvalid("Unable to perform the request by non-unique 0-1 property " + idProperty)
+		return hubSpotInvalid("Unable to perform the request by non-unique " + h.id + " property " + idProperty)
 	}
 	var asked []string
 	listed, _ := r.Body["properties"].([]any)
@@ -425,7 +476,7 @@ func (h *HubSpot) batchRead(r *Request, seen View) Answer {
 }
 
 // search is an index: it lags.
-func (h *HubSpot) search(r *Request, seen View) Answer {
+func (h *hubSpotType) search(r *Request, seen View) Answer {
 	results := []any{}
 	groups, _ := r.Body["filterGroups"].([]any)
 	for _, g := range groups {
@@ -440,7 +491,7 @@ func (h *HubSpot) search(r *Request, seen View) Answer {
 	return Answer{Status: http.StatusOK, Body: map[string]any{"total": len(results), "results": results}}
 }
 
-func (h *HubSpot) property(r *Request, _ View) Answer {
+func (h *hubSpotType) property(r *Request, _ View) Answer {
 	name := r.PathValue("name")
 	p, known := h.properties[name]
 	if !known {
