@@ -36,11 +36,11 @@ type GitHubOptions struct {
 	FormerRepo string
 }
 
-// GitHub is the fake of GitHub's REST API for issues, version 2022-11-28.
+// GitHub is the fake of GitHub's REST API for issues, comments, pull requests and files, version 2022-11-28.
 //
 // Lists contain pull requests, come in pages and lag; so does an issue by its
 // number. Labels are a set of the repository that takes no notice of letter
-// case. There is no deleting.
+// case. There is no deleting of issues. Of pull requests from one branch to another one may be open.
 type GitHub struct {
 	*Fake
 	o      GitHubOptions
@@ -79,6 +79,7 @@ func NewGitHub(o GitHubOptions) *GitHub {
 	g.HandleRead("GET /search/issues", false, g.search)
 	g.HandleWrite("POST /repos/{owner}/{repo}/issues", g.create)
 	g.HandleWrite("PATCH /repos/{owner}/{repo}/issues/{number}", g.update)
+	g.more()
 	return g
 }
 
@@ -285,7 +286,11 @@ func hubPage(r *Request, all []Object) Answer {
 	}
 	link := func(n int, rel string) string {
 		q.Set("page", strconv.Itoa(n))
-		return fmt.Sprintf(`<https://%s/repositories/1/issues?%s>; rel="%s"`, r.Host, q.Encode(), rel)
+		list := r.URL.Path // that of the repository by name, or by its id already
+		if parts := strings.SplitN(list, "/", 5); parts[1] == "repos" {
+			list = "/repositories/1/" + parts[4]
+		}
+		return fmt.Sprintf(`<https://%s%s?%s>; rel="%s"`, r.Host, list, q.Encode(), rel)
 	}
 	return a.With("Link", link(page+1, "next")+", "+link((len(all)+size-1)/size, "last"))
 }

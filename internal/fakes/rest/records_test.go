@@ -17,6 +17,7 @@ func TestRecords(t *testing.T) {
 	trapScenes(t, all)
 	tableScenes(t, all)
 	letterScenes(t, all)
+	moreScenes(t, all)
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) { s.play(t) })
 	}
@@ -481,4 +482,71 @@ func letterScenes(t *testing.T, all map[string]scene) {
 		PUT KEY x Content-Type:text/plain => 503 SlowDown
 		PUT KEY x Content-Type:text/plain => 403 AccessDenied`,
 		fault.Fault{Kind: fault.LostAnswer, Nth: 1}, fault.Fault{Kind: fault.DroppedField, Nth: 1}, fault.Fault{Kind: fault.Throttled, Nth: 4}, fault.Fault{Kind: fault.Refused, Nth: 5})
+}
+
+// moreScenes are about what GitHub and HubSpot have beside issues and contacts.
+func moreScenes(t *testing.T, all map[string]scene) {
+	g := rest.NewGitHub(rest.GitHubOptions{})
+	hub := func(lines string) string { return strings.ReplaceAll(lines, " REPO", " /repos/acme/widgets") }
+	all["github: comments, pull requests and files"] = scene{fake: g.Fake, login: "Bearer github-token", setup: func() {
+		g.SeedIssue("seeded", "", nil, nil)
+		g.SeedComment(1, "is this readback:k1?")
+		g.SeedPull("another", "outsider:b", "main", nil)
+	}, lines: hub(`
+		POST REPO/issues/1/comments {"body":"<!--~k1~-->"} => 201 "id":5000004 Location !.issue
+		GET REPO/issues/1/comments => 200 "id":5000002 "id":5000004
+		GET REPO/issues/1/comments?per_page=1 => 200 "id":5000002 !5000004 https://api.example.com/repositories/1/issues/1/comments?page=2
+		GET /repositories/1/issues/1/comments?per_page=1&page=2 => 200 "id":5000004
+		GET REPO/issues/1/comments?since=2100-01-01T00:00:00Z => 200 []
+		GET REPO/issues/comments/5000004 => 200 k1
+		PATCH REPO/issues/comments/5000004 {"body":"new"} => 200 "body":"new"
+		DELETE REPO/issues/comments/5000004 => 204
+		GET REPO/issues/comments/5000004 => 404
+		POST REPO/issues/9/comments {"body":"b"} => 404
+		POST REPO/issues/1/comments {"body":""} => 422 "body"
+		POST REPO/pulls {"title":"t","head":"b","base":"main","body":"k1"} => 201 "number":5 "label":"acme:b"
+		POST REPO/pulls {"title":"t","head":"b","base":"main"} => 422 A~pull~request~already~exists~for~acme:b.
+		POST REPO/pulls {"title":"t","head":"main","base":"main"} => 422 "head"
+		GET REPO/pulls?head=acme:b&state=all => 200 "number":5 !"number":3
+		GET REPO/pulls?head=b => 200 "number":5 "number":3
+		PATCH REPO/pulls/5 {"state":"closed"} => 200 "state":"closed"
+		GET REPO/pulls?head=acme:b => 200 []
+		POST REPO/pulls {"title":"t","head":"b","base":"main"} => 201
+		GET REPO/contents/a/b.txt => 404
+		PUT REPO/contents/a/b.txt {"message":"m","content":"aGVsbG8K"} => 201 "sha":"ce013625030ba8dba906f756967f9e9ca394464a" "path":"a/b.txt" !.text
+		PUT REPO/contents/a/b.txt {"message":"m","content":"aGVsbG8K"} => 422 wasn't~supplied
+		PUT REPO/contents/a/b.txt {"message":"m","content":"eA==","sha":"old"} => 409 a/b.txt~does~not~match~old
+		PUT REPO/contents/a/b.txt {"message":"m","content":"eA==","sha":"ce013625030ba8dba906f756967f9e9ca394464a"} => 200
+		PUT REPO/contents/a/b.txt {"message":"m","content":"eA==","branch":"other"} => 201
+		GET REPO/contents/a/b.txt => 200 "content":"eA==\n" "encoding":"base64" !.text
+		PUT REPO/contents/c.txt {"content":"eA=="} => 422 message
+		PUT REPO/contents/c.txt {"message":"m","content":"*"} => 422 Base64
+		GET /repos/acme/other/pulls => 404`)}
+	add := scened(t, all, "Bearer github-token")
+	add("github: faults of comments", rest.NewGitHub(rest.GitHubOptions{}).Fake, hub(`
+		POST REPO/issues {"title":"t"} => 201
+		POST REPO/issues/1/comments {"body":"b"} => lost
+		after 1s
+		GET REPO/issues/1/comments => 200 "id":5000002 "id":5000003 "body":"B"
+		POST REPO/issues/1/comments {"body":"b"} => 403 secondary~rate~limit Retry-After`),
+		fault.Fault{Kind: fault.LostAnswer, Nth: 2}, fault.Fault{Kind: fault.NormalisedField, Nth: 2}, fault.Fault{Kind: fault.DuplicateBehindOurBack, Nth: 2}, fault.Fault{Kind: fault.Throttled, How: "secondary", Nth: 3})
+
+	add = scened(t, all, "Bearer pat-readback")
+	h := rest.NewHubSpot("pat-readback", nil, nil).Type("deals", []string{"colour"}, []string{"readback_key"}).Type("companies", nil, []string{"domain"}).Type("notes", nil, nil)
+	add("hubspot: deals, companies and notes", h.Fake, strings.ReplaceAll(`
+		POST CRM/deals {"properties":{"dealname":"d","amount":10,"readback_key":"k1","colour":"red"}} => 201 "id":"101" "amount":"10"
+		POST CRM/deals {"properties":{"dealname":"d","readback_key":"K1"}} => 400 propertyName=readback_key 101~already~has~that~value
+		POST CRM/deals {"properties":{"dealname":"d","domain":"x.org"}} => 400 PROPERTY_DOESNT_EXIST
+		GET CRM/deals/k1?idProperty=readback_key => 200 "dealname":"d" "amount":"10" !email
+		GET CRM/deals/k1?idProperty=dealname => 400 non-unique~0-3
+		GET CRM/contacts/101 => 404 OBJECT_NOT_FOUND
+		POST CRM/companies {"properties":{"name":"n","domain":"x.org"}} => 201 "id":"102"
+		POST CRM/companies/batch/upsert {"inputs":[{"idProperty":"domain","id":"x.org","properties":{"name":"new"}}]} => 200 "id":"102" "new":false
+		POST CRM/notes {"properties":{"hs_note_body":"b"}} => 400 hs_timestamp
+		POST CRM/notes {"properties":{"hs_timestamp":"2026-01-01T00:00:00Z","hs_note_body":"b"},"associations":[{"to":{"id":"101"},"types":[{"associationCategory":"HUBSPOT_DEFINED","associationTypeId":214}]}]} => 201 "id":"103" !associations
+		after 1s
+		GET CRM/notes/103?associations=deals => 200 "associations":{"deals":{"results":[{"id":"101"
+		GET CRM/notes/104 => 200 "hs_note_body":"b"
+		GET /crm/v3/properties/deals/readback_key => 200 "hasUniqueValue":true
+		GET CRM/tickets/1 => 404 resource~not~found`, "CRM", "/crm/v3/objects"), fault.Fault{Kind: fault.DuplicateBehindOurBack, Nth: 7})
 }
