@@ -29,7 +29,9 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	began := time.Now()
 	same := context.WithValue(ctx, answeredKey{}, answered{})
 	shared := together(qs)
-	for i, q := range qs {
+	given := qs
+	qs = slices.Clone(qs)
+	for i, q := range given {
 		k, err := c.kindOf(q.Intent)
 		if err != nil {
 			answers[i].Err = err
@@ -52,9 +54,13 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 			at, groups = len(groups), append(groups, &group{k: k, r: r})
 		}
 		groups[at].which = append(groups[at].which, i)
+		qs[i] = k.asked(q)
 	}
 	for _, g := range groups {
 		c.readGroup(ctx, g.k, g.r, qs, g.which, answers)
+		for _, i := range g.which {
+			g.k.shown(&answers[i].Observation, given[i].Stamp)
+		}
 	}
 	return answers, nil
 }

@@ -196,8 +196,9 @@ type needs struct{ ref, version bool }
 
 // idempotency is how the API deduplicates.
 type idempotency struct {
-	header string
-	quoted bool
+	header string // "": none
+	query  string // the parameter, "": none
+	form   string
 	window time.Duration
 	replay *condition
 }
@@ -290,6 +291,7 @@ type record struct {
 	ref          taken
 	url, version *jsonplace.Place
 	stamp        *field
+	stampForm    string // "": as it is
 	keep         *condition
 	fields       map[string]*field
 	spread       []*jsonplace.Place

@@ -53,7 +53,8 @@
 //	[query: {q: "{key.sku}"}] [headers: {…}] [body: {…} | form: {…}]
 //	[ref: $.id | {header: Location, match: '([^/]+)$'}] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
 //	[needs: ref | version]               # of the one record that the read before it found
-//	[idempotency: {header: Idempotency-Key, [form: raw|quoted], window: 24h, [replay: CONDITION]}]
+//	[idempotency: {header: Idempotency-Key | query: requestid, [form: raw|quoted|uuid4|hex25|int31],
+//	  window: 24h, [replay: CONDITION]}]
 //	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
 //	[unique: true]                       # a repeat addresses the same record by a key that is enforced
 //	[replaces: true]                     # what is not in the request is removed
@@ -77,8 +78,10 @@
 // send of this write is at work: its key stays, and it is waited for (Retry-After, or 5 seconds)
 // and read. The first rule that matches decides, otherwise the status, as in package
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
-// is sent in the header only where one is named, or in the body as
-// {idempotency_key}. The condition is sent only when the engine asks for it.
+// is sent in the header or the query only where one is named, or in the body as
+// {idempotency_key}. A form other than raw and quoted is made of a hash of our key, the same for each
+// repeat: a UUID of version 4, 25 hex digits, or a number from 1 to 2147483647. Two writes can share
+// such a number, so int31 needs the stamp in the request and in records. The condition is sent only when the engine asks for it.
 //
 // A READ is one request and where the records are in its answer:
 //
@@ -148,7 +151,7 @@
 //
 //	ref: $.id                            # or in a header, as in a WRITE, where one record is read
 //	[url: $.link] [version: $.rev]
-//	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"]}]
+//	[stamp: {path: $.body, [match: "<!-- (rb-[a-z2-7]+) -->"] | [form: uuid4|hex25]}]   # form: as {stamp} is sent
 //	[keep: CONDITION]                    # others do not count
 //	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
 //	[nulls: true]                        # a missing value is shown as null, so no field can be expected absent

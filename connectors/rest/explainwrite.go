@@ -14,12 +14,18 @@ func (l *loader) explainWrites(k *kind) {
 	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
 		l.explainWrite(k, name, k.writes[name])
 	}
+	if k.record != nil && k.record.stampForm != "" {
+		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
+	}
 	if len(l.d.throttle) > 0 {
 		k.explain("When the API says \"not now\", to a write or a read: %s.", l.d.throttle.words())
 	}
 }
 
 func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
+	if w.key != nil {
+		k.explain("A %s carries our key %s%s. A repeat within %s has the same one.", name, w.key.where(), keyFormWords[w.key.form], w.key.window)
+	}
 	for _, a := range w.answers {
 		if a.means == "busy" {
 			k.explain("The answer %s to a %s can mean that an earlier send of it is at work: it is neither refused nor sent under another key, but waited for and read.", statuses(a.statuses), name)
@@ -28,6 +34,24 @@ func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
 	if r := w.refusal; r != nil {
 		k.explain("A refused %s is shown in the destination's words: %s.", name, r.words())
 	}
+}
+
+// keyFormWords describe the forms of a key.
+var keyFormWords = map[string]string{
+	formQuoted: " in quotes",
+	formUUID:   " as a UUID of version 4, made of a hash of it",
+	formHex:    " as 25 hex digits of a hash of it",
+	formInt:    " as a number of 31 bits of a hash of it: among 10,000 writes two share one in one case of 43. Then the API takes the second for the first, or refuses it; that the record has the stamp of another write shows it",
+}
+
+func (k *idempotency) where() string {
+	switch {
+	case k.header != "":
+		return "in the header " + k.header
+	case k.query != "":
+		return "in the query as " + k.query
+	}
+	return "in its request"
 }
 
 func statuses(all []int) string {

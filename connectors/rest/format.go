@@ -142,6 +142,7 @@ type fileWrite struct {
 type fileIdempotency struct {
 	At     yamlfile.Place
 	Header yamlfile.Text  `yaml:"header"`
+	Query  yamlfile.Text  `yaml:"query"`
 	Form   yamlfile.Text  `yaml:"form"`
 	Window yamlfile.Span  `yaml:"window"`
 	Replay *fileCondition `yaml:"replay"`
@@ -317,6 +318,7 @@ type fileField struct {
 	Header  yamlfile.Text            `yaml:"header"`
 	Where   map[string]yamlfile.Node `yaml:"where"`
 	Take    yamlfile.Text            `yaml:"take"`
+	Form    yamlfile.Text            `yaml:"form"` // of a stamp
 }
 
 // fileTaken is a path, or a header, and what of it counts.

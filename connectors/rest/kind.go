@@ -168,15 +168,22 @@ func (l *loader) idempotency(f *fileIdempotency, r *request) *idempotency {
 		}
 		return nil
 	}
-	k := &idempotency{header: http.CanonicalHeaderKey(f.Header.Value), window: time.Duration(f.Window), replay: l.condition(f.Replay)}
+	k := &idempotency{header: http.CanonicalHeaderKey(f.Header.Value), query: f.Query.Value, window: time.Duration(f.Window), replay: l.condition(f.Replay)}
+	inBody := uses(r.holes(), "idempotency_key")
 	switch {
+	case f.Header.Value != "" && f.Query.Value != "":
+		l.At(f.Query.Place, "is set together with header; want the one where the API looks for the key")
 	case f.Header.Value != "" && (!headerName(f.Header.Value) || k.header == "Authorization"):
 		l.At(f.Header.Place, "is no name of a header")
-	case f.Header.Value == "" && !uses(r.holes(), "idempotency_key"):
-		l.Say(f.At.Line, f.At.Field+".header", "is missing; want the header, or {idempotency_key} in the body")
+	case f.Query.Value != "" && slices.ContainsFunc(r.query, func(n namedValue) bool { return n.name == f.Query.Value }):
+		l.At(f.Query.Place, "is a parameter of the request already; want it in one of the two places")
+	case f.Header.Value+f.Query.Value == "" && !inBody:
+		l.Say(f.At.Line, f.At.Field+".header", "is missing; want the header, query: the parameter, or {idempotency_key} in the body")
 	}
-	declared.Choice(&l.Reader, f.Form, "raw", "quoted")
-	k.quoted = f.Form.Value == "quoted"
+	k.form = l.keyForm(f.Form, formRaw, formQuoted, formUUID, formHex, formInt)
+	if inBody && k.form == formQuoted {
+		l.At(f.Form.Place, "is for a header; in a body it would have quotes in its value")
+	}
 	if f.Window <= 0 {
 		l.Say(f.At.Line, f.At.Field+".window", "is missing; want how long the API knows a key, such as 24h")
 	}
@@ -249,6 +256,13 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".stamps_updates", "is true; want {stamp} in the update, and record.stamp")
 	case p.FreshKeys && !p.Stamped:
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".fresh_keys", "is true; want stamped, too: without stamps our record cannot be distinguished from one that was there before")
+	}
+	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
+		w := k.writes[name]
+		if w.key == nil || w.key.form != formInt || k.record.stamp != nil && uses(w.request.holes(), "stamp") {
+			continue
+		}
+		l.At(f.Writes[string(name)].Idempotency.Form.Place, "is a number of 31 bits, which two writes can share; want {stamp} in the request and record.stamp, by which the record of the other one is known")
 	}
 	l.versions(k, f)
 	l.scoped(k, f)

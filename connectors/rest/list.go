@@ -101,7 +101,7 @@ func (c *Connector) List(ctx context.Context, s connectors.Scope) (connectors.Li
 		return connectors.Listing{}, fmt.Errorf("list %q: %w", k.all.name, err)
 	}
 	w := &pager{c: c, k: k, scope: s, seen: map[string]bool{}, l: connectors.Listing{
-		At: time.Now(), Path: k.all.name, Stamped: s.Stamped && k.profile.Stamped,
+		At: time.Now(), Path: k.all.name, Stamped: s.Stamped && k.profile.Stamped && k.record.stampForm == "",
 		Timed: k.all.changed != nil && !(s.From.IsZero() && s.Until.IsZero()),
 	}}
 	if err := w.pages(ctx, d); err != nil {
@@ -202,6 +202,9 @@ func (w *pager) take(element any) error {
 		return err
 	}
 	w.seen[rec.Ref] = true
+	if w.k.record.stampForm != "" { // whether it is one of ours is not known by its form
+		rec.Stamp = ""
+	}
 	one := connectors.Listed{Record: rec}
 	if one.Changed, err = timeAt(w.k.all.changed, element); err != nil {
 		return err

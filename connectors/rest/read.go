@@ -29,6 +29,8 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	if k.profile.WriteOnly {
 		return connectors.Observation{}, connectors.ErrWriteOnly
 	}
+	stamp := q.Stamp
+	q = k.asked(q)
 	m := newMerge(k, q)
 	v := c.readValues(q)
 	for _, r := range k.lookups(q) {
@@ -47,7 +49,9 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	if err := c.readRefs(ctx, m, v); err != nil {
 		return connectors.Observation{}, err
 	}
-	return m.observation(), nil
+	seen := m.observation()
+	k.shown(&seen, stamp)
+	return seen, nil
 }
 
 // lookups returns those that can be made for a query. Those by stamp alone are last: what a look-up

@@ -316,6 +316,9 @@ func (l *loader) record(f *fileRecord) *record {
 	}
 	if f.Stamp != nil {
 		r.stamp = l.field(f.Stamp)
+		if r.stampForm = l.keyForm(f.Stamp.Form, formUUID, formHex); r.stampForm != "" && r.stamp.match != nil {
+			l.At(f.Stamp.Match.Place, "is set together with form; want the place of the stamp alone")
+		}
 	}
 	r.nulls = f.Nulls
 	for _, t := range f.Only {
@@ -329,6 +332,9 @@ func (l *loader) record(f *fileRecord) *record {
 	for name := range f.Fields {
 		one := f.Fields[name]
 		compiled := l.field(&one)
+		if one.Form.Value != "" {
+			l.At(one.Form.Place, "is for the stamp; want it in record.stamp, or taken out")
+		}
 		if name != spreadName {
 			r.fields[name] = compiled
 			continue

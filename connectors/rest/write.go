@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -108,10 +107,13 @@ func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values
 		}
 		v["absent"] = all
 	}
-	for name, text := range map[string]string{"stamp": r.Stamp, "idempotency_key": r.IdempotencyKey} {
+	for name, text := range map[string]string{"stamp": k.record.stamped(r.Stamp), "idempotency_key": r.IdempotencyKey} {
 		if text != "" {
 			v[name] = text
 		}
+	}
+	if w.key != nil && r.IdempotencyKey != "" {
+		v["idempotency_key"] = formed(w.key.form, r.IdempotencyKey)
 	}
 	if k.firstSent != nil && !r.FirstSent.IsZero() {
 		v["first_sent"] = k.firstSent.value(r.FirstSent)
@@ -132,7 +134,7 @@ func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values
 			v["version"] = b.Version
 		}
 		if b.Stamp != "" {
-			v["stamp_before"] = b.Stamp
+			v["stamp_before"] = k.record.stamped(b.Stamp)
 		}
 	}
 	return v, w.serves(in, b)
@@ -206,13 +208,15 @@ func (w *write) draft(r connectors.Request, v values) (*draft, error) {
 		return nil, err
 	}
 	if w.key != nil {
-		switch key := r.IdempotencyKey; {
-		case key == "":
+		if r.IdempotencyKey == "" {
 			return nil, fmt.Errorf("%w: {idempotency_key} is missing, by which the destination is to know the write again", errIntent)
-		case w.key.header != "" && w.key.quoted:
-			err = d.setHeader(w.key.header, strconv.Quote(key))
-		case w.key.header != "":
+		}
+		key := fmt.Sprint(formed(w.key.form, r.IdempotencyKey))
+		if w.key.header != "" {
 			err = d.setHeader(w.key.header, key)
+		}
+		if w.key.query != "" {
+			d.query.Set(w.key.query, key)
 		}
 	}
 	if err != nil || !r.Conditional {

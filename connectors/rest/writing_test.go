@@ -2,9 +2,12 @@ package rest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
@@ -34,6 +38,14 @@ func TestBadWrites(t *testing.T) {
 		"empty refusal":   {"it says nothing", "system: Items", "system: Items\nrefusal: {}", ":5: refusal: names nothing; want at least one of code, text and request"},
 		"refusal's path":  {"no path", "system: Items", "system: Items\nrefusal: {code: error.code}", ":5: refusal.code: is no JSONPath"},
 		"refusal's place": {"which", "system: Items", "system: Items\nrefusal: {text: [$.a, {path: $.b, header: X}]}", "refusal.text[1].path: is not known; want one of header"},
+		"key in two":      {"where does it look", ref, ref + "        idempotency: {header: X-K, query: k, window: 1h}\n", "idempotency.query: is set together with header"},
+		"key nowhere":     {"it is never sent", ref, ref + "        idempotency: {form: uuid4, window: 1h}\n", "idempotency.header: is missing; want the header, query: the parameter, or {idempotency_key} in the body"},
+		"key twice":       {"one of them is lost", ref, ref + "        query: {k: \"1\"}\n        idempotency: {query: k, window: 1h}\n", "idempotency.query: is a parameter of the request already"},
+		"key's form":      {"misspelt", ref, ref + "        idempotency: {query: k, form: uuid, window: 1h}\n", `idempotency.form: is "uuid"; want one of raw, quoted, uuid4, hex25, int31`},
+		"quotes in body":  {"they would be in the value", `sku: "{key.sku}"`, `sku: "{key.sku}", k: "{idempotency_key}"` + "}\n        idempotency: {form: quoted, window: 1h}\n        headers: {X-A: b", "idempotency.form: is for a header"},
+		"small keys":      {"two writes share one", `, stamp: "{stamp}"`, `, k: "{idempotency_key}"` + "}\n        idempotency: {form: int31, window: 1h}\n        headers: {X-A: b", "idempotency.form: is a number of 31 bits, which two writes can share; want {stamp}"},
+		"stamp's form":    {"two writes could share it", "stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: int31}", `record.stamp.form: is "int31"; want one of uuid4, hex25`},
+		"form of a field": {"what for", `fields: {"...": $}`, `fields: {"...": $, a: {path: $.a, form: uuid4}}`, "record.fields.a.form: is for the stamp"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -63,9 +75,12 @@ func TestWritesExplained(t *testing.T) {
 		says     string // a piece of what is explained
 		warns    string // a piece of a warning, "" for none
 	}{
-		"busy":     {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
-		"throttle": {"system: Items", "system: Items\nthrottle: [{header: X-Reset, form: epoch, wait: 30s}, {status: 403, where: {path: $.limited, equals: true}, wait: 1m}]", "to a write or a read: 429 waits as the header X-Reset says, else 30s; 403 with a certain $.limited waits 1m0s.", ""},
-		"refusal":  {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
+		"busy":             {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
+		"key in the query": {"ref: $.id\n", "ref: $.id\n        idempotency: {query: requestid, form: hex25, window: 1h}\n", "A create carries our key in the query as requestid as 25 hex digits of a hash of it. A repeat within 1h0m0s has the same one.", ""},
+		"small key":        {"ref: $.id\n", "ref: $.id\n        idempotency: {header: X-K, form: int31, window: 1h}\n", "among 10,000 writes two share one in one case of 43", ""},
+		"form of a stamp":  {"stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: uuid4}", "The stamp is sent and found as a UUID of version 4", ""},
+		"throttle":         {"system: Items", "system: Items\nthrottle: [{header: X-Reset, form: epoch, wait: 30s}, {status: 403, where: {path: $.limited, equals: true}, wait: 1m}]", "to a write or a read: 429 waits as the header X-Reset says, else 30s; 403 with a certain $.limited waits 1m0s.", ""},
+		"refusal":          {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := rest.Load([]byte(strings.Replace(good, tt.old, tt.new, 1)), "F")
@@ -300,4 +315,100 @@ func TestThrottledWritesAndReads(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Every send of a write has the same key, in the form and the place that the API wants.
+func TestFormsOfAKey(t *testing.T) {
+	inHeader := func(r *fakerest.Request) string { return r.Header.Get("X-Key") }
+	inQuery := func(r *fakerest.Request) string { return r.URL.Query().Get("requestid") }
+	inBody := func(r *fakerest.Request) string { return fmt.Sprint(r.Body["nonce"]) }
+	for name, tt := range map[string]struct {
+		idempotency string
+		keyOf       func(*fakerest.Request) string
+		form        string
+	}{
+		"as it is":    {"header: X-Key", inHeader, `^rb.*[^"]$`},
+		"quoted":      {"header: X-Key, form: quoted", inHeader, `^".*"$`},
+		"query":       {"query: requestid", inQuery, `^rb`},
+		"UUID":        {"query: requestid, form: uuid4", inQuery, `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`},
+		"hex in body": {"form: hex25", inBody, `^[0-9a-f]{25}$`},
+		"number":      {"form: int31", inBody, `^[1-9][0-9]{0,9}$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := box(tt.keyOf)
+				if err := f.Set(fault.Fault{Kind: fault.LateCommit, Delay: 3 * time.Second, Times: 1}); err != nil {
+					t.Fatal(err)
+				}
+				file := boxFile("idempotency: {" + tt.idempotency + ", window: 1h}\nanswers: [{status: 409, means: busy}]")
+				if strings.Contains(name, "body") || name == "number" {
+					file = strings.Replace(file, `stamp: "{stamp}"}`, `stamp: "{stamp}", nonce: "{idempotency_key}"}`, 1)
+				}
+				out := boxed(t, boxConnector(t, f, file), letter(1))
+				if out.Status != ledger.Verified || len(f.Now(letters)) != 1 {
+					t.Errorf("%s (%s), %d letters; want one, verified", out.Status, out.Text, len(f.Now(letters)))
+				}
+				keys := map[string]bool{}
+				for _, c := range sends(f, "/letters") {
+					at, _ := url.Parse(c.Path)
+					var body map[string]any
+					d := json.NewDecoder(strings.NewReader(c.Body))
+					d.UseNumber()
+					_ = d.Decode(&body)
+					if _, text := body["nonce"].(string); text && name == "number" {
+						t.Errorf("the number was sent as text: %s", c.Body)
+					}
+					keys[tt.keyOf(&fakerest.Request{Request: &http.Request{Header: c.Header, URL: at}, Body: body})] = true
+				}
+				if len(sends(f, "/letters")) < 2 || len(keys) != 1 {
+					t.Fatalf("%d sends with the keys %v; want several with one", len(sends(f, "/letters")), keys)
+				}
+				for key := range keys {
+					if !regexp.MustCompile(tt.form).MatchString(key) {
+						t.Errorf("the key is %s, want %s", key, tt.form)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Of two writes that share a short key the API takes the second for the first. It is not verified.
+func TestTwoWritesThatShareAShortKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := box(func(*fakerest.Request) string { return "7" })
+		c := boxConnector(t, f, boxFile("idempotency: {header: X-Key, form: int31, window: 1h}"))
+		if out := boxed(t, c, letter(1)); out.Status != ledger.Verified {
+			t.Fatalf("the first: %s (%s)", out.Status, out.Text)
+		}
+		if out := boxed(t, c, letter(2)); out.Status == ledger.Verified || len(f.Now(letters)) != 1 {
+			t.Errorf("the second is %s (%s), and there are %d letters", out.Status, out.Text, len(f.Now(letters)))
+		}
+	})
+}
+
+// A stamp in a form is sent, found and compared in it, and is ours to everybody else.
+func TestFormsOfAStamp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := box(nil)
+		if err := f.Set(fault.Fault{Kind: fault.LostAnswer, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+		c := boxConnector(t, f, strings.Replace(boxFile(""), "stamp: $.stamp", "stamp: {path: $.stamp, form: uuid4}", 1))
+		in := letter(1)
+		if out := boxed(t, c, in); out.Status != ledger.Verified || len(f.Now(letters)) != 1 {
+			t.Errorf("%s (%s), %d letters; want one, verified", out.Status, out.Text, len(f.Now(letters)))
+		}
+		for _, l := range f.Now(letters) {
+			if id, err := uuid.Parse(l.Text("stamp")); err != nil || id.Version() != 4 {
+				t.Errorf("the stamp was sent as %q, want a UUID of version 4", l.Text("stamp"))
+			}
+		}
+		for stamp, want := range map[string]string{in.Stamp(): in.Stamp(), letter(2).Stamp(): "", "": ""} {
+			seen, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: stamp})
+			if err != nil || len(seen.Records) != 1 || seen.Records[0].Stamp != want {
+				t.Errorf("by the stamp %q: %+v, %v; want one record with the stamp %q", stamp, seen.Records, err, want)
+			}
+		}
+	})
 }
