@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors"
@@ -36,9 +38,9 @@ func (u *upstream) flags(cmd *cobra.Command) {
 func (a *app) contractCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contract",
-		Short: "Contracts for tools of MCP servers: draft, check, or print one",
+		Short: "Contracts for tools of MCP servers: draft, check, pin, or print one",
 	}
-	cmd.AddCommand(a.contractSuggest(), a.contractCheck(), &cobra.Command{
+	cmd.AddCommand(a.contractSuggest(), a.contractCheck(), a.contractPin(), &cobra.Command{
 		Use:   "print NAME",
 		Short: "Print an included contract, as a start for your own",
 		Long:  "Included contracts: " + strings.Join(mcp.Shipped(), ", ") + ".",
@@ -72,28 +74,72 @@ func (a *app) contractSuggest() *cobra.Command {
 func (a *app) suggest(ctx context.Context, u upstream, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, contractTime)
 	defer cancel()
-	client, err := a.reach(u, args)
+	name, tools, err := a.listed(ctx, u, args)
 	if err != nil {
 		return err
-	}
-	defer func() { _ = client.Close() }() // it was only read
-	session, err := client.Session(ctx)
-	if err != nil {
-		return err
-	}
-	tools, err := client.Tools(ctx, true)
-	if err != nil {
-		return err
-	}
-	name := "an MCP server"
-	if i := session.InitializeResult(); i != nil && i.ServerInfo != nil {
-		name = strings.TrimSpace(i.ServerInfo.Name + " " + i.ServerInfo.Version)
 	}
 	text, err := mcp.Suggest(name, tools)
 	if err != nil {
 		return err
 	}
 	return a.print(map[string]string{"server": name, "contract": text}, func() string { return text })
+}
+
+// listed is the name and version of a server, and its tools.
+func (a *app) listed(ctx context.Context, u upstream, args []string) (string, []*sdk.Tool, error) {
+	client, err := a.reach(u, args)
+	if err != nil {
+		return "", nil, err
+	}
+	defer func() { _ = client.Close() }() // it was only read
+	session, err := client.Session(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	tools, err := client.Tools(ctx, true)
+	name := "an MCP server"
+	if i := session.InitializeResult(); i != nil && i.ServerInfo != nil {
+		name = strings.TrimSpace(i.ServerInfo.Name + " " + i.ServerInfo.Version)
+	}
+	return name, tools, err
+}
+
+func (a *app) contractPin() *cobra.Command {
+	var u upstream
+	cmd := &cobra.Command{
+		Use:   "pin FILE --server SERVER [-- ARGUMENT...]",
+		Short: "Add the digests of a server's tools to a contract",
+		Long: "Start the server, list its tools and write their digests into FILE, beside those of\n" +
+			"other builds. Review the tools first: clients see them from then on. No tool is called.\n\n" +
+			"  readback contract pin contract.yaml --server 'node server.js'",
+		Args: cobra.MinimumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return 0, a.pin(ctx, u, args[0], args[1:]) }),
+	}
+	u.flags(cmd)
+	return cmd
+}
+
+func (a *app) pin(ctx context.Context, u upstream, file string, args []string) error {
+	ctx, cancel := context.WithTimeout(ctx, contractTime)
+	defer cancel()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return usagef("%w; an included contract must be printed to a file first: readback contract print NAME", err)
+	}
+	name, tools, err := a.listed(ctx, u, args)
+	if err != nil {
+		return err
+	}
+	pinned, err := mcp.Pin(text, file, name, tools)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, pinned, 0o644); err != nil { //nolint:gosec // a contract has no secrets
+		return err
+	}
+	return a.print(map[string]string{"server": name, "file": file}, func() string {
+		return fmt.Sprintf("%s is pinned to the tools of %s.\n", report.Safe(file), report.Safe(name))
+	})
 }
 
 // stderrLog logs a server's standard error, which may be anything.

@@ -18,7 +18,7 @@ func TestShippedContractsCanBePrintedAndChecked(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	for _, name := range mcp.Shipped() {
 		text := p.want(0, p.run("contract", "print", name)).out
-		says(t, p.want(0, p.run("contract", "check", p.write(name+".yaml", text))), "PROVEN BY", "upsert: ")
+		says(t, p.want(0, p.run("contract", "check", p.write(name+".yaml", text))), "PROVEN BY", "e: ")
 	}
 	says(t, p.want(exitUsage, p.run("contract", "print", "erp")), "filesystem")
 	says(t, p.want(exitUsage, p.run("contract", "suggest")), "--server is missing")
@@ -64,6 +64,15 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
 	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
 	says(t, r, "create_order has another description or schema", "sha256:")
+
+	says(t, p.want(0, p.run("contract", "pin", finished, "--server", web.URL)), "is pinned to the tools of")
+	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
+	s.Replace(fakemcp.Create, "Creates an order in the order desk.") // a third build
+	p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
+	p.want(0, p.run("contract", "pin", finished, "--server", web.URL))
+	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
+	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
+	says(t, p.want(exitUsage, p.run("contract", "pin", "no-such.yaml", "--server", web.URL)), "contract print NAME")
 }
 
 // What a contract never compares, and with which arguments of the server's tools a

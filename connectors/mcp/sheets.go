@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"slices"
+
 	"github.com/readback-go/readback/connectors"
 )
 
@@ -22,26 +24,35 @@ func Sheets() []connectors.Sheet {
 		profiles := c.Profiles()
 		for _, kind := range c.Kinds() {
 			all = append(all, connectors.Sheet{Name: "mcp-" + name + "-" + kind, System: "MCP server " + name, Kind: kind, Type: "mcp",
-				Profile: profiles[kind], Claims: claims()})
+				Profile: profiles[kind], Claims: claims(profiles[kind])})
 		}
 	}
 	return all
 }
 
-// claims hold for every server with a contract.
-func claims() []connectors.Claim {
+// claims hold for every server with a contract. A contract without strong reads is about a service
+// behind the server, of which no document says more.
+func claims(p connectors.Profile) []connectors.Claim {
+	strong := slices.ContainsFunc(p.Reads, func(r connectors.ReadPath) bool { return r.Strength == connectors.Strong })
+	lag, late := "Not declared: the reads are strong.", "A call that was given up is carried out within a moment or, when the process has died, never."
+	shows := "One process answers reads and writes from one store: a read shows every call that had been carried out when it began."
+	if !strong {
+		lag, shows = "As long as the contract assumes for the service behind the server.", "None: the server asks a service that may show a write later."
+	}
+	if _, declared := p.Horizon.Declared(); !declared {
+		late = "Not declared: the service behind the server may carry a call out later, so that one without an answer is never sent again."
+	}
 	return []connectors.Claim{
 		{About: connectors.TopicNative, Source: protocol,
 			Says: "None in the protocol. A tool may have an argument for a key; then the contract names it. The hint idempotentHint is not believed."},
 		{About: connectors.TopicLookup, Source: here,
 			Says: "By the tools that the contract names: the business key goes into their arguments, and is compared again on every record of the answer."},
-		{About: connectors.TopicStrong, Source: ofServer,
-			Says: "One process answers reads and writes from one store: a read shows every call that had been carried out when it began."},
+		{About: connectors.TopicStrong, Source: ofServer, Assumed: !strong, Says: shows},
 		{About: connectors.TopicLagging, Source: here,
 			Says: "None that is known of these servers. A contract that does not say strong has weak reads."},
-		{About: connectors.TopicSettle, Source: here, Says: "Not declared: the reads are strong."},
+		{About: connectors.TopicSettle, Source: here, Assumed: !strong, Says: lag},
 		{About: connectors.TopicHorizon, Source: here, Assumed: true,
-			Says: "A call that was given up is carried out within a moment or, when the process has died, never."},
+			Says: late},
 		{About: connectors.TopicConditional, Source: protocol, Says: "None: a call of a tool cannot be bound to what was read before."},
 		{About: connectors.TopicUnique, Source: ofServer,
 			Says: "The write types that the contract declares idempotent: a second execution leaves the result of the first. If the contract declares serial, one process does not run two calls at once; two processes can."},

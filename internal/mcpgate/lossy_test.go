@@ -22,6 +22,7 @@ type lossy struct {
 	reached   map[string]int // by tool and arguments
 	lost      int
 	faultless bool
+	plan      []fate // of the first calls; the others are kept
 }
 
 func newLossy(seed uint64, begin func() sdk.Transport, writes ...string) *lossy {
@@ -45,6 +46,13 @@ const (
 func (l *lossy) fate() fate {
 	if l.faultless {
 		return kept
+	}
+	if l.plan != nil {
+		f := kept
+		if len(l.plan) > 0 {
+			f, l.plan = l.plan[0], l.plan[1:]
+		}
+		return f
 	}
 	return []fate{kept, kept, muted, muted, cut, cut, vanished}[l.rng.IntN(7)]
 }

@@ -46,13 +46,19 @@ func TestMain(m *testing.M) {
 // server is the start of a server of npm.
 func server(t *testing.T, name string, args ...string) func() sdk.Transport {
 	t.Helper()
+	memory := filepath.Join(t.TempDir(), "memory.jsonl")
+	t.Setenv("MEMORY_FILE_PATH", memory)
+	return npm(t, filepath.Join("@modelcontextprotocol", "server-"+name, "dist", "index.js"), args...)
+}
+
+// npm is the start of a program of a package of npm.
+func npm(t *testing.T, program string, args ...string) func() sdk.Transport {
+	t.Helper()
 	need.Long(t)
 	used.Store(true)
 	dir, err := installed()
 	need.Have(t, err)
-	program := filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js")
-	memory := filepath.Join(t.TempDir(), "memory.jsonl")
-	t.Setenv("MEMORY_FILE_PATH", memory)
+	program = filepath.Join(dir, "node_modules", program)
 	return func() sdk.Transport {
 		return &sdk.CommandTransport{Command: exec.Command("node", append([]string{program}, args...)...), TerminateDuration: time.Second}
 	}
