@@ -113,8 +113,12 @@ type Profile struct {
 	// Irreversible lists the write types whose effect cannot be taken back, and may be where no
 	// read can see it (a mail sent). Their absence is never conclusive. After a send of unknown
 	// fate they are repeated only where NativeWindow, Unique or Conditional makes the repeat
-	// harmless: a write that must never be repeated is listed in none of these. Default none.
+	// harmless: see also NeverRepeat. Default none.
 	Irreversible []intent.WriteType
+	// NeverRepeat lists the write types that are sent once and not again, whatever key or condition
+	// there is, unless it is proven that nothing was applied by the send, or a reviewer states it.
+	// It says nothing about undoing. Default none.
+	NeverRepeat []intent.WriteType
 	// Undo lists the write types that the connector can invert ([Inverter]).
 	// Default none.
 	Undo []intent.WriteType

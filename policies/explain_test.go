@@ -37,6 +37,8 @@ func TestExplain(t *testing.T) {
 			policies.Guarantee{Row: policies.RowAbsence, Repeats: true, After: time.Minute, MayDouble: true}, "after 1m0s", "no lag to wait for"},
 		"irreversible": {connectors.Profile{Settle: minute, Horizon: minute, Reads: strong, Irreversible: every},
 			policies.Guarantee{Row: policies.RowNone}, "irreversible", "its absence proves nothing"},
+		"never to be repeated": {connectors.Profile{Unique: every, Settle: minute, Horizon: minute, Reads: strong, NeverRepeat: every},
+			policies.Guarantee{Row: policies.RowNone}, "never to be repeated", "whatever makes a repeat harmless"},
 		"irreversible, and unique": {connectors.Profile{Irreversible: every, Unique: every},
 			policies.Guarantee{Row: policies.RowUnique, Repeats: true}, "meets the one record", "the destination refuses the second"},
 		"native": {connectors.Profile{NativeWindow: map[intent.WriteType]time.Duration{intent.Create: time.Hour, intent.Update: time.Hour, intent.Upsert: time.Hour, intent.Delete: time.Hour}},

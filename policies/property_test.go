@@ -37,7 +37,7 @@ func anyOf(t *rapid.T, name string) []intent.WriteType {
 func anyProfile(t *rapid.T) connectors.Profile {
 	p := connectors.Profile{
 		Settle: anyBound(t, "settle", settle), Horizon: anyBound(t, "horizon", horizon),
-		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"),
+		Unique: anyOf(t, "unique"), Conditional: anyOf(t, "conditional"), Irreversible: anyOf(t, "irreversible"), NeverRepeat: anyOf(t, "never_repeat"),
 		Stamped: rapid.Bool().Draw(t, "stamped"), FreshKeys: rapid.Bool().Draw(t, "fresh"),
 		ConfirmReads: rapid.IntRange(0, 3).Draw(t, "confirm"), WriteOnly: rapid.IntRange(0, 3).Draw(t, "write_only") == 0,
 		NativeWindow: map[intent.WriteType]time.Duration{},
@@ -166,6 +166,8 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 			t.Fatalf("nothing makes it harmless: %+v", p)
 		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !vouched:
 			t.Fatal("irreversible, and nothing makes the repeat harmless")
+		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.NeverRepeat, c.Intent.Write) && !p.Repair && c.Directed != policies.DirectForce:
+			t.Fatalf("it is never to be repeated: %+v", p)
 		case p.NewKey && c.Last != connectors.FateAnswered:
 			t.Fatal("a new key after an unanswered send")
 		case p.NewKey && !proven && !vouched:

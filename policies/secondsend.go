@@ -64,6 +64,8 @@ func SecondSend(c Case) Permit {
 		return refuse(whyGone(c))
 	case c.Verdict == verify.Mismatched && c.Intent.OnMismatch == intent.MismatchRepair:
 		return repair(c)
+	case neverRepeated(c):
+		return refuse(neverRepeat)
 	case !untouched(c) && !ownRecordDiffers(c):
 		return refuse("the last read does not show the state from before the send: " + c.Verdict.String())
 	case burnt(c):
@@ -90,6 +92,8 @@ func writeOnly(c Case) Permit {
 		return refuse("the destination accepted it, and it cannot be read back")
 	case c.Directed == DirectForce:
 		return Permit{Allowed: true, Row: rowReviewer, Reason: "a reviewer states that it did not arrive"}
+	case neverRepeated(c):
+		return refuse(neverRepeat)
 	case native(c):
 		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
@@ -119,6 +123,12 @@ func repair(c Case) Permit {
 	return Permit{Allowed: true, NewKey: true, Repair: true, NeedsRecheck: true, Row: rowRepair,
 		Reason: "an update stores what the destination did not store in the record that this write alone made"}
 }
+
+const neverRepeat = "the write is declared never to be repeated"
+
+// neverRepeated reports whether the declaration forbids a second send that may not be the only one. A
+// repair is no second send of the write.
+func neverRepeated(c Case) bool { return slices.Contains(c.Profile.NeverRepeat, c.Intent.Write) }
 
 func refuse(why string) Permit { return Permit{Row: rowNone, Reason: why} }
 

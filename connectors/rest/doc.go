@@ -41,10 +41,14 @@
 //	    record: RECORD
 //	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
 //	    [profile: {write_only, stamped, stamps_updates, fresh_keys, bulk_wait, settle, horizon, recheck, rollback, confirm_reads,
-//	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create],
+//	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create], never_repeat: [create],
 //	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
 //	    [claims: [{about: look-up, says: …, source: https://…, [assumed: true]}…]]
+//
+// Irreversible and never_repeat are two facts. An irreversible write cannot be undone, and that no read
+// shows it proves nothing; under a key that the API knows it may be sent again. A write of never_repeat
+// is not sent a second time, key or not, unless the first provably did nothing or a reviewer says so.
 //
 // A WRITE is one request and what its answer means:
 //

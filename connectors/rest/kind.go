@@ -54,6 +54,9 @@ func (l *loader) kind(name string, f *fileKind) {
 	}
 	l.undos(k, f)
 	l.profile(k, f)
+	for _, w := range k.profile.NeverRepeat {
+		k.explain("A %s is sent once: never again, key or not, unless the first send provably did nothing or a reviewer says so.", w)
+	}
 	l.samples(k, f)
 	l.claims(k, f)
 	if len(l.Problems) == before { // otherwise what is missing would be reported twice

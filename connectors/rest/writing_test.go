@@ -46,6 +46,7 @@ func TestBadWrites(t *testing.T) {
 		"small keys":      {"two writes share one", `, stamp: "{stamp}"`, `, k: "{idempotency_key}"` + "}\n        idempotency: {form: int31, window: 1h}\n        headers: {X-A: b", "idempotency.form: is a number of 31 bits, which two writes can share; want {stamp}"},
 		"stamp's form":    {"two writes could share it", "stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: int31}", `record.stamp.form: is "int31"; want one of uuid4, hex25`},
 		"form of a field": {"what for", `fields: {"...": $}`, `fields: {"...": $, a: {path: $.a, form: uuid4}}`, "record.fields.a.form: is for the stamp"},
+		"never":           {"there is no delete", "profile: {stamped: true}", "profile: {stamped: true, never_repeat: [create, delete]}", "profile.never_repeat[1]: is no write of this kind"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -79,6 +80,7 @@ func TestWritesExplained(t *testing.T) {
 		"key in the query": {"ref: $.id\n", "ref: $.id\n        idempotency: {query: requestid, form: hex25, window: 1h}\n", "A create carries our key in the query as requestid as 25 hex digits of a hash of it. A repeat within 1h0m0s has the same one.", ""},
 		"small key":        {"ref: $.id\n", "ref: $.id\n        idempotency: {header: X-K, form: int31, window: 1h}\n", "among 10,000 writes two share one in one case of 43", ""},
 		"form of a stamp":  {"stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: uuid4}", "The stamp is sent and found as a UUID of version 4", ""},
+		"never_repeat":     {"profile: {stamped: true}", "profile: {stamped: true, never_repeat: [create]}", "A create is sent once: never again, key or not, unless the first send provably did nothing or a reviewer says so.", ""},
 		"throttle":         {"system: Items", "system: Items\nthrottle: [{header: X-Reset, form: epoch, wait: 30s}, {status: 403, where: {path: $.limited, equals: true}, wait: 1m}]", "to a write or a read: 429 waits as the header X-Reset says, else 30s; 403 with a certain $.limited waits 1m0s.", ""},
 		"refusal":          {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
 	} {
@@ -411,4 +413,31 @@ func TestFormsOfAStamp(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A write that is never to be repeated is sent once, though the API knows our key: a reviewer decides
+// where the answer is lost and nothing is to be seen. The same write without that is repeated.
+func TestAWriteThatIsNeverRepeated(t *testing.T) {
+	for profile, want := range map[string]struct {
+		sends  int
+		status ledger.Status
+	}{
+		"horizon: 10m, irreversible: [create]}":                         {2, ledger.Verified},
+		"horizon: 10m, irreversible: [create], never_repeat: [create]}": {1, ledger.StatusReview},
+		"horizon: 10m, never_repeat: [create]}":                         {1, ledger.NotApplied},
+	} {
+		t.Run(profile, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := box(func(r *fakerest.Request) string { return r.Header.Get("X-Key") })
+				if err := f.Set(fault.Fault{Kind: fault.DroppedBefore, Times: 1}); err != nil {
+					t.Fatal(err)
+				}
+				file := strings.Replace(boxFile("idempotency: {header: X-Key, window: 1h}"), "horizon: 10m}", profile, 1)
+				out := boxed(t, boxConnector(t, f, file), letter(1))
+				if got := len(sends(f, "/letters")); got != want.sends || out.Status != want.status {
+					t.Errorf("%d sends, %s (%s); want %d, %s", got, out.Status, out.Text, want.sends, want.status)
+				}
+			})
+		})
+	}
 }

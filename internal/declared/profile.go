@@ -31,6 +31,7 @@ type Profile struct {
 	Volatile      []yamlfile.Text   `yaml:"volatile"`
 	Compare       map[string][]Rule `yaml:"compare"`
 	Irreversible  []yamlfile.Text   `yaml:"irreversible"`
+	NeverRepeat   []yamlfile.Text   `yaml:"never_repeat"`
 	SendTimeout   yamlfile.Span     `yaml:"send_timeout"`
 	ReadTimeout   yamlfile.Span     `yaml:"read_timeout"`
 }
@@ -59,12 +60,16 @@ func (f *Profile) Compile(r *yamlfile.Reader, has func(intent.WriteType) bool) c
 		}
 		p.Volatile = append(p.Volatile, t.Value)
 	}
-	for _, t := range f.Irreversible {
-		if !has(intent.WriteType(t.Value)) {
-			r.At(t.Place, "is no write of this kind")
+	writes := func(from []yamlfile.Text) (all []intent.WriteType) {
+		for _, t := range from {
+			if !has(intent.WriteType(t.Value)) {
+				r.At(t.Place, "is no write of this kind")
+			}
+			all = append(all, intent.WriteType(t.Value))
 		}
-		p.Irreversible = append(p.Irreversible, intent.WriteType(t.Value))
+		return all
 	}
+	p.Irreversible, p.NeverRepeat = writes(f.Irreversible), writes(f.NeverRepeat)
 	for _, w := range WriteTypes {
 		if has(w) {
 			p.Writes = append(p.Writes, w)
@@ -138,6 +143,7 @@ func Profiles[K any](kinds map[string]K, of func(K) connectors.Profile) map[stri
 		p.Kind = name
 		p.Writes, p.Unique, p.Conditional = slices.Clone(p.Writes), slices.Clone(p.Unique), slices.Clone(p.Conditional)
 		p.Volatile, p.Irreversible, p.Undo, p.Reads = slices.Clone(p.Volatile), slices.Clone(p.Irreversible), slices.Clone(p.Undo), slices.Clone(p.Reads)
+		p.NeverRepeat = slices.Clone(p.NeverRepeat)
 		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
 		all[name] = p
 	}
