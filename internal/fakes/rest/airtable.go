@@ -192,6 +192,11 @@ func (a *Airtable) save(r *Request, now View) (Plan, *Answer) {
 		}
 		return Answer{Status: 200, Body: body}
 	})
+	drop := p.Drop
+	p.Drop = func(stored Object) {
+		drop(stored)
+		maps.DeleteFunc(objectAt(stored, "fields"), func(_ string, v any) bool { return v == nil })
+	}
 	return p.again(func(now View) (string, Object) {
 		fresh := airtableRecord(now)
 		return fresh.Text("id"), only(fresh, []string{"id", "createdTime"})

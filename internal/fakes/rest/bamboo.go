@@ -25,7 +25,8 @@ type BambooOptions struct {
 //
 // The answer to a create is 201 without a body; the id is in Location. An update is 200 without a body, and
 // unknown members and photos are ignored. Errors have no body: the reason is a header. A record shows the
-// fields that the request names. The directory lags.
+// fields that the request names. The list has filters of equality and pages with a cursor; it and the
+// directory, which has no employee numbers, lag.
 type BambooHR struct {
 	*Fake
 	o BambooOptions
@@ -55,13 +56,57 @@ func NewBambooHR(o BambooOptions) *BambooHR {
 		return Answer{Status: 200, Body: only(o.Shown(), append(strings.Split(r.URL.Query().Get("fields"), ","), "id"))}
 	})
 	b.HandleRead("GET /api/v1/employees/directory", false, func(_ *Request, seen View) Answer {
-		fields := []any{}
-		for _, name := range bambooFields {
+		public := strings.Fields("firstName lastName workEmail jobTitle department")
+		fields, employees := []any{}, visible(seen.List(BambooEmployees), func(o Object) bool { return o["status"] != "Inactive" })
+		for _, name := range public {
 			fields = append(fields, map[string]any{"id": name, "type": "text", "name": name})
 		}
-		return Answer{Status: 200, Body: map[string]any{"fields": fields, "employees": visible(seen.List(BambooEmployees), func(o Object) bool { return o["status"] != "Inactive" })}}
+		for _, o := range employees {
+			only(o, append(public, "id"))
+		}
+		return Answer{Status: 200, Body: map[string]any{"fields": fields, "employees": employees}}
 	})
+	b.HandleRead("GET /api/v1/employees", false, b.list)
 	return b
+}
+
+// list has the id as employeeId. A filter or a field that is not known is refused.
+func (b *BambooHR) list(r *Request, seen View) Answer {
+	q, filters := r.URL.Query(), map[string]string{}
+	asked := append(strings.FieldsFunc(q.Get("fields"), func(c rune) bool { return c == ',' }), "firstName", "lastName", "status", "employeeId")
+	for name := range q {
+		if filter, ok := strings.CutPrefix(name, "filter["); ok {
+			filters[strings.TrimSuffix(filter, "]")] = q.Get(name)
+		}
+	}
+	for _, name := range append(slices.Collect(maps.Keys(filters)), asked...) {
+		if !slices.Contains(bambooFields, name) && name != "employeeId" {
+			return *bambooError(400, "Unknown field "+name)
+		}
+	}
+	all := visible(seen.List(BambooEmployees), func(o Object) bool {
+		o["employeeId"] = o["id"]
+		for name, want := range filters {
+			if !same(o[name], want) {
+				return false
+			}
+		}
+		return true
+	})
+	size := limit(q.Get("page[limit]"), 250, 2500)
+	rest, known := after(all, "employeeId", q.Get("page[after]"))
+	if size == 0 || !known {
+		return *bambooError(400, "Invalid page")
+	}
+	found, more := page(rest, size)
+	next := any(nil)
+	if more {
+		next = found[len(found)-1]["employeeId"]
+	}
+	for _, o := range found {
+		only(o, asked)
+	}
+	return Answer{Status: 200, Body: map[string]any{"data": found, "meta": map[string]any{"page": map[string]any{"nextCursor": next}}}}
 }
 
 func bambooError(status int, reason string) *Answer {

@@ -68,6 +68,8 @@ func graphQL(raw []byte) (mutation bool, fields []selected, err error) {
 
 type graphQLProblem string
 
+func (p graphQLProblem) Error() string { return string(p) }
+
 type graphQLParser struct {
 	tokens   []string
 	given    map[string]any

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -188,7 +187,7 @@ func (l *Linear) query(r *Request, seen View) Answer {
 			if o := seen.Get(LinearIssues, textAt(args, "id")); o != nil {
 				return o.Shown(), nil
 			}
-			return nil, errors.New("Entity not found: Issue")
+			return nil, graphQLProblem("Entity not found: Issue")
 		}),
 		"issues": resolver(func(args map[string]any) (any, error) {
 			found := []any{}
@@ -213,14 +212,14 @@ func (l *Linear) query(r *Request, seen View) Answer {
 func linearHolds(o Object, filter map[string]any) (bool, error) {
 	for name, comparison := range filter {
 		if unknown(map[string]any{name: 1}, "id title description number") != "" {
-			return false, errors.New(`Field "` + name + `" is not defined by type "IssueFilter".`)
+			return false, graphQLProblem(`Field "` + name + `" is not defined by type "IssueFilter".`)
 		}
 		for op, want := range objectAt(filter, name) {
 			holds, known := map[string]bool{
 				"eq": same(o[name], want), "in": slices.Contains(strs(listAt(comparison, op)), fmt.Sprint(o[name])), "contains": strings.Contains(o.Text(name), fmt.Sprint(want)),
 			}[op]
 			if !known {
-				return false, errors.New(`Field "` + op + `" is not defined by type "StringComparator".`)
+				return false, graphQLProblem(`Field "` + op + `" is not defined by type "StringComparator".`)
 			}
 			if !holds {
 				return false, nil

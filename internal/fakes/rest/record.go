@@ -24,11 +24,7 @@ func storing(collection, id string, before, after Object, path string, answer fu
 		Drop: func(stored Object) {
 			m, name := at(stored)
 			old, _ := at(before)
-			if v, had := old[name]; had {
-				m[name] = v
-			} else {
-				delete(m, name)
-			}
+			m[name] = old[name]
 		},
 		Normalise: func(stored Object) {
 			m, name := at(stored)

@@ -92,7 +92,7 @@ func trapScenes(t *testing.T, all map[string]scene) {
 	add("rt: faults", rest.NewRT(rest.RTOptions{}).Fake, `
 		POST /REST/2.0/ticket {"Queue":"General","Subject":"s","CustomFields":{"Readback":"k1"}} => 201
 		after 1s
-		GET /REST/2.0/tickets?query=CF.{Readback}='k1'&fields=Subject&per_page=1 => 200 "total":2 "pages":2 !"Subject"
+		GET /REST/2.0/tickets?query=CF.{Readback}='k1'&fields=Subject&per_page=1 => 200 "total":2 "pages":2 "Subject":null
 		POST /REST/2.0/ticket {"Queue":"General"} => 429 Retry-After:~1`,
 		fault.Fault{Kind: fault.DroppedField, Nth: 1}, twice, fault.Fault{Kind: fault.Throttled, Nth: 2})
 
@@ -171,7 +171,6 @@ func tableScenes(t *testing.T, all map[string]scene) {
 		return `POST /v4/spreadsheets/sheet1/values:batchGetByDataFilter {"dataFilters":[{"developerMetadataLookup":{"metadataKey":"readback","metadataValue":"` + key + `"}}],"valueRenderOption":"` + option + `"}`
 	}
 	const ab, empty = `{"userEnteredValue":{"stringValue":"a"}},{"userEnteredValue":{"numberValue":10.5}},{"userEnteredValue":{"boolValue":true}},{"userEnteredValue":{"stringValue":""}},{}`, `{}`
-	add := scened(t, all, "Bearer ya29.readback")
 	seeded := func(name string, s *rest.Sheets, lines string, met ...fault.Fault) {
 		all[name] = scene{fake: s.Fake, login: "Bearer ya29.readback", lines: lines, setup: func() {
 			s.Seed(0, []any{"Name", "Amount"}, nil)
@@ -222,7 +221,7 @@ func tableScenes(t *testing.T, all map[string]scene) {
 		return ask(`query Q($id: ID!) { issues(filter: {id: {eq: $id}}`+more+`) { nodes { id title trashed } pageInfo { hasNextPage } } }`, map[string]any{"id": id})
 	}
 	get := ask(`query Q($id: String!) { issue(id: $id) { id title trashed } }`, map[string]any{"id": id})
-	add = scened(t, all, "lin_api_readback")
+	add := scened(t, all, "lin_api_readback")
 	add("linear: an id of the client's own", rest.NewLinear(rest.LinearOptions{}).Fake, `
 		`+find("")+` => 200 "nodes":[] !errors
 		`+get+` => 200 "data":null Entity~not~found:~Issue
@@ -429,7 +428,10 @@ func letterScenes(t *testing.T, all map[string]scene) {
 	add("bamboohr: employees", rest.NewBambooHR(rest.BambooOptions{Unique: true}).Fake, people(`
 		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1","photo":"x","jobTitle":"~Engineer"} => 201 Location:~https://acme.bamboohr.com/api/v1/employees/1 !{
 		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1"} => 409 X-Bamboohr-Error-Message:~Duplicate~employee~number !{
-		GET PEOPLE/directory => 200 "employeeNumber":"k1" "id":"1" !photo
+		GET PEOPLE/directory => 200 "id":"1" "firstName":"Ada" !employeeNumber !photo
+		GET PEOPLE?filter[employeeNumber]=k1&fields=employeeNumber => 200 "data":[{"employeeId":"1","employeeNumber":"k1","firstName":"Ada" "nextCursor":null
+		GET PEOPLE?filter[employeeNumber]=k2 => 200 "data":[]
+		GET PEOPLE?filter[colour]=red => 400 X-Bamboohr-Error-Message:~Unknown~field~colour
 		GET PEOPLE/1?fields=jobTitle,employeeNumber,photo => 200 {"employeeNumber":"k1","id":"1","jobTitle":"Engineer"}
 		POST PEOPLE/1 {"status":"Inactive","jobTitle":""} => 200 !{
 		GET PEOPLE/directory => 200 "employees":[]
@@ -440,7 +442,9 @@ func letterScenes(t *testing.T, all map[string]scene) {
 	add("bamboohr: faults", rest.NewBambooHR(rest.BambooOptions{}).Fake, people(`
 		POST PEOPLE {"firstName":"Ada","lastName":"L","employeeNumber":"k1","jobTitle":"e"} => 201 Location
 		after 1s
-		GET PEOPLE/directory => 200 "id":"1" "id":"2" !"jobTitle":"e"
+		GET PEOPLE?fields=jobTitle&filter[employeeNumber]=k1 => 200 "employeeId":"1" "employeeId":"2" "jobTitle":null
+		GET PEOPLE?page[limit]=1 => 200 "employeeId":"1" !"employeeId":"2" "nextCursor":"1"
+		GET PEOPLE?page[after]=1 => 200 "employeeId":"2" !"employeeId":"1"
 		POST PEOPLE {"firstName":"Ada","lastName":"L"} => 429 Retry-After:~9
 		POST PEOPLE {"firstName":"Ada","lastName":"L"} => 503`),
 		fault.Fault{Kind: fault.DroppedField, Nth: 1}, twice, fault.Fault{Kind: fault.Throttled, Nth: 2, Delay: 9 * time.Second}, fault.Fault{Kind: fault.BadGateway, How: "503", Nth: 3})

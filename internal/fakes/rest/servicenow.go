@@ -101,6 +101,11 @@ func (s *ServiceNow) record(now View) Object {
 func nowShown(r *Request, o Object) Object {
 	q := r.URL.Query()
 	o = o.Shown()
+	for name, v := range o {
+		if v == nil {
+			o[name] = ""
+		}
+	}
 	for _, name := range []string{"opened_by", "caller_id"} {
 		if v := o.Text(name); v != "" && q.Get("sysparm_exclude_reference_link") != "true" {
 			o[name] = map[string]any{"link": "https://acme.service-now.com/api/now/table/sys_user/" + v, "value": v}

@@ -123,7 +123,9 @@ func (t *Tryton) save(r *Request, now View) (Plan, *Answer) {
 		after = Object{"id": Number(n), "rec_name": id, "active": true, "create_date": trytonTime(now.At())}
 	}
 	for _, name := range t.o.Fields {
-		after[name] = after[name] // null where it has none
+		if _, had := after[name]; !had {
+			after[name] = nil
+		}
 	}
 	maps.Copy(after, values)
 	p := storing(t.o.Model, id, before, after, t.o.Fields[len(t.o.Fields)-2], func(Object) Answer {
