@@ -40,7 +40,7 @@ func (a *app) declaredCommand() *cobra.Command {
 			}
 			return 0, a.print(map[string]string{"name": args[0], "declaration": string(text)}, func() string { return string(text) })
 		}),
-	})
+	}, a.tryCommand())
 	return cmd
 }
 

@@ -75,6 +75,22 @@ func (d *Declaration) Secrets() []string {
 // Kinds lists the kinds of record.
 func (d *Declaration) Kinds() []string { return slices.Sorted(maps.Keys(d.kinds)) }
 
+// Place is where a field of a kind is read in an answer, for display; "" where there is none.
+func (d *Declaration) Place(kind, name string) string {
+	k, known := d.kinds[kind]
+	switch {
+	case !known:
+		return ""
+	case k.record.fields[name] != nil:
+		return k.record.fields[name].text()
+	case slices.Contains(k.scope, name):
+		return "the request"
+	case len(k.record.spread) > 0:
+		return k.record.spread[0].Text() + "." + name
+	}
+	return ""
+}
+
 // NotChecked lists what the writes of a kind send that no read is compared with, as JSON Pointers
 // into an intent: fields of its payload, or "/payload" for all of it.
 func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
@@ -315,6 +331,17 @@ type field struct {
 	join    *string
 	// one is set where the value is a member of the one element of the list that fits.
 	one *picked
+}
+
+// text is where the field is, for display.
+func (f *field) text() string {
+	switch {
+	case f.header != "":
+		return "the header " + f.header
+	case f.list != nil:
+		return f.list.Text
+	}
+	return f.place.Text()
 }
 
 // picked is one equality filter: the element of a list whose member has the value, and of it the

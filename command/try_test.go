@@ -1,0 +1,52 @@
+package command
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/readback-go/readback/internal/fakes/orders"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func TestTry(t *testing.T) {
+	stripe := fakerest.NewStripe(fakerest.StripeOptions{Secret: "sk_test_hunter2"})
+	stripe.Seed(fakerest.StripePaymentIntents, fakerest.Object{"id": "pi_sample", "amount": fakerest.Number(500), "amount_received": fakerest.Number(500), "currency": "usd", "status": "succeeded", "latest_charge": "ch_1"})
+	server := httptest.NewServer(stripe)
+	defer server.Close()
+	p := newPlace(t, orders.Options{})
+	p.variable = map[string]string{"KEY": "sk_test_hunter2"}
+	answers := p.write("answers.jsonl", `{"status": 200, "body": {"object": "list", "data": [], "has_more": false}}
+{"status": 200, "body": {"id": "re_7", "access_token": "hunter2"}}
+{"status": 200, "body": {"object": "list", "has_more": false, "data": [{"id": "re_7", "payment_intent": "pi_sample", "amount": 1, "reason": "duplicate", "metadata": {"reference": "readback-sample-try"}}]}}
+`)
+	p.write("bad.jsonl", `{"state": 200}`)
+	for name, c := range map[string]struct {
+		args string
+		code int
+		says []string
+	}{
+		"nothing is sent": {"--kind refund --base-url " + server.URL, 0, []string{"POST " + server.URL + "/v1/refunds", "Authorization: Bearer ***", "nothing is sent without --send or --answers"}},
+		"recorded": {"--kind refund --answers " + answers, exitDiffers, []string{"-> 200 OK", `"access_token": "***"`, `reason = "duplicate" (from $.reason)`,
+			"of another actor", `differs: /reason: differs; want "requested_by_customer"`}},
+		"sent":               {"--kind refund --send --secret key=KEY --base-url " + server.URL, 0, []string{"1 records, by a weak read", ": ours", "amount = 1 (from $.amount)"}},
+		"which kind":         {"", exitUsage, []string{"--kind is missing; want one of customer, invoice-item, payment-intent, refund"}},
+		"no such kind":       {"--kind charge", exitUsage, []string{`"charge" is not known`}},
+		"no secret":          {"--kind refund --send", exitUsage, []string{"the secret key is missing; want --secret key=VARIABLE"}},
+		"no such answers":    {"--kind refund --answers nowhere", exitUsage, []string{"--answers: open nowhere"}},
+		"answers of another": {"--kind refund --answers " + strings.Replace(answers, "answers", "bad", 1), exitDiffers, []string{`bad.jsonl:1: want {"status": 200`}},
+		"both":               {"--kind refund --send --answers x", exitUsage, []string{"[answers send] were all set"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := len(stripe.Now(fakerest.StripeRefunds))
+			r := p.want(c.code, p.run(append([]string{"destination", "try", "stripe"}, strings.Fields(c.args)...)...))
+			says(t, r, c.says...)
+			if strings.Contains(r.String(), "hunter2") {
+				t.Errorf("a secret is in\n%s", r)
+			}
+			if made := len(stripe.Now(fakerest.StripeRefunds)) - before; made != strings.Count(c.args, "--send --secret") {
+				t.Errorf("%d refunds were made", made)
+			}
+		})
+	}
+}
