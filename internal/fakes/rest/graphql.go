@@ -228,13 +228,13 @@ func selects(fields []selected, v any) (any, error) {
 		return all, nil
 	case map[string]any:
 		if len(fields) == 0 {
-			return nil, errors.New("Field must have selections")
+			return nil, graphQLProblem("Field must have selections")
 		}
 		shown := map[string]any{}
 		for _, f := range fields {
 			member, ok := v[f.name]
 			if !ok || f.name[0] == '.' {
-				return nil, fmt.Errorf("Field '%s' doesn't exist", f.name)
+				return nil, graphQLProblem("Field '" + f.name + "' doesn't exist")
 			}
 			if resolve, ok := member.(resolver); ok {
 				var err error
@@ -251,7 +251,7 @@ func selects(fields []selected, v any) (any, error) {
 		return shown, nil
 	}
 	if len(fields) > 0 {
-		return nil, errors.New("Selections can't be made on scalars")
+		return nil, graphQLProblem("Selections can't be made on scalars")
 	}
 	return v, nil
 }
