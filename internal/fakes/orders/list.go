@@ -1,7 +1,6 @@
 package orders
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -26,10 +25,13 @@ type span struct {
 // that is created between two pages comes at the end.
 func (w *World) all(s span, at func(*row) *Order) page {
 	p := page{Orders: []Order{}}
-	ids := slices.SortedFunc(maps.Keys(w.rows), func(a, b string) int { return cmp.Compare(number(a), number(b)) })
-	for _, id := range ids {
-		o := at(w.rows[id])
-		if o == nil || number(id) <= number(s.after) || s.stamped && o.Stamp == "" || !s.holds(w.rows[id]) {
+	for n := number(s.after) + 1; n <= w.lastID; n++ {
+		r := w.rows[idOf(n)]
+		if r == nil {
+			continue
+		}
+		o := at(r)
+		if o == nil || s.stamped && o.Stamp == "" || !s.holds(r) {
 			continue
 		}
 		if len(p.Orders) == PageSize {

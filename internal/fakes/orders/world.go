@@ -256,8 +256,10 @@ func orders(rows []*row, at func(*row) *Order) []Order {
 // newID never gives an id twice, not even after a phantom or a restart.
 func (w *World) newID() string {
 	w.lastID++
-	return fmt.Sprintf("ord_%06d", w.lastID)
+	return idOf(w.lastID)
 }
+
+func idOf(n int64) string { return fmt.Sprintf("ord_%06d", n) }
 
 func number(id string) int64 {
 	var n int64
