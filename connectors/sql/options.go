@@ -18,6 +18,7 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/egress"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/pgserver"
 )
 
@@ -118,6 +119,8 @@ type engine interface {
 	read(ctx context.Context, t *table, qs []question) error
 	// list returns the rows of a statement, at most so many.
 	list(ctx context.Context, t *table, s *statement, each func(connectors.Record) error) (rowsOf, error)
+	// query gives the rows of a query of the caller's.
+	query(ctx context.Context, query string, each func(intent.Fields) error) error
 	// probe compares the table with its declaration.
 	probe(ctx context.Context, t *table) error
 	close()
