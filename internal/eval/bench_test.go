@@ -61,13 +61,18 @@ func evaluateTable(dir string) error {
 	if err != nil {
 		return err
 	}
-	m := measured{Report: r, Millis: time.Since(began).Milliseconds()}
-	if status, err := os.ReadFile("/proc/self/status"); err == nil { // elsewhere there is no such number
+	m := measured{Report: r, Millis: time.Since(began).Milliseconds(), PeakKB: peakKB()}
+	return json.NewEncoder(os.Stdout).Encode(m)
+}
+
+// peakKB is the most memory that this process has had; 0 where the system does not say.
+func peakKB() (kb int64) {
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
 		if _, after, ok := strings.Cut(string(status), "VmHWM:"); ok {
-			_, _ = fmt.Sscan(after, &m.PeakKB)
+			_, _ = fmt.Sscan(after, &kb)
 		}
 	}
-	return json.NewEncoder(os.Stdout).Encode(m)
+	return kb
 }
 
 // table is a destination that is one table of a SQLite file.

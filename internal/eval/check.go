@@ -52,6 +52,9 @@ func (t *target) counted() string {
 	return says
 }
 
+// notYet is why a recent write is not judged.
+const notYet = "it was written within the settle time, so reads may not show it yet"
+
 // creates reports whether a record of its own is declared, which explains no other
 // effect.
 func (t *target) creates() bool {
@@ -68,8 +71,17 @@ func (w *weighing) exact(t *target) {
 	}
 	c.rests(string(t.seen.strength), "")
 	switch other := w.countedFor(t); {
+	case t.recent && len(t.seen.records) < t.least:
+		c.unknown(t.named(notYet))
 	case !t.countHolds():
-		c.wrong(t.named(t.counted()))
+		n := t.named(t.counted())
+		switch {
+		case len(t.seen.records) < t.least:
+			n.Problem = problemMissing
+		case len(t.seen.records) > t.most:
+			n.Problem = problemDuplicated
+		}
+		c.wrong(n)
 	case other != "":
 		c.wrong(t.named("its record is that of " + other + ": one record for two declared ones"))
 	}
@@ -151,13 +163,29 @@ func (w *weighing) expect(t *target) {
 		return
 	case len(t.seen.records) == 0 && t.least == 0:
 		return
+	case len(t.seen.records) == 0 && t.recent:
+		c.unknown(t.named(notYet))
+		return
 	case len(t.seen.records) == 0:
-		c.wrong(t.named("it is not there"))
+		n := t.named("it is not there")
+		n.Problem = problemMissing
+		c.wrong(n)
 		return
 	}
 	c.rests(string(t.seen.strength), "")
 	if found := t.differing(t.intent); len(found) > 0 {
-		c.wrong(t.named(t.differ(found)))
+		if t.recent {
+			c.unknown(t.named(notYet))
+			return
+		}
+		n := t.named(t.differ(found))
+		n.Problem = problemAltered
+		for _, m := range found {
+			if !slices.Contains(n.Fields, m.Path) {
+				n.Fields = append(n.Fields, m.Path)
+			}
+		}
+		c.wrong(n)
 	}
 }
 

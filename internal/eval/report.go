@@ -113,6 +113,10 @@ type Named struct {
 	Declared string `json:"declared,omitempty"`
 	// Refs are the destination's own ids of the records found.
 	Refs []string `json:"refs,omitempty"`
+	// Problem is "missing", "altered", "duplicated" or "foreign" where it is one of them, and
+	// "not_checked" in a [Reconciliation]. Fields are the paths that are altered.
+	Problem string   `json:"problem,omitempty"`
+	Fields  []string `json:"fields,omitempty"`
 }
 
 // Claims weighs what was claimed against the world, in counts of writes.
@@ -214,6 +218,10 @@ func (n Named) clipped() Named {
 	n.Refs = slices.Clone(n.Refs[:min(len(n.Refs), maxNamed)])
 	for i, ref := range n.Refs {
 		n.Refs[i] = visible.Clip(ref, maxNamedText)
+	}
+	n.Fields = slices.Clone(n.Fields[:min(len(n.Fields), maxNamed)])
+	for i, path := range n.Fields {
+		n.Fields[i] = visible.Clip(path, maxNamedText)
 	}
 	return n
 }

@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +31,7 @@ const (
 // line by the places that items keep, so that no line is held in memory.
 type source struct {
 	path     string
+	name     string // of what it was made of, "" for itself
 	size     int64
 	modified time.Time
 	file     *os.File // nil between two evaluations
@@ -52,6 +55,7 @@ const (
 	isEffect  = 1 << iota // an expected effect of a run; else a write of an export
 	isOther               // of the export, and not meant
 	isDropped             // another line about the same write counts
+	isRecent              // reads may not show it yet
 )
 
 func (it item) is(flag uint8) bool { return it.flags&flag != 0 }
@@ -131,7 +135,7 @@ func (f *File) lineOf(it item) (line, error) {
 		return f.inline[it.at], nil
 	}
 	s := f.sources[it.source-1]
-	l := line{file: s.path, n: int(it.line), at: it.at, source: it.source, raw: make(json.RawMessage, it.size)}
+	l := line{file: cmp.Or(s.name, s.path), n: int(it.line), at: it.at, source: it.source, raw: make(json.RawMessage, it.size)}
 	if _, err := s.file.ReadAt(l.raw, it.at); err != nil {
 		return line{}, fmt.Errorf("%s: cannot be read again: %w", l.where(), err)
 	}
@@ -144,13 +148,14 @@ func (f *File) effectAt(it item) (placed, error) {
 	if err != nil {
 		return placed{}, err
 	}
-	var ps problems
-	e, ok := effectOf(&ps, l)
-	if !ok {
-		return placed{}, ps.err()
+	e := placed{line: l}
+	d := json.NewDecoder(bytes.NewReader(l.raw))
+	d.UseNumber()
+	if err := d.Decode(&e.Effect); err != nil {
+		return placed{}, fmt.Errorf("%s: cannot be read again: %w", l.where(), err)
 	}
-	l.raw = nil
-	return placed{Effect: e, line: l}, nil
+	e.line.raw = nil
+	return e, nil
 }
 
 // writeAt reads a write again, and what was claimed of it.

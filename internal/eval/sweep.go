@@ -512,6 +512,8 @@ func (u *user) settle(b *bound, explained map[digest]bool) error {
 			give, what = c.unknown, misplaced
 		case one.Unsure && !u.Timed:
 			give, what = c.unknown, says+", and the destination does not say when it was made: it may be older"
+		case !u.stamped:
+			n.Problem = problemForeign
 		}
 		n.Says = what + n.Says
 		give(n)

@@ -41,6 +41,7 @@ type target struct {
 	members   []member
 	masked    int
 	seen      seen
+	recent    bool // reads may not show it yet
 	// first is the item that was declared first, place where it is.
 	first uint32
 	place *place
@@ -394,7 +395,7 @@ func (b *bound) effect(ps *problems, e placed) *target {
 	}
 	w.Expect = joined(nil, e.Expect)
 	return &target{name: recordName(e.Destination, e.Kind, e.Key), first: e.item, line: e.line, conn: conn, profile: profile,
-		intent: w, least: e.count(), most: e.count(), based: true, unchanged: e.Unchanged,
+		recent: b.f.items[e.item].is(isRecent), intent: w, least: e.count(), most: e.count(), based: true, unchanged: e.Unchanged,
 		members: []member{{intent: w, stamp: e.Stamp, line: e.line, key: e.IdempotencyKey}}}
 }
 
