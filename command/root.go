@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.submitCommand(), a.showCommand(), a.policyCommand(), a.operationCommand(), a.workflowCommand(), a.listCommand(), a.resumeCommand(), a.reviewCommand(), a.workCommand(), a.sagaCommand(), a.serveCommand(), a.mcpCommand(), a.contractCommand(), a.pruneCommand(), a.eraseCommand(), a.holdCommand(), a.auditCommand(),
 		a.statusCommand(), a.doctorCommand(), a.stopCommand(), a.releaseCommand(), a.stopsCommand(), a.tokenCommand(), a.keyCommand(), a.receiptCommand(),
-		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.probeCommand(), a.evalCommand(), a.initCommand(), a.configCommand(), a.healthcheckCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
+		a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.probeCommand(), a.evalCommand(), a.reconcileCommand(), a.initCommand(), a.configCommand(), a.healthcheckCommand(), a.schemaCommand(), a.versionCommand(), a.demoCommand(), a.ordersCommand(),
 	)
 	return root
 }
