@@ -273,18 +273,22 @@ func signature[R any](records []R) string {
 	return string(text)
 }
 
-// list lists until the list is conclusive, or the patience is used up. One try returns a listing
-// and a value that is equal for two listings of the same content.
+// list lists until the list is conclusive, or the patience is used up: for one that fails it begins
+// with the first failure, since a long list may take longer. One try returns a listing and a value that
+// is equal for two listings of the same content.
 func (r *reader) list(ctx context.Context, p connectors.Profile, try func() (connectors.Listing, string, error)) (connectors.Listing, bool, string, error) {
 	end := r.began.Add(r.patience)
-	tries, agree, last := 0, 0, ""
+	tries, agree, last, failing := 0, 0, "", time.Time{}
 	for {
 		r.lists++
 		got, found, err := try()
 		if err != nil {
 			tries, agree = tries+1, 0
 			rest := pauseAfter(tries, err)
-			if errors.Is(err, connectors.ErrScope) || errors.Is(err, errStop) || time.Now().Add(rest).After(end) || !pause.For(ctx, rest) {
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if errors.Is(err, connectors.ErrScope) || errors.Is(err, errStop) || time.Now().Add(rest).After(failing.Add(r.patience)) || !pause.For(ctx, rest) {
 				return got, false, "", connectors.OfRead(err)
 			}
 			continue

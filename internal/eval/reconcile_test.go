@@ -421,3 +421,28 @@ func TestReconcileIsRedacted(t *testing.T) {
 		}
 	}
 }
+
+// TestPatienceOfALongList: the patience begins when something fails, however long the list took.
+func TestPatienceOfALongList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, orders.Plain.Options())
+		s.there("A-1", 100, "")
+		tries := 0
+		conn := listsOnly{s.world.Connector(), func(ctx context.Context, scope connectors.Scope) (connectors.Listing, error) {
+			<-time.After(time.Hour)
+			if tries++; tries == 1 {
+				return connectors.Listing{}, errors.New("the connection was lost")
+			}
+			return s.world.Connector().List(ctx, scope)
+		}}
+		if err := s.world.Set(orders.Fault{Kind: orders.UnreadableRead, Nth: 1, Key: "A-2"}); err != nil {
+			t.Fatal(err)
+		}
+		path := s.write("log.jsonl", `{"order_id":"A-1"}`+"\n"+`{"order_id":"A-2"}`)
+		l := eval.Log{Name: path, Rows: eval.Rows(path), Destination: "orders", Kind: "order", Key: []string{"order_id"}, Patience: time.Second}
+		r, err := eval.Reconcile(t.Context(), l, s.registered(conn, s.world.Connector().Profiles()[orders.Kind]), eval.Options{})
+		if err != nil || summary(r) != `matched 1, missing 1, altered 0, duplicated 0, foreign 0, not checked 0, "wrong"` || tries != 2 || r.Reads != 2 {
+			t.Errorf("%v, %d lists, %d reads\n%s", err, tries, r.Reads, r.Text())
+		}
+	})
+}

@@ -101,6 +101,7 @@ func (b *bound) tier1(ctx context.Context, r *reader, rep *Report, o Options) er
 			return err
 		}
 	}
+	r.began = time.Now() // lists may have taken all the patience that reads need
 	w := b.weighing(o.OnFinding)
 	for _, s := range b.strays {
 		w.verified.Read++

@@ -100,7 +100,8 @@ type bound struct {
 	shared  map[digest]*operation
 	order   []digest // of shared
 	tallies []tally
-	stamps  int // how many meant items have a stamp
+	stamps  int  // how many meant items have a stamp
+	checked bool // the connectors have checked all keys
 }
 
 // The states of a group besides those that a sweep gives.
@@ -157,6 +158,7 @@ func bind(ctx context.Context, f *File, reg *connectors.Registry, progress func(
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
+	b.checked = true
 	f.sort(b.groups)
 	f.sort(b.stamped)
 	b.state = make([]uint16, len(b.groups))
@@ -372,7 +374,7 @@ func (b *bound) lookup(ps *problems, l line, w intent.WriteIntent) (connectors.C
 		ps.say(l.file, l.n, field, "%s", plainError(err))
 		return nil, profile, false
 	}
-	if c, ok := conn.(connectors.Checker); ok {
+	if c, ok := conn.(connectors.Checker); ok && !b.checked {
 		// Check may refuse much that is irrelevant here: only the key must be valid for a query.
 		if err := c.Check(w); err != nil && strings.Contains(err.Error(), "/key") {
 			_, after, _ := strings.Cut(err.Error(), "/key")
