@@ -46,6 +46,7 @@ type Connector struct {
 	secret func(ctx context.Context) (string, error)
 	tokens *tokens
 	client *httpsend.Client
+	paces  map[*read]*pace
 	masks  masks
 	// probed means that the probe succeeded once.
 	probed atomic.Bool
@@ -66,7 +67,7 @@ func New(d *Declaration, o Options) (*Connector, error) {
 	if d == nil {
 		return nil, fmt.Errorf("%w: there is no declaration", errOptions)
 	}
-	c := &Connector{d: d, hosts: map[string]bool{}, params: map[string]any{}}
+	c := &Connector{d: d, paces: d.paces(), hosts: map[string]bool{}, params: map[string]any{}}
 	if err := c.configure(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}

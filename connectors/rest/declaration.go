@@ -270,9 +270,10 @@ type read struct {
 	bulk         int
 	keysAsked    []string // fields of the business key in the request
 	stampIsAsked bool
-	search       bool // a search of text, whose other hits do not count
-	newest       int  // how many records the API shows of a list at most, 0: all
-	bounded      bool // {first_sent} is in the request
+	search       bool          // a search of text, whose other hits do not count
+	newest       int           // how many records the API shows of a list at most, 0: all
+	every        time.Duration // between two calls, 0 for none
+	bounded      bool          // {first_sent} is in the request
 }
 
 // getRequest is a GET whose answer must be as declared.

@@ -101,6 +101,8 @@
 //	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
 //	[absent_if_visible: /path]           # the same, shorter
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
+//	[shared: true]                       # one call serves many queries: refused where the requests differ
+//	[rate: {calls: 1, per: 1m}]          # of this read alone, over all writes of the process
 //	[newest: 500]                        # the API shows no more of the list: a full one proves no absence
 //	[search: text]                       # hits that are not ours do not count; never strong
 //	[complete: true]                     # by ref: records found by other reads are read again by this one
@@ -135,6 +137,10 @@
 // changes what may be older, or by a key under which another actor may have made a record before.
 // Writes carry the same time in every send, without skew. Lists for many queries begin with the
 // earliest of them, where their first sends are at most an hour apart.
+//
+// A read with a rate waits for its next call, or fails as if it was throttled where that comes too late
+// for it. Each page is a call. With shared and a bulk_wait as long as the time between two calls, one
+// call serves all writes that wait.
 //
 // A LIST is one request that shows every record of the kind:
 //

@@ -248,6 +248,8 @@ type fileRead struct {
 	AbsentEmpty     bool            `yaml:"absent_empty"`
 	Search          yamlfile.Text   `yaml:"search"`
 	Newest          int             `yaml:"newest"`
+	Shared          bool            `yaml:"shared"`
+	Rate            *fileRate       `yaml:"rate"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
 	Visible         *fileGet        `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`

@@ -274,6 +274,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 		k.explainRead(r)
 	}
 	k.explainFields()
+	l.sharing(k, f)
 	l.headersAlone(k, f)
 	if _, settles := k.profile.Settle.Declared(); !settles && !slices.ContainsFunc(k.reads, func(r *read) bool { return !r.ref && !r.search }) {
 		l.warn(f.Profile.At, "has no settle, and the record is only found by a search of text: then nothing it does not find is ever believed to be absent; want settle, how long its index lags at the most")

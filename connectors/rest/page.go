@@ -98,7 +98,12 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 }
 
 func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) (httpsend.Answer, any, error) {
-	return once(ctx, r, d, u, func() (httpsend.Answer, any, error) { return c.readAs(ctx, d, u, r.accept, r.must) })
+	return once(ctx, r, d, u, func() (httpsend.Answer, any, error) {
+		if err := c.paces[r].wait(ctx); err != nil {
+			return httpsend.Answer{}, nil, err
+		}
+		return c.readAs(ctx, d, u, r.accept, r.must)
+	})
 }
 
 // noPath is the error of a list that does not exist: an empty one is answered with

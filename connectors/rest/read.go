@@ -237,6 +237,9 @@ func accepted(accept []int, a httpsend.Answer, err error) error {
 
 // askOne reads the one record that the request addresses.
 func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
+	if err := c.paces[r].wait(ctx); err != nil {
+		return result{}, err
+	}
 	a, err := c.get(ctx, d)
 	if err = accepted(r.accept, a, err); err != nil {
 		gone, doc, unclear := r.says(a)

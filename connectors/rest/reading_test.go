@@ -2,11 +2,14 @@ package rest_test
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +95,8 @@ var readingProblems = map[string]struct {
 	"search, nothing":      {"for what", itemsFile("", searchRead), `query: {q: "{key.sku}"}`, `query: {q: "a"}`, "reads[0].search: is set on a read that searches for nothing"},
 	"search, one":          {"it has hits", oneFile(""), "record: $\n", "record: $\n        search: text\n", "reads[0].search: is set on a read that searches for nothing; want records"},
 	"newest, one":          {"it is no list", oneFile(""), "record: $\n", "record: $\n        newest: 5\n", "reads[0].newest: is set on what is no list by itself"},
+	"shared, by key":       {"each has a list of its own", roomFile, `limit: "999"}`, "limit: '999', id: '{key.id}'}\n        shared: true", "reads[0].shared: is true, and the reads of the kind are not the same for all queries"},
+	"rate, none":           {"how often", roomFile, "records: $.messages[*]", "records: $.messages[*]\n        rate: {calls: 0, per: 1m}", "reads[0].rate: want calls (1 or more) and per"},
 }
 
 const searchRead = `
@@ -155,6 +160,8 @@ var readingWords = map[string]struct {
 	"search":                     {itemsFile("", searchRead), "profile: {stamped: true}", "profile: {stamped: true, settle: 1m}", "read list: a search of text. What it finds is compared", ""},
 	"search, no settle":          {itemsFile("", searchRead), "", "", "read list: a search", "profile: has no settle, and the record is only found by a search of text"},
 	"newest":                     {itemsFile("", plainRead+"newest: 500"), "", "", "read list: the API shows the newest 500 records at the most. A full list without ours is an error", ""},
+	"rate":                       {roomFile, "records: $.messages[*]", "records: $.messages[*]\n        shared: true\n        rate: {calls: 1, per: 1m}", "read history: made once in 1m0s", "reads[0].rate: profile.bulk_wait is shorter than the 1m0s between two calls"},
+	"rate, one by one":           {oneFile("rate: {calls: 2, per: 1m}"), "", "", "read list: made once in 30s", "reads[0].rate: each write needs calls of its own"},
 }
 
 func TestReadingWords(t *testing.T) {
@@ -587,5 +594,76 @@ func TestAListThatIsCut(t *testing.T) {
 		"short with ours": {reason: "all is shown", body: `{"items":[{"id":"1","sku":"A-1"}]}`, records: 1, strong: true},
 		"full":            {reason: "ours may be older", body: `{"items":[{"id":"1","sku":"B"},{"id":"2","sku":"C"}]}`, records: -1},
 		"full with ours":  {reason: "another of ours may be older", body: `{"items":[{"id":"1","sku":"B"},{"id":"2","sku":"A-1"}]}`, records: 1},
+	})
+}
+
+// At one call a minute for a method, with another actor posting and answers lost, every message of a
+// channel is verified, and no two calls are closer than a minute.
+func TestOneCallAMinute(t *testing.T) {
+	const many = 40
+	synctest.Test(t, func(t *testing.T) {
+		f := chat()
+		if err := f.Set(fault.Fault{Kind: fault.LostAnswer, Times: 3}); err != nil {
+			t.Fatal(err)
+		}
+		file := strings.NewReplacer("records: $.messages[*]", "records: $.messages[*]\n        shared: true\n        rate: {calls: 1, per: 1m}", "bulk_wait: 10s", "bulk_wait: 1m").Replace(chatFile)
+		con := chatConnector(t, f, file)
+		var reg connectors.Registry
+		if err := reg.Register("chat", connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+			t.Fatal(err)
+		}
+		e := engine.New(ledger.NewMemory(), &reg, nil)
+		defer e.Close()
+		var wg sync.WaitGroup
+		for n := range many {
+			wg.Go(func() {
+				if out, err := e.Do(t.Context(), post(n)); err != nil || out.Status != ledger.Verified {
+					t.Errorf("message %d: %s: %s; %v", n, out.Status, out.Text, err)
+				}
+			})
+			others(f, map[string]any{"text": fmt.Sprint("hello ", n)})
+			time.Sleep(2 * time.Minute / many)
+		}
+		wg.Wait()
+		var last time.Time
+		reads := 0
+		for _, call := range f.Calls() {
+			if !strings.Contains(call.Path, "history") {
+				continue
+			}
+			if reads++; !last.IsZero() && call.At.Sub(last) < time.Minute {
+				t.Errorf("a call %s after another", call.At.Sub(last))
+			}
+			last = call.At
+		}
+		if reads > 5 {
+			t.Errorf("%d calls for %d messages in two minutes", reads, many)
+		}
+	})
+}
+
+// A read whose turn comes too late for its caller is throttled, and asks nothing.
+func TestAReadWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		con := items(t, oneFile("rate: {calls: 1, per: 1m}"), func(rw http.ResponseWriter, r *http.Request) {
+			calls++
+			says(200, `{"id":"1","sku":"A-1"}`)(rw, r)
+		})
+		q := connectors.Query{Intent: item(intent.Create)}
+		if _, err := con.Read(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := con.Read(ctx, q)
+		var e *connectors.Error
+		if !errors.As(err, &e) || e.Fate != connectors.FateThrottled || e.RetryAfter != time.Minute || calls != 1 {
+			t.Errorf("%v after %d calls; want throttled for a minute, and one call", err, calls)
+		}
+		began := time.Now()
+		if _, err := con.Read(t.Context(), q); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("%v after %s; want the record after a minute", err, time.Since(began))
+		}
 	})
 }
