@@ -2,6 +2,8 @@ package command
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,9 +15,12 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/catalog"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/ledger"
 )
 
 // contractTime bounds the requests to a server that is checked.
@@ -38,9 +43,9 @@ func (u *upstream) flags(cmd *cobra.Command) {
 func (a *app) contractCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "contract",
-		Short: "Contracts for tools of MCP servers: draft, check, pin, or print one",
+		Short: "Contracts for tools of MCP servers: draft, check, try, pin, or print one",
 	}
-	cmd.AddCommand(a.contractSuggest(), a.contractCheck(), a.contractPin(), &cobra.Command{
+	cmd.AddCommand(a.contractSuggest(), a.contractCheck(), a.contractPin(), a.contractTry(), &cobra.Command{
 		Use:   "print NAME",
 		Short: "Print an included contract, as a start for your own",
 		Long:  "Included contracts: " + strings.Join(mcp.Shipped(), ", ") + ".",
@@ -153,8 +158,20 @@ func (s stderrLog) Write(p []byte) (int, error) {
 
 // reach connects to a server that the command line names.
 func (a *app) reach(u upstream, args []string) (*mcp.Client, error) {
+	s, err := a.upstreamOf(u, args)
+	if err != nil {
+		return nil, err
+	}
+	c, err := mcp.NewClient(s, nil)
+	if err != nil {
+		return nil, usagef("--server: %w", err)
+	}
+	return c, nil
+}
+
+func (a *app) upstreamOf(u upstream, args []string) (mcp.Server, error) {
 	if strings.TrimSpace(u.server) == "" {
-		return nil, usagef("--server is missing; want a command line or an address")
+		return mcp.Server{}, usagef("--server is missing; want a command line or an address")
 	}
 	s := mcp.Server{Env: map[string]string{}, Headers: map[string]func(context.Context) (string, error){}}
 	if a.verbose {
@@ -175,15 +192,96 @@ func (a *app) reach(u upstream, args []string) (*mcp.Client, error) {
 	for _, h := range u.headers {
 		name, variable, ok := strings.Cut(h, "=")
 		if !ok || a.env(variable) == "" {
-			return nil, usagef("--header %s: want NAME=VARIABLE, and the variable set", report.Safe(name))
+			return mcp.Server{}, usagef("--header %s: want NAME=VARIABLE, and the variable set", report.Safe(name))
 		}
 		s.Headers[name] = func(context.Context) (string, error) { return a.env(variable), nil }
 	}
-	c, err := mcp.NewClient(s, nil)
-	if err != nil {
-		return nil, usagef("--server: %w", err)
+	return s, nil
+}
+
+func (a *app) contractTry() *cobra.Command {
+	var u upstream
+	var arguments string
+	cmd := &cobra.Command{
+		Use:   "try FILE TOOL --arguments JSON --server SERVER [-- ARGUMENT...]",
+		Short: "Make one record on a scratch server, and prove the reading tool",
+		Long: "Read with the contract's reading tool, which must not find the record; call TOOL once;\n" +
+			"read again, until every field is as called. The record stays: use a scratch server.\n\n" +
+			"  readback contract try issues.yaml create_issue --arguments '{\"title\": \"Try 1\"}' \\\n    --server 'node server.js'",
+		Args: cobra.MinimumNArgs(2),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.tryContract(ctx, u, arguments, args) }),
 	}
-	return c, nil
+	u.flags(cmd)
+	cmd.Flags().StringVar(&arguments, "arguments", "", "the arguments of the call, a JSON object")
+	return cmd
+}
+
+// contractTrial is the result of a trial of a contract.
+type contractTrial struct {
+	Tool    string         `json:"tool"`
+	Proofs  []string       `json:"proofs"`
+	Outcome engine.Outcome `json:"outcome"`
+}
+
+func (a *app) tryContract(ctx context.Context, u upstream, arguments string, args []string) (int, error) {
+	c, err := config.Contract(".", args[0])
+	if err != nil {
+		return 0, err
+	}
+	tool := args[1]
+	kind, write, ok := c.Target(tool)
+	if !ok || write != intent.Create && write != intent.Upsert {
+		return 0, usagef("%s makes no record by the contract; want one of its tools under create or upsert: %s", report.Safe(tool), strings.Join(c.Writes(), ", "))
+	}
+	var given intent.Fields
+	if err := json.Unmarshal([]byte(arguments), &given); err != nil {
+		return 0, usagef("--arguments: %w; want a JSON object", err)
+	}
+	if given, err = intent.Normalize(given); err != nil {
+		return 0, usagef("--arguments: %w", err)
+	}
+	in, err := c.Derive(tool, given, nil)
+	if err != nil {
+		return 0, usagef("--arguments: %w", err)
+	}
+	in.Tenant, in.Workflow, in.Step, in.Tool, in.Destination = "default", "contract-try-"+strings.ToLower(rand.Text()), "try", tool, "server" // each trial has a stamp of its own
+	s, err := a.upstreamOf(u, args[2:])
+	if err != nil {
+		return 0, err
+	}
+	conn, err := mcp.New(c, mcp.Options{Server: s})
+	if err != nil {
+		return 0, usagef("--server: %w", err)
+	}
+	defer func() { _ = conn.Close() }() // what it did is known
+	before, err := conn.Read(ctx, connectors.Query{Intent: in})
+	if err != nil {
+		return 0, err
+	}
+	if len(before.Records) > 0 {
+		return 0, usagef("--arguments: the reading tool shows this %s already; want one that is new. Nothing was sent", report.Safe(kind))
+	}
+	var reg connectors.Registry
+	if err := reg.Register("server", connectors.Destination{Connector: conn, Profiles: conn.Profiles()}); err != nil {
+		return 0, err
+	}
+	e := engine.New(ledger.NewMemory(), &reg, nil)
+	defer e.Close()
+	out, err := e.Do(ctx, in)
+	if err != nil {
+		return 0, err
+	}
+	t := contractTrial{tool, c.Proofs(tool), out}
+	err = a.print(t, func() string {
+		if out.Status != ledger.Verified {
+			return fmt.Sprintf("%s did not prove %s: %s\n", report.Safe(strings.Join(t.Proofs, ", ")), report.Safe(tool), report.Safe(out.Text))
+		}
+		return fmt.Sprintf("%s showed nothing before the call of %s, and the record as called after it. The record stays: %s\n", report.Safe(strings.Join(t.Proofs, ", ")), report.Safe(tool), report.Safe(out.Ref))
+	})
+	if out.Status != ledger.Verified {
+		return exitDiffers, err
+	}
+	return exitVerified, err
 }
 
 func (a *app) contractCheck() *cobra.Command {

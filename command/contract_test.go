@@ -113,3 +113,33 @@ func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
 		t.Errorf("not_checked %v, refused %v; want /channel of create_order and /amount_cents of update_order", not, refused)
 	}
 }
+
+// TestContractTry: one record is made, and the reading tool shows it; one that reads the wrong field
+// proves nothing, and what is there already is not made again.
+func TestContractTry(t *testing.T) {
+	s := fakemcp.New(fakemcp.NewWorld())
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
+	t.Cleanup(web.Close)
+	text := fakemcp.Contract + "digests:\n"
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
+		d, err := mcp.Digest(s.Tool(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "  " + name + ": " + d + "\n"
+	}
+	p := newPlace(t, orders.Plain.Options())
+	file := p.write("shop.yaml", text)
+	try := func(file, tool, arguments string) result {
+		return p.run("contract", "try", file, tool, "--arguments", arguments, "--server", web.URL)
+	}
+	says(t, p.want(0, try(file, fakemcp.Create, `{"order_id": "A-1", "note": "n"}`)), "find_orders, get_order showed nothing before the call of create_order, and the record as called after it")
+	says(t, p.want(exitUsage, try(file, fakemcp.Create, `{"order_id": "A-1", "note": "n"}`)), "already", "Nothing was sent")
+	says(t, p.want(exitUsage, try(file, fakemcp.Delete, `{}`)), "makes no record")
+	says(t, p.want(exitUsage, try(file, fakemcp.Create, `[]`)), "want a JSON object")
+	wrong := p.write("wrong.yaml", strings.Replace(text, "note: $.note, amount_cents: $.amount_cents, customer: $.customer, channel", "note: $.customer, amount_cents: $.amount_cents, customer: $.customer, channel", 1))
+	says(t, p.want(exitDiffers, try(wrong, fakemcp.Create, `{"order_id": "A-2", "note": "n"}`)), "did not prove create_order")
+	if n := s.World.Calls(fakemcp.Create); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}
