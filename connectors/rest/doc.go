@@ -46,6 +46,12 @@
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
 //	    [claims: [{about: look-up, says: …, source: https://…, [assumed: true]}…]]
 //
+// Graphql is the envelope of GraphQL, in a READ as well (query and variables only; a page's body is a
+// variable, and any error makes the read one). The braces of the query are its own. A mutation was done
+// where result is there and no error is. Errors without any data are a limit or a refusal where all
+// of their codes say so, and data with errors is unknown: a part may have been done. Errors at
+// user_errors are a refusal; an answer of the write's own rules, such as a conflict, comes first.
+//
 // Irreversible and never_repeat are two facts. An irreversible write cannot be undone, and that no read
 // shows it proves nothing; under a key that the API knows it may be sent again. A write of never_repeat
 // is not sent a second time, key or not, unless the first provably did nothing or a reviewer says so.
@@ -55,6 +61,8 @@
 //	method: POST                         # POST, PUT, PATCH, DELETE
 //	path: /shops/{param.shop}/items
 //	[query: {q: "{key.sku}"}] [headers: {…}] [body: {…} | form: {…}]
+//	[graphql: {query: "mutation …", variables: {…}, result: $.data.issueCreate,
+//	  [user_errors: $.data.issueCreate.userErrors]}]    # in place of method and body
 //	[ref: $.id | {header: Location, match: '([^/]+)$'}] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
 //	[needs: ref | version]               # of the one record that the read before it found
 //	[idempotency: {header: Idempotency-Key | query: requestid, [form: raw|quoted|uuid4|hex25|int31],

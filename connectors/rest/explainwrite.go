@@ -11,18 +11,28 @@ import (
 
 // explainWrites says how the writes of a kind work beyond sending their request.
 func (l *loader) explainWrites(k *kind) {
+	if len(l.Problems) > 0 { // parts of it are missing
+		return
+	}
 	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
 		l.explainWrite(k, name, k.writes[name])
 	}
 	if k.record != nil && k.record.stampForm != "" {
 		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
 	}
-	if len(l.d.throttle) > 0 {
+	if l.d.throttle.words() != "" {
 		k.explain("When the API says \"not now\", to a write or a read: %s.", l.d.throttle.words())
 	}
 }
 
 func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
+	if g := w.request.graphql; g != nil {
+		text := ""
+		if g.userErrors != nil {
+			text = " Errors at " + g.userErrors.Text() + " are a refusal."
+		}
+		k.explain("A %s is a mutation of GraphQL: it was done where %s is there without errors. Errors without data are a refusal only where each has a code of validation; with data, or with another code, it is unknown what was done.%s", name, g.result.Text(), text)
+	}
 	if w.key != nil {
 		k.explain("A %s carries our key %s%s. A repeat within %s has the same one.", name, w.key.where(), keyFormWords[w.key.form], w.key.window)
 	}

@@ -122,6 +122,16 @@ type fileRequest struct {
 	Headers map[string]yamlfile.Text `yaml:"headers"`
 	Body    yamlfile.Node            `yaml:"body"`
 	Form    map[string]yamlfile.Node `yaml:"form"`
+	GraphQL *fileGraphQL             `yaml:"graphql"`
+}
+
+// fileGraphQL is a query or a mutation, in place of a body.
+type fileGraphQL struct {
+	At         yamlfile.Place
+	Query      yamlfile.Text `yaml:"query"`
+	Variables  yamlfile.Node `yaml:"variables"`
+	Result     yamlfile.Text `yaml:"result"`
+	UserErrors yamlfile.Text `yaml:"user_errors"`
 }
 
 type fileWrite struct {

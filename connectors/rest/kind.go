@@ -141,6 +141,13 @@ func (l *loader) write(f *fileWrite) *write {
 	w.throttle = l.d.throttle
 	w.answers = append(w.answers, w.throttle.answers()...)
 	w.refusal = l.d.refusal
+	if f.Request.GraphQL != nil {
+		if w.refusal == nil {
+			w.refusal = l.graphqlRefusal(f.Request.GraphQL)
+		}
+		// The envelope itself says whether a limit was all that happened.
+		w.answers = w.answers[:len(w.answers)-len(w.throttle)]
+	}
 	if f.Refusal != nil {
 		w.refusal = l.newRefusal(f.Refusal)
 	}

@@ -64,6 +64,12 @@ func (l *loader) declaration(f *fileDeclaration) {
 		l.d.probe, l.d.probeFirst = l.newGet(f.Probe.Look, forAccount), f.Probe.First
 	}
 	l.d.throttle = l.throttle(f.Throttle)
+	for _, name := range slices.Sorted(maps.Keys(f.Kinds)) {
+		if k := f.Kinds[name]; k != nil && slices.ContainsFunc(k.Reads, func(r *fileRead) bool { return r != nil && r.Request.GraphQL != nil }) {
+			l.d.throttle = append(l.d.throttle, l.graphqlThrottle(k.At))
+			break
+		}
+	}
 	if f.Refusal != nil {
 		l.d.refusal = l.newRefusal(f.Refusal)
 	}

@@ -229,7 +229,12 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 	}
 	body, _ := d.body.(map[string]any)
 	body = maps.Clone(body)
-	body[p.body] = token
+	if variables, ok := body["variables"].(map[string]any); ok && r.request.graphql != nil {
+		variables = maps.Clone(variables)
+		variables[p.body], body["variables"] = token, variables
+	} else {
+		body[p.body] = token
+	}
 	d.body = body
 	return u, true, nil
 }

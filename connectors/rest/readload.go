@@ -99,6 +99,9 @@ func (l *loader) reads(r *read, f *fileRead, allowed known) {
 	l.believed(r, f)
 	l.paging(r, f)
 	r.must = l.conditions(f.Must)
+	if r.request.graphql != nil {
+		r.must = append(r.must, l.noErrors(f.Request.GraphQL.At))
+	}
 	r.strongIf = l.condition(f.StrongIf)
 	if r.strongIf != nil && !r.strong {
 		l.At(f.StrongIf.At, "is set on what is not strong")

@@ -27,6 +27,7 @@ type request struct {
 	form    []namedValue
 	isForm  bool
 	body    *tree
+	graphql *graphql // nil: it is no GraphQL
 }
 
 // namedValue is a named value of a query or a form.
@@ -49,6 +50,9 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 // newRequest compiles a request. otherwise is the method when none is named.
 func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, allowed known) *request {
 	r := &request{at: at, method: f.Method.Value}
+	if f.GraphQL != nil {
+		l.newGraphQL(r, f, at, otherwise == "", allowed)
+	}
 	if r.method == "" {
 		r.method = otherwise
 	}

@@ -133,6 +133,9 @@ func (r throttleRule) inHeader(h http.Header) time.Duration {
 func (t throttle) words() string {
 	var all []string
 	for _, r := range t {
+		if r.header == "" && r.wait == 0 { // that of GraphQL
+			continue
+		}
 		text := statuses(r.statuses)
 		if r.where != nil {
 			text += " with a certain " + r.where.subject()

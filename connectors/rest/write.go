@@ -305,6 +305,11 @@ func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error)
 		}
 		return rule.verdict(a, byStatus)
 	}
+	if g := w.request.graphql; g != nil {
+		if err, decided := g.meaning(a, doc, isJSON, byStatus); decided {
+			return err
+		}
+	}
 	return byStatus
 }
 

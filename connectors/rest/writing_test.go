@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
@@ -47,6 +49,10 @@ func TestBadWrites(t *testing.T) {
 		"stamp's form":    {"two writes could share it", "stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: int31}", `record.stamp.form: is "int31"; want one of uuid4, hex25`},
 		"form of a field": {"what for", `fields: {"...": $}`, `fields: {"...": $, a: {path: $.a, form: uuid4}}`, "record.fields.a.form: is for the stamp"},
 		"never":           {"there is no delete", "profile: {stamped: true}", "profile: {stamped: true, never_repeat: [create, delete]}", "profile.never_repeat[1]: is no write of this kind"},
+		"mutation":        {"it must show what it did", ref, ref + "        graphql: {query: 'mutation { a }'}\n", "create.body: is set together with graphql\ncreate.graphql.result: is missing; want where the answer has what the mutation did"},
+		"no query":        {"which", ref, ref + "        graphql: {result: $.data.a, variables: [1]}\n", "create.graphql.query: is missing\ncreate.graphql.variables: is a list; want names with values"},
+		"user errors":     {"they never come", ref, ref + "        graphql: {query: 'mutation { a }', result: $.data.a, user_errors: $.data.a.userErrors}\n", "create.graphql.user_errors: is not asked for by the query; want userErrors { message } in it"},
+		"query of a read": {"it has records", "query: {sku: \"{key.sku}\"}", "graphql: {query: '{ items }', result: $.data.items}", "reads[0].graphql: has result or user_errors, which are of writes"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -439,5 +445,93 @@ func TestAWriteThatIsNeverRepeated(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// graphFile declares letters of a GraphQL API.
+var graphFile = strings.NewReplacer("body: {id: \"{key.id}\", text: \"{fields.text}\", stamp: \"{stamp}\"}",
+	`graphql:
+          query: "mutation M($i: I!) { put(i: $i) { letter { ref } userErrors { code message } } }"
+          variables: {i: {id: "{key.id}", text: "{fields.text}", stamp: "{stamp}"}}
+          result: $.data.put.letter
+          user_errors: $.data.put.userErrors`,
+	"ref: $.ref\n\n", "ref: $.data.put.letter.ref\n\n", "path: /letters", "path: /graphql",
+	"query: {id: \"{key.id}\"}", "graphql: {query: \"query Q($id: ID!) { letters(id: $id) { ref id } }\", variables: {id: \"{key.id}\"}}",
+	"$.letters[*]", "$.data.letters[*]").Replace(boxFile(""))
+
+// graph connects that declaration with a handler.
+func graph(t *testing.T, h http.HandlerFunc) *rest.Connector {
+	t.Helper()
+	d, err := rest.Load([]byte(graphFile), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.New(d, rest.Options{Transport: wire.Transport(h, nil), Secrets: map[string]func(context.Context) (string, error){
+		"token": func(context.Context) (string, error) { return "hunter2", nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestWhatGraphQLAnswersMean(t *testing.T) {
+	const limit = `{"errors":[{"message":"slow down","extensions":{"code":"THROTTLED"}}]}`
+	for name, tt := range map[string]struct {
+		reason string
+		status int
+		body   string
+		fate   connectors.Fate
+		says   string // the message of a refusal
+	}{
+		"done":            {"the usual", 200, `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[]}}}`, connectors.FateAnswered, ""},
+		"user errors":     {"the API's refusal", 200, `{"data":{"put":{"letter":null,"userErrors":[{"code":"BLANK","message":"text is blank"}]}}}`, connectors.FateRefused, "text is blank"},
+		"invalid":         {"nothing was executed", 200, `{"errors":[{"message":"no such field","extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateRefused, "no such field"},
+		"limit":           {"not now", 200, limit, connectors.FateThrottled, ""},
+		"limit as 400":    {"some answer so", 400, limit, connectors.FateThrottled, ""},
+		"one of them":     {"the other may have been met while it was done", 200, `{"errors":[{"extensions":{"code":"THROTTLED"}},{"extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
+		"internal":        {"it may have been done", 200, `{"data":null,"errors":[{"message":"oops","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
+		"no code":         {"it may have been done", 200, `{"errors":[{"message":"oops"}]}`, connectors.FateUnknown, ""},
+		"data and errors": {"a part may have been done", 200, `{"data":{"put":{"letter":{"ref":"L1"}}},"errors":[{"extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateUnknown, ""},
+		"no result":       {"it does not say what it did", 200, `{"data":{"put":{"letter":null,"userErrors":[]}}}`, connectors.FateUnknown, ""},
+		"no user errors":  {"another shape", 200, `{"data":{"put":{"letter":{"ref":"L1"}}}}`, connectors.FateUnknown, ""},
+		"no GraphQL":      {"a page of a proxy", 200, `<html>`, connectors.FateUnknown, ""},
+		"a proxy's limit": {"by its status", 429, `<html>`, connectors.FateThrottled, ""},
+		"a broken API":    {"whatever it says", 502, limit, connectors.FateUnknown, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := letter(1)
+			got, err := graph(t, says(tt.status, tt.body)).Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+			if connectors.FateOf(err) != tt.fate || tt.says != "" && got.Reply.Message != tt.says || tt.fate == connectors.FateAnswered && got.Ref != "L1" {
+				t.Errorf("%q (%v), ref %q, %q; want %q, %q: %s", connectors.FateOf(err), err, got.Ref, got.Reply.Message, tt.fate, tt.says, tt.reason)
+			}
+		})
+	}
+}
+
+// A read by GraphQL that has errors shows nothing, and a limit is one.
+func TestGraphQLReads(t *testing.T) {
+	for body, want := range map[string]struct {
+		fate   connectors.Fate
+		absent bool
+	}{
+		`{"data":{"letters":[]}}`: {connectors.FateAnswered, true},
+		`{"data":{"letters":[]},"errors":[{"message":"a shard is down"}]}`:         {connectors.FateUnknown, false},
+		`{"data":{"letters":[]},"errors":[{"extensions":{"code":"RATELIMITED"}}]}`: {connectors.FateThrottled, false},
+		`{"errors":[{"extensions":{"code":"THROTTLED"}}]}`:                         {connectors.FateThrottled, false},
+	} {
+		var sent string
+		c := graph(t, func(rw http.ResponseWriter, r *http.Request) {
+			b, _ := io.ReadAll(r.Body)
+			sent = r.Method + " " + string(b)
+			says(200, body)(rw, r)
+		})
+		in := letter(1)
+		got, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+		if connectors.FateOf(err) != want.fate || (err == nil && len(got.Records) == 0) != want.absent {
+			t.Errorf("%s: %v, %v; want %q", body, got.Records, err, want.fate)
+		}
+		if sent != `POST {"query":"query Q($id: ID!) { letters(id: $id) { ref id } }","variables":{"id":"l-1"}}` {
+			t.Errorf("sent %s", sent)
+		}
 	}
 }
