@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/connectors"
@@ -91,7 +90,7 @@ func (a *app) suggest(ctx context.Context, u upstream, args []string) error {
 }
 
 // listed is the name and version of a server, and its tools.
-func (a *app) listed(ctx context.Context, u upstream, args []string) (string, []*sdk.Tool, error) {
+func (a *app) listed(ctx context.Context, u upstream, args []string) (string, []*mcp.Tool, error) {
 	client, err := a.reach(u, args)
 	if err != nil {
 		return "", nil, err

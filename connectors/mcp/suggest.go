@@ -12,6 +12,9 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// Tool is a tool as a server lists it.
+type Tool = sdk.Tool
+
 // Suggest drafts a contract from a server's declaration of its tools, for an operator to finish.
 // Names, schemas and annotations are only hints: every guess is marked, and the draft cannot be
 // loaded until its first line is removed. server is its name and version, for display. The error
