@@ -148,6 +148,9 @@ type Observation struct {
 	// a system behind it: a mail that is in the sent mailbox, and bounced. Foreign text. "" where
 	// no failure is reported.
 	Failed string `json:"failed,omitempty"`
+	// Open is what the destination says of a record that is as declared, and of which it has not yet
+	// decided whether it takes effect: a refund that is pending. Foreign text. "" where it is decided.
+	Open string `json:"open,omitempty"`
 }
 
 // Record is one record as it was read.

@@ -80,6 +80,9 @@ type Profile struct {
 	// Settle is how long reads may lag behind writes. Default undeclared: a
 	// weak read then never proves absence.
 	Settle Bound
+	// Open is how long after a send a record may stay undecided (Observation.Open). Default
+	// undeclared: one that is undecided is read no longer than any other.
+	Open Bound
 	// Horizon is how long a send may still be applied after the client gave up. Default
 	// undeclared: absence is then never conclusive.
 	Horizon Bound
@@ -193,6 +196,7 @@ func (p Profile) Valid() error {
 	}
 	_, settles := p.Settle.Declared()
 	_, rechecks := p.Recheck.Declared()
+	_, opens := p.Open.Declared()
 	_, rollsBack := p.Rollback.Declared()
 	for _, claim := range []struct {
 		field   string
@@ -200,7 +204,7 @@ func (p Profile) Valid() error {
 	}{
 		{"stamped", p.Stamped}, {"stamps updates", p.StampsUpdates}, {"unique", len(p.Unique) > 0},
 		{"conditional", len(p.Conditional) > 0}, {"undo", len(p.Undo) > 0}, {"reads", len(p.Reads) > 0},
-		{"bulk limit", p.BulkLimit > 0}, {"bulk wait", p.BulkWait > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"recheck", rechecks}, {"rollback", rollsBack},
+		{"bulk limit", p.BulkLimit > 0}, {"bulk wait", p.BulkWait > 0}, {"confirm reads", p.ConfirmReads > 1}, {"settle time", settles}, {"open", opens}, {"recheck", rechecks}, {"rollback", rollsBack},
 		{"volatile", len(p.Volatile) > 0}, {"compare", len(p.Compare) > 0}, {"read timeout", p.ReadTimeout > 0},
 	} {
 		if claim.claimed {

@@ -11,6 +11,12 @@ const (
 	// time or horizon, or cannot be read: the floor for destinations that publish no number.
 	// Its end proves nothing.
 	undeclaredPatience = time.Minute
+	// openShare, openFirst and openMost are the pauses between reads of an undecided record: an
+	// eighth of its age, at least that of an impatient user, and at most what is a small part of the
+	// days that such decisions take.
+	openShare = 8
+	openFirst = 5 * time.Second
+	openMost  = 6 * time.Hour
 	// unprovenReads is how many reads in a row must fail, or prove nothing, before a reviewer
 	// is asked: as many as the standard pace makes in the first ten seconds.
 	unprovenReads = 10

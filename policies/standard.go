@@ -255,6 +255,9 @@ func patience(c Case) (Decision, bool) {
 			return Decision{Kind: Wait, After: PausePreparing(max(c.SinceSend, c.SinceByClock), c.Judgement), Rule: "login",
 				Reason: explain(c, "it is read when the destination accepts our login again")}, true
 		}
+		if open, _ := c.Profile.Open.Declared(); c.Open && max(c.SinceSend, c.SinceByClock) < open {
+			return Decision{Kind: Wait, After: pauseOpen(c), Rule: "open", Reason: c.Reason}, true
+		}
 		// A late worker has made few reads, however long ago the send was: the destination gets
 		// as many chances to respond as it would have had in time.
 		if inTime || c.Unproven < unprovenReads {
@@ -278,6 +281,12 @@ func patience(c Case) (Decision, bool) {
 		}
 	}
 	return Decision{}, false
+}
+
+// pauseOpen returns the pause before the next read of a record that the destination has not decided
+// on: longer the longer that takes, since most are decided soon and some in days.
+func pauseOpen(c Case) time.Duration {
+	return min(max(max(c.SinceSend, c.SinceByClock)/openShare, openFirst), openMost)
 }
 
 // lag returns how long a weak read that shows nothing is not believed: the settle time, or our

@@ -273,7 +273,7 @@ func (s *Scope) SealObservation(seen connectors.Observation) (json.RawMessage, e
 		s.Learn(r.Fields)
 	}
 	seal := sealing{Scope: s}
-	seen.Failed = s.Text(seen.Failed)
+	seen.Failed, seen.Open = s.Text(seen.Failed), s.Text(seen.Open)
 	for i, r := range seen.Records {
 		r.Ref, r.URL, r.Version, r.Stamp = s.SealName(r.Ref), s.SealName(r.URL), s.SealName(r.Version), s.SealName(r.Stamp)
 		if r.Fields != nil {

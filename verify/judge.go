@@ -52,6 +52,9 @@ type Judgement struct {
 	// Failed says that the record is there, but its effect failed. It comes with Conflict and
 	// Ours.
 	Failed bool
+	// Open says, with Indeterminate, that the record is as declared and that the destination has not
+	// decided yet whether it takes effect.
+	Open bool
 	// Conclusive says that the read cannot be older than the last send: it was strong, or the
 	// settle time had fully passed. An inconclusive verdict may still change as replicas catch
 	// up.
@@ -106,6 +109,9 @@ func Judge(c Case) Judgement {
 	if c.Seen.Failed != "" && len(c.Seen.Records) > 0 && (j.Verdict == Verified || j.Verdict == Indeterminate) {
 		j = Judgement{Verdict: Mismatched, Conflict: true, Ours: true, Failed: true, Mismatches: []Mismatch{{Problem: Failed, Got: c.Seen.Failed}},
 			Reason: "the record is as declared, and a report says that it failed"}
+	}
+	if c.Seen.Open != "" && j.Verdict == Verified && len(c.Seen.Records) > 0 {
+		j = Judgement{Verdict: Indeterminate, Open: true, Reason: "the record is as declared, and the destination has not decided yet whether it takes effect"}
 	}
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allStamped(c.Seen.Records, c.Stamp)

@@ -480,3 +480,23 @@ func TestAbsenceNamesNoActor(t *testing.T) {
 		}
 	}
 }
+
+// A record that is as declared proves nothing while the destination has not decided on it, and one
+// that is not as declared stays what it is.
+func TestAnOpenRecordIsNotVerified(t *testing.T) {
+	w := intent.WriteIntent{Write: intent.Create, Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"a": "x"}}
+	for name, c := range map[string]struct {
+		open, value string
+		want        verify.Verdict
+	}{
+		"decided":        {"", "x", verify.Verified},
+		"open":           {"status is pending", "x", verify.Indeterminate},
+		"open and other": {"status is pending", "y", verify.Mismatched},
+	} {
+		j := verify.Judge(verify.Case{Intent: w, Stamp: "s", Seen: connectors.Observation{Strength: connectors.Strong, Open: c.open,
+			Records: []connectors.Record{{Ref: "1", Stamp: "s", Fields: intent.Fields{"id": "1", "a": c.value}}}}})
+		if j.Verdict != c.want || j.Open != (c.want == verify.Indeterminate) || !j.Shows() {
+			t.Errorf("%s: %+v, want %s", name, j, c.want)
+		}
+	}
+}

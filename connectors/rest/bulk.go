@@ -186,7 +186,7 @@ func (c *Connector) readGroup(ctx context.Context, k *kind, r *read, qs []connec
 func (m *merge) answer(r *read, f result) connectors.BulkAnswer {
 	mine := result{strong: f.strong}
 	for _, rec := range f.records {
-		ours, err := m.takes(rec)
+		ours, err := m.takes(rec.Record)
 		if err != nil {
 			return connectors.BulkAnswer{Err: err}
 		}

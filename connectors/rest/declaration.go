@@ -310,6 +310,7 @@ type record struct {
 	stamp        *field
 	stampForm    string // "": as it is
 	keep         *condition
+	settles      *settles
 	fields       map[string]*field
 	spread       []*jsonplace.Place
 	// only are lists of the names that a spread can show, joined by commas;

@@ -173,6 +173,7 @@
 //	[keep: CONDITION]                    # others do not count
 //	[only: ["{param.names}", id]]        # all that "..." can show; an intent about others is refused
 //	[nulls: true]                        # a missing value is shown as null, so no field can be expected absent
+//	[settles: {path: $.status, open: [pending], good: [succeeded], [bad: [failed]], within: 10d}]
 //	fields:
 //	  "...": $.properties                # every member of an object
 //	  title: $.title
@@ -182,6 +183,11 @@
 //	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
 //	  mark: {header: x-amz-meta-mark}    # of a read of one record; all fields of a HEAD are in headers
 //	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error
+//
+// With settles a record is verified only at a good status. At any other that is not bad it is read
+// again, ever more rarely, until within has passed; then a reviewer decides, and so does one at a bad
+// status. A record that became bad after it was good is found by a recheck when within has passed since
+// the send, unless profile.recheck says another time.
 //
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
 // or a list of them), contains and exists (something that is not null).
@@ -229,5 +235,5 @@
 // What the package does not know: whether a declaration is true. A settle time
 // that is too short, a "unique" that is not enforced, a read that is called strong
 // and comes from a replica make duplicates that the package cannot detect; `readback probe` measures them. It uploads no files, speaks no XML, and
-// follows no asynchronous job.
+// follows no asynchronous job other than one whose record shows its status (settles).
 package rest

@@ -38,6 +38,9 @@ func (k *kind) explain(format string, args ...any) {
 
 // explainFields says what is not obvious of the fields of records.
 func (k *kind) explainFields() {
+	if s := k.record.settles; s != nil {
+		k.explain("A record is verified only when %s is %s. Until then it is read again, for at most %s; a later failure is found by a recheck, and a reviewer decides.", s.place.Text(), strings.Join(s.good, " or "), s.within)
+	}
 	for _, name := range slices.Sorted(maps.Keys(k.record.fields)) {
 		if h := k.record.fields[name].header; h != "" {
 			k.explain("field %s: the header %s of the answer.", name, h)

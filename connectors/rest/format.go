@@ -313,6 +313,7 @@ type fileRecord struct {
 	Version yamlfile.Text        `yaml:"version"`
 	Stamp   *fileField           `yaml:"stamp"`
 	Keep    *fileCondition       `yaml:"keep"`
+	Settles *fileSettles         `yaml:"settles"`
 	Only    []yamlfile.Text      `yaml:"only"`
 	Nulls   bool                 `yaml:"nulls"`
 	Fields  map[string]fileField `yaml:"fields"`

@@ -197,7 +197,7 @@ func (w *pager) page(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Ans
 // take takes one record in, once.
 func (w *pager) take(element any) error {
 	rec, kept, err := w.k.record.of(element, nil)
-	w.k.within(rec, w.scope.Within)
+	w.k.within(rec.Record, w.scope.Within)
 	if err != nil || !kept || w.seen[rec.Ref] {
 		return err
 	}
@@ -205,7 +205,7 @@ func (w *pager) take(element any) error {
 	if w.k.record.stampForm != "" { // whether it is one of ours is not known by its form
 		rec.Stamp = ""
 	}
-	one := connectors.Listed{Record: rec}
+	one := connectors.Listed{Record: rec.Record}
 	if one.Changed, err = timeAt(w.k.all.changed, element); err != nil {
 		return err
 	}

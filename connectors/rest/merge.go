@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -26,7 +27,7 @@ type merge struct {
 
 // sighting is a record as the best of the reads that found it showed it.
 type sighting struct {
-	record connectors.Record
+	record found
 	byRef  bool
 	strong bool
 }
@@ -138,7 +139,7 @@ func (m *merge) drop(ref string) {
 
 // see notes a record. One ref is one record, and two refs are two, whatever
 // they have in common.
-func (m *merge) see(rec connectors.Record, s sighting) {
+func (m *merge) see(rec found, s sighting) {
 	s.record = rec
 	i := slices.IndexFunc(m.seen, func(old *sighting) bool { return old.record.Ref == rec.Ref })
 	if i < 0 {
@@ -169,7 +170,8 @@ func (m *merge) observation() connectors.Observation {
 	strong := m.conclusive
 	for _, s := range m.seen {
 		strong = strong && s.strong
-		o.Records = append(o.Records, s.record)
+		o.Records = append(o.Records, s.record.Record)
+		o.Open, o.Failed = cmp.Or(o.Open, s.record.open), cmp.Or(o.Failed, s.record.failed)
 	}
 	if strong {
 		o.Strength = connectors.Strong

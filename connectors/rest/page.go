@@ -68,7 +68,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if !kept {
 				continue
 			}
-			ours, err := m.takes(rec)
+			ours, err := m.takes(rec.Record)
 			if err != nil {
 				return f, err
 			}
@@ -125,7 +125,7 @@ func noPath(a httpsend.Answer, err error) error {
 // queried key is an error: the answer then has another shape, and all of its records would be
 // mistaken for foreign ones. A record that was not queried is also an error: APIs ignore unknown
 // parameters, and the first page of everything would be mistaken for absence.
-func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record, bool, error) {
+func (k *kind) listed(r *read, element any, asked ...values) (found, bool, error) {
 	var stamps []string
 	for _, v := range asked {
 		stamps = append(stamps, stampOf(v))
@@ -136,7 +136,7 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 	}
 	if len(k.scope) > 0 { // all that are asked in one request are of one scope
 		key, _ := asked[0]["key"].(map[string]any)
-		k.within(rec, key)
+		k.within(rec.Record, key)
 	}
 	for _, name := range r.keysAsked {
 		if !slices.Contains(k.scope, name) && !k.record.hasPlace(name, element) {
@@ -146,7 +146,7 @@ func (k *kind) listed(r *read, element any, asked ...values) (connectors.Record,
 			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", errAnswer, name)
 		}
 	}
-	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec, v) }) {
+	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec.Record, v) }) {
 		if r.search {
 			return rec, false, nil
 		}

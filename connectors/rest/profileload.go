@@ -45,6 +45,13 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	if p.BulkWait = time.Duration(f.BulkWait); p.BulkWait > 0 && p.BulkLimit == 0 {
 		l.Say(f.At.Line, f.At.Field+".bulk_wait", "is set where no reads are shared; want a bulk read, or reads that are lists and ask for nothing of the record")
 	}
+	if k.record != nil && k.record.settles != nil {
+		within := connectors.Within(k.record.settles.within)
+		p.Open = within
+		if _, rechecked := p.Recheck.Declared(); !rechecked {
+			p.Recheck = within
+		}
+	}
 	k.profile = p
 }
 

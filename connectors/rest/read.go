@@ -133,7 +133,7 @@ func (r *read) canAsk(ref string, v values) bool {
 // result is the result of one declared read.
 type result struct {
 	// records are those that match the query; others are not kept.
-	records []connectors.Record
+	records []found
 	// strong means that the read showed everything that was applied before.
 	strong bool
 }
@@ -267,18 +267,18 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 	if err != nil || !kept {
 		return f, err
 	}
-	m.k.within(rec, m.q.Intent.Key)
+	m.k.within(rec.Record, m.q.Intent.Key)
 	if r.version.header != "" || r.version.place != nil {
 		rec.Version = r.version.of(doc, a.Header)
 	}
-	ours, err := m.takes(rec)
+	ours, err := m.takes(rec.Record)
 	if err != nil {
 		return f, err
 	}
 	if ours {
-		f.records = []connectors.Record{rec}
+		f.records = []found{rec}
 	}
-	return f, r.answersWith(m.k, rec, v)
+	return f, r.answersWith(m.k, rec.Record, v)
 }
 
 // showsAll reports whether an answer shows everything that was applied before.

@@ -97,6 +97,10 @@ var readingProblems = map[string]struct {
 	"newest, one":          {"it is no list", oneFile(""), "record: $\n", "record: $\n        newest: 5\n", "reads[0].newest: is set on what is no list by itself"},
 	"shared, by key":       {"each has a list of its own", roomFile, `limit: "999"}`, "limit: '999', id: '{key.id}'}\n        shared: true", "reads[0].shared: is true, and the reads of the kind are not the same for all queries"},
 	"rate, none":           {"how often", roomFile, "records: $.messages[*]", "records: $.messages[*]\n        rate: {calls: 0, per: 1m}", "reads[0].rate: want calls (1 or more) and per"},
+	"settles, twice":       {"which of them", refundFile, "good: [succeeded]", "good: [succeeded, pending]", `"pending" is listed twice; want each status in one of open, good and bad`},
+	"settles, no good":     {"it could never be verified", refundFile, "good: [succeeded], ", "", "record.settles: want open and good"},
+	"settles, within":      {"it would be read forever", refundFile, ", within: 10d", "", "settles.within: is missing; want how long"},
+	"settles, no path":     {"where", refundFile, "path: $.status, ", "", "settles.path: is missing"},
 }
 
 const searchRead = `
@@ -162,6 +166,8 @@ var readingWords = map[string]struct {
 	"newest":                     {itemsFile("", plainRead+"newest: 500"), "", "", "read list: the API shows the newest 500 records at the most. A full list without ours is an error", ""},
 	"rate":                       {roomFile, "records: $.messages[*]", "records: $.messages[*]\n        shared: true\n        rate: {calls: 1, per: 1m}", "read history: made once in 1m0s", "reads[0].rate: profile.bulk_wait is shorter than the 1m0s between two calls"},
 	"rate, one by one":           {oneFile("rate: {calls: 2, per: 1m}"), "", "", "read list: made once in 30s", "reads[0].rate: each write needs calls of its own"},
+	"settles":                    {refundFile, "", "", "A record is verified only when $.status is succeeded. Until then it is read again, for at most 240h0m0s", ""},
+	"settles, no bad":            {refundFile, "bad: [failed, canceled], ", "", "verified only when", "settles: names no bad status"},
 }
 
 func TestReadingWords(t *testing.T) {

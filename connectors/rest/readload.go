@@ -323,7 +323,7 @@ func (l *loader) record(f *fileRecord) *record {
 			l.At(f.Stamp.Match.Place, "is set together with form; want the place of the stamp alone")
 		}
 	}
-	r.nulls = f.Nulls
+	r.nulls, r.settles = f.Nulls, l.settles(f.Settles)
 	for _, t := range f.Only {
 		if p, ok := l.newPattern(t, forAccount); ok {
 			r.only = append(r.only, p)

@@ -13,15 +13,16 @@ import (
 
 // of reads one record of an answer, of which only that of one record has headers; false if the record
 // does not count. asked are the queried stamps: one of them is used if a record has several.
-func (r *record) of(v any, h http.Header, asked ...string) (connectors.Record, bool, error) {
+func (r *record) of(v any, h http.Header, asked ...string) (found, bool, error) {
 	object, isObject := v.(map[string]any)
 	if !isObject {
-		return connectors.Record{}, false, fmt.Errorf("%w: a record is %s, want an object", errAnswer, declared.KindOf(v))
+		return found{}, false, fmt.Errorf("%w: a record is %s, want an object", errAnswer, declared.KindOf(v))
 	}
 	if kept, err := r.keeps(object); err != nil || !kept {
-		return connectors.Record{}, false, err
+		return found{}, false, err
 	}
-	one := connectors.Record{Ref: r.ref.of(object, h), URL: scalar(r.url, object), Version: scalar(r.version, object)}
+	one := found{Record: connectors.Record{Ref: r.ref.of(object, h), URL: scalar(r.url, object), Version: scalar(r.version, object)}}
+	one.open, one.failed = r.settles.of(object)
 	if one.Ref == "" {
 		return one, false, fmt.Errorf("%w: a record has no %s", errAnswer, r.ref.text())
 	}

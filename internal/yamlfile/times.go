@@ -2,6 +2,8 @@ package yamlfile
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -47,12 +49,22 @@ func (s *Span) UnmarshalYAML(n ast.Node) error {
 	return err
 }
 
+// parseDuration also knows days, of 24 hours: "10d".
+func parseDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
+
+// duration is a duration that is not negative.
 func duration(n ast.Node, such string) (time.Duration, error) {
 	text := ""
 	if tk := n.GetToken(); tk != nil {
 		text = tk.Value
 	}
-	d, err := time.ParseDuration(text)
+	d, err := parseDuration(text)
 	if _, scalar := n.(ast.ScalarNode); !scalar || err != nil || d < 0 {
 		return 0, &yaml.SyntaxError{Message: fmt.Sprintf("%q is no duration; want one such as %s", Clip(text), such), Token: n.GetToken()}
 	}
