@@ -61,6 +61,7 @@
 //	method: POST                         # POST, PUT, PATCH, DELETE
 //	path: /shops/{param.shop}/items
 //	[query: {q: "{key.sku}"}] [headers: {…}] [body: {…} | form: {…}]
+//	[text: "…", type: text/xml | text/plain]    # in place of body
 //	[graphql: {query: "mutation …", variables: {…}, result: $.data.issueCreate,
 //	  [user_errors: $.data.issueCreate.userErrors]}]    # in place of method and body
 //	[ref: $.id | {header: Location, match: '([^/]+)$'}] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
@@ -211,6 +212,10 @@
 // since how that text quotes is unknown. The member "..." spreads objects,
 // and the element {"...": "{fields.tags}"} a list. A field that a write does not
 // mention is refused, and so is text that would be read back as a stamp.
+//
+// The name of a member may hold {param.x}, which makes it as it is and never a path: "{param.field}":
+// "{key.id}". {x|base64} and {x|base64url} are the value in that encoding, padded. In a text of an XML
+// type each value is escaped as text or as an attribute; put it nowhere else, such as into a comment.
 //
 // # What an observation proves
 //

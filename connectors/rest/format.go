@@ -123,6 +123,8 @@ type fileRequest struct {
 	Body    yamlfile.Node            `yaml:"body"`
 	Form    map[string]yamlfile.Node `yaml:"form"`
 	GraphQL *fileGraphQL             `yaml:"graphql"`
+	Text    yamlfile.Text            `yaml:"text"`
+	Type    yamlfile.Text            `yaml:"type"`
 }
 
 // fileGraphQL is a query or a mutation, in place of a body.

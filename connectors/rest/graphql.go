@@ -41,13 +41,13 @@ func (l *loader) newGraphQL(r *request, f fileRequest, at yamlfile.Place, writes
 	}
 	r.method = http.MethodPost
 	l.Required(g.Query, place, "query", "the text of a query or a mutation; braces are written once in it")
-	r.body = &tree{at: place, kind: objectTree, members: []member{{"query", &tree{at: g.Query.Place, fixed: g.Query.Value}}}}
+	r.body = &tree{at: place, kind: objectTree, members: []member{{name: "query", value: &tree{at: g.Query.Place, fixed: g.Query.Value}}}}
 	if g.Variables.There() {
 		v := l.newTree(g.Variables, place.Field+".variables", allowed)
 		if v.kind != objectTree {
 			l.Say(g.Variables.Line(), place.Field+".variables", "is %s; want names with values", g.Variables.Kind())
 		}
-		r.body.members = append(r.body.members, member{"variables", v})
+		r.body.members = append(r.body.members, member{name: "variables", value: v})
 	}
 	if !writes {
 		if g.Result.Value+g.UserErrors.Value != "" {

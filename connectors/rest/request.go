@@ -28,6 +28,8 @@ type request struct {
 	isForm  bool
 	body    *tree
 	graphql *graphql // nil: it is no GraphQL
+	text    *pattern // nil: the body is none, JSON or a form
+	kind    string   // the type of text
 }
 
 // namedValue is a named value of a query or a form.
@@ -75,10 +77,11 @@ func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, 
 	if f.Body.There() {
 		r.body = l.newTree(f.Body, at.Field+".body", allowed)
 	}
+	l.newBodyText(r, f, at, allowed)
 	switch {
 	case r.body != nil && r.isForm:
 		l.Say(at.Line, at.Field+".form", "is set together with body; want one of the two")
-	case (r.body != nil || r.isForm) && reads:
+	case (r.body != nil || r.isForm || r.text != nil) && reads:
 		l.Say(at.Line, at.Field+".body", "a %s has no body; want another method", r.method)
 	}
 	return r
@@ -183,6 +186,9 @@ func (r *request) holes() []*hole {
 	for _, h := range r.headers {
 		all = append(all, h.value.holes()...)
 	}
+	if r.text != nil {
+		all = append(all, r.text.holes()...)
+	}
 	return append(all, r.body.holes()...)
 }
 
@@ -199,6 +205,8 @@ type draft struct {
 	header http.Header
 	body   any // JSON, nil when there is none
 	form   url.Values
+	text   string
+	kind   string // of text, "" when there is none
 }
 
 // fill inserts values.
@@ -214,7 +222,10 @@ func (r *request) fill(f filling) (*draft, error) {
 	if err := d.addHeaders(r.headers, f); err != nil {
 		return nil, err
 	}
-	if r.isForm {
+	if r.text != nil {
+		d.kind = r.kind
+		d.text, _, err = r.text.expand(f.values, false)
+	} else if r.isForm {
 		d.form, err = fillNamed(r.form, f)
 	} else if r.body != nil {
 		d.body, err = r.body.body(f)
@@ -291,6 +302,8 @@ func fillEach(n namedValue, f filling) (string, error) {
 // encoded is the body as it is sent and its type, nothing when there is none.
 func (d *draft) encoded() (body []byte, contentType string, err error) {
 	switch {
+	case d.kind != "":
+		body, contentType = []byte(d.text), d.kind+"; charset=utf-8"
 	case d.form != nil:
 		body, contentType = []byte(d.form.Encode()), "application/x-www-form-urlencoded"
 	case d.body != nil:

@@ -38,6 +38,9 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 	}
 	for _, m := range expression.FindAllStringSubmatch(t.Value, -1) {
 		if h, ok := l.newHole(m[1], t.Place, allowed); ok {
+			if h.encode != "" {
+				l.At(t.Place, "{%s}: a part of a path is not encoded; want it in a body", m[1])
+			}
 			if h.optional || h.blank {
 				l.At(t.Place, "{%s}: a part of a path cannot be left out", m[1])
 			}

@@ -16,15 +16,18 @@ type hole struct {
 	path []string // its words
 	// optional leaves the member out when there is no value; blank inserts nothing.
 	optional, blank bool
+	encode          string // "", base64 or base64url
 }
 
 // holeForm is the content of a pair of braces.
-var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)([?|])?$`)
+var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)(?:([?|])|\|(base64|base64url))?$`)
 
 // pattern is text with placeholders in it.
 type pattern struct {
 	at     yamlfile.Place
 	pieces []piece
+	// escape makes a value fit to its text, if it can; nil: it is as it is.
+	escape func(string) (string, bool)
 }
 
 // piece is literal text, or a placeholder.
@@ -129,7 +132,7 @@ func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole
 		}
 		return nil, false
 	}
-	h := &hole{name: m[1], path: strings.Split(m[1], "."), optional: m[2] == "?", blank: m[2] == "|"}
+	h := &hole{name: m[1], path: strings.Split(m[1], "."), optional: m[2] == "?", blank: m[2] == "|", encode: m[3]}
 	follows, ok := allowed[h.path[0]]
 	switch {
 	case !ok:
@@ -255,6 +258,12 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		}
 		if guarded && p.only() == nil && !plainText.MatchString(s) {
 			return "", false, unfit(h.place(), nil, "%s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", h.field())
+		}
+		s = h.encoded(s)
+		if p.escape != nil {
+			if s, ok = p.escape(s); !ok {
+				return "", false, unfit(h.place(), "x", "%s has a character that the type of the body has no place for", h.field())
+			}
 		}
 		b.WriteString(s)
 	}

@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/internal/declared"
@@ -44,6 +45,7 @@ const (
 type member struct {
 	name  string
 	value *tree
+	named *pattern // the name, of parameters of the account; nil: it is fixed
 }
 
 // newTree compiles a body.
@@ -107,11 +109,37 @@ func (l *loader) object(t *tree, n yamlfile.Node, allowed known) {
 		case e.Name == spreadName:
 			l.spreads(t, e, field, allowed)
 		case strings.ContainsAny(e.Name, "{}"):
-			l.Say(e.Line, field, "names of members have no placeholders; write the name out")
+			if p, ok := l.memberName(e, field, allowed); ok {
+				t.members = append(t.members, member{e.Name, l.newTree(e.Value, field, allowed), p})
+			}
 		default:
-			t.members = append(t.members, member{e.Name, l.newTree(e.Value, field, allowed)})
+			t.members = append(t.members, member{e.Name, l.newTree(e.Value, field, allowed), nil})
 		}
 	}
+}
+
+// memberName is a name with parameters of the account in it. Values of an intent are in no name: they
+// would choose what is written.
+func (l *loader) memberName(e yamlfile.Entry, field string, allowed known) (*pattern, bool) {
+	at := yamlfile.Place{Line: e.Line, Field: field}
+	names := known{}
+	if _, ok := allowed["param"]; ok {
+		names = forAccount
+	}
+	for _, m := range expression.FindAllStringSubmatch(e.Name, -1) {
+		if root, _, _ := strings.Cut(m[1], "."); root != "param" {
+			l.At(at, "names of members have no placeholders but {param.NAME}; write the name out")
+			return nil, false
+		}
+	}
+	p, ok := l.newPattern(yamlfile.Text{Value: e.Name, Place: at}, names)
+	for _, h := range p.holes() {
+		if h.optional || h.blank || h.encode != "" {
+			l.At(at, "{%s}: a name is not left out, and not encoded; want {param.NAME}", h.name)
+			ok = false
+		}
+	}
+	return &p, ok
 }
 
 func (l *loader) spreads(t *tree, e yamlfile.Entry, field string, allowed known) {
@@ -235,6 +263,12 @@ func (t *tree) fillText(f filling) (any, presence, error) {
 	if h := t.text.only(); h != nil && !h.blank {
 		v, there := f.values.get(*h)
 		switch {
+		case there && h.encode != "":
+			s, ok := v.(string)
+			if !ok {
+				return nil, none, unserved(h.place(), "%s is %s; want text, since it is encoded", h.field(), declared.KindOf(v))
+			}
+			return h.encoded(s), filled, nil
 		case there:
 			return v, filled, nil
 		case h.optional || mayLack(h):
@@ -272,9 +306,19 @@ func (t *tree) fillObject(f filling) (any, presence, error) {
 			return nil, none, err
 		}
 		there = there.and(p)
-		if p != lacked {
-			all[m.name] = v
+		if p == lacked {
+			continue
 		}
+		name := m.name
+		if m.named != nil {
+			if name, _, err = m.named.expand(f.values, false); err != nil {
+				return nil, none, err
+			}
+			if _, twice := all[name]; twice || slices.ContainsFunc(t.members, func(o member) bool { return o.named == nil && o.name == name }) {
+				return nil, none, fmt.Errorf("%w: %s: the parameter makes it the name of another member", errIntent, m.value.at.Field)
+			}
+		}
+		all[name] = v
 	}
 	return all, there, nil
 }

@@ -53,6 +53,14 @@ func TestBadWrites(t *testing.T) {
 		"no query":        {"which", ref, ref + "        graphql: {result: $.data.a, variables: [1]}\n", "create.graphql.query: is missing\ncreate.graphql.variables: is a list; want names with values"},
 		"user errors":     {"they never come", ref, ref + "        graphql: {query: 'mutation { a }', result: $.data.a, user_errors: $.data.a.userErrors}\n", "create.graphql.user_errors: is not asked for by the query; want userErrors { message } in it"},
 		"query of a read": {"it has records", "query: {sku: \"{key.sku}\"}", "graphql: {query: '{ items }', result: $.data.items}", "reads[0].graphql: has result or user_errors, which are of writes"},
+		"JSON as text":    {"nobody escapes it", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{{\"a\": \"{key.sku}\"}} {stamp}'\n        type: application/json", "create.type: is JSON, and how text would have to be escaped in it is not known; want body"},
+		"another type":    {"nobody escapes it", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{key.sku} {stamp}'\n        type: text/csv", `create.type: is "text/csv", of which it is not known how to escape values`},
+		"text and body":   {"which", ref, ref + "        text: a\n", "create.text: is set together with another body\ncreate.type: is missing; want text/plain"},
+		"no member":       {"of a text", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{fields.a?} {stamp}'\n        type: text/xml", "create.text: {fields.a?}: a text has no members to leave out"},
+		"encoded path":    {"it has slashes", "path: /items\n        body", "path: '/items/{key.sku|base64}'\n        body", "create.path: {key.sku|base64}: a part of a path is not encoded"},
+		"encoding":        {"misspelt", `sku: "{key.sku}"`, `sku: "{key.sku|base32}"`, "is no placeholder"},
+		"name of a key":   {"an intent would choose it", `sku: "{key.sku}"`, `sku: "{key.sku}", "{fields.a}": "{fields.b}"`, "names of members have no placeholders but {param.NAME}; write the name out"},
+		"name":            {"not declared", `sku: "{key.sku}"`, `sku: "{key.sku}", "{param.a}": "{fields.b}"`, "{param.a} is not declared; want one of the parameters (shop)"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -533,5 +541,47 @@ func TestGraphQLReads(t *testing.T) {
 		if sent != `POST {"query":"query Q($id: ID!) { letters(id: $id) { ref id } }","variables":{"id":"l-1"}}` {
 			t.Errorf("sent %s", sent)
 		}
+	}
+}
+
+// bodies writes one letter and returns the request's body and its type.
+func bodies(t *testing.T, body string, text string) (sent, kind string, err error) {
+	t.Helper()
+	file := strings.NewReplacer("probe:", "parameters: {field: {pattern: '.+', about: a, default: f-1}}\nprobe:", "body: {id: \"{key.id}\", text: \"{fields.text}\", stamp: \"{stamp}\"}", body).Replace(boxFile(""))
+	d, err := rest.Load([]byte(file), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.New(d, rest.Options{Transport: wire.Transport(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		sent, kind = string(b), r.Header.Get("Content-Type")
+		says(200, `{"ref":"L1"}`)(rw, r)
+	}), nil), Secrets: map[string]func(context.Context) (string, error){"token": func(context.Context) (string, error) { return "hunter2", nil }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := letter(1)
+	in.Expect["text"] = text
+	_, err = c.Write(t.Context(), connectors.Request{Intent: in, Stamp: "S", Attempt: 1})
+	return sent, kind, err
+}
+
+// A value stays a value in every kind of body.
+func TestTextBodies(t *testing.T) {
+	for name, tt := range map[string]struct{ reason, body, text, want, kind string }{
+		"XML":       {"it ends no element and no attribute", "text: '<l id=\"{key.id}\" s=\"{stamp}\">{fields.text}</l>'\n        type: text/xml", "</l>&\"'\n", "<l id=\"l-1\" s=\"S\">&lt;/l&gt;&amp;&#34;&#39;&#10;</l>", "text/xml; charset=utf-8"},
+		"controls":  {"XML has no place for them", "text: '<l s=\"{stamp}\">{fields.text}</l>'\n        type: application/soap+xml", "a\x01", "", ""},
+		"plain":     {"as it is", "text: '{stamp} {fields.text}'\n        type: text/plain", "<&>", "S <&>", "text/plain; charset=utf-8"},
+		"base64url": {"no member of its own", `body: {raw: "{fields.text|base64url}", s: "{stamp}"}`, "??>>\n", `{"raw":"Pz8-Pgo=","s":"S"}`, "application/json"},
+		"base64":    {"within a text", `body: {raw: "data:{fields.text|base64}", s: "{stamp}"}`, "??>>\n", `{"raw":"data:Pz8+Pgo=","s":"S"}`, "application/json"},
+		"name":      {"a parameter is a name", `body: {"{param.field}": "{fields.text}", s: "{stamp}"}`, "x", `{"f-1":"x","s":"S"}`, "application/json"},
+		"two names": {"one would be lost", `body: {"{param.field}": "{fields.text}", f-1: "{stamp}"}`, "x", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sent, kind, err := bodies(t, tt.body, tt.text)
+			if sent != tt.want || kind != tt.kind || (err == nil) != (tt.want != "") {
+				t.Errorf("%q as %q, %v; want %q as %q: %s", sent, kind, err, tt.want, tt.kind, tt.reason)
+			}
+		})
 	}
 }
