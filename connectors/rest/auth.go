@@ -30,8 +30,7 @@ type auth struct {
 	inParams bool
 }
 
-func (l *loader) auth(f *fileAuth) {
-	a := &l.d.auth
+func (l *loader) auth(a *auth, f *fileAuth) {
 	if f.Bearer != nil {
 		a.scheme, a.secret = "bearer", l.secretName(f.Bearer.Secret, f.Bearer.At)
 	}

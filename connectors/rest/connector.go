@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -43,11 +44,13 @@ type Connector struct {
 	base   *url.URL
 	hosts  map[string]bool
 	params map[string]any
-	secret func(ctx context.Context) (string, error)
-	tokens *tokens
-	client *httpsend.Client
-	paces  map[*read]*pace
-	masks  masks
+	// secrets fetch those of the declaration, by name.
+	secrets map[string]func(ctx context.Context) (string, error)
+	// writes and reads are the logins of these, perhaps the same.
+	writes, reads *login
+	client        *httpsend.Client
+	paces         map[*read]*pace
+	masks         masks
 	// probed means that the probe succeeded once.
 	probed atomic.Bool
 }
@@ -76,9 +79,12 @@ func New(d *Declaration, o Options) (*Connector, error) {
 		transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
 	c.client = httpsend.New(&httpsend.Options{Transport: transport, MaxBody: o.MaxBody})
-	if d.auth.scheme == "oauth2" {
-		var err error
-		if c.tokens, err = c.newTokens(transport); err != nil {
+	var err error
+	if c.writes, err = c.newLogin(&d.auth, transport); err != nil {
+		return nil, fmt.Errorf("%w: %w", errOptions, err)
+	}
+	if c.reads = c.writes; d.readAuth != nil {
+		if c.reads, err = c.newLogin(d.readAuth, transport); err != nil {
 			return nil, fmt.Errorf("%w: %w", errOptions, err)
 		}
 	}
@@ -103,16 +109,18 @@ func (c *Connector) configure(o Options) error {
 	for _, h := range c.d.hosts {
 		c.hosts[strings.ToLower(h)] = true
 	}
+	names := c.d.Secrets()
 	for name := range o.Secrets {
-		if name != c.d.auth.secret {
-			return fmt.Errorf("the option Secrets has one that the declaration does not name; want %v", c.d.Secrets())
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("the option Secrets has one that the declaration does not name; want %v", names)
 		}
 	}
-	if name := c.d.auth.secret; name != "" {
-		if c.secret = o.Secrets[name]; c.secret == nil {
+	for _, name := range names {
+		if o.Secrets[name] == nil {
 			return fmt.Errorf("the option Secrets.%s is missing; want a function that fetches it", name)
 		}
 	}
+	c.secrets = o.Secrets
 	return nil
 }
 
@@ -176,9 +184,12 @@ var errCredentials = errors.New("the credentials cannot be had")
 
 // request makes the HTTP request of a draft. The second result is the token
 // that it carries, nil when it carries none.
-func (c *Connector) request(ctx context.Context, d *draft, u *url.URL) (*http.Request, *token, error) {
+func (c *Connector) request(ctx context.Context, by *login, d *draft, u *url.URL) (*http.Request, *token, error) {
 	body, contentType, err := d.encoded()
 	if err != nil {
+		return nil, nil, err
+	}
+	if u, err = c.withSecrets(ctx, u); err != nil {
 		return nil, nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, d.method, u.String(), bytes.NewReader(body))
@@ -196,25 +207,25 @@ func (c *Connector) request(ctx context.Context, d *draft, u *url.URL) (*http.Re
 	for name, v := range d.header {
 		req.Header[name] = v
 	}
-	t, err := c.authorize(ctx, req)
+	t, err := c.authorize(ctx, by, req)
 	return req, t, err
 }
 
 // authorize adds the credentials.
-func (c *Connector) authorize(ctx context.Context, req *http.Request) (*token, error) {
-	a := c.d.auth
+func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request) (*token, error) {
+	a := by.auth
 	if a.scheme == "" {
 		return nil, nil
 	}
-	if c.tokens != nil {
-		t, err := c.tokens.get(ctx)
+	if by.tokens != nil {
+		t, err := by.tokens.get(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errCredentials, err)
 		}
 		req.Header.Set("Authorization", "Bearer "+t.value)
 		return t, nil
 	}
-	secret, err := c.fetchSecret(ctx)
+	secret, err := c.fetchSecret(ctx, a.secret)
 	if err != nil {
 		return nil, err
 	}
@@ -234,14 +245,14 @@ func (c *Connector) authorize(ctx context.Context, req *http.Request) (*token, e
 	return nil, nil
 }
 
-// fetchSecret fetches the secret. Errors do not contain it.
-func (c *Connector) fetchSecret(ctx context.Context) (string, error) {
-	secret, err := c.secret(ctx)
+// fetchSecret fetches a secret. Errors do not contain it.
+func (c *Connector) fetchSecret(ctx context.Context, name string) (string, error) {
+	secret, err := c.secrets[name](ctx)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %s: %w", errCredentials, c.d.auth.secret, err)
+		return "", fmt.Errorf("%w: %s: %w", errCredentials, name, err)
 	case secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl):
-		return "", fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, c.d.auth.secret, maxHeader)
+		return "", fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, name, maxHeader)
 	}
 	c.masks.add(secret)
 	return secret, nil

@@ -22,6 +22,8 @@ type Declaration struct {
 	hosts        []string
 	parameters   map[string]Parameter
 	auth         auth
+	readAuth     *auth    // of reads; nil: the same
+	pathSecrets  []string // secrets that are part of a path
 	headers      []header
 	probe        *getRequest
 	probeFirst   bool
@@ -66,10 +68,13 @@ func (d *Declaration) Parameters() []Parameter {
 
 // Secrets lists the names of the secrets that it needs.
 func (d *Declaration) Secrets() []string {
-	if d.auth.secret == "" {
-		return nil
+	all := slices.Clone(d.pathSecrets)
+	all = append(all, d.auth.secret)
+	if d.readAuth != nil {
+		all = append(all, d.readAuth.secret)
 	}
-	return []string{d.auth.secret}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
 
 // Kinds lists the kinds of record.

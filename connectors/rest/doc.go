@@ -23,6 +23,7 @@
 //	  basic: {username: "{param.user}", secret: token}
 //	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}]
+//	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
 //	[headers: {Accept: application/json}]
 //	[rate: {calls: 100, per: 1m}]
 //	[throttle: {header: Retry-After} | {wait: 30s} | {header: X-RateLimit-Reset, form: epoch}]
@@ -201,6 +202,9 @@
 // {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
 // {first_sent}, {param.x}, each in its kind of read. In samples {sample}, the name, and
 // {sample_hex}. Elsewhere {param.x}. A brace is written twice.
+//
+// In a path {secret.x} is a secret of that name, for APIs that want theirs there. It is put in only when
+// a request is made, and masked in whatever the destination says of it.
 //
 // A value never leaves its position. In a path it is one segment or a part of
 // one; slashes, dots alone and controls are refused. In a body a string that is

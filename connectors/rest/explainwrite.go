@@ -20,6 +20,12 @@ func (l *loader) explainWrites(k *kind) {
 	if k.record != nil && k.record.stampForm != "" {
 		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
 	}
+	if l.d.readAuth != nil {
+		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
+	}
+	for _, name := range l.d.pathSecrets {
+		k.explain("The secret %s is part of a path. It is put in when a request is made, and masked in what the destination says.", name)
+	}
 	if l.d.throttle.words() != "" {
 		k.explain("When the API says \"not now\", to a write or a read: %s.", l.d.throttle.words())
 	}

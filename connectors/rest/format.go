@@ -17,6 +17,7 @@ type fileDeclaration struct {
 	Hosts       []yamlfile.Text          `yaml:"hosts"`
 	Parameters  map[string]fileParameter `yaml:"parameters"`
 	Auth        *fileAuth                `yaml:"auth"`
+	ReadAuth    *fileAuth                `yaml:"read_auth"`
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
 	Rate        *fileRate                `yaml:"rate"`
 	Probe       *fileProbe               `yaml:"probe"`

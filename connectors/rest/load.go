@@ -159,7 +159,17 @@ func (l *loader) account(f *fileDeclaration) {
 	l.d.hosts = yamlfile.Values(f.Hosts)
 	l.d.headers = l.newHeaders(f.Headers, forAccount)
 	if f.Auth != nil {
-		l.auth(f.Auth)
+		l.auth(&l.d.auth, f.Auth)
+	}
+	if f.ReadAuth != nil {
+		l.d.readAuth = &auth{}
+		l.auth(l.d.readAuth, f.ReadAuth)
+		if name := l.d.readAuth.secret; name != "" && name == l.d.auth.secret {
+			l.At(f.ReadAuth.At, "has the secret of auth; want one of its own, such as read_token")
+		}
+		if f.Auth == nil {
+			l.At(f.ReadAuth.At, "is set without auth; want the login of writes as well")
+		}
 	}
 }
 

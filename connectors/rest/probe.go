@@ -14,8 +14,20 @@ const maxSample = 64
 
 // Probe makes the GET that the declaration names for it: that the API can be
 // reached, that the credentials work, and that what must be so is. It writes
-// nothing.
-func (c *Connector) Probe(ctx context.Context) error { return c.fetch(ctx, c.d.probe, c.given()) }
+// nothing. Where reads have a login of their own, both are tried.
+func (c *Connector) Probe(ctx context.Context) error {
+	err := c.fetch(ctx, c.d.probe, c.given())
+	if err != nil || c.reads == c.writes {
+		return err
+	}
+	if err := c.fetch(context.WithValue(ctx, asWriterKey{}, true), c.d.probe, c.given()); err != nil {
+		return fmt.Errorf("with the login of writes: %w", err)
+	}
+	return nil
+}
+
+// asWriterKey marks the context of a read that is made with the login of writes.
+type asWriterKey struct{}
 
 // assure makes the probe before the first write that relies on a unique key, where the
 // declaration requires it: uniqueness can be a setting of the API, which may be unchecked.

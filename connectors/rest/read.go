@@ -198,13 +198,17 @@ func (c *Connector) get(ctx context.Context, d *draft) (httpsend.Answer, error) 
 
 // read makes the request of a draft at an address.
 func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend.Answer, error) {
-	req, used, err := c.request(ctx, d, u)
+	by := c.reads
+	if ctx.Value(asWriterKey{}) != nil {
+		by = c.writes
+	}
+	req, used, err := c.request(ctx, by, d, u)
 	if err != nil {
 		return httpsend.Answer{}, err
 	}
 	a, err := c.client.Read(req)
 	if a.Status == http.StatusUnauthorized && used != nil {
-		c.tokens.drop(ctx, used)
+		by.tokens.drop(ctx, used)
 	}
 	err = c.d.throttle.ofRead(a, err)
 	if err != nil { // errors may quote what the destination says

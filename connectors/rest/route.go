@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"strings"
@@ -36,6 +37,8 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 	case strings.ContainsAny(bare, "{}#\\"), strings.ContainsFunc(bare, func(r rune) bool { return r <= ' ' || r > '~' }):
 		l.At(t.Place, "has a character that no path has; escape it as in a URL")
 	}
+	allowed = maps.Clone(allowed)
+	allowed["secret"] = named
 	for _, m := range expression.FindAllStringSubmatch(t.Value, -1) {
 		if h, ok := l.newHole(m[1], t.Place, allowed); ok {
 			if h.encode != "" {
@@ -45,6 +48,9 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 				l.At(t.Place, "{%s}: a part of a path cannot be left out", m[1])
 			}
 			l.noObject(h, t.Place)
+			if h.path[0] == "secret" {
+				l.pathSecret(h, t.Place)
+			}
 			r.holes = append(r.holes, h)
 		}
 	}
@@ -68,6 +74,10 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 func (r *route) expand(v values) (string, error) {
 	vars := uritemplate.Values{}
 	for _, h := range r.holes {
+		if h.path[0] == "secret" {
+			vars.Set(h.name, uritemplate.String(mark+h.path[1]+mark))
+			continue
+		}
 		got, there := v.get(*h)
 		if !there {
 			return "", missing(h)

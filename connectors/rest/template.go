@@ -137,7 +137,7 @@ func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole
 	switch {
 	case !ok:
 		l.At(at, "{%s} is not known here; want one of %s", yamlfile.Clip(h.name), strings.Join(slices.Sorted(maps.Keys(allowed)), ", "))
-	case follows == alone && len(h.path) > 1, follows == named && len(h.path) != 2 && h.path[0] == "param":
+	case follows == alone && len(h.path) > 1, follows == named && len(h.path) != 2 && (h.path[0] == "param" || h.path[0] == "secret"):
 		l.At(at, "{%s} is not known here; want %s", yamlfile.Clip(h.name), wantedHole(h.path[0], follows))
 		ok = false
 	case follows == named && len(h.path) < 2:

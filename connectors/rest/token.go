@@ -30,6 +30,7 @@ const (
 // keeps the last one.
 type tokens struct {
 	c      *Connector
+	secret string // the name of the client's
 	config clientcredentials.Config
 	http   *http.Client
 	// fetching is held by the goroutine that reads last or fetches a new token, so that concurrent
@@ -48,8 +49,7 @@ type token struct {
 // not end on the way.
 const expiryMargin = 30 * time.Second
 
-func (c *Connector) newTokens(transport http.RoundTripper) (*tokens, error) {
-	a := c.d.auth
+func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, error) {
 	text, _, err := a.tokenURL.expand(c.given(), false)
 	if err != nil {
 		return nil, err
@@ -74,6 +74,7 @@ func (c *Connector) newTokens(transport http.RoundTripper) (*tokens, error) {
 	}
 	return &tokens{
 		c:      c,
+		secret: a.secret,
 		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
 		http: &http.Client{
 			Transport:     brief{transport},
@@ -103,7 +104,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	secret, err := t.c.fetchSecret(ctx)
+	secret, err := t.c.fetchSecret(ctx, t.secret)
 	if err != nil {
 		return nil, err
 	}

@@ -50,13 +50,13 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
-	req, used, err := c.request(ctx, d, u)
+	req, used, err := c.request(ctx, c.writes, d, u)
 	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
 	a, err := c.client.Write(req)
 	if a.Status == http.StatusUnauthorized && used != nil {
-		c.tokens.drop(ctx, used)
+		c.writes.tokens.drop(ctx, used)
 	}
 	receipt, err := w.receipt(a, err, v)
 	receipt.Reply = c.masked(receipt.Reply)

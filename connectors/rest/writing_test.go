@@ -61,6 +61,11 @@ func TestBadWrites(t *testing.T) {
 		"encoding":        {"misspelt", `sku: "{key.sku}"`, `sku: "{key.sku|base32}"`, "is no placeholder"},
 		"name of a key":   {"an intent would choose it", `sku: "{key.sku}"`, `sku: "{key.sku}", "{fields.a}": "{fields.b}"`, "names of members have no placeholders but {param.NAME}; write the name out"},
 		"name":            {"not declared", `sku: "{key.sku}"`, `sku: "{key.sku}", "{param.a}": "{fields.b}"`, "{param.a} is not declared; want one of the parameters (shop)"},
+		"login of reads":  {"whose", "  bearer: {secret: token}", "  bearer: {secret: token}\nread_auth: {bearer: {secret: token}}", "read_auth: has the secret of auth; want one of its own"},
+		"two for reads":   {"which", "  bearer: {secret: token}", "  bearer: {secret: token}\nread_auth: {bearer: {secret: a}, basic: {username: b, secret: c}}", "read_auth: want exactly one of bearer"},
+		"only for reads":  {"and writes?", "auth:\n  bearer: {secret: token}", "read_auth: {bearer: {secret: token}}", "read_auth: is set without auth"},
+		"secret's name":   {"the secret itself", "path: /items\n        body", "path: '/bot{secret.Hunter2}/items'\n        body", "create.path: is not the name of a secret"},
+		"secret in query": {"it would be in logs of others", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", t: "{secret.token}"}`, "{secret.token} is not known here"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -95,6 +100,8 @@ func TestWritesExplained(t *testing.T) {
 		"small key":        {"ref: $.id\n", "ref: $.id\n        idempotency: {header: X-K, form: int31, window: 1h}\n", "among 10,000 writes two share one in one case of 43", ""},
 		"form of a stamp":  {"stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: uuid4}", "The stamp is sent and found as a UUID of version 4", ""},
 		"never_repeat":     {"profile: {stamped: true}", "profile: {stamped: true, never_repeat: [create]}", "A create is sent once: never again, key or not, unless the first send provably did nothing or a reviewer says so.", ""},
+		"login of reads":   {"  bearer: {secret: token}", "  bearer: {secret: token}\nread_auth: {bearer: {secret: read_token}}", "Reads log in with the secret read_token, of their own", ""},
+		"secret in a path": {"path: /items\n        body", "path: '/bot{secret.bot}/items'\n        body", "The secret bot is part of a path.", ""},
 		"throttle":         {"system: Items", "system: Items\nthrottle: [{header: X-Reset, form: epoch, wait: 30s}, {status: 403, where: {path: $.limited, equals: true}, wait: 1m}]", "to a write or a read: 429 waits as the header X-Reset says, else 30s; 403 with a certain $.limited waits 1m0s.", ""},
 		"refusal":          {"system: Items", "system: Items\nrefusal: {text: [$.a, {header: X-B}], request: $.id}", "A refused create is shown in the destination's words: the text from $.a, else the header X-B; the id of the request from $.id.", ""},
 	} {
@@ -583,5 +590,95 @@ func TestTextBodies(t *testing.T) {
 				t.Errorf("%q as %q, %v; want %q as %q: %s", sent, kind, err, tt.want, tt.kind, tt.reason)
 			}
 		})
+	}
+}
+
+// Reads have a login of their own, which no write uses, and the probe tries both.
+func TestALoginOfReads(t *testing.T) {
+	const of = "auth: {bearer: {secret: token}}"
+	file := strings.Replace(boxFile(""), of, of+"\nread_auth: {header: {name: X-Reader, secret: read_token}}", 1)
+	f := box(nil)
+	f2 := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Reader") == "hunter2-read_token" && r.Method == http.MethodGet {
+			r.Header.Set("Authorization", "reader")
+		}
+		f.ServeHTTP(rw, r)
+	})
+	for refused, want := range map[string]string{"": "", "token": "with the login of writes", "read_token": "the login was refused"} {
+		d, err := rest.Load([]byte(file), "F")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var writer, reader int
+		secrets := map[string]func(context.Context) (string, error){}
+		for _, name := range d.Secrets() {
+			secrets[name] = func(context.Context) (string, error) { return "hunter2-" + name, nil }
+		}
+		c, err := rest.New(d, rest.Options{Secrets: secrets, Transport: wire.Transport(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			byWriter, byReader := r.Header.Get("Authorization") != "", r.Header.Get("X-Reader") != ""
+			if byWriter == byReader || r.Method == http.MethodPost && byReader {
+				t.Errorf("%s %s with the login of writes %t, of reads %t", r.Method, r.URL.Path, byWriter, byReader)
+			}
+			if byWriter {
+				writer++
+			} else {
+				reader++
+			}
+			if byWriter && refused == "token" || byReader && refused == "read_token" {
+				says(401, `{}`)(rw, r)
+				return
+			}
+			f2(rw, r)
+		}), nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.Probe(t.Context())
+		if want == "" && (err != nil || writer != 1 || reader != 1) || want != "" && (err == nil || !strings.Contains(connectors.OfRead(err).Error(), want)) {
+			t.Errorf("the probe where %q is refused: %v, by writers %d, by readers %d; want %q", refused, err, writer, reader, want)
+		}
+		if refused == "" {
+			writer, reader = 0, 0
+			if out := boxed(t, c, letter(1)); out.Status != ledger.Verified || writer != 1 || reader < 2 {
+				t.Errorf("%s, %d requests by the writer and %d by the reader; want 1 and some", out.Status, writer, reader)
+			}
+		}
+	}
+}
+
+// A secret in a path reaches the destination and nobody else: not by what is said of failures, and not
+// by a value that is written like it.
+func TestASecretInAPath(t *testing.T) {
+	file := strings.NewReplacer("auth: {bearer: {secret: token}}\n", "", "path: /letters\n", "path: '/bot{secret.bot}/letters/{key.id}'\n", "path: /letters,", "path: '/bot{secret.bot}/letters',").Replace(boxFile(""))
+	d, err := rest.Load([]byte(file), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const secret = "123:hunter2/x"
+	for given, want := range map[string]string{"123:hunter2": "/bot123:hunter2/letters/%7Bsecret.bot%7D", secret: ""} {
+		var path string
+		c, err := rest.New(d, rest.Options{Secrets: map[string]func(context.Context) (string, error){"bot": func(context.Context) (string, error) { return given, nil }},
+			Transport: wire.Transport(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				path = r.URL.EscapedPath()
+				says(404, `{"error":{"message":"no `+r.URL.Path+`"}}`)(rw, r)
+			}), nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := letter(1)
+		in.Key["id"] = "{secret.bot}"
+		got, wrote := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+		if path != want {
+			t.Errorf("sent to %q, want %q", path, want)
+		}
+		_, read := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+		if wrote == nil || read == nil {
+			t.Fatalf("%v, %v; want errors", wrote, read)
+		}
+		for what, text := range map[string]string{"the reply": got.Reply.Message + string(got.Reply.Raw), "the error of the write": wrote.Error(), "the error of the read": read.Error()} {
+			if strings.Contains(text, "hunter2") {
+				t.Errorf("%s has the secret: %s", what, text)
+			}
+		}
 	}
 }
