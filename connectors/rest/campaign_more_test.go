@@ -1,0 +1,98 @@
+package rest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func init() {
+	destinations["twilio-messages/sms"] = destination{
+		kind: "sms", parameters: map[string]string{"account": "AC1"}, secrets: map[string]string{"token": "twilio-token"},
+		collection: fakerest.TwilioMessages, lag: 40 * time.Second,
+		open: func() *fakerest.Fake { return fakerest.NewTwilio(fakerest.TwilioOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"to": fmt.Sprint("+1555010000", n%4), "reference": fmt.Sprintf("A-%03d", n)},
+				Expect: intent.Fields{"from": "+15550199999", "body": fmt.Sprint("Your parcel ", n, " is on its way")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			text, ours := strings.CutSuffix(o.Text("body"), fmt.Sprint(" [", w.Key["reference"], "]"))
+			return intent.Fields{"to": o["to"], "from": o["from"], "reference": w.Key["reference"], "body": text}, ours && o["to"] == w.Key["to"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by another program
+			f.Put(fakerest.TwilioMessages, func(now fakerest.View) (string, fakerest.Object) {
+				at, sid := now.At().UTC().Format(time.RFC1123Z), fmt.Sprintf("SM%032x", 1_000_000+now.Next())
+				o := fakerest.Object{"sid": sid, "to": w.Key["to"], "from": w.Expect["from"], "body": w.Expect["body"], "direction": "outbound-api", "status": "delivered", "date_created": at, "date_sent": at}
+				if taken {
+					o["body"] = fmt.Sprint(w.Expect["body"], " [", w.Key["reference"], "]")
+				}
+				return sid, o
+			})
+		},
+	}
+	destinations["discord-messages/message"] = destination{
+		kind: "message", secrets: map[string]string{"token": "discord-token"}, collection: fakerest.DiscordMessages, lag: 40 * time.Second,
+		open: func() *fakerest.Fake { return fakerest.NewDiscord(fakerest.DiscordOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"channel": []string{"100", "200"}[n%2], "reference": fmt.Sprintf("note-%03d", n)},
+				Expect: intent.Fields{"content": fmt.Sprint("Order ", n, " is *paid*\nand sent")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			text, _, ours := strings.Cut(o.Text("content"), fmt.Sprint("\n-# ", w.Key["reference"], " rb-"))
+			return intent.Fields{"channel": o["channel_id"], "reference": w.Key["reference"], "content": text}, ours && o["channel_id"] == w.Key["channel"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by another bot
+			f.Put(fakerest.DiscordMessages, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprint(max(0, now.At().UnixMilli()-1_420_070_400_000)<<22 | now.Next())
+				return id, fakerest.Object{"id": id, "channel_id": w.Key["channel"], "content": w.Expect["content"], "author": map[string]any{"id": "13", "bot": true}}
+			})
+		},
+	}
+	quickbooks := func(kind, collection, name string, more intent.Fields, d destination) {
+		d.kind, d.collection, d.lag = kind, collection, 40*time.Second
+		d.parameters, d.secrets = map[string]string{"realm": "9130"}, map[string]string{"token": "qb-readback"}
+		d.open = func() *fakerest.Fake { return fakerest.NewQuickBooks(fakerest.QuickBooksOptions{}).Fake }
+		d.of = func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			customer, _ := o["CustomerRef"].(map[string]any)
+			fields := intent.Fields{"customer": customer["value"], "total": o["TotalAmt"]}
+			for key := range w.Key {
+				fields[key] = o[name]
+			}
+			for key := range more { // compared by the connector
+				fields[key] = w.Expect[key]
+			}
+			for _, key := range w.Key {
+				return fields, o != nil && o[name] == key
+			}
+			return nil, false
+		}
+		// Another person's record: of the same customer and amount, and with our number if taken.
+		d.other = func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(collection, func(now fakerest.View) (string, fakerest.Object) {
+				o := fakerest.Object{"Id": fmt.Sprint(1_000_000 + now.Next()), "SyncToken": "0", name: fmt.Sprintf("H-%03d", n), "Line": []any{},
+					"CustomerRef": map[string]any{"value": w.Expect["customer"]}, "TotalAmt": w.Expect["total"]}
+				if taken {
+					for _, key := range w.Key {
+						o[name] = key
+					}
+				}
+				return o.Text("Id"), o
+			})
+		}
+		destinations["quickbooks/"+kind] = d
+	}
+	quickbooks("invoice", fakerest.QuickBooksInvoices, "DocNumber", nil, destination{create: func(n int) intent.WriteIntent {
+		amount := json.Number(fmt.Sprintf("%d.5", 100+n))
+		return intent.WriteIntent{Key: intent.Fields{"number": fmt.Sprintf("INV-%03d", n)}, Expect: intent.Fields{"customer": "1", "total": amount},
+			Payload: intent.Fields{"lines": []any{map[string]any{"Amount": amount, "DetailType": "SalesItemLineDetail", "SalesItemLineDetail": map[string]any{"ItemRef": map[string]any{"value": "1"}}}}}}
+	}})
+	quickbooks("payment", fakerest.QuickBooksPayments, "PaymentRefNum", intent.Fields{"invoice": nil, "applied": nil}, destination{create: func(n int) intent.WriteIntent {
+		amount := json.Number(fmt.Sprintf("%d.5", 100+n))
+		return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("PAY-%03d", n)},
+			Expect: intent.Fields{"customer": "1", "total": amount, "invoice": fmt.Sprint(n), "applied": amount}}
+	}})
+}
