@@ -19,7 +19,7 @@ const (
 
 // auth is how a request authenticates.
 type auth struct {
-	scheme   string // "", bearer, basic, header, oauth2
+	scheme   string // "", bearer, basic, header, oauth2, sigv4
 	secret   string // the name of the secret
 	username *pattern
 	header   string
@@ -28,6 +28,8 @@ type auth struct {
 	clientID *pattern
 	scopes   []string
 	inParams bool
+	service  string
+	region   *pattern
 }
 
 func (l *loader) auth(a *auth, f *fileAuth) {
@@ -53,8 +55,11 @@ func (l *loader) auth(a *auth, f *fileAuth) {
 	if f.OAuth2 != nil {
 		l.oauth2(a, f.OAuth2)
 	}
-	if !declared.ExactlyOne(f.Bearer != nil, f.Basic != nil, f.Header != nil, f.OAuth2 != nil) {
-		l.At(f.At, "want exactly one of bearer, basic, header and oauth2")
+	if f.SigV4 != nil {
+		l.sigV4(a, f.SigV4)
+	}
+	if !declared.ExactlyOne(f.Bearer != nil, f.Basic != nil, f.Header != nil, f.OAuth2 != nil, f.SigV4 != nil) {
+		l.At(f.At, "want exactly one of bearer, basic, header, oauth2 and sigv4")
 	}
 }
 

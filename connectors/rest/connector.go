@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
@@ -241,6 +242,8 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 		c.masks.add(strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "))
 	case "header":
 		req.Header.Set(a.header, a.prefix+secret)
+	case "sigv4":
+		return nil, a.sign(req, c.given(), secret, time.Now())
 	}
 	return nil, nil
 }

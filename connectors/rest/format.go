@@ -40,6 +40,15 @@ type fileAuth struct {
 	Basic  *fileBasic      `yaml:"basic"`
 	Header *fileHeaderAuth `yaml:"header"`
 	OAuth2 *fileOAuth2     `yaml:"oauth2"`
+	SigV4  *fileSigV4      `yaml:"sigv4"`
+}
+
+type fileSigV4 struct {
+	At      yamlfile.Place
+	Service yamlfile.Text `yaml:"service"`
+	Region  yamlfile.Text `yaml:"region"`
+	KeyID   yamlfile.Text `yaml:"key_id"`
+	Secret  yamlfile.Text `yaml:"secret"`
 }
 
 type fileBearer struct {

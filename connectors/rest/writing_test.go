@@ -66,6 +66,7 @@ func TestBadWrites(t *testing.T) {
 		"only for reads":  {"and writes?", "auth:\n  bearer: {secret: token}", "read_auth: {bearer: {secret: token}}", "read_auth: is set without auth"},
 		"secret's name":   {"the secret itself", "path: /items\n        body", "path: '/bot{secret.Hunter2}/items'\n        body", "create.path: is not the name of a secret"},
 		"secret in query": {"it would be in logs of others", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", t: "{secret.token}"}`, "{secret.token} is not known here"},
+		"signature":       {"of what", "  bearer: {secret: token}", "  sigv4: {service: 'a b', secret: token}", "auth.sigv4.service: is no name of a service\nauth.sigv4.region: is missing\nauth.sigv4.key_id: is missing"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -679,6 +680,31 @@ func TestASecretInAPath(t *testing.T) {
 			if strings.Contains(text, "hunter2") {
 				t.Errorf("%s has the secret: %s", what, text)
 			}
+		}
+	}
+}
+
+// Writes are signed as the fake of SES checks, which has another author; with another key it refuses.
+func TestSignedRequests(t *testing.T) {
+	const login = "auth: {bearer: {secret: token}}"
+	file := strings.NewReplacer(login, "parameters:\n  region: {pattern: '[a-z0-9-]+', about: the region, default: us-east-1}\nauth: {sigv4: {service: ses, region: '{param.region}', key_id: AKIDREADBACK, secret: key}}",
+		"path: /letters\n", "path: /v2/email/outbound-emails\n",
+		"body: {id: \"{key.id}\", text: \"{fields.text}\", stamp: \"{stamp}\"}", `body: {FromEmailAddress: a@example.com, Destination: {ToAddresses: [b@example.com]}, Content: {Simple: {Subject: {Data: "{key.id}"}, Body: {Text: {Data: "{fields.text}"}}}}, EmailTags: [{Name: readback, Value: "{stamp}"}]}`,
+		"ref: $.ref\n\n", "ref: $.MessageId\n\n").Replace(boxFile(""))
+	d, err := rest.Load([]byte(file), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for secret, want := range map[string]bool{"ses-secret": true, "ses-secreT": false} {
+		f := fakerest.NewSES(fakerest.SESOptions{})
+		c, err := rest.New(d, rest.Options{Transport: f.Transport(), Secrets: map[string]func(context.Context) (string, error){"key": func(context.Context) (string, error) { return secret, nil }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := letter(1)
+		got, err := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+		if accepted := err == nil && len(f.Now(fakerest.SESEmails)) == 1; accepted != want {
+			t.Errorf("with the key %q: %v, %+v; want it accepted: %t", secret, err, got.Reply, want)
 		}
 	}
 }
