@@ -1,0 +1,122 @@
+package rest_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+// marked is text that begins with our mark, as the declarations write it: the key in the mark, "" for
+// none, and the text below it.
+func marked(text any) (marker, rest string) {
+	s, _ := text.(string)
+	m := regexp.MustCompile(`(?s)^<!-- readback:\S*(?: (\S+))? -->\n?(.*)$`).FindStringSubmatch(s)
+	if m == nil {
+		return "", s
+	}
+	return m[1], m[2]
+}
+
+func init() {
+	github := func(kind string, d destination) {
+		d.kind, d.parameters, d.secrets, d.lag = kind, map[string]string{"owner": "acme", "repo": "widgets"}, map[string]string{"token": "github-token"}, 8*time.Minute
+		d.open = func() *fakerest.Fake {
+			g := fakerest.NewGitHub(fakerest.GitHubOptions{})
+			for n := range campaignWrites / 20 {
+				g.Put(fakerest.Issues, func(fakerest.View) (string, fakerest.Object) {
+					number := strconv.Itoa(1_000_000 + n)
+					return number, fakerest.Object{"number": fakerest.Number(int64(1_000_000 + n)), "title": "Discuss", "state": "open"}
+				})
+			}
+			return g.Fake
+		}
+		destinations["github-changes/"+kind] = d
+	}
+	github("comment", destination{
+		collection: fakerest.HubComments,
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"issue": fmt.Sprint(1_000_000 + n/20), "marker": fmt.Sprintf("run-%03d", n)},
+				Expect: intent.Fields{"body": fmt.Sprint("Run ", n, " passed.\n- all of it")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			marker, body := marked(o["body"])
+			return intent.Fields{"issue": o[".issue"], "marker": marker, "body": body}, strings.EqualFold(marker, fmt.Sprint(w.Key["marker"])) && o[".issue"] == w.Key["issue"]
+		},
+		// The same text, or a comment that quotes ours; with our mark if taken.
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(fakerest.HubComments, func(now fakerest.View) (string, fakerest.Object) {
+				id := 9_000_000 + now.Next()
+				body := fmt.Sprintf("> <!-- readback:x %s -->\n%s", w.Key["marker"], w.Expect["body"])
+				if taken {
+					body = body[2:]
+				}
+				issue := fmt.Sprint(w.Key["issue"])
+				return fmt.Sprint(id), fakerest.Object{"id": fakerest.Number(id), "body": body, ".issue": issue, "updated_at": now.At().UTC().Format(time.RFC3339),
+					"issue_url": "https://api.github.com/repos/acme/widgets/issues/" + issue}
+			})
+		},
+	})
+	side := func(label string) map[string]any {
+		_, ref, _ := strings.Cut(label, ":")
+		return map[string]any{"label": label, "ref": ref}
+	}
+	github("pull-request", destination{
+		collection: fakerest.HubPulls, native: true,
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"head": fmt.Sprintf("acme:fix-%03d", n), "base": "main"},
+				Expect: intent.Fields{"title": fmt.Sprint("Fix ", n), "body": "It was broken."}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			head, _ := o["head"].(map[string]any)
+			base, _ := o["base"].(map[string]any)
+			_, body := marked(o["body"])
+			return intent.Fields{"head": head["label"], "base": base["ref"], "title": o["title"], "body": body}, head["label"] == w.Key["head"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // of another branch, or of ours
+			f.Put(fakerest.HubPulls, func(now fakerest.View) (string, fakerest.Object) {
+				number, head := 2_000_000+now.Next(), fmt.Sprintf("acme:fix-%03d-too", n)
+				if taken {
+					head = fmt.Sprint(w.Key["head"])
+				}
+				return fmt.Sprint(number), fakerest.Object{"number": fakerest.Number(number), "state": "open", "title": w.Expect["title"], "body": w.Expect["body"],
+					"head": side(head), "base": side("acme:main"), "updated_at": now.At().UTC().Format(time.RFC3339)}
+			})
+		},
+	})
+	destinations["gitlab-issues/issue"] = destination{
+		kind: "issue", parameters: map[string]string{"project": "42"}, secrets: map[string]string{"token": "glpat-readback"}, collection: fakerest.GitLabIssues, lag: 40 * time.Second,
+		open: func() *fakerest.Fake { return fakerest.NewGitLab(fakerest.GitLabOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"marker": fmt.Sprintf("alert-%03d", n)},
+				Expect: intent.Fields{"title": fmt.Sprint("Disk ", n), "description": "It is full.", "labels": []any{"ops"}}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			marker, description := marked(o["description"])
+			labels := []any{}
+			all, _ := o["labels"].([]any)
+			for _, label := range all {
+				if !strings.HasPrefix(fmt.Sprint(label), "readback-") {
+					labels = append(labels, label)
+				}
+			}
+			label := slices.Contains(all, any(fmt.Sprint("readback-", w.Key["marker"])))
+			return intent.Fields{"marker": marker, "title": o["title"], "description": description, "labels": labels}, label || strings.EqualFold(marker, fmt.Sprint(w.Key["marker"]))
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same title, with our mark if taken
+			f.Put(fakerest.GitLabIssues, func(now fakerest.View) (string, fakerest.Object) {
+				iid := 9_000_000 + now.Next()
+				o := fakerest.Object{"iid": fakerest.Number(iid), "title": w.Expect["title"], "description": w.Expect["description"], "state": "opened", "labels": []any{"ops"}}
+				if taken {
+					o["labels"], o["description"] = []any{"ops", fmt.Sprint("readback-", w.Key["marker"])}, fmt.Sprintf("<!-- readback:x %s -->\nIt is full.", w.Key["marker"])
+				}
+				return fmt.Sprint(iid), o
+			})
+		},
+	}
+}
