@@ -28,6 +28,7 @@ type auth struct {
 	clientID *pattern
 	scopes   []string
 	inParams bool
+	refresh  string // the name of the secret that is the refresh token; "": another grant
 	service  string
 	region   *pattern
 }
@@ -71,6 +72,18 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 	if l.Required(f.TokenURL, f.At, "token_url", "a path below base_url, or an address") {
 		a.tokenURL = l.accountText(f.TokenURL)
 		l.tokenURL(f.TokenURL, a.tokenURL)
+	}
+	declared.Choice(&l.Reader, f.Grant, "client_credentials", "refresh_token")
+	switch byRefresh := f.Grant.Value == "refresh_token"; {
+	case byRefresh && f.Refresh.Value == "":
+		l.Say(f.At.Line, f.At.Field+".refresh", "is missing; want the name of the secret that is the refresh token")
+	case byRefresh:
+		a.refresh = l.secretName(f.Refresh, yamlfile.Place{Line: f.At.Line, Field: f.At.Field + ".refresh"})
+		if f.Rotates {
+			l.At(f.At, "rotates its refresh token, which is kept nowhere here: after a restart the login would be lost; want bearer with a secret that a command prints, which keeps the refresh token itself")
+		}
+	case f.Refresh.Value != "" || f.Rotates:
+		l.At(f.At, "has refresh or rotates without grant: refresh_token")
 	}
 	a.scopes = yamlfile.Values(f.Scopes)
 	declared.Choice(&l.Reader, f.Style, "header", "params")

@@ -69,9 +69,9 @@ func (d *Declaration) Parameters() []Parameter {
 // Secrets lists the names of the secrets that it needs.
 func (d *Declaration) Secrets() []string {
 	all := slices.Clone(d.pathSecrets)
-	all = append(all, d.auth.secret)
+	all = append(all, d.auth.secret, d.auth.refresh)
 	if d.readAuth != nil {
-		all = append(all, d.readAuth.secret)
+		all = append(all, d.readAuth.secret, d.readAuth.refresh)
 	}
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })

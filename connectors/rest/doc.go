@@ -22,7 +22,8 @@
 //	  bearer: {secret: token}
 //	  basic: {username: "{param.user}", secret: token}
 //	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
-//	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params]}
+//	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params],
+//	    [grant: refresh_token, refresh: refresh_token]}    # a refresh token that stays
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
 //	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
 //	[headers: {Accept: application/json}]

@@ -76,6 +76,9 @@ type fileOAuth2 struct {
 	Secret   yamlfile.Text   `yaml:"secret"`
 	Scopes   []yamlfile.Text `yaml:"scopes"`
 	Style    yamlfile.Text   `yaml:"style"`
+	Grant    yamlfile.Text   `yaml:"grant"`
+	Refresh  yamlfile.Text   `yaml:"refresh"`
+	Rotates  bool            `yaml:"rotates"`
 }
 
 type fileRate struct {

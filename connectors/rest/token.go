@@ -31,8 +31,10 @@ const (
 type tokens struct {
 	c      *Connector
 	secret string // the name of the client's
-	config clientcredentials.Config
-	http   *http.Client
+	// refresh is the name of the refresh token, "" for the grant of client credentials.
+	refresh string
+	config  clientcredentials.Config
+	http    *http.Client
 	// fetching is held by the goroutine that reads last or fetches a new token, so that concurrent
 	// requests fetch one token. A wait for it can be cancelled by a context.
 	fetching chan struct{}
@@ -74,7 +76,7 @@ func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, er
 	}
 	return &tokens{
 		c:      c,
-		secret: a.secret,
+		secret: a.secret, refresh: a.refresh,
 		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
 		http: &http.Client{
 			Transport:     brief{transport},
@@ -115,9 +117,17 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	}
 	config := t.config
 	config.ClientSecret = secret
-	got, err := config.Token(context.WithValue(ctx, oauth2.HTTPClient, t.http))
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.http)
+	var got *oauth2.Token
+	if t.refresh == "" {
+		if got, err = config.Token(ctx); err != nil {
+			err = tokenError(err)
+		}
+	} else {
+		got, err = t.refreshed(ctx, secret)
+	}
 	if err != nil {
-		return nil, tokenError(err)
+		return nil, err
 	}
 	if len(got.AccessToken) > maxHeader || strings.ContainsFunc(got.AccessToken, isControl) {
 		return nil, errors.New("the token is too long, or has a control character")
@@ -128,6 +138,26 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 		fresh.until = got.Expiry.Add(-expiryMargin)
 	}
 	return fresh, nil
+}
+
+// refreshed fetches a token by the refresh token, which must stay as it is: one that replaced it would be
+// lost with this process.
+func (t *tokens) refreshed(ctx context.Context, secret string) (*oauth2.Token, error) {
+	refresh, err := t.c.fetchSecret(ctx, t.refresh)
+	if err != nil {
+		return nil, err
+	}
+	config := oauth2.Config{ClientID: t.config.ClientID, ClientSecret: secret, Scopes: t.config.Scopes,
+		Endpoint: oauth2.Endpoint{TokenURL: t.config.TokenURL, AuthStyle: t.config.AuthStyle}}
+	got, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
+	if err != nil {
+		return nil, tokenError(err)
+	}
+	if got.RefreshToken != refresh {
+		t.c.masks.add(got.RefreshToken)
+		return nil, connectors.LoginRefused("", errors.New("the token endpoint replaced the refresh token, which is kept nowhere here; want bearer with a secret that a command prints, which keeps the refresh token itself"))
+	}
+	return got, nil
 }
 
 // tokenError is the part of a failure that may be shown: the library's own error repeats the

@@ -67,6 +67,9 @@ func TestBadWrites(t *testing.T) {
 		"secret's name":   {"the secret itself", "path: /items\n        body", "path: '/bot{secret.Hunter2}/items'\n        body", "create.path: is not the name of a secret"},
 		"secret in query": {"it would be in logs of others", `query: {sku: "{key.sku}"}`, `query: {sku: "{key.sku}", t: "{secret.token}"}`, "{secret.token} is not known here"},
 		"signature":       {"of what", "  bearer: {secret: token}", "  sigv4: {service: 'a b', secret: token}", "auth.sigv4.service: is no name of a service\nauth.sigv4.region: is missing\nauth.sigv4.key_id: is missing"},
+		"which refresh":   {"none", "  bearer: {secret: token}", "  oauth2: {token_url: /t, client_id: a, secret: token, grant: refresh_token}", "auth.oauth2.refresh: is missing"},
+		"rotated":         {"it is lost by a restart", "  bearer: {secret: token}", "  oauth2: {token_url: /t, client_id: a, secret: token, grant: refresh_token, refresh: r, rotates: true}", "auth.oauth2: rotates its refresh token, which is kept nowhere here"},
+		"other grant":     {"not known", "  bearer: {secret: token}", "  oauth2: {token_url: /t, client_id: a, secret: token, grant: password, refresh: r}", "auth.oauth2.grant: is \"password\"; want client_credentials or refresh_token\nauth.oauth2: has refresh or rotates without grant"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
 		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
@@ -706,5 +709,46 @@ func TestSignedRequests(t *testing.T) {
 		if accepted := err == nil && len(f.Now(fakerest.SESEmails)) == 1; accepted != want {
 			t.Errorf("with the key %q: %v, %+v; want it accepted: %t", secret, err, got.Reply, want)
 		}
+	}
+}
+
+// An access token is fetched by the refresh token. One that would be replaced is not used: the new one
+// would be lost with the process.
+func TestARefreshToken(t *testing.T) {
+	const login = "auth: {bearer: {secret: token}}"
+	file := strings.Replace(boxFile(""), login, "auth: {oauth2: {token_url: /token, client_id: app, secret: client, grant: refresh_token, refresh: refresh}}", 1)
+	for name, tt := range map[string]struct {
+		answer string
+		fate   connectors.Fate
+	}{
+		"stays":        {`{"access_token":"A1","token_type":"bearer","expires_in":3600}`, connectors.FateAnswered},
+		"is repeated":  {`{"access_token":"A1","token_type":"bearer","refresh_token":"hunter2-refresh"}`, connectors.FateAnswered},
+		"was replaced": {`{"access_token":"A1","token_type":"bearer","refresh_token":"hunter3"}`, connectors.FateLogin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, asked := box(nil), 0
+			f.HandleOther("POST /token", func(rw http.ResponseWriter, r *http.Request) {
+				asked++
+				if r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != "hunter2-refresh" {
+					t.Errorf("asked by %v", r.Form)
+				}
+				rw.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(rw, tt.answer)
+			})
+			c := boxConnector(t, f, file)
+			in := letter(1)
+			_, err := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+			if connectors.FateOf(err) != tt.fate || err != nil && strings.Contains(err.Error(), "hunter") || asked != 1 {
+				t.Errorf("%v after %d tokens; want %q after one", err, asked, tt.fate)
+			}
+			for _, call := range sends(f, "/letters") {
+				if call.Header.Get("Authorization") != "Bearer A1" {
+					t.Errorf("sent with %s", call.Header.Get("Authorization"))
+				}
+			}
+			if wrote := len(f.Now(letters)) == 1; wrote != (tt.fate == connectors.FateAnswered) {
+				t.Errorf("written: %t", wrote)
+			}
+		})
 	}
 }
