@@ -46,7 +46,7 @@ func TestAnAddedTypeIsAsTheBuiltInOnes(t *testing.T) {
 	}
 	const whole = "    class: plain\n    secrets: {token: {env: SHOP_TOKEN}}\n    rate: {calls: 100, per: 1s}\n"
 	for name, c := range map[string]struct{ more, says string }{
-		"a setting of none":   {whole + "    clas: plain\n", ":10: destinations.orders.clas: is not known; did you mean class?"},
+		"a setting of none":   {whole + "    clss: plain\n", ":10: destinations.orders.clss: is not known; did you mean class?"},
 		"a secret":            {whole + "    password: hunter2\n", ":10: destinations.orders.password: a secret does not belong"},
 		"its own check":       {"    secrets: {token: {env: SHOP_TOKEN}}\n", ":4: destinations.orders: class: is empty; want plain"},
 		"no secret":           {"    class: plain\n    secrets: {token: {env: OTHER}}\n", "secrets.token: env: the environment variable OTHER is not set"},

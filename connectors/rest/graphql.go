@@ -100,7 +100,7 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 		return nil, false
 	case !isJSON || object == nil:
 		if byStatus != nil {
-			return nil, false
+			return byStatus, false
 		}
 		return unknown("the answer is no GraphQL answer")
 	}
@@ -115,12 +115,12 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 		case all && allAmong(codes, graphqlInvalid):
 			return connectors.Refused(a.Code(), errors.New("the destination did not accept the mutation")), true
 		case byStatus != nil:
-			return nil, false
+			return byStatus, false
 		}
 		return unknown("the answer has errors that do not say that nothing was done")
 	}
 	if byStatus != nil {
-		return nil, false
+		return byStatus, false
 	}
 	if g.userErrors != nil {
 		v, _ := g.userErrors.Value(doc)

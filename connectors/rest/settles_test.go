@@ -93,7 +93,7 @@ func TestVerifiedOnlyAtAGoodStatus(t *testing.T) {
 					}
 				}
 				stop()
-				<-worked
+				_ = <-worked // it ends with its context
 				if sends != 1 {
 					t.Errorf("%d sends, want one", sends)
 				}

@@ -439,8 +439,7 @@ func shopifyScenes(t *testing.T, all map[string]scene) {
 		}}
 		return s
 	}
-	var s *rest.Shopify
-	s = add("refunds", refund("a", "40.00")+` => 200 "id":"gid://shopify/Refund/2" "note":"k1" "amount":"40.00" "userErrors":[] throttleStatus X-Request-Id
+	s := add("refunds", refund("a", "40.00")+` => 200 "id":"gid://shopify/Refund/2" "note":"k1" "amount":"40.00" "userErrors":[] throttleStatus X-Request-Id
 		`+refund("a", "40.00")+` => 200 gid://shopify/Refund/2
 		`+refund("a", "50.00")+` => 200 "refund":null IDEMPOTENCY_KEY_PARAMETER_MISMATCH
 		`+refund("b", "61.00")+` => 200 "field":["transactions"] greater~than~the~refundable~amount~of~60.00

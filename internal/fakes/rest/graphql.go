@@ -266,7 +266,7 @@ func connection(all []any) resolver {
 		from := 0
 		if cursor, ok := args["after"].(string); ok {
 			if from, err = strconv.Atoi(cursor); err != nil {
-				return nil, errors.New("Invalid cursor")
+				return nil, errors.New("invalid cursor")
 			}
 		}
 		from = min(from, len(all))
