@@ -59,7 +59,7 @@ var destinations = map[string]destination{}
 
 const (
 	campaignSeeds  = 5
-	campaignWrites = 200
+	campaignWrites = 200 // of one seed; with -short a quarter
 )
 
 // met is what a write met, besides the faults of networks.
@@ -167,9 +167,10 @@ func (d destination) campaign(t *testing.T, name string, seed uint64, sum *tally
 	rand1.Seed(int64(seed)) //nolint:staticcheck // backoff draws from the global source, and no other can make a seed one run
 	f := d.open()
 	e := d.engine(t, name, f)
-	fates := make([]met, campaignWrites)
+	many := campaignWrites / need.OneIn(4)
+	fates := make([]met, many)
 	settled := map[int]engine.Outcome{}
-	for n := range campaignWrites {
+	for n := range many {
 		w := d.write(name, n)
 		if d.other != nil && r.IntN(4) == 0 {
 			fates[n].taken = r.IntN(10) == 0
@@ -209,7 +210,7 @@ func (d destination) campaign(t *testing.T, name string, seed uint64, sum *tally
 	}
 	writes, reads := f.Count()
 	sum.calls += writes + reads
-	for n := range campaignWrites {
+	for n := range many {
 		w := d.write(name, n)
 		out, err := e.Do(t.Context(), w) // the recorded outcome; nothing is sent
 		if err != nil {
