@@ -1,7 +1,9 @@
 package rest_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
@@ -28,5 +30,26 @@ func init() {
 		kind: "email", secrets: map[string]string{"key": "re_readback"}, blind: true, native: true, collection: fakerest.ResendEmails,
 		open:   func() *fakerest.Fake { return fakerest.NewResend(fakerest.ResendOptions{}).Fake },
 		create: mail, of: marked(".headers", "X-Reference", "to"),
+	}
+	destinations["ses-mail/mail"] = destination{
+		kind: "mail", parameters: map[string]string{"region": "us-east-1", "key_id": "AKIDREADBACK"}, secrets: map[string]string{"key": "ses-secret"},
+		blind: true, collection: fakerest.SESEmails,
+		open:   func() *fakerest.Fake { return fakerest.NewSES(fakerest.SESOptions{}).Fake },
+		create: mail,
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			tags, _ := json.Marshal(o["EmailTags"])
+			return intent.Fields{"reference": w.Key["reference"], "subject": o["Subject"]}, strings.Contains(string(tags), fmt.Sprintf("%q", w.Key["reference"]))
+		},
+	}
+	destinations["telegram-messages/message"] = destination{
+		kind: "message", secrets: map[string]string{"token": "1:telegram-token"}, blind: true, collection: fakerest.TelegramMessages,
+		open: func() *fakerest.Fake { return fakerest.NewTelegram(fakerest.TelegramOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"chat": []string{"7", "@channel"}[n%2], "reference": fmt.Sprintf("notice-%03d", n)},
+				Expect: intent.Fields{"text": fmt.Sprint("Order ", n, " is on its way.")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) { // it shows no reference; the texts differ
+			return intent.Fields{"text": o["text"]}, o != nil && o["text"] == w.Expect["text"]
+		},
 	}
 }

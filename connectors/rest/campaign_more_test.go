@@ -3,6 +3,7 @@ package rest_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"strings"
 	"time"
 
@@ -95,4 +96,75 @@ func init() {
 		return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("PAY-%03d", n)},
 			Expect: intent.Fields{"customer": "1", "total": amount, "invoice": fmt.Sprint(n), "applied": amount}}
 	}})
+	destinations["intercom-replies/reply"] = destination{
+		kind: "reply", parameters: map[string]string{"admin": "1"}, secrets: map[string]string{"token": "intercom-token"}, collection: fakerest.IntercomParts, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			s := fakerest.NewIntercom(fakerest.IntercomOptions{})
+			for n := range 4 {
+				s.Seed(fakerest.Object{"id": fmt.Sprint(700 + n)})
+			}
+			return s.Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"conversation": fmt.Sprint(700 + n%4), "reference": fmt.Sprintf("A-%03d", n)},
+				Expect: intent.Fields{"type": []string{"comment", "note"}[n%2], "text": fmt.Sprint("Parcel ", n, " is packed & sent")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			text, ours := strings.CutSuffix(o.Text("body"), fmt.Sprint(" [", w.Key["reference"], "]</p>"))
+			return intent.Fields{"conversation": o[".conversation"], "reference": w.Key["reference"], "text": strings.TrimPrefix(text, "<p>"), "type": o["part_type"]},
+				ours && o[".conversation"] == w.Key["conversation"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by another admin
+			f.Put(fakerest.IntercomParts, func(now fakerest.View) (string, fakerest.Object) {
+				text := "<p>" + html.EscapeString(fmt.Sprint(w.Expect["text"]))
+				if taken {
+					text += fmt.Sprint(" [", w.Key["reference"], "]")
+				}
+				id := fmt.Sprint(1_000_000 + now.Next())
+				return id, fakerest.Object{"id": id, ".conversation": w.Key["conversation"], "part_type": w.Expect["type"], "body": text + "</p>", "author": map[string]any{"type": "admin", "id": "2"}}
+			})
+		},
+	}
+	const order = "gid://shopify/Order/"
+	shopify := func(kind string, d destination) {
+		d.kind, d.native = kind, true
+		d.parameters, d.secrets = map[string]string{"shop": "example"}, map[string]string{"token": "shpat_readback"}
+		d.open = func() *fakerest.Fake {
+			s := fakerest.NewShopify(fakerest.ShopifyOptions{})
+			for n := range campaignWrites {
+				s.Seed(fakerest.Object{"id": fmt.Sprint(order, 700+n), "legacyResourceId": fmt.Sprint(700 + n), "total": "100000.00"})
+			}
+			return s.Fake
+		}
+		destinations["shopify/"+kind] = d
+	}
+	shopify("refund", destination{
+		collection: fakerest.ShopifyRefunds,
+		create: func(n int) intent.WriteIntent { // twenty of an order
+			return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprint(order, 700+n/20), "reference": fmt.Sprintf("return-%03d", n)}, Expect: intent.Fields{"amount": fmt.Sprintf("%d.50", 5+n)}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			reference, _, _ := strings.Cut(o.Text("note"), " ")
+			return intent.Fields{"order": o[".order"], "reference": reference, "amount": o[".amount"]}, reference == w.Key["reference"] && o[".order"] == w.Key["order"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same amount, by a person
+			f.Put(fakerest.ShopifyRefunds, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprint("gid://shopify/Refund/", 1_000_000+now.Next())
+				o := fakerest.Object{"id": id, "legacyResourceId": id, "note": nil, "createdAt": now.At().UTC().Format(time.RFC3339), ".order": w.Key["order"], ".amount": w.Expect["amount"], ".key": ""}
+				if taken {
+					o["note"] = fmt.Sprint(w.Key["reference"], " by hand")
+				}
+				return id, o
+			})
+		},
+	})
+	shopify("order-note", destination{
+		collection: fakerest.ShopifyOrders,
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"order": fmt.Sprint(order, 700+n)}, Expect: intent.Fields{"note": fmt.Sprint("Gift ", n)}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"order": o["id"], "note": o["note"]}, o != nil && o["id"] == w.Key["order"] && o["note"] == w.Expect["note"]
+		},
+	})
 }

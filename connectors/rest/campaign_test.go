@@ -5,6 +5,7 @@ package rest_test
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ type destination struct {
 	open func() *fakerest.Fake
 	// collection is where the fake keeps the records.
 	collection string
-	// create is the n-th create.
+	// create is the n-th create, or another write where it says so.
 	create func(n int) intent.WriteIntent
 	// of reports whether an object of the fake is the record of a create, also one that another
 	// actor made, and returns its fields, as they are declared.
@@ -135,7 +136,7 @@ func (d destination) engine(t *testing.T, name string, f *fakerest.Fake) *engine
 func (d destination) write(name string, n int) intent.WriteIntent {
 	w := d.create(n)
 	w.Destination, _, _ = strings.Cut(name, "/")
-	w.Tenant, w.Workflow, w.Step, w.Tool, w.Write = "acme", "campaign", fmt.Sprint("s-", n), "create", intent.Create
+	w.Tenant, w.Workflow, w.Step, w.Tool, w.Write = "acme", "campaign", fmt.Sprint("s-", n), "create", cmp.Or(w.Write, intent.Create)
 	w.Kind = d.kind
 	return w
 }
