@@ -28,7 +28,7 @@ var floors = [][]string{
 		".", "connectors/egress", "readbacktest/fault", "signing",
 		"internal/access/accesstest", "internal/browsertest", "internal/explorer", "internal/httpapi/contracttest",
 		"internal/jsonkind", "internal/load", "internal/mailtext", "internal/matrix", "internal/mutants", "internal/need",
-		"internal/notices", "internal/otel", "internal/otel/oteltest", "internal/pause", "internal/pgserver", "internal/pgtest",
+		"internal/notices", "internal/openapi", "internal/otel", "internal/otel/oteltest", "internal/pause", "internal/pgserver", "internal/pgtest",
 		"internal/program", "internal/sagamatrix", "internal/simulation", "internal/snippets", "internal/soak",
 		"internal/wire", "internal/yamlfile",
 	},
@@ -104,7 +104,7 @@ var heavy = map[string][]string{
 	"golang.org/x/oauth2":                {"connectors/rest", "internal/access"},                                          // for declarations
 	"github.com/modelcontextprotocol":    {"connectors/mcp", "internal/fakes/mcp", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
 	"github.com/coreos/go-oidc":          {"internal/access"},                                                             // for who logs people in
-	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1"},                                                         // for who reads the description of the door
+	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1", "internal/openapi"},                                     // for who reads descriptions of doors
 	"github.com/standard-webhooks":       {"connectors/webhook"},                                                          // one destination's signatures
 	"go.opentelemetry.io/otel/sdk":       {"internal/otel"},                                                               // the program's, not the libraries'
 	"go.opentelemetry.io/otel/exporters": {"internal/otel"},                                                               // likewise
