@@ -2,6 +2,8 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,4 +102,27 @@ func TestDestinationCheckNamesWritesOfTheKeyAlone(t *testing.T) {
 	if r := p.want(0, p.run("destination", "check", path)); strings.Contains(r.out, "has no place for") {
 		t.Errorf("the text has the guest in it: %s", r)
 	}
+}
+
+func TestDestinationSuggest(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	suggest := func(file, operation string, more ...string) result {
+		return p.run(append([]string{"destination", "suggest", "--openapi", file, "--operation", operation}, more...)...)
+	}
+	file := filepath.Join("..", "internal", "openapi", "testdata", "bookings.yaml")
+	draft := p.want(0, suggest(file, "createBooking")).out
+	says(t, p.want(0, p.run("destination", "check", p.write("draft.yaml", draft))), "Hotel bookings", "needs the secret client_secret")
+
+	r := p.want(exitInvalid, suggest(file, "sendMail"))
+	says(t, r, "kinds: mail:", "the draft is not complete: invalid declaration:", "draft:16: kinds.mail.record: is missing")
+	answer := decode(t, p.want(exitInvalid, suggest(file, "sendMail", "--json")))
+	if missing := fmt.Sprint(answer["missing"]); !strings.Contains(missing, "draft:16: kinds.mail.record: is missing") || answer["declaration"] == "" {
+		t.Errorf("%v; want the draft, and what it lacks", answer)
+	}
+
+	says(t, p.want(exitNotFound, suggest(file, "makeBooking")), "bookings.yaml: ", `there is no operation "makeBooking"; the nearest are createBooking`)
+	says(t, p.want(exitNotFound, suggest(file, "listBookings")), "only reads", "such as createBooking")
+	says(t, p.want(exitInvalid, suggest(p.write("old.yaml", "swagger: '2.0'\ninfo: {title: x, version: '1'}\npaths: {/a: {}}\n"), "x")), "old.yaml: ", "openapi is missing")
+	says(t, p.want(exitUsage, p.run("destination", "suggest", "--openapi", file)), "--operation ID")
+	says(t, p.want(exitFailed, suggest("./missing.yaml", "x")), "missing.yaml")
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,17 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/catalog"
 	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/openapi"
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 func (a *app) declaredCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "destination",
-		Short: "Declarations of HTTP APIs: check or print one",
+		Short: "Declarations of HTTP APIs: draft, check, try, or print one",
 	}
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(a.declaredSuggest(), &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a declaration, and print its promises in plain words",
 		Long: "FILE is a declaration, or the name of an included one. Every error is listed with\n" +
@@ -42,6 +45,64 @@ func (a *app) declaredCommand() *cobra.Command {
 		}),
 	}, a.tryCommand())
 	return cmd
+}
+
+// maxDocument bounds an OpenAPI document in bytes: those of the largest vendors have eight million.
+const maxDocument = 64 << 20
+
+func (a *app) declaredSuggest() *cobra.Command {
+	var file, operation string
+	cmd := &cobra.Command{
+		Use:   "suggest --openapi FILE --operation ID",
+		Short: "Draft a declaration from a vendor's OpenAPI document, for you to finish",
+		Long: "FILE is an OpenAPI 3 document (YAML or JSON), ID the operationId of the POST or PUT that\n" +
+			"makes a record, or METHOD /path. The draft has its request, how the record is found again,\n" +
+			"and what it shows. Every guess is marked, and nothing is promised. What the draft lacks\n" +
+			"is listed with its line, and the exit code is then that of an invalid declaration.\n" +
+			"Nothing is sent.\n\n" +
+			"  readback destination suggest --openapi openapi.json --operation createRefund > refunds.yaml",
+		Args: cobra.NoArgs,
+		RunE: a.does(func(context.Context, []string) (int, error) { return a.suggestDeclaration(file, operation) }),
+	}
+	cmd.Flags().StringVar(&file, "openapi", "", "the vendor's OpenAPI 3 document, a file")
+	cmd.Flags().StringVar(&operation, "operation", "", "the operationId of the operation that makes a record, or METHOD /path")
+	return cmd
+}
+
+func (a *app) suggestDeclaration(file, operation string) (int, error) {
+	if file == "" || operation == "" {
+		return 0, usagef("--openapi FILE and --operation ID are needed: the document, and the operation in it that makes a record")
+	}
+	document, err := yamlfile.ReadBounded(file, maxDocument)
+	if err != nil {
+		return 0, err
+	}
+	text, err := openapi.Draft(document, operation)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", file, err)
+	}
+	s := suggested{Operation: operation, Declaration: text}
+	_, err = rest.Load([]byte(text), "draft")
+	if lacks := (*yamlfile.InvalidError)(nil); errors.As(err, &lacks) {
+		for _, p := range lacks.Problems {
+			s.Missing = append(s.Missing, "draft"+p.String())
+		}
+	}
+	if failed := a.print(s, func() string { return text }); failed != nil || err == nil {
+		return 0, failed
+	}
+	if a.json {
+		return exitInvalid, nil
+	}
+	return 0, fmt.Errorf("the draft is not complete: %w", err)
+}
+
+// suggested is a draft of a declaration.
+type suggested struct {
+	Operation   string `json:"operation"`
+	Declaration string `json:"declaration"`
+	// Missing is what it lacks, with lines.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // checked is the result of a declaration's check.

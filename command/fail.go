@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/erasure"
 	"github.com/readback-go/readback/internal/eval"
+	"github.com/readback-go/readback/internal/openapi"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/internal/probe"
 	"github.com/readback-go/readback/internal/report"
@@ -50,6 +51,8 @@ var problems = []service.Problem{
 	{Err: config.ErrInvalid, Exit: exitConfig, Kind: "configuration"},
 	{Err: otel.ErrSettings, Exit: exitConfig, Kind: "configuration"},
 	{Err: rest.ErrInvalid, Exit: exitInvalid, Kind: "declaration", Hint: "Nothing was sent. `readback destination print NAME` shows one that is right."},
+	{Err: openapi.ErrDocument, Exit: exitInvalid, Kind: "openapi", Hint: "Nothing was sent."},
+	{Err: openapi.ErrOperation, Exit: exitNotFound, Kind: "not_found", Hint: "Nothing was sent."},
 	{Err: mcp.ErrInvalid, Exit: exitInvalid, Kind: "contract", Hint: "Nothing was sent. `readback contract print NAME` shows one that is right."},
 	{Err: mcp.ErrUnreachable, Exit: exitUnavailable, Kind: "unreachable", Hint: "No tool was called."},
 	{Err: rules.ErrInvalid, Exit: exitInvalid, Kind: "rules", Hint: "No rule was used. docs/guide/gate.md says what a rule can ask for."},
