@@ -80,7 +80,7 @@
 //     before MCP servers), internal/reviewui (pages for reviewers), internal/report (the
 //     terminal), internal/webhooks (messages), internal/metrics (Prometheus).
 //   - Configuration: internal/config, internal/yamlfile, internal/rules (rules of the gate),
-//     internal/declared and internal/jsonplace (declared destinations).
+//     internal/declared, internal/jsonplace and internal/openapi (declared destinations).
 //   - Destinations: internal/catalog (what is known of each), internal/probe (measures one),
 //     internal/eval (compares them with what was declared), internal/mailconn and
 //     internal/mailtext (mail).

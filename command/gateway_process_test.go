@@ -23,7 +23,7 @@ func filesServer(t *testing.T) string {
 	t.Helper()
 	need.Long(t)
 	dir := t.TempDir()
-	need.Have(t, need.Install(filepath.Join("..", "..", "internal", "mcpgate", "testdata", "npm"), dir))
+	need.Have(t, need.Install(filepath.Join("..", "internal", "mcpgate", "testdata", "npm"), dir))
 	return filepath.Join(dir, "node_modules", "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
 }
 

@@ -26,7 +26,7 @@ func TestTheTimesOfEvents(t *testing.T) {
 
 // The page names the unit of every duration, and all that is base64.
 func TestThePageHasTheUnitsOfShow(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "run.md"))
+	page, err := os.ReadFile(filepath.Join("..", "docs", "operate", "run.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,6 +68,7 @@ var readingProblems = map[string]struct {
 	"missing, no path": {"of what", itemsFile("", plainRead), "records: $.items[*]", "records: {missing: none}", "want exactly one of record ($ for the whole answer) and records"},
 
 	"absent 200":           {"every answer would say it", oneFile(""), "record: $\n", "record: $\n        absent: [200]\n", "reads[0].absent: has 200; want absent_where beside it"},
+	"absent 200, lacks":    {"an error lacks it too", oneFile(""), "record: $\n", "record: $\n        absent: [200]\n        absent_where: {path: $.a, exists: false}\n", "reads[0].absent_where: is true of any answer that lacks the member"},
 	"absent 403":           {"it is no absence", oneFile(""), "record: $\n", "record: $\n        absent: [403]\n", "reads[0].absent: has 403; only 404 and 410"},
 	"absent_empty alone":   {"of which status", oneFile(""), "record: $\n", "record: $\n        absent_empty: true\n", "reads[0].absent_empty: is true; want absent beside it"},
 	"absent_empty, where":  {"an empty body fulfils nothing", oneFile(""), "record: $\n", "record: $\n        absent: [404]\n        absent_empty: true\n        absent_where: {path: $.a, equals: 1}\n", "and no absent_where, which no empty body fulfils"},

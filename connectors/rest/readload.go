@@ -203,6 +203,8 @@ func (l *loader) missing(r *read, f *fileRead) {
 func (l *loader) absence(r *read, f *fileRead) {
 	for _, s := range f.Absent {
 		switch {
+		case s == http.StatusOK && f.AbsentWhere != nil && f.AbsentWhere.Exists != nil && !*f.AbsentWhere.Exists:
+			l.At(f.AbsentWhere.At, "is true of any answer that lacks the member, an error included; want equals or contains: what only the absence says")
 		case s == http.StatusOK && f.AbsentWhere == nil:
 			l.Say(f.At.Line, f.At.Field+".absent", "has 200; want absent_where beside it, which only an answer fulfils that says that nothing is there")
 		case s != http.StatusNotFound && s != http.StatusGone && s != http.StatusOK:
