@@ -187,6 +187,7 @@
 //	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
 //	  mark: {header: x-amz-meta-mark}    # of a read of one record; all fields of a HEAD are in headers
 //	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error
+//	  size: {path: "$.custom_fields[*]", where: {id: 78}, take: "values[0]"}  # and of its list the one value
 //
 // With settles a record is verified only at a good status. At any other that is not bad it is read
 // again, ever more rarely, until within has passed; then a reviewer decides, and so does one at a bad

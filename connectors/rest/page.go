@@ -73,6 +73,11 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 				return f, err
 			}
 			if ours {
+				if r.paging == nil && slices.ContainsFunc(f.records, func(other found) bool { return other.Ref == rec.Ref }) {
+					// A list without pages shows nothing twice: what has no id of its own, as a row
+					// that its key stands for, is there twice.
+					rec.Ref = fmt.Sprintf("%s (%d)", rec.Ref, len(f.records)+1)
+				}
 				f.records = append(f.records, rec)
 			}
 		}

@@ -177,8 +177,21 @@ func (p *picked) of(list *declared.List, object map[string]any) (any, bool, erro
 			hit = members
 		}
 	}
-	v, there := hit[p.take]
-	return v, there, nil
+	name, only := strings.CutSuffix(p.take, "[0]")
+	v, there := hit[name]
+	if !only || !there {
+		return v, there, nil
+	}
+	values, isList := v.([]any)
+	switch {
+	case !isList:
+		return nil, false, fmt.Errorf("%w: %s of an element of %s is %s, want a list of one value", errAnswer, name, list.Text, declared.KindOf(v))
+	case len(values) == 0:
+		return nil, false, nil
+	case len(values) > 1:
+		return nil, false, fmt.Errorf("%w: %s of an element of %s has %d values, and which of them is meant is not known", errAnswer, name, list.Text, len(values))
+	}
+	return values[0], true, nil
 }
 
 // of is the value of a field; false when it is not there.
