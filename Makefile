@@ -86,6 +86,10 @@ load: ## 256 clients for 30 s, and memory over 200,000 writes; LOAD="-load.for=1
 sagamatrix: ## every crash point, every vice and every failing step of a saga; long
 	$(GO) test -timeout 120m ./internal/sagamatrix -run TestMatrix -whole -v
 
+.PHONY: campaign
+campaign: ## 1,000 creates of each included declaration under faults, and the table of docs/guide/destinations.md; CAMPAIGN=-update renders it
+	$(GO) test ./connectors/rest -run TestCampaign -count=1 -v -timeout 60m -campaign.whole $(CAMPAIGN)
+
 .PHONY: bench
 bench: ## benchmarks; see docs/operate/deploy.md (READBACK_BENCH_ROWS=1000000 for long histories)
 	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench ./internal/eval

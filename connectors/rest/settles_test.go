@@ -2,6 +2,7 @@ package rest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -93,7 +94,9 @@ func TestVerifiedOnlyAtAGoodStatus(t *testing.T) {
 					}
 				}
 				stop()
-				_ = <-worked // it ends with its context
+				if err := <-worked; err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
 				if sends != 1 {
 					t.Errorf("%d sends, want one", sends)
 				}
