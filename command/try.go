@@ -174,6 +174,13 @@ func (s *showing) steps(ctx context.Context, d *rest.Declaration, c *rest.Connec
 			s.observed(d, in, profile, seen, false)
 		}
 		step("not read", err)
+		if s.next != nil && err != nil {
+			return code // what is there is not known: nothing is sent
+		}
+		if in.Write == intent.Create && slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == q.Stamp }) {
+			s.print("  the sample is there already; give another --name")
+			return exitDiffers
+		}
 	}
 	s.print("# The %s", in.Write)
 	key := intent.SendKey(in.StructuralKey(), 1)
@@ -228,7 +235,8 @@ func (s *showing) print(format string, args ...any) {
 // masked hides the secrets.
 func (s *showing) masked(text string) string {
 	for name, secret := range s.secrets {
-		for _, as := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+		inJSON, _ := json.Marshal(secret)
+		for _, as := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(inJSON), `"`)} {
 			text = strings.ReplaceAll(text, as, "["+name+"]")
 		}
 	}
@@ -274,11 +282,11 @@ func (s *showing) body(body []byte) {
 	if len(body) == 0 {
 		return
 	}
-	more := ""
-	if len(body) > maxShownBody {
-		body, more = body[:maxShownBody], " …"
+	text, more := s.masked(string(body)), "" // whole: a cut secret would not be recognised
+	if len(text) > maxShownBody {
+		text, more = text[:maxShownBody], " …"
 	}
-	s.print("  %s%s", body, more)
+	s.print("  %s%s", text, more)
 }
 
 // bodyOf reads a body and puts it back.

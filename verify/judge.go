@@ -442,7 +442,7 @@ func judgeBefore(c Case) Judgement {
 	case c.Intent.Write != intent.Upsert && len(found) < want:
 		return Judgement{Verdict: Absent, Mismatches: counted(want, len(found)),
 			Reason: fmt.Sprintf("the business key matches %d records, %d declared", len(found), want)}
-	case c.Intent.Write != intent.Delete && len(found) == want && conclusive(c) && len(diffAll(c, found)) == 0:
+	case c.Intent.Write != intent.Delete && len(found) == want && conclusive(c) && len(diffAll(c, found)) == 0 && c.Seen.Open == "" && c.Seen.Failed == "":
 		return vacuous(found)
 	}
 	return Judgement{}

@@ -110,6 +110,8 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 		switch {
 		case hasData(object["data"]):
 			return unknown("the answer has data and errors: a part of the mutation may have been done")
+		case slices.ContainsFunc(failed, within):
+			return unknown("the answer has errors of a field of the result: the mutation may have been done")
 		case all && allAmong(codes, graphqlThrottled):
 			return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), Err: errors.New("the destination answered that its limit is reached")}, true
 		case all && allAmong(codes, graphqlInvalid):
@@ -125,6 +127,8 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 	if g.userErrors != nil {
 		v, _ := g.userErrors.Value(doc)
 		switch list, isList := v.([]any); {
+		case len(list) > 0 && result != nil:
+			return unknown("the answer has a result, and errors of the input: it may have been done")
 		case len(list) > 0:
 			return connectors.Refused(a.Code(), errors.New("the destination names errors of the input")), true
 		case !isList && result != nil:
@@ -135,6 +139,13 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 		return unknown(fmt.Sprintf("the answer has no %s", g.result.Text()))
 	}
 	return nil, true
+}
+
+// within reports whether an error is about a field below the mutation, which ran before that.
+func within(failed any) bool {
+	object, _ := failed.(map[string]any)
+	path, _ := object["path"].([]any)
+	return len(path) > 1
 }
 
 func isList(v any) bool { _, ok := v.([]any); return ok }

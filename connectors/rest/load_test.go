@@ -99,6 +99,8 @@ var badDeclarations = map[string]struct {
 	"fresh":             {"every record would count as ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
 	"reads of none":     {"nothing can be read", "profile: {stamped: true}", "profile: {write_only: true}", "profile.write_only: is true, and there are reads, a list or a record"},
 	"stamped, unread":   {"no read shows a stamp", "profile: {stamped: true}", "profile: {write_only: true, stamped: true}", "profile: is write-only and declares stamped, which only a read could use or show"},
+	"success throttled": {"each success would be sent again", "auth:", "throttle: {status: 201, wait: 1s}\nauth:", "throttle: says that 201 means throttled, and every success has it"},
+	"success refused":   {"each success would be called not applied", "ref: $.id\n", "ref: $.id\n        answers: [{status: 201, means: refused}]\n", "answers[0]: says that 201 means refused, and every success has it"},
 	"stamp goes":        {"without a title there would be no stamp", `stamp: "{stamp}"`, `stamp: "{fields.title?} {stamp}"`, "would leave the stamp out"},
 	"rule of key":       {"rules that keys cannot have", "profile: {stamped: true}", "profile: {stamped: true, compare: {/sku: [{rule: text}]}}", `has the rule "text"; a field of the key can have`},
 	"tolerance":         {"true is no number", "profile: {stamped: true}", "profile: {stamped: true, compare: {/price: [{rule: numeric, tolerance: true}]}}", ".tolerance: want a decimal number"},

@@ -143,16 +143,21 @@ func (k *kind) listed(r *read, element any, asked ...values) (found, bool, error
 		key, _ := asked[0]["key"].(map[string]any)
 		k.within(rec.Record, key)
 	}
+	// A hit that has our stamp, or our key, is what was asked for, whatever else it shows.
+	ours := slices.ContainsFunc(asked, func(v values) bool {
+		key, _ := v["key"].(map[string]any)
+		return rec.Stamp != "" && strings.EqualFold(rec.Stamp, stampOf(v)) || len(key) > 0 && k.sameKey(key, rec.Fields)
+	})
 	for _, name := range r.keysAsked {
 		if !slices.Contains(k.scope, name) && !k.record.hasPlace(name, element) {
-			if r.search {
+			if r.search && !ours {
 				return rec, false, nil
 			}
 			return rec, false, fmt.Errorf("%w: a record that was asked for by %s does not show it", errAnswer, name)
 		}
 	}
 	if !slices.ContainsFunc(asked, func(v values) bool { return r.mayAnswer(rec.Record, v) }) {
-		if r.search {
+		if r.search && !ours {
 			return rec, false, nil
 		}
 		return rec, false, fmt.Errorf("%w: it holds a record that was not asked for; the destination seems to ignore what it is asked by", errAnswer)

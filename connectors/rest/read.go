@@ -232,8 +232,11 @@ func (c *Connector) readAs(ctx context.Context, d *draft, u *neturl.URL, accept 
 }
 
 // accepted takes the further statuses that are read like 200.
+// notNow reports whether an API asked to wait.
+func notNow(err error) bool { return err != nil && connectors.FateOf(err) == connectors.FateThrottled }
+
 func accepted(accept []int, a httpsend.Answer, err error) error {
-	if err != nil && slices.Contains(accept, a.Status) {
+	if err != nil && slices.Contains(accept, a.Status) && !notNow(err) {
 		return a.BodyErr
 	}
 	return err
@@ -245,7 +248,9 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 		return result{}, err
 	}
 	a, err := c.get(ctx, d)
-	if err = accepted(r.accept, a, err); err != nil {
+	if err = accepted(r.accept, a, err); notNow(err) {
+		return result{}, err // whatever else the answer says
+	} else if err != nil {
 		gone, doc, unclear := r.says(a)
 		if gone || unclear != nil {
 			return result{strong: r.showsAll(doc, a)}, unclear
@@ -257,6 +262,11 @@ func (c *Connector) askOne(ctx context.Context, m *merge, r *read, d *draft, v v
 		return result{}, err
 	}
 	if slices.Contains(r.absent, a.Status) && r.absentWhere.all(doc, true, a.Header) {
+		// A record beside what is said about its absence: something else is absent. Where the whole
+		// answer is the record, it says so of itself.
+		if one, there := r.single.Value(doc); there && one != nil && r.single.Text() != "$" {
+			return result{}, fmt.Errorf("%w: it has %s, and says that nothing is there", errAnswer, r.single.Text())
+		}
 		return result{strong: r.showsAll(doc, a)}, nil
 	}
 	if err := met(r.must, doc, a.Header); err != nil {
