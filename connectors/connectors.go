@@ -87,9 +87,9 @@ type Query struct {
 	// as it is now where it can be read by its id, also without our stamp or key:
 	// it is not gone for that.
 	Ref string
-	// FirstSent is when the first send of the write was announced, on the ledger's clock. Zero: no
-	// send was, or it is not known when. What the write created is no older; what another actor
-	// created may be.
+	// FirstSent is when the first send of the write was announced, on the ledger's clock. Zero: show
+	// all. What the write created is no older, as far as the clocks agree; what another actor created
+	// may be. The engine leaves it out of the reads on which the absence of an effect may rest.
 	FirstSent time.Time
 	// Once means that one send of the write was made. A record that is found under the key with
 	// its stamp is then all that the write made: a connector need not look for the stamp under

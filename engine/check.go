@@ -148,7 +148,13 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 
 // query returns the query for every record of this write.
 func (t *task) query() connectors.Query {
-	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, FirstSent: t.rec.FirstSend, Once: t.rec.Sends == 1}
+	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1}
+	// A read that begins at the first send trusts that two clocks agree. So it is no read on which
+	// absence, and a second send, may rest: those begin when the horizon has passed.
+	horizon, bounded := t.profile.Horizon.Declared()
+	if t.rec.State == ledger.Settled || !bounded || t.sinceSend()+time.Second < horizon {
+		q.FirstSent = t.rec.FirstSend
+	}
 	switch {
 	case t.rec.Answered:
 		q.Ref = t.ref()

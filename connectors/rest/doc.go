@@ -145,8 +145,9 @@
 // the destination's clock may be from that of the ledger, and what either may be set by. A read with
 // it proves absence only of what we sent. So it begins at the first send only for a create that was
 // sent, and only by stamp, or where fresh_keys says that the key is only ever ours. Any other
-// read with it begins with the beginning of time (0, 1970-01-01): one before a send, of a write that
-// changes what may be older, or by a key under which another actor may have made a record before.
+// read with it begins with the beginning of time (0, 1970-01-01): one after the horizon, on which a second
+// send may rest, since the clocks may differ by more than skew; one before a send, of a write that changes
+// what may be older, or by a key under which another actor may have made a record before.
 // Writes carry the same time in every send, without skew. Lists for many queries begin with the
 // earliest of them, where their first sends are at most an hour apart.
 //

@@ -44,7 +44,10 @@ func (l *loader) firstSent(k *kind, f *fileKind) {
 	if l.Required(f.FirstSent.Form, f.FirstSent.At, "form", "unix, rfc3339, date or snowflake") {
 		declared.Choice(&l.Reader, f.FirstSent.Form, "unix", "rfc3339", "date", "snowflake")
 	}
-	if f.FirstSent.Skew <= 0 {
+	switch skew := k.firstSent.skew; {
+	case skew > 0 && skew < 24*time.Hour && k.firstSent.form == "date":
+		l.Say(f.FirstSent.At.Line, f.FirstSent.At.Field+".skew", "is %s, and the destination's day may be another one; want 24h or more with form: date", skew)
+	case skew <= 0:
 		l.Say(f.FirstSent.At.Line, f.FirstSent.At.Field+".skew", "is missing; want how far the destination's clock may be from ours, such as 60s")
 	}
 }

@@ -332,6 +332,9 @@ func (l *loader) checkWriteOnly(k *kind, f *fileKind) {
 	if len(f.Reads) > 0 || f.Record != nil || f.List != nil {
 		l.Say(f.Profile.At.Line, f.Profile.At.Field+".write_only", "is true, and there are reads, a list or a record; leave one of the two out")
 	}
+	if w := k.writes[intent.Create]; w != nil && w.key != nil && w.key.form == formInt {
+		l.At(f.Writes["create"].Idempotency.Form.Place, "is a number of 31 bits, which two writes can share, and nothing that is read would show it; want another form")
+	}
 	if err := k.profile.Valid(); err != nil {
 		l.Say(f.Profile.At.Line, f.Profile.At.Field, "%s", strings.TrimPrefix(err.Error(), "it "))
 	}

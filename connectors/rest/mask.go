@@ -2,7 +2,9 @@ package rest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,9 +34,10 @@ type masks struct {
 func (m *masks) add(secret string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(secret) < minMask || slices.Contains(m.all, secret) {
+	if len(secret) < minMask {
 		return
 	}
+	m.all = slices.DeleteFunc(m.all, func(one string) bool { return one == secret }) // it is in use, and the newest again
 	if m.all = append(m.all, secret); len(m.all) > maxMasks {
 		m.all = slices.Delete(m.all, 0, 1)
 	}
@@ -44,13 +47,22 @@ func (m *masks) add(secret string) {
 func (m *masks) text(s string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, secret := range m.all {
-		for _, as := range []string{secret, url.PathEscape(secret), url.QueryEscape(secret), strings.ReplaceAll(secret, "/", `\/`), base64.StdEncoding.EncodeToString([]byte(secret))} {
+	longest := slices.SortedFunc(slices.Values(m.all), func(a, b string) int { return len(b) - len(a) }) // one may begin another
+	for _, secret := range longest {
+		inJSON, _ := json.Marshal(secret)
+		plain, inPath, inQuery := strings.TrimSuffix(string(inJSON[1:]), `"`), url.PathEscape(secret), url.QueryEscape(secret)
+		for _, as := range []string{secret, plain, strings.ReplaceAll(plain, "/", `\/`), strings.ReplaceAll(strings.ReplaceAll(secret, `\`, `\\`), `"`, `\"`), inPath, inQuery,
+			lowerEscapes(inPath), lowerEscapes(inQuery), base64.StdEncoding.EncodeToString([]byte(secret))} {
 			s = strings.ReplaceAll(s, as, masked)
 		}
 	}
 	return s
 }
+
+var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// lowerEscapes writes %2F as %2f.
+func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
 // masked is a destination's reply without our credentials.
 func (c *Connector) masked(r connectors.Reply) connectors.Reply {

@@ -80,12 +80,12 @@ func (a *auth) sign(req *http.Request, account values, secret string, now time.T
 	var query []string
 	for name, all := range req.URL.Query() {
 		for _, v := range all {
-			query = append(query, awsEscape(name, "")+"="+awsEscape(v, ""))
+			query = append(query, awsEscape(name, "")+"\x00"+awsEscape(v, "")) // sorted by name first: "=" comes after "-"
 		}
 	}
 	slices.Sort(query)
 	signed := strings.Join(names, ";")
-	canonical := strings.Join([]string{req.Method, cmp.Or(awsEscape(path, "/"), "/"), strings.Join(query, "&"), headers.String(), signed, digest}, "\n")
+	canonical := strings.Join([]string{req.Method, cmp.Or(awsEscape(path, "/"), "/"), strings.ReplaceAll(strings.Join(query, "&"), "\x00", "="), headers.String(), signed, digest}, "\n")
 	scope := []string{now.UTC().Format("20060102"), region, a.service, "aws4_request"}
 	key := []byte("AWS4" + secret)
 	for _, part := range scope {
