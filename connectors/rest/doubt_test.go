@@ -1,10 +1,14 @@
 package rest_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
@@ -78,4 +82,50 @@ func TestWhatIsNotDecidedIsNotFulfilled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The clock of the destination is an hour behind that of the ledger, and the answer to the send is lost.
+// Reads from the first send do not show the message; the read that decides begins at no time.
+func TestAbsenceRestsOnNoClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type message struct {
+			at   int64
+			text string
+		}
+		var all []message
+		con := handled(t, sinceFile, func(rw http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				var sent struct {
+					Text     string          `json:"text"`
+					Metadata json.RawMessage `json:"metadata"`
+				}
+				if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+					t.Error(err)
+				}
+				all = append(all, message{time.Now().Add(-time.Hour).Unix(), fmt.Sprintf(`{"ts":"%d","text":%q,"metadata":%s}`, len(all), sent.Text, sent.Metadata)})
+				panic(http.ErrAbortHandler)
+			}
+			oldest, err := strconv.ParseInt(r.URL.Query().Get("oldest"), 10, 64)
+			if err != nil {
+				t.Error(err)
+			}
+			var shown []string
+			for _, m := range all {
+				if m.at >= oldest {
+					shown = append(shown, m.text)
+				}
+			}
+			says(http.StatusOK, `{"messages":[`+strings.Join(shown, ",")+`]}`)(rw, r)
+		})
+		in := inRoom("C1", 1)
+		var reg connectors.Registry
+		if err := reg.Register(in.Destination, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+			t.Fatal(err)
+		}
+		e := engine.New(ledger.NewMemory(), &reg, nil)
+		defer e.Close()
+		if out, err := e.Do(t.Context(), in); err != nil || out.Status != ledger.Verified || len(all) != 1 {
+			t.Errorf("%d messages, %s: %s; %v", len(all), out.Status, out.Text, err)
+		}
+	})
 }

@@ -58,6 +58,7 @@ var readingProblems = map[string]struct {
 	"first_sent, no kind": {"how is it written", roomFile, `limit: "999"`, `oldest: "{first_sent}"`, "{first_sent} is not known here; want first_sent: {skew: 60s, form: rfc3339} in the kind"},
 	"first_sent, unused":  {"it changes nothing", roomFile, "    scope: [channel]\n", "    scope: [channel]\n    first_sent: {skew: 60s, form: unix}\n", "first_sent: is not used; want {first_sent} in a request"},
 	"first_sent, form":    {"misspelt", sinceFile, "form: unix", "form: epoch", `first_sent.form: is "epoch"; want unix or rfc3339 or date or snowflake`},
+	"first_sent, a day":   {"their day is another one", sinceFile, "skew: 60s, form: unix", "skew: 60s, form: date", "first_sent.skew: is 1m0s, and the destination's day may be another one; want 24h or more"},
 	"first_sent, skew":    {"clocks differ", sinceFile, "skew: 60s, ", "", "first_sent.skew: is missing; want how far the destination's clock may be from ours"},
 	"first_sent, by ref":  {"it may be older", sinceFile, "    record:\n", "      - {name: get, by: ref, path: '/m/{ref}', query: {c: '{key.channel}', o: '{first_sent}'}, record: $}\n    record:\n", "reads[1]: is by ref and asks by {first_sent}"},
 	"first_sent, updates": {"what is updated is older", sinceFile, "      create:\n        method: POST", "      update:\n        method: POST", "asks by {first_sent}, and the kind has no create"},
