@@ -370,7 +370,7 @@ func TestWritesCarryTheFirstSend(t *testing.T) {
 		"unix": `"at":1795867230`, "rfc3339": `"at":"2026-11-28T12:00:30Z"`, "date": `"at":"2026-11-28"`, "snowflake": `"at":"1576206147256320000"`,
 	} {
 		sent := ""
-		con := handled(t, strings.Replace(sinceFile, "form: unix", "form: "+form, 1), func(rw http.ResponseWriter, r *http.Request) {
+		con := handled(t, strings.Replace(sinceFile, "skew: 60s, form: unix", "skew: 24h, form: "+form, 1), func(rw http.ResponseWriter, r *http.Request) {
 			text, _ := io.ReadAll(r.Body)
 			sent = string(text)
 			says(200, `{"ts":"1"}`)(rw, r)
@@ -389,7 +389,8 @@ func TestWritesCarryTheFirstSend(t *testing.T) {
 	}
 }
 
-// A send that was lost, its repeat and every read after them have the time of the first send.
+// A send that was lost, its repeat and the reads after them have the time of the first send; the read on
+// which the repeat rests, after the horizon, has none.
 func TestTheEngineKnowsTheFirstSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := chat()
@@ -407,17 +408,25 @@ func TestTheEngineKnowsTheFirstSend(t *testing.T) {
 		if out, err := e.Do(t.Context(), inRoom("C1", 1)); err != nil || out.Status != ledger.Verified {
 			t.Fatalf("%s: %s; %v", out.Status, out.Text, err)
 		}
-		sends, reads := 0, 0
+		sends, reads, whole := 0, 0, 0
+		var sent time.Time
 		for _, call := range f.Calls() {
 			switch {
 			case call.Write:
-				sends++
+				if sends++; sends == 2 && whole == 0 {
+					t.Error("the repeat rests on no read of all")
+				}
+				sent = call.At
 				if !strings.Contains(call.Body, fmt.Sprintf(`"at":%d,`, first)) {
 					t.Errorf("a send at %s has %s", call.At, call.Body)
 				}
 			case strings.Contains(call.Path, "history"):
 				reads++
-				if !strings.Contains(call.Path, fmt.Sprintf("oldest=%d&", first-60)) && !strings.HasSuffix(call.Path, fmt.Sprintf("oldest=%d", first-60)) {
+				if call.At.Sub(sent) >= 29*time.Second { // the horizon is 30 s
+					if whole++; !strings.HasSuffix(call.Path, "oldest=0") {
+						t.Errorf("a read after the horizon asks for %s", call.Path)
+					}
+				} else if !strings.Contains(call.Path, fmt.Sprintf("oldest=%d&", first-60)) && !strings.HasSuffix(call.Path, fmt.Sprintf("oldest=%d", first-60)) {
 					t.Errorf("a read asks for %s", call.Path)
 				}
 			}
