@@ -18,17 +18,27 @@ import (
 
 // A mutation that may have run is neither refused nor throttled, whatever its errors say.
 func TestAMutationThatMayHaveRunIsUnknown(t *testing.T) {
+	// Rules of the declaration change nothing about it.
+	ruled := strings.Replace(graphFile, "auth:", `throttle: {status: 200, where: {path: "$.errors[0].extensions.code", equals: THROTTLED}, wait: 1s}
+auth:`, 1)
+	ruled = strings.Replace(ruled, "        ref: $.data.put", `        answers:
+          - {status: 200, where: {path: "$.errors[0].extensions.code", equals: [BAD_USER_INPUT, ACCESS_DENIED]}, means: refused}
+        ref: $.data.put`, 1)
 	for name, body := range map[string]string{
 		"an error of a field of the result": `{"data":null,"errors":[{"path":["put","letter","label"],"extensions":{"code":"BAD_USER_INPUT"}}]}`,
 		"the same, and null":                `{"data":{"put":null},"errors":[{"path":["put","letter","label"],"extensions":{"code":"BAD_USER_INPUT"}}]}`,
 		"a limit reached in the result":     `{"data":null,"errors":[{"path":["put","letter","label"],"extensions":{"code":"THROTTLED"}}]}`,
+		"a result beside a limit":           `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[]}},"errors":[{"extensions":{"code":"THROTTLED"}}]}`,
+		"a result beside a refusal":         `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[]}},"errors":[{"extensions":{"code":"ACCESS_DENIED"}}]}`,
 		"a result beside user errors":       `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[{"code":"MEDIA","message":"the picture was not stored"}]}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := letter(1)
-			_, err := graph(t, says(http.StatusOK, body)).Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
-			if f := connectors.FateOf(err); f != connectors.FateUnknown {
-				t.Errorf("fate %q (%v), want unknown", f, err)
+			for _, file := range []string{graphFile, ruled} {
+				_, err := items(t, file, says(http.StatusOK, body)).Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+				if f := connectors.FateOf(err); f != connectors.FateUnknown {
+					t.Errorf("fate %q (%v), want unknown", f, err)
+				}
 			}
 		})
 	}
@@ -45,7 +55,8 @@ func TestADoubtfulAnswerIsNoAbsence(t *testing.T) {
 	}{
 		"another field is not found": {itemsFile("", "path: /graphql\nstrength: strong\nrecord: $.data.item\nabsent: [200]\nabsent_where: {path: \"$.errors[*].extensions.code\", equals: NOT_FOUND}\n"+query), 200,
 			`{"data":{"item":{"id":"1","sku":"A-1","title":"one"}},"errors":[{"path":["item","owner"],"extensions":{"code":"NOT_FOUND"}}]}`},
-		"a limit, said with 404": {strings.Replace(oneFile("absent: [404]"), "auth:", "throttle: {status: 404, where: {path: $.limit, equals: true}, wait: 1s}\nauth:", 1), 404, `{"limit":true}`},
+		"a limit, said with 404":           {strings.Replace(oneFile("absent: [404]"), "auth:", "throttle: {status: 404, where: {path: $.limit, equals: true}, wait: 1s}\nauth:", 1), 404, `{"limit":true}`},
+		"a limit, said with 404 by a list": {strings.Replace(itemsFile("", "path: /items\nquery: {q: '{key.sku}'}\nrecords: $.items[*]\nabsent: [404]\nabsent_where: {path: $.gone, equals: true}"), "auth:", "throttle: {status: 404, where: {path: $.limit, equals: true}, wait: 1s}\nauth:", 1), 404, `{"limit":true,"gone":true}`},
 		"a hit has our stamp and another key": {itemsFile("", searchRead), 200,
 			`{"items":[{"id":"7","sku":"B-7"},{"id":"1","sku":"B-9","title":"one","stamp":"` + stamp + `"}]}`},
 		"a hit has our stamp and no key": {itemsFile("", searchRead), 200,

@@ -108,10 +108,8 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 	if failed, _ := object["errors"].([]any); len(failed) > 0 || object["errors"] != nil && !isList(object["errors"]) {
 		codes, all := g.codesOf(doc, failed)
 		switch {
-		case hasData(object["data"]):
-			return unknown("the answer has data and errors: a part of the mutation may have been done")
-		case slices.ContainsFunc(failed, within):
-			return unknown("the answer has errors of a field of the result: the mutation may have been done")
+		case g.mayHaveRun(doc):
+			return unknown("the answer has errors, and data or errors of a field of the result: a part of the mutation may have been done")
 		case all && allAmong(codes, graphqlThrottled):
 			return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), Err: errors.New("the destination answered that its limit is reached")}, true
 		case all && allAmong(codes, graphqlInvalid):
@@ -139,6 +137,16 @@ func (g *graphql) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus erro
 		return unknown(fmt.Sprintf("the answer has no %s", g.result.Text()))
 	}
 	return nil, true
+}
+
+// mayHaveRun reports whether an answer shows that the mutation was begun: by a result, by other data
+// beside errors, or by an error of a field of the result. No code or text of such an answer says that
+// nothing was done.
+func (g *graphql) mayHaveRun(doc any) bool {
+	object, _ := doc.(map[string]any)
+	result, _ := g.result.Value(doc)
+	failed, _ := object["errors"].([]any)
+	return result != nil || object["errors"] != nil && (hasData(object["data"]) || slices.ContainsFunc(failed, within))
 }
 
 // within reports whether an error is about a field below the mutation, which ran before that.

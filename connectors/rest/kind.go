@@ -232,7 +232,7 @@ func (l *loader) answer(f *fileAnswer) (answerRule, bool) {
 		if (s == http.StatusRequestTimeout || s >= 500) && r.where == nil && r.means != "unknown" && r.means != "busy" {
 			l.At(f.At, "says that %d means %s; a gateway may have answered: want a where that only the API itself can fulfil", s, r.means)
 		}
-		if s < 300 && r.where == nil && (r.means == "refused" || r.means == "throttled" || r.means == "login_refused" || r.means == "conflict") {
+		if s < 300 && r.where == nil && (r.saysNotApplied() || r.means == "conflict") {
 			l.At(f.At, "says that %d means %s, and every success has it; want a where that only that answer fulfils", s, r.means)
 		}
 		if s >= 300 && r.where == nil && r.means == "answered" {

@@ -43,7 +43,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 	for page := 1; ; page++ {
 		a, doc, err := c.askPage(ctx, r, d, u)
 		if err != nil && page == 1 { // a later page ends where records were removed meanwhile
-			if gone, said, _ := r.says(a); gone {
+			if gone, said, _ := r.says(a); gone && !notNow(err) {
 				return result{strong: r.showsAll(said, a)}, nil
 			}
 			err = noPath(a, err)

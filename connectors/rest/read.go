@@ -231,10 +231,10 @@ func (c *Connector) readAs(ctx context.Context, d *draft, u *neturl.URL, accept 
 	return a, doc, err
 }
 
-// accepted takes the further statuses that are read like 200.
 // notNow reports whether an API asked to wait.
 func notNow(err error) bool { return err != nil && connectors.FateOf(err) == connectors.FateThrottled }
 
+// accepted takes the further statuses that are read like 200.
 func accepted(accept []int, a httpsend.Answer, err error) error {
 	if err != nil && slices.Contains(accept, a.Status) && !notNow(err) {
 		return a.BodyErr

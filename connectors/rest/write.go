@@ -290,8 +290,10 @@ func (v version) of(doc any, h http.Header) string {
 
 // meaning is what an answer means: by the declaration, otherwise by its status.
 func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error) error {
+	g := w.request.graphql
+	mayHaveRun := g != nil && g.mayHaveRun(doc)
 	for _, rule := range w.answers {
-		if !slices.Contains(rule.statuses, a.Status) {
+		if !slices.Contains(rule.statuses, a.Status) || mayHaveRun && rule.saysNotApplied() {
 			continue
 		}
 		if rule.where != nil {
@@ -305,12 +307,17 @@ func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error)
 		}
 		return rule.verdict(a, byStatus)
 	}
-	if g := w.request.graphql; g != nil {
+	if g != nil {
 		if err, decided := g.meaning(a, doc, isJSON, byStatus); decided {
 			return err
 		}
 	}
 	return byStatus
+}
+
+// saysNotApplied reports whether an answer by the rule means that the write had no effect.
+func (r answerRule) saysNotApplied() bool {
+	return r.means == "refused" || r.means == "throttled" || r.means == "login_refused"
 }
 
 func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
