@@ -10,7 +10,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -94,6 +93,7 @@ func (a *app) try(ctx context.Context, named string, t try) (int, error) {
 	if err != nil {
 		return 0, usagef("%w", err)
 	}
+	show.mask = c.Mask
 	if err := c.Check(in); err != nil {
 		return 0, err
 	}
@@ -145,6 +145,7 @@ type showing struct {
 	out     io.Writer
 	next    http.RoundTripper // nil: nothing is sent
 	secrets map[string]string
+	mask    func(string) string // that of the connector, which knows them in each spelling
 }
 
 var errNotSent = errors.New("nothing is sent without --send or --answers")
@@ -233,15 +234,7 @@ func (s *showing) print(format string, args ...any) {
 }
 
 // masked hides the secrets.
-func (s *showing) masked(text string) string {
-	for name, secret := range s.secrets {
-		inJSON, _ := json.Marshal(secret)
-		for _, as := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(inJSON), `"`)} {
-			text = strings.ReplaceAll(text, as, "["+name+"]")
-		}
-	}
-	return tokens.ReplaceAllString(text, `$1"***"`)
-}
+func (s *showing) masked(text string) string { return tokens.ReplaceAllString(s.mask(text), `$1"***"`) }
 
 // tokens are what a login answers with.
 var tokens = regexp.MustCompile(`("(?:access_token|refresh_token|id_token|token)"\s*:\s*)"[^"]*"`)

@@ -50,7 +50,7 @@ func (c *Contract) Writes() []string { return slices.Sorted(maps.Keys(c.tools)) 
 func (c *Contract) Digests(tool string) []string { return slices.Clone(c.digests[tool]) }
 
 // unpinned stands for the digest of a tool of a server that changes without a version, or whose
-// builds could not be had: nobody sees the tool until an operator has pinned it.
+// builds could not be had: the tool is hidden until an operator has pinned it.
 const unpinned = "unpinned"
 
 // Pins lists the tools that need a digest: those that write, and those that verify.

@@ -59,7 +59,7 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	for _, g := range groups {
 		c.readGroup(ctx, g.k, g.r, qs, g.which, answers)
 		for _, i := range g.which {
-			g.k.shown(&answers[i].Observation, given[i].Stamp)
+			c.shown(g.k, &answers[i].Observation, given[i].Stamp)
 		}
 	}
 	return answers, nil

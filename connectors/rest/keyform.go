@@ -67,16 +67,18 @@ func (k *kind) asked(q connectors.Query) connectors.Query {
 	return q
 }
 
-// shown turns the stamps of records that have a form back into ours. That of another write is not
-// known by its form; nor is it known whether it is one.
-func (k *kind) shown(o *connectors.Observation, stamp string) {
-	if k.record.stampForm == "" {
-		return
-	}
+// shown masks the addresses of records, since a secret can be a part of a path, and turns stamps that
+// have a form back into ours. That of another write is not known by its form; nor is it known whether
+// it is one.
+func (c *Connector) shown(k *kind, o *connectors.Observation, stamp string) {
 	for i := range o.Records {
-		if at := &o.Records[i]; stamp != "" && at.Stamp == k.record.stamped(stamp) {
+		at := &o.Records[i]
+		at.URL = c.Mask(at.URL)
+		switch {
+		case k.record.stampForm == "":
+		case stamp != "" && at.Stamp == k.record.stamped(stamp):
 			at.Stamp = stamp
-		} else {
+		default:
 			at.Stamp = ""
 		}
 	}

@@ -205,6 +205,7 @@ func (w *pager) take(element any) error {
 	if w.k.record.stampForm != "" { // whether it is one of ours is not known by its form
 		rec.Stamp = ""
 	}
+	rec.URL = w.c.Mask(rec.URL)
 	one := connectors.Listed{Record: rec.Record}
 	if one.Changed, err = timeAt(w.k.all.changed, element); err != nil {
 		return err

@@ -64,6 +64,10 @@ var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
 // lowerEscapes writes %2F as %2f.
 func lowerEscapes(s string) string { return escape.ReplaceAllStringFunc(s, strings.ToLower) }
 
+// Mask masks the secrets that requests carried lately in a text, in every spelling that is known of them:
+// for what shows requests and answers.
+func (c *Connector) Mask(text string) string { return c.masks.text(text) }
+
 // masked is a destination's reply without our credentials.
 func (c *Connector) masked(r connectors.Reply) connectors.Reply {
 	r.Code, r.Message, r.RequestID = c.masks.text(r.Code), c.masks.text(r.Message), c.masks.text(r.RequestID)

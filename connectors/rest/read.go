@@ -50,7 +50,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		return connectors.Observation{}, err
 	}
 	seen := m.observation()
-	k.shown(&seen, stamp)
+	c.shown(k, &seen, stamp)
 	return seen, nil
 }
 

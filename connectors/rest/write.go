@@ -59,7 +59,7 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 		c.writes.tokens.drop(ctx, used)
 	}
 	receipt, err := w.receipt(a, err, v)
-	receipt.Reply = c.masked(receipt.Reply)
+	receipt.Reply, receipt.URL = c.masked(receipt.Reply), c.Mask(receipt.URL)
 	return receipt, err
 }
 

@@ -53,8 +53,8 @@ func TestBadWrites(t *testing.T) {
 		"no query":        {"which", ref, ref + "        graphql: {result: $.data.a, variables: [1]}\n", "create.graphql.query: is missing\ncreate.graphql.variables: is a list; want names with values"},
 		"user errors":     {"they never come", ref, ref + "        graphql: {query: 'mutation { a }', result: $.data.a, user_errors: $.data.a.userErrors}\n", "create.graphql.user_errors: is not asked for by the query; want userErrors { message } in it"},
 		"query of a read": {"it has records", "query: {sku: \"{key.sku}\"}", "graphql: {query: '{ items }', result: $.data.items}", "reads[0].graphql: has result or user_errors, which are of writes"},
-		"JSON as text":    {"nobody escapes it", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{{\"a\": \"{key.sku}\"}} {stamp}'\n        type: application/json", "create.type: is JSON, and how text would have to be escaped in it is not known; want body"},
-		"another type":    {"nobody escapes it", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{key.sku} {stamp}'\n        type: text/csv", `create.type: is "text/csv", of which it is not known how to escape values`},
+		"JSON as text":    {"it is not escaped", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{{\"a\": \"{key.sku}\"}} {stamp}'\n        type: application/json", "create.type: is JSON, and how text would have to be escaped in it is not known; want body"},
+		"another type":    {"it is not escaped", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{key.sku} {stamp}'\n        type: text/csv", `create.type: is "text/csv", of which it is not known how to escape values`},
 		"text and body":   {"which", ref, ref + "        text: a\n", "create.text: is set together with another body\ncreate.type: is missing; want text/plain"},
 		"no member":       {"of a text", "path: /items\n        body: {\"...\": \"{fields}\", sku: \"{key.sku}\", stamp: \"{stamp}\"}", "path: /items\n        text: '{fields.a?} {stamp}'\n        type: text/xml", "create.text: {fields.a?}: a text has no members to leave out"},
 		"encoded path":    {"it has slashes", "path: /items\n        body", "path: '/items/{key.sku|base64}'\n        body", "create.path: {key.sku|base64}: a part of a path is not encoded"},
@@ -72,7 +72,7 @@ func TestBadWrites(t *testing.T) {
 		"other grant":     {"not known", "  bearer: {secret: token}", "  oauth2: {token_url: /t, client_id: a, secret: token, grant: password, refresh: r}", "auth.oauth2.grant: is \"password\"; want client_credentials or refresh_token\nauth.oauth2: has refresh or rotates without grant"},
 		"no wait":         {"how long", "system: Items", "system: Items\nthrottle: {status: 429}", ":5: throttle: does not say how long to wait; want {header: Retry-After}"},
 		"form of a wait":  {"of what", "system: Items", "system: Items\nthrottle: [{wait: 3s, form: epoch}, {header: X, form: minutes}]", "throttle[0].form: is set without header\nthrottle[1].form: is \"minutes\"; want seconds or epoch"},
-		"wait":            {"nobody waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
+		"wait":            {"no caller waits so long", "system: Items", "system: Items\nthrottle: {wait: 48h}", "throttle.wait: is 48h0m0s; want more than 0 and at most 24h"},
 		"wait by a proxy": {"it is not the API's", "system: Items", "system: Items\nthrottle: {status: [503], wait: 1s}", "a gateway may have answered"},
 		"refusal of none": {"neither", "system: Items", "system: Items\nrefusal: {code: {}}", "refusal.code: want a path such as $.error.message, or {header: Name}"},
 		"refusal of one":  {"no header", ref, ref + "        refusal: {request: {header: 'a b'}}\n", "create.refusal.request.header: is no name of a header"},
@@ -502,20 +502,21 @@ func TestWhatGraphQLAnswersMean(t *testing.T) {
 		fate   connectors.Fate
 		says   string // the message of a refusal
 	}{
-		"done":            {"the usual", 200, `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[]}}}`, connectors.FateAnswered, ""},
-		"user errors":     {"the API's refusal", 200, `{"data":{"put":{"letter":null,"userErrors":[{"code":"BLANK","message":"text is blank"}]}}}`, connectors.FateRefused, "text is blank"},
-		"invalid":         {"nothing was executed", 200, `{"errors":[{"message":"no such field","extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateRefused, "no such field"},
-		"limit":           {"not now", 200, limit, connectors.FateThrottled, ""},
-		"limit as 400":    {"some answer so", 400, limit, connectors.FateThrottled, ""},
-		"one of them":     {"the other may have been met while it was done", 200, `{"errors":[{"extensions":{"code":"THROTTLED"}},{"extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
-		"internal":        {"it may have been done", 200, `{"data":null,"errors":[{"message":"oops","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
-		"no code":         {"it may have been done", 200, `{"errors":[{"message":"oops"}]}`, connectors.FateUnknown, ""},
-		"data and errors": {"a part may have been done", 200, `{"data":{"put":{"letter":{"ref":"L1"}}},"errors":[{"extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateUnknown, ""},
-		"no result":       {"it does not say what it did", 200, `{"data":{"put":{"letter":null,"userErrors":[]}}}`, connectors.FateUnknown, ""},
-		"no user errors":  {"another shape", 200, `{"data":{"put":{"letter":{"ref":"L1"}}}}`, connectors.FateUnknown, ""},
-		"no GraphQL":      {"a page of a proxy", 200, `<html>`, connectors.FateUnknown, ""},
-		"a proxy's limit": {"by its status", 429, `<html>`, connectors.FateThrottled, ""},
-		"a broken API":    {"whatever it says", 502, limit, connectors.FateUnknown, ""},
+		"done":                  {"the usual", 200, `{"data":{"put":{"letter":{"ref":"L1"},"userErrors":[]}}}`, connectors.FateAnswered, ""},
+		"user errors":           {"the API's refusal", 200, `{"data":{"put":{"letter":null,"userErrors":[{"code":"BLANK","message":"text is blank"}]}}}`, connectors.FateRefused, "text is blank"},
+		"invalid":               {"nothing was executed", 200, `{"errors":[{"message":"no such field","extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateRefused, "no such field"},
+		"limit":                 {"not now", 200, limit, connectors.FateThrottled, ""},
+		"limit as 400":          {"some answer so", 400, limit, connectors.FateThrottled, ""},
+		"one of them":           {"the other may have been met while it was done", 200, `{"errors":[{"extensions":{"code":"THROTTLED"}},{"extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
+		"internal":              {"it may have been done", 200, `{"data":null,"errors":[{"message":"oops","extensions":{"code":"INTERNAL_SERVER_ERROR"}}]}`, connectors.FateUnknown, ""},
+		"no code":               {"it may have been done", 200, `{"errors":[{"message":"oops"}]}`, connectors.FateUnknown, ""},
+		"data and errors":       {"a part may have been done", 200, `{"data":{"put":{"letter":{"ref":"L1"}}},"errors":[{"extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateUnknown, ""},
+		"other data and errors": {"it may have been done", 200, `{"data":{"viewer":{"id":1},"put":null},"errors":[{"extensions":{"code":"GRAPHQL_VALIDATION_FAILED"}}]}`, connectors.FateUnknown, ""},
+		"no result":             {"it does not say what it did", 200, `{"data":{"put":{"letter":null,"userErrors":[]}}}`, connectors.FateUnknown, ""},
+		"no user errors":        {"another shape", 200, `{"data":{"put":{"letter":{"ref":"L1"}}}}`, connectors.FateUnknown, ""},
+		"no GraphQL":            {"a page of a proxy", 200, `<html>`, connectors.FateUnknown, ""},
+		"a proxy's limit":       {"by its status", 429, `<html>`, connectors.FateThrottled, ""},
+		"a broken API":          {"whatever it says", 502, limit, connectors.FateUnknown, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := letter(1)
@@ -650,7 +651,7 @@ func TestALoginOfReads(t *testing.T) {
 	}
 }
 
-// A secret in a path reaches the destination and nobody else: not by what is said of failures, and not
+// A secret in a path reaches the destination alone: it is in no report of a failure, and not
 // by a value that is written like it.
 func TestASecretInAPath(t *testing.T) {
 	file := strings.NewReplacer("auth: {bearer: {secret: token}}\n", "", "path: /letters\n", "path: '/bot{secret.bot}/letters/{key.id}'\n", "path: /letters,", "path: '/bot{secret.bot}/letters',").Replace(boxFile(""))
@@ -750,5 +751,32 @@ func TestARefreshToken(t *testing.T) {
 				t.Errorf("written: %t", wrote)
 			}
 		})
+	}
+}
+
+// An API that gives the address of a record gives the secret in its path along.
+func TestASecretInAPathIsInNoAddress(t *testing.T) {
+	file := strings.NewReplacer("auth: {bearer: {secret: token}}\n", "", "path: /letters\n", "path: '/bot{secret.bot}/letters'\n", "path: /letters,", "path: '/bot{secret.bot}/letters',",
+		"      ref: $.ref\n      stamp", "      ref: $.ref\n      url: $.self\n      stamp").Replace(boxFile("url: $.self"))
+	d, err := rest.Load([]byte(file), "F")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := letter(1)
+	c, err := rest.New(d, rest.Options{Secrets: map[string]func(context.Context) (string, error){"bot": func(context.Context) (string, error) { return "123:hunter2", nil }},
+		Transport: wire.Transport(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			one := fmt.Sprintf(`{"ref":"L1","id":%q,"self":"https://box.example%s/L1"}`, in.Key["id"], r.URL.Path)
+			says(http.StatusOK, strings.TrimSuffix(one, "}")+`,"letters":[`+one+`]}`)(rw, r)
+		}), nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	receipt, err := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1})
+	if err != nil || receipt.URL != "https://box.example/bot***/letters/L1" {
+		t.Errorf("the receipt has the address %q; %v", receipt.URL, err)
+	}
+	seen, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+	if err != nil || len(seen.Records) != 1 || seen.Records[0].URL != "https://box.example/bot***/letters/L1" {
+		t.Errorf("%+v, %v", seen.Records, err)
 	}
 }

@@ -2,7 +2,7 @@
 // connector in Go. The connector is in notes.go, its test in notes_test.go.
 //
 //	destinations:
-//	  desk:
+//	  notebook:
 //	    type: notes
 //	    url: https://notes.example/v1
 //	    secrets: {token: {env: NOTES_TOKEN}}

@@ -66,7 +66,7 @@ func literal(s string) string {
 }
 
 // called is the name of a field for a member, whose own may have characters that no name has. It is
-// "" for what nobody can read, and what has braces, which the format does not take in the name of a member.
+// "" for what is not readable, and what has braces, which the format does not take in the name of a member.
 func called(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == '{' || r == '}' }) {
 		return ""
