@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -96,10 +95,10 @@ type answered map[asking]answerOrError
 type answeredKey struct{}
 
 // asking is a request of a bulk read: of is the part of the declaration that makes it. What its
-// pages differ by is the address or the body.
+// pages, and the queries of several scopes, differ by is the address, a header or the body.
 type asking struct {
 	of        any
-	url, body string
+	url, rest string
 }
 
 type answerOrError struct {
@@ -114,11 +113,11 @@ func once(ctx context.Context, of any, d *draft, u *url.URL, ask func() (httpsen
 	if !ok {
 		return ask()
 	}
-	body, err := json.Marshal(d.body)
+	body, _, err := d.encoded()
 	if err != nil {
 		return ask()
 	}
-	key := asking{of, u.String(), string(body)}
+	key := asking{of, u.String(), fmt.Sprint(d.header) + string(body)}
 	got, known := all[key]
 	if !known {
 		got.Answer, got.doc, got.err = ask()

@@ -25,7 +25,7 @@ type Declaration struct {
 	readAuth     *auth    // of reads; nil: the same
 	pathSecrets  []string // secrets that are part of a path
 	headers      []header
-	probe        *getRequest
+	probe        *look
 	probeFirst   bool
 	refusal      *refusal // nil: it is guessed from the members that most APIs use
 	throttle     throttle
@@ -266,7 +266,7 @@ type read struct {
 	absentEmpty  bool // an absent status with an empty body says it as well
 	accept       []int
 	must         []*condition
-	visible      *getRequest
+	visible      *look
 	complete     bool
 	strongIf     *condition
 	version      version
@@ -281,11 +281,10 @@ type read struct {
 	bounded      bool          // {first_sent} is in the request
 }
 
-// getRequest is a GET whose answer must be as declared.
-type getRequest struct {
-	route *route
-	query []namedValue
-	must  []*condition
+// look is a request that only reads, whose answer must be as declared.
+type look struct {
+	request *request
+	must    []*condition
 }
 
 // paging is how a list continues.

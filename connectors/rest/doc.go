@@ -30,8 +30,7 @@
 //	[rate: {calls: 100, per: 1m}]
 //	[throttle: {header: Retry-After} | {wait: 30s} | {header: X-RateLimit-Reset, form: epoch}]
 //	[refusal: REFUSAL]                   # of all writes
-//	probe: {path: /me, [query: {…}], [must: [CONDITION…]],
-//	  [first: true]}                     # also made before the first write that is unique
+//	probe: LOOK                          # with first: true also made before the first write that is unique
 //	kinds:
 //	  item:
 //	    key: [sku]                       # or several forms: [[sku], [id]]
@@ -48,6 +47,12 @@
 //	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
 //	    [claims: [{about: look-up, says: …, source: https://…, [assumed: true]}…]]
+//
+// A LOOK is a request that only reads, and whose answer must be as declared: {path: /me, [method: GET | POST],
+// [query], [headers], [body | form | text | graphql], [must: [CONDITION…]]}. It must never be one that
+// writes: it is made by probes, by doctor, around writes, and again and again. A document of GraphQL is
+// refused where it has another operation than a query. Of another POST nothing shows that it does not
+// write, so a check warns of it: want one that the API documents as a read, such as an RPC method "get".
 //
 // Graphql is the envelope of GraphQL, in a READ as well (query and variables only; a page's body is a
 // variable, and any error makes the read one). The braces of the query are its own. A mutation was done
@@ -110,8 +115,8 @@
 //	[absent: [404, 410], [absent_where: CONDITION]]    # only if the answer is JSON
 //	[absent: [404], absent_empty: true]  # or has no body
 //	[absent: [200], absent_where: {path: $.deleted, equals: true}]    # of a list only another status, with absent_where
-//	[visible: {path, [query], [must]}]   # a GET that must succeed when nothing was found
-//	[absent_if_visible: /path]           # the same, shorter
+//	[visible: LOOK]                      # must succeed when nothing was found
+//	[absent_if_visible: /path]           # the same, shorter, for a GET
 //	[accept: [207]] [must: [CONDITION…]] [version: $.rev | {header: ETag}]
 //	[shared: true]                       # one call serves many queries: refused where the requests differ
 //	[rate: {calls: 1, per: 1m}]          # of this read alone, over all writes of the process

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,6 +23,13 @@ func (l *loader) explainWrites(k *kind) {
 	}
 	if l.d.readAuth != nil {
 		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
+	}
+	if p := l.d.probe; p != nil && p.request.method == http.MethodPost {
+		what := "a POST, which must change nothing"
+		if p.request.graphql != nil {
+			what = "a query of GraphQL, which has no errors"
+		}
+		k.explain("The probe is %s: %s.", what, p.request.route.template.Raw())
 	}
 	for _, name := range l.d.pathSecrets {
 		k.explain("The secret %s is part of a path. It is put in when a request is made, and masked in what the destination says.", name)

@@ -276,7 +276,7 @@ type fileRead struct {
 	Shared          bool            `yaml:"shared"`
 	Rate            *fileRate       `yaml:"rate"`
 	AbsentIfVisible yamlfile.Text   `yaml:"absent_if_visible"`
-	Visible         *fileGet        `yaml:"visible"`
+	Visible         *fileLook       `yaml:"visible"`
 	Accept          fileStatuses    `yaml:"accept"`
 	Must            []fileCondition `yaml:"must"`
 	StrongIf        *fileCondition  `yaml:"strong_if"`
@@ -294,19 +294,18 @@ type fileRecords struct {
 	Missing yamlfile.Text `yaml:"missing"`
 }
 
-// fileGet is a GET whose answer must be as declared.
-type fileGet struct {
-	At    yamlfile.Place
-	Path  yamlfile.Text            `yaml:"path"`
-	Query map[string]yamlfile.Node `yaml:"query"`
-	Must  []fileCondition          `yaml:"must"`
+// fileLook is a request that only reads, whose answer must be as declared.
+type fileLook struct {
+	At      yamlfile.Place
+	Request fileRequest     `yaml:",inline"`
+	Must    []fileCondition `yaml:"must"`
 }
 
 // fileProbe is a read that may also be made before a first write.
 type fileProbe struct {
 	At    yamlfile.Place
-	Look  fileGet `yaml:",inline"`
-	First bool    `yaml:"first"`
+	Look  fileLook `yaml:",inline"`
+	First bool     `yaml:"first"`
 }
 
 type filePaging struct {

@@ -50,10 +50,14 @@ func (l *loader) newGraphQL(r *request, f fileRequest, at yamlfile.Place, writes
 		r.body.members = append(r.body.members, member{name: "variables", value: v})
 	}
 	if !writes {
+		l.onlyReads(g.Query)
 		if g.Result.Value+g.UserErrors.Value != "" {
 			l.At(place, "has result or user_errors, which are of writes; want record or records of the read")
 		}
 		return
+	}
+	if g.Query.Value != "" && !slices.Contains(operations(g.Query.Value), "mutation") {
+		l.At(g.Query.Place, "is no mutation, and writes nothing; want one that begins with mutation")
 	}
 	if l.Required(g.Result, place, "result", "where the answer has what the mutation did, such as $.data.issueCreate") {
 		r.graphql.result = l.singular(g.Result)

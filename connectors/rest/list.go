@@ -25,7 +25,7 @@ type fileList struct {
 	Records  fileRecords     `yaml:"records"`
 	Must     []fileCondition `yaml:"must"`
 	Accept   fileStatuses    `yaml:"accept"`
-	Visible  *fileGet        `yaml:"visible"`
+	Visible  *fileLook       `yaml:"visible"`
 	Paging   *filePaging     `yaml:"paging"`
 	MaxPages int             `yaml:"max_pages"`
 	Stable   bool            `yaml:"stable"`

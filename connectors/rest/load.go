@@ -29,6 +29,8 @@ type loader struct {
 	scope []string
 	// timed means that the kind says how {first_sent} is written.
 	timed bool
+	// looksByPost are the probe and what must be visible, where they are a POST of no query of GraphQL.
+	looksByPost []*request
 }
 
 // Load reads a declaration strictly. file is its name for problems. The error wraps
@@ -58,17 +60,14 @@ func (l *loader) declaration(f *fileDeclaration) {
 	l.parameters(f.Parameters)
 	l.account(f)
 	if f.Probe == nil {
-		l.Say(f.At.Line, "probe", "is missing; want a GET that needs the credentials and changes nothing: {path: /me}")
+		l.Say(f.At.Line, "probe", "is missing; want a request that needs the credentials and changes nothing: {path: /me}")
 	} else {
 		f.Probe.Look.At = f.Probe.At
-		l.d.probe, l.d.probeFirst = l.newGet(f.Probe.Look, forAccount), f.Probe.First
+		l.d.probe, l.d.probeFirst = l.newLook(&f.Probe.Look, forAccount), f.Probe.First
 	}
 	l.d.throttle = l.throttle(f.Throttle)
-	for _, name := range slices.Sorted(maps.Keys(f.Kinds)) {
-		if k := f.Kinds[name]; k != nil && slices.ContainsFunc(k.Reads, func(r *fileRead) bool { return r != nil && r.Request.GraphQL != nil }) {
-			l.d.throttle = append(l.d.throttle, l.graphqlThrottle(k.At))
-			break
-		}
+	if at := f.readsGraphQL(); at != nil {
+		l.d.throttle = append(l.d.throttle, l.graphqlThrottle(*at))
 	}
 	if f.Refusal != nil {
 		l.d.refusal = l.newRefusal(f.Refusal)
@@ -81,6 +80,9 @@ func (l *loader) declaration(f *fileDeclaration) {
 		if k := f.Kinds[name]; k != nil {
 			l.kind(name, k)
 		}
+	}
+	if len(l.Problems) == 0 {
+		l.warnOfPosts()
 	}
 	l.sortWarnings()
 	if f.Rate != nil {
@@ -214,12 +216,4 @@ func (d *Declaration) origin(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("has a path that means another place")
 	}
 	return u, nil
-}
-
-func (l *loader) newGet(f fileGet, allowed known) *getRequest {
-	k := &getRequest{must: l.conditions(f.Must), query: l.newNamed(f.Query, f.At.Field+".query", allowed)}
-	if l.Required(f.Path, f.At, "path", "the path of a GET") {
-		k.route, _ = l.newRoute(f.Path, allowed)
-	}
-	return k
 }

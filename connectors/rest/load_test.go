@@ -114,6 +114,17 @@ var badDeclarations = map[string]struct {
 	"condition":         {"none", "ref: $.id\n", "ref: $.id\n        condition: {}\n", "changes nothing of the request"},
 	"where":             {"of what", "must: [{path: $.open, equals: true}]", "must: [{path: $.open}]", "want exactly one of equals, contains and exists"},
 	"write type":        {"misspelt", "      create:", "      insert: {method: POST, path: /x}\n      create:", "writes.insert: is not known; want one of create"},
+	"probe deletes":     {"it is made often", "probe: {path", "probe: {method: DELETE, path", ":11: probe.method: is no method to look with; want GET, or POST where the API reads by POST"},
+	"probe mutates":     {"it is made often", "probe: {path", "probe: {graphql: {query: '{ a } mutation b { c }'}, path", `:11: probe.graphql.query: begins an operation with "mutation"; want a query, which changes nothing`},
+	"probe subscribes":  {"it has no end", "probe: {path", "probe: {graphql: {query: 'subscription { a }'}, path", `probe.graphql.query: begins an operation with "subscription"`},
+	"probe has body":    {"a GET has none", "probe: {path", "probe: {body: {a: b}, path", "probe.body: a GET has no body"},
+	"probe has two":     {"which of them", "probe: {path", "probe: {method: POST, body: {a: b}, form: {c: d}, path", "probe.form: is set together with body"},
+	"probe of key":      {"it is of no record", "probe: {path", "probe: {method: POST, body: {a: '{key.sku}'}, path", "probe.body.a: {key.sku} is not known here; want one of param"},
+	"probe repeats":     {"it is of no query", "probe: {path", "probe: {method: POST, body: {a: {'[...]': b}}, path", `probe: has a part that is repeated for each query ("[...]")`},
+	"probe conditional": {"a 304 says nothing", "probe: {path", "probe: {headers: {If-None-Match: '*'}, path", "probe.headers.If-None-Match: makes the answer a part, or none"},
+	"visible deletes":   {"it is made often", "strength: strong", "strength: strong\n        visible: {method: PUT, path: /a}", "reads[0].visible.method: is no method to look with"},
+	"read mutates":      {"a read changes nothing", "strength: strong", "strength: strong\n        graphql: {query: 'mutation { a }'}", `reads[0].graphql.query: begins an operation with "mutation"`},
+	"write queries":     {"it changes nothing", "ref: $.id\n", "ref: $.id\n        graphql: {query: 'query mutation { a }', result: $.data.a}\n", "create.graphql.query: is no mutation, and writes nothing"},
 	"NUL":               {"no text", "system: Items", "system: \"Items\x00\"", ":"},
 }
 

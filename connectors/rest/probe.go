@@ -12,9 +12,9 @@ import (
 // maxSample is how long the name of a sample may be.
 const maxSample = 64
 
-// Probe makes the GET that the declaration names for it: that the API can be
-// reached, that the credentials work, and that what must be so is. It writes
-// nothing. Where reads have a login of their own, both are tried.
+// Probe makes the request that the declaration names for it: that the API can be
+// reached, that the credentials work, and that what must be so is. The declaration
+// must name one that writes nothing: a GET, a query, or a POST that only reads. Where reads have a login of their own, both are tried.
 func (c *Connector) Probe(ctx context.Context) error {
 	err := c.fetch(ctx, c.d.probe, c.given())
 	if err != nil || c.reads == c.writes {

@@ -168,17 +168,12 @@ func (c *Connector) see(ctx context.Context, r *read, v values) error {
 	return nil
 }
 
-// fetch makes a GET whose answer must be as declared.
-func (c *Connector) fetch(ctx context.Context, l *getRequest, v values) error {
-	path, err := l.route.expand(v)
+// fetch makes a request whose answer must be as declared.
+func (c *Connector) fetch(ctx context.Context, l *look, v values) error {
+	d, err := l.request.fill(filling{values: v, guarded: true})
 	if err != nil {
 		return err
 	}
-	query, err := fillNamed(l.query, filling{values: v, guarded: true})
-	if err != nil {
-		return err
-	}
-	d := &draft{method: http.MethodGet, path: path, query: query}
 	u, err := c.url(d.path, d.query)
 	if err != nil {
 		return err

@@ -168,6 +168,10 @@ var readingWords = map[string]struct {
 	"newest":                     {itemsFile("", plainRead+"newest: 500"), "", "", "read list: the API shows the newest 500 records at the most. A full list without ours is an error", ""},
 	"rate":                       {roomFile, "records: $.messages[*]", "records: $.messages[*]\n        shared: true\n        rate: {calls: 1, per: 1m}", "read history: made once in 1m0s", "reads[0].rate: profile.bulk_wait is shorter than the 1m0s between two calls"},
 	"rate, one by one":           {oneFile("rate: {calls: 2, per: 1m}"), "", "", "read list: made once in 30s", "reads[0].rate: each write needs calls of its own"},
+	"probe by POST":              {itemsFile("", plainRead), "probe: {path", "probe: {method: POST, body: {a: b}, path", "The probe is a POST, which must change nothing: /shops/{param.shop}.", ":11: probe: is a POST: it is made again and again"},
+	"probe at a write":           {itemsFile("", plainRead), `probe: {path: "/shops/{param.shop}"`, "probe: {method: POST, path: /items", "The probe is a POST", ":11: probe: is a POST (the create of item is a POST to the same path): it is made again and again"},
+	"probe by GraphQL":           {itemsFile("", plainRead), "probe: {path", "probe: {graphql: {query: '{ me { id } }'}, path", "The probe is a query of GraphQL, which has no errors: /shops/{param.shop}.", ""},
+	"visible by POST":            {itemsFile("", plainRead), "strength: strong", "strength: strong\n        visible: {method: POST, path: /a}", "", "reads[0].visible: is a POST: it is made again"},
 	"settles":                    {refundFile, "", "", "A record is verified only when $.status is succeeded. Until then it is read again, for at most 240h0m0s", ""},
 	"settles, no bad":            {refundFile, "bad: [failed, canceled], ", "", "verified only when", "settles: names no bad status"},
 }

@@ -121,9 +121,14 @@ func (l *loader) readMethod(r *read, f *fileRead) {
 	default:
 		l.At(f.Request.Method.Place, "is no method to read with; want GET, HEAD where headers show the record, or POST where the API has lookups by POST")
 	}
-	for _, h := range r.request.headers {
+	l.whole(r.request)
+}
+
+// whole refuses headers by which an answer is only a part.
+func (l *loader) whole(r *request) {
+	for _, h := range r.headers {
 		if slices.Contains([]string{"If-None-Match", "If-Modified-Since", "Range"}, h.name) {
-			l.Say(f.At.Line, f.At.Field+".headers."+h.name, "makes the answer a part, or none; a read must show what is there")
+			l.Say(r.at.Line, r.at.Field+".headers."+h.name, "makes the answer a part, or none; a read must show what is there")
 		}
 	}
 }
@@ -162,10 +167,14 @@ func (l *loader) shape(r *read, f *fileRead) {
 	if f.Bulk > maxBulk || f.Bulk > 0 && (r.list == nil || r.ref || f.Paging != nil) {
 		l.Say(f.At.Line, f.At.Field+".bulk", "want at most %d queries in a request by key or stamp that has records and no paging", maxBulk)
 	}
-	each := r.request.body.hasEach() || slices.ContainsFunc(r.request.query, func(n namedValue) bool { return n.each != nil })
-	if (f.Bulk > 0) != each {
+	if (f.Bulk > 0) != r.request.hasEach() {
 		l.Say(f.At.Line, f.At.Field+".bulk", "a bulk read has a part that is repeated for each query ([...]), and no other read has")
 	}
+}
+
+// hasEach reports whether a part is repeated for each query.
+func (r *request) hasEach() bool {
+	return r.body.hasEach() || slices.ContainsFunc(slices.Concat(r.query, r.form), func(n namedValue) bool { return n.each != nil })
 }
 
 func (t *tree) hasEach() bool {
@@ -237,9 +246,9 @@ func (l *loader) absence(r *read, f *fileRead) {
 	case v != nil && f.AbsentIfVisible.Value != "":
 		l.At(v.At, "is set together with absent_if_visible; want one of the two")
 	case v != nil:
-		r.visible = l.newGet(*v, allowed)
+		r.visible = l.newLook(v, allowed)
 	case f.AbsentIfVisible.Value != "":
-		r.visible = l.newGet(fileGet{At: f.AbsentIfVisible.Place, Path: f.AbsentIfVisible}, allowed)
+		r.visible = l.newLook(&fileLook{At: f.AbsentIfVisible.Place, Request: fileRequest{Path: f.AbsentIfVisible}}, allowed)
 	}
 }
 

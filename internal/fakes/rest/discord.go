@@ -62,6 +62,7 @@ func NewDiscord(o DiscordOptions) *Discord {
 		return Plan{Collection: DiscordMessages, ID: id, Answer: func(Object) Answer { return Answer{Status: 204} }}, nil
 	})
 	d.HandleRead("GET /api/v10/channels/{channel}/messages", false, d.list)
+	d.handleFixed("GET /api/v10/users/@me", map[string]any{"id": "11", "username": "readback", "bot": true})
 	d.HandleRead("GET /api/v10/channels/{channel}/messages/{id}", true, func(r *Request, seen View) Answer {
 		o := seen.Get(DiscordMessages, r.PathValue("id"))
 		if o == nil || o["channel_id"] != r.PathValue("channel") {

@@ -57,6 +57,7 @@ func NewIntercom(o IntercomOptions) *Intercom {
 	m.RequestID = "X-Request-Id"
 	s.Fake = New(m)
 	s.HandleWrite("POST /conversations/{id}/reply", s.reply)
+	s.handleFixed("GET /me", map[string]any{"type": "admin", "id": "1", "email": "ada@example.com"})
 	s.HandleRead("GET /conversations/{id}", false, func(r *Request, seen View) Answer {
 		o := seen.Get(IntercomConversations, r.PathValue("id"))
 		if o == nil {

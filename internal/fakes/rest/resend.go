@@ -60,6 +60,7 @@ func NewResend(o ResendOptions) *Resend {
 	s.HandleWrite("POST /emails", s.create)
 	s.HandleWrite("POST /emails/{id}/cancel", s.cancel)
 	s.HandleRead("GET /emails", false, s.list)
+	s.handleFixed("GET /domains", map[string]any{"object": "list", "has_more": false, "data": []any{}})
 	s.HandleRead("GET /emails/{id}", true, func(r *Request, seen View) Answer {
 		if o := seen.Get(ResendEmails, r.PathValue("id")); o != nil {
 			return Answer{Status: 200, Body: o.Shown()}

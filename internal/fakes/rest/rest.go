@@ -131,6 +131,11 @@ func (f *Fake) HandleRead(pattern string, strong bool, show func(r *Request, see
 	})
 }
 
+// handleFixed adds a read that is always answered alike: whom the login belongs to, for example.
+func (f *Fake) handleFixed(pattern string, body map[string]any) {
+	f.HandleRead(pattern, true, func(*Request, View) Answer { return Answer{Status: http.StatusOK, Body: body} })
+}
+
 func always([]byte) bool { return true }
 func never([]byte) bool  { return false }
 

@@ -53,6 +53,7 @@ func NewSendGrid(o SendGridOptions) *SendGrid {
 	s.Fake = New(m)
 	s.SetLag(max(0, o.MessagesLag))
 	s.HandleWrite("POST /v3/mail/send", s.send)
+	s.handleFixed("GET /v3/scopes", map[string]any{"scopes": []any{"mail.send", "user.profile.read"}})
 	s.HandleRead("GET /v3/messages", false, s.list)
 	s.HandleRead("GET /v3/messages/{id}", false, func(r *Request, seen View) Answer {
 		o := seen.Get(SendGridMessages, r.PathValue("id"))

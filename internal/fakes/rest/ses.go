@@ -55,6 +55,7 @@ func NewSES(o SESOptions) *SES {
 	m.RequestID = "X-Amzn-Requestid"
 	s.Fake = New(m)
 	s.HandleWrite("POST /v2/email/outbound-emails", s.send)
+	s.handleFixed("GET /v2/email/account", map[string]any{"SendingEnabled": true, "ProductionAccessEnabled": true, "EnforcementStatus": "HEALTHY"})
 	s.HandleRead("GET /v2/email/insights/{id}/{$}", false, s.insights)
 	return s
 }

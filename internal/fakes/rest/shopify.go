@@ -205,6 +205,7 @@ func (s *Shopify) query(r *Request, seen View) Answer {
 	}
 	text := func(args map[string]any, name string) string { v, _ := args[name].(string); return v }
 	return shopifyData(fields, map[string]any{
+		"shop": map[string]any{"id": "gid://shopify/Shop/1", "name": "Example", "myshopifyDomain": "example.myshopify.com"},
 		"order": resolver(func(args map[string]any) (any, error) {
 			if o := s.order(seen.Get(ShopifyOrders, text(args, "id")), seen); o != nil {
 				return o, nil

@@ -65,6 +65,7 @@ func NewSlack(o SlackOptions) *Slack {
 	for _, method := range []string{"GET", "POST"} {
 		s.HandleRead(method+" /api/conversations.history", false, s.limited(s.history))
 		s.HandleRead(method+" /api/conversations.replies", false, s.limited(s.replies))
+		s.handleFixed(method+" /api/auth.test", map[string]any{"ok": true, "team_id": "T1", "user_id": "U1", "bot_id": "B1"})
 	}
 	return s
 }
