@@ -231,5 +231,8 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, common values
 			f.records = append(f.records, rec)
 		}
 	}
+	if r.search && len(elements) > 0 && !r.quoted(elements, k.scope, each...) {
+		return result{}, errIgnored
+	}
 	return f, nil
 }

@@ -48,3 +48,15 @@ func TestBulkReads(t *testing.T) {
 		})
 	}
 }
+
+// TestABulkSearchIsNotIgnored: a bulk search whose hits quote none of the keys proves nothing absent.
+func TestABulkSearchIsNotIgnored(t *testing.T) {
+	file := strings.Replace(itemsFile("", searchRead), "    record:\n", `      - {name: many, by: key, bulk: 2, search: text, path: /search, query: {q: {"[...]": "{key.sku}", join: "|"}}, records: "$.items[*]"}`+"\n    record:\n", 1)
+	q := connectors.Query{Intent: item(intent.Create)}
+	for body, ignored := range map[string]bool{`{"items":[]}`: false, `{"items":[{"id":2,"sku":"B-7","title":"as A-1"}]}`: false, `{"items":[{"id":2,"sku":"B-7"}]}`: true} {
+		got, err := items(t, file, says(http.StatusOK, body)).ReadMany(t.Context(), []connectors.Query{q})
+		if err != nil || (got[0].Err != nil) != ignored || len(got[0].Observation.Records) > 0 {
+			t.Errorf("%s: %+v, %v; want an error %t", body, got, err, ignored)
+		}
+	}
+}

@@ -243,7 +243,7 @@
 //
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or
-// without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it) except in a search of text, hits of a search none of which shows the key, JSON with a member
+// without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it) except in a search of text, hits of a search none of which shows the key, or quotes all that was searched for as words of their own (an API that ignores the search), JSON with a member
 // twice, a 404 that is no JSON, or empty without absent_empty.
 //
 // An intent that expects, requires or expects absent what reads cannot show is

@@ -58,9 +58,9 @@ func TestADoubtfulAnswerIsNoAbsence(t *testing.T) {
 		"a limit, said with 404":           {strings.Replace(oneFile("absent: [404]"), "auth:", "throttle: {status: 404, where: {path: $.limit, equals: true}, wait: 1s}\nauth:", 1), 404, `{"limit":true}`},
 		"a limit, said with 404 by a list": {strings.Replace(itemsFile("", "path: /items\nquery: {q: '{key.sku}'}\nrecords: $.items[*]\nabsent: [404]\nabsent_where: {path: $.gone, equals: true}"), "auth:", "throttle: {status: 404, where: {path: $.limit, equals: true}, wait: 1s}\nauth:", 1), 404, `{"limit":true,"gone":true}`},
 		"a hit has our stamp and another key": {itemsFile("", searchRead), 200,
-			`{"items":[{"id":"7","sku":"B-7"},{"id":"1","sku":"B-9","title":"one","stamp":"` + stamp + `"}]}`},
+			`{"items":[{"id":"7","sku":"B-7","title":"as A-1"},{"id":"1","sku":"B-9","title":"one","stamp":"` + stamp + `"}]}`},
 		"a hit has our stamp and no key": {itemsFile("", searchRead), 200,
-			`{"items":[{"id":"7","sku":"B-7"},{"id":"1","title":"one","stamp":"` + stamp + `"}]}`},
+			`{"items":[{"id":"7","sku":"B-7","title":"as A-1"},{"id":"1","title":"one","stamp":"` + stamp + `"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := item("create")

@@ -70,7 +70,7 @@ func (k *kind) explainRead(r *read) {
 		k.explain("read %s: the API shows the newest %d records at the most. A full list without ours is an error, since ours may be older, and no full list is strong.", r.name, r.newest)
 	}
 	if r.search {
-		k.explain("read %s: a search of text. What it finds is compared, and what is not ours is left out; it is never strong.", r.name)
+		k.explain("read %s: a search of text. What it finds is compared, what is not ours is left out, and it is never strong. Hits none of which quotes what was searched for are an error.", r.name)
 	}
 	if r.list != nil && r.list.Within != nil {
 		k.explain("read %s: an answer without %s is an empty list, if the object that it would be in is there.", r.name, r.list.Container.Text())

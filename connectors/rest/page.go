@@ -30,9 +30,13 @@ const (
 // mistaken for a whole one.
 var errEndless = errors.New("the list has more pages than are read")
 
+// errIgnored is the error of a search of text whose hits, all of them, are no answer to it. An API that
+// ignores the search lists everything, or the first page of it.
+var errIgnored = fmt.Errorf("%w: no hit of the search shows what was searched for; the destination seems to ignore the search", errAnswer)
+
 // askList reads a list to its end.
 func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
-	f, shown := result{strong: r.strong}, 0
+	f, shown, quoted := result{strong: r.strong}, 0, !r.search
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}
@@ -59,7 +63,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		if err := m.k.unlike(r, elements); err != nil {
 			return f, err
 		}
-		shown += len(elements)
+		shown, quoted = shown+len(elements), quoted || r.quoted(elements, m.k.scope, v)
 		for _, e := range elements {
 			rec, kept, err := m.k.listed(r, e, v)
 			if err != nil {
@@ -90,6 +94,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if f.strong = false; len(f.records) == 0 {
 				return f, fmt.Errorf("%w: it shows the newest %d records only, and ours is not among them: it may be older", errAnswer, r.newest)
 			}
+		}
+		if err == nil && !more && shown > 0 && !quoted && len(f.records) == 0 {
+			return f, errIgnored
 		}
 		if err != nil || !more {
 			f.strong = f.strong && !(len(elements) > 0 && len(f.records) == 0 && r.paging.counts())
@@ -178,6 +185,23 @@ func (k *kind) unlike(r *read, elements []any) error {
 		}
 	}
 	return nil
+}
+
+// quoted reports whether a hit of a search of text shows, in whatever member, all that one of the
+// queries searched for. One hit is enough, since an index knows texts, such as comments, that hits do not show.
+func (r *read) quoted(hits []any, scope []string, asked ...values) bool {
+	shows := func(hit any, v values) bool {
+		key, _ := v["key"].(map[string]any)
+		for _, name := range r.keysAsked {
+			if !slices.Contains(scope, name) && !quotes(hit, key[name]) {
+				return false
+			}
+		}
+		return !r.stampIsAsked || quotes(hit, stampOf(v))
+	}
+	return slices.ContainsFunc(hits, func(hit any) bool {
+		return slices.ContainsFunc(asked, func(v values) bool { return shows(hit, v) })
+	})
 }
 
 // mayAnswer reports whether a record can be the result of a query, if only because the

@@ -3,6 +3,9 @@ package rest
 import (
 	"encoding/json"
 	"html"
+	"maps"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -79,6 +82,30 @@ func similar(a, b any) bool {
 
 func loose(s string) string {
 	return fold(strings.Join(strings.Fields(html.UnescapeString(s)), ""))
+}
+
+// quotes reports whether a value, or anything in it, contains another as a word of its own: order-1 is
+// not in order-12, which the first page of everything may show.
+func quotes(in, what any) bool {
+	word, ok := scalarText(what)
+	pattern, err := regexp.Compile(`(^|[^\pL\pN])` + regexp.QuoteMeta(plainWords(word)) + `($|[^\pL\pN])`)
+	return ok && strings.TrimSpace(word) != "" && err == nil && anyScalar(in, func(s string) bool { return pattern.MatchString(plainWords(s)) })
+}
+
+func plainWords(s string) string {
+	return fold(strings.Join(strings.Fields(html.UnescapeString(s)), " "))
+}
+
+// anyScalar reports whether one of the scalars in a value is as wanted.
+func anyScalar(v any, wanted func(string) bool) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, func(e any) bool { return anyScalar(e, wanted) })
+	case map[string]any:
+		return anyScalar(slices.Collect(maps.Values(v)), wanted)
+	}
+	s, ok := scalarText(v)
+	return ok && wanted(s)
 }
 
 // keyRules are the comparison rules that a business key may have.
