@@ -63,7 +63,8 @@ func TestDraft(t *testing.T) {
 	}
 }
 
-// A draft claims nothing that a document cannot know: strong reads, absence, unique keys, times.
+// A draft claims nothing that a document cannot know: strong reads, absence, unique keys, harmless
+// repeats, times.
 func TestDraftPromisesNothing(t *testing.T) {
 	for _, operation := range []string{"createBooking", "putGuest", "createInvoice", "sendMail", "addTask"} {
 		got, err := openapi.Draft([]byte(document(t)), operation)
@@ -72,7 +73,7 @@ func TestDraftPromisesNothing(t *testing.T) {
 		}
 		for line := range strings.Lines(got) {
 			said, _, _ := strings.Cut(line, "#")
-			for _, promise := range []string{"strength:", "absent:", "unique:", "settle:", "horizon:", "fresh_keys", "replay:", "complete:"} {
+			for _, promise := range []string{"strength:", "absent:", "unique:", "settle:", "horizon:", "fresh_keys", "replay:", "complete:", "idempotency:", "idempotency_key"} {
 				if strings.Contains(said, promise) {
 					t.Errorf("%s promises: %s", operation, line)
 				}

@@ -226,7 +226,8 @@ func (d *drafter) idempotency() {
 			if s := value(p.Schema); s != nil && s.Format == "uuid" {
 				form = ", form: uuid4"
 			}
-			d.line(4, "idempotency: {"+where+": "+scalarText(p.Name)+form+", window: 1h}", "the window; and that a repeat answers the first record")
+			// A key that the API ignores makes a repeat a duplicate, so a person must say that it does not.
+			d.unknown(4, "idempotency: {%s: %s%s, window: 1h}, if a repeat within the window answers the first record; the document only names it", where, scalarText(p.Name), form)
 			return
 		}
 	}
