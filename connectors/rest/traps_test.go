@@ -1,8 +1,9 @@
 package rest_test
 
 import (
+	"fmt"
 	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,88 +11,178 @@ import (
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/rest"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
-// TestTraps creates a record in systems whose answers have been read wrongly:
-// fields in an order of chance, a 404 without a body, a search that also finds what quotes the key.
-// A lost answer makes no second one, and a refusal is one.
-func TestTraps(t *testing.T) {
-	for name, trap := range map[string]struct {
-		token, kind, collection string
-		open                    func() *fakerest.Fake
-	}{
-		"rt": {"rt-token", "ticket", fakerest.RTTickets, func() *fakerest.Fake { return fakerest.NewRT(fakerest.RTOptions{Seed: 1}).Fake }},
-		"redmine": {"redmine-key", "issue", fakerest.RedmineIssues, func() *fakerest.Fake {
+// traps are systems whose answers have been read wrongly: fields in an order of chance, a 404 without
+// a body, a search that also finds what quotes the key, errors that are answered with 200.
+var traps = map[string]destination{
+	"rt/ticket": {
+		secrets: map[string]string{"token": "rt-token"}, collection: fakerest.RTTickets,
+		open: func() *fakerest.Fake { return fakerest.NewRT(fakerest.RTOptions{Seed: 1}).Fake },
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			custom := map[string]any{}
+			all, _ := o["CustomFields"].([]any)
+			for _, f := range all {
+				f := f.(map[string]any)
+				if values, _ := f["values"].([]any); len(values) == 1 {
+					custom[fmt.Sprint(f["name"])] = values[0]
+				}
+			}
+			return intent.Fields{"order": custom["Order"], "amount": custom["Amount"], "subject": unstamped(o["Subject"])}, custom["Order"] == w.Key["order"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
+			f.Put(fakerest.RTTickets, func(now fakerest.View) (string, fakerest.Object) {
+				id := 9_000_000 + now.Next()
+				return fmt.Sprint(id), fakerest.Object{"id": fakerest.Number(id), "Subject": fmt.Sprint(w.Expect["subject"], " ", w.Key["order"]), "Status": "new", "CustomFields": []any{
+					map[string]any{"id": "1", "name": "Amount", "values": []any{w.Expect["amount"]}},
+					map[string]any{"id": "2", "name": "Order", "values": []any{anothers(w, taken)}}}}
+			})
+		},
+	},
+	"redmine/issue": {
+		secrets: map[string]string{"token": "redmine-key"}, collection: fakerest.RedmineIssues,
+		open: func() *fakerest.Fake {
 			return fakerest.NewRedmine(fakerest.RedmineOptions{Fields: []string{"Order", "Amount"}}).Fake
-		}},
-		"gitea": {"gitea-token", "issue", fakerest.GiteaIssues, func() *fakerest.Fake {
-			g := fakerest.NewGitea(fakerest.GiteaOptions{})
-			g.Seed("Another issue", "See below.", "This is about order-1, see there.", nil)
-			g.Seed("A third one", "It quotes order-1.", "", nil)
-			return g.Fake
-		}},
-	} {
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			custom := map[string]any{}
+			all, _ := o["custom_fields"].([]any)
+			for _, f := range all {
+				custom[fmt.Sprint(f.(map[string]any)["id"])] = f.(map[string]any)["value"]
+			}
+			return intent.Fields{"order": custom["1"], "amount": custom["2"], "subject": o["subject"]}, custom["1"] == w.Key["order"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) { // closed, if taken
+			f.Put(fakerest.RedmineIssues, func(now fakerest.View) (string, fakerest.Object) {
+				id := 9_000_000 + now.Next()
+				o := fakerest.Object{"id": fakerest.Number(id), "subject": w.Expect["subject"], "description": w.Key["order"], "closed_on": nil, "custom_fields": []any{
+					map[string]any{"id": 2, "name": "Amount", "value": w.Expect["amount"]}, map[string]any{"id": 1, "name": "Order", "value": anothers(w, taken)}}}
+				if taken {
+					o["closed_on"] = "2026-01-01T00:00:00Z"
+				}
+				return fmt.Sprint(id), o
+			})
+		},
+	},
+	"gitea/issue": {
+		secrets: map[string]string{"token": "gitea-token"}, collection: fakerest.GiteaIssues,
+		open: func() *fakerest.Fake { return fakerest.NewGitea(fakerest.GiteaOptions{}).Fake },
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			order, amount := marked(o["body"])
+			return intent.Fields{"order": order, "amount": amount, "subject": o["title"]}, order == w.Key["order"]
+		},
+		// An issue with a comment that quotes ours, and one that quotes it itself; with our mark if taken.
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
+			g := &fakerest.Gitea{Fake: f}
+			mark := fmt.Sprintf("<!-- readback:x %s -->\n%s", w.Key["order"], w.Expect["amount"])
+			g.Seed(fmt.Sprint(w.Expect["subject"]), "See below.", mark, nil)
+			if !taken {
+				mark = "> " + mark
+			}
+			g.Seed(fmt.Sprint(w.Expect["subject"]), mark, "", nil)
+		},
+	},
+	"tryton/sale": {
+		secrets: map[string]string{"token": "cm9ib3Q6MTp0b2tlbg=="}, collection: "sale.sale",
+		open: func() *fakerest.Fake { return fakerest.NewTryton(fakerest.TrytonOptions{}).Fake },
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"order": o["reference"], "amount": o["total"], "subject": unstamped(o["description"])}, o["reference"] == w.Key["order"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) { // not active, if taken
+			f.Put("sale.sale", func(now fakerest.View) (string, fakerest.Object) {
+				id := 9_000_000 + now.Next()
+				return fmt.Sprint(id), fakerest.Object{"id": fakerest.Number(id), "active": !taken, "party": w.Key["order"],
+					"reference": anothers(w, taken), "description": w.Expect["subject"], "total": w.Expect["amount"]}
+			})
+		},
+	},
+}
+
+// anothers is the key of another actor's record: ours if it is taken.
+func anothers(w intent.WriteIntent, taken bool) any {
+	if taken {
+		return w.Key["order"]
+	}
+	return fmt.Sprint(w.Key["order"], "-too")
+}
+
+func unstamped(v any) string {
+	s, _ := v.(string)
+	return regexp.MustCompile(` \[rb-[a-z2-7]{32}\]$`).ReplaceAllString(s, "")
+}
+
+// trap is one of them, with what they have in common.
+func trap(name string) destination {
+	d := traps[name]
+	_, d.kind, _ = strings.Cut(name, "/")
+	d.trap, d.lag = true, 50*time.Second
+	d.create = func(n int) intent.WriteIntent {
+		return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprintf("order-%03d", n)}, Expect: intent.Fields{"subject": "Printer", "amount": "12.50"}}
+	}
+	return d
+}
+
+// TestTraps creates a record in each: a lost answer makes no second one, and a refusal is one. Then it
+// makes the writes of a campaign, as of a shipped declaration.
+func TestTraps(t *testing.T) {
+	for name := range traps {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("testdata", "traps", name+".yaml"))
-			if err != nil {
-				t.Fatal(err)
+			d := trap(name)
+			for kind, want := range map[fault.Kind]ledger.Status{"": ledger.Verified, fault.LostAnswer: ledger.Verified, fault.DroppedBefore: ledger.Verified,
+				fault.Throttled: ledger.Verified, fault.Refused: ledger.NotApplied} {
+				synctest.Test(t, func(t *testing.T) { d.meets(t, name, kind, want) })
 			}
-			d, err := rest.Load(text, name+".yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			for kind, want := range map[fault.Kind]ledger.Status{"": ledger.Verified, fault.LostAnswer: ledger.Verified, fault.DroppedBefore: ledger.Verified, fault.Refused: ledger.NotApplied} {
-				synctest.Test(t, func(t *testing.T) {
-					f := trap.open()
-					con, err := rest.New(d, rest.Options{Secrets: secrets(map[string]string{"token": trap.token}), Transport: f.Transport()})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := con.Probe(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					var reg connectors.Registry
-					if err := reg.Register(name, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
-						t.Fatal(err)
-					}
-					e := engine.New(ledger.NewMemory(), &reg, nil)
-					defer e.Close()
-					if kind != "" {
-						if err := f.Set(fault.Fault{Kind: kind, Times: 1}); err != nil {
-							t.Fatal(err)
-						}
-					}
-					before := len(f.Now(trap.collection))
-					w := intent.WriteIntent{Tenant: "acme", Workflow: "traps", Step: "1", Tool: "create", Destination: name, Kind: trap.kind, Write: intent.Create,
-						Key: intent.Fields{"order": "order-1"}, Expect: intent.Fields{"subject": "Printer", "amount": "12.50"}}
-					if _, err := e.Do(t.Context(), w); err != nil {
-						t.Fatal(err)
-					}
-					for range 8 {
-						time.Sleep(20 * time.Minute)
-						if _, err := e.Resume(t.Context()); err != nil {
-							t.Fatal(err)
-						}
-					}
-					out, err := e.Do(t.Context(), w)
-					if err != nil {
-						t.Fatal(err)
-					}
-					made, wanted := len(f.Now(trap.collection))-before, 0
-					if want == ledger.Verified {
-						wanted = 1
-					}
-					if out.Status != want || made != wanted {
-						t.Errorf("after %q the write is %s (%s) and made %d records; want %s and %d", kind, out.Status, out.Text, made, want, wanted)
-					}
-				})
-			}
+			var sum tally
+			synctest.Test(t, func(t *testing.T) { sum.clean = d.calm(t, name) })
+			d.campaigns(t, name, &sum)
+			t.Logf("%+v", sum)
 		})
+	}
+}
+
+// meets makes one create that meets a fault, beside what another actor wrote.
+func (d destination) meets(t *testing.T, name string, kind fault.Kind, want ledger.Status) {
+	f := d.open()
+	declaration, _, _ := strings.Cut(name, "/")
+	con, err := rest.New(d.declaration(t, declaration), rest.Options{Secrets: secrets(d.secrets), Transport: f.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := con.Probe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := d.write(name, 1)
+	d.other(f, w, 1, false)
+	before := len(f.Now(d.collection))
+	if kind != "" {
+		if err := f.Set(fault.Fault{Kind: kind, Times: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := d.engine(t, name, f)
+	if _, err := e.Do(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		time.Sleep(20 * time.Minute)
+		if _, err := e.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := e.Do(t.Context(), w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, wanted := len(f.Now(d.collection))-before, 0
+	if want == ledger.Verified {
+		wanted = 1
+	}
+	if out.Status != want || made != wanted {
+		t.Errorf("after %q the write is %s (%s) and made %d records; want %s and %d", kind, out.Status, out.Text, made, want, wanted)
 	}
 }
 

@@ -26,7 +26,7 @@ type TrytonOptions struct {
 //
 // All requests are POST to one path, anything else is 405. Every error is 200: a refusal, a login that is
 // not valid, an internal error. A record that is not there is an error of read, and an empty list of
-// search and search_read. Searches hide what is not active.
+// search and search_read. Searches hide what is not active, unless their domain has a clause about that.
 type Tryton struct {
 	*Fake
 	o TrytonOptions
@@ -51,6 +51,9 @@ func NewTryton(o TrytonOptions) *Tryton {
 	}
 	m.Throttled = func(how string, _ time.Duration) (Answer, bool) {
 		return *trytonError(nil, "RateLimitException"), how == ""
+	}
+	m.Failed = func() Answer {
+		return *trytonError(nil, "'NoneType' object has no attribute 'id'", "Traceback (most recent call last):")
 	}
 	t.Fake = New(m)
 	t.HandleBoth("POST /"+o.Database+"/{$}", func(raw []byte) bool {
@@ -171,7 +174,10 @@ func (t *Tryton) query(r *Request, seen View) Answer {
 			return *trytonError(r, "'"+name+"'", "Traceback (most recent call last):\nKeyError: '"+name+"'")
 		}
 	}
-	found = visible(seen.List(t.o.Model), func(o Object) bool { return o["active"] != false && trytonHolds(o, listAt(params, 0)) })
+	asks := slices.ContainsFunc(listAt(params, 0), func(c any) bool { return textAt(c, 0) == "active" })
+	found = visible(seen.List(t.o.Model), func(o Object) bool {
+		return (asks || o["active"] != false) && trytonHolds(o, listAt(params, 0))
+	})
 	from, _ := strconv.Atoi(fmt.Sprint(params[1]))
 	most, err := strconv.Atoi(fmt.Sprint(params[2]))
 	if err != nil {
