@@ -8,9 +8,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
@@ -25,8 +27,7 @@ var (
 // operationId, or METHOD /path. It may lack what the document does not say, and then does not load.
 // References to other files are not followed.
 func Draft(document []byte, operation string) (string, error) {
-	loader := openapi3.NewLoader()
-	doc, err := loader.LoadFromData(document)
+	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrDocument, err)
 	}
@@ -35,15 +36,13 @@ func Draft(document []byte, operation string) (string, error) {
 		return "", fmt.Errorf("%w: openapi is missing; want openapi: 3.0 or later (Swagger 2.0 must be converted first)", ErrDocument)
 	case !strings.HasPrefix(doc.OpenAPI, "3."):
 		return "", fmt.Errorf("%w: openapi is %q; want 3.0 or later", ErrDocument, doc.OpenAPI)
-	}
-	if doc.Info == nil || doc.Paths.Len() == 0 {
+	case doc.Info == nil || doc.Paths.Len() == 0:
 		return "", fmt.Errorf("%w: info or paths is missing", ErrDocument)
 	}
-	o, err := find(doc, operation)
-	if err != nil {
+	d := &drafter{doc: doc, all: endpoints(doc), params: map[string]parameter{}, scope: map[string]bool{}}
+	if d.op, err = find(d.all, operation); err != nil {
 		return "", err
 	}
-	d := &drafter{doc: doc, op: o, params: map[string]parameter{}, scope: map[string]bool{}}
 	return d.draft(), nil
 }
 
@@ -54,13 +53,9 @@ type endpoint struct {
 	op           *openapi3.Operation
 }
 
-// name is what calls it.
-func (e endpoint) name() string {
-	if e.op.OperationID != "" {
-		return e.op.OperationID
-	}
-	return e.method + " " + e.path
-}
+func (e endpoint) place() string { return e.method + " " + e.path }
+
+func (e endpoint) name() string { return cmp.Or(e.op.OperationID, e.place()) }
 
 func endpoints(doc *openapi3.T) []endpoint {
 	var all []endpoint
@@ -73,88 +68,80 @@ func endpoints(doc *openapi3.T) []endpoint {
 	return all
 }
 
-func find(doc *openapi3.T, wanted string) (endpoint, error) {
-	all := endpoints(doc)
-	i := slices.IndexFunc(all, func(e endpoint) bool { return e.name() == wanted || e.method+" "+e.path == wanted })
+func find(all []endpoint, wanted string) (endpoint, error) {
+	makes := func(e endpoint) bool { return e.method == "POST" || e.method == "PUT" }
+	nearest := func(shown int, far func(endpoint) int) string {
+		near := slices.DeleteFunc(slices.Clone(all), func(e endpoint) bool { return !makes(e) })
+		slices.SortStableFunc(near, func(a, b endpoint) int { return cmp.Compare(far(a), far(b)) })
+		var names []string
+		for _, e := range near[:min(shown, len(near))] {
+			names = append(names, fmt.Sprintf("%s (%s)", e.name(), e.place()))
+		}
+		return strings.Join(names, ", ")
+	}
+	i := slices.IndexFunc(all, func(e endpoint) bool { return e.name() == wanted || e.place() == wanted })
 	if i < 0 {
-		return endpoint{}, fmt.Errorf("%w: there is no operation %q; the nearest are %s", ErrOperation, wanted, nearest(all, wanted))
+		return endpoint{}, fmt.Errorf("%w: there is no operation %q; the nearest are %s", ErrOperation, wanted,
+			nearest(5, func(e endpoint) int {
+				return min(levenshtein.ComputeDistance(e.name(), wanted), levenshtein.ComputeDistance(e.place(), wanted))
+			}))
 	}
-	e := all[i]
-	if e.method == "POST" || e.method == "PUT" {
+	e, what := all[i], "changes or removes a record that is there"
+	switch e.method {
+	case "POST", "PUT":
 		return e, nil
-	}
-	what := "changes or removes a record that is there"
-	if e.method == "GET" || e.method == "HEAD" || e.method == "OPTIONS" {
+	case "GET", "HEAD", "OPTIONS":
 		what = "only reads"
 	}
-	var same []endpoint
-	for _, other := range all {
-		begins, here := segments(other.path), segments(e.path)
-		if (other.method == "POST" || other.method == "PUT") && len(begins) <= len(here) && slices.Equal(begins, here[:len(begins)]) {
-			same = append(same, other)
-		}
-	}
-	slices.SortStableFunc(same, func(a, b endpoint) int { return cmp.Compare(len(b.path), len(a.path)) })
-	near := ""
-	if len(same) > 0 {
-		near = ", such as " + same[0].name()
-	}
-	return endpoint{}, fmt.Errorf("%w: %s is a %s, which %s; want the POST or PUT that makes the record%s", ErrOperation, e.name(), e.method, what, near)
+	return endpoint{}, fmt.Errorf("%w: %s is a %s, which %s; want the POST or PUT that makes the record, such as %s", ErrOperation, e.name(), e.method, what,
+		nearest(1, func(other endpoint) int { return levenshtein.ComputeDistance(other.path, e.path) }))
 }
 
-// nearest names the operations whose names have most in common with a word.
-func nearest(all []endpoint, wanted string) string {
-	const shown = 5
-	score := func(e endpoint) int {
-		parts, n := pieces(wanted), 0
-		for _, p := range pieces(e.name() + " " + e.path) {
-			if slices.Contains(parts, p) {
-				n += 2 // a whole word
-			}
+// answer is the first answer of an operation whose status begins with a digit, or else the default
+// where it is wanted; nil where there is none.
+func (e endpoint) answer(digit string, orDefault bool) *openapi3.Response {
+	all := e.op.Responses.Map()
+	for _, status := range slices.Sorted(maps.Keys(all)) {
+		if (strings.HasPrefix(status, digit) || orDefault && status == "default") && all[status].Value != nil {
+			return all[status].Value
 		}
-		n += len(common(strings.ToLower(wanted), strings.ToLower(e.name())))
-		if e.method == "POST" || e.method == "PUT" {
-			n += 4
-		}
-		return n
 	}
-	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b endpoint) int { return cmp.Compare(score(b), score(a)) })
-	var names []string
-	for _, e := range all[:min(shown, len(all))] {
-		names = append(names, fmt.Sprintf("%s (%s %s)", e.name(), e.method, e.path))
-	}
-	return strings.Join(names, ", ")
+	return nil
 }
 
-// common is what two texts begin with.
-func common(a, b string) string {
-	n := 0
-	for n < min(len(a), len(b)) && a[n] == b[n] {
-		n++
+// answers is the schema of what is answered, and whether it has that header.
+func (e endpoint) answers(header string) (s *openapi3.Schema, has bool) {
+	r := e.answer("2", false)
+	if r == nil {
+		return &openapi3.Schema{}, false
 	}
-	return a[:n]
+	for name := range r.Headers {
+		has = has || strings.EqualFold(name, header)
+	}
+	if s, form := content(r.Content); s != nil && !form {
+		return s, has
+	}
+	return &openapi3.Schema{}, has
 }
 
-// pieces are the words of a name in whatever style, in lower case.
-func pieces(name string) []string {
-	var b strings.Builder
-	lower := false
-	for _, r := range name {
-		switch {
-		case r >= 'A' && r <= 'Z':
-			if lower {
-				b.WriteByte(' ')
-			}
-			b.WriteRune(r + 'a' - 'A')
-			lower = false
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			b.WriteRune(r)
-			lower = true
-		default:
-			b.WriteByte(' ')
-			lower = false
+// takes are the parameters of an operation that are in that place, its path's too.
+func (e endpoint) takes(where string) []member {
+	var all []member
+	for _, ref := range slices.Concat(e.op.Parameters, e.item.Parameters) {
+		p := ref.Value
+		if p == nil || p.In != where || slices.ContainsFunc(all, func(m member) bool { return m.name == p.Name }) {
+			continue
 		}
+		m := member{name: p.Name, schema: flat(p.Schema, 0), required: p.Required, about: cmp.Or(p.Description, p.Name)}
+		if p.Example != nil {
+			m.schema.Example = p.Example
+		}
+		all = append(all, m)
 	}
-	return strings.Fields(b.String())
+	return all
+}
+
+// needs reports whether a query is incomplete without a parameter.
+func (e endpoint) needs() bool {
+	return slices.ContainsFunc(e.takes("query"), func(m member) bool { return m.required })
 }

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -8,191 +9,132 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// deepest bounds how far schemas are followed: they may contain themselves.
+// deepest bounds how far the parts of a schema are followed: they may contain themselves.
 const deepest = 8
 
-// member is one property of an object.
+// member is one property of an object, or one parameter.
 type member struct {
 	name     string
 	schema   *openapi3.Schema
 	required bool
+	about    string
 }
 
-// members are the properties of an object, required ones first; chosen means that one of several
-// alternatives was taken.
-func members(s *openapi3.Schema) (all []member, chosen bool) {
-	found := map[string]member{}
-	chosen = collect(s, found, 0)
-	all = slices.SortedFunc(maps.Values(found), func(a, b member) int {
+// flat is a schema together with its parts: all of allOf, and the first alternative that says anything.
+func flat(ref *openapi3.SchemaRef, depth int) *openapi3.Schema {
+	all := &openapi3.Schema{}
+	if ref == nil || ref.Value == nil || depth > deepest {
+		return all
+	}
+	*all = *ref.Value
+	all.Properties, all.Required = maps.Clone(all.Properties), slices.Clone(all.Required)
+	parts := slices.Clone(all.AllOf)
+	for _, several := range []openapi3.SchemaRefs{all.OneOf, all.AnyOf} {
+		if i := slices.IndexFunc(several, func(one *openapi3.SchemaRef) bool { return kind(flat(one, depth+1)) != "" }); i >= 0 {
+			parts = append(parts, several[i])
+		}
+	}
+	for _, part := range parts {
+		p := flat(part, depth+1)
+		if all.Properties == nil {
+			all.Properties = openapi3.Schemas{}
+		}
+		maps.Copy(all.Properties, p.Properties)
+		all.Required = append(all.Required, p.Required...)
+		all.Type, all.Items, all.Format = cmp.Or(all.Type, p.Type), cmp.Or(all.Items, p.Items), cmp.Or(all.Format, p.Format)
+		if len(all.Enum) == 0 {
+			all.Enum = p.Enum
+		}
+	}
+	return all
+}
+
+// kind is the type of what a flat schema describes, "" where it does not say.
+func kind(s *openapi3.Schema) string {
+	for _, typ := range s.Type.Slice() {
+		if typ != "null" {
+			return typ
+		}
+	}
+	if len(s.Properties) > 0 {
+		return "object"
+	}
+	return ""
+}
+
+func scalar(m member) bool {
+	return slices.Contains([]string{"string", "integer", "number", "boolean"}, kind(m.schema))
+}
+
+// items is the schema of the elements of a list, nil where it is none.
+func items(s *openapi3.Schema) *openapi3.Schema {
+	if s.Items == nil {
+		return nil
+	}
+	return flat(s.Items, 0)
+}
+
+// members are the properties of an object, required ones first.
+func members(s *openapi3.Schema) []member {
+	var all []member
+	for name, ref := range s.Properties {
+		if ref != nil && ref.Value != nil && !ref.Value.Deprecated {
+			all = append(all, member{name: name, schema: flat(ref, 0), required: slices.Contains(s.Required, name)})
+		}
+	}
+	slices.SortFunc(all, func(a, b member) int {
 		if a.required != b.required {
 			return map[bool]int{true: -1, false: 1}[a.required]
 		}
 		return strings.Compare(a.name, b.name)
 	})
-	return all, chosen
-}
-
-func collect(s *openapi3.Schema, into map[string]member, depth int) (chosen bool) {
-	if s == nil || depth > deepest {
-		return false
-	}
-	for name, ref := range s.Properties {
-		if ref != nil && ref.Value != nil && !ref.Value.Deprecated {
-			m := into[name]
-			into[name] = member{name, ref.Value, m.required || slices.Contains(s.Required, name)}
-		}
-	}
-	for _, part := range s.AllOf {
-		chosen = collect(part.Value, into, depth+1) || chosen
-	}
-	for _, name := range s.Required { // may be said apart from the property
-		if m, ok := into[name]; ok {
-			m.required = true
-			into[name] = m
-		}
-	}
-	for _, several := range []openapi3.SchemaRefs{s.OneOf, s.AnyOf} {
-		for _, one := range several {
-			before := len(into)
-			collect(one.Value, into, depth+1)
-			if len(into) > before {
-				chosen = chosen || len(several) > 1
-				break
-			}
-		}
-	}
-	return chosen
-}
-
-// of is the member with that name.
-func of(all []member, name string) (member, bool) {
-	i := slices.IndexFunc(all, func(m member) bool { return m.name == name })
-	if i < 0 {
-		return member{}, false
-	}
-	return all[i], true
-}
-
-// same is the member with that name, or with the same words in another style: what is sent as To may
-// be shown as to.
-func same(all []member, name string) (member, bool) {
-	if m, ok := of(all, name); ok {
-		return m, true
-	}
-	return first(all, strings.Join(pieces(name), "_"))
+	return all
 }
 
 // first is the first of some names that a member has, in whatever style it is spelled.
 func first(all []member, names ...string) (member, bool) {
 	for _, n := range names {
-		for _, m := range all {
-			if strings.Join(pieces(m.name), "_") == n {
-				return m, true
-			}
+		if i := slices.IndexFunc(all, func(m member) bool { return n != "" && snake(m.name) == n }); i >= 0 {
+			return all[i], true
 		}
 	}
 	return member{}, false
 }
 
-// is reports whether a schema is of that type, perhaps in one of its alternatives.
-func is(s *openapi3.Schema, typ string) bool { return isDeep(s, typ, 0) }
-
-func isDeep(s *openapi3.Schema, typ string, depth int) bool {
-	if s == nil || depth > deepest {
-		return false
+// same is the member with that name, or with the same words in another style: what is sent as To may
+// be shown as to.
+func same(all []member, name string) (member, bool) {
+	if i := slices.IndexFunc(all, func(m member) bool { return m.name == name }); i >= 0 {
+		return all[i], true
 	}
-	if s.Type.Includes(typ) || s.Type == nil && typ == "object" && len(s.Properties) > 0 {
-		return true
-	}
-	for _, part := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf) {
-		if isDeep(part.Value, typ, depth+1) {
-			return true
-		}
-	}
-	return false
+	return first(all, snake(name))
 }
 
-func scalar(s *openapi3.Schema) bool {
-	return is(s, "string") || is(s, "integer") || is(s, "number") || is(s, "boolean")
-}
-
-// items is the schema of the elements of a list, nil where it is none.
-func items(s *openapi3.Schema) *openapi3.Schema {
-	if s == nil {
-		return nil
-	}
-	if s.Items != nil {
-		return s.Items.Value
-	}
-	for _, part := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf) {
-		if part.Value != nil && part.Value.Items != nil {
-			return part.Value.Items.Value
-		}
-	}
-	return nil
-}
-
-// content is the schema of JSON, or else of a form.
-func content(c openapi3.Content) (s *openapi3.Schema, kind string) {
+// content is the flat schema of JSON, or else of a form; nil for neither.
+func content(c openapi3.Content) (s *openapi3.Schema, form bool) {
 	for _, name := range slices.Sorted(maps.Keys(c)) {
-		if m := c[name]; m != nil && (strings.HasPrefix(name, "application/json") || strings.Contains(name, "+json")) {
-			return value(m.Schema), "body"
+		if c[name] != nil && (strings.HasPrefix(name, "application/json") || strings.Contains(name, "+json")) {
+			return flat(c[name].Schema, 0), false
 		}
 	}
 	if m := c["application/x-www-form-urlencoded"]; m != nil {
-		return value(m.Schema), "form"
+		return flat(m.Schema, 0), true
 	}
-	return nil, ""
-}
-
-func value(ref *openapi3.SchemaRef) *openapi3.Schema {
-	if ref == nil {
-		return nil
-	}
-	return ref.Value
-}
-
-// answer is the first answer of an operation whose status begins with a digit, or nil.
-func answer(op *openapi3.Operation, digit string) *openapi3.Response {
-	if op == nil || op.Responses == nil {
-		return nil
-	}
-	all := op.Responses.Map()
-	for _, status := range slices.Sorted(maps.Keys(all)) {
-		if strings.HasPrefix(status, digit) && all[status].Value != nil {
-			return all[status].Value
-		}
-	}
-	return nil
-}
-
-func answered(op *openapi3.Operation) *openapi3.Schema {
-	r := answer(op, "2")
-	if r == nil {
-		return nil
-	}
-	s, kind := content(r.Content)
-	if kind != "body" {
-		return nil
-	}
-	return s
+	return nil, false
 }
 
 // ids are the names by which a record is known to its API, the likeliest first.
 var ids = []string{"id", "sid", "uid", "uuid", "gid", "guid", "key", "sys_id", "message_id", "ts", "number"}
 
-// enclosed is the object of an answer or a body that is the record, and the path to it from the root:
-// an API may wrap it in one member.
-func enclosed(s *openapi3.Schema, wanted ...string) (path string, record *openapi3.Schema) {
-	all, _ := members(s)
+// enclosed is the record in an answer or a body, and the member that an API may wrap it in: one that has
+// a wanted member, or, where none is named, that is alone.
+func enclosed(s *openapi3.Schema, wanted ...string) (wrapper string, record *openapi3.Schema) {
+	all := members(s)
 	if _, ok := first(all, wanted...); ok {
 		return "", s
 	}
 	for _, m := range all {
-		if !is(m.schema, "object") {
-			continue
-		}
-		inner, _ := members(m.schema)
+		inner := members(m.schema)
 		if _, ok := first(inner, wanted...); ok || len(wanted) == 0 && len(all) == 1 && len(inner) > 1 {
 			return m.name, m.schema
 		}
@@ -200,54 +142,37 @@ func enclosed(s *openapi3.Schema, wanted ...string) (path string, record *openap
 	return "", s
 }
 
-// listed is where the records of an answer are, and one of them; found is false for a guess without ground.
-func listed(s *openapi3.Schema, nouns []string) (path []string, record *openapi3.Schema, found bool) {
-	if is(s, "array") && items(s) != nil {
-		return nil, items(s), true
+// search is the JSONPath of the first member that fits, the nearest to the root first; "" for none. It
+// goes into the first elements of lists only where that is wanted.
+func search(s *openapi3.Schema, lists bool, fits func(member) bool) (string, member) {
+	const steps = 3
+	type at struct {
+		path string
+		s    *openapi3.Schema
+		step int
 	}
-	all, _ := members(s)
-	names := append([]string{"data", "items", "results", "records", "entries", "values", "list"}, nouns...)
-	var lists []member
-	for _, m := range all {
-		if e := items(m.schema); e != nil && is(m.schema, "array") && !scalar(e) {
-			lists = append(lists, m)
-		}
-	}
-	if m, ok := first(lists, names...); ok {
-		return []string{m.name}, items(m.schema), true
-	}
-	if len(lists) > 0 {
-		return []string{lists[0].name}, items(lists[0].schema), true
-	}
-	for _, m := range all { // one deeper
-		inner, _ := members(m.schema)
-		for _, n := range inner {
-			if e := items(n.schema); e != nil && is(n.schema, "array") && !scalar(e) {
-				return []string{m.name, n.name}, e, true
+	for queue := []at{{"$", s, 1}}; len(queue) > 0; queue = queue[1:] {
+		here := queue[0]
+		for _, m := range members(here.s) {
+			to := here.path + step(m.name)
+			if fits(m) {
+				return to, m
+			}
+			next, element := m.schema, items(m.schema)
+			if lists && element != nil {
+				next, to = element, to+"[0]"
+			}
+			if here.step < steps {
+				queue = append(queue, at{to, next, here.step + 1})
 			}
 		}
 	}
-	return []string{"items"}, nil, false
+	return "", member{}
 }
 
-// search is the path of the first member that fits, the nearest to the root first.
-func search(s *openapi3.Schema, fits func(member) bool) []string {
-	type at struct {
-		path []string
-		s    *openapi3.Schema
+// named finds by name, in whatever style it is spelled, what is a scalar of that type, or of any for "".
+func named(typ string, names ...string) func(member) bool {
+	return func(m member) bool {
+		return scalar(m) && (typ == "" || kind(m.schema) == typ) && slices.Contains(names, snake(m.name))
 	}
-	for queue := []at{{nil, s}}; len(queue) > 0; queue = queue[1:] {
-		here := queue[0]
-		all, _ := members(here.s)
-		for _, m := range all {
-			path := append(slices.Clone(here.path), m.name)
-			if fits(m) {
-				return path
-			}
-			if len(path) < 3 && is(m.schema, "object") {
-				queue = append(queue, at{path, m.schema})
-			}
-		}
-	}
-	return nil
 }

@@ -43,13 +43,21 @@ func plain(s string) string {
 }
 
 var (
-	bare = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
-	word = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
-	hole = regexp.MustCompile(`\{([^{}]*)\}`)
+	bare  = regexp.MustCompile(`^[A-Za-z_$/][A-Za-z0-9_$/.-]*$`)
+	word  = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	hole  = regexp.MustCompile(`\{([^{}]*)\}`)
+	words = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
 )
 
-// scalarText writes a value of YAML: names as they are, all else quoted.
-func scalarText(s string) string {
+// pieces are the words of a name in whatever style, in lower case.
+func pieces(name string) []string {
+	return strings.Fields(strings.ToLower(strings.Join(words.FindAllString(name, -1), " ")))
+}
+
+func snake(name string) string { return strings.Join(pieces(name), "_") }
+
+// quoted writes a value of YAML: names and paths as they are, all else quoted.
+func quoted(s string) string {
 	switch strings.ToLower(s) {
 	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
 		return strconv.Quote(s)
@@ -61,9 +69,9 @@ func scalarText(s string) string {
 }
 
 // literal is text of the vendor's in a place where placeholders are read.
-func literal(s string) string {
-	return scalarText(strings.NewReplacer("{", "{{", "}", "}}").Replace(s))
-}
+func literal(s string) string { return quoted(unbraced.Replace(s)) }
+
+var unbraced = strings.NewReplacer("{", "{{", "}", "}}")
 
 // called is the name of a field for a member, whose own may have characters that no name has. It is
 // "" for what is not readable, and what has braces, which the format does not take in the name of a member.
@@ -82,29 +90,25 @@ func called(name string) string {
 	}, name), "_")
 }
 
-var plainMember = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
-// bareJSONPath is the JSONPath of members.
-func bareJSONPath(names ...string) string {
-	var b strings.Builder
-	b.WriteByte('$')
-	for _, n := range names {
-		if plainMember.MatchString(n) {
-			b.WriteString("." + n)
-		} else {
-			b.WriteString(`['` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(n) + `']`)
-		}
+// step is a member in a JSONPath.
+func step(name string) string {
+	if word.MatchString(name) && (name[0] < '0' || name[0] > '9') {
+		return "." + name
 	}
-	return b.String()
+	return `['` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(name) + `']`
 }
 
-// pathTo is the same as a value of YAML.
-func pathTo(names ...string) string { return scalarPath(bareJSONPath(names...)) }
+// pathTo is the JSONPath of a member as a value of YAML.
+func pathTo(name string) string { return quoted("$" + step(name)) }
 
-// scalarPath writes a JSONPath, quoted only where YAML needs it.
-func scalarPath(p string) string {
-	if strings.Trim(p, "$._ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") == "" {
-		return p
+func singular(word string) string {
+	switch {
+	case strings.HasSuffix(word, "ies"):
+		return strings.TrimSuffix(word, "ies") + "y"
+	case strings.HasSuffix(word, "ses"), strings.HasSuffix(word, "xes"):
+		return strings.TrimSuffix(word, "es")
+	case strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss"):
+		return strings.TrimSuffix(word, "s")
 	}
-	return strconv.Quote(p)
+	return word
 }
