@@ -39,21 +39,22 @@ func Draft(document []byte, operation string) (string, error) {
 	case doc.Info == nil || doc.Paths.Len() == 0:
 		return "", fmt.Errorf("%w: info or paths is missing", ErrDocument)
 	}
-	d := &drafter{doc: doc, all: endpoints(doc), params: map[string]parameter{}, scope: map[string]bool{}}
-	if d.op, err = find(d.all, operation); err != nil {
+	d := &drafter{doc: doc, all: endpoints(doc), Params: map[string]string{}}
+	if d.endpoint, err = find(d.all, operation); err != nil {
 		return "", err
 	}
-	return d.draft(), nil
+	return d.draft()
 }
 
 // endpoint is one operation and where it is.
 type endpoint struct {
-	method, path string
-	item         *openapi3.PathItem
-	op           *openapi3.Operation
+	Method string
+	path   string
+	item   *openapi3.PathItem
+	op     *openapi3.Operation
 }
 
-func (e endpoint) place() string { return e.method + " " + e.path }
+func (e endpoint) place() string { return e.Method + " " + e.path }
 
 func (e endpoint) name() string { return cmp.Or(e.op.OperationID, e.place()) }
 
@@ -64,12 +65,12 @@ func endpoints(doc *openapi3.T) []endpoint {
 			all = append(all, endpoint{method, path, item, op})
 		}
 	}
-	slices.SortFunc(all, func(a, b endpoint) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.method, b.method)) })
+	slices.SortFunc(all, func(a, b endpoint) int { return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.Method, b.Method)) })
 	return all
 }
 
 func find(all []endpoint, wanted string) (endpoint, error) {
-	makes := func(e endpoint) bool { return e.method == "POST" || e.method == "PUT" }
+	makes := func(e endpoint) bool { return e.Method == "POST" || e.Method == "PUT" }
 	nearest := func(shown int, far func(endpoint) int) string {
 		near := slices.DeleteFunc(slices.Clone(all), func(e endpoint) bool { return !makes(e) })
 		slices.SortStableFunc(near, func(a, b endpoint) int { return cmp.Compare(far(a), far(b)) })
@@ -87,41 +88,28 @@ func find(all []endpoint, wanted string) (endpoint, error) {
 			}))
 	}
 	e, what := all[i], "changes or removes a record that is there"
-	switch e.method {
+	switch e.Method {
 	case "POST", "PUT":
 		return e, nil
 	case "GET", "HEAD", "OPTIONS":
 		what = "only reads"
 	}
-	return endpoint{}, fmt.Errorf("%w: %s is a %s, which %s; want the POST or PUT that makes the record, such as %s", ErrOperation, e.name(), e.method, what,
+	return endpoint{}, fmt.Errorf("%w: %s is a %s, which %s; want the POST or PUT that makes the record, such as %s", ErrOperation, e.name(), e.Method, what,
 		nearest(1, func(other endpoint) int { return levenshtein.ComputeDistance(other.path, e.path) }))
 }
 
-// answer is the first answer of an operation whose status begins with a digit, or else the default
-// where it is wanted; nil where there is none.
-func (e endpoint) answer(digit string, orDefault bool) *openapi3.Response {
+// answers are the schema and the headers of the first answer that is a success.
+func (e endpoint) answers() (*openapi3.Schema, openapi3.Headers) {
 	all := e.op.Responses.Map()
 	for _, status := range slices.Sorted(maps.Keys(all)) {
-		if (strings.HasPrefix(status, digit) || orDefault && status == "default") && all[status].Value != nil {
-			return all[status].Value
+		if r := all[status].Value; r != nil && status[0] == '2' {
+			if s, form := content(r.Content); s != nil && !form {
+				return s, r.Headers
+			}
+			return &openapi3.Schema{}, r.Headers
 		}
 	}
-	return nil
-}
-
-// answers is the schema of what is answered, and whether it has that header.
-func (e endpoint) answers(header string) (s *openapi3.Schema, has bool) {
-	r := e.answer("2", false)
-	if r == nil {
-		return &openapi3.Schema{}, false
-	}
-	for name := range r.Headers {
-		has = has || strings.EqualFold(name, header)
-	}
-	if s, form := content(r.Content); s != nil && !form {
-		return s, has
-	}
-	return &openapi3.Schema{}, has
+	return &openapi3.Schema{}, nil
 }
 
 // takes are the parameters of an operation that are in that place, its path's too.
@@ -132,16 +120,7 @@ func (e endpoint) takes(where string) []member {
 		if p == nil || p.In != where || slices.ContainsFunc(all, func(m member) bool { return m.name == p.Name }) {
 			continue
 		}
-		m := member{name: p.Name, schema: flat(p.Schema, 0), required: p.Required, about: cmp.Or(p.Description, p.Name)}
-		if p.Example != nil {
-			m.schema.Example = p.Example
-		}
-		all = append(all, m)
+		all = append(all, member{p.Name, flat(p.Schema, 0), p.Required})
 	}
 	return all
-}
-
-// needs reports whether a query is incomplete without a parameter.
-func (e endpoint) needs() bool {
-	return slices.ContainsFunc(e.takes("query"), func(m member) bool { return m.required })
 }

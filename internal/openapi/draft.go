@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"maps"
 	"net/url"
@@ -9,67 +10,65 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// drafter makes a draft of one operation.
+//go:embed draft.yaml.tmpl
+var layout string
+
+// drafts is the text of a draft. Lines that are left empty are taken out.
+var drafts = template.Must(template.New("draft").Delims("<<", ">>").Funcs(template.FuncMap{
+	"quote": strconv.Quote, "guess": guess, "list": func(all []string) string { return listOf(all, quoted) },
+}).Parse(layout))
+
+// drafter makes a draft of one operation. What the text shows is exported.
 type drafter struct {
-	page
+	endpoint
 	doc    *openapi3.T
 	all    []endpoint
-	op     endpoint
-	host   string
-	params map[string]parameter // of the account
+	Params map[string]string // of the account
 
-	// The request.
-	body    *openapi3.Schema // nil where there is none
-	form    bool
-	wrapper string // the member that encloses all others, if one does
+	Title, Name, Kind, System, Address, Auth, TokenHost, Probe, Path, KeyGuess, Idempotency string
+	Made, GetPath, ListPath, Wrapped, Records, Paging, ID, StampShown, SampleKey, Sample    string
+	Headers, Key, Scope, Body, Query, Fields                                                []string
+	Form, TakesBody, Filtered                                                               bool
+	Size                                                                                    int
+	Get, List                                                                               *endpoint
+
+	body    *openapi3.Schema
+	wrapper string // the member of the body that encloses all others, if one does
 	sends   []member
-	key     []string        // the members of the business key
-	scope   map[string]bool // those of them that come from the path
-	own     member          // the member of the request that has our reference; none if its name is empty
-	inside  bool            // own is an object, metadata, of which our reference is a member
-	stamp   struct {
+	shown   []member // by a record
+	id      string
+	own     member // the member of the request that has our reference; none if its name is empty
+	inside  bool   // own is an object, metadata, of which our reference is a member
+	Stamp   struct {
 		sent, shown string // the member, and its name in records
-		how         string // object, list or text
+		How         string // of stampForms
 	}
-
-	// How the record is found again.
-	get, list *endpoint
-	found     string // the JSONPath of its id in the answer to the write
-	wrapped   string // the member that encloses a record that is read alone
-	records   string // the JSONPath of the records of the list
-	shown     []member
-	id        string
 }
 
-// parameter is what an account gives.
-type parameter struct{ pattern, about, fallback, example, guess string }
-
-func (d *drafter) draft() string {
-	d.look()
-	info := d.doc.Info
-	d.line(0, plain(fmt.Sprintf("# A draft, from %s %s: %s, %s.", info.Title, info.Version, d.op.name(), d.op.place())), "")
-	d.line(0, `# Each "guess" must be proven or changed, and each "not known" answered.`, "")
-	d.line(0, "declaration: 1", "")
-	d.line(0, "name: "+slug(info.Title+" "+d.kindName()), "of the title and the path")
-	d.line(0, "system: "+strconv.Quote(plain(info.Title)), "")
-	d.server()
-	head := d.text // what follows finds parameters, which come before it
-	d.text = ""
-	d.login()
-	d.headers()
-	d.probe()
-	d.refusal()
-	d.line(0, "kinds:", "")
-	d.line(1, d.kindName()+":", "of the path")
-	d.kind()
-	tail := d.text
-	d.text = head
-	d.parameters()
-	return d.text + tail
+func (d *drafter) draft() (string, error) {
+	info, kinds := d.doc.Info, []string{"record"}
+	for _, s := range segments(d.path) {
+		if words := pieces(s); !strings.Contains(s, "{") && len(words) > 0 {
+			kinds = words
+		}
+	}
+	kinds[len(kinds)-1] = singular(kinds[len(kinds)-1])
+	d.Kind = slug(strings.Join(kinds, " "))
+	d.Title = plain(fmt.Sprintf("%s %s: %s, %s", info.Title, info.Version, d.name(), d.place()))
+	d.Name, d.System = slug(info.Title+" "+d.Kind), plain(info.Title)
+	for _, part := range []func(){d.look, d.keys, d.stamps, d.server, d.login, d.headers, d.probe, d.write, d.reads, d.record, d.sample} {
+		part()
+	}
+	var b strings.Builder
+	if err := drafts.Execute(&b, d); err != nil {
+		return "", err
+	}
+	return blank.ReplaceAllString(b.String(), ""), nil
 }
 
 func slug(name string) string {
@@ -86,140 +85,106 @@ func segments(path string) []string {
 	return strings.Split(strings.Trim(strings.TrimSuffix(hole.ReplaceAllString(path, "{}"), ".json"), "/"), "/")
 }
 
-func (d *drafter) kindName() string {
-	name := "record"
-	for _, s := range segments(d.op.path) {
-		if !strings.Contains(s, "{") && len(pieces(s)) > 0 {
-			name = s
-		}
-	}
-	words := pieces(name)
-	words[len(words)-1] = singular(words[len(words)-1])
-	return slug(strings.Join(words, " "))
-}
-
-// look finds what the draft is made of.
+// look finds what the draft is made of: the request, the GET of one record and that of all, and records.
 func (d *drafter) look() {
-	if body := d.op.op.RequestBody; body != nil && body.Value != nil {
-		if d.body, d.form = content(body.Value.Content); d.body != nil {
-			if !d.form {
+	if body := d.op.RequestBody; body != nil && body.Value != nil {
+		d.TakesBody = true
+		if d.body, d.Form = content(body.Value.Content); d.body != nil {
+			if !d.Form {
 				d.wrapper, d.body = enclosed(d.body)
 			}
 			d.sends = slices.DeleteFunc(members(d.body), func(m member) bool { return m.schema.ReadOnly })
 		}
 	}
-	d.related()
-	wanted := append(slices.Clone(ids), strings.ReplaceAll(d.kindName(), "-", "_")+"_id")
-	answered, _ := d.op.answers("")
+	here := segments(d.path)
+	for _, e := range d.all {
+		switch there := segments(e.path); {
+		case e.Method != "GET":
+		case slices.Equal(there, here) && d.Method == "PUT", d.Method == "POST" && slices.Equal(there, append(here[:len(here):len(here)], "{}")):
+			d.Get = &e
+		case slices.Equal(there, here):
+			d.List = &e
+		}
+	}
+	wanted := append(slices.Clone(ids), strings.ReplaceAll(d.Kind, "-", "_")+"_id")
+	answered, headers := d.answers()
+	if headers["Location"] != nil {
+		d.Made = `{header: Location, match: '([^/]+)$'}` + guess("the last part of the address")
+	}
 	wrapper, record := enclosed(answered, wanted...)
-	made := members(record)
-	if m, ok := first(made, wanted...); ok {
-		d.id, d.found = m.name, "$"+step(m.name)
-		if wrapper != "" {
-			d.found = "$" + step(wrapper) + step(m.name)
+	d.shown = members(record)
+	if m, ok := first(d.shown, wanted...); ok {
+		d.id, d.Made = m.name, quoted("$"+step(wrapper)+step(m.name))+guess("by its name")
+	}
+	if d.List != nil {
+		s, _ := d.List.answers()
+		path, m := search(s, func(m member) bool { return kind(items(m.schema)) == "object" })
+		if kind(s) == "array" {
+			path, m.schema = "$", s
+		}
+		if path != "" {
+			d.Records, d.shown = path, members(items(m.schema))
 		}
 	}
-	d.shown = made
-	if d.list != nil {
-		s, _ := d.list.answers("")
-		if list, m := d.listed(s); list != "" {
-			d.records, d.shown = list, members(m)
-		}
-	}
-	if d.get != nil {
-		s, _ := d.get.answers("")
-		if d.wrapped, record = enclosed(s, wanted...); len(members(record)) > 0 {
+	if d.Get != nil {
+		s, _ := d.Get.answers()
+		wrapper, record := enclosed(s, wanted...)
+		d.Wrapped = quoted("$" + step(wrapper))
+		if len(members(record)) > 0 {
 			d.shown = members(record)
 		}
 	}
 	if m, ok := first(d.shown, wanted...); ok {
 		d.id = cmp.Or(d.id, m.name)
 	}
-	d.keys()
-	d.stamps()
-}
-
-// related finds the GET of one record and the GET of all, by the path.
-func (d *drafter) related() {
-	here := segments(d.op.path)
-	for _, e := range d.all {
-		there := segments(e.path)
-		switch n := len(here); {
-		case e.method != "GET":
-		case slices.Equal(there, here) && d.op.method == "PUT", d.op.method == "POST" && slices.Equal(there, append(here[:n:n], "{}")):
-			d.get = &e
-		case slices.Equal(there, here):
-			d.list = &e
-		}
-	}
-}
-
-// listed is where the records of an answer are, and one of them.
-func (d *drafter) listed(s *openapi3.Schema) (string, *openapi3.Schema) {
-	if e := items(s); e != nil {
-		return "$", e
-	}
-	objects := func(m member) bool { e := items(m.schema); return e != nil && kind(e) == "object" }
-	usual := []string{"data", "items", "results", "records", "entries", snake(d.kindName()) + "s"}
-	path, m := search(s, false, func(m member) bool { return objects(m) && slices.Contains(usual, snake(m.name)) })
-	if path == "" {
-		path, m = search(s, false, objects)
-	}
-	if path == "" {
-		return "", nil
-	}
-	return path, items(m.schema)
 }
 
 // references are names of members that many APIs leave to the caller, the likeliest first.
 var references = []string{"external_id", "external_reference", "external_reference_id", "client_reference_id", "client_reference", "reference_id", "reference",
-	"reference_number", "merchant_reference", "custom_id", "client_id", "correlation_id", "correlation", "request_id", "order_id", "ref", "iid", "unique_id", "nonce"}
+	"reference_number", "merchant_reference", "custom_id", "client_id", "correlation_id", "request_id", "order_id", "ref", "iid", "unique_id", "nonce"}
 
 // accounts are words of names of what is likely the same for all writes.
-var accounts = []string{"account", "accounts", "tenant", "org", "organization", "organisation", "workspace", "subdomain", "shop", "store",
-	"company", "owner", "repo", "version", "region", "realm", "instance", "environment"}
+var accounts = []string{"account", "tenant", "org", "organization", "workspace", "subdomain", "shop", "store", "company", "owner", "repo", "version", "region", "realm", "instance", "environment"}
 
 // keys chooses the business key.
 func (d *drafter) keys() {
-	for _, name := range d.holes() {
-		if slices.ContainsFunc(pieces(name), func(p string) bool { return slices.Contains(accounts, p) }) {
+	for _, m := range hole.FindAllStringSubmatch(d.path, -1) {
+		if slices.ContainsFunc(pieces(m[1]), func(p string) bool { return slices.Contains(accounts, singular(p)) }) {
 			continue
 		}
-		d.key = append(d.key, called(name))
+		name := called(m[1])
+		d.Key = append(d.Key, name)
 		// A read by ref names it, too, and of the key it can name only the scope.
-		if _, ok := same(d.shown, name); !ok || d.op.method == "POST" {
-			d.scope[called(name)] = true
+		if _, ok := same(d.shown, name); !ok || d.Method == "POST" {
+			d.Scope = append(d.Scope, name)
 		}
 	}
-	if d.op.method == "PUT" && len(d.key) > len(d.scope) {
-		return // the path names the record
+	if d.Method == "PUT" && len(d.Key) > len(d.Scope) {
+		d.KeyGuess = "the parameters of the path"
+		return
 	}
 	telling := slices.DeleteFunc(slices.Clone(d.sends), func(m member) bool {
 		_, shows := same(d.shown, m.name)
 		return !shows || !m.required || !scalar(m) || len(m.schema.Enum) > 0 || kind(m.schema) == "boolean"
 	})
-	var ok bool
-	if d.own, ok = first(d.sends, references...); !ok {
-		if d.own, ok = first(d.sends, "metadata"); ok && kind(d.own.schema) == "object" {
-			d.inside = true
-		} else if d.own, ok = first(telling, "email", "sku", "code", "slug", "name", "title", "subject"); !ok && len(telling) > 0 {
-			d.own = telling[0]
-		}
+	name := "reference"
+	d.KeyGuess = "nothing in the request can hold our reference; want a member that records show"
+	if m, ok := first(d.sends, references...); ok {
+		d.own, name, d.KeyGuess = m, called(m.name), "our reference by its name; whether it is unique must be found out"
+	} else if m, ok := first(d.sends, "metadata"); ok && kind(m.schema) == "object" {
+		d.own, d.inside, d.KeyGuess = m, true, "our reference in "+m.name+", which is not unique"
+	} else if len(telling) > 0 {
+		d.own, name, d.KeyGuess = telling[0], called(telling[0].name), "no member of the request is surely ours: two records may have one"
 	}
-	if d.inside || d.own.name == "" {
-		d.key = append(d.key, "reference")
-	} else {
-		d.key = append(d.key, called(d.own.name))
-	}
+	d.Key = append(d.Key, name)
 }
 
-// holes are the names of the path's parameters.
-func (d *drafter) holes() []string {
-	var names []string
-	for _, m := range hole.FindAllStringSubmatch(d.op.path, -1) {
-		names = append(names, m[1])
-	}
-	return names
+// stampForms are how a member holds the stamp: as it is sent, where a record shows it, and how the
+// record's field is read without it.
+var stampForms = map[string]struct{ sent, guess, shown, match, field string }{
+	"object": {"", "", ".readback", "", ""},
+	"array":  {`[{"...": "{fields.%s}"}, "{stamp}"]`, "a place for the stamp; that it is stored as it is sent", "[*]", `, match: '^(rb-[a-z2-7]{32})$'`, `, list: true, without: '^rb-[a-z2-7]{32}$'`},
+	"string": {`"{fields.%s|} [{stamp}]"`, "a place for the stamp; people see it", "", `, match: '\[(rb-[a-z2-7]{32})\]$'`, `, strip: ' \[rb-[a-z2-7]{32}\]$'`},
 }
 
 // stamps chooses where the stamp goes: a place that a record shows again.
@@ -230,169 +195,82 @@ func (d *drafter) stamps() {
 		if !shows || m.name == d.own.name && !d.inside {
 			continue
 		}
-		switch e := items(m.schema); {
-		case name == "metadata" && kind(m.schema) == "object":
-			d.stamp.how = "object"
-		case (name == "tags" || name == "labels") && !d.form && e != nil && kind(e) == "string":
-			d.stamp.how = "list"
-		case kind(m.schema) == "string":
-			d.stamp.how = "text"
-		default:
-			continue
+		how := kind(m.schema)
+		if how == "string" || how == "object" && name == "metadata" || !d.Form && kind(items(m.schema)) == "string" {
+			d.Stamp.sent, d.Stamp.shown, d.Stamp.How = m.name, at.name, how
+			return
 		}
-		d.stamp.sent, d.stamp.shown = m.name, at.name
-		return
 	}
 }
 
 // server writes the address.
 func (d *drafter) server() {
-	servers := d.doc.Servers
-	if len(d.op.item.Servers) > 0 {
-		servers = d.op.item.Servers
+	s, why := &openapi3.Server{URL: "https://api.example.com"}, "an example, since the document names no address that is complete"
+	if all := d.doc.Servers; len(all) > 0 && all[0] != nil && strings.Contains(all[0].URL, "://") {
+		s, why = all[0], ""
 	}
-	if d.op.op.Servers != nil && len(*d.op.op.Servers) > 0 {
-		servers = *d.op.op.Servers
-	}
-	s, guess := &openapi3.Server{URL: "https://api.example.com"}, "an example, since the document names no address that is complete"
-	if len(servers) > 0 && servers[0] != nil && strings.Contains(servers[0].URL, "://") {
-		s, guess = servers[0], ""
-	}
-	if len(servers) > 1 {
-		guess = fmt.Sprintf("the first of %d servers", len(servers))
-	}
-	address := strings.TrimSuffix(s.URL, "/")
-	u, err := url.Parse(hole.ReplaceAllString(address, "x"))
-	if err == nil && u.Scheme == "http" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") {
-		address, guess = "https"+strings.TrimPrefix(address, "http"), "the document says http"
-	}
-	if err == nil {
-		d.host = u.Host
-	}
-	address = hole.ReplaceAllStringFunc(address, func(h string) string {
-		name := h[1 : len(h)-1]
-		p := parameter{pattern: `[A-Za-z0-9.-]+`, about: "the server's " + name, guess: "the pattern"}
-		if v := s.Variables[name]; v != nil {
-			p.about, p.example = cmp.Or(v.Description, p.about), v.Default
-			var all []string
-			for _, e := range v.Enum {
-				all = append(all, regexp.QuoteMeta(e))
-			}
-			if len(all) > 0 {
-				p.pattern, p.guess = strings.Join(all, "|"), ""
-			}
+	d.Address = strconv.Quote(hole.ReplaceAllStringFunc(strings.TrimSuffix(s.URL, "/"), func(h string) string {
+		v, pattern := s.Variables[h[1:len(h)-1]], simple
+		if v == nil {
+			v = &openapi3.ServerVariable{}
 		}
-		return d.param(name, p)
-	})
-	d.line(0, "base_url: "+strconv.Quote(address), guess)
+		if len(v.Enum) > 0 {
+			pattern = strings.ReplaceAll(regexp.QuoteMeta(strings.Join(v.Enum, "\n")), "\n", "|")
+		}
+		return d.param(h[1:len(h)-1], pattern, v.Description, "example", v.Default)
+	})) + guess(why)
 }
 
-// param notes a parameter of the account, unless it is known, and returns its placeholder.
-func (d *drafter) param(name string, p parameter) string {
-	if _, known := d.params[called(name)]; !known {
-		d.params[called(name)] = p
+// simple is the pattern of what a request has that is the same for all writes of an account.
+const simple = `[A-Za-z0-9._-]+`
+
+// param notes a parameter of the account, unless it is known, and returns its placeholder. A value that
+// the document gives is a default or an example.
+func (d *drafter) param(name, pattern, about, what string, value any) string {
+	text := fmt.Sprintf("%s: {pattern: %s, about: %s", called(name), strconv.Quote(pattern), strconv.Quote(plain(cmp.Or(about, name))))
+	if v, ok := value.(string); ok && v != "" && regexp.MustCompile(`\A(?:`+pattern+`)\z`).MatchString(v) {
+		text += ", " + what + ": " + strconv.Quote(v)
+	}
+	if _, known := d.Params[called(name)]; !known {
+		d.Params[called(name)] = text + "}" + guess("the pattern, and that it is the same for all writes of an account")
 	}
 	return "{param." + called(name) + "}"
 }
 
-// account makes a parameter of the account of one of a request.
-func account(m member) parameter {
-	p := parameter{pattern: `[A-Za-z0-9._-]+`, about: m.about, guess: "the same for all writes of an account, and its pattern"}
-	switch s := m.schema; {
-	case s.Default != nil:
-		p.fallback = fmt.Sprint(s.Default)
-	case len(s.Enum) == 1:
-		p.fallback = fmt.Sprint(s.Enum[0])
-	case s.Example != nil:
-		p.example = fmt.Sprint(s.Example)
-	}
-	return p
-}
-
-func (d *drafter) parameters() {
-	if len(d.params) > 0 {
-		d.line(0, "parameters:", "")
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.params)) {
-		p := d.params[name]
-		text := fmt.Sprintf("%s: {pattern: %s, about: %s", name, strconv.Quote(p.pattern), strconv.Quote(plain(p.about)))
-		form, err := regexp.Compile(`\A(?:` + p.pattern + `)\z`)
-		for _, one := range [][2]string{{"default", p.fallback}, {"example", p.example}} {
-			if one[1] != "" && err == nil && form.MatchString(one[1]) {
-				text += ", " + one[0] + ": " + strconv.Quote(one[1])
-			}
-		}
-		d.line(1, text+"}", p.guess)
-	}
-}
-
 // login writes the first login that the operation takes and the format has.
 func (d *drafter) login() {
-	needs, guess := d.doc.Security, ""
-	if d.op.op.Security != nil {
-		needs = *d.op.op.Security
+	if d.doc.Components == nil {
+		return
 	}
-	var schemes openapi3.SecuritySchemes
-	if d.doc.Components != nil {
-		schemes = d.doc.Components.SecuritySchemes
-	}
-	if len(needs) == 0 {
-		guess = "the operation names no login; this is one of the document's"
-		for _, name := range slices.Sorted(maps.Keys(schemes)) {
-			needs = append(needs, openapi3.SecurityRequirement{name: nil})
-		}
-	}
-	for i, need := range needs {
-		if len(needs) > 1 || len(need) > 1 {
-			guess = fmt.Sprintf("number %d of several", i+1)
-		}
+	for _, need := range *cmp.Or(d.op.Security, &d.doc.Security) {
 		for _, name := range slices.Sorted(maps.Keys(need)) {
-			if ref := schemes[name]; ref == nil || ref.Value == nil {
-				continue
-			} else if auth, why := d.loginBy(ref.Value, need[name]); auth != "" {
-				d.line(0, "auth:", "")
-				d.line(1, auth, strings.Trim(guess+"; "+why, "; "))
-				return
+			if ref := d.doc.Components.SecuritySchemes[name]; ref != nil && ref.Value != nil && d.Auth == "" {
+				d.Auth = d.loginBy(ref.Value, need[name])
 			}
 		}
 	}
-	d.unknown(0, "auth, the login: the document has none that the format can say")
 }
 
-func (d *drafter) loginBy(s *openapi3.SecurityScheme, scopes []string) (auth, guess string) {
-	const bearer = "bearer: {secret: token}"
+func (d *drafter) loginBy(s *openapi3.SecurityScheme, scopes []string) string {
 	switch {
-	case s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"):
-		return bearer, ""
 	case s.Type == "http" && strings.EqualFold(s.Scheme, "basic"):
-		return `basic: {username: "` + d.param("username", parameter{pattern: `[^\s:]+`, about: "the user of the login", guess: "the pattern"}) + `", secret: password}`, ""
-	case s.Type == "apiKey" && s.In == "header" && strings.EqualFold(s.Name, "Authorization"):
-		return bearer, "the document says a key in Authorization, and not with which word before it"
-	case s.Type == "apiKey" && s.In == "header":
-		return "header: {name: " + quoted(s.Name) + ", secret: key}", ""
+		return `basic: {username: "` + d.param("username", `[^\s:]+`, "the user of the login", "", nil) + `", secret: password}`
+	case s.Type == "apiKey" && s.In == "header" && !strings.EqualFold(s.Name, "Authorization"):
+		return "header: {name: " + quoted(s.Name) + ", secret: key}"
 	case s.Type == "oauth2" && s.Flows != nil && s.Flows.ClientCredentials != nil && s.Flows.ClientCredentials.TokenURL != "":
 		token := s.Flows.ClientCredentials.TokenURL
-		if u, err := url.Parse(token); err == nil && u.Host != "" && u.Host != d.host {
-			d.line(0, "hosts: ["+strconv.Quote(u.Host)+"]", "")
+		if u, err := url.Parse(token); err == nil && !strings.HasPrefix(d.Address, `"`+u.Scheme+"://"+u.Host) {
+			d.TokenHost = u.Host
 		}
-		auth = `oauth2: {token_url: ` + literal(token) + `, client_id: "` + d.param("client_id", parameter{pattern: `\S+`, about: "the client's id", guess: "the pattern"}) + `", secret: client_secret`
+		auth := `oauth2: {token_url: ` + literal(token) + `, client_id: "` + d.param("client_id", `\S+`, "the client's id", "", nil) + `", secret: client_secret`
 		if len(scopes) > 0 {
 			auth += ", scopes: [" + listOf(scopes, literal) + "]"
 		}
-		return auth + "}", ""
-	case s.Type == "oauth2", s.Type == "openIdConnect":
-		return bearer, "a token of " + s.Type + " that something else gets and renews"
+		return auth + "}"
+	case s.Type == "apiKey" && s.In == "header", s.Type == "http" && strings.EqualFold(s.Scheme, "bearer"), s.Type == "oauth2", s.Type == "openIdConnect":
+		return "bearer: {secret: token}" + guess("that something else gets the token, where it must be renewed")
 	}
-	return "", ""
-}
-
-// listOf writes a list of YAML, without its brackets.
-func listOf(all []string, how func(string) string) string {
-	var texts []string
-	for _, one := range all {
-		texts = append(texts, how(one))
-	}
-	return strings.Join(texts, ", ")
+	return ""
 }
 
 // isKey reports whether a parameter is named as the key of a repeat.
@@ -402,48 +280,21 @@ func isKey(m member) bool {
 
 // headers writes those that each request needs, such as a version.
 func (d *drafter) headers() {
-	title := "headers:"
-	for _, m := range d.op.takes("header") {
+	for _, m := range d.takes("header") {
 		low := strings.ToLower(m.name)
-		if isKey(m) || !m.required && !strings.Contains(low, "version") || slices.Contains([]string{"accept", "content-type", "authorization"}, low) {
-			continue
+		if !isKey(m) && (m.required || strings.Contains(low, "version")) && !slices.Contains([]string{"accept", "content-type", "authorization"}, low) {
+			d.Headers = append(d.Headers, quoted(m.name)+`: "`+d.param(snake(m.name), simple, m.name, "default", m.schema.Default)+`"`)
 		}
-		if title != "" {
-			d.line(0, title, "")
-			title = ""
-		}
-		d.line(1, quoted(m.name)+`: "`+d.param(snake(m.name), account(m))+`"`, "the operation takes it; every request gets it")
 	}
 }
 
-// probe writes a GET that needs the login and no record.
+// probe finds a GET that needs the login and no record.
 func (d *drafter) probe() {
-	for _, wanted := range []string{"me", "whoami", "self", "user", "account", "profile"} {
-		for _, e := range d.all {
-			if e.method == "GET" && !strings.Contains(e.path, "{") && strings.HasSuffix(e.path, "/"+wanted) && !e.needs() {
-				d.line(0, "probe: {path: "+quoted(e.path)+"}", "it needs the login, and changes nothing")
-				return
-			}
+	for _, e := range d.all {
+		parts := segments(e.path)
+		usual := slices.Contains([]string{"me", "whoami", "self", "user", "account", "profile"}, parts[len(parts)-1])
+		if usual && d.Probe == "" && e.Method == "GET" && !strings.Contains(e.path, "{") && !slices.ContainsFunc(e.takes("query"), func(m member) bool { return m.required }) {
+			d.Probe = quoted(e.path)
 		}
 	}
-	d.unknown(0, "probe, a GET that needs the login and changes nothing: {path: /me}")
-}
-
-// refusal writes where an error says what is wrong.
-func (d *drafter) refusal() {
-	var parts []string
-	if r := d.op.answer("4", true); r != nil {
-		if s, _ := content(r.Content); s != nil {
-			for _, one := range [][]string{{"code", "code", "error_code", "type", "name", "status", "error"}, {"text", "message", "detail", "error_description", "description", "error_message"}} {
-				if path, _ := search(s, true, named("", one[1:]...)); path != "" {
-					parts = append(parts, one[0]+": "+quoted(path))
-				}
-			}
-		}
-	}
-	if len(parts) == 0 {
-		d.unknown(0, "refusal, where an error says its code and its text: the usual members are tried")
-		return
-	}
-	d.line(0, "refusal: {"+strings.Join(parts, ", ")+"}", "by the names of the error's members")
 }

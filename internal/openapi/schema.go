@@ -10,14 +10,13 @@ import (
 )
 
 // deepest bounds how far the parts of a schema are followed: they may contain themselves.
-const deepest = 8
+const deepest = 4
 
 // member is one property of an object, or one parameter.
 type member struct {
 	name     string
 	schema   *openapi3.Schema
 	required bool
-	about    string
 }
 
 // flat is a schema together with its parts: all of allOf, and the first alternative that says anything.
@@ -66,28 +65,20 @@ func scalar(m member) bool {
 	return slices.Contains([]string{"string", "integer", "number", "boolean"}, kind(m.schema))
 }
 
-// items is the schema of the elements of a list, nil where it is none.
-func items(s *openapi3.Schema) *openapi3.Schema {
-	if s.Items == nil {
-		return nil
-	}
-	return flat(s.Items, 0)
-}
+// items is the schema of the elements of a list; it says nothing where that is none.
+func items(s *openapi3.Schema) *openapi3.Schema { return flat(s.Items, 0) }
 
 // members are the properties of an object, required ones first.
 func members(s *openapi3.Schema) []member {
 	var all []member
-	for name, ref := range s.Properties {
-		if ref != nil && ref.Value != nil && !ref.Value.Deprecated {
-			all = append(all, member{name: name, schema: flat(ref, 0), required: slices.Contains(s.Required, name)})
+	for _, required := range []bool{true, false} {
+		for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+			ref := s.Properties[name]
+			if ref != nil && ref.Value != nil && !ref.Value.Deprecated && slices.Contains(s.Required, name) == required {
+				all = append(all, member{name, flat(ref, 0), required})
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b member) int {
-		if a.required != b.required {
-			return map[bool]int{true: -1, false: 1}[a.required]
-		}
-		return strings.Compare(a.name, b.name)
-	})
 	return all
 }
 
@@ -142,37 +133,17 @@ func enclosed(s *openapi3.Schema, wanted ...string) (wrapper string, record *ope
 	return "", s
 }
 
-// search is the JSONPath of the first member that fits, the nearest to the root first; "" for none. It
-// goes into the first elements of lists only where that is wanted.
-func search(s *openapi3.Schema, lists bool, fits func(member) bool) (string, member) {
-	const steps = 3
-	type at struct {
-		path string
-		s    *openapi3.Schema
-		step int
+// search is the JSONPath of the first member that fits, of the root or of one of its members; "" for none.
+func search(s *openapi3.Schema, fits func(member) bool) (string, member) {
+	all := members(s)
+	if i := slices.IndexFunc(all, fits); i >= 0 {
+		return "$" + step(all[i].name), all[i]
 	}
-	for queue := []at{{"$", s, 1}}; len(queue) > 0; queue = queue[1:] {
-		here := queue[0]
-		for _, m := range members(here.s) {
-			to := here.path + step(m.name)
-			if fits(m) {
-				return to, m
-			}
-			next, element := m.schema, items(m.schema)
-			if lists && element != nil {
-				next, to = element, to+"[0]"
-			}
-			if here.step < steps {
-				queue = append(queue, at{to, next, here.step + 1})
-			}
+	for _, m := range all {
+		inner := members(m.schema)
+		if i := slices.IndexFunc(inner, fits); i >= 0 {
+			return "$" + step(m.name) + step(inner[i].name), inner[i]
 		}
 	}
 	return "", member{}
-}
-
-// named finds by name, in whatever style it is spelled, what is a scalar of that type, or of any for "".
-func named(typ string, names ...string) func(member) bool {
-	return func(m member) bool {
-		return scalar(m) && (typ == "" || kind(m.schema) == typ) && slices.Contains(names, snake(m.name))
-	}
 }

@@ -1,27 +1,27 @@
 package openapi
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// page is the text of a draft, line by line.
-type page struct{ text string }
-
-// line writes one line, and why it is what it is: nothing, where the document says so.
-func (p *page) line(depth int, text, guess string) {
-	p.text += strings.Repeat("  ", depth) + text
-	if guess != "" {
-		p.text += "  # guess: " + plain(guess)
+// guess is the comment that says why a line is what it is: nothing, where the document says so.
+func guess(why string) string {
+	if why == "" {
+		return ""
 	}
-	p.text += "\n"
+	return "  # guess: " + plain(why)
 }
 
-func (p *page) unknown(depth int, format string, args ...any) {
-	p.text += strings.Repeat("  ", depth) + "# not known: " + plain(fmt.Sprintf(format, args...)) + "\n"
+// listOf writes a list of YAML, without its brackets.
+func listOf(all []string, how func(string) string) string {
+	var texts []string
+	for _, one := range all {
+		texts = append(texts, how(one))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // longest is how much of a vendor's text a line takes.
@@ -29,13 +29,7 @@ const longest = 300
 
 // plain is text for a comment: one line, whatever the vendor wrote.
 func plain(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 	if runes := []rune(s); len(runes) > longest {
 		s = string(runes[:longest]) + "…"
 	}
@@ -43,10 +37,13 @@ func plain(s string) string {
 }
 
 var (
-	bare  = regexp.MustCompile(`^[A-Za-z_$/][A-Za-z0-9_$/.-]*$`)
-	word  = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
-	hole  = regexp.MustCompile(`\{([^{}]*)\}`)
-	words = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
+	bare   = regexp.MustCompile(`^[A-Za-z_$/][A-Za-z0-9_$/.-]*$`)
+	word   = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+	spoken = regexp.MustCompile(`^(?i:true|false|null|yes|no|on|off|y|n)$`)
+	blank  = regexp.MustCompile(`(?m)^\s*\n`)
+	other  = regexp.MustCompile(`[^A-Za-z0-9_]`)
+	hole   = regexp.MustCompile(`\{([^{}]*)\}`)
+	words  = regexp.MustCompile(`[A-Z]*[a-z0-9]+|[A-Z]+`)
 )
 
 // pieces are the words of a name in whatever style, in lower case.
@@ -58,11 +55,7 @@ func snake(name string) string { return strings.Join(pieces(name), "_") }
 
 // quoted writes a value of YAML: names and paths as they are, all else quoted.
 func quoted(s string) string {
-	switch strings.ToLower(s) {
-	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
-		return strconv.Quote(s)
-	}
-	if bare.MatchString(s) {
+	if bare.MatchString(s) && !spoken.MatchString(s) {
 		return s
 	}
 	return strconv.Quote(s)
@@ -82,33 +75,25 @@ func called(name string) string {
 	if word.MatchString(name) {
 		return name
 	}
-	return strings.Trim(strings.Map(func(r rune) rune {
-		if r < 128 && word.MatchString(string(r)) {
-			return r
-		}
-		return '_'
-	}, name), "_")
+	return strings.Trim(other.ReplaceAllString(name, "_"), "_")
 }
 
-// step is a member in a JSONPath.
+// step is a member in a JSONPath, nothing for no member.
 func step(name string) string {
+	if name == "" {
+		return ""
+	}
 	if word.MatchString(name) && (name[0] < '0' || name[0] > '9') {
 		return "." + name
 	}
 	return `['` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(name) + `']`
 }
 
-// pathTo is the JSONPath of a member as a value of YAML.
-func pathTo(name string) string { return quoted("$" + step(name)) }
-
 func singular(word string) string {
-	switch {
-	case strings.HasSuffix(word, "ies"):
-		return strings.TrimSuffix(word, "ies") + "y"
-	case strings.HasSuffix(word, "ses"), strings.HasSuffix(word, "xes"):
-		return strings.TrimSuffix(word, "es")
-	case strings.HasSuffix(word, "s") && !strings.HasSuffix(word, "ss"):
-		return strings.TrimSuffix(word, "s")
+	if stem, ok := strings.CutSuffix(word, "ies"); ok {
+		return stem + "y"
+	} else if strings.HasSuffix(word, "ss") {
+		return word
 	}
-	return word
+	return strings.TrimSuffix(word, "s")
 }
