@@ -201,6 +201,9 @@ func (c *Connector) request(ctx context.Context, by *login, d *draft, u *url.URL
 		req.Header.Set("Content-Type", contentType)
 	}
 	req.Header.Set("Accept", "application/json")
+	if c.d.shape != nil {
+		req.Header.Set("Accept", "application/xml, text/xml")
+	}
 	all := &draft{header: req.Header}
 	if err := all.addHeaders(c.d.headers, filling{values: c.given()}); err != nil {
 		return nil, nil, err

@@ -29,6 +29,7 @@ type Declaration struct {
 	probeFirst   bool
 	refusal      *refusal // nil: it is guessed from the members that most APIs use
 	throttle     throttle
+	shape        *shape // of answers in XML, nil: they are JSON
 	kinds        map[string]*kind
 	warnings     []yamlfile.Problem
 }

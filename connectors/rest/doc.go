@@ -27,6 +27,7 @@
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
 //	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
 //	[headers: {Accept: application/json}]
+//	[read_as: json | xml]                # all answers of the API; default json
 //	[rate: {calls: 100, per: 1m}]
 //	[throttle: {header: Retry-After} | {wait: 30s} | {header: X-RateLimit-Reset, form: epoch}]
 //	[refusal: REFUSAL]                   # of all writes
@@ -203,6 +204,25 @@
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
 // or a list of them), contains and exists (something that is not null).
 //
+// # Answers in XML
+//
+// With read_as: xml the paths of a file lead into the one element of each answer: $.items.item[*].name is
+// <items><item><name>. An attribute is $.item['@id']. Names are without their prefixes; two elements, or two
+// attributes, of one name and different namespaces are an error. Values are text, so what they are
+// compared with is in quotes; a number is compared by the rule numeric. An element with xsi:nil is null.
+//
+// The paths say of which type an element is, not the answer: with [*] or [0] after its name it is a list, also
+// if it is there once; where a path leads into it, an object, whose text is '#text'; otherwise its text,
+// whatever its attributes. What is named as one and is there twice is an error, and so are paths that do not
+// agree. A list without elements is not there, so records want missing: none: it is empty where the element
+// that it would be in is there. What is not named is text, an object, or a list if there are several; so
+// fields by "..." are refused.
+//
+// A document type, an entity that XML does not have by itself, another encoding than UTF-8, a page of HTML and
+// an element more than 128 deep make an answer unreadable. Absence is believed by absent_where or an empty
+// body alone: gateways answer in XML as well. An answer in JSON says nothing. A write is judged by its status
+// where its answer cannot be read.
+//
 // # Placeholders
 //
 // In writes: {key}, {key.x}, {expect}, {payload}, {fields} (the two together)
@@ -252,6 +272,6 @@
 //
 // What the package does not know: whether a declaration is true. A settle time
 // that is too short, a "unique" that is not enforced, a read that is called strong
-// and comes from a replica make duplicates that the package cannot detect; `readback probe` measures them. It uploads no files, speaks no XML, and
+// and comes from a replica make duplicates that the package cannot detect; `readback probe` measures them. It uploads no files, and
 // follows no asynchronous job other than one whose record shows its status (settles).
 package rest

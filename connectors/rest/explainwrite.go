@@ -24,6 +24,9 @@ func (l *loader) explainWrites(k *kind) {
 	if l.d.readAuth != nil {
 		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
 	}
+	if l.d.shape != nil {
+		k.explain("Answers are read as XML: names without their prefixes, texts as they are, and a list where a path has [*]. One of them is a list as well; what a path names as one and is there twice is an error. Document types and entities are refused.")
+	}
 	if p := l.d.probe; p != nil && p.request.method == http.MethodPost {
 		what := "a POST, which must change nothing"
 		if p.request.graphql != nil {

@@ -19,6 +19,7 @@ type fileDeclaration struct {
 	Auth        *fileAuth                `yaml:"auth"`
 	ReadAuth    *fileAuth                `yaml:"read_auth"`
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
+	ReadAs      yamlfile.Text            `yaml:"read_as"`
 	Rate        *fileRate                `yaml:"rate"`
 	Probe       *fileProbe               `yaml:"probe"`
 	Refusal     *fileRefusal             `yaml:"refusal"`

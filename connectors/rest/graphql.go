@@ -33,6 +33,9 @@ var (
 func (l *loader) newGraphQL(r *request, f fileRequest, at yamlfile.Place, writes bool, allowed known) {
 	g, place := f.GraphQL, f.GraphQL.At
 	r.graphql = &graphql{codes: l.newPlace(yamlfile.Text{Value: "$.errors[*].extensions.code", Place: place})}
+	if l.d.shape != nil {
+		l.At(place, "is set, and read_as is xml; answers of GraphQL are JSON")
+	}
 	if f.Method.Value != "" && f.Method.Value != http.MethodPost {
 		l.At(f.Method.Place, "is set together with graphql, which is a POST; want it taken out")
 	}

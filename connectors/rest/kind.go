@@ -17,6 +17,7 @@ import (
 func (l *loader) kind(name string, f *fileKind) {
 	before := len(l.Problems)
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
+	l.ofRecords = nil
 	l.d.kinds[name] = k
 	l.key(k, f)
 	l.firstSent(k, f)
@@ -52,6 +53,7 @@ func (l *loader) kind(name string, f *fileKind) {
 	if f.List != nil {
 		k.all = l.everything(f.List)
 	}
+	l.recordsInXML(k)
 	l.undos(k, f)
 	l.profile(k, f)
 	for _, w := range k.profile.NeverRepeat {

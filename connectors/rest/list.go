@@ -56,6 +56,7 @@ func (l *loader) everything(f *fileList) *everything {
 	}
 	l.Required(f.Records.Path, f.At, "records", "where the records stand, such as $.items[*]")
 	r := &read{list: declared.NewList(&l.Reader, f.Records.Path)}
+	l.records(f.At, yamlfile.Text{}, f.Records)
 	l.reads(r, as, l.withScope(known{"param": named, "from": alone, "until": alone}))
 	for _, h := range r.request.holes() {
 		if h.path[0] == "key" && len(h.path) == 2 {
@@ -65,6 +66,8 @@ func (l *loader) everything(f *fileList) *everything {
 	if r.asksWithin(l.scope) {
 		l.At(f.At, "asks for one record; want no member of the key in the request that is not in scope")
 	}
+	l.inRecord = true
+	defer func() { l.inRecord = false }()
 	return &everything{read: r, stable: f.Stable, changed: l.singular(f.Changed), created: l.singular(f.Created), cut: time.Duration(f.Cut)}
 }
 

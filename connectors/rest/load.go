@@ -29,6 +29,9 @@ type loader struct {
 	scope []string
 	// timed means that the kind says how {first_sent} is written.
 	timed bool
+	// ofRecords are the places in records of the kind, where answers are XML; inRecord while they are read.
+	ofRecords []placeInXML
+	inRecord  bool
 	// looksByPost are the probe and what must be visible, where they are a POST of no query of GraphQL.
 	looksByPost []*request
 }
@@ -58,6 +61,9 @@ func (l *loader) declaration(f *fileDeclaration) {
 	l.Required(f.System, f.At, "system", "the name of the API for people")
 	l.d.name, l.d.system = f.Name.Value, f.System.Value
 	l.parameters(f.Parameters)
+	if declared.Choice(&l.Reader, f.ReadAs, "json", "xml"); f.ReadAs.Value == "xml" {
+		l.d.shape = &shape{}
+	}
 	l.account(f)
 	if f.Probe == nil {
 		l.Say(f.At.Line, "probe", "is missing; want a request that needs the credentials and changes nothing: {path: /me}")
@@ -83,6 +89,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 	}
 	if len(l.Problems) == 0 {
 		l.warnOfPosts()
+		l.warnOfWords(f.ReadAs.Place)
 	}
 	l.sortWarnings()
 	if f.Rate != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
@@ -21,6 +23,17 @@ func FuzzLoad(f *testing.F) {
 		f.Add(string(text))
 	}
 	f.Add(fuzzed)
+	traps, err := filepath.Glob("testdata/traps/*.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, name := range traps {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(text))
+	}
 	for _, text := range []string{
 		"kinds: {a: {writes: {create: }, reads: [], record: }}", "kinds: {a: {key: [[], [a, a]], reads: [{by: [ref, key]}]}}",
 		"auth: {bearer: }", "kinds: {a: {writes: {create: {body: [{\"...\": x}, {\"[...]\": 1}], condition: {if_absent: {}}}}}}",

@@ -50,7 +50,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if gone, said, _ := r.says(a); gone && !notNow(err) {
 				return result{strong: r.showsAll(said, a)}, nil
 			}
-			err = noPath(a, err)
+			if r.request.shape == nil {
+				err = noPath(a, err)
+			}
 		}
 		if err != nil {
 			return f, err
@@ -235,7 +237,7 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 		}
 		return nil, false, nil
 	}
-	more, err := p.saysMore(doc)
+	more, err := p.saysMore(doc, r.request.shape != nil)
 	if err != nil || !more {
 		return nil, false, err
 	}
@@ -274,12 +276,15 @@ func (c *Connector) next(r *read, d *draft, u *url.URL, a httpsend.Answer, doc a
 }
 
 // saysMore reports whether the answer announces more pages; true if that is not declared.
-func (p *paging) saysMore(doc any) (bool, error) {
+func (p *paging) saysMore(doc any, isXML bool) (bool, error) {
 	if p.more == nil {
 		return true, nil
 	}
 	v, _ := p.more.Value(doc)
 	more, isBool := v.(bool)
+	if isXML {
+		more, isBool = v == "true", v == "true" || v == "false"
+	}
 	if !isBool {
 		return false, fmt.Errorf("%w: %s is %s, want true or false", errAnswer, p.more.Text(), declared.KindOf(v))
 	}

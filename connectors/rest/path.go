@@ -10,9 +10,21 @@ import (
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
-func (l *loader) newPlace(t yamlfile.Text) *jsonplace.Place { return jsonplace.New(&l.Reader, t) }
+func (l *loader) newPlace(t yamlfile.Text) *jsonplace.Place {
+	return l.inShape(jsonplace.New(&l.Reader, t), t.Place)
+}
 
-func (l *loader) singular(t yamlfile.Text) *jsonplace.Place { return jsonplace.Singular(&l.Reader, t) }
+func (l *loader) singular(t yamlfile.Text) *jsonplace.Place {
+	return l.inShape(jsonplace.Singular(&l.Reader, t), t.Place)
+}
+
+func (l *loader) newList(t yamlfile.Text) *declared.List {
+	list := declared.NewList(&l.Reader, t)
+	if list != nil {
+		l.newPlace(t)
+	}
+	return list
+}
 
 // scalar is the one scalar that a path selects, "" when there is none or p is
 // nil.
@@ -83,6 +95,11 @@ func (l *loader) condition(f *fileCondition) *condition {
 		}
 	}
 	c.equals = l.scalars(f.Equals, f.At.Field+".equals")
+	if c.place != nil {
+		for _, v := range c.equals {
+			l.textInXML(v, yamlfile.Place{Line: f.Equals.Line(), Field: f.At.Field + ".equals"})
+		}
+	}
 	return c
 }
 

@@ -205,7 +205,7 @@ func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend
 	if a.Status == http.StatusUnauthorized && used != nil {
 		by.tokens.drop(ctx, used)
 	}
-	err = c.d.throttle.ofRead(a, err)
+	err = c.d.throttle.ofRead(a, c.d.shape, err)
 	if err != nil { // errors may quote what the destination says
 		a.Body = []byte(c.masks.text(string(a.Body)))
 	}
@@ -219,7 +219,7 @@ func (c *Connector) readAs(ctx context.Context, d *draft, u *neturl.URL, accept 
 	if err = accepted(accept, a, err); err != nil {
 		return a, nil, err
 	}
-	doc, err := decode(a)
+	doc, err := c.d.shape.decode(a)
 	if err == nil {
 		err = met(must, doc, a.Header)
 	}
@@ -304,7 +304,7 @@ func (r *read) parse(a httpsend.Answer) (any, error) {
 	if r.request.method == http.MethodHead {
 		return map[string]any{}, a.BodyErr
 	}
-	return decode(a)
+	return r.request.shape.decode(a)
 }
 
 // says reports whether an answer states that the record does not exist. It must be the API's own
@@ -316,11 +316,11 @@ func (r *read) says(a httpsend.Answer) (gone bool, doc any, err error) {
 	if r.absentEmpty && a.BodyErr == nil && len(bytes.TrimSpace(a.Body)) == 0 {
 		return true, nil, nil
 	}
-	if doc, err = decode(a); err != nil {
+	if doc, err = r.request.shape.decode(a); err != nil {
 		return false, nil, fmt.Errorf("the destination answered %d: %w", a.Status, err)
 	}
-	if r.absentWhere == nil {
-		return true, doc, nil
+	if r.absentWhere == nil { // a page of a gateway is no JSON, and may be XML
+		return r.request.shape == nil, doc, nil
 	}
 	return r.absentWhere.all(doc, true, a.Header), doc, nil
 }

@@ -53,6 +53,7 @@ func (l *loader) read(f *fileRead) *read {
 		allowed["first_sent"] = alone
 	}
 	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records.Path)
+	l.records(f.At, f.Record, f.Records)
 	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
 		if h.path[0] == "key" && len(h.path) == 2 {
@@ -212,7 +213,7 @@ func (l *loader) missing(r *read, f *fileRead) {
 func (l *loader) absence(r *read, f *fileRead) {
 	for _, s := range f.Absent {
 		switch {
-		case s == http.StatusOK && f.AbsentWhere != nil && f.AbsentWhere.Exists != nil && !*f.AbsentWhere.Exists:
+		case (s == http.StatusOK || l.d.shape != nil) && f.AbsentWhere != nil && f.AbsentWhere.Exists != nil && !*f.AbsentWhere.Exists:
 			l.At(f.AbsentWhere.At, "is true of any answer that lacks the member, an error included; want equals or contains: what only the absence says")
 		case s == http.StatusOK && f.AbsentWhere == nil:
 			l.Say(f.At.Line, f.At.Field+".absent", "has 200; want absent_where beside it, which only an answer fulfils that says that nothing is there")
@@ -230,6 +231,9 @@ func (l *loader) absence(r *read, f *fileRead) {
 		l.Say(f.At.Line, f.At.Field+".absent", "is set on a read of a list, which says that nothing is there by being empty; want absent_where where a status says it too, and no bulk")
 	case listed && slices.Contains(f.Absent, http.StatusOK):
 		l.Say(f.At.Line, f.At.Field+".absent", "has 200, and is set on a read of a list, which says with 200 that nothing is there by being empty")
+	}
+	if l.d.shape != nil && len(f.Absent) > 0 && f.AbsentWhere == nil && !f.AbsentEmpty {
+		l.Say(f.At.Line, f.At.Field+".absent", "is set, and pages of gateways are XML as well; want absent_where beside it, which only the API's own answer fulfils, or absent_empty")
 	}
 	r.absentWhere, r.absentEmpty = l.condition(f.AbsentWhere), f.AbsentEmpty
 	if r.absentWhere != nil && len(f.Absent) == 0 {
@@ -321,6 +325,8 @@ func (r *read) finds(form []string, byStampWillDo bool) bool {
 
 // record compiles how records are understood.
 func (l *loader) record(f *fileRecord) *record {
+	l.inRecord = true
+	defer func() { l.inRecord = false }()
 	r := &record{url: l.singular(f.URL), version: l.singular(f.Version), keep: l.condition(f.Keep), fields: map[string]*field{}}
 	if f.Ref.Header.Value != "" || l.Required(f.Ref.Path, f.At, "ref", "where the record's own id is, such as $.id") {
 		r.ref = l.taken(f.Ref)
@@ -355,6 +361,9 @@ func (l *loader) record(f *fileRecord) *record {
 		}
 		if compiled != nil && compiled.place != nil {
 			r.spread = append(r.spread, compiled.place)
+		}
+		if l.d.shape != nil {
+			l.At(one.At, "spreads an element of XML, of whose members one alone and one of several differ; want each field by its name")
 		}
 		if one.Match.Value+one.Strip.Value+one.Without.Value != "" || one.Join.There() || one.List {
 			l.At(one.At, "spreads an object; want a path alone")
@@ -408,7 +417,7 @@ func (l *loader) field(f *fileField) *field {
 		several = true // the first of them that matches
 	}
 	if several {
-		one.list = declared.NewList(&l.Reader, f.Path)
+		one.list = l.newList(f.Path)
 	} else {
 		one.place = l.singular(f.Path)
 	}
@@ -439,7 +448,7 @@ func (l *loader) headerTaken(header, match yamlfile.Text, form *regexp.Regexp) {
 
 // pick compiles a field that is a member of one element of a list.
 func (l *loader) pick(one *field, f *fileField) {
-	one.list, one.one = declared.NewList(&l.Reader, f.Path), &picked{take: f.Take.Value}
+	one.list, one.one = l.newList(f.Path), &picked{take: f.Take.Value}
 	if len(f.Where) != 1 || f.Take.Value == "" {
 		l.At(f.At, "want where with one member and its value, such as {id: 77}, and take, the member to take of that element")
 	}
@@ -455,7 +464,9 @@ func (l *loader) pick(one *field, f *fileField) {
 			l.Say(n.Line(), f.At.Field+".where."+yamlfile.Clip(name), "is %s; want text, a number, true or false, without placeholders", n.Kind())
 		}
 		one.one.member, one.one.equals = name, v
+		l.textInXML(v, yamlfile.Place{Line: n.Line(), Field: f.At.Field + ".where." + yamlfile.Clip(name)})
 	}
+	l.pickedInXML(one, f)
 }
 
 // has reports whether records show a field.

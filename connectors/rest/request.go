@@ -30,6 +30,7 @@ type request struct {
 	graphql *graphql // nil: it is no GraphQL
 	text    *pattern // nil: the body is none, JSON or a form
 	kind    string   // the type of text
+	shape   *shape   // of its answer, nil: JSON
 }
 
 // namedValue is a named value of a query or a form.
@@ -51,7 +52,7 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 
 // newRequest compiles a request. otherwise is the method when none is named.
 func (l *loader) newRequest(f fileRequest, at yamlfile.Place, otherwise string, allowed known) *request {
-	r := &request{at: at, method: f.Method.Value}
+	r := &request{at: at, method: f.Method.Value, shape: l.d.shape}
 	if f.GraphQL != nil {
 		l.newGraphQL(r, f, at, otherwise == "", allowed)
 	}

@@ -87,7 +87,7 @@ func (t throttle) heed(a httpsend.Answer, doc any, isJSON bool, err error) error
 }
 
 // ofRead is the error of a read by which the API says "not now".
-func (t throttle) ofRead(a httpsend.Answer, err error) error {
+func (t throttle) ofRead(a httpsend.Answer, as *shape, err error) error {
 	if a.Status == 0 || len(t) == 0 {
 		return err
 	}
@@ -95,7 +95,7 @@ func (t throttle) ofRead(a httpsend.Answer, err error) error {
 	if slices.ContainsFunc(t, func(r throttleRule) bool {
 		return r.where != nil && r.where.place != nil && slices.Contains(r.statuses, a.Status)
 	}) {
-		doc, notJSON = decode(a)
+		doc, notJSON = as.decode(a)
 	}
 	for _, r := range t {
 		if !slices.Contains(r.statuses, a.Status) {

@@ -86,6 +86,19 @@ var traps = map[string]destination{
 			g.Seed(fmt.Sprint(w.Expect["subject"]), mark, "", nil)
 		},
 	},
+	"soap/order": {
+		secrets: map[string]string{"token": "soap-token"}, collection: fakerest.SOAPOrders,
+		open: func() *fakerest.Fake { return fakerest.NewSOAP(fakerest.SOAPOptions{Seed: 1}).Fake },
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"order": o["reference"], "amount": o["amount"], "subject": o["subject"]}, o["reference"] == w.Key["order"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
+			f.Put(fakerest.SOAPOrders, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprint(9_000_000 + now.Next())
+				return id, fakerest.Object{"id": id, "reference": anothers(w, taken), "subject": w.Expect["subject"], "amount": w.Expect["amount"], "note": "by hand"}
+			})
+		},
+	},
 	"tryton/sale": {
 		secrets: map[string]string{"token": "cm9ib3Q6MTp0b2tlbg=="}, collection: "sale.sale",
 		open: func() *fakerest.Fake { return fakerest.NewTryton(fakerest.TrytonOptions{}).Fake },
@@ -121,7 +134,7 @@ func trap(name string) destination {
 	_, d.kind, _ = strings.Cut(name, "/")
 	d.trap, d.lag = true, 50*time.Second
 	d.create = func(n int) intent.WriteIntent {
-		return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprintf("order-%03d", n)}, Expect: intent.Fields{"subject": "Printer", "amount": "12.50"}}
+		return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprintf("order-%03d", n)}, Expect: intent.Fields{"subject": "Printer <&> \"2\"", "amount": "12.50"}}
 	}
 	return d
 }

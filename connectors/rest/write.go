@@ -258,7 +258,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if a.Status == 0 {
 		return connectors.Receipt{}, err
 	}
-	doc, bodyErr := decode(a)
+	doc, bodyErr := w.request.shape.decode(a)
 	receipt := connectors.Receipt{Code: a.Code()}
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/theory/jsonpath"
+	"github.com/theory/jsonpath/spec"
 
 	"github.com/readback-go/readback/internal/yamlfile"
 )
@@ -68,6 +69,31 @@ func (p *Place) Parent() *Place {
 		return nil
 	}
 	return &Place{text: text, path: path, one: p.one}
+}
+
+// Step is one step of a path: to the member of a name, or to elements of a list.
+type Step struct {
+	Name     string
+	Elements bool
+}
+
+// Steps are those of the path; false where one selects otherwise, such as by a filter.
+func (p *Place) Steps() ([]Step, bool) {
+	var all []Step
+	for _, s := range p.path.Query().Segments() {
+		if s.IsDescendant() || len(s.Selectors()) != 1 {
+			return nil, false
+		}
+		switch one := s.Selectors()[0].(type) {
+		case spec.Name:
+			all = append(all, Step{Name: string(one)})
+		case spec.Index, spec.WildcardSelector:
+			all = append(all, Step{Elements: true})
+		default:
+			return nil, false
+		}
+	}
+	return all, true
 }
 
 // One reports whether it can select one value at most.
