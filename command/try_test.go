@@ -2,6 +2,7 @@ package command
 
 import (
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -49,4 +50,19 @@ func TestTry(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTryInXML takes a declaration through recorded answers in XML.
+func TestTryInXML(t *testing.T) {
+	declaration, err := os.ReadFile("../connectors/rest/testdata/traps/soap.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, orders.Options{})
+	file := p.write("soap.yaml", string(declaration))
+	answers := p.write("answers.jsonl", `{"status": 200, "body": "<Envelope><Body><findOrdersResponse><orders/></findOrdersResponse></Body></Envelope>"}
+{"status": 200, "body": "<Envelope><Body><createOrderResponse><id>7</id></createOrderResponse></Body></Envelope>"}
+{"status": 200, "body": "<Envelope><Body><findOrdersResponse><orders><order id='7'><reference>s-try</reference><subject>A printer</subject><amount>2.00</amount></order></orders></findOrdersResponse></Body></Envelope>"}
+`)
+	says(t, p.want(exitDiffers, p.run("destination", "try", file, "--answers", answers)), `amount = "2.00" (from $.amount)`, `differs: /amount: differs; want "1.00"`)
 }

@@ -213,8 +213,8 @@
 //
 // The paths say of which type an element is, not the answer: with [*] or [0] after its name it is a list, also
 // if it is there once; where a path leads into it, an object, whose text is '#text'; otherwise its text,
-// whatever its attributes. What is named as one and is there twice is an error, and so are paths that do not
-// agree. A list without elements is not there, so records want missing: none: it is empty where the element
+// whatever its attributes. What is named as one and is there twice is an error, and so is text where only
+// elements are named; paths that do not agree are refused. A list without elements is not there, so records want missing: none: it is empty where the element
 // that it would be in is there. What is not named is text, an object, or a list if there are several; so
 // fields by "..." are refused.
 //

@@ -237,6 +237,18 @@ func (s *shape) document(d *xml.Decoder) (doc any, err error) {
 
 func (s *shape) isList() bool { return s != nil && s.list }
 
+// hasElements reports whether paths lead to elements of it.
+func (s *shape) hasElements() bool {
+	if s != nil {
+		for name := range s.members {
+			if name[:min(1, len(name))] != "@" && name != textName {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func blank(text []byte) bool { return len(bytes.Trim(text, " \t\r\n")) == 0 }
 
 // element reads an element to its end. s is nil where no path leads to it: then it is text if it has
@@ -302,6 +314,9 @@ func (s *shape) value(attributes []xml.Attr, members map[string]any, text []byte
 	}
 	if !isObject && members == nil && (s != nil || !own) {
 		return string(text), nil
+	}
+	if !blank(text) && s.hasElements() && s.member(textName) == nil {
+		return nil, fmt.Errorf("%w: there is text where the declaration names elements", errAnswer)
 	}
 	if members == nil {
 		members = map[string]any{}

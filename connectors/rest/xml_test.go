@@ -67,6 +67,8 @@ func TestAnswersInXML(t *testing.T) {
 		"another root":           {reason: "it is another answer", body: "<Error><Code>SlowDown</Code></Error>", records: -1},
 		"text for a list":        {reason: "a text is no record", body: "<items><item>A-1</item></items>", records: -1},
 		"no element":             {reason: "it is another answer", body: "<answer/>", records: -1},
+		"text, no list":          {reason: "it says something else", body: "<items>overloaded</items>", records: -1},
+		"text beside elements":   {reason: "it says something else", body: "<items>cut<item><id>i-1</id><sku>A-1</sku></item></items>", records: -1},
 		"nil list":               {reason: "it is not empty, but none", body: `<items xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"/>`, records: -1},
 
 		"a gateway's page":  {reason: "it is XML as well", body: "<html><head/><body>maintenance</body></html>", records: -1},
