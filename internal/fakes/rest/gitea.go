@@ -138,13 +138,12 @@ func (g *Gitea) comment(r *Request, now View) (Plan, *Answer) {
 func (g *Gitea) list(r *Request, seen View) Answer {
 	q := r.URL.Query()
 	text, state, kind := strings.ToLower(q.Get("q")), cmp.Or(q.Get("state"), "open"), q.Get("type")
+	comments := map[string]string{}
+	for _, c := range seen.List(GiteaComments) {
+		comments[c.Text(".issue")] += "\n" + c.Text("body")
+	}
 	found := newest(visible(seen.List(GiteaIssues), func(o Object) bool {
-		all := o.Text("title") + "\n" + o.Text("body")
-		for _, c := range seen.List(GiteaComments) {
-			if c.Text(".issue") == fmt.Sprint(o["number"]) {
-				all += "\n" + c.Text("body")
-			}
-		}
+		all := o.Text("title") + "\n" + o.Text("body") + comments[fmt.Sprint(o["number"])]
 		return strings.Contains(strings.ToLower(all), text) && (state == "all" || o["state"] == state) &&
 			(kind == "" || (kind == "pulls") == (o["pull_request"] != nil))
 	}))
