@@ -30,6 +30,33 @@ func init() {
 			})
 		},
 	}
+	const root = "946684000.000001"
+	destinations["slack-messages/reply"] = destination{
+		kind: "reply", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, lag: 20 * time.Second,
+		open: func() *fakerest.Fake {
+			s := fakerest.NewSlack(fakerest.SlackOptions{PageLimit: 999, ReadEvery: -1})
+			for _, channel := range []string{"C1", "C2"} { // a message of readback's own, whose reference a reply has as well
+				s.Seed(channel, "Orders", fakerest.Object{"ts": root, "metadata": map[string]any{"event_type": "readback", "event_payload": map[string]any{"reference": "note-000", "stamp": "rb-root"}}})
+			}
+			return s.Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"channel": fmt.Sprint("C", 1+n%2), "thread": root, "reference": fmt.Sprintf("note-%03d", n)},
+				Expect: intent.Fields{"text": fmt.Sprint("Order ", n, " is paid & sent")}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			m, _ := o["metadata"].(map[string]any)
+			p, _ := m["event_payload"].(map[string]any)
+			return intent.Fields{"reference": p["reply"], "channel": o[".channel"], "thread": o["thread_ts"], "text": o["text"]},
+				o != nil && p["reply"] == w.Key["reference"] && o[".channel"] == w.Key["channel"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
+			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
+				ts := fmt.Sprintf("%d.%06d", now.At().Unix(), now.Next())
+				return fmt.Sprint(w.Key["channel"], "/", ts), fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "thread_ts": root, "text": w.Expect["text"]}
+			})
+		},
+	}
 	destinations["servicenow-records/record"] = destination{
 		kind: "record", parameters: map[string]string{"instance": "acme", "user": "robot"}, secrets: map[string]string{"password": "now-password"},
 		collection: fakerest.ServiceNowRecords, lag: 40 * time.Second,
