@@ -262,7 +262,7 @@ func TestReadPauseMeetsTheMoments(t *testing.T) {
 }
 
 // Where the last read would have shown the effect, only a late arrival is read for before the
-// moment that decides.
+// moment that decides. Where it showed what is wanted, nothing is.
 func TestReadPauseAwaitsArrivals(t *testing.T) {
 	for name, d := range map[string]struct {
 		reason string
@@ -275,6 +275,7 @@ func TestReadPauseAwaitsArrivals(t *testing.T) {
 		"last":        {"absence is decided at the horizon", read(lost(), verify.Absent, 10*time.Second), horizon - 10*time.Second},
 		"last, weak":  {"a read at the horizon need not show what arrived by then", readWeakly(lost(), verify.Absent, 11*time.Second), horizon + settle - 11*time.Second},
 		"no horizon":  {"our patience ends it", with(read(lost(), verify.Absent, 30*time.Second), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), 30 * time.Second},
+		"as wanted":   {"it is proven when it cannot be older than the send", readWeakly(lost(), verify.Indeterminate, settle/4), settle - settle/4},
 		"of a reader": {"it is asked again when it takes reads", with(read(lost(), verify.Absent, 0), func(c *policies.Case) { c.ReadAfter = time.Minute }), time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,6 +286,8 @@ func TestReadPauseAwaitsArrivals(t *testing.T) {
 	}
 	for name, c := range map[string]policies.Case{
 		"may lag":     readWeakly(lost(), verify.Absent, time.Second),
+		"not decided": with(readWeakly(lost(), verify.Indeterminate, time.Second), func(c *policies.Case) { c.Open = true }),
+		"no settle":   with(readWeakly(lost(), verify.Indeterminate, time.Second), func(c *policies.Case) { c.Profile.Settle = connectors.Bound{} }),
 		"unreadable":  with(readWeakly(lost(), verify.Unavailable, time.Second), func(c *policies.Case) { c.Conclusive = false }),
 		"to be shown": read(lost(), verify.Verified, time.Second),
 	} {

@@ -67,11 +67,15 @@ func PreparingTooLong(p connectors.Profile, j verify.Judgement, age time.Duratio
 // horizon of a day would leave ten thousand events. A destination that asked for a pause gets it.
 //
 // Where the last read showed all that the send did, only a late arrival changes the verdict, and
-// absence is decided at the next such moment. Reads in between are few.
+// absence is decided at the next such moment. Reads in between are few. Where it was as wanted, and
+// may be older than the send, the next one is made when it cannot be.
 func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 	pause := max(pace.NextBackOff(), c.SinceSend/readShare)
 	if awaitsArrival(c) {
 		pause = max(pause, arrivalFirst, c.SinceSend*arrivalGrowth)
+	}
+	if awaitsSettle(c) {
+		pause = max(pause, lag(c))
 	}
 	return max(WithinReason(c, pause), min(c.ReadAfter, maxRetryAfter))
 }
@@ -80,6 +84,13 @@ func ReadPause(c Case, pace backoff.BackOff) time.Duration {
 // arrived.
 func awaitsArrival(c Case) bool {
 	return c.Conclusive && (c.Verdict == verify.Absent || c.Verdict == verify.Stale || c.Verdict == verify.Mismatched)
+}
+
+// awaitsSettle reports whether the last read showed what is wanted, and proves it once it cannot be
+// older than the send.
+func awaitsSettle(c Case) bool {
+	_, declared := c.Profile.Settle.Declared()
+	return declared && c.Verdict == verify.Indeterminate && !c.Conclusive && !c.Open
 }
 
 // WithinReason bounds a pause before the next read by the next moment at which a verdict can

@@ -207,7 +207,7 @@ func TestReadPauseSkipsNoDecision(t *testing.T) {
 		c.Own, c.MadeBy = rapid.Bool().Draw(t, "own"), rapid.SampledFrom([]string{"", "wr_1"}).Draw(t, "made by")
 		c.Profile.WriteOnly, c.Profile.Rollback = false, anyBound(t, "rollback", time.Minute)
 		strong := rapid.Bool().Draw(t, "strong")
-		deadline, before := rapid.SampledFrom([]time.Duration{10 * time.Second, 3 * horizon, time.Hour}).Draw(t, "deadline"), rapid.SampledFrom(times).Draw(t, "before")
+		deadline, before := rapid.SampledFrom([]time.Duration{10 * time.Second, 3 * horizon, time.Hour}).Draw(t, "deadline"), max(rapid.SampledFrom(times).Draw(t, "before"), 0)
 		at := func(since time.Duration) (policies.Case, policies.Decision) {
 			c := c
 			c.Since, c.SinceSend, c.SinceByClock, c.SinceKey, c.Age = since, since, since, before+since, before+since

@@ -228,15 +228,20 @@ func judgeDelete(c Case) Judgement {
 }
 
 // proves reports whether records that are as expected are the effect of our send: they have our
-// stamp, or nothing older can have looked like this to this read.
+// stamp, are the one that its answer named, or nothing older can have looked like this to this read.
 func proves(c Case, found []connectors.Record) bool {
-	if creates(c) && c.Profile.FreshKeys {
-		return true
-	}
-	if stamps(c) && allStamped(found, c.Stamp) {
+	switch {
+	case creates(c) && c.Profile.FreshKeys, stamps(c) && allStamped(found, c.Stamp), answeredWith(c, found):
 		return true
 	}
 	return conclusive(c)
+}
+
+// answeredWith reports whether the one record is that which the answer to our create named, and which the
+// read before it did not show. Where records have stamps, they decide.
+func answeredWith(c Case, found []connectors.Record) bool {
+	return !c.Profile.Stamped && c.Before != nil && len(found) == 1 && answered(c, found[0]) &&
+		!slices.ContainsFunc(c.Before.Records, func(r connectors.Record) bool { return r.Ref == found[0].Ref })
 }
 
 func wasAbsent(c Case) bool { return c.Before != nil && len(c.Before.Records) == 0 }

@@ -500,3 +500,37 @@ func TestAnOpenRecordIsNotVerified(t *testing.T) {
 		}
 	}
 }
+
+// Without stamps, the record that the answer to a create named is its effect, however weak the read;
+// not one that another read had shown before, nor another beside it.
+func TestJudgeTheRecordThatTheAnswerNamed(t *testing.T) {
+	ours := record(t, "", isPaid)
+	before := func(all ...connectors.Record) *connectors.Observation { o := weak(all...); return &o }
+	for name, c := range map[string]struct {
+		reason  string
+		write   intent.WriteType
+		profile connectors.Profile
+		ref     string
+		before  *connectors.Observation
+		seen    connectors.Observation
+		want    verify.Verdict
+	}{
+		"named":                {"the destination's own name of what we made", intent.Create, settles, "A", before(), weak(ours), verify.Verified},
+		"another":              {"it may be older than the send", intent.Create, settles, "B", before(), weak(ours), verify.Indeterminate},
+		"not named":            {"it may be older than the send", intent.Create, settles, "", before(), weak(ours), verify.Indeterminate},
+		"there before":         {"the answer named what was there", intent.Create, settles, "A", before(ours), weak(ours), verify.Indeterminate},
+		"not read before":      {"it may have been there", intent.Create, settles, "A", nil, weak(ours), verify.Indeterminate},
+		"beside another":       {"one was declared", intent.Create, settles, "A", before(), weak(ours, named(ours, "B")), verify.Duplicated},
+		"stamp of another":     {"another write made it", intent.Create, settles, "A", before(), weak(record(t, "rb-theirs", isPaid)), verify.Indeterminate},
+		"an update":            {"the record was there", intent.Update, settles, "A", before(), weak(ours), verify.Indeterminate},
+		"another value":        {"it is not as declared", intent.Create, settles, "A", before(), weak(record(t, "", isOpen)), verify.Mismatched},
+		"its stamp is removed": {"where records have stamps, they decide", intent.Create, stamped, "A", before(), weak(ours), verify.Indeterminate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := verify.Case{Intent: paid(c.write), Profile: c.profile, Stamp: ourStamp, Before: c.before, Seen: c.seen, Receipt: &connectors.Receipt{Ref: c.ref}}
+			if j := verify.Judge(k); j.Verdict != c.want {
+				t.Errorf("%s (%s); want %s: %s", j.Verdict, j.Reason, c.want, c.reason)
+			}
+		})
+	}
+}
