@@ -43,7 +43,7 @@ var floors = [][]string{
 		"lag", "ledger/ledgertest", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
 	},
 	{ // 5: what to do about it, the destinations and the drivers
-		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest",
+		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest", "connectors/s3",
 		"connectors/webhook", "readbacktest", "receipt",
 		"internal/fakes/orders", "internal/eval", "internal/mcpapi/tool", "internal/objects", "internal/probe", "internal/sealed", "internal/verifytest",
 	},
@@ -110,7 +110,7 @@ var heavy = map[string][]string{
 	"go.opentelemetry.io/otel/exporters": {"internal/otel"},                                                               // likewise
 	"github.com/in-toto":                 {"receipt"},                                                                     // for who wants proof
 	"github.com/secure-systems-lab":      {"signing"},                                                                     // likewise
-	"github.com/minio":                   {"internal/objects"},                                                            // one place for heads
+	"github.com/minio":                   {"connectors/s3", "internal/objects"},                                           // one destination, and one place for heads
 	"github.com/jstemmer":                {"internal/eval"},                                                               // one form of a report
 	"gonum.org":                          {"internal/eval"},                                                               // confidence intervals
 	"github.com/spf13/cobra":             {"command"},                                                                     // the command line's

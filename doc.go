@@ -39,7 +39,7 @@
 //     keys, digest, JSON Schema.
 //   - [github.com/readback-go/readback/connectors]: what a destination is. Below it one package
 //     for each type: connectors/imap, connectors/jira, connectors/mail, connectors/mcp,
-//     connectors/rest, connectors/sql, connectors/webhook. connectors/httpsend is their HTTP
+//     connectors/rest, connectors/s3, connectors/sql, connectors/webhook. connectors/httpsend is their HTTP
 //     client, connectors/egress limits their networks, connectors/connectortest is the test
 //     suite of every connector.
 //   - [github.com/readback-go/readback/ledger]: the durable record of every write, and the table

@@ -90,8 +90,8 @@ func TestBadConfigurations(t *testing.T) {
 		"twice":               {"the second would win silently", "ledger: a\nledger: b\n", []string{`:2: mapping key "ledger" already defined at [1:1]`}},
 		"two documents":       {"the second would be ignored silently", "ledger: a\n---\nledger: b\n", []string{":3: a second document begins here; want one"}},
 		"no type": {"a destination without a type cannot be made", "ledger: a\ndestinations:\n  x:\n    url: http://a\n",
-			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
-		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, mcp, postgresql, rest, simulated`}},
+			[]string{`:3: destinations.x: has the type ""; want one of imap, jira, mail, mcp, postgresql, rest, s3, simulated`}},
+		"unknown type": {"type", "ledger: a\ndestinations:\n  x:\n    type: smtp\n", []string{`:3: destinations.x: has the type "smtp"; want one of imap, jira, mail, mcp, postgresql, rest, s3, simulated`}},
 		"settings of another type": {"strict below, too", "ledger: a\ndestinations:\n  x:\n    type: simulated\n    url: http://a\n    mailbox: INBOX\n",
 			[]string{":6: destinations.x.mailbox: is not known; want one of type, url, class, settle, horizon, recheck, rollback, send_timeout, read_timeout, rate, concurrency, breaker, verify, verify_within, egress, sensitive, tenants"}},
 		"merge": {"members that stand elsewhere are not seen here", "ledger: a\ndestinations:\n  x: &x\n    type: simulated\n    url: http://a\n  y:\n    <<: *x\n",
@@ -213,11 +213,11 @@ func TestTemplateWithEverythingUncommented(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x", "OPS_HOOK_SECRET", hookSecret, "READBACK_REDACTION_KEY", goodKey))
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "S3_SECRET", "x", "KNOWLEDGE_KEY", "x", "OPS_HOOK_SECRET", hookSecret, "READBACK_REDACTION_KEY", goodKey))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"issues", "jira", "knowledge", "mail", "orders", "outbox", "shop", "webhook:ops"}, reg.Names()); diff != "" {
+	if diff := cmp.Diff([]string{"issues", "jira", "knowledge", "mail", "orders", "outbox", "reports", "shop", "webhook:ops"}, reg.Names()); diff != "" {
 		t.Error(diff)
 	}
 	if !c.Ledger.Database() || c.Ledger.String() != "postgres://readback@db.example.org/readback?sslmode=verify-full" {

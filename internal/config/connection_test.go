@@ -33,6 +33,7 @@ import (
 var reached = map[string]string{
 	"jira":               "destinations:\n  x: {type: jira, deployment: cloud, url: 'https://ADDR', sample_project: OPS, token_env: S, EXTRA}\n",
 	"rest":               "destinations:\n  x: {type: rest, declaration: github-issues, base_url: 'https://ADDR', parameters: {owner: a, repo: b}, secrets: {token: {env: S}}, EXTRA}\n",
+	"s3":                 "destinations:\n  x: {type: s3, url: 'https://ADDR', bucket: acme-reports, access_key: a, secret_env: S, EXTRA}\n",
 	"mcp":                "destinations:\n  x: {type: mcp, contract: filesystem, url: 'https://ADDR/mcp', EXTRA}\n",
 	"imap":               "destinations:\n  x: {type: imap, addr: ADDR, username: u, password_env: S, mailbox: INBOX, EXTRA}\n",
 	"mail":               "destinations:\n  x: {type: mail, addr: ADDR, username: u, password_env: S, proof: filed, from: a@example.org, imap: {addr: '127.0.0.1:1'}, EXTRA}\n",
@@ -219,7 +220,7 @@ func sampleWrite(t *testing.T, conn connectors.Connector) error {
 	if !ok {
 		return conn.(connectors.Prober).Probe(t.Context())
 	}
-	for _, kind := range []string{"issue", "message", "named_message", "t"} {
+	for _, kind := range []string{"issue", "message", "named_message", "object", "t"} {
 		w, err := sampler.Sample(kind, intent.Create, "one")
 		if err != nil {
 			continue

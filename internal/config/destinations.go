@@ -28,6 +28,7 @@ var types = map[string]func() settings{
 	"mcp":        func() settings { return &mcpSettings{} },
 	"postgresql": func() settings { return &postgresSettings{} },
 	"rest":       func() settings { return &restSettings{} },
+	"s3":         func() settings { return &s3Settings{} },
 	"simulated":  func() settings { return &simulatedSettings{Class: string(orders.Plain)} },
 }
 

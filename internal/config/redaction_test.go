@@ -66,14 +66,14 @@ func TestMarksNeedAKey(t *testing.T) {
 // and they are those of all its kinds.
 func TestEveryTypeMarksFields(t *testing.T) {
 	text := uncommented()
-	for _, at := range []string{"    type: simulated\n", "    type: jira\n", "    type: mail\n", "    type: rest\n", "    type: mcp\n", "    type: postgresql\n"} {
+	for _, at := range []string{"    type: simulated\n", "    type: jira\n", "    type: mail\n", "    type: rest\n", "    type: s3\n", "    type: mcp\n", "    type: postgresql\n"} {
 		text = strings.Replace(text, at, at+"    sensitive: [/card, /customer/email]\n", 1)
 	}
 	c, err := config.Load(write(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "KNOWLEDGE_KEY", "x",
+	reg, err := c.Registry(environment("MAIL_PASSWORD", "x", "JIRA_TOKEN", "x", "GITHUB_TOKEN", "x", "SHOP_PASSWORD", "x", "S3_SECRET", "x", "KNOWLEDGE_KEY", "x",
 		"OPS_HOOK_SECRET", hookSecret, "READBACK_REDACTION_KEY", goodKey))
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +90,8 @@ func TestEveryTypeMarksFields(t *testing.T) {
 			}
 		}
 	}
-	if len(found) != 7 {
-		t.Errorf("%d destinations were read, want 7: %v", len(found), found)
+	if len(found) != 8 {
+		t.Errorf("%d destinations were read, want 8: %v", len(found), found)
 	}
 }
 

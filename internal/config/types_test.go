@@ -16,6 +16,7 @@ const (
 	sqlText  = "ledger: a\ndestinations:\n  x:\n    type: postgresql\n    dsn: postgres://app@db.example.org/shop?sslmode=verify-full\n    password_env: T\n    read_dsn: postgres://ro@copy.example.org/shop?sslmode=verify-full\n    tables:\n" +
 		"      order:\n        name: orders\n        columns: {number: text, amount: numeric, changed: timestamptz}\n        key: number\n        unique: true\n        volatile: changed\n        stamp: stamp\n" +
 		"        sample_create: {amount: 12.50}\n        sample_update: {amount: 13}\n"
+	s3Text   = "ledger: a\ndestinations:\n  x:\n    type: s3\n    bucket: acme-reports\n    access_key: AKIAEXAMPLE\n    secret_env: T\n"
 	restText = "ledger: a\ndestinations:\n  x:\n    type: rest\n    declaration: github-issues\n    parameters: {owner: acme, repo: \"2048\"}\n    secrets:\n      token: {env: T}\n"
 )
 
@@ -28,6 +29,7 @@ func TestEveryTypeCanBeConfigured(t *testing.T) {
 		"mail":           {mailText, []string{"message", "named_message"}},
 		"sql":            {sqlText, []string{"order"}},
 		"rest":           {restText, []string{"issue"}},
+		"s3":             {s3Text, []string{"object"}},
 		"rest, a number": {strings.Replace(restText, `"2048"`, "2048", 1), []string{"issue"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +76,9 @@ func TestErrorsNameThePlaceOfASetting(t *testing.T) {
 		"rest: as a variable":    {swap(restText, "env: T", "env: hunter2-x"), "secrets.token: env: is not the name of an environment variable"},
 		"rest: base URL":         {restText + "    base_url: http://api.example.org\n", "destinations.x: "},
 		"rest: a password in it": {restText + "    base_url: https://a:hunter2@api.example.org\n", "base_url: holds a user name or a password"},
+		"s3: no bucket":          {swap(s3Text, "    bucket: acme-reports\n", ""), "destinations.x: bucket: "},
+		"s3: a secret":           {swap(s3Text, "secret_env: T", "secret: hunter2"), "destinations.x.secret: a secret does not belong into this file"},
+		"s3: plain http":         {s3Text + "    url: http://s3.example.org\n", "destinations.x: url: "},
 		"sql: a password":        {swap(sqlText, "app@", "app:hunter2@"), "destinations.x: "},
 		"sql: no TLS":            {swap(sqlText, "?sslmode=verify-full", ""), "without TLS"},
 		"sql: a type":            {swap(sqlText, "amount: numeric", "amount: money"), "money"},

@@ -466,11 +466,19 @@ func letterScenes(t *testing.T, all map[string]scene) {
 		HEAD KEY => 200 !X-Amz-Meta
 		GET /readback?list-type=2&prefix=a/ => 200 <Key>a/b.json</Key> <KeyCount>1</KeyCount>
 		GET /readback?list-type=2&prefix=b => 200 <KeyCount>0</KeyCount>
+		DELETE KEY If-Match:"no" => 412
+		DELETE KEY => 204 !X-Amz-Delete-Marker
 		DELETE KEY => 204
-		DELETE KEY => 204
-		GET KEY => 404
+		DELETE KEY If-Match:"no" => 404 NoSuchKey
+		GET KEY => 404 !X-Amz-Delete-Marker
 		GET /other/x => 404 NoSuchBucket
 		HEAD KEY Authorization:x => 403`)
+	signed("versions", rest.S3Options{Versions: true}, `
+		PUT KEY x Content-Type:text/plain => 200 X-Amz-Version-Id:~v1
+		GET KEY => 200 X-Amz-Version-Id:~v1
+		DELETE KEY => 204 X-Amz-Delete-Marker:~true
+		GET KEY => 404 X-Amz-Delete-Marker:~true <Code>NoSuchKey</Code>
+		PUT KEY x Content-Type:text/plain If-None-Match:* => 200 X-Amz-Version-Id:~v3`)
 	signed("without the right to list", rest.S3Options{NoList: true}, `
 		HEAD KEY => 403 !<
 		GET KEY => 403 <Code>AccessDenied</Code>

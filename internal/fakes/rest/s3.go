@@ -24,12 +24,14 @@ type S3Options struct {
 	NoList bool
 	// Race is how long after a write a conditional write of the same key is 409, as at the same time. Default 0.
 	Race time.Duration
+	// Versions means that the bucket has versions: what is deleted leaves a delete marker.
+	Versions bool
 }
 
 // S3 is a fake of the part of S3's API that writes and reads objects of one bucket, by path.
 //
 // That a request is signed is checked, the signature is not. A HEAD has no body whatever the answer, other
-// errors are XML. Reads are strong. There are no versions.
+// errors are XML. Reads are strong. Only the latest version can be read.
 type S3 struct {
 	*Fake
 	o S3Options
@@ -51,9 +53,7 @@ func NewS3(o S3Options) *S3 {
 	m.RequestID, m.Opaque = "X-Amz-Request-Id", true
 	s.Fake = New(m)
 	s.HandleWrite("PUT /"+o.Bucket+"/{key...}", s.put)
-	s.HandleWrite("DELETE /"+o.Bucket+"/{key...}", func(r *Request, _ View) (Plan, *Answer) { // also what is not there
-		return removing(S3Objects, r.PathValue("key"), Answer{Status: 204}), nil
-	})
+	s.HandleWrite("DELETE /"+o.Bucket+"/{key...}", s.remove)
 	s.HandleRead("GET /"+o.Bucket+"/{key...}", true, s.get)
 	s.HandleRead("GET /"+o.Bucket, true, s.get)
 	return s
@@ -70,12 +70,20 @@ func s3Error(r *Request, status int, code string) *Answer {
 
 // Seed stores an object as another actor would.
 func (s *S3) Seed(key, body string, metadata Object) {
-	s.Put(S3Objects, func(now View) (string, Object) { return key, s3Object(now, body, "text/plain", metadata) })
+	s.Put(S3Objects, func(now View) (string, Object) { return key, s3Object(now, key, body, "text/plain", metadata) })
 }
 
-func s3Object(now View, body, kind string, metadata Object) Object {
+func s3Object(now View, key, body, kind string, metadata Object) Object {
 	sum := md5.Sum([]byte(body))
-	return Object{"body": body, "etag": `"` + hex.EncodeToString(sum[:]) + `"`, "type": kind, "metadata": map[string]any(metadata), "modified": now.At().UTC().Format(http.TimeFormat), ".at": fmt.Sprint(now.At().UnixNano())}
+	return Object{".key": key, "body": body, "etag": `"` + hex.EncodeToString(sum[:]) + `"`, "type": kind, "metadata": map[string]any(metadata), "modified": now.At().UTC().Format(http.TimeFormat), ".at": fmt.Sprint(now.At().UnixNano())}
+}
+
+// versioned adds the id of an object's version.
+func (s *S3) versioned(a Answer, o Object) Answer {
+	if s.o.Versions {
+		return a.With("x-amz-version-id", cmp.Or(o.Text(".version"), "null"))
+	}
+	return a
 }
 
 func (s *S3) put(r *Request, now View) (Plan, *Answer) {
@@ -103,10 +111,29 @@ func (s *S3) put(r *Request, now View) (Plan, *Answer) {
 	if size > 2048 {
 		return Plan{}, s3Error(r, 400, "MetadataTooLarge")
 	}
-	o := s3Object(now, string(r.Raw), cmp.Or(r.Header.Get("Content-Type"), "binary/octet-stream"), metadata)
-	p := storing(S3Objects, key, before, o, "metadata", func(Object) Answer { return Answer{Status: 200}.With("ETag", o.Text("etag")) })
+	o := s3Object(now, key, string(r.Raw), cmp.Or(r.Header.Get("Content-Type"), "binary/octet-stream"), metadata)
+	if s.o.Versions {
+		o[".version"] = fmt.Sprint("v", now.Next())
+	}
+	p := storing(S3Objects, key, before, o, "metadata", func(Object) Answer { return s.versioned(Answer{Status: 200}.With("ETag", o.Text("etag")), o) })
 	p.Normalise = nil // contents are kept as they are
 	return p, nil
+}
+
+// remove also removes what is not there, unless a condition is set.
+func (s *S3) remove(r *Request, now View) (Plan, *Answer) {
+	key, match, a := r.PathValue("key"), r.Header.Get("If-Match"), Answer{Status: 204}
+	before := now.Get(S3Objects, key)
+	switch {
+	case match != "" && before == nil:
+		return Plan{}, s3Error(r, 404, "NoSuchKey")
+	case match != "" && match != "*" && before.Text("etag") != match:
+		return Plan{}, s3Error(r, 412, "PreconditionFailed")
+	}
+	if s.o.Versions {
+		a = a.With("x-amz-delete-marker", "true").With("x-amz-version-id", fmt.Sprint("v", now.Next()))
+	}
+	return removing(S3Objects, key, a), nil
 }
 
 // get also answers HEAD, and lists keys by prefix.
@@ -132,10 +159,13 @@ func (s *S3) get(r *Request, seen View) Answer {
 		return Answer{Status: 200, Type: "application/xml", Text: fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><ListBucketResult><Name>%s</Name><KeyCount>%d</KeyCount><IsTruncated>false</IsTruncated>%s</ListBucketResult>`, s.o.Bucket, n, b.String())}
 	case o == nil && s.o.NoList:
 		return *s3Error(r, 403, "AccessDenied")
+	case o == nil && s.o.Versions && slices.Contains(seen.store.order, place{S3Objects, key}):
+		return s3Error(r, 404, "NoSuchKey").With("x-amz-delete-marker", "true")
 	case o == nil:
 		return *s3Error(r, 404, "NoSuchKey")
 	}
 	a := Answer{Status: 200, Text: o.Text("body"), Type: o.Text("type")}.With("ETag", o.Text("etag")).With("Last-Modified", o.Text("modified")).With("Content-Type", o.Text("type"))
+	a = s.versioned(a, o)
 	metadata := objectAt(o, "metadata")
 	for name := range metadata {
 		a = a.With("x-amz-meta-"+name, fmt.Sprint(metadata[name]))
