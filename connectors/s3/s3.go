@@ -31,6 +31,9 @@ const (
 	// horizon is how long a request can still be applied: S3 refuses one whose signed time is 15
 	// minutes old, and our clock may be ahead of its clock by as much.
 	horizon = 30 * time.Minute
+	// recheck is when a verified object is read again: a store can lose what it acknowledged, and a rule
+	// of the bucket or another program can remove it.
+	recheck = 15 * time.Minute
 	// maxContent is how many bytes an object may have that is written or compared. A ledger keeps
 	// contents with the record of the write.
 	maxContent = 1 << 20
@@ -106,7 +109,7 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		Conditional: []intent.WriteType{intent.Update, intent.Delete},
 		Undo:        []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		Stamped:     true, StampsUpdates: true,
-		Settle: connectors.Within(0), Horizon: connectors.Within(horizon),
+		Settle: connectors.Within(0), Horizon: connectors.Within(horizon), Recheck: connectors.Within(recheck),
 		Volatile:    []string{"/content", "/content_base64"}, // a content that is no text changes its field
 		Reads:       []connectors.ReadPath{{Path: "get", By: "key", Strength: connectors.Strong}},
 		SendTimeout: c.o.SendTimeout, ReadTimeout: c.o.ReadTimeout,

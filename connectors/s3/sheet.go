@@ -26,6 +26,7 @@ func Sheets() []connectors.Sheet {
 		{About: connectors.TopicStrong, Says: "A store of another vendor reads as strongly. One that replicates between sites may not.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicLagging, Says: "None is used: lists are not read.", Source: sourceStrong},
 		{About: connectors.TopicSettle, Says: "None: reads are strong.", Source: sourceStrong},
+		{About: connectors.TopicSettle, Says: "A verified object is read again after 15 minutes, since a store can lose what it acknowledged.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicHorizon, Says: "S3 refuses a request whose signed time differs by more than 15 minutes from its own (RequestTimeTooSkewed).", Source: sourceErrors},
 		{About: connectors.TopicHorizon, Says: "30 minutes, since our clock may be 15 minutes ahead.", Source: sourceOwn, Assumed: true},
 		{About: connectors.TopicConditional, Says: "An update and a delete carry If-Match with the ETag that was read: 412 if it differs, 404 if the object is gone. 409 ConditionalRequestConflict means that another write was at work, and is sent again.", Source: sourceWrites + " ; " + sourceDeletes},
