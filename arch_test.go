@@ -102,6 +102,7 @@ var heavy = map[string][]string{
 	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                          // for contracts and declarations
 	"github.com/yosida95/uritemplate":    {"connectors/rest"},                                                             // for declarations
 	"golang.org/x/oauth2":                {"connectors/rest", "internal/access"},                                          // for declarations
+	"github.com/go-jose":                 {"connectors/rest", "internal/access/accesstest"},                               // for signed logins
 	"github.com/modelcontextprotocol":    {"connectors/mcp", "internal/fakes/mcp", "internal/mcpapi", "internal/mcpgate"}, // one protocol, and its doors
 	"github.com/coreos/go-oidc":          {"internal/access"},                                                             // for who logs people in
 	"github.com/getkin/kin-openapi":      {"internal/httpapi/v1", "internal/openapi"},                                     // for who reads descriptions of doors

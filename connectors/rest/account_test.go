@@ -133,6 +133,7 @@ func TestWithoutATokenNothingIsSent(t *testing.T) {
 		"login":     {"wrong secret", says(401, `{"error":"invalid_client","error_description":"hunter2 is wrong"}`)},
 		"login 400": {"the grant has expired", says(400, `{"error":"invalid_grant","error_description":"hunter2 is old"}`)},
 		"login 403": {"the client was blocked", says(403, `hunter2`)},
+		"login 200": {"an unusual server", says(200, `{"error":"invalid_grant","error_description":"hunter2 is old"}`, "Content-Type", "application/json")},
 		"broken":    {"server error", says(500, `hunter2`)},
 		"HTML":      {"no token", says(200, `<html>hunter2`)},
 		"no token":  {"no token", says(200, `{"hunter2":1}`, "Content-Type", "application/json")},

@@ -29,6 +29,9 @@ type auth struct {
 	scopes   []string
 	inParams bool
 	refresh  string // the name of the secret that is the refresh token; "": another grant
+	signs    bool   // the secret is a private key, which signs a statement of who logs in
+	subject  *pattern
+	audience *pattern
 	service  string
 	region   *pattern
 }
@@ -73,7 +76,7 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 		a.tokenURL = l.accountText(f.TokenURL)
 		l.tokenURL(f.TokenURL, a.tokenURL)
 	}
-	declared.Choice(&l.Reader, f.Grant, "client_credentials", "refresh_token")
+	declared.Choice(&l.Reader, f.Grant, "client_credentials", "refresh_token", "jwt_bearer")
 	switch byRefresh := f.Grant.Value == "refresh_token"; {
 	case byRefresh && f.Refresh.Value == "":
 		l.Say(f.At.Line, f.At.Field+".refresh", "is missing; want the name of the secret that is the refresh token")
@@ -84,6 +87,18 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 		}
 	case f.Refresh.Value != "" || f.Rotates:
 		l.At(f.At, "has refresh or rotates without grant: refresh_token")
+	}
+	a.signs = f.Grant.Value == "jwt_bearer"
+	for _, t := range []yamlfile.Text{f.Subject, f.Audience, f.Style} {
+		if t.Value != "" && a.signs == (t == f.Style) {
+			l.At(t.Place, "%s", map[bool]string{true: "is set with grant: jwt_bearer, which sends no secret; want it left out", false: "is set without grant: jwt_bearer; want it left out"}[a.signs])
+		}
+	}
+	if f.Subject.Value != "" {
+		a.subject = l.accountText(f.Subject)
+	}
+	if f.Audience.Value != "" {
+		a.audience = l.accountText(f.Audience)
 	}
 	a.scopes = yamlfile.Values(f.Scopes)
 	declared.Choice(&l.Reader, f.Style, "header", "params")

@@ -24,6 +24,8 @@
 //	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params],
 //	    [grant: refresh_token, refresh: refresh_token]}    # a refresh token that stays
+//	  oauth2: {grant: jwt_bearer, token_url: /token, client_id: "{param.account}", secret: private_key, [scopes: [a]],
+//	    [subject: "{param.user}"], [audience: …]}    # signed with a private RSA key in PEM
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
 //	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
 //	[headers: {Accept: application/json}]
@@ -54,6 +56,10 @@
 // writes: it is made by probes, by doctor, around writes, and again and again. A document of GraphQL is
 // refused where it has another operation than a query. Of another POST nothing shows that it does not
 // write, so a check warns of it: want one that the API documents as a read, such as an RPC method "get".
+//
+// With grant: jwt_bearer (RFC 7523, as of Google's service accounts) the secret is a private RSA key in PEM,
+// with its line ends. It never leaves the process. It signs (RS256) that client_id logs in, for subject if
+// there is one, at audience (default the token's address), and token_url gives a token for that.
 //
 // Graphql is the envelope of GraphQL, in a READ as well (query and variables only; a page's body is a
 // variable, and any error makes the read one). The braces of the query are its own. A mutation was done

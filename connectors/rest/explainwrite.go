@@ -21,6 +21,11 @@ func (l *loader) explainWrites(k *kind) {
 	if k.record != nil && k.record.stampForm != "" {
 		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
 	}
+	for _, a := range []*auth{&l.d.auth, l.d.readAuth} {
+		if a != nil && a.signs {
+			k.explain("The login is a statement for %s, signed with the private key %s and valid for %s. The key stays here; the token endpoint gives a token for the statement.", a.clientID.written(), a.secret, statementLasts)
+		}
+	}
 	if l.d.readAuth != nil {
 		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
 	}

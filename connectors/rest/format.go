@@ -80,6 +80,8 @@ type fileOAuth2 struct {
 	Grant    yamlfile.Text   `yaml:"grant"`
 	Refresh  yamlfile.Text   `yaml:"refresh"`
 	Rotates  bool            `yaml:"rotates"`
+	Subject  yamlfile.Text   `yaml:"subject"`
+	Audience yamlfile.Text   `yaml:"audience"`
 }
 
 type fileRate struct {

@@ -26,15 +26,16 @@ const (
 	tokenTimeout = 30 * time.Second
 )
 
-// tokens fetches access tokens by the OAuth 2.0 client credentials grant and
-// keeps the last one.
+// tokens fetches access tokens by a grant of OAuth 2.0 and keeps the last one.
 type tokens struct {
 	c      *Connector
 	secret string // the name of the client's
 	// refresh is the name of the refresh token, "" for the grant of client credentials.
 	refresh string
-	config  clientcredentials.Config
-	http    *http.Client
+	// claims are what a login states that is signed with the secret, a private key; nil for another grant.
+	claims map[string]any
+	config clientcredentials.Config
+	http   *http.Client
 	// fetching is held by the goroutine that reads last or fetches a new token, so that concurrent
 	// requests fetch one token. A wait for it can be cancelled by a context.
 	fetching chan struct{}
@@ -74,9 +75,13 @@ func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, er
 	if a.inParams {
 		style = oauth2.AuthStyleInParams
 	}
+	claims, err := c.claims(a, id, u.String())
+	if err != nil {
+		return nil, err
+	}
 	return &tokens{
 		c:      c,
-		secret: a.secret, refresh: a.refresh,
+		secret: a.secret, refresh: a.refresh, claims: claims,
 		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
 		http: &http.Client{
 			Transport:     brief{transport},
@@ -106,7 +111,13 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	secret, err := t.c.fetchSecret(ctx, t.secret)
+	config := t.config
+	var err error
+	if t.claims != nil {
+		config, err = t.signed(ctx)
+	} else {
+		config.ClientSecret, err = t.c.fetchSecret(ctx, t.secret)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +126,6 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 		defer cancel()
 		ctx = bounded
 	}
-	config := t.config
-	config.ClientSecret = secret
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, t.http)
 	var got *oauth2.Token
 	if t.refresh == "" {
@@ -124,7 +133,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 			err = tokenError(err)
 		}
 	} else {
-		got, err = t.refreshed(ctx, secret)
+		got, err = t.refreshed(ctx, config.ClientSecret)
 	}
 	if err != nil {
 		return nil, err
@@ -167,7 +176,10 @@ func tokenError(err error) error {
 	if errors.As(err, &refused) && refused.Response != nil {
 		status := refused.Response.StatusCode
 		err := fmt.Errorf("the token endpoint answered %d", status)
-		if status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden {
+		if status == http.StatusOK {
+			err = errors.New("the token endpoint answered 200 with an error")
+		}
+		if status == http.StatusBadRequest || status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusOK {
 			return connectors.LoginRefused(strconv.Itoa(status), err)
 		}
 		return err
