@@ -220,6 +220,7 @@ type needs struct{ ref, version bool }
 type idempotency struct {
 	header string // "": none
 	query  string // the parameter, "": none
+	stamp  bool   // it is the stamp, at a place of the request
 	form   string
 	window time.Duration
 	replay *condition

@@ -81,7 +81,7 @@
 //	  [user_errors: $.data.issueCreate.userErrors]}]    # in place of method and body
 //	[ref: $.id | {header: Location, match: '([^/]+)$'}] [url: $.link] [version: $.rev | {header: ETag}]    # for the receipt
 //	[needs: ref | version]               # of the one record that the read before it found
-//	[idempotency: {header: Idempotency-Key | query: requestid, [form: raw|quoted|uuid4|hex25|int31],
+//	[idempotency: {header: Idempotency-Key | query: requestid | stamp: true, [form: raw|quoted|uuid4|hex25|int31],
 //	  window: 24h, [replay: CONDITION]}]
 //	[condition: {headers: {If-Match: "{version}"}, query: {…}, body: {…}, [if_absent: {headers: {If-None-Match: "*"}}]}]
 //	[unique: true]                       # a repeat addresses the same record by a key that is enforced
@@ -107,7 +107,8 @@
 // and read. The first rule that matches decides, otherwise the status, as in package
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header or the query only where one is named, or in the body as
-// {idempotency_key}. A form other than raw and quoted is made of a hash of our key, the same for each
+// {idempotency_key}. With stamp: true it is the {stamp} of the request, where the API keeps its place unique,
+// such as an id that the client chooses; unique: true would say that of the business key. A form other than raw and quoted is made of a hash of our key, the same for each
 // repeat: a UUID of version 4, 25 hex digits, or a number from 1 to 2147483647. Two writes can share
 // such a number, so int31 needs the stamp in the request and in records. The condition is sent only when the engine asks for it.
 //
@@ -199,7 +200,7 @@
 //	  name: {path: "$.name[*].text", join: ""}
 //	  tags: {path: "$.tags[*].name", list: true, [without: "^rb-"]}
 //	  mark: {header: x-amz-meta-mark}    # of a read of one record; all fields of a HEAD are in headers
-//	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error
+//	  amount: {path: "$.custom_fields[*]", where: {id: 77}, take: value}   # of the one element; two are an error; a brace in it is written twice
 //	  size: {path: "$.custom_fields[*]", where: {id: 78}, take: "values[0]"}  # and of its list the one value
 //
 // With settles a record is verified only at a good status. At any other that is not bad it is read

@@ -55,7 +55,9 @@ func (l *loader) explainWrite(k *kind, name intent.WriteType, w *write) {
 		}
 		k.explain("A %s is a mutation of GraphQL: it was done where %s is there without errors. Errors without data are a refusal only where each has a code of validation; with data, or with another code, it is unknown what was done.%s", name, g.result.Text(), text)
 	}
-	if w.key != nil {
+	if w.key != nil && w.key.stamp {
+		k.explain("The API keeps the stamp of a %s unique: a repeat within %s, which has the same one, makes no second record.", name, w.key.window)
+	} else if w.key != nil {
 		k.explain("A %s carries our key %s%s. A repeat within %s has the same one.", name, w.key.where(), keyFormWords[w.key.form], w.key.window)
 	}
 	for _, a := range w.answers {

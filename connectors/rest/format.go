@@ -171,6 +171,7 @@ type fileIdempotency struct {
 	At     yamlfile.Place
 	Header yamlfile.Text  `yaml:"header"`
 	Query  yamlfile.Text  `yaml:"query"`
+	Stamp  bool           `yaml:"stamp"`
 	Form   yamlfile.Text  `yaml:"form"`
 	Window yamlfile.Span  `yaml:"window"`
 	Replay *fileCondition `yaml:"replay"`

@@ -180,9 +180,14 @@ func (l *loader) idempotency(f *fileIdempotency, r *request) *idempotency {
 		}
 		return nil
 	}
-	k := &idempotency{header: http.CanonicalHeaderKey(f.Header.Value), query: f.Query.Value, window: time.Duration(f.Window), replay: l.condition(f.Replay)}
+	k := &idempotency{header: http.CanonicalHeaderKey(f.Header.Value), query: f.Query.Value, stamp: f.Stamp, window: time.Duration(f.Window), replay: l.condition(f.Replay)}
 	inBody := uses(r.holes(), "idempotency_key")
 	switch {
+	case f.Stamp && (f.Header.Value+f.Query.Value+f.Form.Value != "" || inBody):
+		l.Say(f.At.Line, f.At.Field+".stamp", "is true, and there is another key; want the one that the API keeps unique, and the form of a stamp in record.stamp")
+	case f.Stamp && !uses(r.holes(), "stamp"):
+		l.Say(f.At.Line, f.At.Field+".stamp", "is true; want {stamp} in the request, where the API keeps it unique")
+	case f.Stamp: // its own carrier
 	case f.Header.Value != "" && f.Query.Value != "":
 		l.At(f.Query.Place, "is set together with header; want the one where the API looks for the key")
 	case f.Header.Value != "" && (!headerName(f.Header.Value) || k.header == "Authorization"):

@@ -571,6 +571,9 @@ func TestAbsences(t *testing.T) {
 
 // Custom fields come in any order, some of them twice, some without a value.
 func TestOneOfAList(t *testing.T) {
+	answersOf(t, strings.Replace(pickFile, "{id: 77}", "{id: 'String {{8e1f}} Name a'}", 1), map[string]answerCase{
+		"braces": {reason: "written twice", body: `{"id":"1","sku":"A-1","custom_fields":[{"id":"String {8e1f} Name a","value":"12"}]}`, records: 1, strong: true, fields: map[string]any{"amount": "12"}},
+	})
 	with := func(list string) string { return `{"id":"1","sku":"A-1","custom_fields":` + list + `}` }
 	none := map[string]any{"amount": missing}
 	answersOf(t, pickFile, map[string]answerCase{

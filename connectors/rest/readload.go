@@ -460,8 +460,12 @@ func (l *loader) pick(one *field, f *fileField) {
 	}
 	for name, n := range f.Where {
 		v, ok := l.Scalar(n, f.At.Field+".where."+yamlfile.Clip(name))
-		if text, isText := v.(string); !ok || v == nil || isText && strings.ContainsAny(text, "{}") {
+		text, isText := v.(string)
+		if !ok || v == nil || isText && strings.ContainsAny(strings.NewReplacer("{{", "", "}}", "").Replace(text), "{}") {
 			l.Say(n.Line(), f.At.Field+".where."+yamlfile.Clip(name), "is %s; want text, a number, true or false, without placeholders", n.Kind())
+		}
+		if isText { // a brace of its own is written twice, as elsewhere
+			v = strings.NewReplacer("{{", "{", "}}", "}").Replace(text)
 		}
 		one.one.member, one.one.equals = name, v
 		l.textInXML(v, yamlfile.Place{Line: n.Line(), Field: f.At.Field + ".where." + yamlfile.Clip(name)})

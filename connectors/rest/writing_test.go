@@ -42,6 +42,8 @@ func TestBadWrites(t *testing.T) {
 		"refusal's place": {"which", "system: Items", "system: Items\nrefusal: {text: [$.a, {path: $.b, header: X}]}", "refusal.text[1].path: is not known; want one of header"},
 		"key in two":      {"where does it look", ref, ref + "        idempotency: {header: X-K, query: k, window: 1h}\n", "idempotency.query: is set together with header"},
 		"key nowhere":     {"it is never sent", ref, ref + "        idempotency: {form: uuid4, window: 1h}\n", "idempotency.header: is missing; want the header, query: the parameter, or {idempotency_key} in the body"},
+		"stamp nowhere":   {"what is unique", `, stamp: "{stamp}"`, "}\n        idempotency: {stamp: true, window: 1h}\n        headers: {X-A: b", "idempotency.stamp: is true; want {stamp} in the request"},
+		"stamp and key":   {"which of them", ref, ref + "        idempotency: {stamp: true, query: k, window: 1h}\n", "idempotency.stamp: is true, and there is another key; want the one that the API keeps unique"},
 		"key twice":       {"one of them is lost", ref, ref + "        query: {k: \"1\"}\n        idempotency: {query: k, window: 1h}\n", "idempotency.query: is a parameter of the request already"},
 		"key's form":      {"misspelt", ref, ref + "        idempotency: {query: k, form: uuid, window: 1h}\n", `idempotency.form: is "uuid"; want one of raw, quoted, uuid4, hex25, int31`},
 		"quotes in body":  {"they would be in the value", `sku: "{key.sku}"`, `sku: "{key.sku}", k: "{idempotency_key}"` + "}\n        idempotency: {form: quoted, window: 1h}\n        headers: {X-A: b", "idempotency.form: is for a header"},
@@ -104,6 +106,7 @@ func TestWritesExplained(t *testing.T) {
 	}{
 		"busy":             {"ref: $.id\n", "ref: $.id\n        answers: [{status: [409, 423], means: busy}]\n", "The answer 409 or 423 to a create can mean that an earlier send of it is at work", ""},
 		"key in the query": {"ref: $.id\n", "ref: $.id\n        idempotency: {query: requestid, form: hex25, window: 1h}\n", "A create carries our key in the query as requestid as 25 hex digits of a hash of it. A repeat within 1h0m0s has the same one.", ""},
+		"unique stamp":     {"ref: $.id\n", "ref: $.id\n        idempotency: {stamp: true, window: 720h}\n", "The API keeps the stamp of a create unique: a repeat within 720h0m0s, which has the same one, makes no second record.", ""},
 		"small key":        {"ref: $.id\n", "ref: $.id\n        idempotency: {header: X-K, form: int31, window: 1h}\n", "among 10,000 writes two share one in one case of 43", ""},
 		"form of a stamp":  {"stamp: {path: $.stamp}", "stamp: {path: $.stamp, form: uuid4}", "The stamp is sent and found as a UUID of version 4", ""},
 		"never_repeat":     {"profile: {stamped: true}", "profile: {stamped: true, never_repeat: [create]}", "A create is sent once: never again, key or not, unless the first send provably did nothing or a reviewer says so.", ""},

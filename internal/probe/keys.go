@@ -114,7 +114,9 @@ func (r *run) anotherBody(ctx context.Context, k check, w intent.WriteType) erro
 	if err != nil {
 		return err
 	}
-	res, err := r.send(ctx, other, write{in: in, before: none(), key: first.key})
+	again := in // of the same write, so with its stamp as well, which is what some APIs keep unique
+	again.Tenant, again.Workflow, again.Step, again.Tool, again.Call = first.in.Tenant, first.in.Workflow, first.in.Step, first.in.Tool, first.in.Call
+	res, err := r.send(ctx, other, write{in: again, before: none(), key: first.key})
 	if err != nil {
 		return err
 	}

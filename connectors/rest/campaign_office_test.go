@@ -1,0 +1,69 @@
+package rest_test
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func init() {
+	const team = "11111111-1111-4111-8111-111111111111"
+	destinations["linear-issues/issue"] = destination{
+		kind: "issue", parameters: map[string]string{"team": team}, secrets: map[string]string{"key": "lin_api_readback"}, collection: fakerest.LinearIssues, native: true, lag: 40 * time.Second,
+		open: func() *fakerest.Fake { return fakerest.NewLinear(fakerest.LinearOptions{Status: 400}).Fake },
+		create: func(n int) intent.WriteIntent { // run-1 is a part of run-10
+			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprint("run-", n)},
+				Expect: intent.Fields{"title": fmt.Sprint("Disk ", n), "description": "It is full.\n* all of it"}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			text, ours := strings.CutSuffix(o.Text("description"), fmt.Sprintf("\n\n(reference %s)", w.Key["reference"]))
+			return intent.Fields{"reference": w.Key["reference"], "title": o["title"], "description": text}, ours
+		},
+		// The same title and text, in an issue that only quotes our reference; with our line if taken.
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
+			f.Put(fakerest.LinearIssues, func(now fakerest.View) (string, fakerest.Object) {
+				text := fmt.Sprintf("%s\n\n(reference %s)", w.Expect["description"], w.Key["reference"])
+				if !taken {
+					text += " is another issue"
+				}
+				id := fmt.Sprintf("00000000-0000-4000-8000-%012d", 1_000_000+now.Next())
+				return id, fakerest.Object{"id": id, "url": "https://linear.app/acme/issue/OPS-9", "title": w.Expect["title"], "description": text, "priority": 0,
+					"labelIds": []any{}, "trashed": nil, "archivedAt": nil, "updatedAt": now.At().UTC().Format(time.RFC3339)}
+			})
+		},
+	}
+	const property = "String {8e1f6c52-4a0b-4c1e-9d57-2b3a6f0e7c91} Name readback"
+	at := func(n int) map[string]any {
+		return map[string]any{"dateTime": time.Date(2030, 1, 1, 10, n, 0, 0, time.UTC).Format("2006-01-02T15:04:05"), "timeZone": "UTC"}
+	}
+	destinations["microsoft-graph-events/event"] = destination{
+		kind: "event", secrets: map[string]string{"token": "graph-token"}, collection: fakerest.GraphEvents, native: true, lag: 40 * time.Second,
+		open: func() *fakerest.Fake { return fakerest.NewGraph(fakerest.GraphOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("visit-%03d", n)},
+				Expect: intent.Fields{"subject": fmt.Sprint("Visit ", n), "start": at(n), "end": at(n + 15)}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			all, _ := o[".properties"].([]any)
+			for _, one := range all {
+				if p, _ := one.(map[string]any); p["id"] == property && p["value"] == w.Key["reference"] {
+					return intent.Fields{"reference": p["value"], "subject": o["subject"], "start": o["start"], "end": o["end"]}, true
+				}
+			}
+			return nil, false
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same event, by a person; with our reference if taken
+			f.Put(fakerest.GraphEvents, func(now fakerest.View) (string, fakerest.Object) {
+				key := fmt.Sprint(1_000_000 + now.Next())
+				o := fakerest.Object{"id": "AAMk" + key, "subject": w.Expect["subject"], "start": w.Expect["start"], "end": w.Expect["end"], ".properties": []any{}}
+				if taken {
+					o[".properties"] = []any{map[string]any{"id": property, "value": w.Key["reference"]}}
+				}
+				return key, o
+			})
+		},
+	}
+}
