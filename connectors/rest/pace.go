@@ -76,6 +76,9 @@ func (l *loader) sharing(k *kind, f *fileKind) {
 		}
 		r.every = time.Duration(from.Rate.Per) / time.Duration(from.Rate.Calls)
 		k.explain("read %s: made once in %s, whatever number of writes wait for it.", r.name, r.every)
+		if last := k.profile.ReadFor() - k.profile.BulkWait; r.paging != nil && r.every >= last {
+			l.warn(from.Rate.At, "lets a second page be read %s after the first, and a read lasts %s at the most: a list of several pages is never read; want profile.read_timeout longer than all of its pages take", r.every, last)
+		}
 		switch {
 		case !k.shared() && r.bulk == 0:
 			l.warn(from.Rate.At, "each write needs calls of its own to this read: no more than one write in %s can be verified; want a list that serves all queries (shared: true)", r.every)

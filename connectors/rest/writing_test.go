@@ -96,6 +96,15 @@ func TestBadWrites(t *testing.T) {
 	}
 }
 
+// Where nothing can be read, nothing shows that two writes had one small key.
+func TestNoSmallKeyWithoutReads(t *testing.T) {
+	file := strings.NewReplacer("profile: {stamped: true}", "profile: {write_only: true}",
+		"        ref: $.id\n", "        ref: $.id\n        idempotency: {header: X-K, form: int31, window: 1h}\n").Replace(itemsFile("", plainRead))
+	if _, err := rest.Load([]byte(file), "F"); err == nil || !strings.Contains(err.Error(), "nothing that is read would show it; want another form") {
+		t.Errorf("%v; want the form refused", err)
+	}
+}
+
 // What `destination check` says of these elements, and of what can be dangerous where they are left out.
 func TestWritesExplained(t *testing.T) {
 	good := itemsFile("", plainRead)

@@ -43,9 +43,11 @@ type Profile struct {
 	Unique       []intent.WriteType           `json:"unique,omitempty" jsonschema:"write types whose repeat addresses one record by a unique key"`
 	Conditional  []intent.WriteType           `json:"conditional,omitempty" jsonschema:"write types that can be made to fail when the record has changed"`
 	Irreversible []intent.WriteType           `json:"irreversible,omitempty" jsonschema:"write types whose effect cannot be taken back"`
+	NeverRepeat  []intent.WriteType           `json:"never_repeat,omitempty" jsonschema:"write types that are not sent again, key or not, unless the first send provably did nothing or a reviewer says so"`
 	Undo         []intent.WriteType           `json:"undo,omitempty" jsonschema:"write types that can be undone"`
 	Stamped      bool                         `json:"stamped" jsonschema:"a created record has our stamp"`
 	Settle       *float64                     `json:"settle_seconds,omitempty" jsonschema:"how long reads may lag behind writes"`
+	Open         *float64                     `json:"open_seconds,omitempty" jsonschema:"how long a record may be undecided after a send"`
 	Horizon      *float64                     `json:"horizon_seconds,omitempty" jsonschema:"how long a send may still land after it was given up"`
 	Recheck      *float64                     `json:"recheck_seconds,omitempty" jsonschema:"when a verified write is read back again"`
 	Confirm      int                          `json:"confirm_reads" jsonschema:"how many reads in a row must agree"`
@@ -120,8 +122,8 @@ func lagOf(l lag.PathLag) Lag {
 }
 
 func profileOf(p connectors.Profile) Profile {
-	out := Profile{Kind: p.Kind, Writes: p.Writes, Unique: p.Unique, Conditional: p.Conditional, Irreversible: p.Irreversible,
-		Undo: p.Undo, Stamped: p.Stamped, Settle: seconds(p.Settle), Horizon: seconds(p.Horizon), Recheck: seconds(p.Recheck),
+	out := Profile{Kind: p.Kind, Writes: p.Writes, Unique: p.Unique, Conditional: p.Conditional, Irreversible: p.Irreversible, NeverRepeat: p.NeverRepeat,
+		Undo: p.Undo, Stamped: p.Stamped, Settle: seconds(p.Settle), Open: seconds(p.Open), Horizon: seconds(p.Horizon), Recheck: seconds(p.Recheck),
 		Confirm: p.Confirm(), Volatile: p.Volatile, Bulk: p.BulkLimit}
 	if len(out.Writes) == 0 {
 		out.Writes = []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete}

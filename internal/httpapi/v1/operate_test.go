@@ -136,6 +136,14 @@ func TestStopsHoldSends(t *testing.T) {
 	})
 }
 
+// A profile shows what is never sent again, and how long a record may be undecided.
+func TestProfileShowsWhatIsNotRepeated(t *testing.T) {
+	p := profileOf(connectors.Profile{NeverRepeat: []intent.WriteType{intent.Create}, Open: connectors.Within(time.Hour)})
+	if len(p.NeverRepeat) != 1 || p.NeverRepeat[0] != intent.Create || p.Open == nil || *p.Open != 3600 {
+		t.Errorf("%+v", p)
+	}
+}
+
 // A destination's response is for people.
 func TestAgentsDoNotGetTheDestinationsAnswer(t *testing.T) {
 	why := service.Destination{Name: "orders", PauseWhy: "429: key sk-1 is over its limit"}
