@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"regexp"
 	"slices"
@@ -89,6 +90,26 @@ func init() {
 			})
 		},
 	})
+	destinations["github-files/file"] = destination{
+		kind: "file", parameters: map[string]string{"owner": "acme", "repo": "widgets"}, secrets: map[string]string{"token": "github-token"}, collection: fakerest.HubFiles, native: true, lag: 8 * time.Minute,
+		open: func() *fakerest.Fake { return fakerest.NewGitHub(fakerest.GitHubOptions{}).Fake },
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"branch": "main", "path": fmt.Sprintf("docs/a b/ü-%03d.md", n)},
+				Expect: intent.Fields{"content": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "# Run %d\n", n))}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"branch": "main", "path": o["path"], "content": base64.StdEncoding.EncodeToString([]byte(o.Text(".text")))}, o != nil && o["path"] == w.Key["path"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // beside ours, or ours with other contents
+			f.Put(fakerest.HubFiles, func(fakerest.View) (string, fakerest.Object) {
+				path := fmt.Sprint(w.Key["path"])
+				if !taken {
+					path += ".txt"
+				}
+				return "main:" + path, fakerest.Object{"type": "file", "path": path, "sha": fmt.Sprintf("%040x", n), ".text": "by hand"}
+			})
+		},
+	}
 	destinations["gitlab-issues/issue"] = destination{
 		kind: "issue", parameters: map[string]string{"project": "42"}, secrets: map[string]string{"token": "glpat-readback"}, collection: fakerest.GitLabIssues, lag: 40 * time.Second,
 		open: func() *fakerest.Fake { return fakerest.NewGitLab(fakerest.GitLabOptions{}).Fake },

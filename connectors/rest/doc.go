@@ -243,7 +243,8 @@
 // a request is made, and masked in whatever the destination says of it.
 //
 // A value never leaves its position. In a path it is one segment or a part of
-// one; slashes, dots alone and controls are refused. In a body a string that is
+// one; slashes, dots alone and controls are refused. {key.path/} is as many segments as it has, such as the
+// path of a file: each is escaped by itself, and empty ones, "." and ".." are refused. In a body a string that is
 // one placeholder becomes the value, of whatever type; its member is left out
 // when there is none, and so is an object or a list all of whose placeholders
 // have none. In longer text a placeholder takes scalars; {x?} leaves the member

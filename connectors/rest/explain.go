@@ -53,6 +53,11 @@ func (k *kind) explainFields() {
 
 // explainRead says what is not obvious of a read.
 func (k *kind) explainRead(r *read) {
+	for _, h := range r.request.holes() {
+		if h.spans {
+			k.explain("read %s: {%s/} in the path is as many segments as its value has; each is escaped by itself, and one that is empty, \".\" or \"..\" is refused.", r.name, h.name)
+		}
+	}
 	if len(r.absent) > 0 {
 		how := ""
 		switch {

@@ -60,6 +60,8 @@ var badDeclarations = map[string]struct {
 	"segments":          {"likewise", "path: /items\n        body", "path: /items{/key.sku}\n        body", "would escape its position"},
 	"explode":           {"likewise", "path: /items\n        body", "path: /items/{key.sku*}\n        body", "is no placeholder"},
 	"prefix":            {"a part of a key is another key", "path: /items\n        body", "path: '/items/{key.sku:3}'\n        body", "is no placeholder"},
+	"spans a part":      {"which segment", "path: /items\n        body", "path: /items/x-{key.sku/}\n        body", "{key.sku/} spans segments; want a member of the key, with a slash before it"},
+	"spans in a body":   {"it is no path", `sku: "{key.sku}"`, `sku: "{key.sku/}"`, "body.sku: {key.sku/} spans segments of a path; want {key.sku}"},
 	"query in path":     {"it has a place of its own", "path: /items\n        body", "path: /items?a=b\n        body", "create.path: has a query; want it as the member query"},
 	"dots":              {"another place", "path: /items\n        body", "path: /items/../x\n        body", "means another place"},
 	"coded dots":        {"another place", "path: /items\n        body", "path: /items/%2e%2e/x\n        body", "means another place"},

@@ -42,7 +42,7 @@ func TestProbing(t *testing.T) {
 
 // TestProbingUnderOwnKeys: what is declared of keys and stamps holds on the fakes of the campaign.
 func TestProbingUnderOwnKeys(t *testing.T) {
-	for _, name := range []string{"linear-issues/issue", "microsoft-graph-events/event"} {
+	for _, name := range []string{"github-files/file", "linear-issues/issue", "microsoft-graph-events/event"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := destinations[name]

@@ -27,7 +27,7 @@ var expression = regexp.MustCompile(`\{([^{}]*)\}`)
 // newRoute compiles a path.
 func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 	before := len(l.Problems)
-	r := &route{at: t.Place, segments: strings.Count(t.Value, "/")}
+	r := &route{at: t.Place, segments: strings.Count(expression.ReplaceAllString(t.Value, "x"), "/")}
 	bare := expression.ReplaceAllString(t.Value, "x")
 	switch {
 	case !strings.HasPrefix(t.Value, "/"), strings.HasPrefix(t.Value, "//"):
@@ -37,6 +37,7 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 	case strings.ContainsAny(bare, "{}#\\"), strings.ContainsFunc(bare, func(r rune) bool { return r <= ' ' || r > '~' }):
 		l.At(t.Place, "has a character that no path has; escape it as in a URL")
 	}
+	text := t.Value
 	allowed = maps.Clone(allowed)
 	allowed["secret"] = named
 	for _, m := range expression.FindAllStringSubmatch(t.Value, -1) {
@@ -51,6 +52,13 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 			if h.path[0] == "secret" {
 				l.pathSecret(h, t.Place)
 			}
+			if h.spans {
+				whole := regexp.MustCompile(`/\{` + regexp.QuoteMeta(h.name) + `/\}(/|$)`)
+				if h.path[0] != "key" || !whole.MatchString(text) {
+					l.At(t.Place, "{%s/} spans segments; want a member of the key, with a slash before it, and one behind it or the end", h.name)
+				}
+				text = whole.ReplaceAllString(text, "{/"+h.name+"*}$1")
+			}
 			r.holes = append(r.holes, h)
 		}
 	}
@@ -62,17 +70,17 @@ func (l *loader) newRoute(t yamlfile.Text, allowed known) (*route, bool) {
 		return nil, false
 	}
 	var err error
-	if r.template, err = uritemplate.New(t.Value); err != nil {
+	if r.template, err = uritemplate.New(text); err != nil {
 		l.At(t.Place, "is no URI template: %s", yamlfile.Clip(err.Error()))
 		return nil, false
 	}
 	return r, true
 }
 
-// expand inserts values. The resulting path has as many segments as the template, and none of
-// them leads to another place.
+// expand inserts values. The resulting path has as many segments as the template and the values that
+// span several, and none of them leads to another place.
 func (r *route) expand(v values) (string, error) {
-	vars := uritemplate.Values{}
+	vars, segments := uritemplate.Values{}, r.segments
 	for _, h := range r.holes {
 		if h.path[0] == "secret" {
 			vars.Set(h.name, uritemplate.String(mark+h.path[1]+mark))
@@ -83,21 +91,34 @@ func (r *route) expand(v values) (string, error) {
 			return "", missing(h)
 		}
 		s, ok := scalarText(got)
-		switch {
-		case !ok:
+		if !ok {
 			return "", unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), declared.KindOf(got))
-		case s == "", s == ".", s == "..":
-			return "", unfit(h.place(), "x", "%s is %q, which would make the URL another one", h.field(), s)
-		case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):
-			return "", unfit(h.place(), "x", "%s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", h.field())
 		}
-		vars.Set(h.name, uritemplate.String(octets(s)))
+		parts := []string{s}
+		if h.spans {
+			parts = strings.Split(s, "/")
+			segments += len(parts) - 1
+		}
+		for i, s := range parts {
+			switch {
+			case s == "", s == ".", s == "..":
+				return "", unfit(h.place(), "x", "%s is or has the segment %q, which would make the URL another one", h.field(), s)
+			case strings.ContainsAny(s, `/\`), strings.ContainsFunc(s, isControl):
+				return "", unfit(h.place(), "x", "%s has a slash, a backslash or a control character, which servers take for more than a value even when it is escaped", h.field())
+			}
+			parts[i] = octets(s)
+		}
+		if h.spans {
+			vars.Set(h.name, uritemplate.List(parts...))
+		} else {
+			vars.Set(h.name, uritemplate.String(parts[0]))
+		}
 	}
 	path, err := r.template.Expand(vars)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s: %w", errIntent, r.at.Field, err)
 	}
-	if strings.Count(path, "/") != r.segments || strings.ContainsAny(path, "?#") {
+	if strings.Count(path, "/") != segments || strings.ContainsAny(path, "?#") {
 		return "", fmt.Errorf("%w: %s: the values would make it another path", errIntent, r.at.Field)
 	}
 	return path, plainSegments(path)

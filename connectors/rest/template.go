@@ -17,10 +17,11 @@ type hole struct {
 	// optional leaves the member out when there is no value; blank inserts nothing.
 	optional, blank bool
 	encode          string // "", base64 or base64url
+	spans           bool   // several segments of a path
 }
 
 // holeForm is the content of a pair of braces.
-var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)(?:([?|])|\|(base64|base64url))?$`)
+var holeForm = regexp.MustCompile(`^([a-z_]+(?:\.[A-Za-z0-9_]+)*)(?:([?|])|\|(base64|base64url)|(/))?$`)
 
 // pattern is text with placeholders in it.
 type pattern struct {
@@ -81,7 +82,9 @@ func (l *loader) newPattern(t yamlfile.Text, allowed known) (pattern, bool) {
 				p.pieces = append(p.pieces, piece{literal: literal})
 			}
 			literal, rest = "", brace[end+1:]
-			if h, ok := l.newHole(brace[1:end], t.Place, allowed); ok {
+			if h, ok := l.newHole(brace[1:end], t.Place, allowed); ok && h.spans {
+				l.At(t.Place, "{%s/} spans segments of a path; want {%s}", h.name, h.name)
+			} else if ok {
 				p.pieces = append(p.pieces, piece{hole: h})
 			}
 		}
@@ -132,7 +135,7 @@ func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole
 		}
 		return nil, false
 	}
-	h := &hole{name: m[1], path: strings.Split(m[1], "."), optional: m[2] == "?", blank: m[2] == "|", encode: m[3]}
+	h := &hole{name: m[1], path: strings.Split(m[1], "."), optional: m[2] == "?", blank: m[2] == "|", encode: m[3], spans: m[4] != ""}
 	follows, ok := allowed[h.path[0]]
 	switch {
 	case !ok:

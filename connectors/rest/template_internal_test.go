@@ -210,3 +210,21 @@ func TestSameKey(t *testing.T) {
 		})
 	}
 }
+
+// TestAPathThatSpansSegments: each segment is escaped by itself, and none leads to another place.
+func TestAPathThatSpansSegments(t *testing.T) {
+	d, err := Load([]byte(strings.Replace(fuzzed, "path: /a/{key.id}/b-{key.id}.json", "path: /a/{key.id/}/b", 1)), "f.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := d.kinds["thing"].writes[intent.Create].request.route
+	for id, want := range map[string]string{
+		"one": "/a/one/b", "docs/a b/\u00fc?.md": "/a/docs/a%20b/%C3%BC%3F.md/b", "a/{b}": "/a/a/%7Bb%7D/b", "%2e%2e/x": "/a/%252e%252e/x/b",
+		"": "", "/a": "", "a/": "", "a//b": "", "a/../b": "", "./a": "", `a\b`: "", "a/b\n": "",
+	} {
+		got, err := r.expand(values{"key": map[string]any{"id": id}})
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v; want %q", id, got, err, want)
+		}
+	}
+}
