@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"slices"
@@ -137,9 +136,9 @@ func TestShippedProbes(t *testing.T) {
 					t.Skip("it is a connector in Go")
 				}
 				f := d.open()
-				con, ok := d.connector(t, declaration, f).(interface{ Probe(context.Context) error })
-				if !ok {
-					t.Fatal("it has no probe")
+				con, err := rest.New(shippedDeclaration(t, declaration), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: f.Transport()})
+				if err != nil {
+					t.Fatal(err)
 				}
 				if err := con.Probe(t.Context()); err != nil {
 					t.Error(err)
