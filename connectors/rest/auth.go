@@ -29,6 +29,7 @@ type auth struct {
 	scopes   []string
 	inParams bool
 	refresh  string // the name of the secret that is the refresh token; "": another grant
+	rotates  bool   // each use of the refresh token gives a new one
 	signs    bool   // the secret is a private key, which signs a statement of who logs in
 	subject  *pattern
 	audience *pattern
@@ -82,8 +83,8 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 		l.Say(f.At.Line, f.At.Field+".refresh", "is missing; want the name of the secret that is the refresh token")
 	case byRefresh:
 		a.refresh = l.secretName(f.Refresh, yamlfile.Place{Line: f.At.Line, Field: f.At.Field + ".refresh"})
-		if f.Rotates {
-			l.At(f.At, "rotates its refresh token, which is kept nowhere here: after a restart the login would be lost; want bearer with a secret that a command prints, which keeps the refresh token itself")
+		if a.rotates = f.Rotates; f.Rotates && a.refresh == a.secret {
+			l.At(f.At, "rotates its refresh token, which has the name of the client's secret; want a name of its own, such as refresh_token")
 		}
 	case f.Refresh.Value != "" || f.Rotates:
 		l.At(f.At, "has refresh or rotates without grant: refresh_token")

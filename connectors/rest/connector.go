@@ -32,6 +32,10 @@ type Options struct {
 	Parameters map[string]string
 	// Secrets fetch the secrets of the declaration, by name, again for each call. Default none.
 	Secrets map[string]func(ctx context.Context) (string, error)
+	// Rotate replaces a secret of [Declaration.Rotating], by name. It calls exchange with the secret as
+	// it is kept, alone among all processes that use it, and keeps what exchange returns, durably, before
+	// it returns. Where exchange fails, it keeps the secret. Default none.
+	Rotate map[string]func(ctx context.Context, exchange func(secret string) (string, error)) error
 	// Transport carries the requests. Default an http.Transport of the
 	// connector's own.
 	Transport http.RoundTripper
@@ -47,6 +51,7 @@ type Connector struct {
 	params map[string]any
 	// secrets fetch those of the declaration, by name.
 	secrets map[string]func(ctx context.Context) (string, error)
+	rotate  map[string]func(ctx context.Context, exchange func(string) (string, error)) error
 	// writes and reads are the logins of these, perhaps the same.
 	writes, reads *login
 	client        *httpsend.Client
@@ -121,7 +126,12 @@ func (c *Connector) configure(o Options) error {
 			return fmt.Errorf("the option Secrets.%s is missing; want a function that fetches it", name)
 		}
 	}
-	c.secrets = o.Secrets
+	for _, name := range c.d.Rotating() {
+		if o.Rotate[name] == nil {
+			return fmt.Errorf("the option Rotate.%s is missing; want a function that keeps the next secret", name)
+		}
+	}
+	c.secrets, c.rotate = o.Secrets, o.Rotate
 	return nil
 }
 
@@ -254,12 +264,17 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 // fetchSecret fetches a secret. Errors do not contain it.
 func (c *Connector) fetchSecret(ctx context.Context, name string) (string, error) {
 	secret, err := c.secrets[name](ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("%w: %s: %w", errCredentials, name, err)
-	case secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl):
-		return "", fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, name, maxHeader)
+	}
+	return secret, c.usable(name, secret)
+}
+
+// usable refuses a secret that no header could carry, and remembers another one to be masked.
+func (c *Connector) usable(name, secret string) error {
+	if secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl) {
+		return fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, name, maxHeader)
 	}
 	c.masks.add(secret)
-	return secret, nil
+	return nil
 }

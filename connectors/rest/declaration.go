@@ -78,6 +78,17 @@ func (d *Declaration) Secrets() []string {
 	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
 }
 
+// Rotating lists the secrets that the API exchanges for new ones.
+func (d *Declaration) Rotating() []string {
+	var all []string
+	for _, a := range []*auth{&d.auth, d.readAuth} {
+		if a != nil && a.rotates && !slices.Contains(all, a.refresh) {
+			all = append(all, a.refresh)
+		}
+	}
+	return all
+}
+
 // Kinds lists the kinds of record.
 func (d *Declaration) Kinds() []string { return slices.Sorted(maps.Keys(d.kinds)) }
 

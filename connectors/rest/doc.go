@@ -23,7 +23,7 @@
 //	  basic: {username: "{param.user}", secret: token}
 //	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params],
-//	    [grant: refresh_token, refresh: refresh_token]}    # a refresh token that stays
+//	    [grant: refresh_token, refresh: refresh_token, [rotates: true]]}    # rotates: each use gives the next one
 //	  oauth2: {grant: jwt_bearer, token_url: /token, client_id: "{param.account}", secret: private_key, [scopes: [a]],
 //	    [subject: "{param.user}"], [audience: …]}    # signed with a private RSA key in PEM
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
@@ -56,6 +56,12 @@
 // writes: it is made by probes, by doctor, around writes, and again and again. A document of GraphQL is
 // refused where it has another operation than a query. Of another POST nothing shows that it does not
 // write, so a check warns of it: want one that the API documents as a read, such as an RPC method "get".
+//
+// A refresh token that rotates must come from a file: the next one replaces it there, on disk, before the
+// token that came with it is used. A lock on a file beside it keeps processes of one machine, or of one
+// shared folder, from exchanging it at the same time; each takes what the last one kept. Where the answer
+// of an exchange is lost, or the process dies in it, the file has the old one. An API that takes that no
+// more refuses the login, and a new refresh token belongs into the file.
 //
 // With grant: jwt_bearer (RFC 7523, as of Google's service accounts) the secret is a private RSA key in PEM,
 // with its line ends. It never leaves the process. It signs (RS256) that client_id logs in, for subject if

@@ -26,6 +26,9 @@ func (l *loader) explainWrites(k *kind) {
 			k.explain("The login is a statement for %s, signed with the private key %s and valid for %s. The key stays here; the token endpoint gives a token for the statement.", a.clientID.written(), a.secret, statementLasts)
 		}
 	}
+	for _, name := range l.d.Rotating() {
+		k.explain("Each use of the refresh token %s gives the next one, which is written into its file before the login is used. One process at a time does it.", name)
+	}
 	if l.d.readAuth != nil {
 		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
 	}

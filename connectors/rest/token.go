@@ -32,6 +32,7 @@ type tokens struct {
 	secret string // the name of the client's
 	// refresh is the name of the refresh token, "" for the grant of client credentials.
 	refresh string
+	rotates bool // it gives the next one
 	// claims are what a login states that is signed with the secret, a private key; nil for another grant.
 	claims map[string]any
 	config clientcredentials.Config
@@ -81,7 +82,7 @@ func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, er
 	}
 	return &tokens{
 		c:      c,
-		secret: a.secret, refresh: a.refresh, claims: claims,
+		secret: a.secret, refresh: a.refresh, rotates: a.rotates, claims: claims,
 		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
 		http: &http.Client{
 			Transport:     brief{transport},
@@ -149,22 +150,37 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	return fresh, nil
 }
 
-// refreshed fetches a token by the refresh token, which must stay as it is: one that replaced it would be
-// lost with this process.
-func (t *tokens) refreshed(ctx context.Context, secret string) (*oauth2.Token, error) {
+// refreshed fetches a token by the refresh token. One that replaces it is kept before the token is used.
+func (t *tokens) refreshed(ctx context.Context, secret string) (got *oauth2.Token, err error) {
+	if t.rotates {
+		err = t.c.rotate[t.refresh](ctx, func(refresh string) (string, error) {
+			if err := t.c.usable(t.refresh, refresh); err != nil {
+				return "", err
+			}
+			if got, err = t.refreshedBy(ctx, secret, refresh); err != nil {
+				return "", err
+			}
+			return got.RefreshToken, t.c.usable(t.refresh, got.RefreshToken)
+		})
+		return got, err
+	}
 	refresh, err := t.c.fetchSecret(ctx, t.refresh)
 	if err != nil {
 		return nil, err
 	}
+	if got, err = t.refreshedBy(ctx, secret, refresh); err == nil && got.RefreshToken != refresh {
+		t.c.masks.add(got.RefreshToken)
+		return nil, connectors.LoginRefused("", errors.New("the token endpoint replaced the refresh token, which is kept nowhere here; want rotates: true in the declaration, and a new refresh token"))
+	}
+	return got, err
+}
+
+func (t *tokens) refreshedBy(ctx context.Context, secret, refresh string) (*oauth2.Token, error) {
 	config := oauth2.Config{ClientID: t.config.ClientID, ClientSecret: secret, Scopes: t.config.Scopes,
 		Endpoint: oauth2.Endpoint{TokenURL: t.config.TokenURL, AuthStyle: t.config.AuthStyle}}
 	got, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
 		return nil, tokenError(err)
-	}
-	if got.RefreshToken != refresh {
-		t.c.masks.add(got.RefreshToken)
-		return nil, connectors.LoginRefused("", errors.New("the token endpoint replaced the refresh token, which is kept nowhere here; want bearer with a secret that a command prints, which keeps the refresh token itself"))
 	}
 	return got, nil
 }

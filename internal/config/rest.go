@@ -1,6 +1,7 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,6 +47,15 @@ func (s *restSettings) destination(from origin) (connectors.Destination, error) 
 	}
 	if o.Secrets, err = sources("secrets", s.Secrets, from); err != nil {
 		return connectors.Destination{}, err
+	}
+	o.Rotate = map[string]func(context.Context, func(string) (string, error)) error{}
+	for _, name := range d.Rotating() {
+		if o.Secrets[name] == nil {
+			continue // which is reported below
+		}
+		if o.Rotate[name], err = s.Secrets[name].as("").rotate(from); err != nil {
+			return connectors.Destination{}, fmt.Errorf("secrets.%s: %w", name, err)
+		}
 	}
 	if o.Transport, err = s.Connection.transport(s.Promises.Egress, s.BaseURL, from); err != nil {
 		return connectors.Destination{}, err
