@@ -1,0 +1,39 @@
+package rest_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/readback-go/readback/intent"
+	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+)
+
+func init() {
+	destinations["bamboohr-employees/employee"] = destination{
+		kind: "employee", parameters: map[string]string{"company": "acme"}, secrets: map[string]string{"login": base64.StdEncoding.EncodeToString([]byte("bamboo-key:x"))},
+		collection: fakerest.BambooEmployees, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			b := fakerest.NewBambooHR(fakerest.BambooOptions{}) // numbers are not unique: the harder one
+			b.Seed(fakerest.Object{"firstName": "There", "lastName": "Before"})
+			return b.Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"employeeNumber": fmt.Sprintf("E-%03d", n)},
+				Expect: intent.Fields{"firstName": "Ada", "lastName": fmt.Sprint("Lovelace ", n), "jobTitle": "Engineer"}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields(o), o != nil && o["employeeNumber"] == w.Key["employeeNumber"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // a namesake, with our number if taken
+			f.Put(fakerest.BambooEmployees, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprint(1000 + now.Next())
+				o := fakerest.Object{"id": id, "firstName": "Ada", "lastName": w.Expect["lastName"], "jobTitle": "Engineer", "employeeNumber": fmt.Sprintf("e-%03d", n), "workEmail": nil, "department": nil, "hireDate": nil, "status": "Active"}
+				if taken {
+					o["employeeNumber"] = w.Key["employeeNumber"]
+				}
+				return id, o
+			})
+		},
+	}
+}
