@@ -82,7 +82,7 @@ var sendCases = map[string]struct {
 		func(r *connectors.Request) { r.Intent.Absent = []string{"/tags"} }, intent.Update, []connectors.Record{itemThere}, "", nil, "/absent: /tags is there"},
 	"absent already": {"nothing to take away", "update: {method: PATCH, path: \"/items/{ref}\", needs: ref, body: {title: \"{fields.title}\"}}",
 		func(r *connectors.Request) { r.Intent.Absent = []string{"/x"} }, intent.Update, []connectors.Record{itemThere}, `PATCH /api/items/r%201 {"title":"one"}`, nil, ""},
-	"dots":             {"another place", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: ".."}}, "", nil, `is ".."`},
+	"dots":             {"another place", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: ".."}}, "", nil, `the segment ".."`},
 	"not ASCII":        {"escaped as UTF-8", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "\u012fä€😀"}}, "DELETE /api/items/%C4%AF%C3%A4%E2%82%AC%F0%9F%98%80", nil, ""},
 	"slash":            {"another place to many servers", "delete: {method: DELETE, path: \"/items/{ref}\", needs: ref}", nil, intent.Delete, []connectors.Record{{Ref: "a/../b"}}, "", nil, "has a slash"},
 	"whole number":     {"1.0 and 1 are one key", "delete: {method: DELETE, path: \"/items/{key.sku}\"}", func(r *connectors.Request) { r.Intent.Key["sku"] = json.Number("12.0e1") }, intent.Delete, []connectors.Record{itemThere}, `DELETE /api/items/120`, nil, ""},
