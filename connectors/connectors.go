@@ -52,9 +52,14 @@ type Request struct {
 	// Conditional makes the write conditional: refused unless the record still equals Before. Set
 	// only where the profile supports it.
 	Conditional bool
-	// Prepared is what [Preparer] made of the write before its first send, the
-	// same for every send; nil where the connector is none.
+	// Prepared is what [Preparer] made of the write before its first send, or what Keep recorded
+	// in an earlier one: the same for every later send; nil where there is nothing.
 	Prepared []byte
+	// Keep records what a first call of this write made at the destination, such as the id of a
+	// draft, before the call that has the effect is made: once for a write, at most [MaxPrepared]
+	// bytes. After an error that second call must not be made, and the write is not sent. Nil
+	// where nothing can record it.
+	Keep func(ctx context.Context, prepared []byte) error
 }
 
 // Receipt is the destination's response. It is evidence, never the result.
@@ -95,6 +100,8 @@ type Query struct {
 	// its stamp is then all that the write made: a connector need not look for the stamp under
 	// other keys. Default false: look for all.
 	Once bool
+	// Prepared is what Request.Keep recorded, nil where it recorded nothing.
+	Prepared []byte
 }
 
 // Strength is how much a read can be trusted to show the latest state.
@@ -151,6 +158,9 @@ type Observation struct {
 	// Open is what the destination says of a record that is as declared, and of which it has not yet
 	// decided whether it takes effect: a refund that is pending. Foreign text. "" where it is decided.
 	Open string `json:"open,omitempty"`
+	// Unused means that what Query.Prepared names is still there and had no effect when the read
+	// was made: a draft that is not sent. Default false: not known.
+	Unused bool `json:"unused,omitempty"`
 }
 
 // Record is one record as it was read.

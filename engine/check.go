@@ -148,7 +148,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 
 // query returns the query for every record of this write.
 func (t *task) query() connectors.Query {
-	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1}
+	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1, Prepared: t.prepared}
 	// A read that begins at the first send trusts that two clocks agree. So it is no read on which
 	// absence, and a second send, may rest: those begin when the horizon has passed.
 	horizon, bounded := t.profile.Horizon.Declared()

@@ -122,8 +122,16 @@ func (t *task) send() error {
 		r.Before = &t.seen
 	}
 	r.Conditional = t.conditional(r.Intent.Write, r.Before)
+	var unkept error
+	r.Keep = func(_ context.Context, prepared []byte) error {
+		unkept = t.keep(prepared)
+		return unkept
+	}
 	began := time.Now()
 	res := t.sending(ctx, r)
+	if unkept != nil {
+		return unkept // another worker reads what became of it
+	}
 	if res.Fate == connectors.FateLogin {
 		t.e.reg.LoginRefused(t.rec.Destination)
 	}
@@ -140,6 +148,19 @@ func (t *task) send() error {
 	}
 	t.judged, t.agreeing, t.pace, t.startRead = verify.Judgement{}, 0, nil, readRequest{measured: true}
 	return t.note(ev)
+}
+
+// keep records what a first call of the send made, before the second is made.
+func (t *task) keep(prepared []byte) error {
+	if len(prepared) > connectors.MaxPrepared {
+		return fmt.Errorf("it has %d bytes, at most %d can be kept", len(prepared), connectors.MaxPrepared)
+	}
+	sealed, err := t.scope().SealBytes(prepared)
+	if err != nil {
+		return err
+	}
+	t.prepared = slices.Clone(prepared)
+	return t.commit(ledger.Event{Kind: ledger.EvPrepared, Prepared: sealed})
 }
 
 // queued prepares a write of which nothing was sent, and announces it.

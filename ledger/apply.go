@@ -27,6 +27,7 @@ var moves = map[EventKind]struct {
 	EvYielded:      {[]State{Queued, Checking, Delegated, Review, Settled}, ""},
 	EvRead:         {[]State{Queued, Delegated, Checking, Compensating, Review, Settled}, ""},
 	EvAnnounced:    {[]State{Queued, Checking}, Sending},
+	EvPrepared:     {[]State{Sending}, ""},
 	EvSent:         {[]State{Sending}, Checking},
 	EvRecovered:    {[]State{Sending}, Checking},
 	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
@@ -107,7 +108,9 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("only a send after the first can be a repair")
 	case e.Kind == EvAnnounced && e.Generation < r.Generation:
 		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
-	case e.Prepared != nil && (e.Kind != EvAnnounced || r.Sends > 0):
+	case e.Kind == EvPrepared && (len(e.Prepared) == 0 || r.Prepared != nil):
+		return fmt.Errorf("what is sent is prepared once, and not empty")
+	case e.Prepared != nil && e.Kind != EvPrepared && (e.Kind != EvAnnounced || r.Sends > 0):
 		return fmt.Errorf("what is sent is prepared with the first announcement and never again")
 	}
 	return nil
@@ -191,6 +194,8 @@ func effect(r Record, e Event, now time.Time) Record {
 		}
 	case EvAnnounced:
 		r = announced(r, e, now)
+	case EvPrepared:
+		r.Prepared = e.Prepared
 	case EvSent:
 		r = sent(r, e, now)
 	case EvRecovered:

@@ -158,6 +158,8 @@ func TestRefusals(t *testing.T) {
 			with(ledger.EvDirected, func(e *ledger.Event) { e.Reason = "" }), "reason"},
 		"prepared with another event": {
 			"only what is announced is sent", ledger.Queued, with(ledger.EvDeferred, func(e *ledger.Event) { e.Prepared = []byte("x") }), "prepared"},
+		"prepared by a second first call": {
+			"a repeat sends what the first prepared", ledger.Sending, with(ledger.EvPrepared, func(e *ledger.Event) { e.Prepared = nil }), "prepared once"},
 		"prepared again": {
 			"every send is the same as the first", ledger.Checking, with(ledger.EvAnnounced, func(e *ledger.Event) { e.Generation, e.Prepared = 2, []byte("x") }), "prepared"},
 		"an older generation": {
@@ -355,5 +357,20 @@ func TestEffects(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s\nreason: %s", name, diff, c.reason)
 			}
 		}
+	}
+}
+
+// What the first call of a send made is kept for all sends, and no worker replaces it.
+func TestPreparedOnce(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	event := func(text string) ledger.Event {
+		return ledger.Event{Kind: ledger.EvPrepared, Prepared: []byte(text)}
+	}
+	r, err := ledger.Apply(ledger.Record{ID: "wr_1", State: ledger.Sending, Sends: 1}, event("draft 1"), now)
+	if err != nil || r.State != ledger.Sending || string(r.Prepared) != "draft 1" {
+		t.Fatalf("%v: %s with %q", err, r.State, r.Prepared)
+	}
+	if _, err := ledger.Apply(r, event("draft 2"), now); err == nil || !strings.Contains(err.Error(), "prepared once") {
+		t.Errorf("%v; want it refused", err)
 	}
 }

@@ -20,6 +20,7 @@ const (
 	EvYielded      EventKind = "yielded"      // an operator released the business operation
 	EvRead         EventKind = "read"         // the destination was read, or could not be
 	EvAnnounced    EventKind = "announced"    // a send is about to be made
+	EvPrepared     EventKind = "prepared"     // the destination made what the announced send needs, such as a draft
 	EvSent         EventKind = "sent"         // what became of the send, as far as known
 	EvRecovered    EventKind = "recovered"    // announced, and its worker is gone: fate unknown
 	EvDeferred     EventKind = "deferred"     // put back until due
@@ -79,8 +80,8 @@ type Event struct {
 	NeedsRecheck bool          `json:"owes_recheck,omitempty"`
 	// Announced: the send updates what the destination did not store. Default false.
 	Repair bool `json:"repair,omitempty"`
-	// Prepared is what the connector built to be sent, on the first announcement only. Default
-	// nothing.
+	// Prepared is what the connector built to be sent, on the first announcement only, or what
+	// the destination made for it. Default nothing.
 	Prepared []byte `json:"prepared,omitempty"`
 	// Announced: the write needs no queue, since its key names no record of its own. It leaves
 	// the queue. Default false.

@@ -61,7 +61,7 @@ func anyCase(t *rapid.T) policies.Case {
 		Profile: anyProfile(t),
 		Judgement: verify.Judgement{
 			Verdict: rapid.SampledFrom(verify.Verdicts()).Draw(t, "verdict"), Conflict: flag("conflict"),
-			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Conclusive: flag("conclusive"), Since: at("since"), AsOf: at("as_of"),
+			Ours: flag("ours"), Undone: flag("undone"), Failed: flag("failed"), Conclusive: flag("conclusive"), Unused: flag("unused"), Since: at("since"), AsOf: at("as_of"),
 		},
 		Agreeing: rapid.IntRange(0, 3).Draw(t, "agreeing"),
 		Sends:    rapid.IntRange(0, 5).Draw(t, "sends"), EffectSeen: flag("effect_seen"),
@@ -164,7 +164,7 @@ func TestEveryPermittedSendIsHarmless(t *testing.T) {
 			t.Fatal("late, in conflict, or over budget")
 		case c.Sends > 0 && mayBeApplied && !(proven && p.NeedsRecheck) && !recognised && !conditional && !vouched:
 			t.Fatalf("nothing makes it harmless: %+v", p)
-		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !recognised && !conditional && !vouched:
+		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !c.Unused && !recognised && !conditional && !vouched:
 			t.Fatal("irreversible, and nothing makes the repeat harmless")
 		case c.Sends > 0 && mayBeApplied && slices.Contains(c.Profile.NeverRepeat, c.Intent.Write) && !p.Repair && c.Directed != policies.DirectForce:
 			t.Fatalf("it is never to be repeated: %+v", p)
@@ -188,7 +188,7 @@ func TestNotAppliedIsKnown(t *testing.T) {
 			t.Fatalf("%s is not the state from before", c.Verdict)
 		case !c.Conclusive, !c.Profile.Horizon.Passed(c.AsOf):
 			t.Fatal("a send may have landed unseen")
-		case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+		case slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !c.Unused:
 			t.Fatal("irreversible effects cannot be searched for")
 		}
 	})

@@ -207,9 +207,15 @@ func conclusive(c Case) Permit {
 // be: it shows the state from before, and it shows everything up to a moment past the horizon.
 // A read that began before the horizon had passed proves nothing, however long it took. A
 // lagging read must begin later by the settle time. The effect of an irreversible write may be
-// where no read can see it: no absence proves that it was not applied.
+// where no read can see it: no absence proves that it was not applied, unless what was prepared for
+// it is still unused.
 func Conclusive(c Case) bool {
-	return untouched(c) && !gone(c) && settledFate(c) && !hidden(c) && !slices.Contains(c.Profile.Irreversible, c.Intent.Write)
+	return untouched(c) && !gone(c) && settledFate(c) && !hidden(c) && !leavesNothing(c)
+}
+
+// leavesNothing reports whether the write may have an effect that no read shows.
+func leavesNothing(c Case) bool {
+	return slices.Contains(c.Profile.Irreversible, c.Intent.Write) && !c.Unused
 }
 
 // hidden reports whether the destination refused the last send because of a record that the
@@ -228,7 +234,7 @@ func missingProof(c Case) string {
 	_, settle := c.Profile.Settle.Declared()
 	_, horizon := c.Profile.Horizon.Declared()
 	switch {
-	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
+	case leavesNothing(c):
 		return "the write is irreversible, and no read shows all that it did"
 	case !untouched(c):
 		return "the last read does not show the state from before the send"

@@ -75,6 +75,7 @@ func write(w intent.WriteType) func(*policies.Case) {
 func unique(c *policies.Case)       { c.Profile.Unique = []intent.WriteType{c.Intent.Write} }
 func conditional(c *policies.Case)  { c.Profile.Conditional = []intent.WriteType{c.Intent.Write} }
 func irreversible(c *policies.Case) { c.Profile.Irreversible = []intent.WriteType{c.Intent.Write} }
+func unused(c *policies.Case)       { c.Unused = true }
 func conflict(c *policies.Case)     { c.Conflict = true }
 func late(c *policies.Case)         { c.Late = true }
 func forced(c *policies.Case)       { c.Directed = policies.DirectForce }
@@ -307,6 +308,8 @@ func TestSecondSendConclusive(t *testing.T) {
 		"gone":                       {"what another actor removed was there", with(read(lost(), verify.Absent, horizon), conflict), refused},
 		"seen before":                {"it was there, and another actor took it back", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), refused},
 		"hidden":                     {"the destination says that something is there", with(read(lost(), verify.Absent, horizon), refusedForConflict), refused},
+		"irreversible, unused":       {"what was prepared for it is still there", with(read(lost(), verify.Absent, horizon), irreversible, unused), rechecked(allowed(policies.RowAbsence))},
+		"irreversible, unused early": {"it may be used yet", with(read(lost(), verify.Absent, horizon-1), irreversible, unused), refused},
 		"irreversible":               {"irreversible writes go to a reviewer", with(read(lost(), verify.Absent, horizon), irreversible), refused},
 		"nothing declared":           {"the cautious zero", with(read(policies.Case{Sends: 1, Unknown: true, Budget: 4}, verify.Absent, 1000*time.Hour)), refused},
 	} {
@@ -405,6 +408,7 @@ func TestKnownNotApplied(t *testing.T) {
 		"key in use":               {"the earlier send was under way, and the horizon is past", with(read(lost(), verify.Absent, horizon), refusedForConflict, native), true},
 		"key in use, unique too":   {"it may have meant the record", with(read(lost(), verify.Absent, horizon), refusedForConflict, native, unique), false},
 		"stale, conclusive":        {"as before and nothing to come", with(read(lost(), verify.Stale, horizon), write(intent.Update)), true},
+		"irreversible, unused":     {"what was prepared for it is still there", with(read(lost(), verify.Absent, horizon), irreversible, unused), true},
 		"irreversible, conclusive": {"the effect cannot be searched for", with(read(lost(), verify.Absent, horizon), irreversible), false},
 		"gone":                     {"it may have been applied and then removed", with(read(lost(), verify.Absent, horizon), conflict), false},
 		"seen before":              {"it was applied", with(read(lost(), verify.Absent, horizon), func(c *policies.Case) { c.EffectSeen = true }), false},

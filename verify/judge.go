@@ -55,6 +55,9 @@ type Judgement struct {
 	// Open says, with Indeterminate, that the record is as declared and that the destination has not
 	// decided yet whether it takes effect.
 	Open bool
+	// Unused says that no record is there, and that what was prepared for the write is still there
+	// and had no effect: what no read of the effect could show.
+	Unused bool
 	// Conclusive says that the read cannot be older than the last send: it was strong, or the
 	// settle time had fully passed. An inconclusive verdict may still change as replicas catch
 	// up.
@@ -116,6 +119,7 @@ func Judge(c Case) Judgement {
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allStamped(c.Seen.Records, c.Stamp)
 	j.Own = own(c, j)
+	j.Unused = c.Seen.Unused && len(c.Seen.Records) == 0
 	if j.Conclusive = conclusive(c); j.Conclusive {
 		j.AsOf, _ = asOf(c)
 	}

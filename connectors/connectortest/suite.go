@@ -2,6 +2,7 @@ package connectortest
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"fmt"
 	"slices"
@@ -172,6 +173,10 @@ func (c *check) prepare(in intent.WriteIntent, before *connectors.Observation) (
 		r.Prepared, err = p.Prepare(c.Context(), r)
 	}
 	r.Attempt, r.Before = 1, before
+	if r.Prepared == nil {
+		kept := &r.Prepared
+		r.Keep = func(_ context.Context, prepared []byte) error { *kept = prepared; return nil }
+	}
 	return r, err
 }
 

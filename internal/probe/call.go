@@ -121,6 +121,7 @@ func (r *run) dispatch(ctx context.Context, s *sample, w write) (verify.Result, 
 		return verify.Result{}, fmt.Errorf("the %s cannot be prepared: %w", w.in.Write, err)
 	}
 	req.Prepared, req.Before, req.Conditional = prepared, w.before, w.conditional
+	req.Keep = func(context.Context, []byte) error { return nil } // it is sent once
 	r.mu.Lock()
 	if w.in.Write == intent.Create || w.in.Write == intent.Upsert {
 		s.creates = append(s.creates, w.in)

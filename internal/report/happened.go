@@ -39,6 +39,8 @@ func what(e ledger.Event, n int) string {
 		return read(e)
 	case ledger.EvAnnounced:
 		return announced(e, n)
+	case ledger.EvPrepared:
+		return fmt.Sprintf("send %d: the destination made what it needs; the call that has the effect follows", n)
 	case ledger.EvSent:
 		return sent(e, n)
 	case ledger.EvRecovered:

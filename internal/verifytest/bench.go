@@ -2,6 +2,7 @@ package verifytest
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -71,6 +72,7 @@ func (b *bench) write(in intent.WriteIntent, before *connectors.Observation) err
 		return err
 	}
 	r.Before, r.Prepared = before, prepared
+	r.Keep = func(context.Context, []byte) error { return nil } // it is sent once
 	return verify.Send(b.Context(), b.f.Connector, b.f.Profile, r).Err
 }
 
