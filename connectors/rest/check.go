@@ -30,6 +30,12 @@ func (c *Connector) Check(in intent.WriteIntent) error {
 	if err != nil {
 		return err
 	}
+	if w.prepare != nil {
+		if _, err := w.prepare.draft(r, v); err != nil {
+			return err
+		}
+		v["prepared"] = "0" // what it will be is not known yet
+	}
 	_, err = w.draft(r, v)
 	return err
 }

@@ -222,6 +222,10 @@ type write struct {
 	answers  []answerRule
 	refusal  *refusal
 	throttle throttle
+	// prepare is a call before this one that has no effect without it; unused, of that call, is the
+	// look that shows what it made as long as it had none.
+	prepare *write
+	unused  *look
 }
 
 // needs is what a write takes from the read before it.
@@ -292,6 +296,7 @@ type read struct {
 	newest       int           // how many records the API shows of a list at most, 0: all
 	every        time.Duration // between two calls, 0 for none
 	bounded      bool          // {first_sent} is in the request
+	onlyRefs     bool          // records show their refs alone, and each is read by its ref
 }
 
 // look is a request that only reads, whose answer must be as declared.

@@ -93,8 +93,21 @@
 //	[unique: true]                       # a repeat addresses the same record by a key that is enforced
 //	[replaces: true]                     # what is not in the request is removed
 //	[answers: [{status: 403, [where: CONDITION], means: throttled}…]]
+//	[prepare: {method: POST, path: /drafts, body: {…}, ref: $.id, [idempotency, answers, refusal]}]    # of a create
+//	[unused: {path: "/drafts/{prepared}", must: [CONDITION…]}]    # what was prepared had no effect
 //
 //	[refusal: REFUSAL]                   # where this write's refusals differ
+//
+// Prepare is a call before that of the write, which has no effect without it: a draft before it is
+// sent, an authorisation before it is captured. What it made, {prepared}, is recorded before the
+// second call is made, and every repeat is of the same. So a lost answer of the first leaves a draft
+// that is never sent, and one of the second is a lost answer like any other. Its key is another than that
+// of the write. As long as unused is answered as declared, what was prepared had no effect: with that, and after the
+// horizon, also an irreversible write that is not found is known not to be applied. Reads must not
+// show what is only prepared: want record.keep, or a request for what is finished.
+//
+// {"[mail]": {To: "{fields.to}", Subject: …, X-Any: …, text: …}} in a body is a mail as text in
+// UTF-8, encoded as base64url. Addresses are checked, a line break in a header is refused.
 //
 // Throttle is how long to wait when the API says "not now", to a write or to a read: as a header says
 // in seconds or as a time in seconds since 1970, else so long. Retry-After is always heeded. That is
@@ -137,6 +150,7 @@
 //	[newest: 500]                        # the API shows no more of the list: a full one proves no absence
 //	[search: text]                       # hits that are not ours do not count; never strong
 //	[complete: true]                     # by ref: records found by other reads are read again by this one
+//	[only_refs: true]                    # a list whose records show their ref alone: each is read by ref
 //	[paging: {link: next} | {next: $.after, query: after | body: after, [more: $.more]}
 //	  | {next_url: $.next} | {page: page, size: 100}, max_pages: 10]
 //	[bulk: 100]                          # one request for many queries; only for ReadMany
@@ -239,7 +253,7 @@
 // # Placeholders
 //
 // In writes: {key}, {key.x}, {expect}, {payload}, {fields} (the two together)
-// and what is below them, {stamp}, {idempotency_key}, {first_sent}, {param.x}, {absent} (the
+// and what is below them, {stamp}, {idempotency_key}, {first_sent}, {prepared}, {param.x}, {absent} (the
 // paths of the intent); and of the one record of the read before {ref},
 // {version}, {stamp_before} and {before.x}. In reads: {key.x}, {stamp}, {ref},
 // {first_sent}, {param.x}, each in its kind of read. In samples {sample}, the name, and

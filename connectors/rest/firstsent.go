@@ -56,7 +56,7 @@ func (l *loader) firstSent(k *kind, f *fileKind) {
 func (l *loader) firstSends(k *kind, f *fileKind) {
 	used := false
 	for _, w := range k.writes {
-		used = used || uses(w.request.holes(), "first_sent")
+		used = used || uses(w.holes(), "first_sent")
 	}
 	for i, r := range k.reads {
 		if !r.bounded {

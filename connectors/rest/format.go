@@ -165,6 +165,8 @@ type fileWrite struct {
 	Replaces    bool             `yaml:"replaces"`
 	Answers     []fileAnswer     `yaml:"answers"`
 	Refusal     *fileRefusal     `yaml:"refusal"`
+	Prepare     *fileWrite       `yaml:"prepare"`
+	Unused      *fileLook        `yaml:"unused"`
 }
 
 type fileIdempotency struct {
@@ -289,6 +291,7 @@ type fileRead struct {
 	Paging          *filePaging     `yaml:"paging"`
 	MaxPages        int             `yaml:"max_pages"`
 	Bulk            int             `yaml:"bulk"`
+	OnlyRefs        bool            `yaml:"only_refs"`
 }
 
 // fileRecords is where the records of an answer are, and what it means that the list is not there.

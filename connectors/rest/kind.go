@@ -123,7 +123,13 @@ func (l *loader) scopes(k *kind, f *fileKind) {
 }
 
 func (l *loader) write(f *fileWrite) *write {
-	w := &write{request: l.newRequest(f.Request, f.At, "", forWrites), unique: f.Unique, replaces: f.Replaces}
+	prepare := l.prepare(f)
+	l.prepares = prepare != nil
+	defer func() { l.prepares = false }()
+	w := &write{request: l.newRequest(f.Request, f.At, "", forWrites), unique: f.Unique, replaces: f.Replaces, prepare: prepare}
+	if f.Unused != nil {
+		w.unused = l.newLook(f.Unused, known{"prepared": alone, "key": object, "stamp": alone, "param": named})
+	}
 	w.ref, w.url = l.taken(f.Ref), l.singular(f.URL)
 	w.version = l.version(f.Version)
 	for _, n := range f.Needs {
@@ -154,7 +160,7 @@ func (l *loader) write(f *fileWrite) *write {
 		w.refusal = l.newRefusal(f.Refusal)
 	}
 	w.covers, w.mentions = map[string]bool{}, map[string]bool{}
-	for _, h := range w.request.holes() {
+	for _, h := range w.holes() {
 		switch part := h.path[0]; {
 		case part != "fields" && part != "expect" && part != "payload":
 		case len(h.path) == 1:
@@ -267,7 +273,7 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	p := k.profile
 	stampIn := func(w intent.WriteType) bool {
-		return k.writes[w] == nil || uses(k.writes[w].request.holes(), "stamp")
+		return k.writes[w] == nil || uses(k.writes[w].holes(), "stamp")
 	}
 	switch {
 	case p.Stamped && (k.record.stamp == nil || !stampIn(intent.Create)):
@@ -279,11 +285,12 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.writes)) {
 		w := k.writes[name]
-		if w.key == nil || w.key.form != formInt || k.record.stamp != nil && uses(w.request.holes(), "stamp") {
+		if w.key == nil || w.key.form != formInt || k.record.stamp != nil && uses(w.holes(), "stamp") {
 			continue
 		}
 		l.At(f.Writes[string(name)].Idempotency.Form.Place, "is a number of 31 bits, which two writes can share; want {stamp} in the request and record.stamp, by which the record of the other one is known")
 	}
+	l.checkPrepared(k, f)
 	l.versions(k, f)
 	l.scoped(k, f)
 	l.firstSends(k, f)
@@ -299,6 +306,9 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	for i, r := range k.reads {
 		if r.stamp && k.record.stamp == nil {
 			l.At(f.Reads[i].At, "is by stamp; want record.stamp, so that what it finds can be checked")
+		}
+		if r.onlyRefs && !slices.ContainsFunc(k.reads, func(by *read) bool { return by.ref }) {
+			l.At(f.Reads[i].At, "has only_refs; want a read by ref, which reads each hit")
 		}
 		if r.complete && !r.ref {
 			l.At(f.Reads[i].At, "is complete and not by ref; only by its ref a record can be read again")

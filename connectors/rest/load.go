@@ -29,6 +29,8 @@ type loader struct {
 	scope []string
 	// timed means that the kind says how {first_sent} is written.
 	timed bool
+	// prepares means that the write has prepare, so that {prepared} is known.
+	prepares bool
 	// ofRecords are the places in records of the kind, where answers are XML; inRecord while they are read.
 	ofRecords []placeInXML
 	inRecord  bool

@@ -36,7 +36,7 @@ var errIgnored = fmt.Errorf("%w: no hit of the search shows what was searched fo
 
 // askList reads a list to its end.
 func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
-	f, shown, quoted := result{strong: r.strong}, 0, !r.search
+	f, shown, quoted := result{strong: r.strong}, 0, !r.search && !r.onlyRefs
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}
@@ -61,6 +61,12 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		elements, err := r.list.All(doc, errAnswer)
 		if err != nil {
 			return f, err
+		}
+		if r.onlyRefs {
+			shown += len(elements)
+			if elements, err = nil, c.hits(ctx, m, &f, elements, v); err != nil {
+				return f, err
+			}
 		}
 		if err := m.k.unlike(r, elements); err != nil {
 			return f, err
@@ -109,6 +115,28 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		}
 		u, f.strong = next, f.strong && !r.paging.jumps()
 	}
+}
+
+// hits reads the records of a list that shows only their refs.
+func (c *Connector) hits(ctx context.Context, m *merge, f *result, elements []any, v values) error {
+	if len(elements)+len(f.records) > maxCompleted {
+		return fmt.Errorf("%w: %d records are found, too many to read one by one", errAnswer, len(elements))
+	}
+	by := m.k.reads[slices.IndexFunc(m.k.reads, func(r *read) bool { return r.ref })]
+	for _, e := range elements {
+		ref := m.k.record.ref.of(e, nil)
+		if ref == "" {
+			return fmt.Errorf("%w: a hit has no ref", errAnswer)
+		}
+		v := maps.Clone(v)
+		v["ref"] = ref
+		one, err := c.ask(ctx, m, by, v)
+		if err != nil {
+			return fmt.Errorf("read %q: %w", by.name, err)
+		}
+		f.records = append(f.records, one.records...)
+	}
+	return nil
 }
 
 func (c *Connector) askPage(ctx context.Context, r *read, d *draft, u *url.URL) (httpsend.Answer, any, error) {

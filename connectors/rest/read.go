@@ -29,7 +29,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 	if k.profile.WriteOnly {
 		return connectors.Observation{}, connectors.ErrWriteOnly
 	}
-	stamp := q.Stamp
+	stamp, first := q.Stamp, q.FirstSent
 	q = k.asked(q)
 	m := newMerge(k, q)
 	v := c.readValues(q)
@@ -50,6 +50,9 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		return connectors.Observation{}, err
 	}
 	seen := m.observation()
+	if len(seen.Records) == 0 && first.IsZero() { // asked last, and only where absence may rest on it
+		seen.Unused = c.unused(ctx, k, q, v)
+	}
 	c.shown(k, &seen, stamp)
 	return seen, nil
 }

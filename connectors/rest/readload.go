@@ -71,6 +71,9 @@ func (l *loader) read(f *fileRead) *read {
 	if r.newest = f.Newest; r.newest > 0 && (r.list == nil || r.bulk > 0) {
 		l.Say(f.At.Line, f.At.Field+".newest", "is set on what is no list by itself; want records, and no bulk")
 	}
+	if r.onlyRefs = f.OnlyRefs; r.onlyRefs && (r.list == nil || r.ref || r.strong || r.bulk > 0 || !r.asksWithin(l.scope) && !r.stampIsAsked) {
+		l.Say(f.At.Line, f.At.Field+".only_refs", "is set on what is no list that asks for {key.…} or {stamp}, or is strong or bulk; each hit is a call, and what an index leaves out is no proof")
+	}
 	l.shape(r, f)
 	r.version = l.version(f.Version)
 	return r

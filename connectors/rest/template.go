@@ -52,7 +52,7 @@ const (
 
 var (
 	forWrites = known{"key": object, "fields": object, "expect": object, "payload": object, "stamp": alone,
-		"stamp_before": alone, "ref": alone, "version": alone, "idempotency_key": alone, "first_sent": alone, "param": named, "before": named, "absent": alone}
+		"stamp_before": alone, "prepared": alone, "ref": alone, "version": alone, "idempotency_key": alone, "first_sent": alone, "param": named, "before": named, "absent": alone}
 	forAccount = known{"param": named}
 	forSample  = known{"sample": alone, "sample_hex": alone}
 )
@@ -148,6 +148,9 @@ func (l *loader) newHole(inside string, at yamlfile.Place, allowed known) (*hole
 		ok = false
 	case h.path[0] == "param":
 		ok = l.parameterKnown(h.path[1], at)
+	case h.path[0] == "prepared" && !l.prepares:
+		l.At(at, "{prepared} is not known here; want prepare: {…, ref: $.id} in the write, which makes it before")
+		ok = false
 	case h.path[0] == "first_sent" && !l.timed:
 		l.At(at, "{first_sent} is not known here; want first_sent: {skew: 60s, form: rfc3339} in the kind, which says how the time is written")
 		ok = false

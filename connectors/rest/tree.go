@@ -28,6 +28,7 @@ type tree struct {
 	spread  []*hole
 	list    []*tree // a list; elements of kind spreadTree are lists themselves
 	each    *tree   // a list with an element for each query
+	mail    *tree   // the headers and the text of a mail
 	kind    treeKind
 }
 
@@ -40,6 +41,7 @@ const (
 	listTree
 	eachTree
 	spreadTree
+	mailTree
 )
 
 type member struct {
@@ -104,6 +106,10 @@ func (l *loader) object(t *tree, n yamlfile.Node, allowed known) {
 		switch {
 		case e.Name == eachName && len(entries) == 1:
 			t.kind, t.each = eachTree, l.newTree(e.Value, field, allowed)
+		case e.Name == mailName && len(entries) == 1:
+			t.kind, t.mail = mailTree, l.mail(e.Value, field, allowed)
+		case e.Name == mailName:
+			l.Say(e.Line, field, "is set together with other members; want it alone, in the place of a text")
 		case e.Name == eachName:
 			l.Say(e.Line, field, "is set together with other members; want it alone, in the place of a list")
 		case e.Name == spreadName:
@@ -172,7 +178,7 @@ func (t *tree) holes() []*hole {
 	for _, e := range t.list {
 		all = append(all, e.holes()...)
 	}
-	return append(all, t.each.holes()...)
+	return append(append(all, t.each.holes()...), t.mail.holes()...)
 }
 
 // filling is how a tree is filled.
@@ -215,6 +221,8 @@ func (t *tree) fill(f filling) (any, presence, error) {
 		return t.fillObject(f)
 	case listTree:
 		return t.fillList(f)
+	case mailTree:
+		return t.mail.fillMail(f)
 	case eachTree:
 		all := []any{}
 		for _, v := range f.each {

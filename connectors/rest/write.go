@@ -39,11 +39,23 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
-	d, err := w.draft(r, v)
-	if err != nil {
+	if err := c.assure(ctx, w); err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
-	if err := c.assure(ctx, w); err != nil {
+	if w.prepare != nil {
+		ref, receipt, err := c.prepared(ctx, w.prepare, r, v)
+		if err != nil {
+			return receipt, err
+		}
+		v["prepared"] = ref
+	}
+	return c.send(ctx, w, r, v)
+}
+
+// send makes one call.
+func (c *Connector) send(ctx context.Context, w *write, r connectors.Request, v values) (connectors.Receipt, error) {
+	d, err := w.draft(r, v)
+	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
 	u, err := c.url(d.path, d.query)
@@ -172,7 +184,7 @@ func (w *write) serves(in intent.WriteIntent, b *connectors.Record) error {
 }
 
 // takesAway reports whether the write can remove fields.
-func (w *write) takesAway() bool { return w.replaces || uses(w.request.holes(), "absent") }
+func (w *write) takesAway() bool { return w.replaces || uses(w.holes(), "absent") }
 
 // stampForm is the form of a stamp.
 var stampForm = regexp.MustCompile(`(?i)\A\s*rb-[a-z2-7]{32}\s*\z`)
