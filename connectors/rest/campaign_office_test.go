@@ -66,4 +66,51 @@ func init() {
 			})
 		},
 	}
+	destinations["microsoft-graph-mail/mail"] = destination{
+		kind: "mail", secrets: map[string]string{"token": "graph-token"}, collection: fakerest.GraphMessages, native: true, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			return fakerest.NewGraph(fakerest.GraphOptions{CopyAfter: 4 * time.Second, Changes: true}).Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("notice-%03d", n)},
+				Expect:  intent.Fields{"subject": fmt.Sprint("Order ", n), "to": fmt.Sprintf("ada-%d@example.org", n)},
+				Payload: intent.Fields{"body": map[string]any{"contentType": "text", "content": "It is on its way."}}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			all, _ := o[".properties"].([]any)
+			for _, one := range all {
+				if p, _ := one.(map[string]any); p["id"] == property && p["value"] == w.Key["reference"] && o["isDraft"] == false {
+					to, _ := o["toRecipients"].([]any)
+					first, _ := to[0].(map[string]any)
+					address, _ := first["emailAddress"].(map[string]any)
+					return intent.Fields{"reference": p["value"], "subject": o["subject"], "to": address["address"]}, true
+				}
+			}
+			return nil, false
+		},
+	}
+	header := func(o fakerest.Object, name string) string {
+		for line := range strings.SplitSeq(strings.ReplaceAll(o.Text(".raw"), "\r\n", "\n"), "\n") {
+			if value, ok := strings.CutPrefix(line, name+": "); ok {
+				return value
+			}
+		}
+		return ""
+	}
+	destinations["gmail-mail/mail"] = destination{
+		kind: "mail", parameters: map[string]string{"domain": "example.com"}, secrets: map[string]string{"token": "ya29.readback"},
+		collection: fakerest.GmailMail, native: true, lag: 40 * time.Second,
+		open: func() *fakerest.Fake {
+			return fakerest.NewGmail(fakerest.GmailOptions{SentAfter: 4 * time.Second, SpentIs400: true}).Fake
+		},
+		create: func(n int) intent.WriteIntent {
+			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("notice-%03d", n)},
+				Expect:  intent.Fields{"subject": fmt.Sprint("Order ", n), "to": fmt.Sprintf("ada-%d@example.org", n)},
+				Payload: intent.Fields{"text": "Grüße,\nit is on its way."}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields{"reference": header(o, "X-Reference"), "subject": header(o, "Subject"), "to": header(o, "To")},
+				o[".draft"] == "" && header(o, "X-Reference") == w.Key["reference"]
+		},
+	}
 }
