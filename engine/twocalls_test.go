@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -91,6 +92,38 @@ func TestWhatCannotBeKeptIsNotSent(t *testing.T) {
 		}
 		if n := len(b.world.Records("A-1")); n != 0 {
 			t.Errorf("%d orders", n)
+		}
+	})
+}
+
+// A process dies between the calls, or after both: the next one sends the same draft.
+func TestTheNextProcessSendsTheSameDraft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		open := func() *drafting {
+			dest := b.world.Destination()
+			d := &drafting{Connector: dest.Connector}
+			dest.Connector = d
+			b.engine = b.engineOn(b.ledger, dest, nil)
+			return d
+		}
+		first := open()
+		b.set(orders.Fault{Kind: orders.Unreachable, Times: 1000})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) || first.drafts != 1 {
+			t.Fatalf("%+v, %v with %d drafts", out, err, first.drafts)
+		}
+		b.engine.Close()
+		b.world.Clear()
+		second := open()
+		work, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		go func() { _ = b.engine.Work(work, nil) }()
+		out, err = b.engine.Wait(work, "acme", out.ID, false)
+		if err != nil || out.Status != ledger.Verified || second.drafts != 0 || second.sent == 0 {
+			t.Errorf("%+v, %v with %d further drafts, sent %d times", out, err, second.drafts, second.sent)
 		}
 	})
 }
