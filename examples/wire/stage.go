@@ -144,6 +144,8 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 	if err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = append(os.Environ(), st.setting(gated, workflow).environ()...)
 	cmd.Stderr = os.Stderr
@@ -151,23 +153,25 @@ func (st *stage) orchestrator(ctx context.Context, gated bool, workflow string) 
 	if err != nil {
 		return false, err
 	}
-	if err := cmd.Start(); err != nil {
-		return false, err
-	}
-	killed := make(chan struct{})
+	killed, dead := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() {
 		close(killed)
-		_ = cmd.Process.Kill() // SIGKILL, while it waits for the answer
+		cancel() // SIGKILL, while it waits for the answer
+		<-dead
 	})
 	for _, s := range []*service{st.bank, st.notifier} {
 		s.mu.Lock()
 		s.kill = once
 		s.mu.Unlock()
 	}
+	if err := cmd.Start(); err != nil {
+		return false, err
+	}
 	for lines := bufio.NewScanner(output); lines.Scan(); {
 		_, _ = fmt.Fprintln(st.out, "  "+lines.Text())
 	}
 	err = cmd.Wait()
+	close(dead)
 	select {
 	case <-killed:
 		_, _ = fmt.Fprintln(st.out, "  the orchestrator is dead")
