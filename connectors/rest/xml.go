@@ -209,7 +209,7 @@ func (s *shape) document(d *xml.Decoder) (doc any, err error) {
 		token, err := d.Token()
 		switch t := token.(type) {
 		case nil:
-			if err == io.EOF && doc != nil {
+			if errors.Is(err, io.EOF) && doc != nil {
 				return doc, nil
 			}
 			return nil, errors.Join(err, io.ErrUnexpectedEOF)
