@@ -129,12 +129,12 @@ func TestASharedListIsOfItsOwnConditions(t *testing.T) {
 // TestShippedProbes makes the probe of each declaration of the campaign on the fake of its API.
 func TestShippedProbes(t *testing.T) {
 	for name, d := range destinations {
+		if d.connect != nil || d.trap {
+			continue // no included declaration
+		}
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				declaration, _, _ := strings.Cut(name, "/")
-				if !slices.Contains(rest.Shipped(), declaration) {
-					t.Skip("it is a connector in Go")
-				}
 				f := d.open()
 				con, err := rest.New(shippedDeclaration(t, declaration), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: f.Transport()})
 				if err != nil {
