@@ -100,7 +100,7 @@ type Query struct {
 	// its stamp is then all that the write made: a connector need not look for the stamp under
 	// other keys. Default false: look for all.
 	Once bool
-	// Prepared is what Request.Keep recorded, nil where it recorded nothing.
+	// Prepared is that of the sends so far, what Request.Keep recorded among it; nil where there is nothing.
 	Prepared []byte
 }
 

@@ -122,15 +122,19 @@ func (t *task) send() error {
 		r.Before = &t.seen
 	}
 	r.Conditional = t.conditional(r.Intent.Write, r.Before)
-	var unkept error
+	var lost error
 	r.Keep = func(_ context.Context, prepared []byte) error {
-		unkept = t.keep(prepared)
-		return unkept
+		ev, err := t.made(prepared)
+		if err != nil {
+			return err
+		}
+		lost = t.commit(ev)
+		return lost
 	}
 	began := time.Now()
 	res := t.sending(ctx, r)
-	if unkept != nil {
-		return unkept // another worker reads what became of it
+	if lost != nil {
+		return lost // another worker reads what became of it
 	}
 	if res.Fate == connectors.FateLogin {
 		t.e.reg.LoginRefused(t.rec.Destination)
@@ -150,17 +154,17 @@ func (t *task) send() error {
 	return t.note(ev)
 }
 
-// keep records what a first call of the send made, before the second is made.
-func (t *task) keep(prepared []byte) error {
+// made returns the event of what a first call of the send made, which is recorded before the second.
+func (t *task) made(prepared []byte) (ledger.Event, error) {
 	if len(prepared) > connectors.MaxPrepared {
-		return fmt.Errorf("it has %d bytes, at most %d can be kept", len(prepared), connectors.MaxPrepared)
+		return ledger.Event{}, fmt.Errorf("it has %d bytes, at most %d can be kept", len(prepared), connectors.MaxPrepared)
 	}
 	sealed, err := t.scope().SealBytes(prepared)
 	if err != nil {
-		return err
+		return ledger.Event{}, err
 	}
 	t.prepared = slices.Clone(prepared)
-	return t.commit(ledger.Event{Kind: ledger.EvPrepared, Prepared: sealed})
+	return ledger.Event{Kind: ledger.EvPrepared, Prepared: sealed}, nil
 }
 
 // queued prepares a write of which nothing was sent, and announces it.
