@@ -52,15 +52,7 @@ func (m *mailer) connector(t *testing.T) *rest.Connector {
 	t.Helper()
 	s := httptest.NewServer(m)
 	t.Cleanup(s.Close)
-	d, err := rest.Load([]byte(`declaration: 1
-name: mailer
-system: Mailer
-base_url: `+s.URL+`
-probe: {path: /me}
-kinds:
-  mail:
-    key: [id]
-    writes:
+	return mailerAt(t, s.URL, `    writes:
       create:
         prepare:
           method: POST
@@ -75,7 +67,21 @@ kinds:
       - {name: list, by: key, path: /mails, query: {id: "{key.id}"}, records: "$.items[*]"}
     record: {ref: $.id, stamp: {path: $.stamp}, fields: {id: $.key, subject: $.subject}}
     profile: {stamped: true, settle: 1s, horizon: 1m, irreversible: [create]}
-`), "mailer.yaml")
+`)
+}
+
+// mailerAt is a connector of mails at an address, declared by what differs of them.
+func mailerAt(t *testing.T, url, kind string) *rest.Connector {
+	t.Helper()
+	d, err := rest.Load([]byte(`declaration: 1
+name: mailer
+system: Mailer
+base_url: `+url+`
+probe: {path: /me}
+kinds:
+  mail:
+    key: [id]
+`+kind), "mailer.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,29 +185,14 @@ func TestComposedMail(t *testing.T) {
 		_, _ = io.WriteString(w, `{"id":"1"}`)
 	}))
 	defer s.Close()
-	d, err := rest.Load([]byte(`declaration: 1
-name: mailer
-system: Mailer
-base_url: `+s.URL+`
-probe: {path: /me}
-kinds:
-  mail:
-    key: [id]
-    writes:
+	c := mailerAt(t, s.URL, `    writes:
       create:
         method: POST
         path: /mails
         body: {raw: {"[mail]": {To: "{fields.to}", Cc: "{fields.cc?}", Subject: "{fields.subject}", X-Id: "{key.id}", text: "{fields.text}"}}}
         ref: $.id
     profile: {write_only: true, irreversible: [create]}
-`), "mailer.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := rest.New(d, rest.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	send := func(id string, fields intent.Fields) error {
 		_, err := c.Write(t.Context(), connectors.Request{Intent: intent.WriteIntent{Kind: "mail", Write: intent.Create, Key: intent.Fields{"id": id}, Expect: fields}})
 		return err
@@ -271,27 +262,12 @@ func TestHitsThatShowOnlyTheirRefs(t *testing.T) {
 				_, _ = io.WriteString(w, answer)
 			}))
 			defer s.Close()
-			declared, err := rest.Load([]byte(`declaration: 1
-name: mailer
-system: Mailer
-base_url: `+s.URL+`
-probe: {path: /me}
-kinds:
-  mail:
-    key: [id]
-    writes: {create: {method: POST, path: /mails, body: {id: "{key.id}", "...": "{fields}"}, ref: $.id}}
+			c := mailerAt(t, s.URL, `    writes: {create: {method: POST, path: /mails, body: {id: "{key.id}", "...": "{fields}"}, ref: $.id}}
     reads:
       - {name: search, by: key, path: /mails, query: {q: "{key.id}"}, records: "$.items[*]", only_refs: true}
       - {name: get, by: ref, path: "/mails/{ref}", record: $, absent: [404]}
     record: {ref: $.id, stamp: {path: $.stamp}, fields: {id: $.key, subject: $.subject}}
-`), "mailer.yaml")
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := rest.New(declared, rest.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+`)
 			obs, err := c.Read(t.Context(), connectors.Query{Stamp: "rb-1", Intent: intent.WriteIntent{Kind: "mail", Write: intent.Create, Key: intent.Fields{"id": "1"}}})
 			if d.says != "" {
 				if err == nil || !strings.Contains(err.Error(), d.says) {
