@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever exchanges a secret has the one that was kept last, and after an exchange that failed the old one.
+// A process that exchanges a secret has the one that was kept last, and after an exchange that failed the old one.
 func TestASecretThatRotates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	file := filepath.Join(dir, "refresh")

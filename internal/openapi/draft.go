@@ -163,7 +163,7 @@ func (d *drafter) keys() {
 		d.KeyGuess = "the parameters of the path"
 		return
 	}
-	telling := slices.DeleteFunc(slices.Clone(d.sends), func(m member) bool {
+	ours := slices.DeleteFunc(slices.Clone(d.sends), func(m member) bool {
 		_, shows := same(d.shown, m.name)
 		return !shows || !m.required || !scalar(m) || len(m.schema.Enum) > 0 || kind(m.schema) == "boolean"
 	})
@@ -173,8 +173,8 @@ func (d *drafter) keys() {
 		d.own, name, d.KeyGuess = m, called(m.name), "our reference by its name; whether it is unique must be found out"
 	} else if m, ok := first(d.sends, "metadata"); ok && kind(m.schema) == "object" {
 		d.own, d.inside, d.KeyGuess = m, true, "our reference in "+m.name+", which is not unique"
-	} else if len(telling) > 0 {
-		d.own, name, d.KeyGuess = telling[0], called(telling[0].name), "no member of the request is surely ours: two records may have one"
+	} else if len(ours) > 0 {
+		d.own, name, d.KeyGuess = ours[0], called(ours[0].name), "no member of the request is surely ours: two records may have one"
 	}
 	d.Key = append(d.Key, name)
 }
