@@ -127,3 +127,32 @@ func TestTheNextProcessSendsTheSameDraft(t *testing.T) {
 		}
 	})
 }
+
+// tooMuch is a connector whose first call makes more than can be kept.
+type tooMuch struct {
+	connectors.Connector
+	sent int
+}
+
+func (d *tooMuch) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	if err := r.Keep(ctx, make([]byte, connectors.MaxPrepared+1)); err != nil {
+		return connectors.Receipt{}, connectors.NotSent(err)
+	}
+	d.sent++
+	return d.Connector.Write(ctx, r)
+}
+
+// What is too large to be kept is not sent, and the write is known not to be applied.
+func TestWhatIsTooLargeToKeepIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		dest := b.world.Destination()
+		d := &tooMuch{Connector: dest.Connector}
+		dest.Connector = d
+		b.engine = b.engineOn(b.ledger, dest, nil)
+		out := b.do(order("A-1", intent.Create))
+		if out.Status != ledger.NotApplied || d.sent != 0 || len(b.world.Records("A-1")) != 0 {
+			t.Errorf("%+v, sent %d times%s", out, d.sent, b.life(out.ID))
+		}
+	})
+}
