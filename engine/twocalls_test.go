@@ -112,16 +112,17 @@ func TestTheNextProcessSendsTheSameDraft(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		out, err := b.engine.Do(ctx, order("A-1", intent.Create))
+		b.engine.Close() // the caller's deadline ends its wait, not the engine's work
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) || first.drafts != 1 {
 			t.Fatalf("%+v, %v with %d drafts", out, err, first.drafts)
 		}
-		b.engine.Close()
 		b.world.Clear()
 		second := open()
 		work, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
 		go func() { _ = b.engine.Work(work, nil) }()
 		out, err = b.engine.Wait(work, "acme", out.ID, false)
+		b.engine.Close()
 		if err != nil || out.Status != ledger.Verified || second.drafts != 0 || second.sent == 0 {
 			t.Errorf("%+v, %v with %d further drafts, sent %d times", out, err, second.drafts, second.sent)
 		}
