@@ -449,6 +449,51 @@ func letterScenes(t *testing.T, all map[string]scene) {
 		POST PEOPLE {"firstName":"Ada","lastName":"L"} => 503`),
 		fault.Fault{Kind: fault.DroppedField, Nth: 1}, twice, fault.Fault{Kind: fault.Throttled, Nth: 2, Delay: 9 * time.Second}, fault.Fault{Kind: fault.BadGateway, How: "503", Nth: 3})
 
+	add = scened(t, all, "Bearer sf-readback")
+	hr := func(lines string) string {
+		return strings.NewReplacer("POST UPSERT", "POST /odata/v2/upsert", "JSON", "$format=json", "META", `"__metadata":{"uri":"User"}`, "OF", "$filter=userId%20eq%20").Replace(lines)
+	}
+	const everyone = "%20and%20status%20in%20't','f','T','F','e','d'"
+	add("successfactors: users", rest.NewSuccessFactors(rest.SuccessFactorsOptions{}).Fake, hr(`
+		POST UPSERT?JSON {META,"userId":"k1","username":"ada","status":"active","title":"~Engineer","hireDate":"/Date(1767225600000)/"} => 200 {"d":[{"editStatus":"UPSERTED","httpCode":200,"index":0,"inlineResults":null,"key":"User/userId=k1","message":null,"status":"OK"}]}
+		GET /odata/v2/User?JSON&OF'k1' => 200 {"d":{"results":[{ "status":"t" "title":"Engineer" "hireDate":"/Date(1767225600000)/" "email":null "lastModifiedDateTime":"/Date(946684800000+0000)/"
+		GET /odata/v2/User?OF'k1' => 200 Content-Type:~application/atom+xml !k1
+		GET /odata/v2/User?JSON&OF'k2' => 200 {"d":{"results":[]}}
+		GET /odata/v2/User('k2')?JSON => 404 "code":"NotFoundException"
+		POST UPSERT?JSON {"__metadata":{"uri":"User('k1')"},"title":"","custom01":"s"} => 200 "status":"OK"
+		GET /odata/v2/User('k1')?JSON&$select=title,custom01 => 200 {"d":{"__metadata": "custom01":"s","title":"Engineer"}} !username
+		POST UPSERT?JSON {META,"userId":"k2","username":"ada","status":"t"} => 200 "status":"ERROR" "httpCode":500 "message":"DUPLICATE_USERNAME~: "key":null
+		POST UPSERT?JSON {META,"userId":"k2","username":"ADA"} => 200 "status":"ERROR" required
+		POST UPSERT?JSON {META,"userId":"k2","username":"ADA","status":"f"} => 200 Cannot~upsert~an~inactive~user
+		POST UPSERT?JSON&processInactiveEmployees=true {META,"userId":"k2","username":"ADA","status":"f"} => 200 "status":"OK"
+		POST UPSERT?JSON {META,"userId":"k2","title":"Boss"} => 200 Cannot~upsert~an~inactive~user
+		GET /odata/v2/User?JSON&OF'k2' => 200 {"d":{"results":[]}}
+		GET /odata/v2/User?JSON&OF'k2'`+everyone+` => 200 "userId":"k2"
+		GET /odata/v2/User('k2')?JSON => 200 "status":"f"
+		POST /odata/v2/User('k1')?JSON {"title":null} X-HTTP-METHOD:MERGE => 200 !{
+		POST /odata/v2/User('k2')?JSON {"title":"Boss"} X-HTTP-METHOD:MERGE => 500 inactive
+		POST /odata/v2/User('k9')?JSON {"title":"Boss"} X-HTTP-METHOD:MERGE => 404
+		GET /odata/v2/User('k1')?JSON&$select=title => 200 "title":null
+		POST UPSERT?JSON&purgeType=record {META,"userId":"k1","username":"ada","status":"t"} => 200 "status":"OK"
+		GET /odata/v2/User('k1')?JSON => 200 "custom01":null "hireDate":null
+		POST UPSERT?JSON {META,"userId":"k1","status":"e"} => 500 "code":"COE_GENERAL_SERVER_FAILURE" [COE0019]
+		POST UPSERT?JSON {META,"userId":"k1","hireDate":"2026-01-01"} => 400 [COE0019]
+		POST UPSERT?JSON {META,"userId":"k1","colour":"red"} => 400 "code":"COE_PROPERTY_NOT_FOUND" "lang":"en-US"
+		GET /odata/v2/User?JSON&$filter=colour%20eq%20'red' => 400 "code":"COE_PROPERTY_NOT_FOUND"
+		GET /odata/v2/User?JSON&$filter=colour => 400
+		GET /odata/v2/People?JSON => 404 "code":"COE_ENTITY_NOT_FOUND"
+		GET /odata/v2/User?JSON&$top=1 => 200 "userId":"k1" !"userId":"k2" !__next
+		GET /odata/v2/User?JSON Authorization:x => 403 "code":"LGN0007"`))
+	add("successfactors: faults", rest.NewSuccessFactors(rest.SuccessFactorsOptions{}).Fake, hr(`
+		POST UPSERT?JSON {META,"userId":"k1","username":"ada","status":"t","title":"e"} => 200 "status":"OK"
+		GET /odata/v2/User?JSON&OF'k1' => 200 "title":null
+		POST UPSERT?JSON {META,"userId":"k1","title":"e"} => 200 "status":"ERROR" "message":"Failed~to~add/update
+		POST UPSERT?JSON {META,"userId":"k1","title":"e"} => 429 Retry-After:~300
+		POST UPSERT?JSON {META,"userId":"k1","title":"f"} => 200 "status":"ERROR" "message":"Exception~caught
+		GET /odata/v2/User?JSON&OF'k1' => 200 "title":"f"`),
+		fault.Fault{Kind: fault.DroppedField, Nth: 1}, fault.Fault{Kind: fault.Refused, Nth: 2}, fault.Fault{Kind: fault.Throttled, Nth: 3, Delay: 300 * time.Second},
+		fault.Fault{Kind: fault.BadGateway, How: "500", Nth: 4})
+
 	const key = "AWS4-HMAC-SHA256~Credential=AKIDREADBACK/20000101/us-east-1/s3/aws4_request,~SignedHeaders=host,~Signature="
 	signed := func(name string, o rest.S3Options, lines string, met ...fault.Fault) {
 		add := scened(t, all, strings.ReplaceAll(key, "~", " ")+strings.Repeat("0", 64))
