@@ -31,10 +31,7 @@ func init() {
 			create: func(n int) intent.WriteIntent {
 				return intent.WriteIntent{Key: intent.Fields{"readback_key": fmt.Sprintf("crm-%03d", n)}, Expect: k.expect(n)}
 			},
-			of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-				fields, _ := o["properties"].(map[string]any)
-				return intent.Fields(fields), fields["readback_key"] == w.Key["readback_key"]
-			},
+			record: contactRecord,
 			other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same values, and our key if taken
 				f.Put(k.collection, func(now fakerest.View) (string, fakerest.Object) {
 					id, fields := fmt.Sprint(900_000+now.Next()), map[string]any(k.expect(n))

@@ -4,14 +4,45 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
+
+// dig is the value at a path of names and indexes, nil where there is none.
+func dig(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			o, _ := v.(map[string]any)
+			if whole, ok := v.(fakerest.Object); ok {
+				o = whole
+			}
+			v = o[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}
+
+// ending is text that ends with a name of ours within it, which re captures last, after the text.
+func ending(re *regexp.Regexp, text any) (before, name string, ok bool) {
+	s, _ := text.(string)
+	m := re.FindStringSubmatch(s)
+	if m == nil {
+		return s, "", false
+	}
+	return m[1], m[2], true
+}
 
 // marked is text that begins with our mark, as the declarations write it: the key in the mark, "" for
 // none, and the text below it.
@@ -45,9 +76,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"issue": fmt.Sprint(1_000_000 + n/20), "marker": fmt.Sprintf("run-%03d", n)},
 				Expect: intent.Fields{"body": fmt.Sprint("Run ", n, " passed.\n- all of it")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			marker, body := marked(o["body"])
-			return intent.Fields{"issue": o[".issue"], "marker": marker, "body": body}, strings.EqualFold(marker, fmt.Sprint(w.Key["marker"])) && o[".issue"] == w.Key["issue"]
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"issue": o[".issue"], "marker": marker, "body": body}}, marker != ""
 		},
 		// The same text, or a comment that quotes ours; with our mark if taken.
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
@@ -73,11 +104,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"head": fmt.Sprintf("acme:fix-%03d", n), "base": "main"},
 				Expect: intent.Fields{"title": fmt.Sprint("Fix ", n), "body": "It was broken."}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			head, _ := o["head"].(map[string]any)
-			base, _ := o["base"].(map[string]any)
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			_, body := marked(o["body"])
-			return intent.Fields{"head": head["label"], "base": base["ref"], "title": o["title"], "body": body}, head["label"] == w.Key["head"]
+			return connectors.Record{Ref: fmt.Sprint(o["number"]), Fields: intent.Fields{"head": dig(o, "head", "label"), "base": dig(o, "base", "ref"), "title": o["title"], "body": body, "state": o["state"]}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // of another branch, or of ours
 			f.Put(fakerest.HubPulls, func(now fakerest.View) (string, fakerest.Object) {
@@ -97,8 +126,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"branch": "main", "path": fmt.Sprintf("docs/a b/ü-%03d.md", n)},
 				Expect: intent.Fields{"content": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "# Run %d\n", n))}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"branch": "main", "path": o["path"], "content": base64.StdEncoding.EncodeToString([]byte(o.Text(".text")))}, o != nil && o["path"] == w.Key["path"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("path"), Version: o.Text("sha"),
+				Fields: intent.Fields{"branch": "main", "path": o["path"], "content": base64.StdEncoding.EncodeToString([]byte(o.Text(".text")))}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // beside ours, or ours with other contents
 			f.Put(fakerest.HubFiles, func(fakerest.View) (string, fakerest.Object) {
@@ -117,17 +147,17 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"marker": fmt.Sprintf("alert-%03d", n)},
 				Expect: intent.Fields{"title": fmt.Sprint("Disk ", n), "description": "It is full.", "labels": []any{"ops"}}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			marker, description := marked(o["description"])
 			labels := []any{}
-			all, _ := o["labels"].([]any)
-			for _, label := range all {
-				if !strings.HasPrefix(fmt.Sprint(label), "readback-") {
+			for _, label := range stringsOf(o["labels"]) {
+				if own, ok := strings.CutPrefix(label, "readback-"); ok { // it is ours, also if the text was rewritten
+					marker = own
+				} else {
 					labels = append(labels, label)
 				}
 			}
-			label := slices.Contains(all, any(fmt.Sprint("readback-", w.Key["marker"])))
-			return intent.Fields{"marker": marker, "title": o["title"], "description": description, "labels": labels}, label || strings.EqualFold(marker, fmt.Sprint(w.Key["marker"]))
+			return connectors.Record{Ref: fmt.Sprint(o["iid"]), Fields: intent.Fields{"marker": marker, "title": o["title"], "description": description, "labels": labels, "state": o["state"]}}, marker != ""
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same title, with our mark if taken
 			f.Put(fakerest.GitLabIssues, func(now fakerest.View) (string, fakerest.Object) {

@@ -4,14 +4,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
 
 func init() {
+	bracketed, lastLine := regexp.MustCompile(`(?s)^(.*) \[(\S+)\]$`), regexp.MustCompile(`(?s)^(.*)\n-# (\S+) rb-\S+$`)
 	destinations["twilio-messages/sms"] = destination{
 		kind: "sms", parameters: map[string]string{"account": "AC1"}, secrets: map[string]string{"token": "twilio-token"},
 		collection: fakerest.TwilioMessages, lag: 40 * time.Second,
@@ -20,9 +23,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"to": fmt.Sprint("+1555010000", n%4), "reference": fmt.Sprintf("A-%03d", n)},
 				Expect: intent.Fields{"from": "+15550199999", "body": fmt.Sprint("Your parcel ", n, " is on its way")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			text, ours := strings.CutSuffix(o.Text("body"), fmt.Sprint(" [", w.Key["reference"], "]"))
-			return intent.Fields{"to": o["to"], "from": o["from"], "reference": w.Key["reference"], "body": text}, ours && o["to"] == w.Key["to"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			text, reference, ok := ending(bracketed, o["body"])
+			return connectors.Record{Ref: o.Text("sid"), Fields: intent.Fields{"to": o["to"], "from": o["from"], "reference": reference, "body": text}}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by another program
 			f.Put(fakerest.TwilioMessages, func(now fakerest.View) (string, fakerest.Object) {
@@ -42,9 +45,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"channel": []string{"100", "200"}[n%2], "reference": fmt.Sprintf("note-%03d", n)},
 				Expect: intent.Fields{"content": fmt.Sprint("Order ", n, " is *paid*\nand sent")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			text, _, ours := strings.Cut(o.Text("content"), fmt.Sprint("\n-# ", w.Key["reference"], " rb-"))
-			return intent.Fields{"channel": o["channel_id"], "reference": w.Key["reference"], "content": text}, ours && o["channel_id"] == w.Key["channel"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			text, reference, ok := ending(lastLine, o["content"])
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"channel": o["channel_id"], "reference": reference, "content": text}}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by another bot
 			f.Put(fakerest.DiscordMessages, func(now fakerest.View) (string, fakerest.Object) {
@@ -53,23 +56,13 @@ func init() {
 			})
 		},
 	}
-	quickbooks := func(kind, collection, name string, more intent.Fields, d destination) {
+	quickbooks := func(kind, collection, name string, d destination) {
 		d.kind, d.collection, d.lag = kind, collection, 40*time.Second
 		d.parameters, d.secrets = map[string]string{"realm": "9130"}, map[string]string{"token": "qb-readback"}
 		d.open = func() *fakerest.Fake { return fakerest.NewQuickBooks(fakerest.QuickBooksOptions{}).Fake }
-		d.of = func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			customer, _ := o["CustomerRef"].(map[string]any)
-			fields := intent.Fields{"customer": customer["value"], "total": o["TotalAmt"]}
-			for key := range w.Key {
-				fields[key] = o[name]
-			}
-			for key := range more { // compared by the connector
-				fields[key] = w.Expect[key]
-			}
-			for _, key := range w.Key {
-				return fields, o != nil && o[name] == key
-			}
-			return nil, false
+		d.record = func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("Id"), Fields: intent.Fields{"number": o["DocNumber"], "reference": o["PaymentRefNum"], "customer": dig(o, "CustomerRef", "value"), "total": o["TotalAmt"],
+				"invoice": dig(o, "Line", 0, "LinkedTxn", 0, "TxnId"), "applied": dig(o, "Line", 0, "Amount")}}, true
 		}
 		// Another person's record: of the same customer and amount, and with our number if taken.
 		d.other = func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
@@ -86,12 +79,12 @@ func init() {
 		}
 		destinations["quickbooks/"+kind] = d
 	}
-	quickbooks("invoice", fakerest.QuickBooksInvoices, "DocNumber", nil, destination{create: func(n int) intent.WriteIntent {
+	quickbooks("invoice", fakerest.QuickBooksInvoices, "DocNumber", destination{create: func(n int) intent.WriteIntent {
 		amount := json.Number(fmt.Sprintf("%d.5", 100+n))
 		return intent.WriteIntent{Key: intent.Fields{"number": fmt.Sprintf("INV-%03d", n)}, Expect: intent.Fields{"customer": "1", "total": amount},
 			Payload: intent.Fields{"lines": []any{map[string]any{"Amount": amount, "DetailType": "SalesItemLineDetail", "SalesItemLineDetail": map[string]any{"ItemRef": map[string]any{"value": "1"}}}}}}
 	}})
-	quickbooks("payment", fakerest.QuickBooksPayments, "PaymentRefNum", intent.Fields{"invoice": nil, "applied": nil}, destination{create: func(n int) intent.WriteIntent {
+	quickbooks("payment", fakerest.QuickBooksPayments, "PaymentRefNum", destination{create: func(n int) intent.WriteIntent {
 		amount := json.Number(fmt.Sprintf("%d.5", 100+n))
 		return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("PAY-%03d", n)},
 			Expect: intent.Fields{"customer": "1", "total": amount, "invoice": fmt.Sprint(n), "applied": amount}}
@@ -109,10 +102,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"conversation": fmt.Sprint(700 + n%4), "reference": fmt.Sprintf("A-%03d", n)},
 				Expect: intent.Fields{"type": []string{"comment", "note"}[n%2], "text": fmt.Sprint("Parcel ", n, " is packed & sent")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			text, ours := strings.CutSuffix(o.Text("body"), fmt.Sprint(" [", w.Key["reference"], "]</p>"))
-			return intent.Fields{"conversation": o[".conversation"], "reference": w.Key["reference"], "text": strings.TrimPrefix(text, "<p>"), "type": o["part_type"]},
-				ours && o[".conversation"] == w.Key["conversation"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			text, reference, ok := ending(bracketed, strings.TrimSuffix(o.Text("body"), "</p>"))
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"conversation": o[".conversation"], "reference": reference, "text": strings.TrimPrefix(text, "<p>"), "type": o["part_type"]}}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by another admin
 			f.Put(fakerest.IntercomParts, func(now fakerest.View) (string, fakerest.Object) {
@@ -143,9 +135,9 @@ func init() {
 		create: func(n int) intent.WriteIntent { // twenty of an order
 			return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprint(order, 700+n/20), "reference": fmt.Sprintf("return-%03d", n)}, Expect: intent.Fields{"amount": fmt.Sprintf("%d.50", 5+n)}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			reference, _, _ := strings.Cut(o.Text("note"), " ")
-			return intent.Fields{"order": o[".order"], "reference": reference, "amount": o[".amount"]}, reference == w.Key["reference"] && o[".order"] == w.Key["order"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			reference, _, ok := strings.Cut(o.Text("note"), " ")
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"order": o[".order"], "reference": reference, "amount": o[".amount"]}}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same amount, by a person
 			f.Put(fakerest.ShopifyRefunds, func(now fakerest.View) (string, fakerest.Object) {
@@ -163,8 +155,8 @@ func init() {
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"order": fmt.Sprint(order, 700+n)}, Expect: intent.Fields{"note": fmt.Sprint("Gift ", n)}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"order": o["id"], "note": o["note"]}, o != nil && o["id"] == w.Key["order"] && o["note"] == w.Expect["note"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"order": o["id"], "note": o["note"]}}, true
 		},
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/s3"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
@@ -29,8 +30,8 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"key": fmt.Sprintf("reports/%03d.txt", n)},
 				Expect: intent.Fields{"content": fmt.Sprint("Report ", n, "\n"), "content_type": "text/plain"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"key": o[".key"], "content": o["body"], "content_type": o["type"]}, o != nil && o[".key"] == w.Key["key"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text(".key"), Version: o.Text("etag"), Fields: intent.Fields{"key": o[".key"], "content": o["body"], "content_type": o["type"]}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same content, and our key if taken
 			key := fmt.Sprint(w.Key["key"], ".copy")

@@ -2,9 +2,11 @@ package rest_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -18,9 +20,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprint("run-", n)},
 				Expect: intent.Fields{"title": fmt.Sprint("Disk ", n), "description": "It is full.\n* all of it"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			text, ours := strings.CutSuffix(o.Text("description"), fmt.Sprintf("\n\n(reference %s)", w.Key["reference"]))
-			return intent.Fields{"reference": w.Key["reference"], "title": o["title"], "description": text}, ours
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			text, reference, ok := ending(regexp.MustCompile(`(?s)^(.*)\n\n\(reference (\S+)\)$`), o["description"])
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"reference": reference, "title": o["title"], "description": text}}, ok
 		},
 		// The same title and text, in an issue that only quotes our reference; with our line if taken.
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
@@ -36,6 +38,15 @@ func init() {
 		},
 	}
 	const property = "String {8e1f6c52-4a0b-4c1e-9d57-2b3a6f0e7c91} Name readback"
+	reference := func(o fakerest.Object) (any, bool) {
+		all, _ := o[".properties"].([]any)
+		for _, p := range all {
+			if dig(p, "id") == property {
+				return dig(p, "value"), true
+			}
+		}
+		return nil, false
+	}
 	at := func(n int) map[string]any {
 		return map[string]any{"dateTime": time.Date(2030, 1, 1, 10, n, 0, 0, time.UTC).Format("2006-01-02T15:04:05"), "timeZone": "UTC"}
 	}
@@ -46,14 +57,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"reference": fmt.Sprintf("visit-%03d", n)},
 				Expect: intent.Fields{"subject": fmt.Sprint("Visit ", n), "start": at(n), "end": at(n + 15)}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			all, _ := o[".properties"].([]any)
-			for _, one := range all {
-				if p, _ := one.(map[string]any); p["id"] == property && p["value"] == w.Key["reference"] {
-					return intent.Fields{"reference": p["value"], "subject": o["subject"], "start": o["start"], "end": o["end"]}, true
-				}
-			}
-			return nil, false
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			reference, ok := reference(o)
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"reference": reference, "subject": o["subject"], "start": o["start"], "end": o["end"]}}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same event, by a person; with our reference if taken
 			f.Put(fakerest.GraphEvents, func(now fakerest.View) (string, fakerest.Object) {
@@ -76,17 +82,9 @@ func init() {
 				Expect:  intent.Fields{"subject": fmt.Sprint("Order ", n), "to": fmt.Sprintf("ada-%d@example.org", n)},
 				Payload: intent.Fields{"body": map[string]any{"contentType": "text", "content": "It is on its way."}}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			all, _ := o[".properties"].([]any)
-			for _, one := range all {
-				if p, _ := one.(map[string]any); p["id"] == property && p["value"] == w.Key["reference"] && o["isDraft"] == false {
-					to, _ := o["toRecipients"].([]any)
-					first, _ := to[0].(map[string]any)
-					address, _ := first["emailAddress"].(map[string]any)
-					return intent.Fields{"reference": p["value"], "subject": o["subject"], "to": address["address"]}, true
-				}
-			}
-			return nil, false
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			reference, ok := reference(o)
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"reference": reference, "subject": o["subject"], "to": dig(o, "toRecipients", 0, "emailAddress", "address")}}, ok && o["isDraft"] == false
 		},
 	}
 	header := func(o fakerest.Object, name string) string {
@@ -108,9 +106,8 @@ func init() {
 				Expect:  intent.Fields{"subject": fmt.Sprint("Order ", n), "to": fmt.Sprintf("ada-%d@example.org", n)},
 				Payload: intent.Fields{"text": "Grüße,\nit is on its way."}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"reference": header(o, "X-Reference"), "subject": header(o, "Subject"), "to": header(o, "To")},
-				o[".draft"] == "" && header(o, "X-Reference") == w.Key["reference"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"reference": header(o, "X-Reference"), "subject": header(o, "Subject"), "to": header(o, "To")}}, o[".draft"] == ""
 		},
 	}
 }

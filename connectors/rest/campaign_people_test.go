@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -22,8 +23,8 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"employeeNumber": fmt.Sprintf("E-%03d", n)},
 				Expect: intent.Fields{"firstName": "Ada", "lastName": fmt.Sprint("Lovelace ", n), "jobTitle": "Engineer"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields(o), o != nil && o["employeeNumber"] == w.Key["employeeNumber"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields(o)}, o["employeeNumber"] != nil
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // a namesake, with our number if taken
 			f.Put(fakerest.BambooEmployees, func(now fakerest.View) (string, fakerest.Object) {

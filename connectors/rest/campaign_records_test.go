@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -18,10 +19,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"channel": fmt.Sprint("C", 1+n%2), "reference": fmt.Sprintf("note-%03d", n)},
 				Expect: intent.Fields{"text": fmt.Sprint("Order ", n, " is paid & sent")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			m, _ := o["metadata"].(map[string]any)
-			p, _ := m["event_payload"].(map[string]any)
-			return intent.Fields{"reference": p["reference"], "channel": o[".channel"], "text": o["text"]}, o != nil && p["reference"] == w.Key["reference"] && o[".channel"] == w.Key["channel"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			reference := dig(o, "metadata", "event_payload", "reference")
+			return connectors.Record{Ref: o.Text("ts"), Fields: intent.Fields{"reference": reference, "channel": o[".channel"], "text": o["text"]}}, reference != nil
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
 			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
@@ -44,11 +44,9 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"channel": fmt.Sprint("C", 1+n%2), "thread": root, "reference": fmt.Sprintf("note-%03d", n)},
 				Expect: intent.Fields{"text": fmt.Sprint("Order ", n, " is paid & sent")}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			m, _ := o["metadata"].(map[string]any)
-			p, _ := m["event_payload"].(map[string]any)
-			return intent.Fields{"reference": p["reply"], "channel": o[".channel"], "thread": o["thread_ts"], "text": o["text"]},
-				o != nil && p["reply"] == w.Key["reference"] && o[".channel"] == w.Key["channel"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			reference := dig(o, "metadata", "event_payload", "reply")
+			return connectors.Record{Ref: o.Text("ts"), Fields: intent.Fields{"reference": reference, "channel": o[".channel"], "thread": o["thread_ts"], "text": o["text"]}}, reference != nil
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
 			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
@@ -69,8 +67,8 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"correlation_id": fmt.Sprintf("case-%03d", n)},
 				Expect: intent.Fields{"short_description": fmt.Sprint("Printer ", n), "urgency": "2"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields(o), o != nil && o["correlation_id"] == w.Key["correlation_id"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("sys_id"), Fields: intent.Fields(o)}, o["correlation_id"] != nil
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
 			f.Put(fakerest.ServiceNowRecords, func(now fakerest.View) (string, fakerest.Object) {
@@ -91,9 +89,9 @@ func init() {
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"Key": fmt.Sprintf("A-%03d", n)}, Expect: intent.Fields{"Name": fmt.Sprint("Order ", n)}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			fields, _ := o["fields"].(map[string]any)
-			return intent.Fields(fields), fields["Key"] == w.Key["Key"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			fields, ok := o["fields"].(map[string]any)
+			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields(fields)}, ok
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
 			f.Put(fakerest.AirtableRecords, func(now fakerest.View) (string, fakerest.Object) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -20,13 +21,13 @@ func init() {
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"A": fmt.Sprintf("order-%03d", n)}, Expect: intent.Fields{"C": fmt.Sprint("Ada ", n), "E": "12.50"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			cells, _ := o["values"].([]any)
 			fields := intent.Fields{}
 			for i, v := range cells {
 				fields[string(rune('A'+i))] = v
 			}
-			return fields, fields["A"] == w.Key["A"]
+			return connectors.Record{Ref: fmt.Sprint(fields["A"]), Fields: fields}, true
 		},
 		// A row above or below ours, which moves ours, and with our metadata if taken.
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {

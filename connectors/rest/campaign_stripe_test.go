@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -28,18 +29,13 @@ func init() {
 		}
 		destinations["stripe/"+kind] = d
 	}
-	// reference is our own name of an object, which Stripe keeps as metadata.
-	reference := func(o fakerest.Object) any {
-		m, _ := o["metadata"].(map[string]any)
-		return m["reference"]
-	}
-	referenced := func(names ...string) func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-		return func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			fields := intent.Fields{"reference": reference(o)}
+	showing := func(names ...string) func(o fakerest.Object) (connectors.Record, bool) {
+		return func(o fakerest.Object) (connectors.Record, bool) {
+			fields := intent.Fields{"reference": dig(o, "metadata", "reference")} // our own name of it
 			for _, name := range names {
 				fields[name] = o[name]
 			}
-			return fields, o != nil && fields["reference"] == w.Key["reference"]
+			return connectors.Record{Ref: o.Text("id"), Fields: fields}, true
 		}
 	}
 	// foreign puts an object of another actor: of the same payment or customer, and under our key if taken.
@@ -60,7 +56,7 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"payment_intent": payment(n), "reference": fmt.Sprintf("return-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "reason": "requested_by_customer"}}
 		},
-		of: referenced("payment_intent", "amount", "reason"),
+		record: showing("payment_intent", "amount", "reason"),
 		other: foreign(fakerest.StripeRefunds, func(n int) fakerest.Object {
 			return fakerest.Object{"object": "refund", "payment_intent": payment(n), "amount": fakerest.Number(int64(500 + n)), "reason": "duplicate", "status": "succeeded", "currency": "usd"}
 		}),
@@ -70,7 +66,7 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("order-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Order ", n)}}
 		},
-		of: referenced("customer", "amount", "currency", "description"),
+		record: showing("customer", "amount", "currency", "description"),
 		other: foreign(fakerest.StripePaymentIntents, func(n int) fakerest.Object {
 			return fakerest.Object{"object": "payment_intent", "customer": account(n), "amount": fakerest.Number(int64(500 + n)), "currency": "usd", "description": fmt.Sprint("Order ", n)}
 		}),
@@ -80,7 +76,7 @@ func init() {
 			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("hours-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Hours ", n)}}
 		},
-		of: referenced("customer", "amount", "currency", "description"),
+		record: showing("customer", "amount", "currency", "description"),
 		other: foreign(fakerest.StripeInvoiceItems, func(n int) fakerest.Object {
 			return fakerest.Object{"object": "invoiceitem", "customer": account(n), "amount": fakerest.Number(int64(500 + n)), "currency": "usd", "description": fmt.Sprint("Hours ", n)}
 		}),
@@ -89,9 +85,7 @@ func init() {
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"email": fmt.Sprintf("ada-%03d@example.com", n)}, Expect: intent.Fields{"name": fmt.Sprint("Ada ", n)}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"email": o["email"], "name": o["name"]}, o != nil && o["email"] == w.Key["email"]
-		},
+		record: showing("email", "name"),
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
 			f.Put(fakerest.StripeCustomers, func(now fakerest.View) (string, fakerest.Object) {
 				o := fakerest.Object{"id": fmt.Sprint("cus_by_hand_", now.Next()), "object": "customer", "email": fmt.Sprintf("ADA-%03d@example.com", n), "name": fmt.Sprint("Ada ", n), "metadata": map[string]any{}}

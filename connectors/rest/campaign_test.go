@@ -49,9 +49,9 @@ type destination struct {
 	collection string
 	// create is the n-th create, or another write where it says so.
 	create func(n int) intent.WriteIntent
-	// of reports whether an object of the fake is the record of a create, also one that another
-	// actor made, and returns its fields, as they are declared.
-	of func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool)
+	// record is the record of an object of the collection, also one that another actor made, with its
+	// fields as they are declared; false: it is none of this kind.
+	record func(o fakerest.Object) (connectors.Record, bool)
 	// other does what another actor does at the n-th write, before it: other records of the same
 	// payment, channel or table, and, if taken, one under its key.
 	other func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool)
@@ -187,6 +187,15 @@ func (d destination) write(name string, n int) intent.WriteIntent {
 	w.Tenant, w.Workflow, w.Step, w.Tool, w.Write = "acme", "campaign", fmt.Sprint("s-", n), "create", cmp.Or(w.Write, intent.Create)
 	w.Kind = d.kind
 	return w
+}
+
+// of reports whether an object is the record of a write, and returns its fields.
+func (d destination) of(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+	if o == nil {
+		return nil, false
+	}
+	r, ok := d.record(o)
+	return r.Fields, ok && has(r.Fields, w.Key) && (w.Write != intent.Update || has(r.Fields, w.Expect))
 }
 
 // good is how a write ends with which nothing is wrong.

@@ -23,16 +23,13 @@ var traps = map[string]destination{
 	"rt/ticket": {
 		secrets: map[string]string{"token": "rt-token"}, collection: fakerest.RTTickets,
 		open: func() *fakerest.Fake { return fakerest.NewRT(fakerest.RTOptions{Seed: 1}).Fake },
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			custom := map[string]any{}
 			all, _ := o["CustomFields"].([]any)
 			for _, f := range all {
-				f := f.(map[string]any)
-				if values, _ := f["values"].([]any); len(values) == 1 {
-					custom[fmt.Sprint(f["name"])] = values[0]
-				}
+				custom[fmt.Sprint(dig(f, "name"))] = dig(f, "values", 0)
 			}
-			return intent.Fields{"order": custom["Order"], "amount": custom["Amount"], "subject": unstamped(o["Subject"])}, custom["Order"] == w.Key["order"]
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": custom["Order"], "amount": custom["Amount"], "subject": unstamped(o["Subject"])}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
 			f.Put(fakerest.RTTickets, func(now fakerest.View) (string, fakerest.Object) {
@@ -48,13 +45,13 @@ var traps = map[string]destination{
 		open: func() *fakerest.Fake {
 			return fakerest.NewRedmine(fakerest.RedmineOptions{Fields: []string{"Order", "Amount"}}).Fake
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			custom := map[string]any{}
 			all, _ := o["custom_fields"].([]any)
 			for _, f := range all {
-				custom[fmt.Sprint(f.(map[string]any)["id"])] = f.(map[string]any)["value"]
+				custom[fmt.Sprint(dig(f, "id"))] = dig(f, "value")
 			}
-			return intent.Fields{"order": custom["1"], "amount": custom["2"], "subject": o["subject"]}, custom["1"] == w.Key["order"]
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": custom["1"], "amount": custom["2"], "subject": o["subject"]}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) { // closed, if taken
 			f.Put(fakerest.RedmineIssues, func(now fakerest.View) (string, fakerest.Object) {
@@ -71,9 +68,9 @@ var traps = map[string]destination{
 	"gitea/issue": {
 		secrets: map[string]string{"token": "gitea-token"}, collection: fakerest.GiteaIssues,
 		open: func() *fakerest.Fake { return fakerest.NewGitea(fakerest.GiteaOptions{}).Fake },
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+		record: func(o fakerest.Object) (connectors.Record, bool) {
 			order, amount := marked(o["body"])
-			return intent.Fields{"order": order, "amount": amount, "subject": o["title"]}, order == w.Key["order"]
+			return connectors.Record{Ref: fmt.Sprint(o["number"]), Fields: intent.Fields{"order": order, "amount": amount, "subject": o["title"]}}, true
 		},
 		// An issue with a comment that quotes ours, and one that quotes it itself; with our mark if taken.
 		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
@@ -89,8 +86,8 @@ var traps = map[string]destination{
 	"soap/order": {
 		secrets: map[string]string{"token": "soap-token"}, collection: fakerest.SOAPOrders,
 		open: func() *fakerest.Fake { return fakerest.NewSOAP(fakerest.SOAPOptions{Seed: 1}).Fake },
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"order": o["reference"], "amount": o["amount"], "subject": o["subject"]}, o["reference"] == w.Key["order"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": o["reference"], "amount": o["amount"], "subject": o["subject"]}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
 			f.Put(fakerest.SOAPOrders, func(now fakerest.View) (string, fakerest.Object) {
@@ -102,8 +99,8 @@ var traps = map[string]destination{
 	"tryton/sale": {
 		secrets: map[string]string{"token": "cm9ib3Q6MTp0b2tlbg=="}, collection: "sale.sale",
 		open: func() *fakerest.Fake { return fakerest.NewTryton(fakerest.TrytonOptions{}).Fake },
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields{"order": o["reference"], "amount": o["total"], "subject": unstamped(o["description"])}, o["reference"] == w.Key["order"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": o["reference"], "amount": o["total"], "subject": unstamped(o["description"])}}, true
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) { // not active, if taken
 			f.Put("sale.sale", func(now fakerest.View) (string, fakerest.Object) {
