@@ -101,8 +101,9 @@
 // Prepare is a call before that of the write, which has no effect without it: a draft before it is
 // sent, an authorisation before it is captured. What it made, {prepared}, is recorded before the
 // second call is made, and every repeat is of the same. So a lost answer of the first leaves a draft
-// that is never sent, and one of the second is a lost answer like any other. Its key is another than that
-// of the write. As long as unused is answered as declared, what was prepared had no effect: with that, and after the
+// that is never sent, and one of the second is a lost answer like any other. So is a conflict of the second, and
+// a 404 or 410 that no rule of answers explains: another actor, or a proxy that repeats, may have used what was
+// prepared. The key of the first is another than that of the write. As long as unused is answered as declared, what was prepared had no effect: with that, and after the
 // horizon, also an irreversible write that is not found is known not to be applied. Reads must not
 // show what is only prepared: want record.keep, or a request for what is finished.
 //

@@ -118,11 +118,11 @@ func mailHeader(name string, v any) (string, error) {
 	}
 	texts = texts[:0]
 	for _, a := range addresses {
-		if a.Name == "" {
-			texts = append(texts, a.Address)
-			continue
+		whole := a.String() // with the quotes that its parts need, unlike a.Address
+		if whole == "<"+a.Address+">" {
+			whole = a.Address
 		}
-		texts = append(texts, a.String())
+		texts = append(texts, whole)
 	}
 	return strings.Join(texts, ", "), nil
 }

@@ -62,8 +62,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		if err != nil {
 			return f, err
 		}
+		size := len(elements) // of the page
 		if r.onlyRefs {
-			shown += len(elements)
+			shown += size
 			if elements, err = nil, c.hits(ctx, m, &f, elements, v); err != nil {
 				return f, err
 			}
@@ -96,7 +97,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		if len(f.records) > maxMatches {
 			return f, fmt.Errorf("%w: more than %d records match", errAnswer, maxMatches)
 		}
-		next, more, err := c.next(r, d, u, a, doc, len(elements), page)
+		next, more, err := c.next(r, d, u, a, doc, size, page)
 		if err == nil && !more && r.newest > 0 && shown >= r.newest {
 			// What is not among the newest may be among those that are not shown.
 			if f.strong = false; len(f.records) == 0 {

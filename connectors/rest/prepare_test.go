@@ -118,6 +118,9 @@ func TestTwoCallsAsOneWrite(t *testing.T) {
 		"not recorded":      {"a repeat would send a second draft", 200, 200, "", errors.New("the disk is full"), false, connectors.FateNotSent, []string{draftCall, "kept d1"}},
 		"nothing to record": {"a repeat would send a second draft", 200, 200, "", nil, true, connectors.FateNotSent, nil},
 		"lost send":         {"it may be sent", 200, 0, "", nil, false, connectors.FateUnknown, []string{draftCall, "kept d1", sendCall}},
+		"refused send":      {"the draft is still one", 200, 422, "", nil, false, connectors.FateRefused, []string{draftCall, "kept d1", sendCall}},
+		"no such draft":     {"another actor, or a proxy that repeats, may have sent it", 200, 404, "", nil, false, connectors.FateUnknown, []string{draftCall, "kept d1", sendCall}},
+		"used draft":        {"as well, on a repeat", 200, 409, "d1", nil, false, connectors.FateUnknown, []string{sendCall}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mailer{draft: d.draft, send: d.send}
@@ -220,6 +223,16 @@ func TestComposedMail(t *testing.T) {
 	if body, _ := io.ReadAll(m.Body); string(body) != "Zeile 1\r\nZeile 2" {
 		t.Errorf("text %q", body)
 	}
+	if err := send("a-1", fields("to", []any{`"eve@example.org, bob"@example.org`})); err != nil {
+		t.Fatal(err)
+	}
+	text, _ = base64.URLEncoding.DecodeString(raw)
+	if m, err = mail.ReadMessage(strings.NewReader(string(text))); err != nil {
+		t.Fatal(err)
+	}
+	if to, err = m.Header.AddressList("To"); err != nil || len(to) != 1 || to[0].Address != "eve@example.org, bob@example.org" {
+		t.Errorf("%v, to %v; want the one quoted address", err, to)
+	}
 	for name, f := range map[string]intent.Fields{
 		"a header in the subject": fields("subject", "Hi\r\nBcc: eve@example.org"),
 		"a header in an address":  fields("to", "ada@example.org\nBcc: eve@example.org"),
@@ -236,13 +249,15 @@ func TestComposedMail(t *testing.T) {
 
 // Hits that show no more than their refs are read one by one.
 func TestHitsThatShowOnlyTheirRefs(t *testing.T) {
-	answers := map[string]string{"/mails/m1": `{"id":"m1","key":"1","stamp":"rb-1","subject":"Hi"}`, "/mails/m2": `{"id":"m2","key":"2","subject":"Other"}`}
+	answers := map[string]string{"/mails/m1": `{"id":"m1","key":"1","stamp":"rb-1","subject":"Hi"}`, "/mails/m2": `{"id":"m2","key":"2","subject":"Other"}`,
+		"/mails/m3": `{"id":"m3","key":"1","stamp":"rb-1","subject":"Hi"}`}
 	for name, d := range map[string]struct {
 		list string
 		want []string
 		says string
 	}{
 		"one":       {`{"items":[{"id":"m1"}]}`, []string{"m1"}, ""},
+		"pages":     {`{"items":[{"id":"m1"},{"id":"m2"},{"id":"m2"}]}`, []string{"m1", "m3"}, ""},
 		"none":      {`{"items":[]}`, nil, ""},
 		"others":    {`{"items":[{"id":"m2"}]}`, nil, "seems to ignore the search"},
 		"among":     {`{"items":[{"id":"m2"},{"id":"m1"}]}`, []string{"m1"}, ""},
@@ -256,6 +271,9 @@ func TestHitsThatShowOnlyTheirRefs(t *testing.T) {
 				if r.URL.Path == "/mails" {
 					answer, ok = d.list, true
 				}
+				if r.URL.Query().Get("page") == "2" {
+					answer = `{"items":[{"id":"m3"}]}`
+				}
 				if !ok {
 					w.WriteHeader(500)
 				}
@@ -264,7 +282,7 @@ func TestHitsThatShowOnlyTheirRefs(t *testing.T) {
 			defer s.Close()
 			c := mailerAt(t, s.URL, `    writes: {create: {method: POST, path: /mails, body: {id: "{key.id}", "...": "{fields}"}, ref: $.id}}
     reads:
-      - {name: search, by: key, path: /mails, query: {q: "{key.id}"}, records: "$.items[*]", only_refs: true}
+      - {name: search, by: key, path: /mails, query: {q: "{key.id}"}, records: "$.items[*]", only_refs: true, paging: {page: page, size: 3}}
       - {name: get, by: ref, path: "/mails/{ref}", record: $, absent: [404]}
     record: {ref: $.id, stamp: {path: $.stamp}, fields: {id: $.key, subject: $.subject}}
 `)

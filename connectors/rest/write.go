@@ -275,7 +275,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
-	err = w.throttle.heed(a, doc, bodyErr == nil, w.meaning(a, doc, bodyErr == nil, err))
+	err = w.throttle.heed(a, doc, bodyErr == nil, w.spent(a, err, w.meaning(a, doc, bodyErr == nil, err)))
 	receipt.Reply = w.refusal.reply(a, doc, bodyErr == nil, err != nil)
 	if err != nil {
 		return receipt, err
