@@ -175,17 +175,15 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if a.Status == 0 {
 		return connectors.Receipt{}, err
 	}
-	re := connectors.Receipt{Ref: key, Code: a.Code(), Reply: reply(a, err != nil)}
-	if err == nil && method == http.MethodPut {
-		re.Version = version(a.Header)
-	}
+	// The receipt names no record: key and ETag are also those of the same content that another actor writes later.
+	re := connectors.Receipt{Code: a.Code(), Reply: reply(a, err != nil)}
 	return re, meaning(a, re.Reply, err)
 }
 
-// version is the ETag and, in a bucket with versions, the id of the version. The ETag alone is the
-// same for the same content.
+// version is the ETag, the id of the version in a bucket with versions, and the time of the write. The ETag
+// alone is that of the content, which another actor may have brought back.
 func version(h http.Header) string {
-	return strings.TrimSpace(h.Get("ETag") + " " + h.Get("X-Amz-Version-Id"))
+	return strings.Join(strings.Fields(h.Get("ETag")+" "+h.Get("X-Amz-Version-Id")+" "+h.Get("Last-Modified")), " ")
 }
 
 // reply is the store's own text.

@@ -334,3 +334,64 @@ func TestLostAnswer(t *testing.T) {
 		}
 	})
 }
+
+// tripper is a transport that a test stands between.
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestSameContentOfAnother: another actor writes the content of before, or ours, after our send. The ETag does
+// not show it, and neither a repeat nor an undo may replace or delete the object.
+func TestSameContentOfAnother(t *testing.T) {
+	for name, c := range map[string]struct {
+		write  intent.WriteType
+		answer bool
+		with   string // what the other actor writes
+	}{
+		"set back after a lost update":   {intent.Update, false, "before"},
+		"made again after a lost delete": {intent.Delete, false, "before"},
+		"ours without its metadata":      {intent.Create, true, "Report 1\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f, sends := fakerest.NewS3(fakerest.S3Options{}), 0
+				w := object(c.write, 1)
+				w.Tenant, w.Workflow, w.Step, w.Tool, w.Destination = "acme", "w", "1", "put", "files"
+				w.OnMismatch, w.Reversibility = intent.MismatchCompensate, intent.Compensable
+				delete(w.Expect, "content_type")
+				seed := func(body string) { f.Seed(fmt.Sprint(w.Key["key"]), body, nil) }
+				if c.write != intent.Create {
+					seed("before")
+				}
+				time.Sleep(time.Hour)
+				con := connect(t, func(o *s3.Options) {
+					o.Transport = tripper(func(r *http.Request) (*http.Response, error) {
+						a, err := f.Transport().RoundTrip(r)
+						if r.Method == http.MethodGet {
+							return a, err
+						}
+						if sends++; sends == 1 {
+							time.Sleep(5 * time.Second)
+							seed(c.with)
+						}
+						if !c.answer {
+							err = errors.Join(err, a.Body.Close(), io.ErrUnexpectedEOF)
+							a = nil
+						}
+						return a, err
+					})
+				})
+				var reg connectors.Registry
+				if err := reg.Register("files", connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+					t.Fatal(err)
+				}
+				e := engine.New(ledger.NewMemory(), &reg, nil)
+				t.Cleanup(e.Close)
+				out, err := e.Do(t.Context(), w)
+				if err != nil || out.Status != ledger.StatusReview || sends != 1 {
+					t.Errorf("%s after %d sends (%s), %v; want a review after one", out.Status, sends, out.Text, err)
+				}
+			})
+		})
+	}
+}
