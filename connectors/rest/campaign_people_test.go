@@ -37,4 +37,30 @@ func init() {
 			})
 		},
 	}
+	destinations["successfactors-users/user"] = destination{
+		kind: "user", parameters: map[string]string{"server": "api4.successfactors.com"}, secrets: map[string]string{"token": "sf-readback"},
+		collection: fakerest.SuccessFactorsUsers, lag: 40 * time.Second, native: true,
+		open: func() *fakerest.Fake {
+			s := fakerest.NewSuccessFactors(fakerest.SuccessFactorsOptions{})
+			s.Seed(fakerest.Object{"userId": "before", "username": "before"})
+			return s.Fake
+		},
+		create: func(n int) intent.WriteIntent { // an upsert, mostly of one that is not there
+			id := fmt.Sprintf("e-%03d", n)
+			return intent.WriteIntent{Write: intent.Upsert, Key: intent.Fields{"userId": id},
+				Expect: intent.Fields{"username": id + "@acme", "status": "t", "firstName": "Ada", "lastName": fmt.Sprint("Lovelace ", n), "title": "Engineer", "hireDate": "/Date(1767225600000)/"}}
+		},
+		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
+			return intent.Fields(o), o != nil && o["userId"] == w.Key["userId"]
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // a namesake, or one who has our number
+			f.Put(fakerest.SuccessFactorsUsers, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprintf("E-%03d", n)
+				if taken {
+					id = fmt.Sprint(w.Key["userId"])
+				}
+				return id, fakerest.Object{"userId": id, "username": id + "@other", "status": "t", "firstName": "Ada", "lastName": w.Expect["lastName"], "title": "Engineer", "hireDate": nil}
+			})
+		},
+	}
 }
