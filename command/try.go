@@ -185,7 +185,8 @@ func (s *showing) steps(ctx context.Context, d *rest.Declaration, c *rest.Connec
 	}
 	s.print("# The %s", in.Write)
 	key := intent.SendKey(in.StructuralKey(), 1)
-	receipt, err := c.Write(ctx, connectors.Request{Intent: in, Stamp: q.Stamp, IdempotencyKey: key, Attempt: 1, Before: before})
+	receipt, err := c.Write(ctx, connectors.Request{Intent: in, Stamp: q.Stamp, IdempotencyKey: key, Attempt: 1, Before: before,
+		Keep: func(context.Context, []byte) error { return nil }}) // it is sent once
 	if err == nil {
 		s.print("  accepted; ref %q", receipt.Ref)
 		q.Ref = receipt.Ref

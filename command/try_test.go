@@ -66,3 +66,16 @@ func TestTryInXML(t *testing.T) {
 `)
 	says(t, p.want(exitDiffers, p.run("destination", "try", file, "--answers", answers)), `amount = "2.00" (from $.amount)`, `differs: /amount: differs; want "1.00"`)
 }
+
+// TestTryTwoCalls takes a mail through its draft and its sending.
+func TestTryTwoCalls(t *testing.T) {
+	p := newPlace(t, orders.Options{})
+	answers := p.write("answers.jsonl", `{"status": 200, "body": {"resultSizeEstimate": 0}}
+{"status": 200, "body": {"id": "r7"}}
+{"status": 200, "body": {"id": "m7"}}
+{"status": 200, "body": {"resultSizeEstimate": 0}}
+{"status": 404, "body": {"error": {"code": 404}}}
+`)
+	says(t, p.want(exitDiffers, p.run("destination", "try", "gmail-mail", "--answers", answers)), `{"id":"r7"}`, `accepted; ref "m7"`, "0 records")
+	says(t, p.want(0, p.run("destination", "try", "gmail-mail")), "POST https://gmail.googleapis.com/gmail/v1/users/me/drafts")
+}

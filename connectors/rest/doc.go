@@ -94,7 +94,7 @@
 //	[replaces: true]                     # what is not in the request is removed
 //	[answers: [{status: 403, [where: CONDITION], means: throttled}…]]
 //	[prepare: {method: POST, path: /drafts, body: {…}, ref: $.id, [idempotency, answers, refusal]}]    # of a create
-//	[unused: {path: "/drafts/{prepared}", must: [CONDITION…]}]    # what was prepared had no effect
+//	[unused: {path: "/drafts/{prepared}", must: [CONDITION…]}]    # what was prepared had no effect: both are required
 //
 //	[refusal: REFUSAL]                   # where this write's refusals differ
 //

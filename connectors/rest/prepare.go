@@ -61,6 +61,9 @@ func (l *loader) checkPrepared(k *kind, f *fileKind) {
 		k.explain("A %s is two calls: %s, which has no effect by itself, and %s. What the first made is recorded before the second is made, and each repeat is of the same.",
 			name, w.prepare.request.written(), w.request.written())
 		if w.unused != nil {
+			if u := f.Writes[string(name)].Unused; !uses(w.unused.request.holes(), "prepared") || len(u.Must) == 0 {
+				l.At(u.At, "is answered alike whatever became of what was prepared; want {prepared} in it, and must: what is so only as long as it had no effect")
+			}
 			k.explain("As long as %s is answered as declared, what was prepared had no effect: a %s that is not found after the horizon is then known not to be applied.", w.unused.request.written(), name)
 		} else if slices.Contains(k.profile.Irreversible, name) {
 			l.warn(at, "has no unused beside it, and a %s is irreversible: a lost answer always needs a reviewer; want unused: a read that shows what was prepared as long as it had no effect", name)
