@@ -97,7 +97,7 @@ func (a *app) try(ctx context.Context, named string, t try) (int, error) {
 	if err := c.Check(in); err != nil {
 		return 0, err
 	}
-	return show.steps(ctx, d, c, in), nil
+	return show.steps(ctx, c.Declaration(), c, in), nil
 }
 
 // account completes the parameters by the declaration's examples, and fetches the secrets.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/httpsend"
@@ -76,10 +78,12 @@ func New(d *Declaration, o Options) (*Connector, error) {
 	if d == nil {
 		return nil, fmt.Errorf("%w: there is no declaration", errOptions)
 	}
-	c := &Connector{d: d, paces: d.paces(), hosts: map[string]bool{}, params: map[string]any{}}
+	c := &Connector{d: d, hosts: map[string]bool{}, params: map[string]any{}}
 	if err := c.configure(o); err != nil {
 		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
+	d = c.d
+	c.paces = d.paces()
 	transport := o.Transport
 	if transport == nil {
 		transport = http.DefaultTransport.(*http.Transport).Clone()
@@ -150,13 +154,34 @@ func (c *Connector) account(given map[string]string) error {
 		switch {
 		case value == "":
 			return fmt.Errorf("the option Parameters.%s is missing; want %s", p.Name, p.About)
-		case !p.form.MatchString(value), strings.ContainsFunc(value, isControl):
+		case !p.form.MatchString(value), strings.ContainsFunc(value, isControl), !utf8.ValidString(value):
 			return fmt.Errorf("the option Parameters.%s does not match %s; want %s", p.Name, p.Pattern, p.About)
 		}
 		c.params[p.Name] = value
 	}
+	return c.named()
+}
+
+// named puts the names that the account gives to members into the declaration.
+func (c *Connector) named() error {
+	account, other := map[string]string{}, false
+	for _, p := range c.d.Parameters() {
+		account[p.Name] = c.params[p.Name].(string)
+		other = other || slices.Contains(c.d.names, p.Name) && account[p.Name] != cmp.Or(p.Default, p.Example)
+	}
+	if !other {
+		return nil
+	}
+	d, err := load(c.d.text, c.d.file, account)
+	if err != nil {
+		return fmt.Errorf("with the option Parameters: %w", err)
+	}
+	c.d = d
 	return nil
 }
+
+// Declaration is the declaration with the names that the account gives to members.
+func (c *Connector) Declaration() *Declaration { return c.d }
 
 // given are the values that every request has.
 func (c *Connector) given() values { return values{"param": c.params} }

@@ -32,6 +32,9 @@ type Declaration struct {
 	shape        *shape // of answers in XML, nil: they are JSON
 	kinds        map[string]*kind
 	warnings     []yamlfile.Problem
+	names        []string // the parameters that name members
+	text         []byte   // the file, where there are some
+	file         string
 }
 
 // Parameter is what an account must give, besides secrets.
@@ -303,6 +306,8 @@ type read struct {
 type look struct {
 	request *request
 	must    []*condition
+	// names are the parameters by which what must hold names members.
+	names []string
 }
 
 // paging is how a list continues.
@@ -353,6 +358,8 @@ type field struct {
 	strip   *regexp.Regexp
 	without *regexp.Regexp
 	join    *string
+	// named is the name that the account gives to its member, "" where that is its own or written out.
+	named string
 	// one is set where the value is a member of the one element of the list that fits.
 	one *picked
 }

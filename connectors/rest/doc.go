@@ -229,6 +229,14 @@
 // status. A record that became bad after it was good is found by a recheck when within has passed since
 // the send, unless profile.recheck says another time.
 //
+// An account names members where a path has '{param.x}' as the whole quoted name of one, as in
+// $.properties['{param.x}'], or as the text that a filter compares with: [?@.name == '{param.x}']. Its value is
+// one name, whatever is in it, and never a part of the path. A path is checked with the parameter's default,
+// else its example, and again with the value of each account, so one of them is needed. No two parameters
+// may name one member, nor one that the file names itself beside it. What requests send and ask for must be
+// named by the same parameter as what records show; the name in intents stays that of fields. Nothing says
+// that an API knows a name: let the probe, or visible, ask for it, or a wrong one finds nothing.
+//
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
 // or a list of them), contains and exists (something that is not null).
 //
@@ -271,12 +279,12 @@
 // have none. In longer text a placeholder takes scalars; {x?} leaves the member
 // out and {x|} puts nothing in where there is no value, which otherwise is an
 // error. In the longer text of reads only letters, digits and -_.@: are allowed,
-// since how that text quotes is unknown. The member "..." spreads objects,
+// since how that text quotes is unknown, and in parameters commas. The member "..." spreads objects,
 // and the element {"...": "{fields.tags}"} a list. A field that a write does not
 // mention is refused, and so is text that would be read back as a stamp.
 //
 // The name of a member may hold {param.x}, which makes it as it is and never a path: "{param.field}":
-// "{key.id}". {x|base64} and {x|base64url} are the value in that encoding, padded. In a text of an XML
+// "{key.id}". It wins over a member of that name that is spread. {x|base64} and {x|base64url} are the value in that encoding, padded. In a text of an XML
 // type each value is escaped as text or as an attribute; put it nowhere else, such as into a comment.
 //
 // # What an observation proves

@@ -18,6 +18,7 @@ func (l *loader) kind(name string, f *fileKind) {
 	before := len(l.Problems)
 	k := &kind{name: name, writes: map[intent.WriteType]*write{}, patterns: map[string]*regexp.Regexp{}}
 	l.ofRecords = nil
+	l.names.members, l.names.of = map[string]string{}, map[string]bool{}
 	l.d.kinds[name] = k
 	l.key(k, f)
 	l.firstSent(k, f)
@@ -293,6 +294,8 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	l.checkPrepared(k, f)
 	l.versions(k, f)
 	l.scoped(k, f)
+	l.namedAlike(k, f)
+	l.explainNames(k)
 	l.firstSends(k, f)
 	for _, r := range k.reads {
 		k.explainRead(r)

@@ -55,7 +55,7 @@ func (l *loader) everything(f *fileList) *everything {
 		as.MaxPages = maxPages
 	}
 	l.Required(f.Records.Path, f.At, "records", "where the records stand, such as $.items[*]")
-	r := &read{list: declared.NewList(&l.Reader, f.Records.Path)}
+	r := &read{list: declared.NewList(&l.Reader, l.path(f.Records.Path))}
 	l.records(f.At, yamlfile.Text{}, f.Records)
 	l.reads(r, as, l.withScope(known{"param": named, "from": alone, "until": alone}))
 	for _, h := range r.request.holes() {

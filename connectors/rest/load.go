@@ -36,18 +36,25 @@ type loader struct {
 	inRecord  bool
 	// looksByPost are the probe and what must be visible, where they are a POST of no query of GraphQL.
 	looksByPost []*request
+	names       names
 }
 
 // Load reads a declaration strictly. file is its name for problems. The error wraps
 // [ErrInvalid] and lists everything that is wrong, with the lines.
-func Load(text []byte, file string) (*Declaration, error) {
+func Load(text []byte, file string) (*Declaration, error) { return load(text, file, nil) }
+
+// load is Load for an account, whose parameters are given.
+func load(text []byte, file string, account map[string]string) (*Declaration, error) {
 	l := &loader{Reader: yamlfile.Reader{
 		Empty:   "want a declaration; see the package's documentation",
 		Secrets: "write auth with the name of a secret, which the configuration says where to find, and take it out here",
 	}, d: &Declaration{}}
 	var f fileDeclaration
-	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.declaration(&f) }); err != nil {
+	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.declaration(&f, account) }); err != nil {
 		return nil, err
+	}
+	if len(l.d.names) > 0 {
+		l.d.text, l.d.file = slices.Clone(text), file
 	}
 	return l.d, nil
 }
@@ -55,7 +62,7 @@ func Load(text []byte, file string) (*Declaration, error) {
 // word is a name of a kind, a parameter or a field that placeholders use.
 var word = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-func (l *loader) declaration(f *fileDeclaration) {
+func (l *loader) declaration(f *fileDeclaration, account map[string]string) {
 	if f.Declaration != 1 {
 		l.Say(f.At.Line, "declaration", "is %d; want 1, the version of the format", f.Declaration)
 	}
@@ -63,6 +70,7 @@ func (l *loader) declaration(f *fileDeclaration) {
 	l.Required(f.System, f.At, "system", "the name of the API for people")
 	l.d.name, l.d.system = f.Name.Value, f.System.Value
 	l.parameters(f.Parameters)
+	l.givenBy(account)
 	if declared.Choice(&l.Reader, f.ReadAs, "json", "xml"); f.ReadAs.Value == "xml" {
 		l.d.shape = &shape{}
 	}

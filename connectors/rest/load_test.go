@@ -127,7 +127,18 @@ var badDeclarations = map[string]struct {
 	"visible deletes":   {"it is made often", "strength: strong", "strength: strong\n        visible: {method: PUT, path: /a}", "reads[0].visible.method: is no method to look with"},
 	"read mutates":      {"a read changes nothing", "strength: strong", "strength: strong\n        graphql: {query: 'mutation { a }'}", `reads[0].graphql.query: begins an operation with "mutation"`},
 	"write queries":     {"it changes nothing", "ref: $.id\n", "ref: $.id\n        graphql: {query: 'query mutation { a }', result: $.data.a}\n", "create.graphql.query: is no mutation, and writes nothing"},
-	"NUL":               {"no text", "system: Items", "system: \"Items\x00\"", ":"},
+	"name bare":         {"a value could select anything", "stamp: {path: $.stamp}", "stamp: {path: '$.{param.shop}'}", ":31: kinds.item.record.stamp.path: has a placeholder in a path; want '{param.NAME}' as the whole name of a member, such as $.properties['{param.NAME}'], or the name written out"},
+	"name in part":      {"which part is the name", "stamp: {path: $.stamp}", `stamp: {path: "$['a {param.shop}']"}`, "record.stamp.path: has a placeholder in a path"},
+	"name in quotes":    {"one spelling", "stamp: {path: $.stamp}", `stamp: {path: '$["{param.shop}"]'}`, "record.stamp.path: has a placeholder in a path"},
+	"name of a pattern": {"it would be a pattern, and no name", "records: $.items[*]", `must: [{path: "$.a[?match(@.b, '{param.shop}')]", exists: true}]
+        records: $.items[*]`, "reads[0].must[0].path: has a placeholder in a path"},
+	"name by the key":  {"an intent would choose what is read", "stamp: {path: $.stamp}", `stamp: {path: "$['{key.sku}']"}`, "record.stamp.path: has a placeholder in a path"},
+	"name unknown":     {"misspelt", "stamp: {path: $.stamp}", `stamp: {path: "$['{param.shpo}']"}`, "record.stamp.path: {param.shpo} is not declared; want one of the parameters (shop)"},
+	"name of the list": {"misspelt", "records: $.items[*]", `records: "$['{param.shpo}'][*]"`, "reads[0].records: {param.shpo} is not declared"},
+	"name in writes":   {"what is written there would never be read", "stamp: {path: $.stamp}", `stamp: {path: "$['{param.shop}']"}`, ":16: kinds.item.writes.create: has the stamp and no {param.shop}, which names the member of records that has it; want the same name in both"},
+	"name in reads":    {"nothing would be found, and be believed", `fields: {"...": $}`, `fields: {"...": $, sku: "$['{param.shop}']"}`, ":23: kinds.item.reads[0]: has key.sku and no {param.shop}"},
+	"name taken":       {"one value would be lost", `sku: "{key.sku}", stamp`, `main: "{key.sku}", "{param.shop}"`, `the parameter shop names "main", which the declaration names itself beside it; want another member`},
+	"NUL":              {"no text", "system: Items", "system: \"Items\x00\"", ":"},
 }
 
 func TestBadDeclarations(t *testing.T) {

@@ -21,6 +21,9 @@ func (l *loader) newLook(f *fileLook, allowed known) *look {
 	case k.request.method != http.MethodGet:
 		l.At(f.Request.Method.Place, "is no method to look with; want GET, or POST where the API reads by POST")
 	}
+	for _, c := range f.Must {
+		k.names = append(k.names, namesIn(c.Path.Value)...)
+	}
 	if k.request.hasEach() {
 		l.At(f.At, `has a part that is repeated for each query ("[...]"), which only a bulk read has`)
 	}

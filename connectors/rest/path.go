@@ -11,15 +11,15 @@ import (
 )
 
 func (l *loader) newPlace(t yamlfile.Text) *jsonplace.Place {
-	return l.inShape(jsonplace.New(&l.Reader, t), t.Place)
+	return l.inShape(jsonplace.New(&l.Reader, l.path(t)), t.Place)
 }
 
 func (l *loader) singular(t yamlfile.Text) *jsonplace.Place {
-	return l.inShape(jsonplace.Singular(&l.Reader, t), t.Place)
+	return l.inShape(jsonplace.Singular(&l.Reader, l.path(t)), t.Place)
 }
 
 func (l *loader) newList(t yamlfile.Text) *declared.List {
-	list := declared.NewList(&l.Reader, t)
+	list := declared.NewList(&l.Reader, l.path(t))
 	if list != nil {
 		l.newPlace(t)
 	}

@@ -190,6 +190,8 @@ var readingWords = map[string]struct {
 	"visible by POST":            {itemsFile("", plainRead), "strength: strong", "strength: strong\n        visible: {method: POST, path: /a}", "", "reads[0].visible: is a POST: it is made again"},
 	"xml":                        {xmlFile, "", "", "Answers are read as XML: names without their prefixes", ""},
 	"xml, no words":              {xmlFile, "refusal: {code: $.Error.Code, text: $.Error.Message, request: $.Error.RequestId}\n", "", "Answers are read as XML", "read_as: is xml, and no refusal says where the words of the destination are"},
+	"names":                      {namedFile, "", "", `The account names members of records: {param.key_field} (here "Order Ref") and {param.stamp_field} (here "Mark").`, ":25: kinds.item.reads[0]: asks for key.sku under the name that {param.key_field} gives, and nothing shows that there is one"},
+	"names, and probed":          {namedFile, "must: [{", `must: [{path: "$.fields['{param.key_field}']", exists: true}, {`, "The account names members of records", ""},
 	"settles":                    {refundFile, "", "", "A record is verified only when $.status is succeeded. Until then it is read again, for at most 240h0m0s", ""},
 	"settles, no bad":            {refundFile, "bad: [failed, canceled], ", "", "verified only when", "settles: names no bad status"},
 }

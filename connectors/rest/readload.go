@@ -52,7 +52,7 @@ func (l *loader) read(f *fileRead) *read {
 	if len(f.By) > 0 {
 		allowed["first_sent"] = alone
 	}
-	r.single, r.list = declared.Records(&l.Reader, f.At, f.Record, f.Records.Path)
+	r.single, r.list = declared.Records(&l.Reader, f.At, l.path(f.Record), l.path(f.Records.Path))
 	l.records(f.At, f.Record, f.Records)
 	l.reads(r, f, allowed)
 	for _, h := range r.request.holes() {
@@ -243,7 +243,7 @@ func (l *loader) absence(r *read, f *fileRead) {
 		l.At(f.AbsentWhere.At, "is set without absent")
 	}
 	if c := r.absentWhere; c != nil && c.place != nil && !c.place.One() {
-		c.each = declared.NewList(&l.Reader, f.AbsentWhere.Path)
+		c.each = declared.NewList(&l.Reader, l.path(f.AbsentWhere.Path))
 	}
 	if f.AbsentEmpty && (len(f.Absent) == 0 || f.AbsentWhere != nil) {
 		l.Say(f.At.Line, f.At.Field+".absent_empty", "is true; want absent beside it, with the statuses that may have no body, and no absent_where, which no empty body fulfils")
@@ -359,6 +359,11 @@ func (l *loader) record(f *fileRecord) *record {
 			l.At(one.Form.Place, "is for the stamp; want it in record.stamp, or taken out")
 		}
 		if name != spreadName {
+			for _, parameter := range namesIn(one.Path.Value) {
+				if compiled.named, _ = l.names.given[parameter].(string); compiled.named == name {
+					compiled.named = ""
+				}
+			}
 			r.fields[name] = compiled
 			continue
 		}

@@ -233,6 +233,15 @@ func (h *hole) place() string {
 // interprets.
 var plainText = regexp.MustCompile(`^[A-Za-z0-9_.:@-]+$`)
 
+// plain reports whether a value may occur there. A parameter may be a list with commas: an account gives
+// it, and no intent.
+func (h *hole) plain(s string) bool {
+	if h.path[0] == "param" {
+		s = strings.ReplaceAll(s, ",", "")
+	}
+	return plainText.MatchString(s)
+}
+
 // expand inserts values. guarded accepts only plain text where a placeholder is not the whole. It
 // reports false when the member must be left out.
 func (p pattern) expand(v values, guarded bool) (string, bool, error) {
@@ -262,7 +271,7 @@ func (p pattern) expand(v values, guarded bool) (string, bool, error) {
 		if !ok {
 			return "", false, unserved(h.place(), "%s is %s; want text, a number, true or false", h.field(), declared.KindOf(got))
 		}
-		if guarded && p.only() == nil && !plainText.MatchString(s) {
+		if guarded && p.only() == nil && !h.plain(s) {
 			return "", false, unfit(h.place(), nil, "%s has other characters than letters, digits and -_.:@, which the text around it in a query may take for more than a value", h.field())
 		}
 		s = h.encoded(s)

@@ -3,7 +3,6 @@ package rest
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/internal/declared"
@@ -122,6 +121,7 @@ func (l *loader) object(t *tree, n yamlfile.Node, allowed known) {
 			t.members = append(t.members, member{e.Name, l.newTree(e.Value, field, allowed), nil})
 		}
 	}
+	l.distinct(t.members)
 }
 
 // memberName is a name with parameters of the account in it. Values of an intent are in no name: they
@@ -174,6 +174,9 @@ func (t *tree) holes() []*hole {
 	}
 	for _, m := range t.members {
 		all = append(all, m.value.holes()...)
+		if m.named != nil {
+			all = append(all, m.named.holes()...)
+		}
 	}
 	for _, e := range t.list {
 		all = append(all, e.holes()...)
@@ -321,9 +324,6 @@ func (t *tree) fillObject(f filling) (any, presence, error) {
 		if m.named != nil {
 			if name, _, err = m.named.expand(f.values, false); err != nil {
 				return nil, none, err
-			}
-			if _, twice := all[name]; twice || slices.ContainsFunc(t.members, func(o member) bool { return o.named == nil && o.name == name }) {
-				return nil, none, fmt.Errorf("%w: %s: the parameter makes it the name of another member", errIntent, m.value.at.Field)
 			}
 		}
 		all[name] = v

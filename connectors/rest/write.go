@@ -97,7 +97,10 @@ func before(r connectors.Request) *connectors.Record {
 
 // writeValues are the values of the placeholders of a write.
 func (c *Connector) writeValues(k *kind, w *write, r connectors.Request) (values, error) {
-	in := r.Intent
+	in, err := k.asNamed(w, r.Intent)
+	if err != nil {
+		return nil, err
+	}
 	if in.Want() != 1 {
 		return nil, fmt.Errorf("%w: /count: is %d; one request writes one record", errIntent, in.Want())
 	}

@@ -96,8 +96,8 @@ func (l *loader) records(at yamlfile.Place, single yamlfile.Text, list fileRecor
 		return
 	}
 	quiet := yamlfile.Reader{} // what is wrong with the paths is reported already
-	l.inShape(jsonplace.New(&quiet, single), single.Place)
-	l.inShape(jsonplace.New(&quiet, list.Path), list.Path.Place)
+	l.inShape(jsonplace.New(&quiet, l.path(single)), single.Place)
+	l.inShape(jsonplace.New(&quiet, l.path(list.Path)), list.Path.Place)
 	if list.Path.Value != "" && list.Missing.Value == "" {
 		l.Say(at.Line, at.Field+".records", "is a list in XML, of which nothing is there where it is empty; want {path: %s, missing: none}", yamlfile.Clip(list.Path.Value))
 	}
@@ -145,7 +145,7 @@ func (l *loader) pickedInXML(one *field, f *fileField) {
 	if l.d.shape == nil || one.list == nil {
 		return
 	}
-	steps, ok := l.newPlaceOf(f.Path)
+	steps, ok := l.newPlaceOf(l.path(f.Path))
 	if !ok {
 		return
 	}
