@@ -50,8 +50,8 @@ func init() {
 			return intent.WriteIntent{Write: intent.Upsert, Key: intent.Fields{"userId": id},
 				Expect: intent.Fields{"username": id + "@acme", "status": "t", "firstName": "Ada", "lastName": fmt.Sprint("Lovelace ", n), "title": "Engineer", "hireDate": "/Date(1767225600000)/"}}
 		},
-		of: func(o fakerest.Object, w intent.WriteIntent) (intent.Fields, bool) {
-			return intent.Fields(o), o != nil && o["userId"] == w.Key["userId"]
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: o.Text("userId"), Fields: intent.Fields(o)}, o["userId"] != nil
 		},
 		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // a namesake, or one who has our number
 			f.Put(fakerest.SuccessFactorsUsers, func(now fakerest.View) (string, fakerest.Object) {
