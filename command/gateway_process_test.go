@@ -95,7 +95,7 @@ func edited(t *testing.T, s *mcp.ClientSession, file string, replayed bool) (ids
 		{"edit_file", map[string]any{"path": file, "edits": []any{map[string]any{"oldText": "END", "newText": "one line\nEND"}}}},
 	} {
 		r, err := asked(s, c.tool, c.args)
-		if err != nil || !r.Verified || r.Replayed != replayed {
+		if err != nil || !r.Verified || begunBefore(r) != replayed {
 			t.Fatalf("%s: %+v, %v", c.tool, r, err)
 		}
 		ids = append(ids, r.ID)

@@ -271,11 +271,11 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 		until := o.RecheckUntil.UTC().Format(time.RFC3339)
 		if !r.Now.Before(o.RecheckUntil) { // it was not made
 			o.Text += fmt.Sprintf(" A recheck is overdue since %s.", until)
-			o.ForModel += " A recheck that is overdue may still contradict this."
+			o.ForModel += " It was to be checked again and was not yet; it may still turn out otherwise."
 			return o
 		}
 		o.Text += fmt.Sprintf(" A recheck is pending until %s.", until)
-		o.ForModel += fmt.Sprintf(" A recheck that is pending until %s may still contradict this.", until)
+		o.ForModel += fmt.Sprintf(" It is checked again until %s and may still turn out otherwise.", until)
 	}
 	return o
 }

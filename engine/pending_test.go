@@ -25,7 +25,7 @@ func TestAnOutcomeSaysUntilWhenARecheckIsPending(t *testing.T) {
 		until := b.state(out.ID).LastSend.Add(24 * time.Hour)
 		for range 2 { // after the first of two rechecks it is the same
 			for _, text := range []string{out.Text, out.ForModel} {
-				if out.Status != ledger.Verified || !out.RecheckUntil.Equal(until) || !strings.Contains(text, "pending until "+until.Format(time.RFC3339)) {
+				if out.Status != ledger.Verified || !out.RecheckUntil.Equal(until) || !strings.Contains(text, "until "+until.Format(time.RFC3339)) {
 					t.Fatalf("%s until %s, %q; want verified, and a recheck pending until %s", out.Status, out.RecheckUntil, text, until)
 				}
 			}

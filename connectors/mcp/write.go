@@ -107,20 +107,20 @@ func (w *write) putRef(args intent.Fields, r connectors.Request) error {
 // no further: it is the server's.
 func (w *write) means(text string, otherwise error) error {
 	if p := matching(w.throttled, text); p != nil {
-		return connectors.Throttled(waitIn(p, text), listedAs(p))
+		return connectors.Throttled(waitIn(p, text), errAnswered)
 	}
-	if p := matching(w.conflict, text); p != nil {
-		return connectors.Conflict("error", listedAs(p))
+	if matching(w.conflict, text) != nil {
+		return connectors.Conflict("error", errAnswered)
 	}
-	if p := matching(w.refused, text); p != nil {
-		return connectors.Refused("error", listedAs(p))
+	if matching(w.refused, text) != nil {
+		return connectors.Refused("error", errAnswered)
 	}
 	return otherwise
 }
 
-func listedAs(p *regexp.Regexp) error {
-	return fmt.Errorf("the tool answered with an error that the contract lists: %s", p)
-}
+// errAnswered has no part of the contract: a model reads it, and the reply has the tool's
+// own words.
+var errAnswered = errors.New("the tool answered with an error")
 
 func matching(all []*regexp.Regexp, text string) *regexp.Regexp {
 	for _, p := range all {

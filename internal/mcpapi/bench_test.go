@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -206,4 +207,9 @@ func (b *bench) read(res *mcp.CallToolResult) mcpapi.Result {
 }
 
 // effects is how many writes the destination made.
+// begunBefore reports whether an answer says that an earlier call began the write.
+func begunBefore(r mcpapi.Result) bool {
+	return strings.HasPrefix(r.Text, "This operation was begun before")
+}
+
 func (b *bench) effects() int { return len(b.world.Effects()) }

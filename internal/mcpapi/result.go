@@ -38,18 +38,28 @@ const (
 	statusUnknown = "unknown"
 )
 
-// Result is the result of every tool, as structured content and as the same JSON in text.
-// Of a destination's response it has only the reason of a refusal, in members of their
-// own, and the wanted and seen values where they differ. These are data, never
-// instructions to the model.
-type Result struct {
-	ID       string `json:"id,omitempty"`
+// Answer is the result of every tool that writes, as structured content and as the same
+// JSON in text. It is short, as a model pays for each member of each answer:
+// [Result] has the rest.
+type Answer struct {
 	Status   string `json:"status"`
 	Verified bool   `json:"verified"`
 	// Text describes what happened, WhatToDo the model's next step.
 	Text     string `json:"text"`
 	WhatToDo string `json:"what_to_do"`
-	AskAgain string `json:"ask_again"`
+	ID       string `json:"id,omitempty"`
+	// Refusal is why the destination refused, in its own words.
+	Refusal *ledger.Refusal `json:"refusal,omitempty"`
+	// Untrusted lists the members that hold text of a destination or a person, as JSON
+	// Pointers: data, never instructions to the model.
+	Untrusted []string `json:"untrusted,omitempty"`
+}
+
+// Result is the result of get_outcome. Of a destination's response it has only the reason
+// of a refusal and the wanted and seen values where they differ; Untrusted names both.
+type Result struct {
+	Answer
+	// AskAfter is when asking again can show more.
 	AskAfter string `json:"ask_after,omitempty"`
 	// WaitsFor is what it waits for, Behind the write that it is queued behind.
 	WaitsFor     string `json:"waits_for,omitempty"`
@@ -59,20 +69,12 @@ type Result struct {
 	Undoing      string `json:"undoing,omitempty"`
 	// Mismatches are the differences between the observed and the wanted values.
 	Mismatches []Mismatch `json:"mismatches,omitempty"`
-	// Problems is what is wrong with the arguments.
-	Problems []tool.Problem `json:"problems,omitempty"`
-	Replayed bool           `json:"replayed"`
-	// Refusal is why the destination refused, in its own words.
-	Refusal *ledger.Refusal `json:"refusal,omitempty"`
 	// NotChecked is what was sent and not compared.
 	NotChecked []string `json:"not_checked,omitempty"`
 	// RecheckUntil is until when a recheck may still contradict the status.
 	RecheckUntil string `json:"recheck_until,omitempty"`
-	// Untrusted lists the members that hold text of a destination or a person, LeftOut
-	// ref and url where the destination's was not plain; both as JSON Pointers. See
-	// [engine.Outcome].
-	Untrusted []string `json:"untrusted,omitempty"`
-	LeftOut   []string `json:"left_out,omitempty"`
+	// LeftOut lists ref and url where the destination's was not plain, as JSON Pointers.
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
 // Mismatch is one difference. Wanted and Seen are JSON, cut where they are long;
@@ -88,10 +90,11 @@ type Mismatch struct {
 // if it is not known.
 func outcomeOf(o engine.Outcome, name string) Result {
 	r := Result{
-		ID: string(o.ID), Status: string(o.Status), Verified: o.Status == ledger.Verified, Text: o.Text,
-		WhatToDo: o.ForModel + next(o, name), AskAgain: string(o.AskAgain), WaitsFor: string(o.WaitsFor), QueuedBehind: string(o.QueuedBehind),
-		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches), Replayed: o.Replayed,
-		Refusal: o.Refusal, NotChecked: o.NotChecked, Untrusted: o.Untrusted, LeftOut: o.LeftOut,
+		Answer: Answer{ID: string(o.ID), Status: string(o.Status), Verified: o.Status == ledger.Verified, Text: o.Text,
+			WhatToDo: next(o, name), Refusal: o.Refusal, Untrusted: o.Untrusted},
+		WaitsFor: string(o.WaitsFor), QueuedBehind: string(o.QueuedBehind),
+		Ref: o.Ref, URL: o.URL, Undoing: string(o.Undoing), Mismatches: mismatches(o.Mismatches),
+		NotChecked: o.NotChecked, LeftOut: o.LeftOut,
 	}
 	if !o.AskAfter.IsZero() {
 		r.AskAfter = o.AskAfter.UTC().Format(time.RFC3339)
@@ -102,9 +105,21 @@ func outcomeOf(o engine.Outcome, name string) Result {
 	return r
 }
 
-// next names the tool to call, and the one not to call, where the write is not settled.
+// begun is an outcome as a tool that writes answers it. One that an earlier call began
+// says so: the model made no second write.
+func begun(o engine.Outcome, name string) Answer {
+	a := outcomeOf(o, name).Answer
+	if o.Replayed {
+		a.Text = begunBefore + a.Text
+	}
+	a.Untrusted = slices.DeleteFunc(slices.Clone(a.Untrusted), func(p string) bool { return p != "/text" && p != "/refusal" })
+	return a
+}
+
+// next is what a model is to do: where the write is not settled, which tool to call and
+// which not.
 func next(o engine.Outcome, name string) string {
-	again := "this tool"
+	again := "the tool"
 	if name != "" {
 		again = name
 	}
@@ -114,11 +129,9 @@ func next(o engine.Outcome, name string) string {
 	}
 	switch o.Status {
 	case ledger.InProgress, ledger.Unverified, ledger.StatusHeld, ledger.StatusReview:
-		return fmt.Sprintf(" Call %s with id %q %s. Do not call %s again for this: it would not go faster, and could be done twice.", tool.GetOutcome, o.ID, when, again)
-	case ledger.NotApplied, ledger.Expired:
-		return fmt.Sprintf(" To make a new call, call %s again; a client that names its calls gives it a new name.", again)
+		return fmt.Sprintf("Do not call %s again for this, in no other words either: it could be done twice. Call %s with id %q %s.", again, tool.GetOutcome, o.ID, when)
 	}
-	return ""
+	return o.ForModel
 }
 
 func mismatches(raw json.RawMessage) []Mismatch {
@@ -138,8 +151,8 @@ func mismatches(raw json.RawMessage) []Mismatch {
 
 // refused describes why a call made no write, and the remedy. The second result is false
 // if there is an outcome after all: another call made the write before.
-func refused(err error, name string) (Result, bool) {
-	r := Result{Status: statusRefused, AskAgain: string(engine.AgainNo)}
+func refused(err error, name string) (Answer, bool) {
+	r := Answer{Status: statusRefused}
 	var (
 		bad     *tool.ArgumentsError
 		blocked *ledger.BlockedError
@@ -148,26 +161,24 @@ func refused(err error, name string) (Result, bool) {
 	)
 	switch {
 	case errors.As(err, &bad):
-		r.Text, r.Problems, r.AskAgain = "Nothing was done: "+bad.Error()+".", bad.Problems, string(engine.AgainYes)
-		r.WhatToDo = fmt.Sprintf("Mend the arguments that are named and call %s again.", name)
+		r.Text = "Nothing was done: " + bad.List() + "."
+		r.WhatToDo = fmt.Sprintf("Mend this and call %s again.", name)
 	case errors.As(err, &blocked) && blocked.Received == blocked.Prior.Digest:
-		prior := outcomeOf(engine.OutcomeOf(blocked.Prior), name)
-		prior.Text = begunBefore + prior.Text
-		return prior, false
+		return begun(engine.OutcomeOf(blocked.Prior), name), false
 	case errors.As(err, &blocked):
 		r.ID, r.Text = string(blocked.Prior.ID), fmt.Sprintf("Nothing was done: the operation was begun before, by write %s, with other values.", blocked.Prior.ID)
 		r.WhatToDo = fmt.Sprintf("Do not call %s again for this operation. Call %s with id %q to read its outcome. To change its effect use another tool, or ask a person.", name, tool.GetOutcome, blocked.Prior.ID)
 	case errors.As(err, &other):
 		r.ID, r.Text = string(other.ID), fmt.Sprintf("Nothing was done: this call has the key of write %s, which asked for something else.", other.ID)
-		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to hear what became of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)
+		r.WhatToDo = fmt.Sprintf("The client gave two different calls one key (_meta or headers). Call %s with id %q to read the outcome of the first. Do not call %s with this key again.", tool.GetOutcome, other.ID, name)
 	case errors.As(err, &known) && known.Known != engine.KnownNotApplied:
-		r.ID, r.Status, r.Text = string(known.ID), statusUnknown, "The ledger failed: it is not known whether the write was recorded. If it was, it continues by itself."
+		r.ID, r.Status, r.Text = string(known.ID), statusUnknown, "It is not known whether the write was recorded. If it was, it continues by itself."
 		r.WhatToDo = fmt.Sprintf("Call %s with id %q in a minute. Do not call %s again before it says that there is no such write.", tool.GetOutcome, known.ID, name)
 	case known == nil && !harmless(err):
-		r.Status, r.Text = statusUnknown, "Something failed: it is not known whether the write was recorded. If it was, it continues by itself."
+		r.Status, r.Text = statusUnknown, "It is not known whether the write was recorded. If it was, it continues by itself."
 		r.WhatToDo = fmt.Sprintf("Do not call %s again for this. Report to the user that its fate is unknown.", name)
 	default:
-		r.Text, r.WhatToDo, r.AskAgain = refusal(err, name)
+		r.Text, r.WhatToDo = refusal(err, name)
 	}
 	return r, true
 }
@@ -182,22 +193,22 @@ func harmless(err error) bool {
 }
 
 // refusal describes an error that is not about the arguments.
-func refusal(err error, name string) (text, todo, again string) {
+func refusal(err error, name string) (text, todo string) {
 	switch {
 	case errors.Is(err, intent.ErrInvalid), errors.Is(err, connectors.ErrUnknownDestination):
 		return "Nothing was done: the destination cannot serve this call: " + err.Error() + ".",
-			"Do not call " + name + " again with these arguments. If they are right, report to the user that this tool is set up wrongly.", string(engine.AgainNo)
+			"Do not call " + name + " again with these arguments. If they are right, report to the user that this tool is set up wrongly."
 	case errors.Is(err, engine.ErrForbidden), errors.Is(err, ledger.ErrBlocked):
 		return "Nothing was done: " + err.Error() + ".",
-			"Do not call " + name + " again with these arguments, and do not try another way. Report to the user if it is needed.", string(engine.AgainNo)
+			"Do not call " + name + " again with these arguments, and do not try another way. Report to the user if it is needed."
 	case errors.Is(err, ledger.ErrFull):
-		return "Nothing was done: too many writes wait already.", "Call " + name + " again in some minutes.", string(engine.AgainLater)
+		return "Nothing was done: too many writes wait already.", "Call " + name + " again in some minutes."
 	case errors.Is(err, errTooMany):
-		return "Nothing was done: " + err.Error() + ".", "Wait for the answers of the calls under way, then call " + name + " again.", string(engine.AgainLater)
+		return "Nothing was done: " + err.Error() + ".", "Wait for the answers of the calls under way, then call " + name + " again."
 	case errors.Is(err, errNames):
-		return "Nothing was done: " + err.Error() + ".", "The client gives the call an invalid name. Report it to the user.", string(engine.AgainNo)
+		return "Nothing was done: " + err.Error() + ".", "The client gives the call an invalid name. Report it to the user."
 	}
-	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, report it to the user.", string(engine.AgainLater)
+	return "Nothing was done: readback cannot take writes now.", "Call " + name + " again in some minutes. If that does not help, report it to the user."
 }
 
 // Reason is an error for the log, without a model's arguments: these may be secret.
@@ -217,15 +228,16 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// answer is a result in the protocol's form: structured, and the same as text for older
-// clients. Foreign text in an outcome is visible already; a refusal can quote a caller's
-// text.
-func answer(r Result, failed bool) (*mcp.CallToolResult, error) {
-	r.ID, r.Text, r.WhatToDo = visible.Clip(r.ID, maxID), visible.Clip(r.Text, maxSentence), visible.Clip(r.WhatToDo, maxSentence)
-	r.Problems = slices.Clone(r.Problems)
-	for i, p := range r.Problems {
-		r.Problems[i] = tool.Problem{Argument: visible.Clip(p.Argument, maxValue), Problem: visible.Clip(p.Problem, maxValue), Want: visible.Clip(p.Want, maxSentence)}
-	}
+// shown bounds the texts of an answer. Foreign text in an outcome is visible already; a
+// refusal can quote a caller's text.
+func (a *Answer) shown() {
+	a.ID, a.Text, a.WhatToDo = visible.Clip(a.ID, maxID), visible.Clip(a.Text, maxSentence), visible.Clip(a.WhatToDo, maxSentence)
+}
+
+// encoded is a result in the protocol's form: structured, and the same as text for older
+// clients.
+func encoded(r interface{ shown() }, failed bool) (*mcp.CallToolResult, error) {
+	r.shown()
 	text, err := json.Marshal(r)
 	if err != nil {
 		return nil, err // strings and bools always marshal
@@ -235,10 +247,11 @@ func answer(r Result, failed bool) (*mcp.CallToolResult, error) {
 	}, nil
 }
 
-// Answer is the result of a tool of that name with an outcome. An outcome that is not
-// verified is no error.
-func Answer(o engine.Outcome, name string) (*mcp.CallToolResult, error) {
-	return answer(outcomeOf(o, name), false)
+// AnswerOutcome is the result of a tool of that name with an outcome. An outcome that is
+// not verified is no error.
+func AnswerOutcome(o engine.Outcome, name string) (*mcp.CallToolResult, error) {
+	a := begun(o, name)
+	return encoded(&a, false)
 }
 
 // AnswerError is the result of a tool of that name without an outcome. It is a result
@@ -252,12 +265,12 @@ func AnswerError(ctx context.Context, o *service.Service, err error, name string
 	return answerTo(ctx, o, r, failed)
 }
 
-// answerTo is answer, redacted for the caller.
-func answerTo(ctx context.Context, o *service.Service, r Result, failed bool) (*mcp.CallToolResult, error) {
+// answerTo is encoded, redacted for the caller.
+func answerTo(ctx context.Context, o *service.Service, r Answer, failed bool) (*mcp.CallToolResult, error) {
 	var who access.Identity
 	if v, ok := VisitOf(ctx); ok {
 		who = v.Who
 	}
 	o.Clean(who, &r)
-	return answer(r, failed)
+	return encoded(&r, failed)
 }

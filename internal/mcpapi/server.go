@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -149,7 +150,7 @@ func (s *Server) write(t Tool) mcp.ToolHandler {
 			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "reason", Reason(err))
 			return AnswerError(ctx, s.service, t.Explain(err), t.Name)
 		}
-		return Answer(out, t.Name)
+		return AnswerOutcome(out, t.Name)
 	}
 }
 
@@ -185,12 +186,22 @@ func Submit(ctx context.Context, o *service.Service, who access.Identity, w inte
 	if !errors.As(err, &blocked) || blocked.Received != blocked.Prior.Digest {
 		return out, err
 	}
-	prior, outErr := o.Outcome(ctx, who, blocked.Prior.ID, wait)
+	prior, outErr := Await(ctx, o, who, blocked.Prior.ID, wait)
 	if outErr != nil {
 		return out, err // which has all that is known
 	}
-	prior.Replayed, prior.Text = true, begunBefore+prior.Text
+	prior.Replayed = true
 	return prior, nil
+}
+
+// Await waits for the outcome of a write that an earlier call began. A reviewer's decision
+// takes hours, so a write that needs one is answered at once.
+func Await(ctx context.Context, o *service.Service, who access.Identity, id ledger.ID, wait time.Duration) (engine.Outcome, error) {
+	out, err := o.Outcome(ctx, who, id, 0)
+	if err != nil || out.Status != ledger.InProgress {
+		return out, err
+	}
+	return o.Outcome(ctx, who, id, wait)
 }
 
 const begunBefore = "This operation was begun before; nothing was sent again. "
@@ -240,18 +251,18 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		return answerTo(ctx, s.service, noSuch(id), true)
 	case err != nil:
 		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", Reason(err))
-		return answer(Result{
-			ID: string(id), Status: statusUnknown, AskAgain: string(engine.AgainLater), Text: "readback cannot say now what became of it.",
+		return encoded(&Answer{
+			ID: string(id), Status: statusUnknown, Text: "readback cannot say now what became of it.",
 			WhatToDo: "Call get_outcome again in a minute. Do not make the write again.",
 		}, true)
 	}
-	out.Replayed = true
-	return Answer(out, "")
+	r := outcomeOf(out, "")
+	return encoded(&r, false)
 }
 
-func noSuch(id ledger.ID) Result {
-	return Result{
-		ID: string(id), Status: statusRefused, AskAgain: string(engine.AgainNo), Text: "There is no write of this id.",
+func noSuch(id ledger.ID) Answer {
+	return Answer{
+		ID: string(id), Status: statusRefused, Text: "There is no write of this id.",
 		WhatToDo: "Use the id of a tool's answer, unchanged. If it is that, the write was not recorded, and nothing was done.",
 	}
 }
@@ -279,9 +290,8 @@ func getOutcome() *mcp.Tool {
 	closed := false
 	return &mcp.Tool{
 		Name: tool.GetOutcome, Title: "Outcome of a write",
-		Description: "Says what became of a write, by the id that another tool answered with. It changes nothing. " +
-			"Call it for a write that was in_progress, held, in review or unverified; it waits some seconds for one that is in progress.",
-		InputSchema: outcomeArguments.InputSchema(), OutputSchema: OutputSchema(),
+		Description: "Says what became of a write, by the id that another tool answered with, with what differs, where the record is, and until when it is checked again. Changes nothing.",
+		InputSchema: outcomeArguments.InputSchema(), OutputSchema: slices.Clone(outcomeSchema),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 	}
 }
@@ -296,13 +306,12 @@ func describe(t Tool) *mcp.Tool {
 	}
 }
 
-// advice is what a model needs to know about every write.
+// advice is what a model needs to know about every write. The instructions of the server
+// say the rest once, for all tools.
 func advice(t Tool) string {
-	text := fmt.Sprintf("Changes the destination %q (%s of one %s) and reads it back; waits up to %s. "+
-		`Only "verified": true means that it was seen there. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`,
-		t.Destination, t.Write, t.Kind, t.WaitFor().Round(time.Second))
+	text := `Sent once, then read back. Do what the answer's "what_to_do" says; never repeat a call because its answer is late.`
 	if len(t.Operation) > 0 {
-		text += fmt.Sprintf(" A second call with the same %s is the same operation and is not carried out again.", list(t.Operation))
+		text += fmt.Sprintf(" A second call with the same %s does nothing more.", list(t.Operation))
 	}
 	return text
 }

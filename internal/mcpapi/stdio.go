@@ -33,12 +33,73 @@ func (d *API) Stdio(ctx context.Context, who access.Identity, in io.Reader, out 
 	to := &lockedWriter{w: out}
 	pr, pw := io.Pipe()
 	go func() { pw.CloseWithError(filter(in, pw, to)) }()
-	err := d.serverFor(who).Run(withVisit(ctx, newVisit(who, workflow)), &mcp.IOTransport{Reader: pr, Writer: to, MaxLineLength: 2 * maxMessage})
+	err := d.serverFor(who).Run(withVisit(ctx, newVisit(who, workflow)), quiet{&mcp.IOTransport{Reader: pr, Writer: to, MaxLineLength: 2 * maxMessage}})
 	_ = pr.Close() // ends writes that have no reader
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil //nolint:nilerr // it was to end
 	}
 	return err
+}
+
+// quiet is a transport that sends no response to a request that the client has cancelled,
+// as the protocol wants it. The write that the request began continues.
+type quiet struct{ mcp.Transport }
+
+// Connect returns the connection.
+func (q quiet) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := q.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &quietConnection{Connection: c, cancelled: map[jsonrpc.ID]bool{}}, nil
+}
+
+type quietConnection struct {
+	mcp.Connection
+
+	mu        sync.Mutex
+	cancelled map[jsonrpc.ID]bool // by request in flight: whether the client has cancelled it
+}
+
+// Read notes requests and their cancellations.
+func (q *quietConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := q.Connection.Read(ctx)
+	req, ok := m.(*jsonrpc.Request)
+	if err != nil || !ok {
+		return m, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if req.IsCall() {
+		q.cancelled[req.ID] = false
+		return m, nil
+	}
+	var p struct {
+		ID any `json:"requestId"`
+	}
+	if req.Method != "notifications/cancelled" || json.Unmarshal(req.Params, &p) != nil {
+		return m, nil
+	}
+	if id, err := jsonrpc.MakeID(p.ID); err == nil {
+		if _, inFlight := q.cancelled[id]; inFlight {
+			q.cancelled[id] = true
+		}
+	}
+	return m, nil
+}
+
+// Write leaves out the response to a cancelled request.
+func (q *quietConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Response); ok {
+		q.mu.Lock()
+		cancelled := q.cancelled[r.ID]
+		delete(q.cancelled, r.ID)
+		q.mu.Unlock()
+		if cancelled {
+			return nil
+		}
+	}
+	return q.Connection.Write(ctx, m)
 }
 
 // filter passes on the readable messages, one a line, marked, and responds to the others

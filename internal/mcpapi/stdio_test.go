@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/mcpapi"
@@ -119,11 +121,35 @@ func TestTheProcessIsTheSession(t *testing.T) {
 		first := b.result(l.ask(callBody("7", "create_order", anOrder, "")))
 		again := b.result(l.ask(callBody("7", "create_order", anOrder, "")))
 		next := b.result(l.ask(callBody("8", "create_order", `{"order_id":"A-2","amount_cents":5}`, "")))
-		if first.Replayed != want || !again.Replayed || next.Replayed != want || first.ID != again.ID || next.Status != "verified" {
+		if begunBefore(first) != want || !begunBefore(again) || begunBefore(next) != want || first.ID != again.ID || next.Status != "verified" {
 			t.Errorf("run %d: %+v\n%+v\n%+v", run, first, again, next)
 		}
 	}
 	if b.effects() != 2 {
 		t.Errorf("%d effects, want 2", b.effects())
+	}
+}
+
+// TestACancelledRequestIsNotAnswered: the next response is that of the next request.
+func TestACancelledRequestIsNotAnswered(t *testing.T) {
+	for _, id := range []string{"7", `"seven"`} {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Unique.Options(), nil)
+				b.slow()
+				l := b.lines()
+				l.initialize()
+				l.say(callBody(id, "create_order", anOrder, ""))
+				synctest.Wait()
+				l.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+				time.Sleep(time.Minute) // of the bubble's clock: the call's wait is over
+				if r := l.ask(`{"jsonrpc":"2.0","id":8,"method":"ping"}`); r.message.ID != 8.0 {
+					t.Errorf("the response is %s; want that of the ping", r.body)
+				}
+				if r := l.ask(callBody(id, "get_outcome", `{"id":"wr_none"}`, "")); !strings.Contains(r.body, "no write of this id") {
+					t.Errorf("a request that has the same id later is answered %s", r.body)
+				}
+			})
+		})
 	}
 }

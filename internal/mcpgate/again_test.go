@@ -49,7 +49,7 @@ func TestACallThatChangesWhatItReads(t *testing.T) {
 			first := b.call(s, fakemcp.Update, note("after"), meta)
 			up.World.Alter("A-1", map[string]any{"note": "another actor's"})
 			again := b.call(s, fakemcp.Update, note("after"), meta)
-			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !again.Replayed || up.World.Calls(fakemcp.Update) != 1 {
+			if !first.Verified || again.ID != first.ID || again.Status != "verified" || !begunBefore(again) || up.World.Calls(fakemcp.Update) != 1 {
 				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
 			}
 			other := b.call(s, fakemcp.Update, note("another"), meta)
@@ -66,7 +66,7 @@ func TestACallThatChangesWhatItReads(t *testing.T) {
 				s := b.stdio(agent("acme"), nil)
 				for _, text := range []string{"one", "two"} {
 					r := b.call(s, fakemcp.Update, note(text), nil)
-					if !r.Verified || r.Replayed != (i == 1) {
+					if !r.Verified || begunBefore(r) != (i == 1) {
 						t.Errorf("session %d, %s: %+v", i, text, r)
 					}
 					ids[i] = append(ids[i], r.ID)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -210,6 +211,11 @@ func (b *bench) call(s *sdk.ClientSession, name string, arguments any, meta sdk.
 		b.t.Fatalf("%s answered %s, which is no outcome (%v)", name, text, err)
 	}
 	return r
+}
+
+// begunBefore reports whether an answer says that an earlier call began the write.
+func begunBefore(r mcpapi.Result) bool {
+	return strings.HasPrefix(r.Text, "This operation was begun before")
 }
 
 // names lists the tools that a client sees.

@@ -2,14 +2,14 @@ package mcpgate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/engine"
@@ -17,7 +17,6 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
-	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -30,31 +29,10 @@ const (
 	maxArguments = 400 << 10
 )
 
-// checker validates arguments against the tool's own schema; nil where there is no usable
-// schema.
-type checker func(args any) error
-
-// schemaOf makes a checker of a tool's schema. It returns an error if the library does
-// not understand the schema.
-func schemaOf(t *sdk.Tool) (checker, error) {
-	text, err := json.Marshal(t.InputSchema)
-	if err != nil {
-		return nil, err
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, err
-	}
-	r, err := s.Resolve(nil)
-	if err != nil {
-		return nil, err
-	}
-	return r.Validate, nil
-}
-
-// bad is an error of the arguments, which a model can fix.
+// bad is an error of all arguments, which a model can mend. The problem says what would
+// be right.
 func bad(problem string) error {
-	return &tool.ArgumentsError{Problems: []tool.Problem{{Argument: "arguments", Problem: problem, Want: "what the schema and the description of the tool say"}}}
+	return &tool.ArgumentsError{Problems: []tool.Problem{{Problem: strings.TrimPrefix(problem, mcp.ErrArguments.Error()+": ")}}}
 }
 
 // given decodes the arguments of a call, with their numbers exact and no member
@@ -65,42 +43,28 @@ func given(req *sdk.CallToolRequest) (intent.Fields, error) {
 		return intent.Fields{}, nil
 	}
 	if len(raw) > maxArguments {
-		return nil, bad(fmt.Sprintf("have more than %d bytes", maxArguments))
+		return nil, bad(fmt.Sprintf("the arguments have more than %d bytes", maxArguments))
 	}
 	var args intent.Fields
 	if err := jsonv2.Unmarshal(raw, &args); err != nil || args == nil {
-		return nil, bad("are no JSON object with each member once")
+		return nil, bad("the arguments are no JSON object with each member once")
 	}
 	return args, nil
 }
 
 // checked decodes the arguments and validates them against the tool's schema.
-func checked(req *sdk.CallToolRequest, check checker) (intent.Fields, error) {
+func checked(req *sdk.CallToolRequest, schema *jsonschema.Schema) (intent.Fields, error) {
 	args, err := given(req)
-	if err != nil || check == nil {
+	if err != nil || schema == nil {
 		return args, err
 	}
-	var plain map[string]any // the schema's library knows only doubles
-	if err := json.Unmarshal(orEmpty(req.Params.Arguments), &plain); err != nil {
-		return nil, bad("are no JSON object")
-	}
-	if err := check(plain); err != nil {
-		return nil, bad("do not fit the schema of the tool: " + visible.Cut(err.Error(), 500))
-	}
-	return args, nil
-}
-
-func orEmpty(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("{}")
-	}
-	return raw
+	return args, fits(schema, map[string]any(args))
 }
 
 // verified is the verified form of a tool with a contract.
-func (g *Gateway) verified(t *sdk.Tool, check checker) sdk.ToolHandler {
+func (g *Gateway) verified(t *sdk.Tool, schema *jsonschema.Schema) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		args, err := checked(req, check)
+		args, err := checked(req, schema)
 		if err == nil && g.config.Connector.Contract().Passes(t.Name, args) {
 			return g.pass(ctx, req)
 		}
@@ -151,7 +115,7 @@ func (g *Gateway) begun(ctx context.Context, who access.Identity, named intent.W
 	if !g.config.Connector.SameCall(before, named.Destination, named.Tool, args) {
 		return engine.Outcome{}, &ledger.DigestMismatchError{ID: id, Recorded: "that of other arguments", Received: "that of these"}
 	}
-	out, err := g.service.Outcome(ctx, who, id, g.config.Wait)
+	out, err := mcpapi.Await(ctx, g.service, who, id, g.config.Wait)
 	out.Replayed = true
 	return out, err
 }
@@ -215,7 +179,7 @@ func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err erro
 		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
 		return mcpapi.AnswerError(ctx, g.service, err, name)
 	}
-	return mcpapi.Answer(out, name)
+	return mcpapi.AnswerOutcome(out, name)
 }
 
 // submit names a call before anything is read, so that the same call always has the same

@@ -215,6 +215,6 @@ func (g *Gateway) describe(s shown) *sdk.Tool {
 	return &t
 }
 
-const verifiedAdvice = `readback sends this once and reads it back. The answer is not that of the tool but says what became of it: only "verified": true means that it was seen. Do what "what_to_do" says; while the status is in_progress, held or review, do not call this again but call get_outcome with the id.`
+const verifiedAdvice = `Through readback: sent once, then read back; the answer says what became of it. Do what "what_to_do" says; never repeat a call because its answer is late.`
 
-const writeOnlyAdvice = `readback sends this once, never again, and cannot read back whether it was done: the answer is unverified, whatever it says. Do what "what_to_do" says, and do not call this again because an answer is missing.`
+const writeOnlyAdvice = `Through readback: sent once, never again; it cannot be read back, so the answer is unverified. Do what "what_to_do" says; never repeat a call because its answer is missing.`

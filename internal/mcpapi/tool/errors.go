@@ -21,17 +21,21 @@ var (
 type Problem struct {
 	// Argument is the name, "" for all of them together.
 	Argument string `json:"argument"`
-	// Problem is what is wrong with it, Want the remedy.
+	// Problem is what is wrong with it, Want the remedy, "" where Problem has it.
 	Problem string `json:"problem"`
 	Want    string `json:"want"`
 }
 
 // String is the problem in one line.
 func (p Problem) String() string {
-	if p.Argument == "" {
-		return fmt.Sprintf("%s; want %s", p.Problem, p.Want)
+	text := p.Problem
+	if p.Argument != "" {
+		text = fmt.Sprintf("argument %q %s", p.Argument, p.Problem)
 	}
-	return fmt.Sprintf("argument %q %s; want %s", p.Argument, p.Problem, p.Want)
+	if p.Want != "" {
+		text += "; want " + p.Want
+	}
+	return text
 }
 
 // ArgumentsError lists the faults of a call's arguments, for the model that gave them. It
@@ -39,12 +43,15 @@ func (p Problem) String() string {
 type ArgumentsError struct{ Problems []Problem }
 
 // Error lists the problems.
-func (e *ArgumentsError) Error() string {
+func (e *ArgumentsError) Error() string { return ErrArguments.Error() + ": " + e.List() }
+
+// List is the problems in one line, for the model that gave the arguments.
+func (e *ArgumentsError) List() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
 		lines[i] = p.String()
 	}
-	return ErrArguments.Error() + ": " + strings.Join(lines, "; ")
+	return strings.Join(lines, "; ")
 }
 
 // Unwrap returns [ErrArguments].
