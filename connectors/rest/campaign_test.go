@@ -63,6 +63,8 @@ type destination struct {
 	blind bool
 	// lag of weak reads.
 	lag time.Duration
+	// names are those of the account, by the fake's; see renamed.
+	names map[string]string
 	// trap means that the declaration is test data.
 	trap bool
 }
@@ -173,7 +175,7 @@ func (d destination) connector(t *testing.T, declaration string, f *fakerest.Fak
 	if d.connect != nil {
 		return d.connect(t, f)
 	}
-	con, err := rest.New(d.declaration(t, declaration), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: f.Transport()})
+	con, err := rest.New(d.declaration(t, declaration), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: renamed{d.names, f.Transport()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,8 @@ type api struct {
 	unlisted string
 	// change is another actor's change, besides what the intents name.
 	change intent.Fields
+	// names are those of the account, by the fake's; see renamed.
+	names map[string]string
 }
 
 func secrets(of map[string]string) map[string]func(context.Context) (string, error) {
@@ -79,7 +81,7 @@ func (a api) connector(t *testing.T) (*rest.Connector, connectors.Profile) {
 	t.Helper()
 	d := shippedDeclaration(t, a.name)
 	o := a.options
-	o.Transport = a.fake.Transport()
+	o.Transport = renamed{a.names, a.fake.Transport()}
 	c, err := rest.New(d, o)
 	if err != nil {
 		t.Fatal(err)
